@@ -1,0 +1,76 @@
+"""Built models on disk, outside the repository: found by name, source and seed, replaced atomically."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import onnx
+
+from zoo.model import ZooModel
+from zoo.params import Params, RandomParams
+
+SHARED = ("graph_builder.py", "layers.py", "params.py")
+
+
+def cache_dir() -> Path:
+    """`$XYNTRA_ZOO_DIR`, else `xyntra-zoo` below the user's cache directory."""
+    if chosen := os.environ.get("XYNTRA_ZOO_DIR"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "xyntra-zoo"
+
+
+def model_path(model: ZooModel, *, weights: Path | None = None) -> Path:
+    """The file of `model`, built first when it is not there. With `weights`, filled from that checkpoint."""
+    path = cache_dir() / f"{model.name}-{_key(model, weights)}.onnx"
+    if not path.exists():
+        _write(model.build(_params(model, weights)), path)
+    return path
+
+
+def prune() -> list[Path]:
+    """Delete the files no present model would be read from. Models filled from checkpoints are kept."""
+    from zoo.registry import zoo  # the registry imports every model file; not needed to read one model
+
+    keep = {f"{model.name}-{_key(model, None)}.onnx" for model in zoo}
+    stale = [path for path in sorted(cache_dir().glob("*.onnx")) if path.name not in keep and "-w" not in path.stem]
+    for path in stale:
+        path.unlink(missing_ok=True)
+    return stale
+
+
+def _params(model: ZooModel, weights: Path | None) -> Params:
+    if weights is None:
+        return RandomParams(model.seed)
+    from zoo.weights import CheckpointParams, load_safetensors
+
+    return CheckpointParams(load_safetensors(weights), model.checkpoint, source=weights.name)
+
+
+def _key(model: ZooModel, weights: Path | None) -> str:
+    """Source of the builder and of what it shares, plus the seed or the checkpoint's content."""
+    builder = getattr(model.build, "func", model.build)
+    here = Path(__file__).parent
+    digest = hashlib.sha256(f"{model.name} {model.seed}".encode())
+    sources = {Path(builder.__code__.co_filename), *(here / name for name in SHARED), *here.glob("_*.py")}
+    for source in sorted(sources):
+        digest.update(source.read_bytes())
+    if weights is None:
+        return digest.hexdigest()[:16]
+    with weights.open("rb") as file:
+        digest.update(hashlib.file_digest(file, "sha256").digest())
+    return f"w{digest.hexdigest()[:16]}"
+
+
+def _write(model: onnx.ModelProto, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(model.SerializeToString())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,52 @@
+"""What a zoo file declares: one `ZooModel` row per model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from zoo.params import Params
+
+Feeds = dict[str, npt.NDArray[np.generic]]
+
+
+class Family(StrEnum):
+    BERT = "bert"
+    RESNET = "resnet"
+    VIT = "vit"
+    GPT2 = "gpt2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Where the real weights of a model live, and how their tensor names differ from the builder's."""
+
+    hub_id: str
+    file: str = "model.safetensors"
+    prefixes: tuple[str, ...] = ()  # optional prefixes in the file, tried when the plain name is absent
+    suffixes: Mapping[str, str] | None = None  # builder suffix -> older spelling, e.g. ".weight" -> ".gamma"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZooModel:
+    """A model that can be built, fed and checked.
+
+    `build` turns a source of weights into a model. `feeds(batch, seq, seed)` makes sensible inputs; vision models have
+    no sequence and ignore `seq` (their `seqs` is empty); for a decode step `seq` is the length of the past.
+    `max_err` bounds max|a-b| / max|b| of an fp32 run against the CPU provider.
+    """
+
+    name: str
+    family: Family
+    build: Callable[[Params], onnx.ModelProto]
+    feeds: Callable[[int, int, int], Feeds]
+    seqs: tuple[int, ...] = ()
+    max_err: float = 2e-5  # fp32 sums of up to 3072 terms in another order differ by a few 1e-6
+    seed: int = 0
+    tiny: bool = False  # small enough for unit tests; left out of `bench run zoo`
+    checkpoint: Checkpoint | None = None

@@ -1,0 +1,90 @@
+"""Sources of weights. A builder asks for a tensor by its checkpoint name and shape and does not know which one it has."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+F32 = npt.NDArray[np.float32]
+
+
+class Init(StrEnum):
+    """How a tensor is drawn when there is no checkpoint."""
+
+    LINEAR = "linear"  # [out, in], variance 1 / in: keeps the scale of its input
+    CONV1D = "conv1d"  # [in, out], GPT-2's transposed linear layer
+    CONV = "conv"  # [out, in, kh, kw], variance 2 / fan_in: keeps the scale through Relu
+    EMBEDDING = "embedding"
+    GAIN = "gain"  # near 1, so that a forgotten gain is visible
+    BIAS = "bias"  # near 0, but not 0
+    VARIANCE = "variance"
+
+
+class Params(Protocol):
+    """The seam between builders and weights: random, checkpoint and calibrated sources look the same."""
+
+    @property
+    def synthetic(self) -> bool: ...
+
+    def __call__(self, name: str, shape: tuple[int, ...], init: Init) -> F32: ...
+
+
+class RandomParams:
+    """Seeded weights. Each tensor has its own stream, so adding a layer does not change the others.
+
+    >>> p = RandomParams(seed=0)
+    >>> p("a", (2, 3), Init.LINEAR).shape
+    (2, 3)
+    >>> bool((p("a", (2, 3), Init.LINEAR) == p("a", (2, 3), Init.LINEAR)).all())
+    True
+    """
+
+    synthetic = True
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def __call__(self, name: str, shape: tuple[int, ...], init: Init) -> F32:
+        rng = np.random.default_rng([self._seed, zlib.crc32(name.encode())])
+        noise = rng.standard_normal(shape, dtype=np.float32)
+        match init:
+            case Init.LINEAR:
+                scale, offset = 1 / math.sqrt(math.prod(shape[1:])), 0.0
+            case Init.CONV1D:
+                scale, offset = 1 / math.sqrt(shape[0]), 0.0
+            case Init.CONV:
+                scale, offset = math.sqrt(2 / math.prod(shape[1:])), 0.0
+            case Init.EMBEDDING:
+                scale, offset = 0.05, 0.0
+            case Init.GAIN:
+                scale, offset = 0.1, 1.0
+            case Init.BIAS:
+                scale, offset = 0.05, 0.0
+            case Init.VARIANCE:
+                return np.exp(noise * np.float32(0.1)).astype(np.float32)
+        noise *= np.float32(scale)
+        noise += np.float32(offset)
+        return noise
+
+
+class OverlayParams:
+    """`base`, except for the tensors given here (the calibrated statistics of a BatchNormalization)."""
+
+    synthetic = True
+
+    def __init__(self, base: Params, tensors: Mapping[str, F32]) -> None:
+        self._base = base
+        self._tensors = tensors
+
+    def __call__(self, name: str, shape: tuple[int, ...], init: Init) -> F32:
+        if name in self._tensors:
+            tensor = self._tensors[name]
+            assert tensor.shape == shape, (name, tensor.shape, shape)
+            return tensor
+        return self._base(name, shape, init)
