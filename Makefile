@@ -1,0 +1,89 @@
+# Needs: Python >= 3.11 with venv, a C++17 compiler, make. Everything else comes from pip into .venv.
+#
+#   make zoo           measure the model zoo against ONNX Runtime's CPU provider
+#   make test          run the tests
+#   make lint          ruff and mypy
+#   make dev           all that a developer needs, in .venv
+#   make native        build the plugin library into xyntra_ep/
+#   make test-wheel    build the wheel, install it in a fresh environment, run a session from there
+#   make test-exports  the tests that export models from PyTorch
+#   make clean         forget all of the above
+#
+# .venv holds an editable install, so commands and tests both run this checkout, and `make native` puts the library
+# beside the Python files that load it. What a user installs, the wheel, is tested apart by `make test-wheel`.
+
+PYTHON       ?= python3
+VENV         ?= .venv
+BUILD        ?= build/native
+PYTEST_ARGS  ?=
+ZOO_ARGS     ?= --quick
+
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+LIB    := xyntra_ep/libxyntra_ep.so
+PREFER := $(CURDIR)/$(BIN)
+
+.PHONY: zoo test lint dev native test-wheel test-exports clean help
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n '3,10s/^# *//p' Makefile
+
+zoo: $(VENV)/.bench native
+	$(BIN)/bench run zoo $(ZOO_ARGS)
+
+test: $(VENV)/.test native
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+dev: $(VENV)/.dev native
+
+test-exports: $(VENV)/.torch native
+	$(BIN)/python -m pytest -m torch $(PYTEST_ARGS)
+
+# Ninja knows best what is out of date, so it is always asked; an up-to-date build takes a tenth of a second.
+native: $(BUILD)/build.ninja
+	@$(BIN)/cmake --build $(BUILD)
+	@$(BIN)/cmake -E copy_if_different $(BUILD)/libxyntra_ep.so $(LIB)
+
+$(BUILD)/build.ninja: CMakeLists.txt $(VENV)/.made
+	$(BIN)/cmake -S . -B $(BUILD) -G Ninja -DCMAKE_MAKE_PROGRAM=$(PREFER)/ninja \
+	    -DCMAKE_BUILD_TYPE=Release -DXYNTRA_WERROR=ON -DXYNTRA_BUILD_HOST=ON
+	@touch $@
+
+test-wheel: $(VENV)/.made
+	rm -rf build/wheel .venv-wheel
+	$(PIP) wheel --no-deps --wheel-dir build/wheel .
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip --disable-pip-version-check --quiet install "$$(echo build/wheel/*.whl)[bench]"
+	cd build/wheel && ../../.venv-wheel/bin/python ../../tests/wheel_check.py
+	rm -rf .venv-wheel
+
+# cmake and ninja always come from pip, so every machine builds with the same ones.
+$(VENV)/.made:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install "cmake>=3.20" ninja
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml $(VENV)/.made
+	$(PIP) install --editable ".[bench]"
+	@touch $@
+
+$(VENV)/.test: pyproject.toml $(VENV)/.made
+	$(PIP) install --editable ".[test]"
+	@touch $@ $(VENV)/.bench
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.made
+	$(PIP) install --editable ".[dev]"
+	@touch $@ $(VENV)/.bench $(VENV)/.test
+
+$(VENV)/.torch: pyproject.toml $(VENV)/.made
+	$(PIP) install --editable ".[test,torch]"
+	@touch $@ $(VENV)/.bench $(VENV)/.test
+
+clean:
+	rm -rf build dist $(VENV) .venv-wheel $(LIB)

@@ -1,0 +1,49 @@
+"""XyntraEP: an ONNX Runtime execution provider. Importing this package registers it.
+
+import onnxruntime as ort, xyntra_ep
+session = ort.InferenceSession("model.onnx", providers=["XyntraEP", "CPUExecutionProvider"])
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xyntra_ep.diagnostics import doctor, explain
+    from xyntra_ep.provider.registration import get_ep_name, get_ep_names, get_library_path, register
+
+__version__ = "0.1.0"
+
+__all__ = ["__version__", "doctor", "explain", "get_ep_name", "get_ep_names", "get_library_path", "register"]
+
+# Read on first use: importing the package costs the registration and nothing else.
+_FACE = {
+    "register": "xyntra_ep.provider.registration",
+    "get_library_path": "xyntra_ep.provider.registration",
+    "get_ep_name": "xyntra_ep.provider.registration",
+    "get_ep_names": "xyntra_ep.provider.registration",
+    "explain": "xyntra_ep.diagnostics",
+    "doctor": "xyntra_ep.diagnostics",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FACE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_FACE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _on_import() -> None:
+    try:
+        from xyntra_ep.provider.registration import register_on_import
+    except ModuleNotFoundError:  # TODO(founders): goes when xyntra_ep/provider is there
+        return
+    register_on_import()
+
+
+_on_import()

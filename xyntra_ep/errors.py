@@ -1,0 +1,65 @@
+"""The errors that XyntraEP raises.
+
+    XyntraError              base of all; prints "where: what. hint"
+      ConfigError            the caller fixes it: a bad name, a bad value, a missing tool
+      UnsupportedError       we decline; the partitioner records it and ONNX Runtime keeps the node
+      CompileError           a compiler refused our text; carries source and log
+      InvariantError         a check of our own IR failed; carries the pass and the IR text
+
+Exceptions are for what input can cause. What only our own bug can cause is an assert.
+"""
+
+from __future__ import annotations
+
+
+class XyntraError(Exception):
+    """An error with a place and a way out.
+
+    >>> print(XyntraError("no compiler found", where="doctor", hint="install gcc 12 or set XYNTRA_CC"))
+    doctor: no compiler found. install gcc 12 or set XYNTRA_CC
+    """
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{text.rstrip('.')}. {self.hint}" if self.hint else text
+
+
+class ConfigError(XyntraError):
+    """The caller asked for something that does not exist or cannot be had here."""
+
+
+class UnsupportedError(XyntraError):
+    """We do not do this. Inside a session it becomes a recorded decline, never a crash."""
+
+
+class CompileError(XyntraError):
+    """A compiler refused our text, crashed or took too long.
+
+    >>> error = CompileError("gcc ended with 1", where="xy_relu", source="int f(", log="expected ')'")
+    >>> error.log
+    "expected ')'"
+    """
+
+    def __init__(
+        self, what: str, *, where: str = "", hint: str = "", source: str = "", log: str = ""
+    ) -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.source = source
+        self.log = log
+
+
+class InvariantError(XyntraError):
+    """A pass left IR that breaks a rule: our bug, caught before it could reach a user's numbers."""
+
+    def __init__(
+        self, what: str, *, where: str = "", hint: str = "", pass_name: str = "", ir: str = ""
+    ) -> None:
+        super().__init__(what, where=where or pass_name, hint=hint)
+        self.pass_name = pass_name
+        self.ir = ir

@@ -1,0 +1,167 @@
+"""Every environment variable that XyntraEP reads, typed. Nobody else reads `os.environ`.
+
+>>> with scope(debug=2):
+...     current().debug
+2
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from xyntra_ep.errors import ConfigError
+
+_ON = frozenset({"1", "true", "on", "yes"})
+_OFF = frozenset({"0", "false", "off", "no"})
+
+
+def parse_flag(text: str) -> bool:
+    """Read an on/off value.
+
+    >>> parse_flag("True"), parse_flag("0")
+    (True, False)
+    """
+    folded = text.strip().lower()
+    if folded in _ON:
+        return True
+    if folded in _OFF:
+        return False
+    raise ValueError("wants 1 or 0")
+
+
+def parse_int(text: str, *, least: int, most: int | None = None) -> int:
+    """Read an integer within bounds.
+
+    >>> parse_int("3", least=0, most=5)
+    3
+    """
+    span = f"from {least} to {most}" if most is not None else f"of at least {least}"
+    try:
+        value = int(text.strip())
+    except ValueError:
+        raise ValueError(f"wants an integer {span}") from None
+    if value < least or (most is not None and value > most):
+        raise ValueError(f"wants an integer {span}")
+    return value
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text.strip())
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise ValueError("wants a number of seconds above 0")
+    return value
+
+
+def _debug(text: str) -> int:
+    return parse_int(text, least=0, most=5)
+
+
+def _jobs(text: str) -> int:
+    return parse_int(text, least=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """What the environment says.
+
+    The second group stands behind the provider options of the same names: raw text, checked by
+    `options.parse`, so that a mistake is reported in the same words wherever it was made.
+    """
+
+    register: bool = True  # XYNTRA_REGISTER=0: `import xyntra_ep` does not register the provider
+    cc: str | None = None  # XYNTRA_CC: the C compiler, a name or a path
+    debug: int = 0  # XYNTRA_DEBUG: 1 plan, 2 groups and declines, 3 IR, 4 source, 5 every rewrite
+    compile_timeout_s: float = 60.0  # XYNTRA_COMPILE_TIMEOUT_S: for one kernel
+    jobs: int = dataclasses.field(
+        default_factory=lambda: os.cpu_count() or 1
+    )  # XYNTRA_JOBS: compilers at a time
+    config: Path | None = None  # XYNTRA_CONFIG: options file, instead of ./fusion.toml
+    xdg_cache_home: Path | None = None  # XDG_CACHE_HOME, without our prefix: it is everybody's
+
+    backend: str | None = None
+    precision: str | None = None
+    claim: str | None = None
+    min_island: str | None = None
+    cache_dir: str | None = None
+    dump_dir: str | None = None
+    fp32_strict: str | None = None
+    log_level: str | None = None
+
+    @property
+    def cache_root(self) -> Path:
+        """Where compiled kernels go unless a provider option says otherwise."""
+        if self.cache_dir:
+            return Path(self.cache_dir).expanduser()
+        if self.xdg_cache_home is not None:
+            return self.xdg_cache_home / "xyntra"
+        return _home() / ".cache" / "xyntra"
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Knobs:
+        """Read all knobs; an empty variable counts as unset."""
+        found: dict[str, Any] = {}
+        for field in dataclasses.fields(cls):
+            variable = variable_of(field.name)
+            text = environ.get(variable, "").strip()
+            if not text:
+                continue
+            try:
+                found[field.name] = _READERS.get(field.name, str)(text)
+            except ValueError as error:
+                raise ConfigError(f"{text!r} is not valid", where=variable, hint=f"it {error}") from None
+        return cls(**found)
+
+
+_READERS: dict[str, Callable[[str], object]] = {
+    "register": parse_flag,
+    "debug": _debug,
+    "compile_timeout_s": _seconds,
+    "jobs": _jobs,
+    "config": lambda text: Path(text).expanduser(),
+    "xdg_cache_home": Path,
+}
+
+
+def variable_of(knob: str) -> str:
+    """The environment variable behind a knob.
+
+    >>> variable_of("cache_dir")
+    'XYNTRA_CACHE_DIR'
+    """
+    return knob.upper() if knob.startswith("xdg_") else f"XYNTRA_{knob.upper()}"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:  # a container user without a home directory
+        return Path("/tmp")
+
+
+_scoped: Knobs | None = None
+
+
+def current() -> Knobs:
+    """The knobs now. The environment is read at every call, so nothing depends on the order of imports."""
+    return _scoped if _scoped is not None else Knobs.from_environment(os.environ)
+
+
+@contextmanager
+def scope(**overrides: Any) -> Iterator[Knobs]:
+    """Set knobs for a test; of the whole process, because sessions compile on several threads."""
+    global _scoped
+    before = _scoped
+    _scoped = dataclasses.replace(current(), **overrides)
+    try:
+        yield _scoped
+    finally:
+        _scoped = before

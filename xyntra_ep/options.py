@@ -1,0 +1,323 @@
+"""Provider options: each is declared once, as a field of `Options`; all else is derived from that field.
+
+A value comes from the provider option, else the environment (`XYNTRA_<NAME>`), else the `[provider]` table
+of `fusion.toml`, else the default. `python -m xyntra_ep.options --write README.md` refreshes the table in a
+document.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import difflib
+import hashlib
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from xyntra_ep import knobs
+from xyntra_ep.errors import ConfigError
+
+PROVIDER = "XyntraEP"
+CONFIG_FILE = "fusion.toml"
+T = TypeVar("T")
+
+
+class Backend(StrEnum):
+    AUTO = "auto"
+    CPU = "cpu"
+
+
+class Precision(StrEnum):
+    FP32 = "fp32"
+
+
+class Claim(StrEnum):
+    PROFITABLE = "profitable"
+    ALL = "all"
+
+
+class LogLevel(StrEnum):
+    VERBOSE = "verbose"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+# Planned, so that asking for them is answered with "not in this release" and not with "no such option".
+LATER_OPTIONS = ("tune", "fast_math", "deterministic", "trace")
+
+# ONNX Runtime reads these itself to choose a device, and passes them on.
+ORT_OPTIONS = frozenset({"device_id"})
+
+
+def option(
+    *,
+    doc: str,
+    default: T | None = None,
+    default_factory: Callable[[], T] | None = None,
+    shown_default: str | None = None,
+    least: int = 0,
+    later: tuple[str, ...] = (),
+) -> T:
+    """A field of `Options`: its default, a line of documentation, and the values a later release will know."""
+    metadata = {"doc": doc, "least": least, "later": later, "shown_default": shown_default}
+    field: Any
+    if default_factory is not None:
+        field = dataclasses.field(default_factory=default_factory, metadata=metadata)
+    else:
+        field = dataclasses.field(default=default, metadata=metadata)
+    return field  # type: ignore[no-any-return]  # as in dataclasses.field: a description now, a T in the instance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What one session asked for, checked.
+
+    >>> parse({"claim": "all", "fp32_strict": "True"}).claim
+    <Claim.ALL: 'all'>
+    """
+
+    backend: Backend = option(
+        default=Backend.AUTO,
+        later=("cuda", "opencl", "webgpu"),
+        doc="where fused kernels run; `auto` takes the best present",
+    )
+    precision: Precision = option(
+        default=Precision.FP32,
+        later=("bf16", "fp16", "int8w"),
+        doc="what matrix products and convolutions compute in",
+    )
+    claim: Claim = option(
+        default=Claim.PROFITABLE,
+        doc="`profitable`: what should beat ONNX Runtime's CPU provider; `all`: everything that can be fused",
+    )
+    min_island: int = option(default=1, least=1, doc="fewest nodes that may form an island")
+    cache_dir: Path = option(
+        default_factory=lambda: knobs.current().cache_root,
+        shown_default="~/.cache/xyntra",
+        doc="compiled kernels and plans; holds native code, so it must belong to you alone",
+    )
+    dump_dir: Path | None = option(
+        doc="write graphs, plans and kernel sources of each session here", shown_default="off"
+    )
+    fp32_strict: bool = option(
+        default=False, doc="no algorithm that moves NaN or Inf to other elements (Winograd convolution)"
+    )
+    log_level: LogLevel = option(
+        default=LogLevel.INFO,
+        doc="least severe message given to ONNX Runtime's logger, whose own level then applies",
+    )
+
+    def cache_key(self) -> str:
+        """A digest over every field, so that a new option cannot be forgotten."""
+        values = {field.name: str(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionRow:
+    """One option as its readers see it: parser, documentation, tests."""
+
+    name: str
+    kind: type[Any]
+    values: tuple[str, ...]
+    default: str
+    optional: bool
+    least: int
+    later: tuple[str, ...]
+    doc: str
+
+    @property
+    def variable(self) -> str:
+        return knobs.variable_of(self.name)
+
+
+@cache
+def rows() -> tuple[OptionRow, ...]:
+    """All options, in the order of declaration."""
+    hints = get_type_hints(Options)
+    return tuple(_row(field, hints[field.name]) for field in dataclasses.fields(Options))
+
+
+def _row(field: dataclasses.Field[Any], hint: Any) -> OptionRow:
+    arms = get_args(hint) or (hint,)  # `Path | None` means: may be off
+    kind = next(arm for arm in arms if arm is not type(None))
+    values: tuple[str, ...]
+    if issubclass(kind, StrEnum):
+        values = tuple(kind)
+    else:
+        least = field.metadata["least"]
+        values = {bool: ("0", "1"), int: (f"integer, at least {least}",), Path: ("path",)}[kind]
+    default = field.metadata["shown_default"]
+    if default is None:
+        value: Any = field.default
+        default = str(int(value) if kind is bool else value)
+    return OptionRow(
+        name=field.name,
+        kind=kind,
+        values=values,
+        default=default,
+        optional=type(None) in arms,
+        least=field.metadata["least"],
+        later=field.metadata["later"],
+        doc=field.metadata["doc"],
+    )
+
+
+def parse(given: Mapping[str, str]) -> Options:
+    """Check the options of one session and fill in what was not given.
+
+    >>> parse({"clam": "all"})
+    Traceback (most recent call last):
+    xyntra_ep.errors.ConfigError: XyntraEP: no provider option 'clam'. did you mean 'claim'?
+    """
+    for name in given:
+        if name not in ORT_OPTIONS:
+            _check_name(name, PROVIDER)
+    environment = knobs.current()
+    file = _read_file(environment.config)
+    found: dict[str, object] = {}
+    for row in rows():
+        from_environment: str | None = getattr(environment, row.name)
+        if row.name in given:
+            found[row.name] = _convert(row, str(given[row.name]), PROVIDER)
+        elif from_environment is not None:
+            found[row.name] = _convert(row, from_environment, row.variable)
+        elif file is not None and row.name in file.values:
+            found[row.name] = _convert(row, file.values[row.name], str(file.path), base=file.path.parent)
+    return Options(**found)  # type: ignore[arg-type]  # each value was made by its own row
+
+
+def _check_name(name: str, where: str) -> None:
+    known = [row.name for row in rows()]
+    if name in known:
+        return
+    if name in LATER_OPTIONS:
+        raise ConfigError(
+            f"option {name!r} is not in this release", where=where, hint=f"there are {', '.join(known)}"
+        )
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    raise ConfigError(f"no provider option {name!r}", where=where, hint=hint)
+
+
+def _convert(row: OptionRow, text: str, where: str, base: Path | None = None) -> object:
+    text = text.strip()
+    if row.kind is Path:
+        return _path(row, text, where, base)
+    try:
+        if row.kind is bool:
+            return knobs.parse_flag(text)
+        if row.kind is int:
+            return knobs.parse_int(text, least=row.least)
+    except ValueError as error:
+        raise ConfigError(f"{row.name}={text!r} is not valid", where=where, hint=f"it {error}") from None
+    folded = text.lower()
+    if folded in row.values:
+        return row.kind(folded)
+    allowed = f"allowed: {', '.join(row.values)}"
+    if folded in row.later:
+        raise ConfigError(f"{row.name}={text!r} is not in this release", where=where, hint=allowed)
+    near = difflib.get_close_matches(folded, row.values, n=1)
+    hint = f"did you mean {near[0]!r}? {allowed}" if near else allowed
+    raise ConfigError(f"{row.name}={text!r} is not valid", where=where, hint=hint)
+
+
+def _path(row: OptionRow, text: str, where: str, base: Path | None) -> Path | None:
+    if not text:
+        if row.optional:
+            return None
+        raise ConfigError(f"{row.name} is empty", where=where, hint="it wants a path")
+    path = Path(text).expanduser()
+    return base / path if base is not None else path
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: Path
+    values: dict[str, str]
+
+
+def _read_file(named: Path | None) -> _File | None:
+    path = named if named is not None else Path.cwd() / CONFIG_FILE
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if named is None:
+            return None
+        raise ConfigError(
+            f"no file {named}", where=knobs.variable_of("config"), hint="create it or unset it"
+        ) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(
+            f"cannot be read ({error})", where=str(path), hint="correct it or take it away"
+        ) from None
+    for name in table:
+        if any(name == row.name for row in rows()):
+            raise ConfigError(
+                f"{name!r} stands outside a table", where=str(path), hint="put it under [provider]"
+            )
+    provider = table.get("provider", {})
+    if not isinstance(provider, dict):
+        raise ConfigError(
+            "'provider' is not a table", where=str(path), hint="write [provider] and options under it"
+        )
+    for name in provider:
+        _check_name(name, str(path))
+    if named is None and "cache_dir" in provider:
+        # Native code is loaded from there: a downloaded folder with models must not be able to bring its own.
+        raise ConfigError(
+            "cache_dir is not taken from a file that was merely found",
+            where=str(path),
+            hint="set XYNTRA_CONFIG to the file, or XYNTRA_CACHE_DIR to the directory",
+        )
+    return _File(path, {name: str(value) for name, value in provider.items()})
+
+
+def table() -> str:
+    """All options as a Markdown table."""
+    lines = ["| option | values | default | environment | meaning |", "|---|---|---|---|---|"]
+    for row in rows():
+        values = (
+            ", ".join(f"`{value}`" for value in row.values) if row.kind not in (int, Path) else row.values[0]
+        )
+        lines.append(f"| `{row.name}` | {values} | `{row.default}` | `{row.variable}` | {row.doc} |")
+    return "\n".join(lines)
+
+
+def refresh(document: str) -> str:
+    """The document with the table between its `<!-- options -->` marks made new."""
+    begin, end = "<!-- options -->", "<!-- /options -->"
+    head, found_begin, rest = document.partition(begin)
+    _, found_end, tail = rest.partition(end)
+    if not (found_begin and found_end):
+        raise ConfigError(
+            f"no {begin} ... {end}", where="document", hint="put the marks where the table belongs"
+        )
+    return f"{head}{begin}\n{table()}\n{end}{tail}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m xyntra_ep.options", description="Print the table of provider options."
+    )
+    parser.add_argument(
+        "--write", metavar="FILE", type=Path, help="refresh the table inside this document instead"
+    )
+    chosen = parser.parse_args(arguments)
+    if chosen.write is None:
+        print(table())
+    else:
+        chosen.write.write_text(refresh(chosen.write.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""A folder as a registry: each module in it declares a list of named rows, and the folder is their sum.
+
+    # zoo/mlp.py
+    MODELS = [ZooModel(name="mlp.gelu_tiny", ...)]
+
+    # zoo/__init__.py
+    ZOO = Registry[ZooModel]("zoo", "MODELS")
+
+Adding a row, or a file with rows, is the whole of an addition. Nothing is imported until the registry is
+asked.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Generic, Protocol, TypeVar
+
+from xyntra_ep.errors import ConfigError
+
+
+class Named(Protocol):
+    """All that a registry wants of a row."""
+
+    @property
+    def name(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=Named)
+
+
+class Registry(Generic[Row]):
+    """The rows of all modules of `package`, found in their list `attr`, in the order of module names.
+
+    Modules whose names start with `_` are not read; a module without the list is a helper, unless it declares
+    a list of nearly that name. A module that fails to import fails the registry: a broken file must not look
+    like an absent one.
+    """
+
+    def __init__(self, package: str, attr: str) -> None:
+        self.package = package
+        self.attr = attr
+        self._rows: dict[str, Row] | None = None
+
+    def _load(self) -> dict[str, Row]:
+        if self._rows is not None:
+            return self._rows
+        rows: dict[str, Row] = {}
+        origin: dict[str, str] = {}
+        folder = importlib.import_module(self.package)
+        for stem in sorted(info.name for info in pkgutil.iter_modules(folder.__path__)):
+            if stem.startswith("_"):
+                continue
+            path = f"{self.package}.{stem}"
+            module = importlib.import_module(path)
+            if not hasattr(module, self.attr):
+                lists = [name for name, value in vars(module).items() if isinstance(value, list)]
+                if misspelt := difflib.get_close_matches(self.attr, lists, n=1, cutoff=0.8):
+                    raise ConfigError(
+                        f"declares {misspelt[0]}", where=path, hint=f"the registry reads {self.attr}"
+                    )
+                continue
+            for row in getattr(module, self.attr):
+                if row.name in rows:
+                    raise ConfigError(
+                        f"{row.name!r} is declared in {origin[row.name]} and in {path}", where=self.package
+                    )
+                rows[row.name] = row
+                origin[row.name] = path
+        self._rows = rows  # one assignment: two threads may both load, neither sees half a registry
+        return rows
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._load())
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._load().values())
+
+    def __len__(self) -> int:
+        return len(self._load())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._load()
+
+    def __getitem__(self, name: str) -> Row:
+        rows = self._load()
+        if name not in rows:
+            near = difflib.get_close_matches(name, rows, n=3)
+            hint = f"did you mean {near}?" if near else f"there are {sorted(rows)}"
+            raise ConfigError(f"no {name!r} in {self.package}", hint=hint)
+        return rows[name]
+
+    def __repr__(self) -> str:
+        return f"Registry({self.package!r}, {self.attr!r})"
