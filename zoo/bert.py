@@ -11,7 +11,7 @@ import onnx
 from zoo.graph_builder import GraphBuilder, Value
 from zoo.layers import dim, gelu_erf, layer_norm_decomposed, linear, linear_2d, reshape
 from zoo.model import Checkpoint, Family, Feeds, ZooModel
-from zoo.params import Init, Params
+from zoo.params import RESIDUAL_GAIN, Init, Params
 
 LN_EPS = 1e-12
 
@@ -76,12 +76,12 @@ def _embeddings(g: GraphBuilder, p: Params, c: BertConfig, input_ids: Value, tok
 def _layer(g: GraphBuilder, p: Params, c: BertConfig, x: Value, mask: Value, name: str) -> Value:
     with g.scope("attention"):
         context = _self_attention(g, p, c, x, mask, f"{name}.attention.self")
-        projected = linear(g, p, context, f"{name}.attention.output.dense", c.hidden, c.hidden)
+        projected = linear(g, p, context, f"{name}.attention.output.dense", c.hidden, c.hidden, RESIDUAL_GAIN)
         x = g.Add(projected, x)
         x = layer_norm_decomposed(g, p, x, f"{name}.attention.output.LayerNorm", c.hidden, LN_EPS)
     inner = gelu_erf(g, linear(g, p, x, f"{name}.intermediate.dense", c.hidden, c.feed_forward))
-    x = g.Add(linear(g, p, inner, f"{name}.output.dense", c.feed_forward, c.hidden), x)
-    return layer_norm_decomposed(g, p, x, f"{name}.output.LayerNorm", c.hidden, LN_EPS)
+    outer = linear(g, p, inner, f"{name}.output.dense", c.feed_forward, c.hidden, RESIDUAL_GAIN)
+    return layer_norm_decomposed(g, p, g.Add(outer, x), f"{name}.output.LayerNorm", c.hidden, LN_EPS)
 
 
 def _self_attention(g: GraphBuilder, p: Params, c: BertConfig, x: Value, mask: Value, name: str) -> Value:
@@ -127,7 +127,7 @@ MODELS = [
         ),
     ),
     ZooModel(
-        name="bert-tiny",
+        name="bert-base-tiny",
         family=Family.BERT,
         build=partial(bert, c=TINY),
         feeds=partial(bert_feeds, vocabulary=TINY.vocabulary),

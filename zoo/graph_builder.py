@@ -74,10 +74,14 @@ class GraphBuilder:
         return self.const(values, np.int64)
 
     def node(self, op_type: str, *inputs: Value, **attributes: Any) -> Value:
+        return self.multi(op_type, *inputs, outputs=1, **attributes)[0]
+
+    def multi(self, op_type: str, *inputs: Value, outputs: int, **attributes: Any) -> list[Value]:
+        """A node with several outputs."""
         name = self._unique("/" + "/".join([*self._scopes, op_type]))
-        output = f"{name}_output_0"
-        self._nodes.append(helper.make_node(op_type, inputs, [output], name=name, **attributes))
-        return output
+        names = [f"{name}_output_{i}" for i in range(outputs)]
+        self._nodes.append(helper.make_node(op_type, inputs, names, name=name, **attributes))
+        return names
 
     def __getattr__(self, op_type: str) -> Callable[..., Value]:
         if not op_type[:1].isupper():

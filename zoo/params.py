@@ -14,6 +14,11 @@ import numpy.typing as npt
 F32 = npt.NDArray[np.float32]
 
 
+# Gain of the layers that write to a residual stream. At 1 a deep random transformer forgets its tokens: after twelve
+# layers the positions of one sequence differ by 3 % of their common part, and a wrong gather would go unseen.
+RESIDUAL_GAIN = 0.25
+
+
 class Init(StrEnum):
     """How a tensor is drawn when there is no checkpoint."""
 
@@ -32,7 +37,7 @@ class Params(Protocol):
     @property
     def synthetic(self) -> bool: ...
 
-    def __call__(self, name: str, shape: tuple[int, ...], init: Init) -> F32: ...
+    def __call__(self, name: str, shape: tuple[int, ...], init: Init, gain: float = 1.0) -> F32: ...
 
 
 class RandomParams:
@@ -50,7 +55,7 @@ class RandomParams:
     def __init__(self, seed: int) -> None:
         self._seed = seed
 
-    def __call__(self, name: str, shape: tuple[int, ...], init: Init) -> F32:
+    def __call__(self, name: str, shape: tuple[int, ...], init: Init, gain: float = 1.0) -> F32:
         rng = np.random.default_rng([self._seed, zlib.crc32(name.encode())])
         noise = rng.standard_normal(shape, dtype=np.float32)
         match init:
@@ -68,7 +73,7 @@ class RandomParams:
                 scale, offset = 0.05, 0.0
             case Init.VARIANCE:
                 return np.exp(noise * np.float32(0.1)).astype(np.float32)
-        noise *= np.float32(scale)
+        noise *= np.float32(scale * gain)
         noise += np.float32(offset)
         return noise
 
@@ -82,9 +87,9 @@ class OverlayParams:
         self._base = base
         self._tensors = tensors
 
-    def __call__(self, name: str, shape: tuple[int, ...], init: Init) -> F32:
+    def __call__(self, name: str, shape: tuple[int, ...], init: Init, gain: float = 1.0) -> F32:
         if name in self._tensors:
             tensor = self._tensors[name]
             assert tensor.shape == shape, (name, tensor.shape, shape)
             return tensor
-        return self._base(name, shape, init)
+        return self._base(name, shape, init, gain)
