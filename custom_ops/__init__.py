@@ -1,0 +1,9 @@
+"""The fused operators as ONNX functions: any runtime can run them, for each carries its body in plain ONNX.
+
+They stand in domain `ai.xyntra`, version 1, and import nothing else of this project. `custom_ops/<op>.py`
+holds one operator; `Registry[CustomOp]("custom_ops", "CUSTOM_OPS")` reads them all.
+"""
+
+from custom_ops._row import DOMAIN, ONNX_OPSET, VERSION, XYNTRA, CustomOp, Example, to_model
+
+__all__ = ["DOMAIN", "ONNX_OPSET", "VERSION", "XYNTRA", "CustomOp", "Example", "to_model"]
