@@ -66,7 +66,7 @@ def option(
     least: int = 0,
     later: tuple[str, ...] = (),
 ) -> T:
-    """A field of `Options`: its default, a line of documentation, and the values a later release will know."""
+    """A field of `Options`: default, a line of documentation, and the values a later release will know."""
     metadata = {"doc": doc, "least": least, "later": later, "shown_default": shown_default}
     field: Any
     if default_factory is not None:
@@ -151,7 +151,7 @@ def _row(field: dataclasses.Field[Any], hint: Any) -> OptionRow:
     kind = next(arm for arm in arms if arm is not type(None))
     values: tuple[str, ...]
     if issubclass(kind, StrEnum):
-        values = tuple(kind)
+        values = tuple(member.value for member in kind)
     else:
         least = field.metadata["least"]
         values = {bool: ("0", "1"), int: (f"integer, at least {least}",), Path: ("path",)}[kind]

@@ -1,0 +1,95 @@
+"""What all tests share: a clean environment, skips that say why, golden files, and a floor under the count.
+
+--update-golden    rewrite the golden files; the diff is then reviewed like code
+--min-passed N     fail unless at least N tests passed: a run that skipped everything is not green
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+GOLDEN = ROOT / "tests" / "golden"
+LIBRARY = ROOT / "xyntra_ep" / "libxyntra_ep.so"
+
+# Before anything of ours is imported: tests answer to no one's settings, write no one's cache, and the
+# processes they start see the same source tree.
+for _variable in [name for name in os.environ if name.startswith("XYNTRA_") and name != "XYNTRA_CC"]:
+    del os.environ[_variable]
+_cache = tempfile.mkdtemp(prefix="xyntra-tests-")
+os.environ["XYNTRA_CACHE_DIR"] = _cache
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite golden files")
+    parser.addoption("--min-passed", type=int, default=0, metavar="N", help="fail below N passed tests")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for reason in _lacking(item):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _lacking(item: pytest.Item) -> Iterator[str]:
+    if item.get_closest_marker("native") and not LIBRARY.exists():
+        yield f"{LIBRARY.relative_to(ROOT)} is not built: make native"
+    if item.get_closest_marker("torch") and importlib.util.find_spec("torch") is None:
+        yield "PyTorch is not installed: pip install '.[torch]'"
+    for mark in item.iter_markers("compiler"):
+        if not _has_compiler(*mark.args):
+            yield f"no compiler {mark.args[0]!r} on this machine"
+    for mark in item.iter_markers("device"):
+        yield f"device {mark.args[0]!r} is not in this release"
+
+
+def _has_compiler(name: str) -> bool:
+    if name == "cc":
+        return any(map(_has_compiler, ("gcc", "clang", "zig")))
+    if name == "zig" and importlib.util.find_spec("ziglang") is not None:
+        return True
+    return shutil.which(name) is not None
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    shutil.rmtree(_cache, ignore_errors=True)
+    wanted = session.config.getoption("--min-passed")
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if wanted and exitstatus == pytest.ExitCode.OK and terminal is not None:
+        passed = len(terminal.stats.get("passed", []))
+        if passed < wanted:
+            print(f"\nonly {passed} tests passed, at least {wanted} are wanted", file=sys.stderr)
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare generated text with `tests/golden/<test file>/<test><suffix>`.
+
+    def test_relu(golden): golden(source, ".c")
+    """
+    update = bool(request.config.getoption("--update-golden"))
+
+    def compare(text: str, suffix: str) -> None:
+        name = request.node.name.translate(str.maketrans("[]/ ", "__--"))
+        path = GOLDEN / request.path.stem / f"{name}{suffix}"
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists():
+            pytest.fail(
+                f"no golden file {path.relative_to(ROOT)}; look at this text, then --update-golden\n{text}"
+            )
+        else:
+            assert text == path.read_text(encoding="utf-8"), f"differs from {path.relative_to(ROOT)}"
+
+    return compare

@@ -1,0 +1,122 @@
+"""What a user reads after a wrong option, variable or file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from xyntra_ep import knobs
+from xyntra_ep.errors import ConfigError
+from xyntra_ep.options import parse
+
+ALL = "backend, precision, claim, min_island, cache_dir, dump_dir, fp32_strict, log_level"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("backnd", "cpu", "XyntraEP: no provider option 'backnd'. did you mean 'backend'?"),
+        ("Claim", "all", "XyntraEP: no provider option 'Claim'. did you mean 'claim'?"),
+        ("zzz", "1", f"XyntraEP: no provider option 'zzz'. there are {ALL}"),
+        ("tune", "cached", f"XyntraEP: option 'tune' is not in this release. there are {ALL}"),
+        ("fast_math", "1", f"XyntraEP: option 'fast_math' is not in this release. there are {ALL}"),
+        ("deterministic", "1", f"XyntraEP: option 'deterministic' is not in this release. there are {ALL}"),
+        ("trace", "t.json", f"XyntraEP: option 'trace' is not in this release. there are {ALL}"),
+        ("backend", "cuda", "XyntraEP: backend='cuda' is not in this release. allowed: auto, cpu"),
+        ("backend", "opencl", "XyntraEP: backend='opencl' is not in this release. allowed: auto, cpu"),
+        ("backend", "webgpu", "XyntraEP: backend='webgpu' is not in this release. allowed: auto, cpu"),
+        ("backend", "cpuu", "XyntraEP: backend='cpuu' is not valid. did you mean 'cpu'? allowed: auto, cpu"),
+        ("precision", "bf16", "XyntraEP: precision='bf16' is not in this release. allowed: fp32"),
+        ("precision", "fp16", "XyntraEP: precision='fp16' is not in this release. allowed: fp32"),
+        ("precision", "int8w", "XyntraEP: precision='int8w' is not in this release. allowed: fp32"),
+        ("claim", "some", "XyntraEP: claim='some' is not valid. allowed: profitable, all"),
+        ("claim", "", "XyntraEP: claim='' is not valid. allowed: profitable, all"),
+        ("min_island", "0", "XyntraEP: min_island='0' is not valid. it wants an integer of at least 1"),
+        ("min_island", "two", "XyntraEP: min_island='two' is not valid. it wants an integer of at least 1"),
+        ("cache_dir", "", "XyntraEP: cache_dir is empty. it wants a path"),
+        ("fp32_strict", "maybe", "XyntraEP: fp32_strict='maybe' is not valid. it wants 1 or 0"),
+        (
+            "log_level",
+            "warn",
+            "XyntraEP: log_level='warn' is not valid. did you mean 'warning'? "
+            "allowed: verbose, info, warning, error",
+        ),
+    ],
+)
+def test_wrong_option(name: str, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse({name: text})
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "message"),
+    [
+        ("XYNTRA_CLAIM", "some", "XYNTRA_CLAIM: claim='some' is not valid. allowed: profitable, all"),
+        ("XYNTRA_DEBUG", "6", "XYNTRA_DEBUG: '6' is not valid. it wants an integer from 0 to 5"),
+        ("XYNTRA_DEBUG", "much", "XYNTRA_DEBUG: 'much' is not valid. it wants an integer from 0 to 5"),
+        ("XYNTRA_REGISTER", "never", "XYNTRA_REGISTER: 'never' is not valid. it wants 1 or 0"),
+        ("XYNTRA_JOBS", "0", "XYNTRA_JOBS: '0' is not valid. it wants an integer of at least 1"),
+        (
+            "XYNTRA_COMPILE_TIMEOUT_S",
+            "-1",
+            "XYNTRA_COMPILE_TIMEOUT_S: '-1' is not valid. it wants a number of seconds above 0",
+        ),
+        (
+            "XYNTRA_COMPILE_TIMEOUT_S",
+            "nan",
+            "XYNTRA_COMPILE_TIMEOUT_S: 'nan' is not valid. it wants a number of seconds above 0",
+        ),
+        ("XYNTRA_CONFIG", "/no/such.toml", "XYNTRA_CONFIG: no file /no/such.toml. create it or unset it"),
+    ],
+)
+def test_wrong_variable(variable: str, text: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, text)
+    with pytest.raises(ConfigError) as caught:
+        parse({})
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[provider]\nclam = 'all'", "no provider option 'clam'. did you mean 'claim'?"),
+        ("[provider]\nclaim = 3", "claim='3' is not valid. allowed: profitable, all"),
+        ("claim = 'all'", "'claim' stands outside a table. put it under [provider]"),
+        ("provider = 1", "'provider' is not a table. write [provider] and options under it"),
+        (
+            "[provider]\ncache_dir = 'kernels'",
+            "cache_dir is not taken from a file that was merely found. "
+            "set XYNTRA_CONFIG to the file, or XYNTRA_CACHE_DIR to the directory",
+        ),
+    ],
+)
+def test_wrong_file(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "fusion.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        parse({})
+    assert str(caught.value) == f"{tmp_path / 'fusion.toml'}: {message}"
+
+
+def test_file_that_is_not_toml(tmp_path: Path) -> None:
+    (tmp_path / "fusion.toml").write_text("claim = = 1", encoding="utf-8")
+    with pytest.raises(
+        ConfigError, match=r"fusion\.toml: cannot be read \(.*\)\. correct it or take it away"
+    ):
+        parse({})
+
+
+def test_scope_sets_and_restores() -> None:
+    before = knobs.current()
+    with knobs.scope(debug=4, cc="tcc") as inside:
+        assert (inside.debug, inside.cc) == (4, "tcc")
+        assert knobs.current() is inside
+        with knobs.scope(debug=1):
+            assert (knobs.current().debug, knobs.current().cc) == (1, "tcc")
+    assert knobs.current() == before

@@ -1,0 +1,155 @@
+"""Provider options: values, precedence, documentation."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from xyntra_ep import knobs, options
+from xyntra_ep.errors import ConfigError
+from xyntra_ep.options import Backend, Claim, LogLevel, Options, Precision, parse
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No fusion.toml and no XYNTRA_* but what the test makes."""
+    monkeypatch.chdir(tmp_path)
+    for row in options.rows():
+        monkeypatch.delenv(row.variable, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_defaults(tmp_path: Path) -> None:
+    assert parse({}) == Options(
+        backend=Backend.AUTO,
+        precision=Precision.FP32,
+        claim=Claim.PROFITABLE,
+        min_island=1,
+        cache_dir=tmp_path / "cache" / "xyntra",
+        dump_dir=None,
+        fp32_strict=False,
+        log_level=LogLevel.INFO,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("backend", "cpu", Backend.CPU),
+        ("backend", "AUTO", Backend.AUTO),
+        ("precision", "fp32", Precision.FP32),
+        ("claim", "all", Claim.ALL),
+        ("claim", " profitable ", Claim.PROFITABLE),
+        ("min_island", "3", 3),
+        ("cache_dir", "/somewhere/kernels", Path("/somewhere/kernels")),
+        ("dump_dir", "out", Path("out")),
+        ("dump_dir", "", None),
+        ("fp32_strict", "1", True),
+        ("fp32_strict", "True", True),
+        ("fp32_strict", "on", True),
+        ("fp32_strict", "0", False),
+        ("fp32_strict", "False", False),
+        ("log_level", "error", LogLevel.ERROR),
+        ("log_level", "verbose", LogLevel.VERBOSE),
+    ],
+)
+def test_values(name: str, text: str, value: object) -> None:
+    assert getattr(parse({name: text}), name) == value
+
+
+def test_every_option_is_tried_above() -> None:
+    [mark] = test_values.pytestmark  # type: ignore[attr-defined]  # set by the decorator
+    assert {name for name, _, _ in mark.args[1]} == {row.name for row in options.rows()}
+
+
+def test_a_leading_tilde_is_the_home_directory() -> None:
+    assert parse({"cache_dir": "~/kernels"}).cache_dir == Path.home() / "kernels"
+
+
+def test_what_ort_reads_itself_passes() -> None:
+    assert parse({"device_id": "0"}) == parse({})
+
+
+def test_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert parse({}).min_island == 1
+    (tmp_path / "fusion.toml").write_text(
+        "[provider]\nmin_island = 2\nfp32_strict = true\n", encoding="utf-8"
+    )
+    assert parse({}).min_island == 2
+    monkeypatch.setenv("XYNTRA_MIN_ISLAND", "3")
+    assert parse({}).min_island == 3
+    assert parse({"min_island": "4"}).min_island == 4
+    assert parse({}).fp32_strict, "what nobody else sets stays as the file says"
+
+
+def test_named_file_takes_the_place_of_the_found_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fusion.toml").write_text('[provider]\nclaim = "all"\n', encoding="utf-8")
+    named = tmp_path / "deep" / "mine.toml"
+    named.parent.mkdir()
+    named.write_text('[provider]\ncache_dir = "kernels"\n[other]\nkey = 1\n', encoding="utf-8")
+    monkeypatch.setenv("XYNTRA_CONFIG", str(named))
+    assert parse({}).claim is Claim.PROFITABLE
+    assert parse({}).cache_dir == tmp_path / "deep" / "kernels", "relative to the file"
+
+
+CHANGED = {
+    "backend": "cpu",
+    "claim": "all",
+    "min_island": "2",
+    "cache_dir": "/elsewhere",
+    "dump_dir": "/dump",
+    "fp32_strict": "1",
+    "log_level": "error",
+}
+
+
+def test_cache_key_is_of_every_field() -> None:
+    base = parse({}).cache_key()
+    keys = {parse({name: text}).cache_key() for name, text in CHANGED.items()}
+    assert base == parse({}).cache_key()
+    assert len(keys | {base}) == len(CHANGED) + 1
+    single_valued = {
+        row.name for row in options.rows() if len(row.values) == 1 and row.values[0] == row.default
+    }
+    assert CHANGED.keys() | single_valued == {field.name for field in dataclasses.fields(Options)}
+
+
+def test_every_option_has_its_knob() -> None:
+    fields = {field.name for field in dataclasses.fields(knobs.Knobs)}
+    assert {row.name for row in options.rows()} <= fields
+
+
+def test_every_option_is_documented() -> None:
+    assert [row.name for row in options.rows() if not row.doc or "\n" in row.doc or "|" in row.doc] == []
+
+
+def test_readme_shows_the_options_as_they_are() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text == options.refresh(text), "run: python -m xyntra_ep.options --write README.md"
+
+
+def test_write_refreshes_a_document(tmp_path: Path) -> None:
+    document = tmp_path / "page.md"
+    document.write_text("a\n<!-- options -->\nold\n<!-- /options -->\nz\n", encoding="utf-8")
+    run = subprocess.run(
+        [sys.executable, "-m", "xyntra_ep.options", "--write", str(document)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert (
+        document.read_text(encoding="utf-8")
+        == f"a\n<!-- options -->\n{options.table()}\n<!-- /options -->\nz\n"
+    )
+    assert run.stdout == ""
+
+
+def test_a_document_without_marks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="put the marks"):
+        options.refresh("nothing here")
