@@ -1,4 +1,7 @@
-"""BERT encoder with pooler, as `torch.onnx.export` writes it at opset 14: decomposed LayerNorm, erf GELU, additive mask."""
+"""BERT encoder with pooler as `torch.onnx.export` writes it at opset 14.
+
+LayerNorm is decomposed, GELU is the erf form, the mask is additive.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +103,7 @@ def _self_attention(g: GraphBuilder, p: Params, c: BertConfig, x: Value, mask: V
 
 
 def bert_feeds(batch: int, seq: int, seed: int, *, vocabulary: int) -> Feeds:
-    """Random tokens in two segments. Row i is padded by (i + 1) eighths at most half, so the mask always matters."""
+    """Random tokens in two segments. Row i ends with (i % 4 + 1) / 8 of padding, so the mask always matters."""
     rng = np.random.default_rng(seed)
     lengths = np.maximum(seq - (np.arange(batch) % 4 + 1) * seq // 8, 1)
     position = np.arange(seq)[None]

@@ -9,7 +9,7 @@ import onnx
 
 from zoo._gpt2 import GPT2, TINY, Gpt2, Gpt2Config, KeyValue
 from zoo.gpt2_prefill import CHECKPOINT, prompt
-from zoo.graph_builder import GraphBuilder
+from zoo.graph_builder import Dims, GraphBuilder
 from zoo.layers import layer_norm_decomposed
 from zoo.model import Family, Feeds, ZooModel
 from zoo.params import Params
@@ -19,10 +19,11 @@ def gpt2_decode(params: Params, c: Gpt2Config) -> onnx.ModelProto:
     g = GraphBuilder("gpt2_decode", opset=14)
     net = Gpt2(g, params, c, layer_norm_decomposed)
     input_ids = g.input("input_ids", np.int64, ["batch", 1])
-    cache = ["batch", c.heads, "past", c.head_dim]
+    cache: Dims = ["batch", c.heads, "past", c.head_dim]
     pasts = [
         KeyValue(
-            key=g.input(f"past_key_{i}", np.float32, cache), value=g.input(f"past_value_{i}", np.float32, cache)
+            key=g.input(f"past_key_{i}", np.float32, cache),
+            value=g.input(f"past_value_{i}", np.float32, cache),
         )
         for i in range(c.layers)
     ]
@@ -32,7 +33,7 @@ def gpt2_decode(params: Params, c: Gpt2Config) -> onnx.ModelProto:
         x, present = net.block(x, i, past)
         presents.append(present)
     g.output("logits", net.head(x), ["batch", 1, c.vocabulary])
-    longer = ["batch", c.heads, "past + 1", c.head_dim]
+    longer: Dims = ["batch", c.heads, "past + 1", c.head_dim]
     for i, present in enumerate(presents):
         g.output(f"present_key_{i}", present.key, longer)
         g.output(f"present_value_{i}", present.value, longer)
@@ -40,7 +41,7 @@ def gpt2_decode(params: Params, c: Gpt2Config) -> onnx.ModelProto:
 
 
 def step(batch: int, seq: int, seed: int, *, c: Gpt2Config) -> Feeds:
-    """One token and `seq` cached positions; unit variance is what unit-gain projections of a LayerNorm give."""
+    """One token and `seq` cached positions, of unit variance as projections of a LayerNorm have."""
     rng = np.random.default_rng(seed)
     feeds = prompt(batch, 1, seed, c=c)
     for i in range(c.layers):

@@ -1,6 +1,7 @@
 """A thin builder for ONNX graphs that look like what PyTorch's exporter writes.
 
-Values are their names. Constants are `Constant` nodes, weights are initializers, node names follow the module path:
+Values are their names. Constants are `Constant` nodes, weights are initializers, and the names of nodes
+follow the module path:
 
 >>> g = GraphBuilder("example", opset=17)
 >>> x = g.input("x", np.float32, ["batch", 4])
@@ -90,7 +91,9 @@ class GraphBuilder:
 
     def model(self) -> onnx.ModelProto:
         """The finished model, checked for being well formed."""
-        graph = helper.make_graph(self._nodes, self._name, self._inputs, self._outputs, list(self._weights.values()))
+        graph = helper.make_graph(
+            self._nodes, self._name, self._inputs, self._outputs, list(self._weights.values())
+        )
         model = helper.make_model(
             graph,
             producer_name="xyntra-zoo",

@@ -36,8 +36,8 @@ class Checkpoint:
 class ZooModel:
     """A model that can be built, fed and checked.
 
-    `build` turns a source of weights into a model. `feeds(batch, seq, seed)` makes sensible inputs; vision models have
-    no sequence and ignore `seq` (their `seqs` is empty); for a decode step `seq` is the length of the past.
+    `build` turns a source of weights into a model. `feeds(batch, seq, seed)` makes sensible inputs; vision
+    models ignore `seq` (their `seqs` is empty); for a decode step `seq` is the length of the past.
     `max_err` bounds max|a-b| / max|b| of an fp32 run against the CPU provider.
     """
 

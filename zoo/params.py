@@ -1,4 +1,4 @@
-"""Sources of weights. A builder asks for a tensor by its checkpoint name and shape and does not know which one it has."""
+"""Sources of weights. A builder asks by checkpoint name and shape and does not know which source it has."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy.typing as npt
 F32 = npt.NDArray[np.float32]
 
 
-# Gain of the layers that write to a residual stream. At 1 a deep random transformer forgets its tokens: after twelve
-# layers the positions of one sequence differ by 3 % of their common part, and a wrong gather would go unseen.
+# Gain of the layers that write to a residual stream. At 1 a deep random transformer forgets its tokens: after
+# twelve layers the positions differ by 3 % of their common part, and a wrong gather would go unseen.
 RESIDUAL_GAIN = 0.25
 
 
@@ -72,7 +72,8 @@ class RandomParams:
             case Init.BIAS:
                 scale, offset = 0.05, 0.0
             case Init.VARIANCE:
-                return np.exp(noise * np.float32(0.1)).astype(np.float32)
+                variance: F32 = np.exp(noise * np.float32(0.1))
+                return variance
         noise *= np.float32(scale * gain)
         noise += np.float32(offset)
         return noise

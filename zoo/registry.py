@@ -27,7 +27,7 @@ class RegistryError(LookupError):
 class Registry(Generic[Row]):
     """The rows of every module of `package` that has a list called `attr`, read on first use.
 
-    Modules are imported in sorted order and names that start with an underscore are skipped, so a new row is a new
+    Modules are imported in sorted order, names that start with an underscore are skipped: a new row is a new
     file and nothing else. There are no decorators and no import side effects.
 
     >>> from zoo import zoo
@@ -51,8 +51,8 @@ class Registry(Generic[Row]):
             for row in cast("list[Row]", getattr(module, self._attr, [])):
                 if row.name in rows:
                     raise RegistryError(
-                        f"'{row.name}' is declared twice: in {declared_in[row.name]} and in {module.__name__}. "
-                        "rename one of them"
+                        f"'{row.name}' is declared twice: in {declared_in[row.name]} and in "
+                        f"{module.__name__}. rename one of them"
                     )
                 rows[row.name] = row
                 declared_in[row.name] = module.__name__

@@ -26,15 +26,15 @@ class ResNetConfig:
 
 
 def resnet(params: Params, c: ResNetConfig) -> onnx.ModelProto:
-    """Random convolutions with statistics that do not fit them output zeros or infinities, so those are measured first."""
+    """With random weights the statistics are measured first: unfitting ones give zeros or infinities."""
     if params.synthetic:
         params = OverlayParams(params, _measured_statistics(params, c))
     return _Network(params, c, measure=False).model()
 
 
 class _Network:
-    """One construction of the graph. With `measure`, each BatchNormalization normalises by the statistics of its own
-    batch and returns them as outputs, so one run yields the statistics of all layers."""
+    """One construction of the graph. With `measure`, each BatchNormalization normalises by the statistics of
+    its own batch and returns them as outputs, so one run yields the statistics of all layers."""
 
     def __init__(self, params: Params, c: ResNetConfig, *, measure: bool) -> None:
         self.g = GraphBuilder("resnet", opset=13)
@@ -73,7 +73,9 @@ class _Network:
             x = self.conv_bn(x, f"{down}.0", f"{down}.1", channels, out, kernel=1, stride=stride)
         return g.Relu(g.Add(y, x))
 
-    def conv_bn(self, x: Value, conv: str, norm: str, n_in: int, n_out: int, *, kernel: int, stride: int) -> Value:
+    def conv_bn(
+        self, x: Value, conv: str, norm: str, n_in: int, n_out: int, *, kernel: int, stride: int
+    ) -> Value:
         g = self.g
         name = f"{conv}.weight"
         weight = g.weight(name, self.p(name, (n_out, n_in, kernel, kernel), Init.CONV))
@@ -117,7 +119,9 @@ def _measured_statistics(params: Params, c: ResNetConfig) -> dict[str, F32]:
     names = [output.name for output in session.get_outputs()][1:]
     values = session.run(names, resnet_feeds(4, 1, 0, image=c.image))
     # Rounded, so that machines whose sums differ in the last bits still build the same model nearly always.
-    return {name: value.astype(np.float16).astype(np.float32) for name, value in zip(names, values, strict=True)}
+    return {
+        name: value.astype(np.float16).astype(np.float32) for name, value in zip(names, values, strict=True)
+    }
 
 
 def resnet_feeds(batch: int, seq: int, seed: int, *, image: int) -> Feeds:

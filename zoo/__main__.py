@@ -1,0 +1,50 @@
+"""`python -m zoo list | build NAME [--weights FILE | --weights hub] | prune`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from zoo.cache import model_path, prune
+from zoo.registry import RegistryError, zoo
+from zoo.weights import WeightsError, download
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m zoo", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="names and families")
+    build = commands.add_parser("build", help="build a model and print its path")
+    build.add_argument("name", nargs="+")
+    build.add_argument("--weights", help="a safetensors file, or 'hub' for the model's own checkpoint")
+    commands.add_parser("prune", help="delete models built by older sources")
+    arguments = parser.parse_args()
+    try:
+        match arguments.command:
+            case "list":
+                for model in zoo:
+                    print(f"{model.name:20} {model.family}")
+            case "build":
+                for name in arguments.name:
+                    print(model_path(zoo[name], weights=_weights(name, arguments.weights)))
+            case "prune":
+                for path in prune():
+                    print(path)
+    except (RegistryError, WeightsError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _weights(name: str, given: str | None) -> Path | None:
+    if given != "hub":
+        return Path(given) if given else None
+    checkpoint = zoo[name].checkpoint
+    if checkpoint is None:
+        raise WeightsError(f"{name}: has no checkpoint of its own. give a file")
+    return download(checkpoint)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
