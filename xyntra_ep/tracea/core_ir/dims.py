@@ -1,0 +1,420 @@
+"""Symbolic sizes: integers and polynomials over named dimensions.
+
+A ``Size`` is a plain ``int`` or a ``Dim``. Arithmetic on ``Dim`` returns an ``int`` as soon as the result is constant, so code
+that handles sizes needs no case split:
+
+>>> s = symbol("s")
+>>> (s * 12 * 64) // 64
+12*s
+>>> (s + 1) - s
+1
+
+A ``Dim`` is a polynomial in canonical form (a sorted tuple of monomials), so two sizes that are equal as polynomials compare
+equal. What is not a polynomial (division with remainder, minimum, comparison) becomes an opaque *atom* with its operands.
+Every symbol stands for a tensor dimension and is therefore >= 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
+from functools import reduce
+from typing import TypeAlias
+
+
+class DimOp(IntEnum):
+    """Operations of a size program; the numbers are those of docs/plan-format.md."""
+
+    CONST = 0
+    SYMBOL = 1
+    ADD = 2
+    SUB = 3
+    MUL = 4
+    FLOORDIV = 5
+    CEILDIV = 6
+    MOD = 7
+    MIN = 8
+    MAX = 9
+    EQ = 10
+    NE = 11
+    LT = 12
+    LE = 13
+    AND = 14
+    OR = 15
+    NOT = 16
+    SELECT = 17
+
+
+class Atom:
+    """A symbol (``op`` is SYMBOL, ``args`` holds its name) or an operation that is not polynomial."""
+
+    __slots__ = ("_hash", "args", "key", "op")
+
+    def __init__(self, op: DimOp, args: tuple[str | Size, ...]) -> None:
+        self.op = op
+        self.args = args
+        self.key = str(args[0]) if op is DimOp.SYMBOL else f"{op.name.lower()}({', '.join(map(str, args))})"
+        self._hash = hash((op, self.key))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Atom) and self._hash == other._hash and self.op is other.op and self.key == other.key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return self.key
+
+
+Monomial: TypeAlias = tuple[Atom, ...]
+
+
+class Dim:
+    """A non-constant polynomial; build it with ``symbol`` and arithmetic, never directly."""
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        self.terms = terms
+        self._hash = hash(terms)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dim) and self._hash == other._hash and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __add__(self, other: Size) -> Size:
+        return _from_terms(_terms(self) + _terms(other))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Size:
+        return self * -1
+
+    def __sub__(self, other: Size) -> Size:
+        return self + (other * -1)
+
+    def __rsub__(self, other: Size) -> Size:
+        return (self * -1) + other
+
+    def __mul__(self, other: Size) -> Size:
+        return _from_terms(
+            [
+                (tuple(sorted(a + b, key=lambda atom: atom.key)), ca * cb)
+                for a, ca in _terms(self)
+                for b, cb in _terms(other)
+            ]
+        )
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Size) -> Size:
+        return _floordiv(self, other)
+
+    def __rfloordiv__(self, other: Size) -> Size:
+        return _floordiv(other, self)
+
+    def __mod__(self, other: Size) -> Size:
+        return _mod(self, other)
+
+    def __rmod__(self, other: Size) -> Size:
+        return _mod(other, self)
+
+    def __repr__(self) -> str:
+        parts = []
+        for monomial, coefficient in self.terms:
+            factors = [str(coefficient)] if coefficient != 1 or not monomial else []
+            parts.append("*".join(factors + [atom.key for atom in monomial]))
+        return " + ".join(parts)
+
+
+Size: TypeAlias = int | Dim
+
+
+def symbol(name: str) -> Dim:
+    """The dimension called ``name``. Equal names are the same dimension."""
+    return Dim((((Atom(DimOp.SYMBOL, (name,)),), 1),))
+
+
+def _terms(size: Size) -> list[tuple[Monomial, int]]:
+    if isinstance(size, Dim):
+        return list(size.terms)
+    return [((), int(size))] if size else []
+
+
+def _from_terms(terms: list[tuple[Monomial, int]]) -> Size:
+    total: dict[Monomial, int] = {}
+    for monomial, coefficient in terms:
+        total[monomial] = total.get(monomial, 0) + coefficient
+    kept = [(m, c) for m, c in total.items() if c]
+    if not kept:
+        return 0
+    if len(kept) == 1 and not kept[0][0]:
+        return kept[0][1]
+    return Dim(tuple(sorted(kept, key=lambda t: (-len(t[0]), [a.key for a in t[0]]))))
+
+
+def _opaque(op: DimOp, *args: Size) -> Size:
+    return Dim((((Atom(op, args),), 1),))
+
+
+def _divide_exact(size: Size, divisor: Size) -> tuple[Size, Size]:
+    """(q, r) with size = q*divisor + r, moving into q every term that ``divisor`` (a monomial) divides."""
+    divisor_terms = _terms(divisor)
+    if len(divisor_terms) != 1:
+        return (1, 0) if size == divisor else (0, size)
+    d_monomial, d_coefficient = divisor_terms[0]
+    quotient: list[tuple[Monomial, int]] = []
+    rest: list[tuple[Monomial, int]] = []
+    for monomial, coefficient in _terms(size):
+        left = list(monomial)
+        for atom in d_monomial:
+            if atom in left:
+                left.remove(atom)
+            else:
+                break
+        else:
+            if coefficient % d_coefficient == 0:
+                quotient.append((tuple(left), coefficient // d_coefficient))
+                continue
+        rest.append((monomial, coefficient))
+    return _from_terms(quotient), _from_terms(rest)
+
+
+def _floordiv(a: Size, b: Size) -> Size:
+    if isinstance(b, int) and b == 1:
+        return a
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b if b else 0
+    quotient, rest = _divide_exact(a, b)
+    if rest == 0:
+        return quotient
+    if isinstance(rest, int) and isinstance(b, int):
+        return quotient + rest // b
+    return quotient + _opaque(DimOp.FLOORDIV, rest, b)
+
+
+def _mod(a: Size, b: Size) -> Size:
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b if b else 0
+    _, rest = _divide_exact(a, b)
+    if isinstance(rest, int) and isinstance(b, int):
+        return rest % b
+    return _opaque(DimOp.MOD, rest, b)
+
+
+def ceildiv(a: Size, b: Size) -> Size:
+    """a / b rounded up."""
+    if isinstance(a, int) and isinstance(b, int):
+        return -(-a // b) if b else 0
+    quotient, rest = _divide_exact(a, b)
+    if rest == 0:
+        return quotient
+    if isinstance(rest, int) and isinstance(b, int):
+        return quotient + -(-rest // b)
+    return quotient + _opaque(DimOp.CEILDIV, rest, b)
+
+
+def trunc_div(a: Size, b: Size) -> Size:
+    """Division as ONNX defines it for integers (towards zero); sizes that are not constant are taken as >= 0."""
+    if isinstance(a, int) and isinstance(b, int) and b:
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    return _floordiv(a, b)
+
+
+def _bounds(size: Size) -> tuple[int | None, int | None]:
+    """(lower, upper) bound known from the signs of the coefficients alone (symbols are >= 0)."""
+    if isinstance(size, int):
+        return size, size
+    low: int | None = 0
+    high: int | None = 0
+    for monomial, coefficient in size.terms:
+        if not monomial:
+            low = None if low is None else low + coefficient
+            high = None if high is None else high + coefficient
+            continue
+        boolean = all(DimOp.EQ <= atom.op <= DimOp.NOT for atom in monomial)
+        nonnegative = all(_atom_nonnegative(atom) for atom in monomial)
+        if not nonnegative:
+            return None, None
+        if coefficient > 0:
+            high = high + coefficient if boolean and high is not None else None
+        else:
+            low = low + coefficient if boolean and low is not None else None
+    return low, high
+
+
+def _atom_nonnegative(atom: Atom) -> bool:
+    if atom.op is DimOp.SYMBOL or DimOp.EQ <= atom.op <= DimOp.NOT:
+        return True
+    lows = [_bounds(arg)[0] for arg in atom.args if not isinstance(arg, str)]
+    known = [low is not None and low >= 0 for low in lows]
+    if atom.op is DimOp.MAX:
+        return any(known)
+    if atom.op is DimOp.SELECT:
+        return all(known[1:])
+    return all(known)
+
+
+def known_nonnegative(size: Size) -> bool:
+    """Whether ``size`` >= 0 for all values of its symbols (false when not provable)."""
+    low = _bounds(size)[0]
+    return low is not None and low >= 0
+
+
+def smin(a: Size, b: Size) -> Size:
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    if a == b or known_nonnegative(b - a):
+        return a
+    return b if known_nonnegative(a - b) else _opaque(DimOp.MIN, a, b)
+
+
+def smax(a: Size, b: Size) -> Size:
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    if a == b or known_nonnegative(a - b):
+        return a
+    return b if known_nonnegative(b - a) else _opaque(DimOp.MAX, a, b)
+
+
+def eq(a: Size, b: Size) -> Size:
+    """1 when equal, else 0."""
+    if a == b:
+        return 1
+    difference = a - b
+    low, high = _bounds(difference)
+    if isinstance(difference, int) or (low is not None and low > 0) or (high is not None and high < 0):
+        return 0
+    return _opaque(DimOp.EQ, a, b)
+
+
+def ne(a: Size, b: Size) -> Size:
+    same = eq(a, b)
+    return 1 - same if isinstance(same, int) else _opaque(DimOp.NE, a, b)
+
+
+def lt(a: Size, b: Size) -> Size:
+    low, high = _bounds(b - a)
+    if low is not None and low > 0:
+        return 1
+    return 0 if high is not None and high <= 0 else _opaque(DimOp.LT, a, b)
+
+
+def le(a: Size, b: Size) -> Size:
+    return lt(a, b + 1)
+
+
+def select(condition: Size, a: Size, b: Size) -> Size:
+    if a == b:
+        return a
+    if isinstance(condition, int):
+        return a if condition else b
+    return _opaque(DimOp.SELECT, condition, a, b)
+
+
+def both(a: Size, b: Size) -> Size:
+    """Logical and of two 0/1 sizes."""
+    if isinstance(a, int):
+        return b if a else 0
+    if isinstance(b, int):
+        return a if b else 0
+    return a if a == b else _opaque(DimOp.AND, a, b)
+
+
+def either(a: Size, b: Size) -> Size:
+    """Logical or of two 0/1 sizes."""
+    if isinstance(a, int):
+        return 1 if a else b
+    if isinstance(b, int):
+        return 1 if b else a
+    return a if a == b else _opaque(DimOp.OR, a, b)
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    return reduce(lambda a, b: a * b, sizes, 1)
+
+
+def symbols_of(size: Size) -> frozenset[str]:
+    """Names of all symbols in ``size``, inside atoms too."""
+    if isinstance(size, int):
+        return frozenset()
+    found: set[str] = set()
+    for monomial, _ in size.terms:
+        for atom in monomial:
+            if atom.op is DimOp.SYMBOL:
+                found.add(atom.key)
+            else:
+                for arg in atom.args:
+                    if isinstance(arg, Dim):
+                        found |= symbols_of(arg)
+    return frozenset(found)
+
+
+_EVALUATE: dict[DimOp, Callable[..., int]] = {
+    DimOp.FLOORDIV: lambda a, b: a // b if b else 0,
+    DimOp.CEILDIV: lambda a, b: -(-a // b) if b else 0,
+    DimOp.MOD: lambda a, b: a % b if b else 0,
+    DimOp.MIN: min,
+    DimOp.MAX: max,
+    DimOp.EQ: lambda a, b: int(a == b),
+    DimOp.NE: lambda a, b: int(a != b),
+    DimOp.LT: lambda a, b: int(a < b),
+    DimOp.LE: lambda a, b: int(a <= b),
+    DimOp.AND: lambda a, b: int(bool(a) and bool(b)),
+    DimOp.OR: lambda a, b: int(bool(a) or bool(b)),
+    DimOp.NOT: lambda a: int(not a),
+    DimOp.SELECT: lambda c, a, b: a if c else b,
+}
+
+
+def evaluate(size: Size, symbols: Mapping[str, int]) -> int:
+    """The value of ``size``; the meaning that native code must agree with. KeyError for an unbound symbol."""
+    if isinstance(size, int):
+        return size
+    total = 0
+    for monomial, coefficient in size.terms:
+        value = coefficient
+        for atom in monomial:
+            if atom.op is DimOp.SYMBOL:
+                value *= symbols[atom.key]
+            else:
+                value *= _EVALUATE[atom.op](*(evaluate(a, symbols) for a in atom.args if not isinstance(a, str)))
+        total += value
+    return total
+
+
+def substitute(size: Size, replacements: Mapping[str, Size]) -> Size:
+    """``size`` with symbols replaced; re-simplified."""
+    if isinstance(size, int):
+        return size
+    total: Size = 0
+    for monomial, coefficient in size.terms:
+        value: Size = coefficient
+        for atom in monomial:
+            value = value * _substitute_atom(atom, replacements)
+        total = total + value
+    return total
+
+
+_REBUILD: dict[DimOp, Callable[..., Size]] = {
+    DimOp.FLOORDIV: _floordiv,
+    DimOp.CEILDIV: ceildiv,
+    DimOp.MOD: _mod,
+    DimOp.MIN: smin,
+    DimOp.MAX: smax,
+    DimOp.EQ: eq,
+    DimOp.NE: ne,
+    DimOp.LT: lt,
+    DimOp.LE: le,
+    DimOp.AND: both,
+    DimOp.OR: either,
+    DimOp.SELECT: select,
+}
+
+
+def _substitute_atom(atom: Atom, replacements: Mapping[str, Size]) -> Size:
+    if atom.op is DimOp.SYMBOL:
+        return replacements.get(atom.key, symbol(atom.key))
+    return _REBUILD[atom.op](*(substitute(a, replacements) for a in atom.args if not isinstance(a, str)))

@@ -1,0 +1,241 @@
+"""Core IR: what is computed, in a few big ops over strided operands.
+
+    Program = values, ops in execution order, symbol bindings, guards, checks
+    op      = Pointwise | RowReduce | Gemm | Conv | Attention | Scan | TopK
+
+An ``Operand`` is a strided view of a value, so transposes, slices, broadcasts (stride 0) and most reshapes cost nothing; every
+kernel states which strides it takes. Inputs are numbered per op: ``Load(j, ...)`` in an expression reads ``op.inputs[j]``.
+The meaning of each op is `interpreter.py`, in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from xyntra_ep.tracea.core_ir.dims import Size, product
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import Expr
+
+
+class ValueKind(StrEnum):
+    INPUT = "input"  # index = position among the island's inputs
+    OUTPUT = "output"  # index = position among the island's outputs; may be read after it was written
+    CONST = "const"  # index = position in Program.constants
+    LITERAL = "literal"  # bytes in the plan
+    TEMP = "temp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A buffer: ``shape`` elements of ``dtype``, contiguous row-major in ``shape`` (operands may view it otherwise)."""
+
+    kind: ValueKind
+    dtype: DType
+    shape: tuple[Size, ...]
+    index: int = 0
+    literal: bytes = b""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """A view of ``Program.values[value]``: element (i, j, ...) is at offset + i*strides[0] + j*strides[1] ... (in elements)."""
+
+    value: int
+    dtype: DType
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    offset: Size = 0
+
+
+def contiguous_strides(shape: Sequence[Size]) -> tuple[Size, ...]:
+    """Row-major strides in elements."""
+    return tuple(product(shape[i + 1 :]) for i in range(len(shape)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pointwise:
+    """outputs[k][i...] = bodies[k] for every index of ``domain``; operands may be indexed arbitrarily (gathers, pads, windows)."""
+
+    domain: tuple[Size, ...]
+    inputs: tuple[Operand, ...]
+    bodies: tuple[Expr, ...]
+    outputs: tuple[Operand, ...]  # shape == domain
+    label: str = ""
+
+
+class ReduceKind(StrEnum):
+    SUM = "sum"
+    PROD = "prod"
+    MAX = "max"  # NaN wins
+    MIN = "min"
+    ARGMAX = "argmax"  # first index among equals; the index counts the inner domain row-major
+    ARGMIN = "argmin"
+    ARGMAX_LAST = "argmax_last"  # last index among equals
+    ARGMIN_LAST = "argmin_last"
+    ANY_NAN_MAX = "max_ignore_nan"  # max as pooling does it: NaN loses unless alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One reduction over the inner domain; ``body`` may read acc(j) of earlier stages. ``dtype`` F32, I64 or BOOL of the result."""
+
+    kind: ReduceKind
+    body: Expr
+    dtype: DType = DType.F32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowOutput:
+    """A result of a RowReduce: per element of outer x inner (``per_row`` false), or one per row (``per_row`` true: no inner axes)."""
+
+    body: Expr
+    operand: Operand
+    per_row: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowReduce:
+    """For each index of ``outer``: run the ``stages`` over ``inner`` in order, then write the outputs.
+
+    Axis numbering: 0..len(outer)-1 are the outer axes, then the inner ones. LayerNorm is sum, sum of squared deviations and a
+    body; Softmax is max, sum of exp and a body; pooling has the window as inner domain.
+    """
+
+    outer: tuple[Size, ...]
+    inner: tuple[Size, ...]
+    inputs: tuple[Operand, ...]
+    stages: tuple[Stage, ...]
+    outputs: tuple[RowOutput, ...]
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gemm:
+    """out[..., m, n] = epilogue(acc = sum_k a[..., m, k] * b[..., k, n]).
+
+    ``inputs[0]`` is a, ``inputs[1]`` is b, both with the full batch shape of ``out`` (stride 0 where broadcast); further inputs
+    feed the epilogue, which is over the domain of ``out`` (axes: batch..., m, n) and reads acc(0).
+    """
+
+    inputs: tuple[Operand, ...]
+    epilogue: Expr
+    output: Operand
+    label: str = ""
+
+    @property
+    def domain(self) -> tuple[Size, ...]:
+        return self.output.shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conv:
+    """out[n, m, o...] = epilogue(acc = sum over (c, k...) of x[n, g*C/G + c, o*stride + k*dilation - pad] * w[m, c, k...]).
+
+    ``inputs[0]`` is x [N, C, spatial...], ``inputs[1]`` is w [M, C/group, kernel...]; out is [N, M, out spatial...] (logical
+    order; strides say the layout). Outside x is zero. Further inputs feed the epilogue over out's domain.
+    """
+
+    inputs: tuple[Operand, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads: tuple[Size, ...]  # begin of each spatial axis (the end follows from out's shape)
+    group: int
+    epilogue: Expr
+    output: Operand
+    label: str = ""
+
+    @property
+    def domain(self) -> tuple[Size, ...]:
+        return self.output.shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    """out[b, h, s, e] = sum_t softmax_t(score)[t] * v[b, h, t, e], score = score(acc = sum_d q[b, h, s, d] * k[b, h, t, d]).
+
+    inputs: q [B,H,S,D], k [B,H,T,D], v [B,H,T,E] (grouped-query heads by stride tricks are the lowering's business), then what
+    ``score`` reads; its domain is (b, h, s, t). ``nan_to_zero``: a fully masked row (softmax NaN) yields zeros instead of NaN.
+    """
+
+    inputs: tuple[Operand, ...]
+    score: Expr
+    nan_to_zero: bool
+    output: Operand
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """Cumulative sum (or product) along the last axis of ``output``; body over output's domain."""
+
+    inputs: tuple[Operand, ...]
+    body: Expr
+    kind: ReduceKind
+    exclusive: bool
+    reverse: bool
+    output: Operand
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopK:
+    """The k largest (or smallest) along the last axis of ``inputs[0]``, sorted, ties by lower index; values and int64 indices."""
+
+    inputs: tuple[Operand, ...]
+    k: int
+    largest: bool
+    values: Operand
+    indices: Operand
+    label: str = ""
+
+
+CoreOp = Pointwise | RowReduce | Gemm | Conv | Attention | Scan | TopK
+
+
+def outputs_of(op: CoreOp) -> tuple[Operand, ...]:
+    """Every operand that ``op`` writes."""
+    match op:
+        case Pointwise():
+            return op.outputs
+        case RowReduce():
+            return tuple(o.operand for o in op.outputs)
+        case TopK():
+            return (op.values, op.indices)
+        case _:
+            return (op.output,)
+
+
+class SymbolKind(StrEnum):
+    DIM = "dim"
+    ELEMENT = "element"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """Where a symbol's value comes from: a dimension of an input, or an element of an integer input tensor."""
+
+    name: str
+    kind: SymbolKind
+    input: int
+    index: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Program:
+    """One island (one of its alternatives). ``sources[i]``: which graph nodes op i came from (for reasons and labels)."""
+
+    values: list[Value] = field(default_factory=list)
+    ops: list[CoreOp] = field(default_factory=list)
+    sources: list[tuple[int, ...]] = field(default_factory=list)
+    bindings: list[Binding] = field(default_factory=list)
+    guards: list[Size] = field(default_factory=list)  # the alternative applies when all are non-zero
+    checks: list[tuple[Size, str]] = field(default_factory=list)  # zero: the run fails with the message
+    constants: list[str] = field(default_factory=list)  # graph names of CONST values
+
+    def operand(self, value: int) -> Operand:
+        """The plain contiguous view of a value."""
+        v = self.values[value]
+        return Operand(value=value, dtype=v.dtype, shape=v.shape, strides=contiguous_strides(v.shape))

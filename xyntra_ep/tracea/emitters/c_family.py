@@ -1,0 +1,271 @@
+"""Printing semantic IR as C-family text. A target supplies the spelling of types, helpers and qualifiers; the walk is common.
+
+Helpers (partial loads, shuffles, half floats, select ...) are asked for by name while printing and defined once at the top, so a
+kernel carries only what it uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    COMPARE,
+    LIBM,
+    Array,
+    Assign,
+    Binary,
+    Bitcast,
+    CallStatement,
+    CallValue,
+    Comment,
+    Const,
+    Convert,
+    Elem,
+    Fma,
+    For,
+    Function,
+    Gather,
+    If,
+    Iota,
+    Kernel,
+    Let,
+    Load,
+    Offset,
+    Pointer,
+    PointerType,
+    Prefetch,
+    Reduce,
+    Return,
+    Rvalue,
+    Select,
+    Shuffle,
+    Splat,
+    Statement,
+    Store,
+    Type,
+    Unary,
+    Var,
+)
+
+
+class Target(Protocol):
+    """What differs between C-family targets."""
+
+    def type(self, kind: Type) -> str: ...
+    def storage(self, dtype: DType) -> str: ...
+    def pointer(self, kind: PointerType) -> str: ...
+    def helper(self, name: str, kind: Type, dtype: DType | None = None) -> str:
+        """Name of the helper function for this type; remembers that its definition is needed."""
+        ...
+
+    def prelude(self) -> str: ...
+    def function_head(self, function: Function) -> str: ...
+    def kernel_head(self, kernel: Kernel) -> list[str]: ...
+    def array(self, var: Var, dtype: DType, count: int) -> str: ...
+    def prefetch(self, address: str, locality: int, write: bool) -> str: ...
+    def float_literal(self, value: float) -> str: ...
+
+
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>"}
+_RELATION = {"lt": "<", "le": "<=", "eq": "==", "ne": "!="}
+
+
+class CPrinter:
+    """One kernel's text."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.lines: list[str] = []
+        self._visit: dict[type, Callable[..., str]] = {
+            Const: self._const,
+            Var: lambda e: e.name,
+            Unary: self._unary,
+            Binary: self._binary,
+            Fma: self._fma,
+            Select: self._select,
+            Convert: self._convert,
+            Bitcast: self._bitcast,
+            Splat: self._splat,
+            Iota: lambda e: f"({self.target.type(e.to)}){{{', '.join(str(i) for i in range(max(1, e.to.lanes)))}}}",
+            Load: self._load,
+            Gather: lambda e: f"{self._helper('gather', e.type, self._dtype(e.pointer))}({self.address(e.pointer)}, {self.expr(e.index)})",
+            Shuffle: self._shuffle,
+            Reduce: lambda e: self.expr(e.a) if e.a.type.lanes <= 1 else f"{self._helper('reduce_' + e.op, e.a.type)}({self.expr(e.a)})",
+            CallValue: lambda e: f"{e.function.name}({self._arguments(e.args)})",
+        }
+
+    def kernel(self, kernel: Kernel) -> str:
+        for function in kernel.functions:
+            self.lines.append(self.target.function_head(function) + " {")
+            self.block(function.body, 1)
+            self.lines.append("}")
+        head = self.target.kernel_head(kernel)
+        self.lines.extend(head)
+        self.block(kernel.body, 1)
+        self.lines.append("}")
+        notes = "".join(f"// {note}\n" for note in kernel.notes)
+        return notes + self.target.prelude() + "\n".join(self.lines) + "\n"
+
+    # -- statements
+
+    def block(self, statements: tuple[Statement, ...], depth: int) -> None:
+        for statement in statements:
+            self._statement(statement, depth)
+
+    def _line(self, depth: int, text: str) -> None:
+        self.lines.append("  " * depth + text)
+
+    def _statement(self, s: Statement, depth: int) -> None:
+        match s:
+            case Let():
+                const = "" if s.mutable else "const "
+                self._line(depth, f"{const}{self.target.type(s.var.type)} {s.var.name} = {self.expr(s.value)};")
+            case Assign():
+                self._line(depth, f"{s.var.name} = {self.expr(s.value)};")
+            case Store():
+                self._line(depth, self._store(s))
+            case For():
+                v = s.var.name
+                head = f"for ({self.target.type(s.var.type)} {v} = {self.expr(s.begin)}; {v} < {self.expr(s.end)}; {v} += {self.expr(s.step)}) {{"
+                self._line(depth, head)
+                self.block(s.body, depth + 1)
+                self._line(depth, "}")
+            case If():
+                self._line(depth, f"if ({self.expr(s.condition)}) {{")
+                self.block(s.then, depth + 1)
+                if s.otherwise:
+                    self._line(depth, "} else {")
+                    self.block(s.otherwise, depth + 1)
+                self._line(depth, "}")
+            case Prefetch():
+                self._line(depth, self.target.prefetch(self.address(s.pointer, s.index), s.locality, s.write))
+            case Array():
+                self._line(depth, self.target.array(s.var, s.dtype, s.count))
+            case CallStatement():
+                self._line(depth, f"{s.function.name}({self._arguments(s.args)});")
+            case Return():
+                self._line(depth, f"return {self.expr(s.value)};")
+            case Comment():
+                self._line(depth, f"// {s.text}")
+            case _:
+                raise AssertionError(f"no printing for {s}")
+
+    def _arguments(self, args: tuple[Rvalue, ...]) -> str:
+        return ", ".join(
+            self.address(a) if isinstance(a, (Var, Offset)) and isinstance(a.vtype, PointerType) else self.expr(a) for a in args
+        )
+
+    # -- pointers
+
+    def address(self, pointer: Pointer, at: Rvalue | None = None) -> str:
+        parts: list[str] = []
+        while isinstance(pointer, Offset):
+            parts.append(self.expr(pointer.index))
+            pointer = pointer.pointer
+        if at is not None:
+            parts.append(self.expr(at))
+        kept = [p for p in parts if p != "0"]
+        return " + ".join([pointer.name, *kept])
+
+    def _dtype(self, pointer: Pointer) -> DType:
+        kind = pointer.vtype
+        assert isinstance(kind, PointerType)
+        return kind.dtype
+
+    def _load(self, e: Load) -> str:
+        dtype, kind = self._dtype(e.pointer), e.type
+        address = self.address(e.pointer, e.index)
+        if e.count is not None:
+            return f"{self._helper('load_n', kind, dtype)}({address}, {self.expr(e.count)})"
+        if e.lanes <= 1 and dtype in (DType.F32, DType.I64, DType.I32, DType.I8, DType.U8):
+            return f"(({self.target.type(kind)})*({address}))"
+        if dtype is DType.F32:
+            return f"(*(const {self.target.type(kind)} *)({address}))"
+        return f"{self._helper('load', kind, dtype)}({address})"
+
+    def _store(self, s: Store) -> str:
+        dtype, kind = self._dtype(s.pointer), s.value.type
+        address, value = self.address(s.pointer, s.index), self.expr(s.value)
+        if s.count is not None:
+            return f"{self._helper('store_n', kind, dtype)}({address}, {value}, {self.expr(s.count)});"
+        if kind.lanes <= 1 and dtype in (DType.F32, DType.I64, DType.I32, DType.I8, DType.U8):
+            return f"*({address}) = ({self.target.storage(dtype)}){value};"
+        if dtype is DType.F32:
+            return f"*({self.target.type(kind)} *)({address}) = {value};"
+        return f"{self._helper('store', kind, dtype)}({address}, {value});"
+
+    # -- rvalues
+
+    def expr(self, e: Rvalue) -> str:
+        return self._visit[type(e)](e)
+
+    def _helper(self, name: str, kind: Type, dtype: DType | None = None) -> str:
+        return self.target.helper(name, kind, dtype)
+
+    def _const(self, e: Const) -> str:
+        literal = self.target.float_literal(float(e.value)) if e.ctype.elem is Elem.F32 else self._integer(int(e.value), e.ctype)
+        if e.ctype.lanes <= 1:
+            return literal
+        return f"({self.target.type(e.ctype)}){{{', '.join([literal] * e.ctype.lanes)}}}"
+
+    def _integer(self, value: int, kind: Type) -> str:
+        if kind.elem is Elem.I32:
+            return str(value) if value > -(2**31) else "(-2147483647 - 1)"
+        if kind.lanes == 0:
+            return str(value)
+        return f"{value}ll" if value > -(2**63) else "(-9223372036854775807ll - 1)"
+
+    def _unary(self, e: Unary) -> str:
+        if e.op == "neg":
+            return f"(-{self.expr(e.a)})"
+        if e.op == "not":
+            return f"(~{self.expr(e.a)})"
+        name = e.op if e.op not in LIBM else f"libm_{e.op}"
+        return f"{self._helper(name, e.a.type)}({self.expr(e.a)})"
+
+    def _binary(self, e: Binary) -> str:
+        a, b, kind = self.expr(e.a), self.expr(e.b), e.a.type
+        if e.op in COMPARE:
+            relation = f"({a} {_RELATION[e.op]} {b})"
+            if kind.lanes == 0:
+                return relation
+            if kind.lanes == 1:
+                return f"(-{relation})"
+            if kind.elem is Elem.I64:
+                return f"{self._helper('narrow_mask', kind)}({relation})"
+            return f"(({self.target.type(e.type)}){relation})"
+        if kind.lanes == 0 and e.op in ("min", "max"):
+            return f"{self._helper(e.op, kind)}({a}, {b})"
+        if e.op in ("min", "max", "pow", "fmod") or (kind.elem is Elem.I64 and kind.lanes and e.op in ("div", "mod")):
+            return f"{self._helper(e.op, kind)}({a}, {b})"
+        return f"({a} {_INFIX[e.op]} {b})"
+
+    def _fma(self, e: Fma) -> str:
+        return f"({self.expr(e.a)} * {self.expr(e.b)} + {self.expr(e.c)})"
+
+    def _select(self, e: Select) -> str:
+        mask, a, b = self.expr(e.mask), self.expr(e.a), self.expr(e.b)
+        if e.a.type.lanes <= 1:
+            return f"({mask} ? {a} : {b})"
+        return f"{self._helper('select', e.a.type)}({mask}, {a}, {b})"
+
+    def _convert(self, e: Convert) -> str:
+        if e.to.lanes <= 1:
+            return f"(({self.target.type(e.to)}){self.expr(e.a)})"
+        return f"__builtin_convertvector({self.expr(e.a)}, {self.target.type(e.to)})"
+
+    def _bitcast(self, e: Bitcast) -> str:
+        if e.to.lanes <= 1:
+            return f"{self._helper('bits', e.to)}({self.expr(e.a)})"
+        return f"(({self.target.type(e.to)}){self.expr(e.a)})"
+
+    def _splat(self, e: Splat) -> str:
+        if isinstance(e.a, (Var, Const)):
+            text = self.expr(e.a)
+            return f"({self.target.type(e.to)}){{{', '.join([text] * e.to.lanes)}}}"
+        return f"{self._helper('splat', e.to)}({self.expr(e.a)})"
+
+    def _shuffle(self, e: Shuffle) -> str:
+        return f"__builtin_shufflevector({self.expr(e.a)}, {self.expr(e.b)}, {', '.join(map(str, e.lanes))})"

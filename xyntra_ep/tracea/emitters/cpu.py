@@ -1,0 +1,320 @@
+"""The CPU target: header-free C for gcc >= 12 and clang >= 16, vectors by the GNU vector extension.
+
+Vector width and instruction set come from the capabilities. What the extension cannot say (NaN-exact min and max, masked loads,
+rounding) is a helper with one spelling per instruction set and a plain loop as the fallback.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.emitters.c_family import CPrinter
+from xyntra_ep.tracea.kernels.capabilities import Capabilities, Isa
+from xyntra_ep.tracea.semantic_ir.nodes import Elem, Function, Kernel, PointerType, Type, Var
+
+_SCALAR = {Elem.F32: "float", Elem.I32: "int", Elem.I64: "i64"}
+_STORAGE = {
+    DType.F32: "float", DType.F16: "_Float16", DType.BF16: "unsigned short", DType.I64: "i64", DType.I32: "int",
+    DType.I8: "signed char", DType.U8: "unsigned char", DType.BOOL: "unsigned char",
+}  # fmt: skip
+_ELEM_BYTES = {Elem.F32: 4, Elem.I32: 4, Elem.I64: 8}
+
+
+def emit(kernel: Kernel, caps: Capabilities) -> str:
+    """The C translation unit of ``kernel``; exports one function, ``kernel.name``."""
+    return CPrinter(CpuTarget(caps)).kernel(kernel)
+
+
+class CpuTarget:
+    """See `emitters.c_family.Target`."""
+
+    def __init__(self, caps: Capabilities) -> None:
+        self.isa = caps.isa
+        self._types: dict[str, str] = {}
+        self._helpers: dict[str, str] = {}
+
+    # -- types
+
+    def type(self, kind: Type) -> str:
+        if kind.lanes <= 1:
+            return _SCALAR[kind.elem]
+        name = f"{kind.elem}x{kind.lanes}"
+        width, align = kind.lanes * _ELEM_BYTES[kind.elem], _ELEM_BYTES[kind.elem]
+        # aligned(): loads through this type may be unaligned; may_alias: buffers are reused for other types
+        self._types[name] = (
+            f"typedef {_SCALAR[kind.elem]} {name} __attribute__((vector_size({width}), aligned({align}), may_alias));"
+        )
+        return name
+
+    def _storage_vector(self, dtype: DType, lanes: int) -> str:
+        name = f"s_{dtype}x{lanes}"
+        self._types[name] = (
+            f"typedef {_STORAGE[dtype]} {name} __attribute__((vector_size({lanes * dtype.bytes}), aligned({dtype.bytes}), may_alias));"
+        )
+        return name
+
+    def storage(self, dtype: DType) -> str:
+        return _STORAGE[dtype]
+
+    def pointer(self, kind: PointerType) -> str:
+        return f"{_STORAGE[kind.dtype]} *" if kind.writable else f"const {_STORAGE[kind.dtype]} *"
+
+    # -- text around the walk
+
+    def prelude(self) -> str:
+        head = ["typedef __INT64_TYPE__ i64;"]
+        return "\n".join(head + list(self._types.values()) + list(self._helpers.values())) + "\n"
+
+    def function_head(self, function: Function) -> str:
+        result = self.type(function.result) if function.result else "void"
+        hint = "inline __attribute__((always_inline))" if function.inline else "__attribute__((noinline))"
+        args = ", ".join(self._argument(v) for v in function.arguments)
+        return f"static {hint} {result} {function.name}({args})"
+
+    def _argument(self, var: Var) -> str:
+        if isinstance(var.vtype, PointerType):
+            return f"{self.pointer(var.vtype)}{var.name}"
+        return f"{self.type(var.vtype)} {var.name}"
+
+    def kernel_head(self, kernel: Kernel) -> list[str]:
+        lines = [
+            '__attribute__((visibility("default")))',
+            f"void {kernel.name}(void *const *buffers, const i64 *params, i64 begin, i64 end) {{",
+        ]
+        for i, b in enumerate(kernel.buffers):
+            kind = self.pointer(PointerType(b.dtype, b.writable))
+            lines.append(f"  {kind}const {b.name} = ({kind})buffers[{i}];")
+        lines += [f"  const i64 {name} = params[{i}];" for i, name in enumerate(kernel.params)]
+        return lines if kernel.params else [*lines, "  (void)params;"]
+
+    def array(self, var: Var, dtype: DType, count: int) -> str:
+        return f"{_STORAGE[dtype]} {var.name}[{count}] __attribute__((aligned(64)));"
+
+    def prefetch(self, address: str, locality: int, write: bool) -> str:
+        return f"__builtin_prefetch({address}, {int(write)}, {locality});"
+
+    def float_literal(self, value: float) -> str:
+        if math.isnan(value):
+            return '__builtin_nanf("")'
+        if math.isinf(value):
+            return "__builtin_inff()" if value > 0 else "(-__builtin_inff())"
+        try:
+            narrow = struct.unpack("<f", struct.pack("<f", value))[0]
+        except OverflowError:
+            return self.float_literal(math.copysign(math.inf, value))
+        text = float(narrow).hex() + "f"
+        return f"({text})" if text.startswith("-") else text
+
+    # -- helpers
+
+    def helper(self, name: str, kind: Type, dtype: DType | None = None) -> str:
+        lanes = kind.lanes
+        suffix = f"{kind.elem}x{lanes}" if lanes else "index"
+        full = f"xy_{name}_{dtype}_{suffix}" if dtype else f"xy_{name}_{suffix}"
+        if full not in self._helpers:
+            self._helpers[full] = ""  # keeps definition order: dependencies ask for theirs while the body is made
+            text = self._define(name, full, kind, dtype)
+            del self._helpers[full]
+            self._helpers[full] = text
+        return full
+
+    def _define(self, name: str, full: str, kind: Type, dtype: DType | None) -> str:
+        t = self.type(kind)
+        head = "static inline __attribute__((always_inline)) "
+        if dtype is not None:
+            return head + self._memory_helper(name, full, kind, dtype)
+        if name.startswith("reduce_"):
+            return head + self._reduce(name.removeprefix("reduce_"), full, kind)
+        scalar = self.type(kind.with_lanes(1))
+        n = kind.lanes
+        each = f"for (int l = 0; l < {n}; l++)"
+        if name == "splat":
+            return head + f"{t} {full}({scalar} a) {{ return ({t}){{{', '.join('a' * n)}}}; }}"
+        if name == "bits":
+            other = "int" if kind.elem is Elem.F32 else "float"
+            return head + f"{t} {full}({other} a) {{ union {{ {other} a; {t} b; }} u; u.a = a; return u.b; }}"
+        if name == "narrow_mask":
+            mask = self.type(Type(Elem.I32, n))
+            return head + f"{mask} {full}({t} m) {{ return __builtin_convertvector(m, {mask}); }}"
+        if name == "select":
+            mask = self.type(Type(Elem.I32, n))
+            if kind.elem is Elem.I64:
+                body = f"{t} w = __builtin_convertvector(m, {t}); return (w & a) | (~w & b);"
+            else:
+                body = f"return ({t})((m & ({mask})a) | (~m & ({mask})b));"
+            return head + f"{t} {full}({mask} m, {t} a, {t} b) {{ {body} }}"
+        if name in ("min", "max"):
+            return head + f"{t} {full}({t} a, {t} b) {{ {self._min_max(name, kind)} }}"
+        if name in ("div", "mod"):
+            op = "/" if name == "div" else "%"
+            guard = "0" if name == "mod" else "-{a}"
+            one = f"({{b}} == 0 ? 0 : {{b}} == -1 ? {guard} : {{a}} {op} {{b}})"
+            if n == 1:
+                return head + f"{t} {full}({t} a, {t} b) {{ return {one.format(a='a', b='b')}; }}"
+            return head + f"{t} {full}({t} a, {t} b) {{ {t} r; {each} r[l] = {one.format(a='a[l]', b='b[l]')}; return r; }}"
+        if name in ("pow", "fmod"):
+            if n == 1:
+                return head + f"{t} {full}({t} a, {t} b) {{ return __builtin_{name}f(a, b); }}"
+            return head + f"{t} {full}({t} a, {t} b) {{ {t} r; {each} r[l] = __builtin_{name}f(a[l], b[l]); return r; }}"
+        return head + f"{t} {full}({t} a) {{ {self._unary(name, kind)} }}"
+
+    def _min_max(self, name: str, kind: Type) -> str:
+        relation = ">" if name == "max" else "<"
+        if kind.lanes <= 1:
+            return f"return a {relation} b ? a : b;"
+        if kind.elem is Elem.F32 and kind.lanes == 16 and self.isa is Isa.AVX512:
+            return (
+                f"\n#ifdef __clang__\n return __builtin_ia32_{name}ps512(a, b, 4);\n#else\n"
+                f" return __builtin_ia32_{name}ps512_mask(a, b, a, -1, 4);\n#endif\n"
+            )
+        if kind.elem is Elem.F32 and kind.lanes == 8 and self.isa in (Isa.AVX512, Isa.AVX2):
+            return f"return __builtin_ia32_{name}ps256(a, b);"
+        mask = self.type(Type(Elem.I32 if kind.elem is Elem.F32 else kind.elem, kind.lanes))
+        t = self.type(kind)
+        return f"{mask} m = ({mask})(a {relation} b); return ({t})((m & ({mask})a) | (~m & ({mask})b));"
+
+    def _unary(self, name: str, kind: Type) -> str:
+        n, t = kind.lanes, self.type(kind)
+        if name == "abs":
+            if kind.elem is not Elem.F32:
+                if n == 1:
+                    return "return a < 0 ? -a : a;"
+                bits = {Elem.I64: 63, Elem.I32: 31}[kind.elem]
+                return f"{t} s = a >> {bits}; return (a ^ s) - s;"
+            if n == 1:
+                return "return __builtin_fabsf(a);"
+            mask = self.type(Type(Elem.I32, n))
+            return f"return ({t})(({mask})a & 0x7fffffff);"
+        if name == "round_f16":
+            if n == 1:
+                return "return (float)(_Float16)a;"
+            return f"{t} r; for (int l = 0; l < {n}; l++) r[l] = (float)(_Float16)a[l]; return r;"
+        rounding = {"floor": 9, "ceil": 10, "rint": 8}
+        if n == 16 and self.isa is Isa.AVX512:
+            if name == "sqrt":
+                return (
+                    "\n#ifdef __clang__\n return __builtin_ia32_sqrtps512(a, 4);\n#else\n"
+                    " return __builtin_ia32_sqrtps512_mask(a, a, -1, 4);\n#endif\n"
+                )
+            if name in rounding:
+                return f"return __builtin_ia32_rndscaleps_mask(a, {rounding[name]}, a, -1, 4);"
+        if n == 8 and self.isa in (Isa.AVX512, Isa.AVX2):
+            if name == "sqrt":
+                each = "for (int l = 0; l < 8; l++) r[l] = __builtin_sqrtf(a[l]);"
+                return (
+                    f"\n#ifdef __clang__\n {t} r; {each} return r;\n#else\n return __builtin_ia32_sqrtps256(a);\n#endif\n"
+                )
+            if name in rounding:
+                return f"return __builtin_ia32_roundps256(a, {rounding[name]});"
+        function = f"__builtin_{name.removeprefix('libm_')}f"
+        if n == 1:
+            return f"return {function}(a);"
+        return f"{t} r; for (int l = 0; l < {n}; l++) r[l] = {function}(a[l]); return r;"
+
+    def _reduce(self, op: str, full: str, kind: Type) -> str:
+        steps = []
+        name, n, current = "a", kind.lanes, kind
+        while n > 1:
+            half = kind.with_lanes(n // 2)
+            t = self.type(half)
+            low, high = ", ".join(map(str, range(n // 2))), ", ".join(map(str, range(n // 2, n)))
+            if n == 2:
+                x, y = f"{name}[0]", f"{name}[1]"
+            else:
+                x, y = (f"__builtin_shufflevector({name}, {name}, {part})" for part in (low, high))
+            infix = {"add": "+", "mul": "*", "or": "|", "and": "&"}.get(op)
+            value = f"{x} {infix} {y}" if infix else f"{self.helper(op, half.with_lanes(max(1, n // 2)))}({x}, {y})"
+            steps.append(f"{t} h{n} = {value};")
+            name, n, current = f"h{n}", n // 2, half
+        return f"{self.type(current)} {full}({self.type(kind)} a) {{ {' '.join(steps)} return {name}; }}"
+
+    # -- memory
+
+    def _memory_helper(self, name: str, full: str, kind: Type, dtype: DType) -> str:
+        t, n, s = self.type(kind), kind.lanes, _STORAGE[dtype]
+        if name in ("load", "load_n"):
+            extra = ", i64 n" if name == "load_n" else ""
+            return f"{t} {full}(const {s} *p{extra}) {{ {self._load_body(name, kind, dtype)} }}"
+        if name in ("store", "store_n"):
+            extra = ", i64 n" if name == "store_n" else ""
+            return f"void {full}({s} *p, {t} v{extra}) {{ {self._store_body(name, kind, dtype)} }}"
+        assert name == "gather"
+        index = self.type(Type(Elem.I64, n))
+        if n == 1:
+            return f"{t} {full}(const {s} *p, {index} i) {{ return {self._widen('p[i]', dtype)}; }}"
+        return (
+            f"{t} {full}(const {s} *p, {index} i) {{ {t} r; "
+            f"for (int l = 0; l < {n}; l++) r[l] = {self._widen('p[i[l]]', dtype)}; return r; }}"
+        )
+
+    def _load_body(self, name: str, kind: Type, dtype: DType) -> str:
+        t, n = self.type(kind), kind.lanes
+        if n == 1:
+            one = self._widen("p[0]", dtype)
+            return f"return n > 0 ? {one} : ({t})0;" if name == "load_n" else f"return {one};"
+        if name == "load_n":
+            if dtype is DType.F32 and n == 16 and self.isa is Isa.AVX512:
+                return f"{self._mask16} return __builtin_ia32_loadups512_mask((const float *)p, ({t}){{0}}, k);"
+            return f"{t} r = ({t}){{0}}; for (int l = 0; l < {n}; l++) if (l < n) r[l] = {self._widen('p[l]', dtype)}; return r;"
+        v = self._storage_vector(dtype, n)
+        if dtype is DType.BF16:
+            wide = self.type(Type(Elem.I32, n))
+            return f"return ({t})(__builtin_convertvector(*(const {v} *)p, {wide}) << 16);"
+        if dtype is DType.BOOL:
+            mask = self.type(Type(Elem.I32, n))
+            return f"return ({mask})(__builtin_convertvector(*(const {v} *)p, {mask}) != 0);"
+        if dtype is DType.F16:
+            return f"{t} r; for (int l = 0; l < {n}; l++) r[l] = {self._widen('p[l]', dtype)}; return r;"
+        return f"return __builtin_convertvector(*(const {v} *)p, {t});"
+
+    def _store_body(self, name: str, kind: Type, dtype: DType) -> str:
+        n = kind.lanes
+        if n == 1:
+            one = f"p[0] = {self._narrow('v', dtype)};"
+            return f"if (n > 0) {one}" if name == "store_n" else one
+        if name == "store_n":
+            if dtype is DType.F32 and n == 16 and self.isa is Isa.AVX512:
+                return f"{self._mask16} __builtin_ia32_storeups512_mask((float *)p, v, k);"
+            return f"for (int l = 0; l < {n}; l++) if (l < n) p[l] = {self._narrow('v[l]', dtype)};"
+        if dtype is DType.BF16:
+            i = self.type(Type(Elem.I32, n))
+            v = self._storage_vector(dtype, n)
+            return (
+                f"{i} b = ({i})v, nan = ({i})(v != v), r = (b + 0x7fff + ((b >> 16) & 1)) >> 16; "
+                f"r = (nan & ((b >> 16) | 0x40)) | (~nan & r); *({v} *)p = __builtin_convertvector(r, {v});"
+            )
+        if dtype is DType.F16:
+            return f"for (int l = 0; l < {n}; l++) p[l] = (_Float16)v[l];"
+        v = self._storage_vector(dtype, n)
+        value = "v & 1" if dtype is DType.BOOL else "v"
+        return f"*({v} *)p = __builtin_convertvector({value}, {v});"
+
+    _mask16 = "unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1);"
+
+    def _widen(self, element: str, dtype: DType) -> str:
+        if dtype is DType.BF16:
+            return f"{self.helper('bits', Type(Elem.F32, 1))}((int)((unsigned){element} << 16))"
+        if dtype is DType.F16:
+            return f"(float){element}"
+        if dtype is DType.BOOL:
+            return f"-({element} != 0)"
+        return element
+
+    def _narrow(self, element: str, dtype: DType) -> str:
+        if dtype is DType.BF16:
+            return f"{self._bf16_narrow()}({element})"
+        if dtype is DType.BOOL:
+            return f"(unsigned char)({element} & 1)"
+        return f"({_STORAGE[dtype]}){element}"
+
+    def _bf16_narrow(self) -> str:
+        name = "xy_narrow_bf16"
+        if name not in self._helpers:
+            bits = self.helper("bits", Type(Elem.I32, 1))
+            self._helpers[name] = (
+                f"static inline __attribute__((always_inline)) unsigned short {name}(float v) {{ unsigned b = (unsigned){bits}(v); "
+                "return (unsigned short)(v != v ? (b >> 16) | 0x40 : (b + 0x7fff + ((b >> 16) & 1)) >> 16); }"
+            )
+        return name

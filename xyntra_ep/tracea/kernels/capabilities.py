@@ -1,0 +1,36 @@
+"""What a machine can do, as far as choosing and generating kernels needs to know. The doctor's profiler fills it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Isa(StrEnum):
+    AVX512 = "avx512"
+    AVX2 = "avx2"
+    NEON = "neon"
+    SCALAR = "scalar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """A CPU as kernels see it. ``lanes`` is the number of f32 in a vector register."""
+
+    isa: Isa
+    lanes: int
+    vector_registers: int
+    avx512_bf16: bool = False
+    avx512_vnni: bool = False
+    l1d_bytes: int = 32 << 10
+    l2_bytes: int = 1 << 20
+    l3_bytes: int = 16 << 20
+    fma_gflops: float = 100.0  # one core, fp32
+    dram_gbs: float = 20.0
+    cores: int = 1
+
+
+AVX512 = Capabilities(isa=Isa.AVX512, lanes=16, vector_registers=32)
+AVX2 = Capabilities(isa=Isa.AVX2, lanes=8, vector_registers=16)
+NEON = Capabilities(isa=Isa.NEON, lanes=4, vector_registers=32)
+SCALAR = Capabilities(isa=Isa.SCALAR, lanes=1, vector_registers=16)

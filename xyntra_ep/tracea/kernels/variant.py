@@ -1,0 +1,91 @@
+"""The row by which one way to compute a core-IR op is declared. One file per variant; doctor, tuner, tests and docs read it.
+
+A variant states which ops it *admits* (legality: None, or the reason why not), its search space, an analytic default
+configuration, what it costs, and how it is *built*: a list of ``KernelCall``, each one semantic-IR kernel with the buffers and
+sizes of this op. Kernels take symbolic sizes as run-time parameters, so one kernel serves all shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
+from xyntra_ep.tracea.kernels.capabilities import Capabilities
+from xyntra_ep.tracea.semantic_ir.nodes import Kernel
+
+Op = TypeVar("Op", bound=CoreOp)
+Config = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueBuffer:
+    """The buffer of ``Program.values[value]`` at an element-free byte offset."""
+
+    value: int
+    offset_bytes: Size = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TempBuffer:
+    """A buffer that lives between the calls of one op; ``name`` identifies it within the op."""
+
+    name: str
+    size_bytes: Size
+
+
+class Phase(StrEnum):
+    PREPARE = "prepare"  # once, when the session is created: only constants and prepared buffers are read (weight packing)
+    RUN = "run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelCall:
+    """One launch. ``params`` follow the kernel's parameter list; ``units`` are independent work items."""
+
+    kernel: Kernel
+    buffers: tuple[ValueBuffer | TempBuffer, ...]
+    params: tuple[Size, ...]
+    units: Size
+    cost_ns: Size  # estimate for the whole call on one core
+    phase: Phase = Phase.RUN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildContext:
+    """What ``build`` may look at beside the op."""
+
+    caps: Capabilities
+    program: Program
+
+    def is_constant(self, value: int) -> bool:
+        """Whether a value is known when the session is created (planning then offers PREPARE for it)."""
+        return value in self.constants
+
+    constants: frozenset[int] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One dimension of a search space: a name and the values it may take."""
+
+    name: str
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant(Generic[Op]):
+    """See the module's docstring. Lower ``rank`` wins among admitted variants of equal estimated cost."""
+
+    name: str
+    op: type[Op]
+    admits: Callable[[Op, BuildContext], str | None]
+    space: Callable[[Op, BuildContext], Sequence[Axis]]
+    default: Callable[[Op, BuildContext], Config]
+    cost_ns: Callable[[Op, Config, BuildContext], float]  # for symbolic sizes: at a typical value
+    build: Callable[[Op, Config, BuildContext], list[KernelCall]]
+    rank: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,209 @@
+"""C compilers on this machine: which one is used, what it is (for cache keys), and the flags kernels are built with."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from xyntra_ep import knobs
+from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.tracea.runtime.cache_root import CacheRoot, atomic_write
+from xyntra_ep.tracea.runtime.process import run_all
+
+REMEDY = "install gcc >= 12 or clang >= 16, or `pip install xyntra-ep[cc]`, or set XYNTRA_CC"
+_IDENTIFY_TIMEOUT_S = 20.0
+
+
+class Family(StrEnum):
+    GCC = "gcc"
+    CLANG = "clang"
+    ZIG = "zig"
+    OTHER = "other"
+
+
+_LEAST_MAJOR = {Family.GCC: 12, Family.CLANG: 16}
+
+# -O2: -O3 is no faster on explicit vectors and -Ofast is slower. FMA contraction is wanted, reassociation is not: results
+# must not depend on a compiler's mood. -nostdlib with --as-needed: nothing is linked that a kernel does not call (libm
+# for what we do not approximate, memset from the C library, half-float helpers from libgcc).
+_COMMON = (
+    "-x", "c", "-std=gnu11", "-O2", "-pipe", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-math-errno",
+    "-ffp-contract=fast", "-fno-stack-protector",
+)  # fmt: skip
+_LINK = ("-nostdlib", "-Wl,--as-needed", "-lm", "-lc")
+_LINK_FAMILY = {Family.GCC: ("-lgcc",)}
+_ZIG = ("-fno-sanitize=undefined",)
+# Features, never names of CPUs: a name would also bring scheduling and features that were not asked for.
+_ISA = {
+    "avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma", "-mf16c"),
+    "avx2": ("-mavx2", "-mfma", "-mf16c"),
+    "neon": (),  # part of every aarch64
+    "scalar": (),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiler:
+    """A compiler as it is called. ``stamp`` changes when the file does."""
+
+    command: tuple[str, ...]
+    family: Family
+    version: str  # first line of --version
+    stamp: str
+
+    @property
+    def identity(self) -> str:
+        """What makes two compilers' output differ; part of every kernel's key."""
+        return "|".join((*self.command, self.version, self.stamp))
+
+    @property
+    def major(self) -> int:
+        return _major(self.version)
+
+    def argv(self, source: str, output: str, target: tuple[str, ...]) -> list[str]:
+        """The command that makes the shared object ``output`` of the C file ``source``."""
+        zig = _ZIG if self.family is Family.ZIG else ()
+        link = (*_LINK, *_LINK_FAMILY.get(self.family, ()))
+        return [*self.command, *_COMMON, *zig, *target, "-o", output, source, *link]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """What a search met. ``why_not`` is empty for a compiler that can be used."""
+
+    command: tuple[str, ...]
+    compiler: Compiler | None
+    why_not: str = ""
+
+
+def target_flags(isa: str, *, bf16: bool = False, vnni: bool = False) -> tuple[str, ...]:
+    """Flags that switch on an instruction set (a value of ``Isa``).
+
+    >>> target_flags("avx2")
+    ('-mavx2', '-mfma', '-mf16c')
+    """
+    extra = (("-mavx512bf16",) if bf16 else ()) + (("-mavx512vnni",) if vnni else ())
+    return _ISA[isa] + (extra if isa == "avx512" else ())
+
+
+def find_compiler(root: CacheRoot | None = None) -> Compiler:
+    """The compiler to use: $XYNTRA_CC, clang >= 16, gcc >= 12, cc, zig, in this order.
+
+    Raises UnsupportedError, naming what was met and why it was refused. ``root`` remembers identities, so that a warm
+    process starts no compiler to ask for its version.
+    """
+    refused = []
+    for candidate in survey(root):
+        if candidate.compiler is not None:
+            return candidate.compiler
+        refused.append(f"{' '.join(candidate.command)}: {candidate.why_not}")
+    met = "; ".join(refused)
+    raise UnsupportedError(f"no C compiler that can be used{f' ({met})' if met else ''}", hint=REMEDY)
+
+
+def survey(root: CacheRoot | None = None) -> Iterator[Candidate]:
+    """Every compiler in the order of preference; lazily, so the first good one costs no look at the rest."""
+    memory = _Memory(root)
+    asked = knobs.current().cc
+    if asked is not None:
+        yield _identify(tuple(shlex.split(asked)), memory, asked=True)
+        return  # asked for: no other is used behind the user's back
+    seen: set[Path] = set()
+    for name in ("clang", *(f"clang-{v}" for v in range(24, 15, -1)), "gcc", *(f"gcc-{v}" for v in range(17, 11, -1)), "cc"):
+        path = shutil.which(name)
+        if path is None or (real := Path(path).resolve()) in seen:
+            continue
+        seen.add(real)
+        yield _identify((path,), memory)
+    spec = importlib.util.find_spec("ziglang")
+    if spec is not None and spec.origin is not None:
+        yield _identify((str(Path(spec.origin).parent / "zig"), "cc"), memory)
+
+
+def _identify(command: tuple[str, ...], memory: _Memory, asked: bool = False) -> Candidate:
+    path = shutil.which(command[0]) if command else None
+    if path is None:
+        return Candidate(command=command, compiler=None, why_not="not found")
+    command = (path, *command[1:])
+    stamp = _stamp(Path(path))
+    version = memory.get(command, stamp)
+    if version is None:
+        with tempfile.TemporaryDirectory(prefix="xyntra-cc-") as folder:
+            outcome = run_all(
+                [[*command, "--version"]], folder=Path(folder), parallel=1, timeout_s=_IDENTIFY_TIMEOUT_S
+            )[0]
+        if outcome.problem:
+            return Candidate(command=command, compiler=None, why_not=f"--version {outcome.problem}")
+        version = _describe(outcome.log)
+        memory.put(command, stamp, version)
+    family = _family(command, version)
+    least = _LEAST_MAJOR.get(family, 0)
+    if _major(version) < least and not asked:
+        return Candidate(command=command, compiler=None, why_not=f"{version}: older than {least}")
+    return Candidate(
+        command=command, compiler=Compiler(command=command, family=family, version=version, stamp=stamp)
+    )
+
+
+def _describe(text: str) -> str:
+    """The first line; with the maker's name, which gcc called as `cc` gives only below."""
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "unknown")
+    is_gcc = "Free Software Foundation" in text and "gcc" not in first.lower()
+    return f"gcc as {first}" if is_gcc else first
+
+
+def _family(command: tuple[str, ...], version: str) -> Family:
+    if Path(command[0]).name == "zig":
+        return Family.ZIG
+    folded = version.lower()
+    if "clang" in folded:
+        return Family.CLANG
+    return Family.GCC if "gcc" in folded or "g++" in folded else Family.OTHER
+
+
+def _major(version: str) -> int:
+    """The last x.y on the line: distributions put their own numbers before it."""
+    if found := re.search(r"clang version (\d+)", version):
+        return int(found[1])
+    numbers = re.findall(r"(\d+)\.\d+", version)
+    return int(numbers[-1]) if numbers else 0
+
+
+def _stamp(path: Path) -> str:
+    status = path.resolve().stat()
+    return f"{path.resolve()}:{status.st_mtime_ns}:{status.st_size}"
+
+
+class _Memory:
+    """Version lines by command and stamp, in <root>/compilers.json. Losing it costs a --version call, nothing else."""
+
+    def __init__(self, root: CacheRoot | None) -> None:
+        self._root = root
+        self._file = root.path / "compilers.json" if root is not None else None
+        self._known: dict[str, str] = {}
+        if self._file is not None:
+            try:
+                read = json.loads(self._file.read_text(encoding="utf-8"))
+                self._known = {k: v for k, v in read.items() if isinstance(v, str)}
+            except (OSError, ValueError, AttributeError):
+                self._known = {}
+
+    def get(self, command: tuple[str, ...], stamp: str) -> str | None:
+        return self._known.get(f"{' '.join(command)}|{stamp}")
+
+    def put(self, command: tuple[str, ...], stamp: str, version: str) -> None:
+        self._known[f"{' '.join(command)}|{stamp}"] = version
+        if self._root is None or self._file is None:
+            return
+        try:
+            atomic_write(self._file, json.dumps(self._known, indent=1).encode(), self._root.tmp)
+        except OSError:
+            return  # full or gone: the next process asks again

@@ -1,0 +1,134 @@
+"""Child processes: many at a time, each in its own group with a deadline, and no threads."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+_LOG_LIMIT_BYTES = 64 << 10
+_TERM_GRACE_S = 0.2
+_POLL_S = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a process ended. ``problem`` is empty when it ended by itself with status 0."""
+
+    problem: str
+    log: str = ""
+
+
+class _Running:
+    def __init__(self, index: int, argv: Sequence[str], folder: Path, timeout_s: float) -> None:
+        self.index = index
+        # A file, not a pipe: a talkative compiler can never block on a reader that waits for it.
+        self.log: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # closed in finish()
+        try:
+            self.process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=self.log,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                # Handed on, not read: the compiler's own environment with its scratch files in our folder.
+                env={**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"},
+                process_group=0,
+            )
+        except BaseException:
+            self.log.close()
+            raise
+        self.timeout_s = timeout_s
+        self.deadline = time.monotonic() + timeout_s
+        self.pidfd = _open_pidfd(self.process.pid)
+
+    def kill(self) -> None:
+        """End the whole group; politely first, so that a compiler driver removes its scratch files."""
+        for number, grace_s in ((signal.SIGTERM, _TERM_GRACE_S), (signal.SIGKILL, None)):
+            try:
+                os.killpg(self.process.pid, number)
+            except ProcessLookupError:
+                break
+            try:
+                self.process.wait(grace_s)
+            except subprocess.TimeoutExpired:
+                continue
+        self.process.wait()
+
+    def finish(self, problem: str = "") -> Outcome:
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+        if not problem and (status := self.process.returncode) != 0:
+            problem = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+        with self.log:
+            self.log.seek(0)
+            text = self.log.read(_LOG_LIMIT_BYTES).decode(errors="replace")
+        return Outcome(problem=problem, log=text)
+
+
+def run_all(
+    commands: Sequence[Sequence[str]], *, folder: Path, parallel: int, timeout_s: float
+) -> list[Outcome]:
+    """Run all commands in ``folder``, at most ``parallel`` at a time, each for at most ``timeout_s`` seconds.
+
+    A command that cannot be started is an outcome too. Children never outlive the call.
+
+    >>> run_all([["true"], ["false"]], folder=Path("/tmp"), parallel=2, timeout_s=5)[1].problem
+    'ended with status 1'
+    """
+    outcomes: dict[int, Outcome] = {}
+    waiting = deque(enumerate(commands))
+    running: list[_Running] = []
+    try:
+        while waiting or running:
+            while waiting and len(running) < max(parallel, 1):
+                index, argv = waiting.popleft()
+                try:
+                    running.append(_Running(index, argv, folder, timeout_s))
+                except OSError as error:
+                    outcomes[index] = Outcome(problem=f"could not be started ({error})")
+            _wait(running)
+            now = time.monotonic()
+            for child in list(running):
+                if child.process.poll() is not None:
+                    outcomes[child.index] = child.finish()
+                elif now >= child.deadline:
+                    child.kill()
+                    outcomes[child.index] = child.finish(f"did not end within {child.timeout_s:g} s")
+                else:
+                    continue
+                running.remove(child)
+    finally:
+        for child in running:
+            child.kill()
+            child.finish()
+    return [outcomes[i] for i in range(len(commands))]
+
+
+def _open_pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):  # not Linux, an old kernel, or a sandbox that forbids it
+        return None
+
+
+def _wait(running: Sequence[_Running]) -> None:
+    """Sleep until a child ends or the nearest deadline."""
+    if not running:
+        return
+    left_s = max(0.0, min(child.deadline for child in running) - time.monotonic())
+    poller = select.poll()
+    for child in running:
+        if child.pidfd is None:
+            time.sleep(min(left_s, _POLL_S))
+            return
+        poller.register(child.pidfd, select.POLLIN)
+    poller.poll(left_s * 1000 + 1)

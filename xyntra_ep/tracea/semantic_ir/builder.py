@@ -1,0 +1,229 @@
+"""Writing semantic IR: a block stack with fresh names, so kernels read like the loop nests they become.
+
+>>> from xyntra_ep.tracea.core_ir.dims import symbol
+>>> from xyntra_ep.tracea.core_ir.dtypes import DType
+>>> b = KernelBuilder("double")
+>>> x, y = b.buffer("x", DType.F32), b.buffer("y", DType.F32, writable=True)
+>>> n = b.param(symbol("n"))
+>>> with b.units() as u, b.loop("i", 0, n) as i:
+...     b.store(y, u * n + i, b.load(x, u * n + i) * 2.0)
+>>> kernel, params = b.finish()
+>>> params
+(n,)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    BEGIN,
+    END,
+    INDEX,
+    Array,
+    Assign,
+    Buffer,
+    CallStatement,
+    CallValue,
+    Comment,
+    Const,
+    For,
+    Function,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Offset,
+    Pointer,
+    PointerType,
+    Prefetch,
+    Return,
+    Rvalue,
+    Statement,
+    Store,
+    Type,
+    Var,
+    as_rvalue,
+    index,
+)
+
+
+class BlockBuilder:
+    """Statements of one body (a kernel's or a function's)."""
+
+    def __init__(self, names: dict[str, int] | None = None) -> None:
+        self._names: dict[str, int] = {} if names is None else names
+        self._blocks: list[list[Statement]] = [[]]
+
+    def fresh(self, stem: str) -> str:
+        """A name no other value of this kernel has; the same sequence of calls gives the same names."""
+        n = self._names.get(stem, 0)
+        self._names[stem] = n + 1
+        return f"{stem}{n}" if n else f"{stem}_"
+
+    def emit(self, statement: Statement) -> None:
+        self._blocks[-1].append(statement)
+
+    @property
+    def body(self) -> tuple[Statement, ...]:
+        assert len(self._blocks) == 1, "a block is still open"
+        return tuple(self._blocks[0])
+
+    def let(self, stem: str, value: Rvalue | int) -> Rvalue:
+        """A named constant for ``value``; literals and names pass through."""
+        value = as_rvalue(value, INDEX)
+        if isinstance(value, (Const, Var)):
+            return value
+        var = Var(value.type, self.fresh(stem))
+        self.emit(Let(var, value))
+        return var
+
+    def variable(self, stem: str, value: Rvalue) -> Var:
+        """A mutable local, see ``assign``."""
+        var = Var(value.type, self.fresh(stem))
+        self.emit(Let(var, value, mutable=True))
+        return var
+
+    def assign(self, var: Var, value: Rvalue | float | int) -> None:
+        self.emit(Assign(var, as_rvalue(value, var.type)))
+
+    def load(self, pointer: Pointer, at: Rvalue | int, lanes: int = 1, count: Rvalue | None = None) -> Rvalue:
+        return Load(pointer, as_rvalue(at, INDEX), lanes, count)
+
+    def store(self, pointer: Pointer, at: Rvalue | int, value: Rvalue, count: Rvalue | None = None) -> None:
+        self.emit(Store(pointer, as_rvalue(at, INDEX), value, count))
+
+    def prefetch(self, pointer: Pointer, at: Rvalue | int, locality: int = 2, write: bool = False) -> None:
+        self.emit(Prefetch(pointer, as_rvalue(at, INDEX), locality, write))
+
+    def array(self, stem: str, dtype: DType, count: int) -> Var:
+        """A local array (on the stack: keep the sum of a kernel's arrays well below 256 KiB)."""
+        var = Var(PointerType(dtype, writable=True), self.fresh(stem))
+        self.emit(Array(var, dtype, count))
+        return var
+
+    def pointer(self, stem: str, base: Pointer, at: Rvalue | int) -> Offset:
+        """``base`` moved by ``at`` elements, computed once."""
+        return Offset(base, self.let(stem, as_rvalue(at, INDEX)))
+
+    def comment(self, text: str) -> None:
+        self.emit(Comment(text))
+
+    def call(self, function: Function, *args: Rvalue) -> None:
+        self.emit(CallStatement(function, args))
+
+    def value(self, function: Function, *args: Rvalue) -> Rvalue:
+        return CallValue(function, args)
+
+    def result(self, value: Rvalue) -> None:
+        self.emit(Return(value))
+
+    @contextmanager
+    def loop(self, stem: str, begin: Rvalue | int, end: Rvalue | int, step: Rvalue | int = 1) -> Iterator[Var]:
+        var = Var(INDEX, self.fresh(stem))
+        self._blocks.append([])
+        yield var
+        body = tuple(self._blocks.pop())
+        self.emit(For(var, as_rvalue(begin, INDEX), as_rvalue(end, INDEX), as_rvalue(step, INDEX), body))
+
+    @contextmanager
+    def when(self, condition: Rvalue) -> Iterator[None]:
+        self._blocks.append([])
+        yield
+        self.emit(If(condition, tuple(self._blocks.pop())))
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """The else branch of the ``when`` just before."""
+        last = self._blocks[-1].pop()
+        assert isinstance(last, If) and not last.otherwise
+        self._blocks.append([])
+        yield
+        self.emit(If(last.condition, last.then, tuple(self._blocks.pop())))
+
+
+class FunctionBuilder(BlockBuilder):
+    """A static function; ``argument`` declares in order, ``finish`` closes it."""
+
+    def __init__(self, name: str, result: Type | None = None, inline: bool = False) -> None:
+        super().__init__()
+        self._name = name
+        self._result = result
+        self._inline = inline
+        self._arguments: list[Var] = []
+
+    def argument(self, name: str, kind: Type | PointerType) -> Var:
+        var = Var(kind, name)
+        self._arguments.append(var)
+        return var
+
+    def finish(self) -> Function:
+        return Function(self._name, tuple(self._arguments), self.body, self._result, self._inline)
+
+
+class KernelBuilder(BlockBuilder):
+    """A kernel: its buffers, its size parameters, its functions and the body over units."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        self._buffers: list[Buffer] = []
+        self._params: list[Size] = []
+        self._functions: list[Function] = []
+        self._notes: list[str] = []
+
+    def buffer(self, stem: str, dtype: DType, writable: bool = False) -> Var:
+        """The next buffer of the call, as a pointer to its storage type."""
+        name = f"b_{stem}{len(self._buffers)}"
+        self._buffers.append(Buffer(name, dtype, writable))
+        return Var(PointerType(dtype, writable), name)
+
+    def param(self, value: Size) -> Rvalue:
+        """A size as an index: a literal when it is constant, else a run-time parameter (equal sizes share one)."""
+        if isinstance(value, int):
+            return index(value)
+        if value not in self._params:
+            self._params.append(value)
+        return Var(INDEX, f"p_{self._params.index(value)}")
+
+    def function(self, function: Function) -> Function:
+        """Make ``function`` (and nothing twice) part of the kernel; callees first."""
+        known = next((f for f in self._functions if f.name == function.name), None)
+        if known is None:
+            self._functions.append(function)
+        return known or function
+
+    def note(self, text: str) -> None:
+        """A line for the comment at the top of the emitted text."""
+        self._notes.append(text)
+
+    @contextmanager
+    def units(self) -> Iterator[Var]:
+        """The loop over this call's work units."""
+        with self.loop("unit", BEGIN, END) as unit:
+            yield unit
+
+    def finish(self) -> tuple[Kernel, tuple[Size, ...]]:
+        """The kernel and the sizes to pass as its params."""
+        kernel = Kernel(
+            self._name,
+            tuple(self._buffers),
+            tuple(f"p_{i}" for i in range(len(self._params))),
+            tuple(self._functions),
+            self.body,
+            tuple(self._notes),
+        )
+        return kernel, tuple(self._params)
+
+    def split(self, linear: Rvalue, extents: Sequence[Size], stem: str = "i") -> list[Rvalue]:
+        """Row-major coordinates of ``linear`` in ``extents`` (the first is not reduced modulo its extent)."""
+        coordinates: list[Rvalue] = []
+        rest = linear
+        for extent in reversed(extents[1:]):
+            e = self.param(extent)
+            coordinates.append(self.let(stem, rest % e))
+            rest = self.let(stem, rest // e)
+        return [rest, *reversed(coordinates)] if extents else []

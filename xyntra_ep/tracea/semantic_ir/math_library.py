@@ -1,0 +1,198 @@
+"""Elementary functions as semantic-IR functions, for any lane count. Polynomials fitted by weighted least squares to minimax.
+
+Error bounds are against float64 over the stated range, rounding of the fp32 evaluation included. NaN goes through: clamps are
+written ``vmin(limit, x)`` / ``vmax(limit, x)``, whose result is x when x is NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    Bitcast,
+    CallValue,
+    Const,
+    Convert,
+    Fma,
+    Function,
+    Rvalue,
+    Select,
+    Unary,
+    binary,
+    f32,
+    i32,
+    vmax,
+    vmin,
+)
+
+_LOG2E = 1.4426950408889634
+# 2^f on |f| <= 0.5, degree 6, highest power first: 0.9 ulp
+_EXP2 = (0.000153533618, 0.00133988744, 0.00961843736, 0.0555033247, 0.240226479, 0.693147203, 1.0)
+# erf(x / sqrt 2) = x P(x^2) / Q(x^2), |x| <= 5.45: 5 ulp
+_ERF_P = (4.65166329e-8, 1.26228639e-5, 3.25148635e-4, 9.27960534e-3, 0.0664778553, 0.797884549)
+_ERF_Q = (1.20926816e-6, 7.16473133e-5, 1.84929072e-3, 0.0282948824, 0.24998407, 1.0)
+# log2 of the normal distribution's lower tail at -a, 0 <= a <= 5.8
+_GELU_TAIL = (
+    1.76351343e-7, -4.31528999e-6, 4.18729772e-5, -1.75585515e-4, -1.84668005e-4, 7.13589579e-3, -5.25457621e-2,
+    -0.459193734, -1.15110652, -1.0,
+)  # fmt: skip
+# tanh(x) = x P(x^2) / Q(x^2), |x| <= 9.02: 4.7 ulp
+_TANH_P = (-1.22034128e-11, 3.05849444e-8, 2.80074241e-5, 0.00386832594, 0.136799136, 0.999999999)
+_TANH_Q = (1.28736424e-6, 3.93862799e-4, 0.0272458321, 0.470132457, 1.0)
+_ROUND_MAGIC = 12582912.0  # 1.5 * 2^23: adding it leaves the nearest integer in the low mantissa bits
+
+Body = Callable[[FunctionBuilder, Rvalue, int], Rvalue]
+
+
+def horner(x: Rvalue, coefficients: Sequence[float]) -> Rvalue:
+    """The polynomial with ``coefficients`` (highest power first) at x."""
+    result: Rvalue = Const(x.type, coefficients[0])
+    for c in coefficients[1:]:
+        result = Fma(result, x, Const(x.type, c))
+    return result
+
+
+def _call(b: FunctionBuilder, name: str, x: Rvalue, lanes: int) -> Rvalue:
+    return b.let("t", CallValue(math_function(name, lanes), (x,)))
+
+
+def _exp2_polynomial(b: FunctionBuilder, x: Rvalue, lanes: int) -> tuple[Rvalue, Rvalue]:
+    """(integer part as i32, 2^fraction) of x; |x| below 2^22."""
+    shifted = b.let("t", x + _ROUND_MAGIC)
+    whole = b.let("n", shifted - _ROUND_MAGIC)
+    fraction = b.let("f", x - whole)
+    bits = b.let("k", binary("sub", Bitcast(i32(lanes), shifted), Const(i32(lanes), 0x4B400000)))
+    return bits, b.let("p", horner(fraction, _EXP2))
+
+
+def _scale(b: FunctionBuilder, p: Rvalue, k: Rvalue, lanes: int) -> Rvalue:
+    """p * 2^k for k in [-252, 254], with overflow to infinity and gradual underflow."""
+    half = b.let("h", binary("shr", k, 1))
+    rest = b.let("r", k - half)
+    scales = [Bitcast(f32(lanes), binary("shl", part + 127, 23)) for part in (half, rest)]
+    return p * scales[0] * scales[1]
+
+
+def _exp2(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
+    k, p = _exp2_polynomial(b, b.let("y", vmax(-151.0, vmin(130.0, x))), lanes)
+    return _scale(b, p, k, lanes)
+
+
+def _exp2_nonpositive(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
+    """2^x for x <= 0 as softmax needs it: below -126 the result is 2^-126 (about 1e-38), NaN stays."""
+    k, p = _exp2_polynomial(b, b.let("y", vmax(-126.0, x)), lanes)
+    return Bitcast(f32(lanes), binary("add", Bitcast(i32(lanes), p), binary("shl", k, 23)))
+
+
+def _exp(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
+    """1.2 ulp; ln 2 in two parts so that large |x| keeps its accuracy."""
+    y = b.let("y", vmax(-104.0, vmin(89.0, x)))
+    shifted = b.let("t", Fma(y, Const(y.type, _LOG2E), Const(y.type, _ROUND_MAGIC)))
+    n = b.let("n", shifted - _ROUND_MAGIC)
+    r = b.let("r", Fma(n, Const(y.type, -1.42860677e-6), Fma(n, Const(y.type, -0.693145752), y)))
+    k = b.let("k", binary("sub", Bitcast(i32(lanes), shifted), Const(i32(lanes), 0x4B400000)))
+    return _scale(b, b.let("p", horner(b.let("f", r * _LOG2E), _EXP2)), k, lanes)
+
+
+def _erf(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
+    y = b.let("y", vmax(-5.45, vmin(5.45, b.let("s", x * math.sqrt(2)))))
+    z = b.let("z", y * y)
+    return y * horner(z, _ERF_P) / horner(z, _ERF_Q)
+
+
+def _gelu_erf(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
+    """max(x, 0) - a 2^P(a), a = min(|x|, 5.8): 2.1 ulp above 0.01, absolute error 2.4e-7 everywhere, division-free."""
+    a = b.let("a", vmin(5.8, Unary("abs", x)))
+    tail = _call(b, "exp2_nonpositive", b.let("e", horner(a, _GELU_TAIL)), lanes)
+    return vmax(0.0, x) - a * tail
+
+
+def _gelu_tanh(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
+    """x / (1 + 2^(x (c0 + c1 x^2))): the tanh form rewritten as a logistic; 2.4 ulp for x > 0."""
+    z = b.let("z", x * x)
+    e = b.let("e", x * Fma(z, Const(z.type, -0.102943242), Const(z.type, -2.30220819)))
+    return x / (_call(b, "exp2", e, lanes) + 1.0)
+
+
+def _tanh(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
+    y = b.let("y", vmax(-9.02, vmin(9.02, x)))
+    z = b.let("z", y * y)
+    return y * horner(z, _TANH_P) / horner(z, _TANH_Q)
+
+
+def _sigmoid(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
+    return 1.0 / (_call(b, "exp2", b.let("e", x * -_LOG2E), lanes) + 1.0)
+
+
+def _silu(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
+    return x / (_call(b, "exp2", b.let("e", x * -_LOG2E), lanes) + 1.0)
+
+
+def _log(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
+    """libm per lane: logarithms appear once per row (LogSoftmax), not per element."""
+    return Unary("log", x)
+
+
+def _softplus(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
+    """max(x, 0) + log(1 + e), e = exp(-|x|); for small e the series e - e^2/2 keeps the relative accuracy."""
+    e = _call(b, "exp", b.let("m", -Unary("abs", x)), lanes)
+    series = e * (1.0 - 0.5 * e)
+    tail = Select(binary("lt", e, 1e-3), series, Unary("log", e + 1.0))
+    return vmax(0.0, x) + tail
+
+
+def _round_bf16(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
+    """To the nearest bfloat16 (ties to even) and back."""
+    bits = b.let("b", Bitcast(i32(lanes), x))
+    rounded = binary("and", bits + 0x7FFF + (binary("shr", bits, 16) & 1), Const(i32(lanes), -65536))
+    return Select(binary("eq", x, x), Bitcast(f32(lanes), rounded), x)
+
+
+_BODIES: dict[str, Body] = {
+    "exp2": _exp2,
+    "exp2_nonpositive": _exp2_nonpositive,
+    "exp": _exp,
+    "erf": _erf,
+    "gelu_erf": _gelu_erf,
+    "gelu_tanh": _gelu_tanh,
+    "tanh": _tanh,
+    "sigmoid": _sigmoid,
+    "silu": _silu,
+    "log": _log,
+    "softplus": _softplus,
+    "round_bf16": _round_bf16,
+}
+_NEEDS: dict[str, tuple[str, ...]] = {
+    "gelu_erf": ("exp2_nonpositive",),
+    "gelu_tanh": ("exp2",),
+    "sigmoid": ("exp2",),
+    "silu": ("exp2",),
+    "softplus": ("exp",),
+}
+
+
+def has_math_function(name: str) -> bool:
+    return name in _BODIES
+
+
+@lru_cache(maxsize=256)
+def math_function(name: str, lanes: int) -> Function:
+    """f32 lanes -> f32 lanes. The kernel must define ``math_dependencies(name, lanes)`` first."""
+    b = FunctionBuilder(f"xm_{name}_{lanes}", f32(lanes), inline=True)
+    x = b.argument("x", f32(lanes))
+    b.result(_BODIES[name](b, x, lanes))
+    return b.finish()
+
+
+def math_dependencies(name: str, lanes: int) -> list[Function]:
+    """The functions that ``name`` calls, callees first, itself last."""
+    return [f for need in _NEEDS.get(name, ()) for f in math_dependencies(need, lanes)] + [math_function(name, lanes)]
+
+
+def convert_mask_to_float(mask: Rvalue) -> Rvalue:
+    """1.0 where the mask is set."""
+    lanes = mask.type.lanes
+    return Convert(f32(lanes), binary("and", mask, Const(i32(lanes), 1)))

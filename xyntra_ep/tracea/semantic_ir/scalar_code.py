@@ -1,0 +1,172 @@
+"""From core-IR scalar expressions to semantic-IR values at a given lane count.
+
+``ScalarCode`` walks an ``Expr`` once per distinct node, names what is used more than once, and asks a callback for the leaves
+(loads, axes, accumulators), which depend on the kernel around it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import Expr, walk
+from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
+from xyntra_ep.tracea.semantic_ir.math_library import (
+    convert_mask_to_float,
+    has_math_function,
+    math_dependencies,
+    math_function,
+)
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    LIBM,
+    CallValue,
+    Const,
+    Convert,
+    Elem,
+    Rvalue,
+    Select,
+    Type,
+    Unary,
+    binary,
+    f32,
+    i32,
+    i64,
+    splat,
+    vmax,
+    vmin,
+)
+
+Leaf = Callable[[Expr, int], Rvalue]
+_ELEM = {DType.F32: Elem.F32, DType.I64: Elem.I64, DType.BOOL: Elem.I32}
+
+
+def value_type(dtype: DType, lanes: int) -> Type:
+    """The semantic type of an expression's compute type; booleans are masks."""
+    return Type(_ELEM[dtype], lanes)
+
+
+class ScalarCode:
+    """Emits expressions into ``block``; functions they need go to ``kernel``. ``leaf(e, lanes)`` gives a load, axis or acc
+    with ``lanes`` lanes (or 1, it is splat as needed); it may return the same value for the whole walk."""
+
+    def __init__(self, kernel: KernelBuilder, block: BlockBuilder, lanes: int, leaf: Leaf) -> None:
+        self._kernel = kernel
+        self._block = block
+        self._lanes = lanes
+        self._leaf = leaf
+        self._done: dict[int, Rvalue] = {}
+        self._keep: list[Expr] = []  # ids stay valid while the expressions live
+
+    def emit(self, *roots: Expr) -> list[Rvalue]:
+        """The values of ``roots``; nodes shared with earlier calls are reused."""
+        nodes = walk(*roots)
+        uses = Counter(id(a) for e in nodes for a in e.args)
+        for e in nodes:
+            if id(e) not in self._done:
+                value = self._node(e)
+                if uses[id(e)] > 1 or e.kind == "load" or value.type.lanes > 1:
+                    value = self._block.let("v", value)
+                self._done[id(e)] = value
+                self._keep.append(e)
+        return [self._full(self._done[id(r)]) for r in roots]
+
+    def _full(self, value: Rvalue) -> Rvalue:
+        return splat(value, self._lanes) if value.type.lanes <= 1 < self._lanes else value
+
+    def _node(self, e: Expr) -> Rvalue:
+        if e.kind in ("axis", "acc"):
+            return self._leaf(e, self._lanes)
+        if e.kind == "load":
+            return self._leaf(e, self._lanes)
+        if e.kind == "const":
+            value = -int(e.attr) if e.dtype is DType.BOOL else e.attr
+            return Const(value_type(e.dtype, 1), value)
+        if e.kind == "size":
+            return Convert(i64(1), self._kernel.param(e.attr))
+        args = [self._done[id(a)] for a in e.args]
+        lanes = max(a.type.lanes for a in args)
+        return self._call(e.attr, [splat(a, lanes) if a.type.lanes < lanes else a for a in args], lanes)
+
+    def _math(self, name: str, x: Rvalue, lanes: int) -> Rvalue:
+        for function in math_dependencies(name, lanes):
+            self._kernel.function(function)
+        return CallValue(math_function(name, lanes), (x,))
+
+    def _call(self, op: str, args: list[Rvalue], lanes: int) -> Rvalue:
+        a = args[0]
+        is_float = a.type.elem is Elem.F32
+        if op in ("add", "sub", "mul", "pow", "fmod") and is_float or op in ("add", "sub", "mul"):
+            return binary(op, a, args[1])
+        if op == "div":
+            return binary("div", a, args[1])
+        if op == "fmod":
+            return binary("mod", a, args[1])
+        if op == "mod":
+            return self._floor_mod(a, args[1])
+        if op in ("min", "max"):
+            raw = (vmin if op == "min" else vmax)(a, args[1])  # a NaN in b is the result already
+            return Select(binary("eq", a, a), raw, a) if is_float else raw
+        if op == "neg":
+            return -a
+        if op in ("abs", "sqrt", "floor", "ceil"):
+            return Unary(op, a)
+        if op == "round":
+            return Unary("rint", a)
+        if op == "relu":
+            return vmax(0.0, a)
+        if op == "sign":
+            zero, one = Const(a.type, 0), Const(a.type, 1)
+            signed = Select(binary("lt", zero, a), one, Select(binary("lt", a, zero), Const(a.type, -1), a))
+            return signed
+        if has_math_function(op):
+            return self._math(op, a, lanes)
+        if op in LIBM:
+            return Unary(op, a)
+        if op == "isnan":
+            return binary("ne", a, a)
+        if op == "isinf":
+            return binary("eq", Unary("abs", a), float("inf"))
+        if op in ("eq", "lt", "le"):
+            return binary(op, a, args[1])
+        if op in ("and", "or", "xor"):
+            return binary(op, a, args[1])
+        if op == "not":
+            return Unary("not", a)
+        if op in ("bitand", "bitor", "bitxor"):
+            return binary(op.removeprefix("bit"), a, args[1])
+        if op == "bitnot":
+            return Unary("not", a)
+        if op == "where":
+            return Select(a, args[1], args[2])
+        return self._convert(op, a, lanes)
+
+    def _floor_mod(self, a: Rvalue, b: Rvalue) -> Rvalue:
+        """The remainder with the divisor's sign (0 for a zero integer divisor)."""
+        op = "fmod" if a.type.elem is Elem.F32 else "mod"
+        r = self._block.let("r", binary(op, a, b))
+        zero = Const(r.type, 0)
+        differs = binary("and", binary("ne", r, zero), binary("xor", binary("lt", r, zero), binary("lt", b, zero)))
+        return Select(differs, r + b, r)
+
+    def _convert(self, op: str, a: Rvalue, lanes: int) -> Rvalue:
+        elem = a.type.elem
+        match op:
+            case "to_f":
+                return convert_mask_to_float(a) if elem is Elem.I32 else Convert(f32(lanes), a)
+            case "to_i":
+                return Convert(i64(lanes), binary("and", a, Const(i32(lanes), 1)) if elem is Elem.I32 else a)
+            case "to_b":
+                return binary("ne", a, Const(a.type, 0))
+            case "wrap_i32" | "wrap_i8" | "wrap_u8":
+                return self._wrap(op, a)
+            case "round_f16":
+                return Unary("round_f16", a)
+            case _:
+                raise AssertionError(f"no code for scalar op {op}")
+
+    def _wrap(self, op: str, a: Rvalue) -> Rvalue:
+        if op == "wrap_u8":
+            return binary("and", a, Const(a.type, 255))
+        shift = 32 if op == "wrap_i32" else 56
+        return binary("shr", binary("shl", a, Const(a.type, shift)), Const(a.type, shift))
