@@ -1,4 +1,4 @@
-"""Run by `make test-wheel` in an environment that holds the wheel and nothing of the checkout: does it work?"""
+"""Run by `make test-wheel` where the wheel is installed and the checkout is out of sight: does it work?"""
 
 from __future__ import annotations
 
