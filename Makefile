@@ -65,6 +65,8 @@ test-wheel: $(VENV)/.made
 
 # cmake and ninja always come from pip, so every machine builds with the same ones.
 $(VENV)/.made:
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and \
+	    'Python 3.11 or newer is needed: make PYTHON=python3.11 ...')"
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install "cmake>=3.20" ninja
 	@touch $@

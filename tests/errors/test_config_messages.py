@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from xyntra_ep import knobs
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import parse
 
@@ -110,13 +109,3 @@ def test_file_that_is_not_toml(tmp_path: Path) -> None:
         ConfigError, match=r"fusion\.toml: cannot be read \(.*\)\. correct it or take it away"
     ):
         parse({})
-
-
-def test_scope_sets_and_restores() -> None:
-    before = knobs.current()
-    with knobs.scope(debug=4, cc="tcc") as inside:
-        assert (inside.debug, inside.cc) == (4, "tcc")
-        assert knobs.current() is inside
-        with knobs.scope(debug=1):
-            assert (knobs.current().debug, knobs.current().cc) == (1, "tcc")
-    assert knobs.current() == before

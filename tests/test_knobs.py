@@ -1,0 +1,80 @@
+"""The environment: read in one place, typed, scoped for tests."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from xyntra_ep import knobs
+from xyntra_ep.knobs import Knobs
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_all_variables_arrive() -> None:
+    read = Knobs.from_environment(
+        {
+            "XYNTRA_REGISTER": "0",
+            "XYNTRA_CC": "clang-19",
+            "XYNTRA_DEBUG": "3",
+            "XYNTRA_COMPILE_TIMEOUT_S": "2.5",
+            "XYNTRA_JOBS": "7",
+            "XYNTRA_CONFIG": "~/fusion.toml",
+            "XYNTRA_CACHE_DIR": "",
+            "XDG_CACHE_HOME": "/caches",
+            "XYNTRA_CLAIM": " all ",
+        }
+    )
+    assert read == Knobs(
+        register=False,
+        cc="clang-19",
+        debug=3,
+        compile_timeout_s=2.5,
+        jobs=7,
+        config=Path.home() / "fusion.toml",
+        xdg_cache_home=Path("/caches"),
+        claim="all",
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "root"),
+    [
+        ({"XYNTRA_CACHE_DIR": "/mine", "XDG_CACHE_HOME": "/caches"}, Path("/mine")),
+        ({"XYNTRA_CACHE_DIR": "~/mine"}, Path.home() / "mine"),
+        ({"XDG_CACHE_HOME": "/caches"}, Path("/caches/xyntra")),
+        ({}, Path.home() / ".cache" / "xyntra"),
+    ],
+)
+def test_cache_root(environment: dict[str, str], root: Path) -> None:
+    assert Knobs.from_environment(environment).cache_root == root
+
+
+def test_the_environment_is_read_at_every_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XYNTRA_DEBUG", "1")
+    assert knobs.current().debug == 1
+    monkeypatch.setenv("XYNTRA_DEBUG", "2")
+    assert knobs.current().debug == 2
+
+
+def test_scope_sets_and_restores() -> None:
+    before = knobs.current()
+    with knobs.scope(debug=4, cc="tcc") as inside:
+        assert (inside.debug, inside.cc) == (4, "tcc")
+        assert knobs.current() is inside
+        with knobs.scope(debug=1):
+            assert (knobs.current().debug, knobs.current().cc) == (1, "tcc")
+    assert knobs.current() == before
+
+
+def test_nobody_else_reads_the_environment() -> None:
+    reading = re.compile(r"os\.environ(\.get|\[|\.pop|\.setdefault)|os\.getenv|from os import .*environ")
+    readers = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted((ROOT / "xyntra_ep").rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if reading.search(line)
+    ]
+    assert readers == []
