@@ -81,9 +81,7 @@ class Knobs:
     cc: str | None = None  # XYNTRA_CC: the C compiler, a name or a path
     debug: int = 0  # XYNTRA_DEBUG: 1 plan, 2 groups and declines, 3 IR, 4 source, 5 every rewrite
     compile_timeout_s: float = 60.0  # XYNTRA_COMPILE_TIMEOUT_S: for one kernel
-    jobs: int = dataclasses.field(
-        default_factory=lambda: os.cpu_count() or 1
-    )  # XYNTRA_JOBS: compilers at a time
+    jobs: int = dataclasses.field(default_factory=lambda: _cpus())  # XYNTRA_JOBS: compilers at a time
     config: Path | None = None  # XYNTRA_CONFIG: options file, instead of ./fusion.toml
     xdg_cache_home: Path | None = None  # XDG_CACHE_HOME, without our prefix: it is everybody's
 
@@ -138,6 +136,11 @@ def variable_of(knob: str) -> str:
     'XYNTRA_CACHE_DIR'
     """
     return knob.upper() if knob.startswith("xdg_") else f"XYNTRA_{knob.upper()}"
+
+
+def _cpus() -> int:
+    """The processors this process may use, which in a container are fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _home() -> Path:
