@@ -39,10 +39,8 @@ def __dir__() -> list[str]:
 
 
 def _on_import() -> None:
-    try:
-        from xyntra_ep.provider.registration import register_on_import
-    except ModuleNotFoundError:  # TODO(founders): goes when xyntra_ep/provider is there
-        return
+    from xyntra_ep.provider.registration import register_on_import
+
     register_on_import()
 
 
