@@ -14,8 +14,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -49,6 +51,24 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     as_rvalue,
     index,
 )
+
+_OF_KERNEL = re.compile(r"b_\w*\d|p_\d+")  # how KernelBuilder names buffers and params
+
+
+def variables_in(node: object) -> list[Var]:
+    """Every distinct variable in a statement, an rvalue or a tuple of them, in order; not inside called functions."""
+    found: dict[Var, None] = {}
+    stack: list[object] = [node]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Var):
+            found[item] = None
+        elif isinstance(item, tuple):
+            stack.extend(reversed(item))
+        elif isinstance(item, (Statement, Rvalue)):
+            names = [f.name for f in fields(item) if f.name != "function"]  # type: ignore[arg-type]  # a dataclass
+            stack.extend(getattr(item, name) for name in reversed(names))
+    return list(found)
 
 
 class BlockBuilder:
@@ -159,6 +179,13 @@ class FunctionBuilder(BlockBuilder):
         var = Var(kind, name)
         self._arguments.append(var)
         return var
+
+    def capture(self) -> tuple[Var, ...]:
+        """The kernel's buffers and params that the body names, as arguments of the same names: calls pass them on."""
+        named = [v for v in variables_in(self.body) if _OF_KERNEL.fullmatch(v.name)]
+        captured = tuple(v for v in named if v not in self._arguments)
+        self._arguments.extend(captured)
+        return captured
 
     def finish(self) -> Function:
         return Function(self._name, tuple(self._arguments), self.body, self._result, self._inline)

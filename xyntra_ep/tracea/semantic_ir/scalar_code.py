@@ -41,6 +41,18 @@ Leaf = Callable[[Expr, int], Rvalue]
 _ELEM = {DType.F32: Elem.F32, DType.I64: Elem.I64, DType.BOOL: Elem.I32}
 
 
+def _walk_to_loads(*roots: Expr) -> list[Expr]:
+    """The nodes of ``roots``, operands before users, without what is only an index of a load."""
+    reached: set[int] = set()
+    stack = list(roots)
+    while stack:
+        e = stack.pop()
+        if id(e) not in reached:
+            reached.add(id(e))
+            stack.extend(e.args if e.kind != "load" else ())
+    return [e for e in walk(*roots) if id(e) in reached]
+
+
 def value_type(dtype: DType, lanes: int) -> Type:
     """The semantic type of an expression's compute type; booleans are masks."""
     return Type(_ELEM[dtype], lanes)
@@ -48,7 +60,8 @@ def value_type(dtype: DType, lanes: int) -> Type:
 
 class ScalarCode:
     """Emits expressions into ``block``; functions they need go to ``kernel``. ``leaf(e, lanes)`` gives a load, axis or acc
-    with ``lanes`` lanes (or 1, it is splat as needed); it may return the same value for the whole walk."""
+    with ``lanes`` lanes (or 1, it is splat as needed); it may return the same value for the whole walk.
+    The indices of a load are the leaf's business: most are plain axes, an address without code of their own."""
 
     def __init__(self, kernel: KernelBuilder, block: BlockBuilder, lanes: int, leaf: Leaf) -> None:
         self._kernel = kernel
@@ -60,8 +73,8 @@ class ScalarCode:
 
     def emit(self, *roots: Expr) -> list[Rvalue]:
         """The values of ``roots``; nodes shared with earlier calls are reused."""
-        nodes = walk(*roots)
-        uses = Counter(id(a) for e in nodes for a in e.args)
+        nodes = _walk_to_loads(*roots)
+        uses = Counter(id(a) for e in nodes if e.kind != "load" for a in e.args)
         for e in nodes:
             if id(e) not in self._done:
                 value = self._node(e)
