@@ -1,9 +1,11 @@
-"""The cache directory. It holds native code that gets loaded, so nobody but its owner may be able to write there.
+"""The cache directory. It holds native code that gets loaded, so nobody but its owner may be able to write
+there.
 
-    <root>/kernels/<key>.so      compiled kernels; <key>.c beside one when sources are kept
-    <root>/plans/<digest>.plan   plans
-    <root>/tmp/                  being written; renamed into place when complete
-    <root>/compilers.json        identities of compilers; <root>/ceilings.json  measured ceilings; <root>/tuning.jsonl
+<root>/kernels/<key>.so      compiled kernels; <key>.c beside one when sources are kept
+<root>/plans/<digest>.plan   plans
+<root>/tmp/                  being written; renamed into place when complete
+<root>/compilers.json        identities of compilers; <root>/ceilings.json  measured ceilings;
+<root>/tuning.jsonl
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ KERNELS, PLANS, TMP = "kernels", "plans", "tmp"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheRoot:
-    """A directory that is safe to load code from. ``reason``: why it is not the one asked for ("" = it is)."""
+    """A directory that is safe to load code from. ``reason``: why it is not the one asked for ("" = it
+    is).
+    """
 
     path: Path
     asked: Path
@@ -42,7 +46,8 @@ class CacheRoot:
 
 
 def open_root(asked: Path) -> CacheRoot:
-    """``asked``, created when absent, if code may be kept and executed there; else a private temporary directory.
+    """``asked``, created when absent, if code may be kept and executed there; else a private temporary
+    directory.
 
     The temporary directory lives as long as the process, so kernels still compile, only not for the next one.
     """
@@ -102,7 +107,9 @@ def _private_root() -> Path:
 
 
 def atomic_write(path: Path, data: bytes, scratch: Path) -> None:
-    """Write ``path`` so that a reader sees all of ``data`` or what was there before; ``scratch``: same file system."""
+    """Write ``path`` so that a reader sees all of ``data`` or what was there before; ``scratch``: same file
+    system.
+    """
     handle, name = tempfile.mkstemp(dir=scratch)  # mkstemp: mode 0600
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,4 +1,6 @@
-"""C compilers on this machine: which one is used, what it is (for cache keys), and the flags kernels are built with."""
+"""C compilers on this machine: which one is used, what it is (for cache keys), and the flags kernels are
+built with.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,10 @@ class Family(StrEnum):
 
 _LEAST_MAJOR = {Family.GCC: 12, Family.CLANG: 16}
 
-# -O2: -O3 is no faster on explicit vectors and -Ofast is slower. FMA contraction is wanted, reassociation is not: results
-# must not depend on a compiler's mood. -nostdlib with --as-needed: nothing is linked that a kernel does not call (libm
+# -O2: -O3 is no faster on explicit vectors and -Ofast is slower. FMA contraction is wanted, reassociation is
+# not: results
+# must not depend on a compiler's mood. -nostdlib with --as-needed: nothing is linked that a kernel does not
+# call (libm
 # for what we do not approximate, memset from the C library, half-float helpers from libgcc).
 _COMMON = (
     "-x", "c", "-std=gnu11", "-O2", "-pipe", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-math-errno",
@@ -97,8 +101,8 @@ def target_flags(isa: str, *, bf16: bool = False, vnni: bool = False) -> tuple[s
 def find_compiler(root: CacheRoot | None = None) -> Compiler:
     """The compiler to use: $XYNTRA_CC, clang >= 16, gcc >= 12, cc, zig, in this order.
 
-    Raises UnsupportedError, naming what was met and why it was refused. ``root`` remembers identities, so that a warm
-    process starts no compiler to ask for its version.
+    Raises UnsupportedError, naming what was met and why it was refused. ``root`` remembers identities, so
+    that a warm process starts no compiler to ask for its version.
     """
     refused = []
     for candidate in survey(root):
@@ -117,7 +121,13 @@ def survey(root: CacheRoot | None = None) -> Iterator[Candidate]:
         yield _identify(tuple(shlex.split(asked)), memory, asked=True)
         return  # asked for: no other is used behind the user's back
     seen: set[Path] = set()
-    for name in ("clang", *(f"clang-{v}" for v in range(24, 15, -1)), "gcc", *(f"gcc-{v}" for v in range(17, 11, -1)), "cc"):
+    for name in (
+        "clang",
+        *(f"clang-{v}" for v in range(24, 15, -1)),
+        "gcc",
+        *(f"gcc-{v}" for v in range(17, 11, -1)),
+        "cc",
+    ):
         path = shutil.which(name)
         if path is None or (real := Path(path).resolve()) in seen:
             continue
@@ -183,7 +193,9 @@ def _stamp(path: Path) -> str:
 
 
 class _Memory:
-    """Version lines by command and stamp, in <root>/compilers.json. Losing it costs a --version call, nothing else."""
+    """Version lines by command and stamp, in <root>/compilers.json. Losing it costs a --version call, nothing
+    else.
+    """
 
     def __init__(self, root: CacheRoot | None) -> None:
         self._root = root

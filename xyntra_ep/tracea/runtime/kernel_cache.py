@@ -1,7 +1,7 @@
 """Compiled kernels by content: the same text, flags and compiler give the same file, made once per machine.
 
-A file is a shared object followed by a trailer, ``MAGIC sha256(shared object)``: one rename publishes code and checksum
-together, and loaders ignore what follows the last section.
+A file is a shared object followed by a trailer, ``MAGIC sha256(shared object)``: one rename publishes code
+and checksum together, and loaders ignore what follows the last section.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ class KernelSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledKernel:
-    """A kernel ready to load. ``hash128`` is over the whole file, as plans record it (b"" without a hash function)."""
+    """A kernel ready to load. ``hash128`` is over the whole file, as plans record it (b"" without a hash
+    function).
+    """
 
     symbol: str
     key: str
@@ -92,7 +94,9 @@ class KernelCache:
         try:
             folder = Path(tempfile.mkdtemp(prefix="cc-", dir=self.root.tmp))
         except OSError as error:
-            return {key: _refused(source, f"no scratch directory ({error})") for key, source in missing.items()}
+            return {
+                key: _refused(source, f"no scratch directory ({error})") for key, source in missing.items()
+            }
         try:
             return self._compile_in(folder, missing)
         finally:

@@ -1,0 +1,146 @@
+"""From an op to its kernel launches, remembering ops that are the same but for where their data lies.
+
+The twelve layers of a transformer are one layer here: deciding, building and printing happen once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from xyntra_ep.errors import InvariantError, UnsupportedError
+from xyntra_ep.tracea.core_ir.dims import Dim
+from xyntra_ep.tracea.core_ir.expr import Expr
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Program
+from xyntra_ep.tracea.doctor.decision import Decision, Tuned, decide
+from xyntra_ep.tracea.doctor.variants import VariantTable
+from xyntra_ep.tracea.kernels.capabilities import Capabilities
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
+from xyntra_ep.tracea.planning.op_parts import operands_of
+from xyntra_ep.tracea.runtime.kernel_cache import KernelSource
+from xyntra_ep.tracea.semantic_ir.nodes import Kernel
+
+Emit = Callable[[Kernel, Capabilities], str]
+TunedFor = Callable[[CoreOp], Mapping[str, Tuned]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A KernelCall with its kernel printed; ``source`` is one object for all equal kernels of a builder."""
+
+    call: KernelCall
+    source: KernelSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    decision: Decision
+    launches: tuple[Launch, ...]
+
+
+class OpBuilder:
+    """Decides and builds ops for one machine. Keep it as long as programs may share ops: a session, or
+    longer.
+    """
+
+    def __init__(
+        self, caps: Capabilities, variants: VariantTable, emit: Emit, tuned_for: TunedFor | None = None
+    ) -> None:
+        self.caps = caps
+        self._variants = variants
+        self._emit = emit
+        self._tuned_for = tuned_for
+        self._built: dict[Any, tuple[tuple[int, ...], Built | UnsupportedError]] = {}
+        self._sources: dict[str, KernelSource] = {}
+
+    def decide(self, op: CoreOp, context: BuildContext) -> Decision:
+        tuned = self._tuned_for(op) if self._tuned_for is not None else None
+        return decide(op, context, self._variants.get(type(op), ()), tuned)
+
+    def build(self, op: CoreOp, program: Program, constants: frozenset[int]) -> Built:
+        """The launches of ``op``. Raises UnsupportedError when no variant admits it."""
+        key, values = _shape_of(op, program, constants)
+        found = self._built.get(key)
+        if found is None:
+            context = BuildContext(caps=self.caps, program=program, constants=constants)
+            result: Built | UnsupportedError
+            try:
+                result = self._build(op, context)
+            except UnsupportedError as error:
+                result = error
+            found = self._built[key] = (values, result)
+        built_for, result = found
+        if isinstance(result, UnsupportedError):
+            raise result
+        if built_for == values:
+            return result
+        moved = dict(zip(built_for, values, strict=True))
+        return Built(
+            decision=result.decision, launches=tuple(_move(launch, moved) for launch in result.launches)
+        )
+
+    def _build(self, op: CoreOp, context: BuildContext) -> Built:
+        decision = self.decide(op, context)
+        calls = decision.chosen.build(op, decision.config, context)
+        printed: dict[int, KernelSource] = {}
+        launches = []
+        for call in calls:
+            given = (len(call.buffers), len(call.params))
+            if given != (taken := (len(call.kernel.buffers), len(call.kernel.params))):
+                raise InvariantError(
+                    f"{call.kernel.name} takes {taken} buffers and sizes, and is given {given}",
+                    pass_name=decision.chosen.name,
+                )
+            if id(call.kernel) not in printed:
+                text = self._emit(call.kernel, self.caps)
+                source = KernelSource(symbol=call.kernel.name, text=text)
+                printed[id(call.kernel)] = self._sources.setdefault(text, source)
+            launches.append(Launch(call=call, source=printed[id(call.kernel)]))
+        return Built(decision=decision, launches=tuple(launches))
+
+
+def _shape_of(op: CoreOp, program: Program, constants: frozenset[int]) -> tuple[Any, tuple[int, ...]]:
+    """(what building may depend on, values of the op by first appearance): equal keys build alike."""
+    values: dict[int, int] = {}
+    for operand in operands_of(op):
+        values.setdefault(operand.value, len(values))
+    about = []
+    for i in values:
+        v = program.values[i]
+        about.append((v.kind, v.dtype, v.shape, v.literal, i in constants))
+    return (type(op), _key(op, values), tuple(about)), tuple(values)
+
+
+_ATOMS = (int, str, bytes, float, Expr, Dim)
+
+
+def _key(part: Any, values: Mapping[int, int]) -> Any:
+    """``part`` with values numbered by first appearance and without labels."""
+    if isinstance(part, tuple):
+        return tuple(p if isinstance(p, _ATOMS) else _key(p, values) for p in part)
+    if isinstance(part, Operand):
+        return (values[part.value], part.dtype, part.shape, part.strides, part.offset)
+    if isinstance(part, _ATOMS):
+        return part
+    return tuple(_key(getattr(part, name), values) for name in part.__slots__ if name != "label")
+
+
+def _move(launch: Launch, moved: Mapping[int, int]) -> Launch:
+    call = launch.call
+    buffers: list[ValueBuffer | TempBuffer] = []
+    for buffer in call.buffers:
+        if isinstance(buffer, ValueBuffer):
+            buffer = ValueBuffer(value=moved[buffer.value], offset_bytes=buffer.offset_bytes)
+        buffers.append(buffer)
+    return Launch(
+        call=KernelCall(
+            kernel=call.kernel,
+            buffers=tuple(buffers),
+            params=call.params,
+            units=call.units,
+            cost_ns=call.cost_ns,
+            phase=call.phase,
+        ),
+        source=launch.source,
+    )

@@ -1,0 +1,99 @@
+"""What planning produces for one program: kernels, buffers with lifetimes, and steps. `manifest.py` gives it
+bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from xyntra_ep.errors import UnsupportedError, XyntraError
+from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.ops import Program
+from xyntra_ep.tracea.doctor.decision import Decision
+from xyntra_ep.tracea.runtime.kernel_cache import KernelSource
+
+
+class BufferKind(IntEnum):
+    """The numbers are those of docs/plan-format.md."""
+
+    INPUT = 0
+    OUTPUT = 1
+    CONSTANT = 2  # read by init steps only
+    POOL = 3  # made by init steps, read by run steps
+    ARENA = 4  # temporary of the run steps
+    LITERAL = 5
+    INIT = 6  # temporary of the init steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanBuffer:
+    """``index``: position among the program's inputs, outputs or constants. ``first``, ``last``: run steps
+    (ARENA).
+    """
+
+    kind: BufferKind
+    index: int = 0
+    size_bytes: Size = 0
+    first: int = 0
+    last: int = 0
+    literal: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferUse:
+    buffer: int
+    offset_bytes: Size = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanStep:
+    """One launch. ``kernel`` indexes PlannedProgram.kernels; ``op`` is the program's op it came from."""
+
+    kernel: int
+    label: str
+    buffers: tuple[BufferUse, ...]
+    params: tuple[Size, ...]
+    units: Size
+    cost_ns: Size
+    op: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedProgram:
+    """``decisions``: one per op that is carried out, by the op's index in the program."""
+
+    program: Program
+    kernels: tuple[KernelSource, ...]
+    buffers: tuple[PlanBuffer, ...]
+    init: tuple[PlanStep, ...]
+    run: tuple[PlanStep, ...]
+    output_shapes: tuple[tuple[Size, ...], ...]
+    decisions: tuple[tuple[int, Decision], ...]
+
+    def ops_of_kernel(self, kernel: int) -> tuple[int, ...]:
+        """The ops that need a kernel: those that fail when it does not compile."""
+        return tuple(sorted({s.op for s in (*self.init, *self.run) if s.kernel == kernel}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpFailure:
+    """An op that cannot be carried out; ``program.sources[op]`` tells the graph nodes."""
+
+    op: int
+    error: XyntraError
+
+    @property
+    def reason(self) -> str:
+        return self.error.what
+
+
+class PlanError(UnsupportedError):
+    """Some ops of a program have no kernel; all of them are listed, so that they can be un-claimed in one
+    round.
+    """
+
+    def __init__(self, failures: Sequence[OpFailure]) -> None:
+        super().__init__("; ".join(f"op {f.op}: {f.reason}" for f in failures), where="planning")
+        self.failures = tuple(failures)
