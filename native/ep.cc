@@ -1,0 +1,159 @@
+#include "ep.h"
+
+#include <algorithm>
+
+#include "claims.h"
+#include "graph_access.h"
+#include "json.h"
+#include "reports.h"
+
+namespace xyntra {
+
+Ep::Ep(const Ort& ort, const OrtLogger* logger, Options options)
+    : OrtEp{}, ort_(ort), logger_(logger), options_(std::move(options)) {
+  ort_version_supported = ort_.api_version();
+  GetName = name_callback;
+  GetCapability = capability_callback;
+  Compile = compile_callback;
+  ReleaseNodeComputeInfos = release_callback;
+  SetDynamicOptions = options_callback;
+}
+
+// ORT calls this once per subgraph, for the main graph, and again after functions were inlined: everything accumulates.
+void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
+  const GraphBuffer buffer(ort_, graph, options_);
+  const auto& nodes = buffer.nodes();
+  if (std::all_of(nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.taken; })) return;
+
+  const auto usable = std::make_shared<const UsablePlan>(find_plan(buffer, options_));
+  std::vector<std::string> declined;
+  if (usable->plan) {
+    ort_.log(logger_, usable->plan->log_level, usable->plan->log_line);
+    if (usable->plan->refuse) {
+      refuse(buffer, usable->plan->message, info);
+    } else {
+      declined = claim(buffer, usable, info);
+    }
+  } else if (!usable->failure.empty()) {
+    ort_.log(logger_, kWarning, "XyntraEP takes nothing of graph '" + std::string(buffer.graph_name()) + "': " + usable->failure);
+  }
+  record(buffer, *usable, declined);
+}
+
+// A failing GetCapability is only logged by ORT, and Compile is not called when nothing is claimed: so claim one node.
+void Ep::refuse(const GraphBuffer& graph, const std::string& message, OrtEpGraphSupportInfo* info) {
+  const auto& nodes = graph.nodes();
+  const auto free = std::find_if(nodes.begin(), nodes.end(), [](const GraphNode& node) { return !node.taken; });
+  fuse({free->node}, info);
+  pending_.push_back({{free->id}, nullptr, 0, message.empty() ? "XyntraEP refuses this session" : message});
+}
+
+std::vector<std::string> Ep::claim(const GraphBuffer& graph, std::shared_ptr<const UsablePlan> usable, OrtEpGraphSupportInfo* info) {
+  const Plan& plan = *usable->plan;
+  const Claims claims(graph, plan, usable->kernels);
+  for (std::size_t i = 0; i < plan.islands.size(); ++i) {
+    const std::string& why = claims.declined()[i];
+    if (!why.empty()) {
+      ort_.log(logger_, kWarning, "XyntraEP leaves island '" + plan.islands[i].name + "' to ONNX Runtime: " + why);
+      continue;
+    }
+    fuse(claims.nodes_of(plan.islands[i]), info);
+    pending_.push_back({plan.islands[i].nodes, usable, i, {}});
+  }
+  return claims.declined();
+}
+
+void Ep::fuse(const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* info) const {
+  OrtNodeFusionOptions options{};
+  options.ort_version_supported = ort_.api_version();
+  options.drop_constant_initializers = true;  // weights live packed in our pool, the originals may go
+  ort_.check(ort_.ep()[ep_api::kAddNodesToFuse](info, nodes.data(), nodes.size(), &options));
+}
+
+void Ep::record(const GraphBuffer& graph, const UsablePlan& usable, const std::vector<std::string>& declined) {
+  std::string text = "{\"graph\": " + json_quote(graph.graph_name()) + ", \"digest\": " + json_quote(usable.digest) +
+                     ", \"stored\": " + (usable.stored ? "true" : "false") + ", \"failure\": " + json_quote(usable.failure);
+  text += ", \"unclaimed\": {";
+  const char* separator = "";
+  for (std::size_t i = 0; i < declined.size(); ++i) {
+    if (declined[i].empty()) continue;
+    text += separator + json_quote(usable.plan->islands[i].name) + ": " + json_quote(declined[i]);
+    separator = ", ";
+  }
+  text += "}, \"plan\": ";
+  text += usable.plan && !usable.plan->report.empty() ? usable.plan->report : "null";
+  reports_.push_back(text + "}");
+}
+
+void Ep::compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size_t n, OrtNodeComputeInfo** infos) {
+  std::vector<Pending> islands;
+  std::size_t room = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    islands.push_back(take_pending(graphs[i]));
+    if (!islands[i].refusal.empty()) throw Error(kInvalidArgument, islands[i].refusal);
+    room += CompiledIsland::pool_room(islands[i].usable->plan->islands[islands[i].island]);
+  }
+  PoolWriter pool(room);
+  std::vector<std::unique_ptr<CompiledIsland>> compiled;  // on failure ORT releases none of them
+  for (std::size_t i = 0; i < n; ++i) {
+    compiled.push_back(
+        std::make_unique<CompiledIsland>(ort_, islands[i].usable, islands[i].island, graphs[i], fused_nodes[i], pool));
+  }
+  for (std::size_t i = 0; i < n; ++i) infos[i] = compiled[i].release();
+}
+
+// Node ids repeat between a graph and its subgraphs, and ORT compiles a graph before it shows the next one: the latest
+// claim with these nodes is meant.
+Ep::Pending Ep::take_pending(const OrtGraph* graph) {
+  std::vector<uint64_t> ids;
+  for (const auto* node : get_all(ort_, graph, api::kGraphGetNumNodes, api::kGraphGetNodes)) ids.push_back(get(ort_, node, api::kNodeGetId));
+  std::sort(ids.begin(), ids.end());
+  const auto found = std::find_if(pending_.rbegin(), pending_.rend(), [&](const Pending& pending) { return pending.nodes == ids; });
+  if (found == pending_.rend()) throw Error(kFail, "XyntraEP was given an island to compile that it did not claim");
+  Pending pending = std::move(*found);
+  pending_.erase(std::next(found).base());
+  return pending;
+}
+
+void Ep::set_dynamic_option(const std::string& key, const std::string& value) {
+  if (key == "xyntra.explain_token") {
+    std::string all = "[";
+    for (const std::string& report : reports_) all += (all.size() > 1 ? ",\n" : "") + report;
+    reports::put(value, all + "]");
+  } else if (key.rfind("xyntra.", 0) == 0) {
+    throw Error(kInvalidArgument, "XyntraEP has no dynamic option '" + key + "'. There is xyntra.explain_token");
+  }  // others are for other providers
+}
+
+const char* Ep::name_callback(const OrtEp*) { return kEpName; }
+
+OrtStatus* Ep::capability_callback(OrtEp* self, const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
+  auto& ep = *static_cast<Ep*>(self);
+  return guard(ep.ort_, [&] {
+    try {
+      ep.get_capability(graph, info);
+    } catch (const std::exception& error) {
+      // ORT would print an error and go on without us. That is what happens, but it is no error of the user's.
+      ep.ort_.log(ep.logger_, kWarning, std::string("XyntraEP takes nothing: ") + error.what());
+    }
+  });
+}
+
+OrtStatus* Ep::compile_callback(OrtEp* self, const OrtGraph** graphs, const OrtNode** fused_nodes, std::size_t n,
+                                OrtNodeComputeInfo** infos, OrtNode**) {
+  auto& ep = *static_cast<Ep*>(self);
+  return guard(ep.ort_, [&] { ep.compile(graphs, fused_nodes, n, infos); });
+}
+
+void Ep::release_callback(OrtEp*, OrtNodeComputeInfo** infos, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) delete static_cast<CompiledIsland*>(infos[i]);
+}
+
+OrtStatus* Ep::options_callback(OrtEp* self, const char* const* keys, const char* const* values, std::size_t n) {
+  auto& ep = *static_cast<Ep*>(self);
+  return guard(ep.ort_, [&] {
+    for (std::size_t i = 0; i < n; ++i) ep.set_dynamic_option(keys[i], values[i]);
+  });
+}
+
+}  // namespace xyntra

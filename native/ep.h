@@ -1,0 +1,56 @@
+// The provider within one session: claims islands in GetCapability, makes them runnable in Compile.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiled_island.h"
+#include "graph_buffer.h"
+#include "ort.h"
+#include "plan_source.h"
+
+namespace xyntra {
+
+inline constexpr const char* kEpName = "XyntraEP";
+inline constexpr const char* kOptionPrefix = "ep.xyntraep.";
+
+class Ep : public OrtEp {
+ public:
+  Ep(const Ort& ort, const OrtLogger* logger, Options options);
+  const Ort& ort() const noexcept { return ort_; }
+
+ private:
+  // Claimed and not yet compiled.
+  struct Pending {
+    std::vector<uint64_t> nodes;  // sorted
+    std::shared_ptr<const UsablePlan> usable;
+    std::size_t island = 0;
+    std::string refusal;  // when not empty: Compile fails with it
+  };
+
+  void get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* info);
+  void refuse(const GraphBuffer& graph, const std::string& message, OrtEpGraphSupportInfo* info);
+  std::vector<std::string> claim(const GraphBuffer& graph, std::shared_ptr<const UsablePlan> usable, OrtEpGraphSupportInfo* info);
+  void fuse(const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* info) const;
+  void record(const GraphBuffer& graph, const UsablePlan& usable, const std::vector<std::string>& declined);
+  void compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size_t n, OrtNodeComputeInfo** infos);
+  Pending take_pending(const OrtGraph* graph);
+  void set_dynamic_option(const std::string& key, const std::string& value);
+
+  static const char* name_callback(const OrtEp* self);
+  static OrtStatus* capability_callback(OrtEp* self, const OrtGraph* graph, OrtEpGraphSupportInfo* info);
+  static OrtStatus* compile_callback(OrtEp* self, const OrtGraph** graphs, const OrtNode** fused_nodes, std::size_t n,
+                                     OrtNodeComputeInfo** infos, OrtNode** context_nodes);
+  static void release_callback(OrtEp* self, OrtNodeComputeInfo** infos, std::size_t n);
+  static OrtStatus* options_callback(OrtEp* self, const char* const* keys, const char* const* values, std::size_t n);
+
+  const Ort& ort_;
+  const OrtLogger* const logger_;
+  const Options options_;
+  std::vector<Pending> pending_;
+  std::vector<std::string> reports_;  // JSON, one per call of GetCapability
+};
+
+}  // namespace xyntra

@@ -1,0 +1,80 @@
+#include "exports.h"
+
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "factory.h"
+#include "hash128.h"
+#include "profile.h"
+#include "reports.h"
+#include "version.h"
+#include "weight_pool.h"
+
+namespace {
+
+// Before there is an Ort object, errors can only be made with API number 1, which every runtime has.
+OrtStatus* early_error(const OrtApiBase* base, xyntra::ErrorCode code, const char* message) noexcept {
+  return xyntra::FunctionTable(base->GetApi(1))[xyntra::api::kCreateStatus](code, message);
+}
+
+}  // namespace
+
+OrtStatus* CreateEpFactories(const char*, const OrtApiBase* base, const OrtLogger*, OrtEpFactory** factories, std::size_t most,
+                             std::size_t* n) noexcept {
+  try {
+    if (most < 1) return early_error(base, xyntra::kInvalidArgument, "XyntraEP needs room for one factory");
+    factories[0] = std::make_unique<xyntra::Factory>(xyntra::Ort::from(base)).release();
+    *n = 1;
+    return nullptr;
+  } catch (const xyntra::Error& error) {
+    return early_error(base, error.code(), error.what());
+  } catch (const std::exception& error) {
+    return early_error(base, xyntra::kFail, error.what());
+  }
+}
+
+OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) noexcept {
+  delete static_cast<xyntra::Factory*>(factory);
+  return nullptr;
+}
+
+void xyntra_attach(xyntra::PlannerCallback callback, const char* code_version, const char* cpu_features, const char* compiler_id,
+                   const char* default_cache_dir, const char* watched) noexcept {
+  xyntra::Planner planner;
+  planner.callback = callback;
+  for (const char* part : {code_version, cpu_features, compiler_id}) (planner.identity += part) += '\n';
+  planner.default_cache_dir = default_cache_dir;
+  std::istringstream names(watched);
+  for (std::string name; std::getline(names, name);) planner.watched.push_back(name);
+  xyntra::attach_planner(std::move(planner));
+}
+
+void xyntra_reply(void* reply, int is_plan, const void* bytes, uint64_t n) noexcept {
+  auto& answer = *static_cast<xyntra::PlannerReply*>(reply);
+  answer.given = true;
+  answer.is_plan = is_plan == 1;
+  answer.bytes.assign(static_cast<const char*>(bytes), n);
+}
+
+const char* xyntra_version() noexcept { return xyntra::kVersion; }
+
+uint32_t xyntra_api_version() noexcept { return xyntra::api_version_in_use(); }
+
+void xyntra_hash128(const void* data, uint64_t n, uint8_t* hash) noexcept {
+  const xyntra::Hash128 result = xyntra::hash128(data, n);
+  std::memcpy(hash, result.data(), result.size());
+}
+
+uint64_t xyntra_pool_bytes() noexcept { return xyntra::pool_bytes(); }
+
+uint64_t xyntra_take_report(const char* token, char* buffer, uint64_t capacity) noexcept {
+  return xyntra::reports::take(token, buffer, capacity);
+}
+
+void xyntra_profile(int enable) noexcept { xyntra::profile::enable(enable != 0); }
+
+uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept { return xyntra::profile::take(buffer, capacity); }

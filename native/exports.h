@@ -1,0 +1,33 @@
+// The C functions of libxyntra_ep. ORT calls the first two; the others are for Python (ctypes) and other hosts.
+// CMakeLists.txt lists the same names for the linker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ort_abi.h"
+#include "planner_link.h"
+
+#define XYNTRA_EXPORT extern "C" __attribute__((visibility("default")))
+
+XYNTRA_EXPORT OrtStatus* CreateEpFactories(const char* registered_name, const OrtApiBase* base, const OrtLogger* logger,
+                                           OrtEpFactory** factories, std::size_t most, std::size_t* n) noexcept;
+XYNTRA_EXPORT OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) noexcept;
+
+// Makes `callback` the planner. The identity strings enter every digest: plans made under other ones are not used. So do
+// the values that the environment variables in `watched` (one per line) have when a session is created.
+XYNTRA_EXPORT void xyntra_attach(xyntra::PlannerCallback callback, const char* code_version, const char* cpu_features,
+                                 const char* compiler_id, const char* default_cache_dir, const char* watched) noexcept;
+// To be called once within the callback: a plan (is_plan = 1), or the reason why there is none.
+XYNTRA_EXPORT void xyntra_reply(void* reply, int is_plan, const void* bytes, uint64_t n) noexcept;
+
+XYNTRA_EXPORT const char* xyntra_version() noexcept;
+// The ORT API number in use; 0 before ORT has loaded the library.
+XYNTRA_EXPORT uint32_t xyntra_api_version() noexcept;
+XYNTRA_EXPORT void xyntra_hash128(const void* data, uint64_t n, uint8_t* hash) noexcept;
+XYNTRA_EXPORT uint64_t xyntra_pool_bytes() noexcept;
+
+// The size of what there is to take (0: nothing); it is copied and forgotten when `capacity` suffices.
+XYNTRA_EXPORT uint64_t xyntra_take_report(const char* token, char* buffer, uint64_t capacity) noexcept;
+XYNTRA_EXPORT void xyntra_profile(int enable) noexcept;
+XYNTRA_EXPORT uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept;

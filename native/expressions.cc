@@ -1,0 +1,110 @@
+#include "expressions.h"
+
+#include <algorithm>
+
+namespace xyntra {
+namespace {
+
+enum Op : uint8_t {
+  kConst, kSymbol, kAdd, kSub, kMul, kFloorDiv, kCeilDiv, kMod, kMin, kMax, kEq, kNe, kLt, kLe, kAnd, kOr, kNot, kSelect,
+  kOps
+};
+
+int operands_of(uint8_t op) { return op <= kSymbol ? 0 : op == kNot ? 1 : op == kSelect ? 3 : 2; }
+
+// Signed overflow is undefined in C++, wrapping is not.
+int64_t wrapped(uint64_t value) noexcept { return static_cast<int64_t>(value); }
+uint64_t bits(int64_t value) noexcept { return static_cast<uint64_t>(value); }
+
+int64_t floor_div(int64_t a, int64_t b) noexcept {
+  if (b == 0) return 0;
+  if (b == -1) return wrapped(0 - bits(a));
+  const int64_t quotient = a / b;
+  return quotient - static_cast<int64_t>(a % b != 0 && (a < 0) != (b < 0));
+}
+
+int64_t ceil_div(int64_t a, int64_t b) noexcept {
+  if (b == 0) return 0;
+  if (b == -1) return wrapped(0 - bits(a));
+  const int64_t quotient = a / b;
+  return quotient + static_cast<int64_t>(a % b != 0 && (a < 0) == (b < 0));
+}
+
+}  // namespace
+
+void Expressions::read(ByteReader& in) {
+  symbols_.resize(in.count(9));
+  for (Symbol& symbol : symbols_) {
+    const auto kind = in.read<uint8_t>();
+    if (kind > 1) throw FormatError("unknown kind of symbol");
+    symbol.is_element = kind == 1;
+    symbol.input = in.read<uint32_t>();
+    symbol.index = in.read<uint32_t>();
+  }
+  const uint32_t n = in.count(25);
+  exprs_.reserve(n);
+  fixed_.reserve(n);
+  for (uint32_t i = 0; i < n; ++i) {
+    Expr e;
+    e.op = in.read<uint8_t>();
+    e.a = in.read<int64_t>();
+    e.b = in.read<int64_t>();
+    e.c = in.read<int64_t>();
+    if (e.op >= kOps) throw FormatError("unknown expression op " + std::to_string(e.op));
+    if (e.op == kSymbol && bits(e.a) >= symbols_.size()) throw FormatError("an expression names no symbol");
+    bool fixed = e.op != kSymbol;
+    const int64_t operands[] = {e.a, e.b, e.c};
+    for (int k = 0; k < operands_of(e.op); ++k) {
+      if (bits(operands[k]) >= i) throw FormatError("an expression uses a later one");
+      fixed = fixed && fixed_[static_cast<std::size_t>(operands[k])] != 0;
+    }
+    exprs_.push_back(e);
+    fixed_.push_back(static_cast<uint8_t>(fixed));
+  }
+}
+
+void Expressions::evaluate(const int64_t* symbols, int64_t* values) const noexcept {
+  int64_t* out = values;
+  for (const Expr& e : exprs_) {
+    if (e.op == kConst) {
+      *out++ = e.a;
+      continue;
+    }
+    if (e.op == kSymbol) {
+      *out++ = symbols[e.a];
+      continue;
+    }
+    const int64_t a = values[e.a];
+    const int64_t b = e.op == kNot ? 0 : values[e.b];
+    int64_t r = 0;
+    switch (e.op) {
+      case kAdd: r = wrapped(bits(a) + bits(b)); break;
+      case kSub: r = wrapped(bits(a) - bits(b)); break;
+      case kMul: r = wrapped(bits(a) * bits(b)); break;
+      case kFloorDiv: r = floor_div(a, b); break;
+      case kCeilDiv: r = ceil_div(a, b); break;
+      case kMod: r = b == 0 ? 0 : wrapped(bits(a) - bits(floor_div(a, b)) * bits(b)); break;
+      case kMin: r = std::min(a, b); break;
+      case kMax: r = std::max(a, b); break;
+      case kEq: r = a == b; break;
+      case kNe: r = a != b; break;
+      case kLt: r = a < b; break;
+      case kLe: r = a <= b; break;
+      case kAnd: r = a != 0 && b != 0; break;
+      case kOr: r = a != 0 || b != 0; break;
+      case kNot: r = a == 0; break;
+      case kSelect: r = a != 0 ? b : values[e.c]; break;
+      default: break;
+    }
+    *out++ = r;
+  }
+}
+
+std::vector<int64_t> Expressions::fixed_values() const {
+  const std::vector<int64_t> zeros(symbols_.size());
+  std::vector<int64_t> values(exprs_.size());
+  evaluate(zeros.data(), values.data());
+  return values;
+}
+
+}  // namespace xyntra

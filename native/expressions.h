@@ -1,0 +1,43 @@
+// The integer expressions of a plan: sizes, strides, unit counts and guards as functions of the input shapes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "byte_io.h"
+
+namespace xyntra {
+
+struct Symbol {
+  bool is_element = false;  // else a dimension
+  uint32_t input = 0;
+  uint32_t index = 0;
+};
+
+class Expressions {
+ public:
+  // Reads the `symbols` and `exprs` lists of a plan; operands must come earlier than their users.
+  void read(ByteReader& in);
+
+  // values[i] = op(a, b, c), in order. Arithmetic wraps, division by zero gives 0: nothing here can trap.
+  void evaluate(const int64_t* symbols, int64_t* values) const noexcept;
+
+  const std::vector<Symbol>& symbols() const noexcept { return symbols_; }
+  std::size_t size() const noexcept { return exprs_.size(); }
+  // Does the value follow from the plan alone?
+  bool is_fixed(uint32_t expr) const noexcept { return fixed_[expr] != 0; }
+  // The values with all symbols taken as 0: right where is_fixed().
+  std::vector<int64_t> fixed_values() const;
+
+ private:
+  struct Expr {
+    uint8_t op = 0;
+    int64_t a = 0, b = 0, c = 0;
+  };
+
+  std::vector<Symbol> symbols_;
+  std::vector<Expr> exprs_;
+  std::vector<uint8_t> fixed_;
+};
+
+}  // namespace xyntra

@@ -1,0 +1,230 @@
+#include "plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include "byte_io.h"
+#include "ort_abi.h"
+
+namespace xyntra {
+namespace {
+
+constexpr uint32_t kVersion = 1;
+constexpr int kRunKinds = 1 << int(BufferKind::kInput) | 1 << int(BufferKind::kOutput) | 1 << int(BufferKind::kPool) |
+                          1 << int(BufferKind::kArena) | 1 << int(BufferKind::kLiteral);
+constexpr int kInitKinds = 1 << int(BufferKind::kConstant) | 1 << int(BufferKind::kPool) | 1 << int(BufferKind::kLiteral) |
+                           1 << int(BufferKind::kInit);
+
+void require(bool holds, const char* what) {
+  if (!holds) throw FormatError(what);
+}
+
+std::string read_string(ByteReader& in) { return std::string(in.text()); }
+
+Hash128 read_hash(ByteReader& in) { return in.read<Hash128>(); }
+
+std::vector<uint32_t> read_exprs(ByteReader& in, const Expressions& exprs) {
+  std::vector<uint32_t> list(in.count(4));
+  for (uint32_t& expr : list) {
+    expr = in.read<uint32_t>();
+    require(expr < exprs.size(), "an expression index is out of range");
+  }
+  return list;
+}
+
+uint32_t read_expr(ByteReader& in, const Expressions& exprs) {
+  const auto expr = in.read<uint32_t>();
+  require(expr < exprs.size(), "an expression index is out of range");
+  return expr;
+}
+
+PlanBuffer read_buffer(ByteReader& in, const PlanIsland& island, const Expressions& exprs) {
+  PlanBuffer buffer;
+  const auto kind = in.read<uint8_t>();
+  require(kind < kBufferKinds, "unknown kind of buffer");
+  buffer.kind = static_cast<BufferKind>(kind);
+  buffer.index = in.read<uint32_t>();
+  buffer.size_expr = in.read<uint32_t>();
+  buffer.first = in.read<uint32_t>();
+  buffer.last = in.read<uint32_t>();
+  switch (buffer.kind) {
+    case BufferKind::kInput:
+      require(buffer.index < island.inputs.size(), "a buffer names no input");
+      break;
+    case BufferKind::kOutput:
+      require(buffer.index < island.outputs.size(), "a buffer names no output");
+      break;
+    case BufferKind::kConstant:
+      require(buffer.index < island.constants.size(), "a buffer names no constant");
+      break;
+    case BufferKind::kPool:
+    case BufferKind::kInit:
+      require(buffer.size_expr < exprs.size() && exprs.is_fixed(buffer.size_expr), "the size of a packed weight depends on a shape");
+      break;
+    case BufferKind::kArena:
+      require(buffer.size_expr < exprs.size(), "an expression index is out of range");
+      break;
+    case BufferKind::kLiteral:
+      buffer.literal = read_string(in);
+      break;
+  }
+  return buffer;
+}
+
+PlanStep read_step(ByteReader& in, const Expressions& exprs) {
+  PlanStep step;
+  step.kernel = in.read<uint32_t>();
+  step.label = read_string(in);
+  step.buffers.resize(in.count(8));
+  for (BufferUse& use : step.buffers) {
+    use.buffer = in.read<uint32_t>();
+    use.offset_expr = in.read<uint32_t>();
+    require(use.offset_expr == kNoOffset || use.offset_expr < exprs.size(), "an expression index is out of range");
+  }
+  step.params = read_exprs(in, exprs);
+  step.units_expr = read_expr(in, exprs);
+  step.cost_expr = read_expr(in, exprs);
+  return step;
+}
+
+std::vector<PlanStep> read_steps(ByteReader& in, const Alternative& plan, std::size_t kernels, int kinds) {
+  std::vector<PlanStep> steps(in.count(24));
+  for (PlanStep& step : steps) {
+    step = read_step(in, plan.exprs);
+    require(step.kernel < kernels, "a step names no kernel");
+    for (const BufferUse& use : step.buffers) {
+      require(use.buffer < plan.buffers.size(), "a step names no buffer");
+      require((kinds >> int(plan.buffers[use.buffer].kind) & 1) != 0, "a step uses a kind of buffer it must not");
+    }
+  }
+  return steps;
+}
+
+void check_init(const Alternative& plan) {
+  std::vector<uint8_t> made(plan.buffers.size());
+  for (const PlanStep& step : plan.init) {
+    bool fixed = plan.exprs.is_fixed(step.units_expr);
+    for (const uint32_t param : step.params) fixed = fixed && plan.exprs.is_fixed(param);
+    for (const BufferUse& use : step.buffers) {
+      fixed = fixed && (use.offset_expr == kNoOffset || plan.exprs.is_fixed(use.offset_expr));
+      made[use.buffer] = 1;
+    }
+    require(fixed, "an init step depends on a shape");
+  }
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    require(plan.buffers[i].kind != BufferKind::kPool || made[i] != 0, "no init step makes a packed weight");
+  }
+}
+
+void check_lifetimes(const Alternative& plan) {
+  for (const PlanBuffer& buffer : plan.buffers) {
+    require(buffer.kind != BufferKind::kArena || (buffer.first <= buffer.last && buffer.last < plan.run.size()),
+            "the lifetime of a temporary is not within the run");
+  }
+  for (std::size_t i = 0; i < plan.run.size(); ++i) {
+    for (const BufferUse& use : plan.run[i].buffers) {
+      const PlanBuffer& buffer = plan.buffers[use.buffer];
+      require(buffer.kind != BufferKind::kArena || (buffer.first <= i && i <= buffer.last),
+              "a step uses a temporary outside of its lifetime");
+    }
+  }
+}
+
+Alternative read_alternative(ByteReader& in, const PlanIsland& island, std::size_t kernels) {
+  Alternative plan;
+  plan.exprs.read(in);
+  for (const Symbol& symbol : plan.exprs.symbols()) {
+    require(symbol.input < island.inputs.size(), "a symbol names no input");
+    const PlanTensor& input = island.inputs[symbol.input];
+    if (symbol.is_element) {
+      require(input.elem_type == kElementInt32 || input.elem_type == kElementInt64, "a symbol reads an element that is no integer");
+    } else {
+      require(input.rank < 0 || symbol.index < static_cast<uint32_t>(input.rank), "a symbol names no dimension");
+    }
+  }
+  plan.guards = read_exprs(in, plan.exprs);
+  plan.checks.resize(in.count(8));
+  for (PlanCheck& check : plan.checks) {
+    check.expr = read_expr(in, plan.exprs);
+    check.message = read_string(in);
+  }
+  plan.output_dims.resize(in.count(4));
+  require(plan.output_dims.size() == island.outputs.size(), "the number of outputs differs");
+  for (std::size_t i = 0; i < plan.output_dims.size(); ++i) {
+    plan.output_dims[i] = read_exprs(in, plan.exprs);
+    require(plan.output_dims[i].size() == static_cast<std::size_t>(island.outputs[i].rank), "the rank of an output differs");
+  }
+  plan.buffers.resize(in.count(17));
+  for (PlanBuffer& buffer : plan.buffers) buffer = read_buffer(in, island, plan.exprs);
+  plan.init = read_steps(in, plan, kernels, kInitKinds);
+  plan.run = read_steps(in, plan, kernels, kRunKinds);
+  check_init(plan);
+  check_lifetimes(plan);
+  return plan;
+}
+
+PlanIsland read_island(ByteReader& in, std::size_t kernels) {
+  PlanIsland island;
+  island.name = read_string(in);
+  island.nodes.resize(in.count(8));
+  for (uint64_t& node : island.nodes) node = in.read<uint64_t>();
+  require(!island.nodes.empty(), "an island without nodes");
+  std::sort(island.nodes.begin(), island.nodes.end());
+  for (auto* list : {&island.inputs, &island.outputs}) {
+    list->resize(in.count(12));
+    for (PlanTensor& tensor : *list) {
+      tensor.name = read_string(in);
+      tensor.elem_type = in.read<int32_t>();
+      tensor.rank = in.read<int32_t>();
+    }
+  }
+  for (const PlanTensor& output : island.outputs) require(output.rank >= 0, "an output without a rank");
+  island.constants.resize(in.count(4));
+  for (std::string& name : island.constants) name = read_string(in);
+  island.alternatives.resize(in.count(32));
+  require(!island.alternatives.empty(), "an island without a plan");
+  for (Alternative& plan : island.alternatives) plan = read_alternative(in, island, kernels);
+  return island;
+}
+
+}  // namespace
+
+std::shared_ptr<const Plan> Plan::read(std::string_view bytes) {
+  Hash128 checksum;
+  require(bytes.size() >= checksum.size(), "the plan is cut short");
+  const std::string_view content = bytes.substr(0, bytes.size() - checksum.size());
+  std::memcpy(checksum.data(), bytes.data() + content.size(), checksum.size());
+  require(checksum == hash128(content.data(), content.size()), "the checksum of the plan does not match");
+
+  ByteReader in(content);
+  require(in.read<std::array<char, 4>>() == std::array<char, 4>{'X', 'Y', 'P', 'L'}, "this is no plan");
+  require(in.read<uint32_t>() == kVersion, "the plan has another version");
+  auto plan = std::make_shared<Plan>();
+  plan->digest = read_string(in);
+  plan->root = read_string(in);
+  const auto verdict = in.read<uint8_t>();
+  require(verdict <= 1, "unknown verdict");
+  plan->refuse = verdict == 1;
+  plan->message = read_string(in);
+  plan->log_level = in.read<uint8_t>();
+  require(plan->log_level <= 4, "unknown log level");
+  plan->log_line = read_string(in);
+  plan->report = read_string(in);
+  plan->depends.resize(in.count(20));
+  for (PlanDepend& depend : plan->depends) {
+    depend.value = read_string(in);
+    depend.hash = read_hash(in);
+  }
+  plan->kernels.resize(in.count(24));
+  for (PlanKernel& kernel : plan->kernels) {
+    kernel.path = read_string(in);
+    kernel.symbol = read_string(in);
+    kernel.hash = read_hash(in);
+  }
+  plan->islands.resize(in.count(32));
+  for (PlanIsland& island : plan->islands) island = read_island(in, plan->kernels.size());
+  require(in.left() == 0, "the plan has bytes too many");
+  return plan;
+}
+
+}  // namespace xyntra

@@ -1,0 +1,102 @@
+// A plan (docs/plan-format.md) in memory. Reading one checks everything that could send native code outside of its
+// memory: every index, every lifetime, every use of a buffer. What a kernel does with its pointers is the planner's duty.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "expressions.h"
+#include "hash128.h"
+
+namespace xyntra {
+
+inline constexpr uint32_t kNoOffset = 0xffffffff;
+
+enum class BufferKind : uint8_t { kInput, kOutput, kConstant, kPool, kArena, kLiteral, kInit };
+inline constexpr uint8_t kBufferKinds = 7;
+
+struct PlanBuffer {
+  BufferKind kind{};
+  uint32_t index = 0;
+  uint32_t size_expr = 0;
+  uint32_t first = 0;
+  uint32_t last = 0;
+  std::string literal;
+};
+
+struct BufferUse {
+  uint32_t buffer = 0;
+  uint32_t offset_expr = kNoOffset;
+};
+
+struct PlanStep {
+  uint32_t kernel = 0;
+  std::string label;
+  std::vector<BufferUse> buffers;
+  std::vector<uint32_t> params;
+  uint32_t units_expr = 0;
+  uint32_t cost_expr = 0;
+};
+
+struct PlanCheck {
+  uint32_t expr = 0;
+  std::string message;
+};
+
+// One way to carry out an island, for the shapes its guards admit.
+struct Alternative {
+  Expressions exprs;
+  std::vector<uint32_t> guards;
+  std::vector<PlanCheck> checks;
+  std::vector<std::vector<uint32_t>> output_dims;
+  std::vector<PlanBuffer> buffers;
+  std::vector<PlanStep> init;
+  std::vector<PlanStep> run;
+};
+
+struct PlanTensor {
+  std::string name;
+  int32_t elem_type = 0;
+  int32_t rank = 0;  // -1: any (inputs only)
+};
+
+struct PlanIsland {
+  std::string name;
+  std::vector<uint64_t> nodes;  // sorted
+  std::vector<PlanTensor> inputs;
+  std::vector<PlanTensor> outputs;
+  std::vector<std::string> constants;
+  std::vector<Alternative> alternatives;
+};
+
+struct PlanDepend {
+  std::string value;
+  Hash128 hash{};
+};
+
+struct PlanKernel {
+  std::string path;
+  std::string symbol;
+  Hash128 hash{};
+};
+
+struct Plan {
+  std::string digest;
+  std::string root;
+  bool refuse = false;  // the session is to fail with `message`
+  std::string message;
+  int log_level = 0;
+  std::string log_line;
+  std::string report;
+  std::vector<PlanDepend> depends;
+  std::vector<PlanKernel> kernels;
+  std::vector<PlanIsland> islands;
+
+  // Throws FormatError on the first thing that is not as the format says.
+  static std::shared_ptr<const Plan> read(std::string_view bytes);
+};
+
+}  // namespace xyntra

@@ -1,0 +1,84 @@
+#include "plan_source.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "planner_link.h"
+#include "trusted_file.h"
+
+namespace xyntra {
+namespace {
+
+std::string cache_dir(const Options& options, const Planner& planner) {
+  for (const auto& [key, value] : options) {
+    if (key != "cache_dir" || value.empty()) continue;
+    const char* home = value.compare(0, 2, "~/") == 0 ? std::getenv("HOME") : nullptr;
+    return home != nullptr ? home + value.substr(1) : value;
+  }
+  return planner.default_cache_dir;
+}
+
+std::vector<LoadedKernel> load_kernels(const Plan& plan) {
+  std::vector<LoadedKernel> kernels;
+  kernels.reserve(plan.kernels.size());
+  for (const PlanKernel& kernel : plan.kernels) {
+    const bool absolute = !kernel.path.empty() && kernel.path.front() == '/';
+    kernels.push_back(load_kernel(absolute ? kernel.path : plan.root + '/' + kernel.path, kernel.symbol, kernel.hash));
+  }
+  return kernels;
+}
+
+bool depends_hold(const Plan& plan, const GraphBuffer& graph) {
+  return std::all_of(plan.depends.begin(), plan.depends.end(), [&](const PlanDepend& depend) {
+    const int32_t index = graph.find_value(depend.value);
+    if (index < 0) return false;
+    const GraphValue& value = graph.values()[static_cast<std::size_t>(index)];
+    return (value.flags & kConstant) != 0 && hash128(value.data, value.bytes) == depend.hash;
+  });
+}
+
+// A stored plan is used whole or not at all: the planner can repair what is missing.
+bool use_stored(const std::string& dir, const GraphBuffer& graph, UsablePlan& usable) {
+  const TrustedFile file = read_trusted_file(dir + "/plans/" + usable.digest + ".plan");
+  if (!file.error.empty()) return false;
+  std::shared_ptr<const Plan> plan;
+  try {
+    plan = Plan::read(file.bytes);
+  } catch (const FormatError&) {
+    return false;
+  }
+  if (plan->digest != usable.digest || !depends_hold(*plan, graph)) return false;
+  usable.kernels = load_kernels(*plan);
+  for (const LoadedKernel& kernel : usable.kernels) {
+    if (kernel.function == nullptr) return false;
+  }
+  usable.plan = std::move(plan);
+  usable.stored = true;
+  return true;
+}
+
+}  // namespace
+
+UsablePlan find_plan(const GraphBuffer& graph, const Options& options) {
+  const Planner planner = attached_planner();
+  UsablePlan usable;
+  usable.digest = graph.digest(planner.full_identity());
+  const std::string dir = cache_dir(options, planner);
+  if (!dir.empty() && use_stored(dir, graph, usable)) return usable;
+  if (planner.callback == nullptr) return usable;
+
+  const PlannerReply reply = ask(planner, graph.bytes(), usable.digest);
+  if (!reply.is_plan) {
+    usable.failure = reply.bytes.empty() ? "the planner failed without a reason" : reply.bytes;
+    return usable;
+  }
+  try {
+    usable.plan = Plan::read(reply.bytes);
+    usable.kernels = load_kernels(*usable.plan);
+  } catch (const FormatError& error) {
+    usable.failure = std::string("the planner's answer is not a valid plan: ") + error.what();
+  }
+  return usable;
+}
+
+}  // namespace xyntra

@@ -1,0 +1,65 @@
+"""The one call that native code makes into Python: here is a graph, what is the plan?
+
+It comes on any thread, during the creation of a session. Whatever goes wrong is answered as a reason, because an
+exception that leaves a ctypes callback is only printed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from xyntra_ep import knobs
+from xyntra_ep.errors import XyntraError
+
+if TYPE_CHECKING:
+    from xyntra_ep.provider.graph_buffer import RawGraph
+
+# int (*)(const void* graph, uint64_t bytes, const char* digest, void* reply)
+PLANNER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_void_p)
+PlanGraph = Callable[["RawGraph", str], bytes]
+
+
+def make_callback(library: ctypes.CDLL, plan_graph: PlanGraph | None = None) -> Any:
+    """The callback to attach. `plan_graph`: for tests; the planner itself is imported at the first call."""
+
+    def callback(address: int, n_bytes: int, digest: bytes, reply: int) -> int:
+        is_plan, answer = _answer(address, n_bytes, digest, plan_graph or _plan_graph)
+        library.xyntra_reply(reply, is_plan, answer, len(answer))
+        return 1
+
+    return PLANNER(callback)
+
+
+def _plan_graph(raw: RawGraph, digest: str) -> bytes:
+    from xyntra_ep.provider.planner import plan_graph
+
+    return plan_graph(raw, digest)
+
+
+def _answer(address: int, n_bytes: int, digest: bytes, plan_graph: PlanGraph) -> tuple[bool, bytes]:
+    try:
+        from xyntra_ep.provider import graph_buffer
+
+        view = memoryview((ctypes.c_char * n_bytes).from_address(address))
+        return True, plan_graph(graph_buffer.read(view), digest.decode("ascii"))
+    except BaseException as error:  # KeyboardInterrupt too: it must not end in ctypes
+        return False, _reason(error).encode("utf-8", "replace")
+
+
+def _reason(error: BaseException) -> str:
+    """Our own errors explain themselves; of others, the place helps to report them."""
+    if isinstance(error, XyntraError):
+        return str(error)
+    import traceback
+
+    text = "".join(traceback.format_exception_only(error)).strip()
+    frames = traceback.extract_tb(error.__traceback__)
+    if frames:
+        text += f" ({frames[-1].filename}:{frames[-1].lineno})"
+    try:
+        debug = knobs.current().debug
+    except XyntraError:
+        debug = 0
+    return text + ("\n" + "".join(traceback.format_exception(error)) if debug else "")

@@ -1,0 +1,214 @@
+"""How ONNX Runtime comes to know the provider: open the library, give it the planner, register it.
+
+`import xyntra_ep` does this once per process. It touches no device and starts no process or thread, so a process may
+fork afterwards.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import re
+import shutil
+import threading
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from xyntra_ep import knobs
+from xyntra_ep.errors import ConfigError, XyntraError
+from xyntra_ep.provider.callback import make_callback
+
+EP_NAME = "XyntraEP"
+OLDEST_ORT = (1, 25, 1)
+# Knobs that do not change a plan; all others enter the digest of a graph.
+_NO_PART_OF_A_PLAN = frozenset({"register", "debug", "compile_timeout_s", "jobs", "cache_dir", "xdg_cache_home"})
+
+# Where the runtime looks for one (xyntra_ep/tracea/runtime/compilers.py), besides $XYNTRA_CC.
+_COMPILERS = ("clang", *(f"clang-{n}" for n in range(24, 15, -1)), "gcc", *(f"gcc-{n}" for n in range(17, 11, -1)), "cc", "zig")
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+@dataclass(slots=True)
+class _State:
+    """Of the process. The library and the callback stay: native code holds pointers to them."""
+
+    library: ctypes.CDLL | None = None
+    callback: Any = None
+    registered: bool = False
+    problem: XyntraError | None = None
+
+
+_state = _State()
+_lock = threading.RLock()
+
+
+def get_library_path() -> str:
+    """The plugin library, for `onnxruntime.register_execution_provider_library`."""
+    return str(_PACKAGE / "libxyntra_ep.so")
+
+
+def get_ep_name() -> str:
+    """The one provider in the library."""
+    return EP_NAME
+
+
+def get_ep_names() -> list[str]:
+    """All providers in the library."""
+    return [EP_NAME]
+
+
+def register() -> None:
+    """Make `XyntraEP` known to ONNX Runtime; once is enough, more does no harm. Raises when that cannot be."""
+    with _lock:
+        if _state.registered:
+            return
+        ort = _import_ort()
+        library()
+        if EP_NAME not in ort.get_available_providers():
+            try:
+                ort.register_execution_provider_library(EP_NAME, get_library_path())
+            except Exception as error:  # ONNX Runtime's own classes have no common base of their own
+                raise ConfigError(str(error), where="onnxruntime refused the provider library") from error
+        _state.registered = True
+        _state.problem = None
+
+
+def register_on_import() -> None:
+    """As `register()`, for `import xyntra_ep`: never raises. `problem()` tells what `register()` would raise."""
+    try:
+        if knobs.current().register:
+            register()
+    except XyntraError as error:
+        _state.problem = error
+    except Exception as error:
+        _state.problem = XyntraError(f"{type(error).__name__}: {error}", where="registration")
+
+
+def problem() -> XyntraError | None:
+    """Why the provider could not be registered when the package was imported."""
+    return _state.problem
+
+
+def is_registered() -> bool:
+    return _state.registered
+
+
+def library() -> ctypes.CDLL:
+    """The library, opened and with the planner attached. The same instance that ONNX Runtime uses."""
+    with _lock:
+        if _state.library is None:
+            opened = _open()
+            _state.callback = make_callback(opened)
+            attach(opened, _state.callback)
+            _state.library = opened
+        return _state.library
+
+
+def attach(opened: ctypes.CDLL, callback: Any) -> None:
+    """Give native code its planner, and what besides a graph decides about plans."""
+    opened.xyntra_attach(
+        callback,
+        _code_version().encode(),
+        _cpu_features().encode(),
+        _compiler_id().encode(),
+        os.fsencode(_default_cache_dir()),
+        "\n".join(watched_variables()).encode(),
+    )
+
+
+def watched_variables() -> list[str]:
+    """The environment variables whose values decide about plans."""
+    return [knobs.variable_of(field.name) for field in fields(knobs.Knobs) if field.name not in _NO_PART_OF_A_PLAN]
+
+
+def _import_ort() -> Any:
+    try:
+        import onnxruntime as ort
+    except ImportError as error:
+        raise ConfigError(
+            f"onnxruntime cannot be imported ({error})", where=EP_NAME, hint="pip install onnxruntime"
+        ) from error
+    version = str(getattr(ort, "__version__", ""))
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    if numbers < OLDEST_ORT or numbers[0] != OLDEST_ORT[0]:
+        oldest = ".".join(map(str, OLDEST_ORT))
+        raise ConfigError(
+            f"onnxruntime {version or 'of unknown version'} is not supported",
+            where=EP_NAME,
+            hint=f"install {oldest} or newer, below 2.0: pip install -U onnxruntime",
+        )
+    return ort
+
+
+def _open() -> ctypes.CDLL:
+    path = get_library_path()
+    try:
+        opened = ctypes.CDLL(path)
+    except OSError as error:
+        raise ConfigError(
+            f"the library cannot be opened ({error})",
+            where=path,
+            hint="reinstall xyntra-ep, or `make native` in a checkout",
+        ) from error
+    opened.xyntra_attach.argtypes = [ctypes.c_void_p, *[ctypes.c_char_p] * 5]
+    opened.xyntra_attach.restype = None
+    opened.xyntra_reply.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint64]
+    opened.xyntra_reply.restype = None
+    opened.xyntra_version.restype = ctypes.c_char_p
+    opened.xyntra_api_version.restype = ctypes.c_uint32
+    opened.xyntra_hash128.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p]
+    opened.xyntra_hash128.restype = None
+    opened.xyntra_pool_bytes.restype = ctypes.c_uint64
+    opened.xyntra_take_report.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint64]
+    opened.xyntra_take_report.restype = ctypes.c_uint64
+    opened.xyntra_profile.argtypes = [ctypes.c_int]
+    opened.xyntra_profile.restype = None
+    opened.xyntra_take_profile.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
+    opened.xyntra_take_profile.restype = ctypes.c_uint64
+    return opened
+
+
+def _code_version() -> str:
+    """The package's version, and sizes and times of its sources: whoever edits them gets new plans."""
+    from xyntra_ep import __version__
+
+    marks = [__version__]
+    waiting = [str(_PACKAGE)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.is_dir():
+                    waiting.append(entry.path)
+                elif entry.name.endswith(".py"):
+                    status = entry.stat()
+                    marks.append(f"{entry.name} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join(marks)
+
+
+def _cpu_features() -> str:
+    """What the first CPU says about itself: model and feature flags."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            first = file.read(8192).split("\n\n")[0]
+    except OSError:
+        return platform.processor()
+    wanted = ("vendor_id", "model name", "flags", "CPU implementer", "CPU part", "Features", "isa")
+    return "\n".join(line for line in first.splitlines() if line.startswith(wanted))
+
+
+def _compiler_id() -> str:
+    """Which compilers there are, without starting one: after an installation or an upgrade, plans are made anew."""
+    marks = []
+    for name in _COMPILERS:
+        path = shutil.which(name)
+        if path is not None:
+            status = os.stat(path)
+            marks.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join(marks)
+
+
+def _default_cache_dir() -> Path:
+    return knobs.current().cache_root
