@@ -103,7 +103,7 @@ def _self_attention(g: GraphBuilder, p: Params, c: BertConfig, x: Value, mask: V
 
 
 def bert_feeds(batch: int, seq: int, seed: int, *, vocabulary: int) -> Feeds:
-    """Random tokens in two segments. Row i ends with (i % 4 + 1) / 8 of padding, so the mask always matters."""
+    """Random tokens in two segments. Row i ends with (i % 4 + 1) / 8 of padding, so the mask matters."""
     rng = np.random.default_rng(seed)
     lengths = np.maximum(seq - (np.arange(batch) % 4 + 1) * seq // 8, 1)
     position = np.arange(seq)[None]

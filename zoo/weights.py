@@ -109,7 +109,7 @@ def download(checkpoint: Checkpoint) -> Path:
 
 
 class CheckpointParams:
-    """Weights by the checkpoint's names. A missing name or another shape is an error, never a random tensor."""
+    """Weights by the checkpoint's names. A missing name or a wrong shape is an error, never a guess."""
 
     synthetic = False
 

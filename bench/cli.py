@@ -1,0 +1,198 @@
+"""`bench run zoo | run model FILE | list | report`."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bench.environment import read_environment
+from bench.errors import BenchError
+from bench.plan import (
+    DEFAULT_MAX_ERR,
+    FULL,
+    QUICK,
+    Budget,
+    Contender,
+    Plan,
+    file_cases,
+    parse_counts,
+    zoo_cases,
+)
+from bench.results import lacks_data
+from bench.run import probe, run_case
+from bench.show import COLUMNS, progress, show_cases, show_notes
+from bench.store import Store
+from zoo import model_path, zoo
+from zoo.registry import RegistryError
+from zoo.weights import WeightsError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+run_app = typer.Typer(no_args_is_help=True, help="Measure against the CPU provider.")
+app.add_typer(run_app, name="run")
+
+Providers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--providers", "-e", metavar="SPEC", help="Contender, XyntraEP:claim=all,precision=bf16. Repeat."
+    ),
+]
+Threads = Annotated[str, typer.Option(help="Intra-op thread counts.", metavar="N,N")]
+Quick = Annotated[bool, typer.Option("--quick", help="Few runs per case: orientation, not a result.")]
+Json = Annotated[
+    Path | None, typer.Option("--json", help="Result file, written case by case. Default: below results/.")
+]
+MinTime = Annotated[float | None, typer.Option(help="Least seconds of turns per case.")]
+MaxTime = Annotated[float | None, typer.Option(help="Most seconds of turns per case.")]
+
+
+@run_app.command("zoo")
+def run_zoo(
+    model: Annotated[list[str] | None, typer.Option("--model", "-m", help="Zoo model. Repeat.")] = None,
+    providers: Providers = None,
+    threads: Threads = "1,2",
+    batch: Annotated[str, typer.Option(metavar="N,N", help="Batch sizes.")] = "1",
+    seq: Annotated[str, typer.Option(metavar="N,N", help="Sequence lengths. Default: the model's own.")] = "",
+    quick: Quick = False,
+    json: Json = None,
+    min_time: MinTime = None,
+    max_time: MaxTime = None,
+) -> None:
+    """The models of the zoo: BERT, ResNet, ViT, GPT-2 prefill and decode."""
+    seqs = parse_counts(seq, "--seq") if seq else ()
+    cases = zoo_cases(
+        model or [], parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), seqs, quick=quick
+    )
+    plan = Plan(
+        cases=cases, contenders=_contenders(providers), budget=_budget(quick, min_time, max_time), quick=quick
+    )
+    _execute(plan, json or _default_json("zoo"))
+
+
+@run_app.command("model")
+def run_model(
+    file: Annotated[Path, typer.Argument(help="An ONNX file.")],
+    shape: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=1x128", help="Shape of an input. Repeat.")
+    ] = None,
+    providers: Providers = None,
+    threads: Threads = "1,2",
+    quick: Quick = False,
+    json: Json = None,
+    seed: Annotated[int, typer.Option(help="Of the made-up inputs.")] = 0,
+    max_err: Annotated[
+        float, typer.Option(help="Largest max|a-b| / max|b| of an fp32 run.")
+    ] = DEFAULT_MAX_ERR,
+    min_time: MinTime = None,
+    max_time: MaxTime = None,
+) -> None:
+    """A model of your own, with inputs made up from its declared types."""
+    cases = file_cases(file, shape or [], parse_counts(threads, "--threads"), seed=seed, max_err=max_err)
+    plan = Plan(
+        cases=cases, contenders=_contenders(providers), budget=_budget(quick, min_time, max_time), quick=quick
+    )
+    _execute(plan, json or _default_json(file.stem))
+
+
+@app.command("list")
+def list_models() -> None:
+    """The models of the zoo."""
+    for model in zoo:
+        lengths = ",".join(map(str, model.seqs)) or "-"
+        typer.echo(
+            f"{model.name:20} {model.family:8} seq {lengths:8} {'tests only' if model.tiny else ''}".rstrip()
+        )
+
+
+@app.command()
+def report(
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; exit 1 when the tables are stale.")
+    ] = False,
+    readme: Annotated[Path, typer.Option(help="File with <!-- bench:NAME --> markers.")] = Path("README.md"),
+    results: Annotated[
+        Path, typer.Option(help="A result file, or a folder of which the newest is read.")
+    ] = Path("reports/results"),
+    show: Annotated[str, typer.Option(metavar="NAME", help="Print one report instead.")] = "",
+) -> None:
+    """Fill the tables between the markers of a Markdown file from stored results. Measures nothing."""
+    from reports import render_report, update_file
+
+    if show:
+        typer.echo(render_report(show, results), nl=False)
+        return
+    stale = update_file(readme, results, write=not check)
+    if check and stale:
+        raise BenchError(f"{readme}: not what the stored results say: {', '.join(stale)}. run `bench report`")
+    typer.echo(f"{readme}: {'updated ' + ', '.join(stale) if stale else 'up to date'}")
+
+
+def main() -> None:
+    """Mistakes print one line and exit 1; an interrupted run says what it kept and exits 130."""
+    try:
+        app(standalone_mode=True)
+    except (BenchError, RegistryError, WeightsError) as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(1)
+
+
+def _execute(plan: Plan, path: Path) -> None:
+    console = Console()
+    environment = read_environment()
+    for contender in plan.contenders:
+        probe(contender)
+    with progress(console, len(plan.cases)) as tick:
+        for name in dict.fromkeys(case.model for case in plan.cases if not case.file):
+            tick(f"building {name}", done=0)
+            model_path(zoo[name])
+        store = Store(path, plan, environment, _command(sys.argv[1:]))
+        if not console.is_terminal:
+            print("\t".join(COLUMNS))
+        try:
+            for done, case in enumerate(plan.cases):
+                tick(case.label, done=done)
+                result = run_case(case, plan)
+                store.add(result)
+                if not console.is_terminal:
+                    show_cases(console, [result])
+        except KeyboardInterrupt:
+            typer.echo(
+                f"interrupted: {len(store.run.cases)} of {len(plan.cases)} cases are kept in {path}", err=True
+            )
+            raise typer.Exit(130) from None
+    store.finish()
+    if console.is_terminal:
+        show_cases(console, store.run.cases)
+    show_notes(console, store.run)
+    console.print(f"results: {path}", soft_wrap=True, highlight=False)
+    if any(lacks_data(case) for case in store.run.cases):
+        raise typer.Exit(1)
+
+
+def _contenders(specs: list[str] | None) -> tuple[Contender, ...]:
+    return tuple(Contender.parse(spec) for spec in specs or ["XyntraEP"])
+
+
+def _budget(quick: bool, min_time_s: float | None, max_time_s: float | None) -> Budget:
+    budget = QUICK if quick else FULL
+    budget = dataclasses.replace(budget, min_time_s=budget.min_time_s if min_time_s is None else min_time_s)
+    return dataclasses.replace(budget, max_time_s=budget.max_time_s if max_time_s is None else max_time_s)
+
+
+def _command(arguments: list[str]) -> str:
+    """As typed, but without the folders of this machine: results are meant to be published."""
+    return shlex.join(["bench", *(Path(a).name if Path(a).is_absolute() else a for a in arguments)])
+
+
+def _default_json(what: str) -> Path:
+    return Path("results") / f"{what}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
+
+
+if __name__ == "__main__":
+    main()

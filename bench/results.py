@@ -1,0 +1,192 @@
+"""What a measurement leaves behind. These types are the stored format; `schema/` describes it for others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from bench.environment import Environment
+from bench.plan import Budget
+
+SCHEMA = "xyntra-bench/1"
+
+
+class Verdict(StrEnum):
+    FASTER = "faster"
+    SLOWER = "slower"
+    SAME = "same"
+    UNSURE = "unsure"
+    NO_DATA = "no data"
+
+
+class Status(StrEnum):
+    OK = "ok"
+    FAILED = "failed"  # an exception; the text says which
+    CRASHED = "crashed"  # the process died
+    TIMED_OUT = "timed out"
+
+
+class Accuracy(StrEnum):
+    OK = "ok"
+    INACCURATE = "inaccurate"
+    DEAD_REFERENCE = "dead reference"
+    MISMATCH = "mismatch"  # another shape, type, number of outputs, or other integers
+
+
+class Warn(StrEnum):
+    """The value is the name in the stored file, `advice` what to do next."""
+
+    QUICK = "quick"
+    FEW_TURNS = "few turns"
+    NOISY = "noisy"
+    LOADED = "loaded machine"
+    OVERSUBSCRIBED = "oversubscribed"
+    GOVERNOR = "governor"
+    NOTHING_CLAIMED = "nothing claimed"
+    NO_ASSIGNMENT = "no assignment"
+    SLOW_FIRST_RUN = "slow first run"
+    INACCURATE = "inaccurate"
+    DEAD_REFERENCE = "dead reference"
+    DEAD_OUTPUT = "dead output"
+
+    @property
+    def advice(self) -> str:
+        return ADVICE[self]
+
+
+ADVICE = {
+    Warn.QUICK: "few runs per case, for orientation: run again without --quick before publishing a number",
+    Warn.FEW_TURNS: "too few turns for an interval: give the case more time with --min-time and --max-time",
+    Warn.NOISY: "run times scatter by more than 10 %: stop other programs, or compare p50 only",
+    Warn.LOADED: "other processes used the machine meanwhile: stop them and repeat",
+    Warn.OVERSUBSCRIBED: "more threads than processors are allowed: lower --threads or widen the quota",
+    Warn.GOVERNOR: "the clock follows the load: set the CPU governor to 'performance' and repeat",
+    Warn.NOTHING_CLAIMED: "the provider took no node, so its fallback was measured: ask `xyntra explain` why",
+    Warn.NO_ASSIGNMENT: "this runtime does not say which provider runs a node: upgrade onnxruntime",
+    Warn.SLOW_FIRST_RUN: "the first run took over 3 medians: look for work that belongs in creation",
+    Warn.INACCURATE: "outputs differ from the CPU provider's beyond the bound, so speed does not count: run "
+    "`xyntra compare` to find the node",
+    Warn.DEAD_REFERENCE: "the reference outputs are zero, constant or not finite and prove nothing: use real "
+    "weights or other inputs",
+    Warn.DEAD_OUTPUT: "some outputs are zero or constant in the reference: only the others were judged",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Percentiles are None where n is too small for them. `histogram` is HDR V2, base64, in nanoseconds."""
+
+    n: int
+    mean_ns: float
+    cv: float
+    mad_ns: float
+    min_ns: int
+    p50_ns: int
+    p95_ns: int | None
+    p99_ns: int | None
+    max_ns: int
+    histogram: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creation:
+    """Session creation. Cold starts from an empty kernel cache of its own, warm finds what cold left."""
+
+    cold_ns: int
+    warm_ns: int
+    rss_growth_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """Baseline time over contender time, above 1 is faster. Median of paired turns with its 95 % interval."""
+
+    median: float
+    low: float
+    high: float
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """How many nodes of the optimised graph each provider runs, and in how many groups."""
+
+    nodes: Mapping[str, int]
+    groups: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """max|a-b| / max|b| of the worst output against the baseline's, on the same feeds."""
+
+    state: Accuracy
+    max_err: float
+    error: float | None
+    output: str = ""
+    dead_outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One session in one case; the baseline has neither `check` nor `ratio`."""
+
+    label: str
+    provider: str
+    options: Mapping[str, str]
+    status: Status
+    error: str = ""
+    latency: Latency | None = None
+    first_run_ns: int | None = None
+    creation: Creation | None = None
+    placement: Placement | None = None
+    check: Check | None = None
+    ratio: Ratio | None = None
+    verdict: Verdict = Verdict.NO_DATA
+    warnings: tuple[Warn, ...] = ()
+    samples_ns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    model: str
+    family: str
+    shape: str
+    batch: int
+    seq: int | None
+    threads: int
+    model_sha256: str
+    status: Status
+    error: str = ""
+    baseline: Measurement | None = None
+    contenders: tuple[Measurement, ...] = ()
+    warnings: tuple[Warn, ...] = ()
+    turns: int = 0
+    wall_s: float = 0.0
+    load_before: float | None = None
+    load_after: float | None = None
+    foreign_cores: float | None = None  # kept busy by other processes meanwhile
+    peak_rss_bytes: int | None = None
+
+
+def lacks_data(case: CaseResult) -> bool:
+    """Something was to be measured and could not: a crash, a failure, wrong outputs."""
+    wrong = (Accuracy.INACCURATE, Accuracy.MISMATCH)
+    return case.status is not Status.OK or any(
+        m.status is not Status.OK or (m.check is not None and m.check.state in wrong) for m in case.contenders
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One stored file. `finished` stays empty when a run was interrupted; its cases are good nevertheless."""
+
+    schema: str = SCHEMA
+    command: str = ""
+    started: str = ""
+    finished: str = ""
+    quick: bool = False
+    environment: Environment
+    budget: Budget
+    planned: int = 0
+    cases: tuple[CaseResult, ...] = field(default=())

@@ -1,0 +1,150 @@
+"""The human side: a progress bar and a rich table on a terminal, plain lines when piped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from bench.results import CaseResult, Measurement, Run, Status, Verdict, Warn
+
+COLUMNS = (
+    "model",
+    "shape",
+    "thr",
+    "provider",
+    "p50 ms",
+    "p95 ms",
+    "p99 ms (n)",
+    "ratio [95 %]",
+    "verdict",
+    "error",
+    "nodes",
+    "create cold/warm ms",
+)
+STYLES = {
+    Verdict.FASTER: "green",
+    Verdict.SLOWER: "red",
+    Verdict.UNSURE: "yellow",
+    Verdict.NO_DATA: "magenta",
+}
+
+
+class Tick(Protocol):
+    def __call__(self, description: str, *, done: int) -> None: ...
+
+
+@contextmanager
+def progress(console: Console, total: int) -> Iterator[Tick]:
+    """A callable that says what is going on; on a pipe it is silent."""
+    if not console.is_terminal:
+        yield lambda description, *, done: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda description, *, done: bar.update(task, description=description, completed=done)
+
+
+def rows(case: CaseResult) -> Iterator[tuple[list[str], Verdict | None]]:
+    """Cells of the baseline's row (no verdict) and of each contender's."""
+    head = [case.model, case.shape, str(case.threads)]
+    if case.status is not Status.OK:
+        first_line = case.error.splitlines()[0] if case.error else ""
+        yield [*head, f"{case.status}: {first_line}", *[""] * (len(COLUMNS) - 4)], Verdict.NO_DATA
+        return
+    if case.baseline:
+        yield head + _cells(case.baseline), None
+    for contender in case.contenders:
+        yield head + _cells(contender), contender.verdict
+
+
+def _cells(m: Measurement) -> list[str]:
+    if m.status is not Status.OK or m.latency is None:
+        return [m.label, *[""] * 4, m.verdict, m.status, "", ""]
+    latency, ratio, check = m.latency, m.ratio, m.check
+    p99 = (
+        f"{milliseconds(latency.p99_ns)} ({latency.n})" if latency.p99_ns is not None else f"- ({latency.n})"
+    )
+    return [
+        m.label,
+        milliseconds(latency.p50_ns),
+        milliseconds(latency.p95_ns),
+        p99,
+        f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "",
+        m.verdict if check else "",
+        "" if check is None else f"{check.error:.1e}" if check.error is not None else check.state,
+        claimed(m),
+        f"{milliseconds(m.creation.cold_ns)} / {milliseconds(m.creation.warm_ns)}" if m.creation else "",
+    ]
+
+
+def claimed(m: Measurement) -> str:
+    """Nodes this provider runs, of all."""
+    if m.placement is None:
+        return ""
+    return f"{m.placement.nodes.get(m.provider, 0)}/{sum(m.placement.nodes.values())}"
+
+
+def milliseconds(ns: int | None) -> str:
+    """Three digits, whatever the size.
+
+    >>> milliseconds(131_234_567), milliseconds(4_321), milliseconds(None)
+    ('131', '0.00432', '-')
+    """
+    if ns is None:
+        return "-"
+    ms = ns / 1e6
+    return f"{ms:.0f}" if ms >= 100 else f"{ms:#.3g}"
+
+
+def show_cases(console: Console, cases: Sequence[CaseResult]) -> None:
+    if not console.is_terminal:
+        for case in cases:
+            for cells, _ in rows(case):
+                print("\t".join(cells), file=console.file)
+        return
+    table = Table(*COLUMNS, box=None, header_style="bold")
+    for case in cases:
+        for cells, verdict in rows(case):
+            table.add_row(
+                *(Text(cell) for cell in cells), style=STYLES.get(verdict, "") if verdict else "dim"
+            )
+    console.print(table)
+
+
+def show_notes(console: Console, run: Run) -> None:
+    """Failures in full, then each warning once with what to do and where it was seen."""
+    seen: dict[Warn, list[str]] = {}
+    for case in run.cases:
+        where = f"{case.model} {case.shape} t{case.threads}"
+        if case.status is not Status.OK:
+            _note(console, f"{where}: {case.status}: {case.error}")
+        for warn in case.warnings:
+            seen.setdefault(warn, []).append(where)
+        for m in (case.baseline, *case.contenders):
+            if m is None:
+                continue
+            if m.status is not Status.OK:
+                _note(console, f"{where} {m.label}: {m.status}: {m.error}")
+            for warn in m.warnings:
+                seen.setdefault(warn, []).append(f"{where} {m.label}")
+    for warn, places in seen.items():
+        where = f" ({', '.join(places[:3])}{' ...' if len(places) > 3 else ''})"
+        _note(console, f"{warn}: {warn.advice}{where if len(places) < len(run.cases) else ''}")
+
+
+def _note(console: Console, text: str) -> None:
+    console.print(Text(f"! {text}"), soft_wrap=True)

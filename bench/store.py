@@ -1,0 +1,93 @@
+"""Stored runs: one JSON file each, rewritten atomically after every case, read back strictly."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench.codec import CodecError, decode, encode
+from bench.environment import Environment
+from bench.errors import BenchError
+from bench.plan import Plan
+from bench.results import SCHEMA, CaseResult, Run
+
+SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v1.json"
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class Store:
+    """A run being written. What was added is on disk when `add` returns."""
+
+    def __init__(self, path: Path, plan: Plan, environment: Environment, command: str) -> None:
+        self.path = path
+        self.run = Run(
+            command=command,
+            started=now(),
+            quick=plan.quick,
+            environment=environment,
+            budget=plan.budget,
+            planned=len(plan.cases),
+        )
+        self._write()
+
+    def add(self, case: CaseResult) -> None:
+        self.run = dataclasses.replace(self.run, cases=(*self.run.cases, case))
+        self._write()
+
+    def finish(self) -> None:
+        self.run = dataclasses.replace(self.run, finished=now())
+        self._write()
+
+    def _write(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_name(f".{self.path.name}.partial")
+        partial.write_text(dump(self.run))
+        os.replace(partial, self.path)
+
+
+def dump(run: Run) -> str:
+    """Indented for reviews, but a list of plain numbers or names stays on one line."""
+    return _pretty(encode(run), "") + "\n"
+
+
+def _pretty(value: Any, indent: str) -> str:
+    deeper = indent + " "
+    if isinstance(value, dict) and value:
+        rows = [f"{deeper}{json.dumps(key)}: {_pretty(item, deeper)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        return "[\n" + ",\n".join(deeper + _pretty(item, deeper) for item in value) + f"\n{indent}]"
+    return json.dumps(value, allow_nan=False)
+
+
+def load(path: Path) -> Run:
+    try:
+        data = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise BenchError(f"{path}: no such file") from None
+    except ValueError as error:
+        raise BenchError(f"{path}: not JSON ({error})") from None
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema != SCHEMA:
+        raise BenchError(f"{path}: schema {schema!r}, this version reads {SCHEMA!r}. measure again")
+    try:
+        return decode(Run, data)
+    except CodecError as error:
+        raise BenchError(f"{path}: {error}. the file is damaged or was edited") from None
+
+
+def newest(folder: Path) -> Path:
+    """The run that started last; dates inside the files count, because a checkout changes the others."""
+    paths = sorted(folder.glob("*.json"))
+    if not paths:
+        raise BenchError(
+            f"{folder}: no stored results. `bench run zoo --json {folder / 'zoo.json'}` makes one"
+        )
+    return max(paths, key=lambda path: load(path).started)

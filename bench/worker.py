@@ -1,0 +1,30 @@
+"""The child process of one case: `python -m bench.worker JOB RESULT`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.codec import decode, encode
+from bench.measure import measure
+from bench.plan import Budget, Case, Contender
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    case: Case
+    contenders: tuple[Contender, ...]
+    budget: Budget
+    quick: bool
+
+
+def main(job_file: Path, result_file: Path) -> None:
+    job = decode(Job, json.loads(job_file.read_text()))
+    result = measure(job.case, job.contenders, job.budget, quick=job.quick)
+    result_file.write_text(json.dumps(encode(result)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

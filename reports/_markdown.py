@@ -1,0 +1,35 @@
+"""Markdown pieces the reports share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bench.results import Run
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
+    """A Markdown table; the first `left` columns are text, the others numbers.
+
+    >>> print(table(["a", "b"], [["x", "1"]]))
+    | a | b |
+    |:--|--:|
+    | x | 1 |
+    """
+    rule = "|" + "|".join(":--" if i < left else "--:" for i in range(len(header))) + "|"
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(["| " + " | ".join(header) + " |", rule, *lines])
+
+
+def provenance(run: Run, source: str) -> str:
+    """Where the numbers come from: the machine, the versions, the day, the file."""
+    e = run.environment
+    versions = ", ".join(f"{name} {version}" for name, version in e.packages.items())
+    revision = f" at {e.git_revision}{' with local changes' if e.git_dirty else ''}" if e.git_revision else ""
+    quota = f", quota {e.quota_cores:g} cores" if e.quota_cores is not None else ""
+    unfinished = "" if run.finished else f" Interrupted after {len(run.cases)} of {run.planned} cases."
+    quick = " A quick run: few repetitions, for orientation." if run.quick else ""
+    return (
+        f"{e.cpu}, {e.cores_usable} of {e.cores_logical} logical cores{quota}, {e.os} {e.kernel}. "
+        f"Python {e.python}, {versions}{revision}. Measured {run.started[:10]} with `{run.command}`, "
+        f"stored in `{source}`.{quick}{unfinished}"
+    )

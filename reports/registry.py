@@ -1,0 +1,21 @@
+"""What a report file declares: one `Report` row per table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.results import Run
+from zoo.registry import Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """`render` turns a stored run into Markdown; `source` is the name of the file it came from."""
+
+    name: str
+    title: str
+    render: Callable[[Run, str], str]
+
+
+reports: Registry[Report] = Registry("reports", "REPORTS")

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bench import cli
+from bench.plan import Case, Plan
+from bench.results import CaseResult
+from bench.run import run_case
+from bench.store import load
+from zoo import model_path, zoo
+
+FAST = ["--quick", "--min-time", "0", "-e", "CPUExecutionProvider"]
+
+
+def invoke(*arguments: str, code: int = 0) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["bench", *arguments])
+        result = CliRunner().invoke(cli.app, list(arguments))
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result.output
+
+
+def test_run_zoo_prints_plain_rows_and_stores_them(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    output = invoke("run", "zoo", "-m", "resnet50-tiny", "--threads", "1", *FAST, "--json", str(file))
+    header, base, contender = (line.split("\t") for line in output.splitlines()[:3])
+    assert len(header) == len(base) == len(contender) and "\x1b" not in output
+    assert base[:4] == ["resnet50-tiny", "b1", "1", "CPUExecutionProvider"]
+    assert contender[header.index("error")] == "0.0e+00"
+    assert f"results: {file}" in output and "quick: few runs" in output
+    run = load(file)
+    assert run.finished and run.quick and len(run.cases) == 1
+
+
+def test_run_model_takes_a_file_and_shapes(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    shapes = [part for name in names for part in ("--shape", f"{name}=2x8")]
+    model = str(model_path(zoo["bert-base-tiny"]))
+    invoke("run", "model", model, *shapes, "--threads", "1", *FAST, "--json", str(file))
+    (case,) = load(file).cases
+    assert case.model == Path(model).name and "input_ids=2x8" in case.shape
+    assert str(Path(model).parent) not in file.read_text(), "results name no folder of this machine"
+    assert f"bench run model {Path(model).name} --shape" in load(file).command
+
+
+def test_a_failing_case_sets_the_exit_code_and_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    model = str(model_path(zoo["bert-base-tiny"]))
+    output = invoke("run", "model", model, "--threads", "1", *FAST, "--json", str(file), code=1)
+    assert "failed: input input_ids: dim sequence is dynamic. give --shape" in output
+    assert load(file).cases[0].status == "failed"
+
+
+def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = run_case
+
+    def once(case: Case, plan: Plan) -> CaseResult:
+        if case.threads == 2:
+            raise KeyboardInterrupt
+        return real(case, plan)
+
+    monkeypatch.setattr(cli, "run_case", once)
+    file = tmp_path / "r.json"
+    output = invoke("run", "zoo", "-m", "resnet50-tiny", *FAST, "--json", str(file), code=130)
+    assert "interrupted: 1 of 2 cases are kept" in output
+    assert len(load(file).cases) == 1 and not load(file).finished
+
+
+def test_list_names_every_model() -> None:
+    output = invoke("list")
+    assert all(model.name in output for model in zoo)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "zoo", "-m", "brt-base"], "error: no 'brt-base' in zoo. did you mean ['bert-base'"),
+        (["run", "zoo", "--threads", "no"], "error: --threads 'no': not a list of positive numbers"),
+        (["run", "zoo", "-e", "NoSuchEP"], "error: NoSuchEP: not in onnxruntime"),
+        (["run", "model", "absent.onnx"], "error: absent.onnx: no such file"),
+        (["report", "--readme", "absent.md"], "error: absent.md: no such file"),
+    ],
+)
+def test_mistakes_print_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+    root, here = Path(__file__).parents[2], tmp_path / "here"
+    here.mkdir()
+    command = [sys.executable, "-m", "bench.cli", *arguments]
+    environment = {"PYTHONPATH": str(root), "HOME": str(tmp_path), "PATH": ""}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=here, env=environment, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(message) and done.stderr.count("\n") == 1, done.stderr
+    assert list(here.iterdir()) == []

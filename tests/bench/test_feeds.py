@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.errors import BenchError
+from bench.feeds import synthetic_feeds
+
+
+def declared(name: str, type_: str, *shape: int | str) -> Any:
+    return SimpleNamespace(name=name, type=type_, shape=list(shape))
+
+
+IDS = declared("input_ids", "tensor(int64)", "batch", "seq")
+MASK = declared("attention_mask", "tensor(int64)", "batch", "seq")
+IMAGE = declared("pixels", "tensor(float)", "batch", 3, 8, 8)
+
+
+def test_inputs_are_made_from_types_and_shapes() -> None:
+    feeds = synthetic_feeds([IDS, MASK, IMAGE], {"input_ids": (2, 5), "attention_mask": (2, 5)}, seed=0)
+    assert feeds["input_ids"].shape == (2, 5) and feeds["input_ids"].dtype == np.int64
+    assert set(np.unique(feeds["input_ids"])) <= {0, 1}
+    assert (feeds["attention_mask"] == 1).all()
+    assert feeds["pixels"].shape == (1, 3, 8, 8), "a free first dim is the batch"
+    assert feeds["pixels"].dtype == np.float32 and feeds["pixels"].std() > 0.5
+
+
+def test_the_seed_decides() -> None:
+    first, again, other = (synthetic_feeds([IMAGE], {}, seed=seed)["pixels"] for seed in (1, 1, 2))
+    assert (first == again).all() and (first != other).any()
+
+
+def test_mistakes_are_explained() -> None:
+    with pytest.raises(
+        BenchError, match=r"input input_ids: dim seq is dynamic. give --shape input_ids=1x128"
+    ):
+        synthetic_feeds([IDS], {}, seed=0)
+    with pytest.raises(BenchError, match=r"--shape ids: the model has no such input. it has input_ids"):
+        synthetic_feeds([IDS], {"ids": (1, 2)}, seed=0)
+    with pytest.raises(BenchError, match=r"\[1, 4, 8, 8\] does not fit the declared"):
+        synthetic_feeds([IMAGE], {"pixels": (1, 4, 8, 8)}, seed=0)
+    with pytest.raises(BenchError, match=r"cannot make up tensor\(string\)"):
+        synthetic_feeds([declared("text", "tensor(string)", 1)], {}, seed=0)

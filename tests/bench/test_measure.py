@@ -1,0 +1,134 @@
+"""What a measurement contains. Never how long something took."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench import measure as module
+from bench.measure import measure
+from bench.plan import Budget, Case, Contender
+from bench.results import Accuracy, CaseResult, Placement, Status, Verdict, Warn, lacks_data
+from bench.sessions import SessionFactory
+
+CPU = Contender(provider="CPUExecutionProvider")
+
+
+def test_a_case_against_itself_is_complete(case: Case, fast: Budget) -> None:
+    result = measure(case, (CPU,), fast, quick=True)
+    assert result.status is Status.OK and result.turns == fast.max_turns and not lacks_data(result)
+    assert len(result.model_sha256) == 64 and Warn.QUICK in result.warnings
+    base, (contender,) = result.baseline, result.contenders
+    assert base is not None and base.ratio is None and base.check is None
+    for m in (base, contender):
+        assert m.latency is not None and m.creation is not None and m.placement is not None
+        assert m.latency.n == len(m.samples_ns) >= fast.max_turns * fast.runs_per_turn
+        assert m.latency.min_ns <= m.latency.p50_ns <= m.latency.max_ns * 1.001
+        assert min(m.creation.cold_ns, m.creation.warm_ns, m.first_run_ns or 0) > 0
+        assert m.placement.nodes == {"CPUExecutionProvider": sum(m.placement.nodes.values())}
+    assert contender.check is not None and contender.check.state is Accuracy.OK and contender.check.error == 0
+    assert contender.ratio is not None and contender.ratio.pairs == fast.max_turns
+    assert contender.verdict is not Verdict.NO_DATA
+
+
+def test_a_missing_provider_fails_alone_and_says_why(case: Case, fast: Budget) -> None:
+    result = measure(case, (Contender(provider="NoSuchEP"), CPU), fast, quick=False)
+    absent, present = result.contenders
+    assert absent.status is Status.FAILED and absent.verdict is Verdict.NO_DATA
+    assert "NoSuchEP: not in onnxruntime" in absent.error and "CPUExecutionProvider" in absent.error
+    assert present.status is Status.OK and lacks_data(result)
+
+
+class Distorted:
+    """A session whose float outputs are multiplied by `factor`."""
+
+    def __init__(self, session: Any, factor: float) -> None:
+        self._session = session
+        self._factor = np.float32(factor)
+
+    def run(self, names: Any, feeds: Any) -> Any:
+        return [output * self._factor for output in self._session.run(names, feeds)]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+
+def distorted(
+    monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, *, baseline: float, contender: float
+) -> CaseResult:
+    create = SessionFactory.create
+    factors = {"baseline": baseline, "0": contender}
+
+    def make(self: SessionFactory) -> tuple[Any, int]:
+        session, took = create(self)
+        return Distorted(session, factors[module_cache_name(self)]), took
+
+    def init(self: SessionFactory, model: Any, who: Contender, threads: int, cache_dir: Any) -> None:
+        original(self, model, who, threads, cache_dir)
+        names[id(self)] = cache_dir.name
+
+    def module_cache_name(factory: SessionFactory) -> str:
+        return names[id(factory)]
+
+    names: dict[int, str] = {}
+    original = SessionFactory.__init__
+    monkeypatch.setattr(SessionFactory, "__init__", init)
+    monkeypatch.setattr(SessionFactory, "create", make)
+    return measure(case, (CPU,), fast, quick=False)
+
+
+def test_a_wrong_result_voids_the_speed(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget) -> None:
+    result = distorted(monkeypatch, case, fast, baseline=1, contender=1.001)
+    (m,) = result.contenders
+    assert m.check is not None and m.check.state is Accuracy.INACCURATE
+    assert m.check.error == pytest.approx(1e-3, rel=0.1)
+    assert m.ratio is None and m.verdict is Verdict.NO_DATA and Warn.INACCURATE in m.warnings
+    assert lacks_data(result)
+
+
+def test_a_dead_reference_voids_the_speed(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget) -> None:
+    (m,) = distorted(monkeypatch, case, fast, baseline=0, contender=0).contenders
+    assert m.check is not None and m.check.state is Accuracy.DEAD_REFERENCE
+    assert m.ratio is None and m.verdict is Verdict.NO_DATA and Warn.DEAD_REFERENCE in m.warnings
+
+
+def test_turns_alternate_and_rotate(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget) -> None:
+    order: list[str] = []
+    repeat = module._repeat
+
+    def spy(runner: module.Runner, feeds: Any, *, at_least: int, block_ns: int) -> list[int]:
+        if block_ns == module.BLOCK_NS:
+            order.append(runner.contender.label)
+        return repeat(runner, feeds, at_least=at_least, block_ns=0)
+
+    monkeypatch.setattr(module, "_repeat", spy)
+    monkeypatch.setattr(module, "_wait_until_idle", lambda: None)
+    other = Contender(provider=CPU.provider, options={"arena_extend_strategy": "kNextPowerOfTwo"})
+    measure(case, (other,), dataclasses.replace(fast, max_turns=4, min_turns=4), quick=False)
+    a, b = CPU.label, other.label
+    assert order == [a, b, b, a, a, b, b, a]
+
+
+def test_a_claim_of_nothing_is_a_warning(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget) -> None:
+    empty = Placement(nodes={"Other": 3}, groups={"Other": 1})
+    monkeypatch.setattr(module, "placement", lambda session: empty)
+    assert Warn.NOTHING_CLAIMED in measure(case, (CPU,), fast, quick=False).contenders[0].warnings
+    monkeypatch.setattr(module, "placement", lambda session: None)
+    assert Warn.NO_ASSIGNMENT in measure(case, (CPU,), fast, quick=False).contenders[0].warnings
+
+
+def test_more_threads_than_cores_is_a_warning(
+    case: Case, fast: Budget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "cores_allowed", lambda: 0.5)
+    monkeypatch.setattr(module, "governor", lambda: "powersave")
+    warnings = measure(case, (), fast, quick=False).warnings
+    assert Warn.OVERSUBSCRIBED in warnings and Warn.GOVERNOR in warnings and Warn.QUICK not in warnings
+
+
+def test_every_warning_says_what_to_do() -> None:
+    for warn in Warn:
+        assert ":" in warn.advice

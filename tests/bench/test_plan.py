@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.errors import BenchError
+from bench.plan import Case, Contender, file_cases, parse_counts, parse_shape, zoo_cases
+from zoo import zoo
+from zoo.registry import RegistryError
+
+
+def test_contender_specs() -> None:
+    plain = Contender.parse("XyntraEP")
+    assert (plain.provider, dict(plain.options), plain.label) == ("XyntraEP", {}, "XyntraEP")
+    tuned = Contender.parse("XyntraEP:claim=all,precision=bf16")
+    assert dict(tuned.options) == {"claim": "all", "precision": "bf16"}
+    assert tuned.label == "XyntraEP:claim=all,precision=bf16"
+    assert dict(Contender.parse("A:path=a=b").options) == {"path": "a=b"}
+
+
+@pytest.mark.parametrize("spec", ["XyntraEP:claim", "XyntraEP:", "XyntraEP:=all", ":claim=all"])
+def test_bad_specs_say_how_to_write_them(spec: str) -> None:
+    with pytest.raises(BenchError, match=r"write NAME:key=value"):
+        Contender.parse(spec)
+
+
+def test_a_reduced_precision_may_differ_more_but_never_less() -> None:
+    assert Contender.parse("X").max_err(2e-5) == 2e-5
+    assert Contender.parse("X:precision=bf16").max_err(2e-5) == 2e-2
+    assert Contender.parse("X:precision=bf16").max_err(0.5) == 0.5
+
+
+def test_quick_covers_every_family_at_full_size() -> None:
+    cases = zoo_cases([], (1, 2), (1,), (), quick=True)
+    assert {case.family for case in cases} == {model.family.value for model in zoo}
+    assert not any(case.model.endswith("-tiny") for case in cases)
+    assert {case.threads for case in cases} == {1, 2}
+    assert len({case.label for case in cases}) == len(cases)
+
+
+def test_axes_multiply() -> None:
+    cases = zoo_cases(["bert-base", "resnet50"], (1, 2), (1, 4), (64, 128), quick=False)
+    assert len([case for case in cases if case.model == "bert-base"]) == 8
+    assert [case.seq for case in cases if case.model == "resnet50"] == [None] * 4, "images have no sequence"
+    full = zoo_cases(["bert-base"], (1,), (1,), (), quick=False)
+    assert [case.seq for case in full] == [128, 384]
+
+
+def test_unknown_models_are_refused() -> None:
+    with pytest.raises(RegistryError, match="did you mean"):
+        zoo_cases(["bert-bass"], (1,), (1,), (), quick=True)
+
+
+def test_shapes_and_counts() -> None:
+    assert parse_shape("input_ids=1x128") == ("input_ids", (1, 128))
+    assert parse_shape("a=b=2") == ("a=b", (2,))
+    assert parse_shape("scalar=") == ("scalar", ())
+    assert parse_counts("2,1,2", "threads") == (2, 1)
+    for bad in ("1x128", "x=1x", "x=axb"):
+        with pytest.raises(BenchError, match="not NAME=1x128"):
+            parse_shape(bad)
+    for bad in ("", "0", "1,", "two"):
+        with pytest.raises(BenchError, match="not a list of positive numbers"):
+            parse_counts(bad, "threads")
+
+
+def test_files_need_to_exist(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match="no such file"):
+        file_cases(tmp_path / "absent.onnx", (), (1,), seed=0, max_err=1e-5)
+
+
+def test_labels_name_the_shape() -> None:
+    assert Case(model="m", batch=4, seq=128, threads=2).label == "m b4 s128 t2"
+    assert Case(model="m").label == "m b1 t1"
+    assert Case(model="m", shapes={"x": (1, 3)}).label == "m x=1x3 t1"

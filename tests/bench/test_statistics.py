@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from bench.results import Ratio, Verdict
+from bench.statistics import MIN_PAIRS, judge, latency, paired_ratio
+
+
+def ratio(low: float, high: float) -> Ratio:
+    return Ratio(median=(low + high) / 2, low=low, high=high, pairs=30)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (1.03, 1.40, Verdict.FASTER),
+        (1.01, 1.40, Verdict.UNSURE),
+        (0.99, 1.01, Verdict.SAME),
+        (0.985, 1.02, Verdict.SAME),
+        (0.90, 1.10, Verdict.UNSURE),
+        (0.90, 0.99, Verdict.UNSURE),
+        (0.70, 0.97, Verdict.SLOWER),
+    ],
+)
+def test_verdicts(low: float, high: float, verdict: Verdict) -> None:
+    assert judge(ratio(low, high)) is verdict
+
+
+def test_no_ratio_no_verdict() -> None:
+    assert judge(None) is Verdict.NO_DATA
+
+
+def test_percentiles_are_those_of_the_samples_to_three_digits() -> None:
+    samples = list(range(1_000_000, 2_000_000, 1000))
+    measured = latency(samples)
+    assert measured.n == 1000
+    for value, p in ((measured.p50_ns, 50), (measured.p95_ns, 95), (measured.p99_ns, 99)):
+        assert value == pytest.approx(np.percentile(samples, p), rel=2e-3)
+    assert (measured.min_ns, measured.max_ns) == (1_000_000, 1_999_000)
+    assert HdrHistogram.decode(measured.histogram).get_total_count() == 1000
+
+
+def test_percentiles_without_enough_samples_are_refused() -> None:
+    assert latency([1000] * 99).p99_ns is None
+    assert latency([1000] * 100).p99_ns is not None
+    assert latency([1000] * 19).p95_ns is None
+    assert latency([1000] * 20).p95_ns is not None
+
+
+def test_scatter() -> None:
+    steady, wild = latency([1000] * 10), latency([1000, 2000] * 5)
+    assert steady.cv == 0 and steady.mad_ns == 0
+    assert wild.cv == pytest.approx(1 / 3, abs=1e-3) and wild.mad_ns == 500
+
+
+def test_pairing_removes_what_both_share() -> None:
+    """A machine that becomes three times slower half way spoils medians, not paired ratios."""
+    rng = np.random.default_rng(1)
+    mood = np.repeat([1e6, 3e6], 15)
+    contender = mood * rng.normal(1, 0.005, 30)
+    measured = paired_ratio((1.4 * mood).tolist(), contender.tolist())
+    assert measured is not None
+    assert measured.low <= 1.4 <= measured.high
+    assert measured.high - measured.low < 0.02
+    assert judge(measured) is Verdict.FASTER
+
+
+def test_equal_sessions_are_not_told_apart() -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(1e6, 1e4, (2, 200))
+    assert judge(paired_ratio(a.tolist(), b.tolist())) is Verdict.SAME
+    a, b = rng.normal(1e6, 2e5, (2, 10))
+    assert judge(paired_ratio(a.tolist(), b.tolist())) is Verdict.UNSURE
+
+
+def test_the_interval_is_reproducible() -> None:
+    samples = np.random.default_rng(3).normal(1e6, 1e5, 20).tolist()
+    assert paired_ratio(samples, samples[::-1]) == paired_ratio(samples, samples[::-1])
+
+
+def test_too_few_or_unequal_pairs() -> None:
+    assert paired_ratio([1.0] * (MIN_PAIRS - 1), [1.0] * (MIN_PAIRS - 1)) is None
+    with pytest.raises(ValueError, match="equal counts"):
+        paired_ratio([1.0, 2.0], [1.0])

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from bench.environment import Environment, read_environment
+from bench.errors import BenchError
+from bench.measure import measure
+from bench.plan import Budget, Case, Contender, Plan
+from bench.results import CaseResult, Status
+from bench.store import SCHEMA_FILE, Store, load, newest
+
+
+@pytest.fixture(scope="module")
+def environment() -> Environment:
+    return read_environment()
+
+
+def failed(case: Case) -> CaseResult:
+    return CaseResult(
+        model=case.model,
+        family=case.family,
+        shape=case.shape,
+        batch=case.batch,
+        seq=case.seq,
+        threads=case.threads,
+        model_sha256="",
+        status=Status.CRASHED,
+        error="killed by SIGSEGV",
+    )
+
+
+def test_a_measured_run_fits_the_schema_and_comes_back_equal(
+    tmp_path: Path, plan: Plan, case: Case, fast: Budget, environment: Environment
+) -> None:
+    schema = json.loads(SCHEMA_FILE.read_text())
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    store = Store(tmp_path / "run.json", plan, environment, "bench run zoo")
+    contenders = (Contender(provider="CPUExecutionProvider"), Contender(provider="NoSuchEP"))
+    store.add(measure(case, contenders, fast, quick=True))
+    store.add(failed(case))
+    store.finish()
+    data = json.loads(store.path.read_text())
+    validator.validate(data)
+    assert load(store.path) == store.run
+
+    def broken(change: Any) -> bool:
+        other = copy.deepcopy(data)
+        change(other)
+        return not validator.is_valid(other)
+
+    assert broken(lambda d: d.update(schema="xyntra-bench/2"))
+    assert broken(lambda d: d.update(surprise=1))
+    assert broken(lambda d: d["cases"][0].pop("baseline"))
+    assert broken(lambda d: d["cases"][0]["contenders"][0].update(verdict="splendid"))
+    assert broken(lambda d: d["cases"][0]["baseline"]["latency"].update(p50_ns=1.5))
+
+
+def test_each_case_is_on_disk_at_once(
+    tmp_path: Path, plan: Plan, case: Case, environment: Environment
+) -> None:
+    store = Store(tmp_path / "deep" / "run.json", plan, environment, "")
+    assert load(store.path).cases == () and load(store.path).planned == 1
+    store.add(failed(case))
+    kept = load(store.path)
+    assert len(kept.cases) == 1 and kept.finished == "", "an interrupted run says that it is one"
+    store.finish()
+    assert load(store.path).finished
+    assert [path.name for path in store.path.parent.iterdir()] == ["run.json"]
+
+
+def test_the_newest_run_is_the_one_that_started_last(
+    tmp_path: Path, plan: Plan, environment: Environment
+) -> None:
+    for name, started in (("a", "2026-03-01T00:00:00+00:00"), ("b", "2026-01-01T00:00:00+00:00")):
+        store = Store(tmp_path / f"{name}.json", plan, environment, "")
+        store.path.write_text(store.path.read_text().replace(store.run.started, started))
+    assert newest(tmp_path).name == "a.json"
+
+
+def test_unreadable_files_are_explained(tmp_path: Path, plan: Plan, environment: Environment) -> None:
+    path = Store(tmp_path / "run.json", plan, environment, "").path
+    good = path.read_text()
+    with pytest.raises(BenchError, match="no such file"):
+        load(tmp_path / "absent.json")
+    with pytest.raises(BenchError, match=r"no stored results. `bench run zoo"):
+        newest(tmp_path / "empty")
+    for text, message in (
+        ("{", "not JSON"),
+        ("[]", "schema None"),
+        (good.replace("xyntra-bench/1", "xyntra-bench/9"), "measure again"),
+        (good.replace('"planned": 1', '"planned": "1"'), "planned: str instead of int"),
+        (good.replace('"planned": 1', '"plenty": 1'), "fields differ: .'planned', 'plenty'."),
+    ):
+        path.write_text(text)
+        with pytest.raises(BenchError, match=message):
+            load(path)
+
+
+def test_the_environment_names_no_user_host_or_path(environment: Environment) -> None:
+    text = repr(environment)
+    assert str(Path.home()) not in text and str(Path.cwd()) not in text
+    assert environment.cpu and environment.packages["onnxruntime"] and environment.cores_usable >= 1

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bench.cli import app
+from bench.errors import BenchError
+from reports import render_report, update_file
+
+TEXT = """# Title
+
+<!-- bench:zoo -->
+stale text
+<!-- /bench:zoo -->
+
+middle
+<!-- bench:creation --><!-- /bench:creation -->
+end
+"""
+
+
+@pytest.fixture
+def readme(tmp_path: Path) -> Path:
+    path = tmp_path / "README.md"
+    path.write_text(TEXT)
+    return path
+
+
+def test_blocks_are_filled_and_the_rest_is_kept(readme: Path, results: Path) -> None:
+    assert update_file(readme, results, write=True) == ["zoo", "creation"]
+    text = readme.read_text()
+    assert text.startswith("# Title\n\n<!-- bench:zoo -->\n| model |")
+    assert "\n<!-- /bench:zoo -->\n\nmiddle\n<!-- bench:creation -->\n" in text and text.endswith("\nend\n")
+    assert render_report("zoo", results) in text and "stale text" not in text
+    assert update_file(readme, results, write=True) == [], "nothing to do the second time"
+
+
+def test_check_changes_nothing(readme: Path, results: Path) -> None:
+    assert update_file(readme, results, write=False) == ["zoo", "creation"]
+    assert readme.read_text() == TEXT
+
+
+def test_the_command_exits_1_when_readme_and_results_disagree(readme: Path, results: Path) -> None:
+    arguments = ["report", "--readme", str(readme), "--results", str(results)]
+    stale = CliRunner().invoke(app, [*arguments, "--check"])
+    assert isinstance(stale.exception, BenchError) and "not what the stored results say: zoo" in str(
+        stale.exception
+    )
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert CliRunner().invoke(app, [*arguments, "--check"]).exit_code == 0
+    readme.write_text(readme.read_text().replace("1.30x", "9.99x"))
+    assert CliRunner().invoke(app, [*arguments, "--check"]).exit_code == 1
+
+
+def test_one_report_can_be_printed(results: Path) -> None:
+    output = CliRunner().invoke(app, ["report", "--show", "latency", "--results", str(results)]).output
+    assert output == render_report("latency", results)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nothing", "no markers"),
+        ("<!-- bench:zoo -->", "is not closed. add <!-- /bench:zoo -->"),
+        ("<!-- bench:zoo --><!-- /bench:zoo -->" * 2, "stands there twice"),
+    ],
+)
+def test_bad_markers_are_explained(readme: Path, results: Path, text: str, message: str) -> None:
+    readme.write_text(text)
+    with pytest.raises(BenchError, match=message):
+        update_file(readme, results, write=False)
