@@ -32,8 +32,10 @@ def main() -> None:
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
     graph = helper.make_graph([node], "twice", values[:1], values[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    settings = ort.SessionOptions()
+    settings.add_session_config_entry("session.disable_cpu_ep_fallback", "1")  # an unclaimed node is an error
     session = ort.InferenceSession(
-        model.SerializeToString(), providers=[("XyntraEP", {"claim": "all"}), "CPUExecutionProvider"]
+        model.SerializeToString(), settings, providers=[("XyntraEP", {"claim": "all"})]
     )
     assert session.get_providers()[0] == "XyntraEP", session.get_providers()
     x = np.arange(4, dtype=np.float32)
