@@ -1,0 +1,453 @@
+"""Lazy tensors: what an ONNX node means, before anyone decided which kernels there will be.
+
+An op's function (fusion/onnx_ops) takes and returns ``Tensor``s. A tensor is a shape of symbolic sizes, a dtype, and one of
+
+    Leaf(kind, ...)              an island input, a constant, a literal
+    Map(inputs, body)            one element as an expression over loads of the inputs (arbitrary index expressions)
+    View(base, step)             permute | reshape | slice | expand of another tensor; costs nothing where strides can say it
+    Anchor: GemmNode, ConvNode, AttentionNode, RowNode, ScanNode, TopKNode, ConcatNode
+
+Small integer tensors also carry their ``content``, element by element as symbolic sizes: shape arithmetic is folded while the
+graph is traced and never executed. Nothing is computed here; `schedule` groups nodes into core-IR ops.
+
+Elementwise results are computed in the *frame* of their operands: Relu(Transpose(x)) becomes Transpose(Relu(x)) when x is not
+materialised anyway, so that chains stay beside the anchor that feeds them and layouts (NHWC) spread by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dims import Dim, Size, either, eq, ne, product, select
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import Expr
+from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
+
+Content = NDArray[np.object_]  # elements are Size
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class TNode:
+    """Base: what is computed. Identity is meaning; ``sources`` are the graph nodes it came from (by index)."""
+
+    sources: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Leaf(TNode):
+    """``kind``: "input" (name of an island input), "const" (name of an initializer) or "literal" (array)."""
+
+    kind: str
+    name: str = ""
+    array: NDArray[Any] | None = None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Map(TNode):
+    """out[i...] = body; Load(j, ...) reads inputs[j]. ``keep``: materialise as it is (a layout that a consumer asked for)."""
+
+    inputs: tuple[Tensor, ...]
+    body: Expr
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permute:
+    perm: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reshape:
+    """Row-major order of elements is kept."""
+
+    shape: tuple[Size, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """Element i of an axis is element start + i * step of the base; ``shape`` is the result's."""
+
+    starts: tuple[Size, ...]
+    steps: tuple[Size, ...]
+    shape: tuple[Size, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expand:
+    """Same rank; axes of extent 1 are repeated. ``factors[i]`` is 0 (repeat), 1 (as it is) or a run-time 0/1."""
+
+    shape: tuple[Size, ...]
+    factors: tuple[Size, ...]
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class View(TNode):
+    base: Tensor
+    step: Permute | Reshape | Slice | Expand
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class GemmNode(TNode):
+    """a [..., M, K] times b [..., K, N], equal batch dims (expanded where broadcast)."""
+
+    a: Tensor
+    b: Tensor
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ConvNode(TNode):
+    """x [N, C, spatial...], w [M, C/group, kernel...]; the tensor is stored [N, spatial..., M] (channels last)."""
+
+    x: Tensor
+    w: Tensor
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads: tuple[Size, ...]
+    group: int
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class AttentionNode(TNode):
+    """See core_ir.ops.Attention; ``score`` loads ``extra`` as inputs 3, 4, ..."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    extra: tuple[Tensor, ...]
+    score: Expr
+    nan_to_zero: bool
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class RowNode(TNode):
+    """Reduction stages over ``inner`` for each index of ``outer``; ``outputs`` are (body, per_row), one tensor each.
+
+    ``softmax`` marks the plain form over one axis, which attention matching looks for.
+    """
+
+    outer: tuple[Size, ...]
+    inner: tuple[Size, ...]
+    inputs: tuple[Tensor, ...]
+    stages: tuple[Stage, ...]
+    outputs: tuple[tuple[Expr, bool], ...]
+    softmax: bool = False
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ScanNode(TNode):
+    """Cumulative ``kind`` along the last axis."""
+
+    x: Tensor
+    kind: ReduceKind
+    exclusive: bool
+    reverse: bool
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class TopKNode(TNode):
+    """Along the last axis; two outputs: values, int64 indices."""
+
+    x: Tensor
+    k: int
+    largest: bool
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class ConcatNode(TNode):
+    parts: tuple[Tensor, ...]
+    axis: int
+
+
+@dataclass(slots=True, eq=False)
+class Tensor:
+    """``output``: which result of a node with several."""
+
+    shape: tuple[Size, ...]
+    dtype: DType
+    node: TNode
+    output: int = 0
+    content: Content | None = field(default=None)
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Size:
+        return product(self.shape)
+
+    # -- known values
+
+    def ints(self, what: str) -> list[Size]:
+        """The elements, for an operand that decides a shape; declines when they depend on data."""
+        if self.content is None:
+            raise UnsupportedError(f"{what} depends on data")
+        return list(self.content.reshape(-1))
+
+    def const_ints(self, what: str) -> list[int]:
+        values = self.ints(what)
+        if any(isinstance(v, Dim) for v in values):
+            raise UnsupportedError(f"{what} is not constant")
+        return [int(v) for v in values if not isinstance(v, Dim)]
+
+    def array(self, what: str) -> NDArray[Any]:
+        """The constant's elements; declines when it is not a constant."""
+        if isinstance(self.node, Leaf) and self.node.array is not None:
+            return self.node.array.reshape([int(s) for s in self.shape if not isinstance(s, Dim)])
+        if self.content is not None and not any(isinstance(v, Dim) for v in self.content.reshape(-1)):
+            return self.content.astype(self.dtype.numpy)
+        raise UnsupportedError(f"{what} is not constant")
+
+    @property
+    def is_const(self) -> bool:
+        return isinstance(self.node, Leaf) and self.node.kind in ("const", "literal")
+
+    def scalar(self) -> float | int | bool | None:
+        """The value of a one-element constant that is known now, else None."""
+        if self.content is not None and self.content.size == 1 and not isinstance(self.content.reshape(-1)[0], Dim):
+            return int(self.content.reshape(-1)[0]) if self.dtype is not DType.BOOL else bool(self.content.reshape(-1)[0])
+        if isinstance(self.node, Leaf) and self.node.array is not None and self.node.array.size == 1:
+            return self.node.array.reshape(-1)[0].item()  # type: ignore[no-any-return]  # numpy scalars
+        return None
+
+    # -- views
+
+    def _view(self, step: Permute | Reshape | Slice | Expand, shape: Sequence[Size], content: Content | None) -> Tensor:
+        return Tensor(tuple(shape), self.dtype, View(base=self, step=step), content=content)
+
+    def permute(self, perm: Sequence[int]) -> Tensor:
+        perm = tuple(perm)
+        if perm == tuple(range(self.rank)):
+            return self
+        if isinstance(self.node, View) and isinstance(self.node.step, Permute):
+            inner = self.node.step.perm
+            return self.node.base.permute([inner[p] for p in perm])
+        content = None if self.content is None else self.content.transpose(perm)
+        return self._view(Permute(perm=perm), [self.shape[p] for p in perm], content)
+
+    def reshape(self, shape: Sequence[Size]) -> Tensor:
+        """To a shape with the same number of elements (the caller has checked)."""
+        shape = tuple(shape)
+        if shape == self.shape:
+            return self
+        if isinstance(self.node, View) and isinstance(self.node.step, Reshape):
+            return self.node.base.reshape(shape)
+        content = None
+        if self.content is not None:
+            content = self.content.reshape([s if isinstance(s, int) else -1 for s in shape])
+        return self._view(Reshape(shape=shape), shape, content)
+
+    def slice(self, starts: Sequence[Size], steps: Sequence[Size], shape: Sequence[Size]) -> Tensor:
+        if tuple(shape) == self.shape and all(s == 0 for s in starts) and all(s == 1 for s in steps):
+            return self
+        content = None
+        if self.content is not None:
+            index = np.ix_(
+                *(
+                    [int(b) + i * int(s) for i in range(int(n))]
+                    for b, s, n in zip(starts, steps, shape, strict=True)
+                    if not isinstance(b, Dim) and not isinstance(s, Dim) and not isinstance(n, Dim)
+                )
+            )
+            content = self.content[index] if len(index) == self.rank else None
+        return self._view(Slice(starts=tuple(starts), steps=tuple(steps), shape=tuple(shape)), shape, content)
+
+    def expand(self, shape: Sequence[Size]) -> Tensor:
+        """Repeat axes of extent 1 to ``shape`` (rank may grow); an axis that may be 1 at run time gets a run-time stride."""
+        shape = tuple(shape)
+        grown = self.reshape((1,) * (len(shape) - self.rank) + self.shape)
+        if grown.shape == shape:
+            return grown
+        factors = tuple(
+            1 if have == want else 0 if have == 1 else ne(have, 1) for have, want in zip(grown.shape, shape, strict=True)
+        )
+        content = None
+        if grown.content is not None and all(isinstance(s, int) for s in shape):
+            content = np.broadcast_to(grown.content, [int(s) for s in shape if not isinstance(s, Dim)])
+        return grown._view(Expand(shape=shape, factors=factors), shape, content)
+
+
+def from_content(content: Any, dtype: DType = DType.I64) -> Tensor:
+    """A tensor whose elements are known symbolically; it becomes data only where someone loads it."""
+    array = np.empty(np.shape(content), dtype=object)
+    flat = np.asarray(content, dtype=object).reshape(-1)
+    array.reshape(-1)[:] = flat
+    body: Expr = E.const(0, dtype) if dtype is not DType.BOOL else E.const(False, dtype)
+    strides = np.cumprod([1, *array.shape[::-1]])[::-1][1:]
+    linear: Expr = E.const(0)
+    for i, stride in enumerate(strides):
+        linear = E.call("add", linear, E.call("mul", E.axis(i), E.const(int(stride))))
+    if array.size <= 64:
+        for position, value in reversed(list(enumerate(flat))):
+            here = E.size(value) if dtype is not DType.BOOL else E.call("to_b", E.size(value))
+            if position == len(flat) - 1:
+                body = here
+            else:
+                body = E.call("where", E.call("eq", linear, E.const(position)), here, body)
+        node: TNode = Map(inputs=(), body=body)
+    else:
+        if any(isinstance(v, Dim) for v in flat):
+            raise UnsupportedError("a long list of symbolic sizes is used as data")
+        node = Leaf(kind="literal", array=array.astype(dtype.numpy))
+    return Tensor(tuple(array.shape), dtype, node, content=array)
+
+
+def literal(array: NDArray[Any], dtype: DType) -> Tensor:
+    """Constant data of our own making."""
+    return Tensor(tuple(array.shape), dtype, Leaf(kind="literal", array=np.ascontiguousarray(array, dtype=dtype.numpy)))
+
+
+class Checks:
+    """Conditions found while tracing that must hold at run time, with the message for when they do not."""
+
+    def __init__(self) -> None:
+        self.conditions: list[tuple[Size, str]] = []
+
+    def require(self, condition: Size, message: str) -> None:
+        if condition == 0:
+            raise UnsupportedError(message)
+        if isinstance(condition, Dim) and all(condition != known for known, _ in self.conditions):
+            self.conditions.append((condition, message))
+
+
+def broadcast_shapes(checks: Checks, *shapes: Sequence[Size]) -> tuple[Size, ...]:
+    """NumPy's rule; where two sizes are unrelated the result is a run-time choice and compatibility is checked at run time."""
+    rank = max((len(s) for s in shapes), default=0)
+    result: list[Size] = []
+    for axis in range(rank):
+        extent: Size = 1
+        for shape in shapes:
+            if axis - (rank - len(shape)) < 0:
+                continue
+            other = shape[axis - (rank - len(shape))]
+            if other == 1 or other == extent:
+                continue
+            if extent == 1:
+                extent = other
+            elif isinstance(extent, int) and isinstance(other, int):
+                raise UnsupportedError(f"cannot broadcast {extent} with {other}")
+            else:
+                compatible = either(eq(extent, other), either(eq(extent, 1), eq(other, 1)))
+                checks.require(compatible, f"cannot broadcast: axis {axis} has incompatible sizes")
+                if isinstance(other, int):
+                    extent = other
+                elif not isinstance(extent, int):
+                    extent = select(eq(extent, 1), other, extent)
+        result.append(extent)
+    return tuple(result)
+
+
+def load_broadcast(j: int, tensor: Tensor, shape: Sequence[Size]) -> Expr:
+    """Load of input j (already expanded where extents are unrelated) at the loop indices of ``shape``."""
+    shift = len(shape) - tensor.rank
+    index = [E.const(0) if extent == 1 else E.axis(i + shift) for i, extent in enumerate(tensor.shape)]
+    return E.load(j, *index, dtype=tensor.dtype)
+
+
+def elementwise(checks: Checks, inputs: Sequence[Tensor], body: Callable[..., Expr], dtype: DType) -> Tensor:
+    """One result per index of the broadcast shape; ``body`` takes one loaded expression per input (compute types)."""
+    shape = broadcast_shapes(checks, *(t.shape for t in inputs))
+    framed = _common_frame(inputs, shape)
+    if framed is not None:
+        inner, back = framed
+        return back(elementwise(checks, inner, body, dtype))
+    operands: list[Tensor] = []
+    loads: list[Expr] = []
+    for t in inputs:
+        value = t.scalar()
+        if value is not None:
+            loads.append(E.const(value, t.dtype))
+            continue
+        if t.content is not None and t.content.size == 1:  # one symbolic size
+            element = E.size(t.content.reshape(-1)[0])
+            loads.append(E.call("to_b", element) if t.dtype is DType.BOOL else element)
+            continue
+        shift = len(shape) - t.rank
+        if any(have not in (1, want) for have, want in zip(t.shape, shape[shift:], strict=True)):
+            t = t.expand(shape)
+        position = next((j for j, o in enumerate(operands) if o is t), len(operands))
+        if position == len(operands):
+            operands.append(t)
+        loads.append(load_broadcast(position, t, shape))
+    return Tensor(shape, dtype, Map(inputs=tuple(operands), body=body(*loads)))
+
+
+def _is_lazy(t: Tensor) -> bool:
+    return not isinstance(t.node, (Leaf, View))
+
+
+Frame = tuple[list[Tensor], Callable[[Tensor], Tensor]]
+
+
+def _common_frame(inputs: Sequence[Tensor], shape: tuple[Size, ...]) -> Frame | None:
+    """Operands moved into the frame of a permuted or reshaped, not yet materialised one, and the way back."""
+    for t in inputs:
+        if isinstance(t.node, View) and t.shape == shape and _is_lazy(t.node.base):
+            step = t.node.step
+            framed = (
+                _permuted_frame(inputs, step.perm)
+                if isinstance(step, Permute)
+                else _reshaped_frame(inputs, shape, t.node.base.shape)
+                if isinstance(step, Reshape)
+                else None
+            )
+            if framed is not None:
+                return framed
+    return None
+
+
+def _permuted_frame(inputs: Sequence[Tensor], perm: tuple[int, ...]) -> Frame:
+    inverse = [perm.index(i) for i in range(len(perm))]
+    moved = []
+    for t in inputs:
+        if t.scalar() is None and not (t.content is not None and t.content.size == 1):
+            t = t.reshape((1,) * (len(perm) - t.rank) + t.shape).permute(inverse)
+        moved.append(t)
+    return moved, lambda result: result.permute(perm)
+
+
+def _reshaped_frame(inputs: Sequence[Tensor], shape: tuple[Size, ...], base: tuple[Size, ...]) -> Frame | None:
+    """Every operand must be full (reshaped along) or broadcast only over axes that the reshape leaves in place at the end."""
+    same_tail = 0
+    while same_tail < min(len(shape), len(base)) and shape[-1 - same_tail] == base[-1 - same_tail]:
+        same_tail += 1
+    moved: list[Tensor] = []
+    for t in inputs:
+        if t.scalar() is not None or (t.content is not None and t.content.size == 1):
+            moved.append(t)
+        elif t.shape == shape:
+            moved.append(t.reshape(base))
+        elif all(s == 1 for s in t.shape[: max(0, t.rank - same_tail)]):
+            moved.append(t.reshape(t.shape[max(0, t.rank - same_tail) :]))
+        else:
+            return None
+    return moved, lambda result: result.reshape(shape)
+
+
+def materialise(t: Tensor) -> Tensor:
+    """A copy of ``t`` stored contiguously in its own axis order (a Leaf or anchor that already is comes back as it is)."""
+    if not isinstance(t.node, View):
+        return t
+    body = E.load(0, *(E.axis(i) for i in range(t.rank)), dtype=t.dtype)
+    return Tensor(t.shape, t.dtype, Map(inputs=(t,), body=body, keep=True))
+
+
+def cast_expr(x: Expr, source: DType, target: DType) -> Expr:
+    """ONNX Cast between supported types, on the compute type: narrowing rounds or wraps as the stored type would."""
+    if target.is_float:
+        value = E.call("to_f", x)
+        if target is DType.F32 or source is target:
+            return value
+        return E.call("round_f16" if target is DType.F16 else "round_bf16", value)
+    if target is DType.BOOL:
+        return E.call("to_b", x)
+    value = E.call("to_i", x)
+    wraps = {DType.I32: "wrap_i32", DType.I8: "wrap_i8", DType.U8: "wrap_u8"}
+    return E.call(wraps[target], value) if target in wraps and source is not target else value

@@ -1,0 +1,205 @@
+"""From ONNX nodes to lazy tensors: walks nodes in order and calls each op's function.
+
+An op is one row, `OpSpec`, in a file of fusion/onnx_ops. Its ``lower`` gets the context, the node and its input tensors (None for
+a missing optional one) and returns its output tensor or tensors. ``UnsupportedError`` from it is the recorded reason for a decline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId, OpKind
+from xyntra_ep.fusion.tensor import Checks, Leaf, Tensor, TNode, View, elementwise, from_content
+from xyntra_ep.registry import Registry
+from xyntra_ep.tracea.core_ir import dims
+from xyntra_ep.tracea.core_ir.dims import Size, symbol
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import Expr
+from xyntra_ep.tracea.core_ir.ops import Binding, SymbolKind
+
+Lowered = Tensor | Sequence[Tensor]
+SMALL_CONSTANT_BYTES = 1024  # the graph digest covers constants up to this size, so plans may depend on their bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpSpec:
+    """What an ONNX operator means to us. ``name`` is the operator's, with its domain in front unless it is ONNX's own
+    ("com.microsoft.Gelu"). ``versions``: first and last supported since_version."""
+
+    name: str
+    lower: Callable[[Context, Node, list[Tensor | None]], Lowered]
+    kind: OpKind = OpKind.LIGHT
+    versions: tuple[int, int] = (1, 10**6)
+
+
+OPS: Registry[OpSpec] = Registry("xyntra_ep.fusion.onnx_ops", "OPS")
+
+
+def find_op(node: Node) -> OpSpec:
+    """The row for a node; declines an operator, version or domain that has none."""
+    if node.has_subgraph:
+        raise UnsupportedError("control-flow")
+    key = f"{node.domain}.{node.op_type}" if node.domain and node.domain != "ai.onnx" else node.op_type
+    if key not in OPS:
+        raise UnsupportedError("unsupported")
+    spec = OPS[key]
+    if not spec.versions[0] <= node.version <= spec.versions[1]:
+        raise UnsupportedError(f"unsupported at opset {node.version}")
+    return spec
+
+
+@dataclass(slots=True, kw_only=True)
+class Context:
+    """One walk over (part of) a graph."""
+
+    graph: Graph
+    checks: Checks = field(default_factory=Checks)
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    bindings: list[Binding] = field(default_factory=list)
+    guards: list[Size] = field(default_factory=list)
+    depends: set[str] = field(default_factory=set)  # large constants whose bytes decided something
+    current: NodeId = NodeId(0)
+
+    # -- what op functions use
+
+    def map(self, inputs: Sequence[Tensor], body: Callable[..., Expr], dtype: DType) -> Tensor:
+        """Elementwise over the broadcast shape."""
+        return elementwise(self.checks, inputs, body, dtype)
+
+    def require(self, condition: Size, message: str) -> None:
+        self.checks.require(condition, message)
+
+    def constant(self, t: Tensor, what: str) -> NDArray[Any]:
+        """The bytes of a constant of any size (small ones: ``t.array``); the plan then depends on them."""
+        if isinstance(t.node, Leaf) and t.node.kind == "const" and t.node.array is None:
+            value = self.graph.values[t.node.name]
+            assert value.read is not None
+            self.depends.add(t.node.name)
+            return value.read()
+        return t.array(what)
+
+    # -- the walk
+
+    def add_input(self, name: str, position: int, symbols: Callable[[GraphValue, int], Size]) -> None:
+        """Declare island input ``name``; ``symbols(value, axis)`` gives each dimension's size and adds guards."""
+        value = self.graph.values[name]
+        if value.dtype is None:
+            raise UnsupportedError("dtype")
+        if value.shape is None:
+            raise UnsupportedError("unknown rank")
+        shape = tuple(symbols(value, axis) for axis in range(len(value.shape)))
+        self.tensors[name] = Tensor(shape, value.dtype, Leaf(kind="input", name=name))
+
+    def tensor(self, name: str) -> Tensor | None:
+        if not name:
+            return None
+        found = self.tensors.get(name)
+        if found is None:
+            value = self.graph.values[name]
+            if not value.is_constant:
+                raise UnsupportedError("input is not available")
+            found = self.tensors[name] = _constant_tensor(value)
+        return found
+
+    def run(self, node: Node) -> None:
+        """Trace one node; its outputs become known."""
+        spec = find_op(node)
+        self.current = node.id
+        inputs = [self.tensor(name) for name in node.inputs]
+        result = spec.lower(self, node, inputs)
+        outputs = [result] if isinstance(result, Tensor) else list(result)
+        for name, t in zip(node.outputs, outputs, strict=False):
+            if not name:
+                continue
+            declared = self.graph.values[name]
+            if declared.dtype is not t.dtype:
+                raise UnsupportedError(f"dtype {declared.dtype or declared.elem_type}")
+            self.tensors[name] = t
+            _mark(t, node.id)
+        missing = [name for name in node.outputs[len(outputs) :] if name]
+        if missing:
+            raise UnsupportedError(f"output {missing[0]} is not computed")
+
+
+def _mark(t: Tensor, node: NodeId) -> None:
+    """Note the graph node on what was built for it (nodes already marked belong to operands)."""
+    stack: list[TNode] = [t.node]
+    while stack:
+        n = stack.pop()
+        if n.sources or isinstance(n, Leaf):
+            continue
+        n.sources = frozenset({node})
+        stack.extend(operand.node for operand in operands_of(n))
+
+
+def operands_of(node: TNode) -> list[Tensor]:
+    """Tensors that ``node`` reads."""
+    if isinstance(node, View):
+        return [node.base]
+    found: list[Tensor] = []
+    for name in ("inputs", "extra", "parts"):
+        found.extend(getattr(node, name, ()))
+    found.extend(getattr(node, name) for name in ("a", "b", "x", "w", "q", "k", "v") if hasattr(node, name))
+    return found
+
+
+def _constant_tensor(value: GraphValue) -> Tensor:
+    if value.dtype is None:
+        raise UnsupportedError("dtype")
+    if value.shape is None or value.read is None or not all(isinstance(d, int) for d in value.shape):
+        raise UnsupportedError("constant of unknown shape")
+    shape = tuple(d for d in value.shape if isinstance(d, int))
+    array = value.read() if value.constant_bytes <= SMALL_CONSTANT_BYTES else None
+    content = None
+    if array is not None and not value.dtype.is_float and array.size <= 128:
+        return Tensor(
+            shape,
+            value.dtype,
+            Leaf(kind="const", name=value.name, array=array),
+            content=from_content(array.reshape(shape).astype(np.int64).tolist()).content if array.size else array.astype(object),
+        )
+    return Tensor(shape, value.dtype, Leaf(kind="const", name=value.name, array=array), content=content)
+
+
+class SymbolPolicy:
+    """Turns declared input dimensions into symbols. Every run-time dimension is bound as its own raw symbol; with ``trust`` the
+    model's hints (equal names, static sizes of inner values) are used under a guard, without it nothing is assumed."""
+
+    def __init__(self, context: Context, trust: bool) -> None:
+        self._context = context
+        self._trust = trust
+        self._named: dict[str, Size] = {}
+
+    def size(self, value: GraphValue, axis: int, position: int) -> Size:
+        assert value.shape is not None
+        declared = value.shape[axis]
+        if isinstance(declared, int) and value.is_input:
+            return declared  # ORT refuses feeds that differ
+        raw = symbol(f"d{position}_{axis}")
+        self._context.bindings.append(Binding(name=f"d{position}_{axis}", kind=SymbolKind.DIM, input=position, index=axis))
+        if not self._trust or declared is None:
+            return raw
+        if isinstance(declared, int):
+            self._context.guards.append(dims.eq(raw, declared))
+            return declared
+        known = self._named.setdefault(declared, raw)
+        if known != raw:
+            self._context.guards.append(dims.eq(raw, known))
+        return known
+
+
+def trace(graph: Graph, nodes: Sequence[NodeId], inputs: Sequence[str], trust: bool) -> Context:
+    """Trace ``nodes`` (in order) with ``inputs`` as island inputs. UnsupportedError carries no node: see Context.current."""
+    context = Context(graph=graph)
+    policy = SymbolPolicy(context, trust)
+    for position, name in enumerate(inputs):
+        context.add_input(name, position, lambda value, axis, p=position: policy.size(value, axis, p))  # type: ignore[misc]  # default binds p
+    for i in nodes:
+        context.run(graph.nodes[i])
+    return context
