@@ -39,9 +39,7 @@ from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
 Array = NDArray[Any]
 
 
-def plan_for(
-    program: Program, caps: Capabilities, variants: Iterable[AnyVariant] | None = None
-) -> PlannedProgram:
+def plan_for(program: Program, caps: Capabilities, variants: Iterable[AnyVariant] | None = None) -> PlannedProgram:
     """Plan with all variants, or with only ``variants`` for the ops that these compute."""
     table = {**cpu_variants(), **by_op(variants or ())}
     return plan_program(program, caps, variants=table)
@@ -103,8 +101,7 @@ def compare(got: Array, wanted: Array, max_err: float, where: str) -> None:
     worst = np.unravel_index(int(np.argmax(np.where(np.isnan(error), np.inf, error))), error.shape)
     relative = float(error[worst]) / scale
     assert relative <= max_err, (
-        f"{where}: error {relative:.3g} exceeds {max_err:g} at {tuple(map(int, worst))}: "
-        f"{got[worst]!r}, not {wanted[worst]!r}"
+        f"{where}: error {relative:.3g} exceeds {max_err:g} at {tuple(map(int, worst))}: {got[worst]!r}, not {wanted[worst]!r}"
     )
 
 
@@ -236,8 +233,7 @@ class _Execution:
 
     def _step(self, step: PlanStep, arena: Mapping[int, int]) -> None:
         addresses = [
-            (arena[b.buffer] if b.buffer in arena else self.memory[b.buffer].address)
-            + self.size(b.offset_bytes)
+            (arena[b.buffer] if b.buffer in arena else self.memory[b.buffer].address) + self.size(b.offset_bytes)
             for b in step.buffers
         ]
         buffers = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
@@ -262,8 +258,6 @@ class _Execution:
 
 def _symbols(program: Program, inputs: Sequence[Array]) -> dict[str, int]:
     return {
-        b.name: int(
-            inputs[b.input].shape[b.index] if b.kind == "dim" else inputs[b.input].reshape(-1)[b.index]
-        )
+        b.name: int(inputs[b.input].shape[b.index] if b.kind == "dim" else inputs[b.input].reshape(-1)[b.index])
         for b in program.bindings
     }

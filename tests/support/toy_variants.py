@@ -1,5 +1,5 @@
-"""The smallest variants that can be: one element per unit, a handful of scalar ops. Planning is tested with them, so that
-its tests say nothing about real kernels."""
+"""The smallest variants that can be: one element per unit, a handful of scalar ops. Planning is tested with
+them, so that its tests say nothing about real kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from xyntra_ep.tracea.kernels.variant import (
     Variant,
 )
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, f32, index
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, binary, f32, index
 
 KNOWN = {"add", "sub", "mul"}
 
@@ -75,7 +75,7 @@ def _value(b: KernelBuilder, e: Expr, op: Pointwise, ins: list[Var], here: Seque
             return Const(f32(1), e.attr)
         case _:
             x, y = (_value(b, a, op, ins, here) for a in e.args)
-            return {"add": x + y, "sub": x - y, "mul": x * y}[e.attr]
+            return binary(str(e.attr), x, y)
 
 
 def _index(b: KernelBuilder, e: Expr, here: Sequence[Rvalue]) -> Rvalue:
@@ -114,13 +114,9 @@ def build_gemm(op: Gemm, config: Config, context: BuildContext) -> list[KernelCa
     return calls
 
 
-def _call(
-    b: KernelBuilder, buffers: tuple[ValueBuffer | TempBuffer, ...], units: Size, phase: Phase = Phase.RUN
-) -> KernelCall:
+def _call(b: KernelBuilder, buffers: tuple[ValueBuffer | TempBuffer, ...], units: Size, phase: Phase = Phase.RUN) -> KernelCall:
     kernel, params = b.finish()
-    return KernelCall(
-        kernel=kernel, buffers=buffers, params=params, units=units, cost_ns=units * 100, phase=phase
-    )
+    return KernelCall(kernel=kernel, buffers=buffers, params=params, units=units, cost_ns=units * 100, phase=phase)
 
 
 POINTWISE: Variant[Pointwise] = Variant(

@@ -68,15 +68,9 @@ def decide(
     admitted.sort(key=lambda row: row[:3])
     cost_ns, _, _, chosen, config, evidence = admitted[0]
     for other_ns, _, name, _, _, _ in admitted[1:]:
-        why = (
-            "ranks lower at equal cost"
-            if other_ns == cost_ns
-            else f"{other_ns:.0f} ns against {cost_ns:.0f} ns"
-        )
+        why = "ranks lower at equal cost" if other_ns == cost_ns else f"{other_ns:.0f} ns against {cost_ns:.0f} ns"
         rejected.append((name, why))
-    return Decision(
-        chosen=chosen, config=config, cost_ns=cost_ns, evidence=evidence, rejected=tuple(rejected)
-    )
+    return Decision(chosen=chosen, config=config, cost_ns=cost_ns, evidence=evidence, rejected=tuple(rejected))
 
 
 def _in_space(config: Config, variant: Variant[Any], op: CoreOp, context: BuildContext) -> bool:

@@ -99,9 +99,7 @@ class BufferTable:
         if isinstance(buffer, ValueBuffer):
             key = (resolve(self._aliases, buffer.value), "")
         at = self._buffers.setdefault(key, len(self._buffers))
-        return BufferUse(
-            buffer=at, offset_bytes=buffer.offset_bytes if isinstance(buffer, ValueBuffer) else 0
-        )
+        return BufferUse(buffer=at, offset_bytes=buffer.offset_bytes if isinstance(buffer, ValueBuffer) else 0)
 
     def finish(self) -> list[PlanBuffer]:
         """Every buffer that ``use`` named, in that order."""

@@ -44,9 +44,7 @@ class OpBuilder:
     longer.
     """
 
-    def __init__(
-        self, caps: Capabilities, variants: VariantTable, emit: Emit, tuned_for: TunedFor | None = None
-    ) -> None:
+    def __init__(self, caps: Capabilities, variants: VariantTable, emit: Emit, tuned_for: TunedFor | None = None) -> None:
         self.caps = caps
         self._variants = variants
         self._emit = emit
@@ -76,9 +74,7 @@ class OpBuilder:
         if built_for == values:
             return result
         moved = dict(zip(built_for, values, strict=True))
-        return Built(
-            decision=result.decision, launches=tuple(_move(launch, moved) for launch in result.launches)
-        )
+        return Built(decision=result.decision, launches=tuple(_move(launch, moved) for launch in result.launches))
 
     def _build(self, op: CoreOp, context: BuildContext) -> Built:
         decision = self.decide(op, context)

@@ -41,8 +41,7 @@ def constant_ops(program: Program, ops: Iterable[int]) -> tuple[frozenset[int], 
         stay = [
             i
             for i, op in moved.items()
-            if any(o.value not in known for o in op.inputs)
-            or any(o.value not in known for o in outputs_of(op))
+            if any(o.value not in known for o in op.inputs) or any(o.value not in known for o in outputs_of(op))
         ]
         if not stay:
             return frozenset(moved), frozenset(known)
@@ -54,9 +53,7 @@ def _may_move(program: Program, op: CoreOp) -> bool:
     return is_fixed(op) and all(program.values[o.value].kind is ValueKind.TEMP for o in outputs_of(op))
 
 
-def _known_values(
-    program: Program, writers: Mapping[int, Sequence[int]], moved: Mapping[int, CoreOp]
-) -> set[int]:
+def _known_values(program: Program, writers: Mapping[int, Sequence[int]], moved: Mapping[int, CoreOp]) -> set[int]:
     known = {i for i, v in enumerate(program.values) if v.kind in _KNOWN}
     known.update(value for value, ops in writers.items() if all(i in moved for i in ops))
     return known

@@ -144,9 +144,7 @@ def _shape_problems(op: CoreOp) -> Iterator[str]:
                 yield from _same("an output", out.shape, op.domain)
         case RowReduce():
             for row in op.outputs:
-                yield from _same(
-                    "an output", row.operand.shape, op.outer if row.per_row else op.outer + op.inner
-                )
+                yield from _same("an output", row.operand.shape, op.outer if row.per_row else op.outer + op.inner)
         case Gemm():
             a, b = op.inputs[0].shape, op.inputs[1].shape
             yield from _same("a", a[:-1], op.domain[:-1])

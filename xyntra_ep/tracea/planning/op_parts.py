@@ -26,9 +26,7 @@ def bodies_of(op: CoreOp) -> list[tuple[Expr, int]]:
             return [(body, len(op.domain)) for body in op.bodies]
         case RowReduce():
             both, rows = len(op.outer) + len(op.inner), len(op.outer)
-            return [(s.body, both) for s in op.stages] + [
-                (o.body, rows if o.per_row else both) for o in op.outputs
-            ]
+            return [(s.body, both) for s in op.stages] + [(o.body, rows if o.per_row else both) for o in op.outputs]
         case Gemm() | Conv():
             return [(op.epilogue, len(op.domain))]
         case Attention():

@@ -72,9 +72,7 @@ def plan_program(
     return _assemble(program, copies + ops, known | {_written(copy) for copy in copies})
 
 
-def _build_all(
-    program: Program, live: list[int], once: frozenset[int], known: frozenset[int], builder: OpBuilder
-) -> list[_Op]:
+def _build_all(program: Program, live: list[int], once: frozenset[int], known: frozenset[int], builder: OpBuilder) -> list[_Op]:
     ops: list[_Op] = []
     failures: list[OpFailure] = []
     for i in live:
@@ -121,9 +119,7 @@ def _identity(program: Program, value: int) -> Pointwise:
     assert isinstance(size_bytes, int), "a constant has a constant shape"
     dtype = DType.F32 if size_bytes % DType.F32.bytes == 0 else DType.U8
     shape = (size_bytes // dtype.bytes,)
-    program.values.append(
-        Value(kind=ValueKind.TEMP, dtype=original.dtype, shape=original.shape, name=original.name)
-    )
+    program.values.append(Value(kind=ValueKind.TEMP, dtype=original.dtype, shape=original.shape, name=original.name))
     source = Operand(value=value, dtype=dtype, shape=shape, strides=(1,))
     target = dataclasses.replace(source, value=len(program.values) - 1)
     return Pointwise(
@@ -159,9 +155,7 @@ def _redirect(built: Built, moved: dict[int, int]) -> Built:
         call = launch.call
         if call.phase is Phase.RUN:
             buffers = tuple(
-                dataclasses.replace(b, value=moved[b.value])
-                if isinstance(b, ValueBuffer) and b.value in moved
-                else b
+                dataclasses.replace(b, value=moved[b.value]) if isinstance(b, ValueBuffer) and b.value in moved else b
                 for b in call.buffers
             )
             launch = Launch(call=dataclasses.replace(call, buffers=buffers), source=launch.source)
@@ -203,8 +197,7 @@ def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]
         run=tuple(_step(draft, table) for draft in run),
         buffers=tuple(table.finish()),
         output_shapes=tuple(
-            v.shape
-            for v in sorted((v for v in program.values if v.kind is ValueKind.OUTPUT), key=lambda v: v.index)
+            v.shape for v in sorted((v for v in program.values if v.kind is ValueKind.OUTPUT), key=lambda v: v.index)
         ),
         decisions=tuple((op.index, op.built.decision) for op in ops),
     )

@@ -34,16 +34,15 @@ class Family(StrEnum):
 _LEAST_MAJOR = {Family.GCC: 12, Family.CLANG: 16}
 
 # -O2: -O3 is no faster on explicit vectors and -Ofast is slower. FMA contraction is wanted, reassociation is
-# not: results
-# must not depend on a compiler's mood. -nostdlib with --as-needed: nothing is linked that a kernel does not
-# call (libm
-# for what we do not approximate, memset from the C library, half-float helpers from libgcc).
+# not: results must not depend on a compiler's mood. Kernels are header-free and need no start-up code;
+# --as-needed links nothing that a kernel does not call (libm for what we do not approximate, memset from the
+# C library, half-float helpers), and -z defs finds what nothing provides here and not when the kernel is
+# loaded.
 _COMMON = (
     "-x", "c", "-std=gnu11", "-O2", "-pipe", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-math-errno",
     "-ffp-contract=fast", "-fno-stack-protector",
 )  # fmt: skip
-_LINK = ("-nostdlib", "-Wl,--as-needed", "-lm", "-lc")
-_LINK_FAMILY = {Family.GCC: ("-lgcc",)}
+_LINK = ("-nostartfiles", "-Wl,--as-needed,-z,defs", "-lm")
 _ZIG = ("-fno-sanitize=undefined",)
 # Features, never names of CPUs: a name would also bring scheduling and features that were not asked for.
 _ISA = {
@@ -75,8 +74,7 @@ class Compiler:
     def argv(self, source: str, output: str, target: tuple[str, ...]) -> list[str]:
         """The command that makes the shared object ``output`` of the C file ``source``."""
         zig = _ZIG if self.family is Family.ZIG else ()
-        link = (*_LINK, *_LINK_FAMILY.get(self.family, ()))
-        return [*self.command, *_COMMON, *zig, *target, "-o", output, source, *link]
+        return [*self.command, *_COMMON, *zig, *target, "-o", output, source, *_LINK]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,9 +145,7 @@ def _identify(command: tuple[str, ...], memory: _Memory, asked: bool = False) ->
     version = memory.get(command, stamp)
     if version is None:
         with tempfile.TemporaryDirectory(prefix="xyntra-cc-") as folder:
-            outcome = run_all(
-                [[*command, "--version"]], folder=Path(folder), parallel=1, timeout_s=_IDENTIFY_TIMEOUT_S
-            )[0]
+            outcome = run_all([[*command, "--version"]], folder=Path(folder), parallel=1, timeout_s=_IDENTIFY_TIMEOUT_S)[0]
         if outcome.problem:
             return Candidate(command=command, compiler=None, why_not=f"--version {outcome.problem}")
         version = _describe(outcome.log)
@@ -158,9 +154,7 @@ def _identify(command: tuple[str, ...], memory: _Memory, asked: bool = False) ->
     least = _LEAST_MAJOR.get(family, 0)
     if _major(version) < least and not asked:
         return Candidate(command=command, compiler=None, why_not=f"{version}: older than {least}")
-    return Candidate(
-        command=command, compiler=Compiler(command=command, family=family, version=version, stamp=stamp)
-    )
+    return Candidate(command=command, compiler=Compiler(command=command, family=family, version=version, stamp=stamp))
 
 
 def _describe(text: str) -> str:

@@ -94,17 +94,13 @@ class KernelCache:
         try:
             folder = Path(tempfile.mkdtemp(prefix="cc-", dir=self.root.tmp))
         except OSError as error:
-            return {
-                key: _refused(source, f"no scratch directory ({error})") for key, source in missing.items()
-            }
+            return {key: _refused(source, f"no scratch directory ({error})") for key, source in missing.items()}
         try:
             return self._compile_in(folder, missing)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _compile_in(
-        self, folder: Path, missing: dict[str, KernelSource]
-    ) -> dict[str, CompiledKernel | CompileError]:
+    def _compile_in(self, folder: Path, missing: dict[str, KernelSource]) -> dict[str, CompiledKernel | CompileError]:
         results: dict[str, CompiledKernel | CompileError] = {}
         commands: dict[str, list[str]] = {}
         for key, source in missing.items():
@@ -115,16 +111,12 @@ class KernelCache:
                 continue
             commands[key] = self.compiler.argv(f"{key}.c", f"{key}.so", self.target)
         knob = knobs.current()
-        outcomes = run_all(
-            list(commands.values()), folder=folder, parallel=knob.jobs, timeout_s=knob.compile_timeout_s
-        )
+        outcomes = run_all(list(commands.values()), folder=folder, parallel=knob.jobs, timeout_s=knob.compile_timeout_s)
         for key, outcome in zip(commands, outcomes, strict=True):
             results[key] = self._publish(folder, key, missing[key], outcome)
         return results
 
-    def _publish(
-        self, folder: Path, key: str, source: KernelSource, outcome: Outcome
-    ) -> CompiledKernel | CompileError:
+    def _publish(self, folder: Path, key: str, source: KernelSource, outcome: Outcome) -> CompiledKernel | CompileError:
         name = " ".join(self.compiler.command)
         if outcome.problem:
             return _refused(source, f"{name} {outcome.problem}", outcome.log)
@@ -148,9 +140,7 @@ class KernelCache:
 
     def _compiled(self, key: str, source: KernelSource, data: bytes, *, cached: bool) -> CompiledKernel:
         digest = self._hash128(data) if self._hash128 is not None else b""
-        return CompiledKernel(
-            symbol=source.symbol, key=key, path=self._path(key), hash128=digest, cached=cached
-        )
+        return CompiledKernel(symbol=source.symbol, key=key, path=self._path(key), hash128=digest, cached=cached)
 
     def _path(self, key: str) -> Path:
         return self.root.kernels / f"{key}.so"

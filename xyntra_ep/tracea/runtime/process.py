@@ -74,9 +74,7 @@ class _Running:
         return Outcome(problem=problem, log=text)
 
 
-def run_all(
-    commands: Sequence[Sequence[str]], *, folder: Path, parallel: int, timeout_s: float
-) -> list[Outcome]:
+def run_all(commands: Sequence[Sequence[str]], *, folder: Path, parallel: int, timeout_s: float) -> list[Outcome]:
     """Run all commands in ``folder``, at most ``parallel`` at a time, each for at most ``timeout_s`` seconds.
 
     A command that cannot be started is an outcome too. Children never outlive the call.

@@ -1,0 +1,152 @@
+"""What this machine's CPU can do, asked from the operating system. Nothing is measured here; see
+ceilings.py.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from xyntra_ep.tracea.kernels.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa
+
+_AVX512 = frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"})
+_AVX2 = frozenset({"avx2", "fma", "f16c"})
+_ROWS = {Isa.AVX512: AVX512, Isa.AVX2: AVX2, Isa.NEON: NEON, Isa.SCALAR: SCALAR}
+# One core, where nothing was measured: (fp32 GFLOP/s, DRAM GB/s) at 3 GHz with two FMA units (AVX-512: one
+# and a half, because client parts fuse two 256-bit units), and what one core of a server draws from DRAM.
+_DEFAULT_CEILINGS = {
+    Isa.AVX512: (150.0, 20.0),
+    Isa.AVX2: (96.0, 20.0),
+    Isa.NEON: (48.0, 20.0),
+    Isa.SCALAR: (6.0, 10.0),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceilings:
+    """What one core reaches: fp32 GFLOP/s by fused multiply-add, and read bandwidth in GB/s (10^9 bytes) per
+    level.
+    """
+
+    fma_gflops: float
+    l2_gbs: float
+    l3_gbs: float
+    dram_gbs: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """The CPU and what the process may use of it."""
+
+    model: str
+    features: frozenset[str]
+    architecture: str
+    cores: int
+    l1d_bytes: int
+    l2_bytes: int
+    l3_bytes: int
+
+    @property
+    def key(self) -> str:
+        """Names machines that tuning results and ceilings are valid for."""
+        return f"{self.architecture}|{self.model}|{self.isa}"
+
+    @property
+    def isa(self) -> Isa:
+        """The widest instruction set that kernels are generated for."""
+        if self.architecture in ("aarch64", "arm64"):
+            return Isa.NEON
+        if self.features >= _AVX512:
+            return Isa.AVX512
+        return Isa.AVX2 if self.features >= _AVX2 else Isa.SCALAR
+
+
+def profile(root: Path = Path("/")) -> Machine:
+    """This machine. ``root``: where /proc and /sys are, for tests."""
+    info = _cpuinfo(root / "proc/cpuinfo")
+    caches = _caches(root / "sys/devices/system/cpu/cpu0/cache")
+    return Machine(
+        model=info.get("model name") or info.get("CPU part") or platform.processor() or "unknown",
+        features=frozenset((info.get("flags") or info.get("Features") or "").split()),
+        architecture=platform.machine(),
+        cores=usable_cores(root),
+        l1d_bytes=caches.get((1, "Data"), SCALAR.l1d_bytes),
+        l2_bytes=caches.get((2, "Unified"), SCALAR.l2_bytes),
+        l3_bytes=caches.get((3, "Unified"), SCALAR.l3_bytes),
+    )
+
+
+def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabilities:
+    """``machine`` as kernels see it; without measured ``ceilings`` the defaults of its instruction set are
+    taken.
+    """
+    row = _ROWS[machine.isa]
+    fma_gflops, dram_gbs = _DEFAULT_CEILINGS[machine.isa]
+    wide = machine.isa is Isa.AVX512
+    return Capabilities(
+        isa=machine.isa,
+        lanes=row.lanes,
+        vector_registers=row.vector_registers,
+        avx512_bf16=wide and "avx512_bf16" in machine.features,
+        avx512_vnni=wide and "avx512_vnni" in machine.features,
+        l1d_bytes=machine.l1d_bytes,
+        l2_bytes=machine.l2_bytes,
+        l3_bytes=machine.l3_bytes,
+        fma_gflops=ceilings.fma_gflops if ceilings is not None else fma_gflops,
+        dram_gbs=ceilings.dram_gbs if ceilings is not None else dram_gbs,
+        cores=machine.cores,
+    )
+
+
+def usable_cores(root: Path = Path("/")) -> int:
+    """Cores this process may run on: its affinity mask, and the cgroup's quota rounded up; at least 1."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        cores = os.cpu_count() or 1
+    quota = _cgroup_quota(root / "sys/fs/cgroup")
+    return max(1, min(cores, -int(-quota // 1)) if quota is not None else cores)
+
+
+def _cgroup_quota(folder: Path) -> float | None:
+    """Cores' worth of time that the control group grants, None when it sets no limit."""
+    try:
+        quota, period = (folder / "cpu.max").read_text().split()[:2]
+        return None if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError, ZeroDivisionError):
+        pass  # version 1, or none
+    try:
+        quota_us = int((folder / "cpu/cpu.cfs_quota_us").read_text())
+        period_us = int((folder / "cpu/cpu.cfs_period_us").read_text())
+        return quota_us / period_us if quota_us > 0 and period_us > 0 else None
+    except (OSError, ValueError):
+        return None
+
+
+def _cpuinfo(path: Path) -> Mapping[str, str]:
+    """The fields of the first processor."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            first = file.read(16384).split("\n\n")[0]
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _caches(folder: Path) -> dict[tuple[int, str], int]:
+    """Bytes by (level, type)."""
+    found: dict[tuple[int, str], int] = {}
+    for entry in sorted(folder.glob("index*")):
+        try:
+            level = int((entry / "level").read_text())
+            kind = (entry / "type").read_text().strip()
+            number, unit = re.fullmatch(r"(\d+)([KMG]?)", (entry / "size").read_text().strip()).groups()  # type: ignore[union-attr]  # no match: AttributeError
+        except (OSError, ValueError, AttributeError):
+            continue
+        found[(level, kind)] = int(number) << {"": 0, "K": 10, "M": 20, "G": 30}[unit]
+    return found

@@ -1,0 +1,104 @@
+"""The machine as Tracea sees it: what it can do, where kernels are kept, who compiles them. One per session,
+or longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+from xyntra_ep import knobs
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
+from xyntra_ep.tracea.doctor import ceilings
+from xyntra_ep.tracea.doctor.decision import Decision, Tuned
+from xyntra_ep.tracea.doctor.profile import Machine, capabilities, profile
+from xyntra_ep.tracea.doctor.variants import cpu_variants
+from xyntra_ep.tracea.emitters.cpu import emit
+from xyntra_ep.tracea.interface.teaching import KernelPlan, plan_kernel
+from xyntra_ep.tracea.kernels.capabilities import Capabilities
+from xyntra_ep.tracea.kernels.variant import BuildContext
+from xyntra_ep.tracea.optimizer.store import TuningStore
+from xyntra_ep.tracea.planning.builder import OpBuilder
+from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
+from xyntra_ep.tracea.runtime.compilers import Compiler, find_compiler, target_flags
+from xyntra_ep.tracea.runtime.kernel_cache import Hash128, KernelCache
+
+
+class Context:
+    """Everything is found on first use, so that a context costs nothing until it is asked.
+
+    >>> Context().plan_kernel("gemm", m=256, n=256, k=256).op
+    'gemm'
+    """
+
+    def __init__(
+        self,
+        *,
+        cache_dir: Path | None = None,
+        dump_dir: Path | None = None,
+        hash128: Hash128 | None = None,
+        caps: Capabilities | None = None,
+    ) -> None:
+        self._cache_dir = cache_dir
+        self._dump_dir = dump_dir
+        self._caps = caps
+        self.hash128 = hash128
+
+    @cached_property
+    def root(self) -> CacheRoot:
+        """The cache directory; its ``reason`` says when another than the one asked for is used."""
+        return open_root(self._cache_dir if self._cache_dir is not None else knobs.current().cache_root)
+
+    @cached_property
+    def machine(self) -> Machine:
+        return profile()
+
+    @cached_property
+    def caps(self) -> Capabilities:
+        """The machine's capabilities, with measured ceilings where there are some."""
+        if self._caps is not None:
+            return self._caps
+        return capabilities(self.machine, ceilings.load(self.root.path, self.machine))
+
+    @cached_property
+    def compiler(self) -> Compiler:
+        """Raises UnsupportedError when the machine has none that can be used."""
+        return find_compiler(self.root)
+
+    @cached_property
+    def kernels(self) -> KernelCache:
+        caps = self.caps
+        return KernelCache(
+            self.root,
+            self.compiler,
+            target_flags(caps.isa, bf16=caps.avx512_bf16, vnni=caps.avx512_vnni),
+            hash128=self.hash128,
+            keep_sources=knobs.current().debug >= 4,
+            dump_dir=self._dump_dir,
+        )
+
+    @cached_property
+    def builder(self) -> OpBuilder:
+        """Decides and builds; shared by all programs of this context, so that equal ops are built once."""
+        store = TuningStore.load(self.root.path, self.machine.key)
+
+        def tuned_for(op: CoreOp) -> Mapping[str, Tuned]:
+            return {n: Tuned(config=r.config, time_ns=r.time_ns) for n, r in store.results(op).items()}
+
+        return OpBuilder(self.caps, cpu_variants(), emit, tuned_for)
+
+    def estimate(self, op: CoreOp, program: Program | None = None, constants: frozenset[int] = frozenset()) -> Decision:
+        """Which variant would compute ``op``, and its cost in nanoseconds on one core; nothing is built.
+
+        ``constants``: values that are known when the session is created. Raises UnsupportedError when nothing
+        admits it.
+        """
+        return self.builder.decide(
+            op,
+            BuildContext(caps=self.caps, program=program if program is not None else Program(), constants=constants),
+        )
+
+    def plan_kernel(self, op: str, *, precision: str = "FP32", **sizes: int) -> KernelPlan:
+        """What Tracea would do for one op of the given sizes, and why. See `teaching.plan_kernel`."""
+        return plan_kernel(self, op, precision=precision, sizes=sizes)

@@ -1,0 +1,192 @@
+"""From islands to a plan file: all ops are decided, all kernels compiled in one go, all failures named at
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xyntra_ep.errors import CompileError, InvariantError, UnsupportedError, XyntraError
+from xyntra_ep.tracea.core_ir.ops import Program
+from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.planning.manifest import (
+    Alternative,
+    IslandEntry,
+    KernelEntry,
+    LogLevel,
+    Manifest,
+    TensorEntry,
+    merge_constants,
+    write_manifest,
+)
+from xyntra_ep.tracea.planning.plan import PlanError, PlannedProgram
+from xyntra_ep.tracea.planning.planner import plan_program
+from xyntra_ep.tracea.runtime.cache_root import KERNELS
+from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Island:
+    """A part of a graph to be carried out by us. ``alternatives``: the first whose guards hold is
+    executed.
+    """
+
+    name: str
+    nodes: tuple[int, ...]
+    inputs: tuple[TensorEntry, ...]
+    outputs: tuple[TensorEntry, ...]
+    alternatives: tuple[Program, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IslandFailure:
+    """Why an island cannot be had. ``nodes``: the graph nodes at fault (all of the island's when it is not
+    one op).
+    """
+
+    island: int
+    op: int | None
+    nodes: tuple[int, ...]
+    error: XyntraError
+
+    @property
+    def reason(self) -> str:
+        return self.error.what
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileResult:
+    """``islands[i]`` is None when island i failed; ``failures`` then says where and why."""
+
+    islands: tuple[IslandEntry | None, ...]
+    kernels: tuple[KernelEntry, ...]
+    failures: tuple[IslandFailure, ...]
+    compiled: int  # kernels that were not in the cache
+
+
+def compile_islands(islands: Sequence[Island], context: Context) -> CompileResult:
+    """Plan and compile all islands. Raises UnsupportedError when there is no compiler at all."""
+    failures: list[IslandFailure] = []
+    planned: list[list[PlannedProgram]] = []
+    for i, island in enumerate(islands):
+        programs: list[PlannedProgram] = []
+        for program in island.alternatives:
+            try:
+                programs.append(plan_program(program, context.caps, builder=context.builder))
+            except PlanError as error:
+                failures += [IslandFailure(island=i, op=f.op, nodes=program.sources[f.op], error=f.error) for f in error.failures]
+            except InvariantError as error:
+                failures.append(IslandFailure(island=i, op=None, nodes=island.nodes, error=error))
+        planned.append(programs)
+    sources = list({k.text: k for programs in planned for p in programs for k in p.kernels}.values())
+    results = dict(zip((s.text for s in sources), context.kernels.compile_many(sources) if sources else [], strict=True))
+    for i, programs in enumerate(planned):
+        failures += [f for p in programs for f in _kernel_failures(i, p, results)]
+    bad = {f.island for f in failures}
+    kernels = _KernelList(results)
+    entries = [
+        None if i in bad else _entry(island, programs, kernels)
+        for i, (island, programs) in enumerate(zip(islands, planned, strict=True))
+    ]
+    return CompileResult(
+        islands=tuple(entries),
+        kernels=tuple(kernels.entries),
+        failures=tuple(failures),
+        compiled=sum(isinstance(r, CompiledKernel) and not r.cached for r in results.values()),
+    )
+
+
+def write_plan(
+    digest: str,
+    result: CompileResult,
+    context: Context,
+    *,
+    refusal: str = "",
+    log_level: LogLevel = LogLevel.VERBOSE,
+    log_line: str = "",
+    report: str = "",
+    depends: Sequence[tuple[str, bytes]] = (),
+) -> bytes:
+    """The plan file of a graph. The context needs the native hash function."""
+    if context.hash128 is None:
+        raise UnsupportedError("plans need the plugin library's hash function", where="write_plan")
+    return write_manifest(
+        Manifest(
+            digest=digest,
+            root=str(context.root.path),
+            refusal=refusal,
+            log_level=log_level,
+            log_line=log_line,
+            report=report,
+            depends=tuple(depends),
+            kernels=result.kernels,
+            islands=tuple(i for i in result.islands if i is not None),
+        ),
+        context.hash128,
+    )
+
+
+def report_rows(entry: IslandEntry) -> list[Mapping[str, Any]]:
+    """What `explain` prints about an island's kernels: one row per op of its alternatives, equal rows
+    once.
+    """
+    rows: dict[str, Mapping[str, Any]] = {}
+    for alternative in entry.alternatives:
+        program = alternative.planned.program
+        for op, decision in alternative.planned.decisions:
+            row = {
+                "label": program.ops[op].label or decision.chosen.name,
+                "variant": decision.chosen.name,
+                "nodes": list(program.sources[op]),
+                "config": dict(decision.config),
+                "cost_ns": round(decision.cost_ns),
+                "evidence": str(decision.evidence),
+                "rejected": [list(pair) for pair in decision.rejected],
+            }
+            rows.setdefault(repr(row), row)
+    return list(rows.values())
+
+
+class _KernelList:
+    """The kernels of a plan file, each once, numbered as they are first asked for."""
+
+    def __init__(self, results: Mapping[str, CompiledKernel | CompileError]) -> None:
+        self._results = results
+        self._numbers: dict[str, int] = {}
+        self.entries: list[KernelEntry] = []
+
+    def number(self, source: KernelSource) -> int:
+        if source.text not in self._numbers:
+            kernel = self._results[source.text]
+            assert isinstance(kernel, CompiledKernel)
+            self._numbers[source.text] = len(self.entries)
+            path = f"{KERNELS}/{kernel.path.name}"
+            self.entries.append(KernelEntry(path=path, symbol=kernel.symbol, hash128=kernel.hash128))
+        return self._numbers[source.text]
+
+
+def _entry(island: Island, programs: Sequence[PlannedProgram], kernels: _KernelList) -> IslandEntry:
+    return IslandEntry(
+        name=island.name,
+        nodes=island.nodes,
+        inputs=island.inputs,
+        outputs=island.outputs,
+        constants=merge_constants(programs),
+        alternatives=tuple(Alternative(planned=p, kernels=tuple(kernels.number(k) for k in p.kernels)) for p in programs),
+    )
+
+
+def _kernel_failures(
+    island: int, planned: PlannedProgram, results: Mapping[str, CompiledKernel | CompileError]
+) -> list[IslandFailure]:
+    failures = []
+    for number, kernel in enumerate(planned.kernels):
+        result = results[kernel.text]
+        if isinstance(result, CompileError):
+            failures += [
+                IslandFailure(island=island, op=op, nodes=planned.program.sources[op], error=result)
+                for op in planned.ops_of_kernel(number)
+            ]
+    return failures

@@ -1,0 +1,93 @@
+"""Tuning results on disk: one JSON line per measurement, the latest of a variant at a shape counts.
+
+{"machine": "x86_64|AMD EPYC|avx512", "op": "Gemm f32 [128,768] [768,768]", "variant": "...", "config":
+{...}, "time_ns": 1.0}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Pointwise, RowReduce, outputs_of
+from xyntra_ep.tracea.optimizer.space import Config
+
+FILE = "tuning.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningResult:
+    """One measurement: the median time of a variant at a shape on a machine."""
+
+    machine: str
+    op: str  # signature()
+    variant: str
+    config: Config
+    time_ns: float
+
+
+@dataclass(slots=True)
+class TuningStore:
+    """The results of one machine, by op signature and variant."""
+
+    rows: dict[str, dict[str, TuningResult]] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, folder: Path, machine: str) -> TuningStore:
+        """What <folder>/tuning.jsonl holds for ``machine``. Lines that cannot be read are skipped: a writer
+        may have been interrupted, and a lost measurement is only a lost measurement."""
+        store = cls()
+        try:
+            text = (folder / FILE).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return store
+        for line in text.splitlines():
+            result = _parse(line)
+            if result is not None and result.machine == machine:
+                store.rows.setdefault(result.op, {})[result.variant] = result
+        return store
+
+    def results(self, op: CoreOp) -> Mapping[str, TuningResult]:
+        """Results for ops of this kind and shape, by variant."""
+        return self.rows.get(signature(op), {}) if self.rows else {}
+
+
+def append(folder: Path, result: TuningResult) -> None:
+    """Add one line; a single write, so that concurrent tuners do not mix theirs."""
+    with (folder / FILE).open("ab", buffering=0) as file:
+        file.write(json.dumps(asdict(result), sort_keys=True).encode() + b"\n")
+
+
+def signature(op: CoreOp) -> str:
+    """Kind, types and shapes of an op: what its best configuration depends on.
+
+    Layouts and epilogues are left out on purpose; they decide which variants admit the op, and that is asked
+    anew.
+    """
+    operands = [*op.inputs[: 3 if isinstance(op, Attention) else 2], *outputs_of(op)]
+    shapes = " ".join(f"{o.dtype}[{','.join(map(str, o.shape))}]" for o in operands)
+    extra: list[Any] = []
+    if isinstance(op, Conv):
+        extra = [op.strides, op.dilations, op.pads, op.group]
+    elif isinstance(op, RowReduce):
+        extra = [len(op.outer), [str(s.kind) for s in op.stages]]
+    elif isinstance(op, Pointwise):
+        extra = [len(op.inputs)]
+    return " ".join([type(op).__name__, shapes, *map(str, extra)])
+
+
+def _parse(line: str) -> TuningResult | None:
+    try:
+        row = json.loads(line)
+        return TuningResult(
+            machine=str(row["machine"]),
+            op=str(row["op"]),
+            variant=str(row["variant"]),
+            config={str(name): int(value) for name, value in row["config"].items()},
+            time_ns=float(row["time_ns"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

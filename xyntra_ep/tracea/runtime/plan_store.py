@@ -1,0 +1,25 @@
+"""Plans by digest, beside the kernels that they name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from xyntra_ep.tracea.runtime.cache_root import CacheRoot, atomic_write
+
+
+def plan_path(root: CacheRoot, digest: str) -> Path:
+    """Where native code looks for the plan of a graph."""
+    assert re.fullmatch(r"[0-9a-f]{32}", digest), f"{digest!r} is no digest"
+    return root.plans / f"{digest}.plan"
+
+
+def store_plan(root: CacheRoot, digest: str, data: bytes) -> str:
+    """Keep a plan for the next session. Why that was not possible ("" = it was): the session at hand has its
+    plan.
+    """
+    try:
+        atomic_write(plan_path(root, digest), data, root.tmp)
+    except OSError as error:
+        return f"the plan is not kept ({error})"
+    return ""
