@@ -1,0 +1,233 @@
+"""The kernel that multiplies, for every way in which b can be laid out.
+
+A unit is one panel of b's columns and a chunk of the row blocks, in one batch. Units of consecutive numbers walk the panels in order,
+so what one fetches ahead the next one uses. How many there are follows from the shape alone, and a sum is never divided between
+units: results are the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.capabilities import Isa
+from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
+from xyntra_ep.tracea.kernels.cpu._gemm_rows import RowBlocks, TileFamily, block_sizes, divide_rows
+from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape, product_ns, weight_ns
+from xyntra_ep.tracea.kernels.cpu._gemm_tile import LINE, Matrix, NextPanel, Tile, accumulate
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
+from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    INDEX,
+    Offset,
+    PointerType,
+    Rvalue,
+    Select,
+    Type,
+    Var,
+    index,
+    le,
+    lt,
+    vmax,
+    vmin,
+)
+
+UNITS = 32  # enough for 16 threads to end at about the same time
+ROW_BLOCKS = 4  # a unit of fewer does not pay for reading its panel
+UNIT_NS = 10_000  # what a unit should take at least where the panels stay in the cache
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelLayout:
+    """Where the columns of panel p start: offset + batch . batch_strides + p * step; rows of b follow ``row`` apart.
+
+    ``padded``: a panel is readable to its last column, beyond the end of b. ``fetch``: it may come from memory, so the one
+    before fetches it.
+    """
+
+    buffer: ValueBuffer | TempBuffer
+    dtype: DType
+    offset: Size
+    batch_strides: tuple[Size, ...]
+    step: Size
+    row: Size
+    padded: bool
+    fetch: bool
+
+
+def multiply(shape: GemmShape, tile: Tile, b: PanelLayout, context: BuildContext) -> KernelCall:
+    """The call that computes all of ``shape.op`` from packed or readable panels."""
+    return _Multiply(shape, tile, b, context).call()
+
+
+class _Multiply:
+    def __init__(self, shape: GemmShape, tile: Tile, b: PanelLayout, context: BuildContext) -> None:
+        self.shape = shape
+        self.op = shape.op
+        self.tile = tile
+        self.b = b
+        self.caps = context.caps
+        self.panels = ceildiv(shape.n, tile.columns)
+        self.rows_first = _fits(shape, self.caps.l2_bytes // 2)
+        self.fetch = b.fetch and not self.rows_first and tile.lanes > 1
+        a, out = self.op.inputs[0], self.op.output
+        k = KernelBuilder(f"xy_gemm_{a.dtype}_{tile.rows}x{tile.columns}_{self.caps.isa}")
+        k.note(f"m = {shape.m}, k = {shape.depth}, n = {shape.n}, epilogue: {self.op.epilogue}")
+        self.k = k
+        self.a = k.buffer("a", a.dtype)
+        self.weights = k.buffer("w", b.dtype)
+        self.out = k.buffer("out", out.dtype, writable=True)
+        groups = shape.groups
+        self.epilogue = Epilogue(
+            k, context.program, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1
+        )
+
+    def call(self) -> KernelCall:
+        chunks = self._units()
+        kernel, params = self.k.finish()
+        return KernelCall(
+            kernel=kernel,
+            buffers=(
+                ValueBuffer(value=self.op.inputs[0].value),
+                self.b.buffer,
+                ValueBuffer(value=self.op.output.value),
+                *self.epilogue.buffers,
+            ),
+            params=params,
+            units=product(self.shape.batch_extents) * self.panels * chunks,
+            cost_ns=product_ns(self.shape, self.caps) + weight_ns(self.shape, self.caps),
+        )
+
+    # -- the loops over panels and rows
+
+    def _units(self) -> Size:
+        """The kernel's body; returns the number of chunks of rows."""
+        k, shape, tile = self.k, self.shape, self.tile
+        tiles = self._tiles()
+        blocks = divide_rows(k, shape.m, tile.rows)
+        rate = self._rate(blocks) if self.fetch else index(0)
+        step = k.param(self.b.step)
+        chunks, length = self._chunks()
+        with k.units() as unit:
+            order = (chunks, self.panels) if self.rows_first else (self.panels, chunks)
+            *batch, outer, inner = k.split(unit, [*shape.batch_extents, *order])
+            chunk, panel = (outer, inner) if self.rows_first else (inner, outer)
+            if length is None:
+                begin = k.let("begin", chunk * blocks.number // k.param(chunks))
+                end = k.let("end", (chunk + 1) * blocks.number // k.param(chunks))
+            else:
+                begin = k.let("begin", chunk * length)
+                end = k.let("end", vmin(begin + length, blocks.number))
+            b_at = k.let("b_at", self._batch_offset(self.b.offset, self.b.batch_strides, batch) + panel * step)
+            a_strides = [self.op.inputs[0].strides[group.axes[0]] for group in shape.batch]
+            a_at = k.let("a_at", self._batch_offset(self.op.inputs[0].offset, a_strides, batch))
+            column = k.let("column", panel * tile.columns)
+            with k.loop("block", begin, end) as block:
+                row = k.let("row", blocks.start(block))
+                args: list[Rvalue] = [
+                    Offset(self.a, a_at + row * k.param(shape.a_row)),
+                    Offset(self.weights, b_at),
+                ]
+                if self.fetch:
+                    turns = k.param(shape.depth // tile.unroll)
+                    done = k.let("done", block * rate * turns * LINE)
+                    # The blocks before may have fetched all of the next panel already.
+                    args += [Offset(self.weights, b_at + step + done), Select(lt(done, step), rate, index(0))]
+                tiles.call(blocks.rows(block), [*args, *batch, row, column])
+        return chunks
+
+    def _batch_offset(self, offset: Size, strides: tuple[Size, ...] | list[Size], batch: list[Rvalue]) -> Rvalue:
+        total = self.k.param(offset)
+        for stride, coordinate in zip(strides, batch, strict=True):
+            total = total + coordinate * self.k.param(stride)
+        return total
+
+    def _rate(self, blocks: RowBlocks) -> Rvalue:
+        """Lines to fetch in each turn of the k loop, so that the blocks together fetch one panel once. A single block
+        leaves it to the hardware: it is as fast as memory anyway."""
+        lines = max(1, self.tile.columns * self.tile.unroll // LINE)
+        each = (blocks.number + (lines - 1)) // vmax(blocks.number, 1)
+        return self.k.let("rate", Select(lt(1, blocks.number), each, index(0)))
+
+    def _chunks(self) -> tuple[Size, int | None]:
+        """(chunks of row blocks, blocks in each; None when the blocks are shared out evenly)."""
+        shape, tile = self.shape, self.tile
+        blocks = ceildiv(shape.m, tile.rows)
+        if self.rows_first:
+            # b stays in L2, so the rows of a chunk should too; and a chunk should be worth a unit.
+            depth = shape.depth
+            assert isinstance(depth, int)
+            tile_ns = 2 * tile.rows * tile.columns * depth / self.caps.fma_gflops + 10
+            fitting = self.caps.l2_bytes // 4 // max(1, tile.rows * depth * 4)
+            length = max(ROW_BLOCKS, min(int(UNIT_NS / tile_ns), fitting))
+            return ceildiv(blocks, length), length
+        wanted = ceildiv(UNITS, self.panels * product(shape.batch_extents))
+        return smax(1, smin(wanted, ceildiv(blocks, ROW_BLOCKS))), None
+
+    # -- the tile
+
+    def _tiles(self) -> TileFamily:
+        arguments: list[tuple[str, Type | PointerType]] = [
+            ("a", PointerType(self.op.inputs[0].dtype)),
+            ("w", PointerType(self.b.dtype)),
+        ]
+        if self.fetch:
+            arguments += [("following", PointerType(self.b.dtype)), ("rate", INDEX)]
+        position = [*(f"batch{i}" for i in range(len(self.shape.batch))), "row", "column"]
+        return TileFamily(
+            self.k,
+            f"tile_{self.tile.columns}",
+            block_sizes(self.shape.m, self.tile.rows),
+            [*arguments, *((name, INDEX) for name in position)],
+            self._tile,
+        )
+
+    def _tile(self, block: FunctionBuilder, rows: int, args: list[Var]) -> None:
+        tile = Tile(rows=rows, vectors=self.tile.vectors, lanes=self.tile.lanes, unroll=self.tile.unroll)
+        a, w = args[:2]
+        ahead = NextPanel(pointer=args[2], rate=args[3]) if self.fetch else None
+        at = args[4:] if self.fetch else args[2:]
+        param = self.k.param
+        a_matrix = Matrix(pointer=a, row=param(self.shape.a_row), step=param(self.shape.a_k))
+        b_matrix = Matrix(pointer=w, row=param(self.b.row), step=index(1))
+
+        def whole(count: Rvalue | None) -> None:
+            in_loop = None if self.b.padded else count
+            sums = accumulate(block, tile, a_matrix, b_matrix, param(self.shape.depth), count=in_loop, ahead=ahead)
+            self._finish(block, tile, sums, at, count)
+
+        if self.shape.n % tile.columns == 0:
+            whole(None)
+            return
+        left = block.let("left", param(self.shape.n) - at[-1])
+        if self._masks_are_free():
+            whole(left)
+            return
+        with block.when(le(tile.columns, left)):
+            whole(None)
+        with block.otherwise():
+            whole(left)
+
+    def _masks_are_free(self) -> bool:
+        stored = {self.op.output.dtype, *(() if self.b.padded else (self.b.dtype,))}
+        return self.caps.isa is Isa.AVX512 and stored == {DType.F32}
+
+    def _finish(
+        self, block: FunctionBuilder, tile: Tile, sums: list[list[Rvalue]], at: list[Var], left: Rvalue | None
+    ) -> None:
+        here = self.epilogue.at(block)
+        *batch, first_row, first_column = at
+        rows = [block.let("row", first_row + i) for i in range(tile.rows)]
+        # Column by column: what depends on the column alone (a bias) is loaded once and needs one register.
+        for j in range(tile.vectors):
+            column = block.let("column", first_column + j * tile.lanes)
+            count = None if left is None else block.let("count", left - j * tile.lanes)
+            for i, row in enumerate(rows):
+                point = [*batch, row, column]
+                value = here.value(point, sums[i][j], tile.lanes, count)
+                here.store(self.op.output, self.out, point, value, count)
+
+
+def _fits(shape: GemmShape, limit_bytes: int) -> bool:
+    return isinstance(shape.depth, int) and isinstance(shape.n, int) and 4 * shape.depth * shape.n <= limit_bytes
