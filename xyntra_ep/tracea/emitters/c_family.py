@@ -133,12 +133,7 @@ class CPrinter:
                 self.block(s.body, depth + 1)
                 self._line(depth, "}")
             case If():
-                self._line(depth, f"if ({self.expr(s.condition)}) {{")
-                self.block(s.then, depth + 1)
-                if s.otherwise:
-                    self._line(depth, "} else {")
-                    self.block(s.otherwise, depth + 1)
-                self._line(depth, "}")
+                self._if(s, depth, "if")
             case Prefetch():
                 self._line(depth, self.target.prefetch(self.address(s.pointer, s.index), s.locality, s.write))
             case Array():
@@ -151,6 +146,17 @@ class CPrinter:
                 self._line(depth, f"// {s.text}")
             case _:
                 raise AssertionError(f"no printing for {s}")
+
+    def _if(self, s: If, depth: int, word: str) -> None:
+        self._line(depth, f"{word} ({self.expr(s.condition)}) {{")
+        self.block(s.then, depth + 1)
+        if len(s.otherwise) == 1 and isinstance(s.otherwise[0], If):
+            self._if(s.otherwise[0], depth, "} else if")
+            return
+        if s.otherwise:
+            self._line(depth, "} else {")
+            self.block(s.otherwise, depth + 1)
+        self._line(depth, "}")
 
     def _arguments(self, args: tuple[Rvalue, ...]) -> str:
         return ", ".join(
@@ -208,6 +214,8 @@ class CPrinter:
         literal = self.target.float_literal(float(e.value)) if e.ctype.elem is Elem.F32 else self._integer(int(e.value), e.ctype)
         if e.ctype.lanes <= 1:
             return literal
+        if float(e.value) == 0.0 and not literal.startswith("(-"):
+            return f"({self.target.type(e.ctype)}){{0}}"
         return f"({self.target.type(e.ctype)}){{{', '.join([literal] * e.ctype.lanes)}}}"
 
     def _integer(self, value: int, kind: Type) -> str:
