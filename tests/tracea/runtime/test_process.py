@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from xyntra_ep.tracea.runtime.process import run_all
+
+
+def test_outcomes_come_in_the_order_of_commands(tmp_path: Path) -> None:
+    outcomes = run_all(
+        [["sh", "-c", f"sleep 0.{9 - i}; echo {i}; exit {i}"] for i in range(5)],
+        folder=tmp_path,
+        parallel=5,
+        timeout_s=20,
+    )
+    assert [o.log for o in outcomes] == [f"{i}\n" for i in range(5)]
+    assert [o.problem for o in outcomes] == ["", *(f"ended with status {i}" for i in range(1, 5))]
+
+
+def test_no_more_than_parallel_at_a_time(tmp_path: Path) -> None:
+    script = "mkdir lock || exit 9; sleep 0.05; rmdir lock"
+    outcomes = run_all([["sh", "-c", script]] * 4, folder=tmp_path, parallel=1, timeout_s=20)
+    assert [o.problem for o in outcomes] == [""] * 4
+
+
+def test_a_hang_is_ended_with_all_its_children(tmp_path: Path) -> None:
+    script = "sleep 60 & echo $! > child; trap '' TERM; wait; wait"
+    begin = time.monotonic()
+    [outcome] = run_all([["sh", "-c", script]], folder=tmp_path, parallel=1, timeout_s=0.3)
+    assert outcome.problem == "did not end within 0.3 s"
+    assert time.monotonic() - begin < 10
+    child = int((tmp_path / "child").read_text())
+    for _ in range(100):  # killed children of a dead parent are reaped by init, in its own time
+        if not os.path.exists(f"/proc/{child}") or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]:
+            break
+        time.sleep(0.02)
+    else:
+        raise AssertionError("the child outlived its group")
+
+
+def test_a_signal_is_named(tmp_path: Path) -> None:
+    [outcome] = run_all([["sh", "-c", "kill -SEGV $$"]], folder=tmp_path, parallel=1, timeout_s=20)
+    assert outcome.problem == "was ended by signal 11"
+
+
+def test_what_cannot_start_is_an_outcome(tmp_path: Path) -> None:
+    outcomes = run_all([["/nonexistent/cc"], ["true"]], folder=tmp_path, parallel=2, timeout_s=20)
+    assert "could not be started" in outcomes[0].problem
+    assert outcomes[1].problem == ""
+
+
+def test_a_long_log_does_not_block(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", "print('x' * 10_000_000)"]
+    [outcome] = run_all([argv], folder=tmp_path, parallel=1, timeout_s=60)
+    assert outcome.problem == "" and 0 < len(outcome.log) < 100_000
+
+
+def test_scratch_files_go_to_the_folder(tmp_path: Path) -> None:
+    [outcome] = run_all([["sh", "-c", "echo $TMPDIR; pwd"]], folder=tmp_path, parallel=1, timeout_s=20)
+    assert set(outcome.log.split()) == {str(tmp_path)}
