@@ -22,6 +22,7 @@ inline uint64_t fold(uint64_t a, uint64_t b) noexcept {
 inline void mix(uint64_t (&lanes)[kLanes], const uint8_t* stripe) noexcept {
   uint64_t words[kLanes];
   std::memcpy(words, stripe, kStripe);
+#pragma GCC unroll 8
   for (std::size_t i = 0; i < kLanes; ++i) lanes[i] = fold(lanes[i] ^ words[i], kKeys[i]) + words[i ^ 1];
 }
 
