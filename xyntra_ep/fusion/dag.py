@@ -1,0 +1,88 @@
+"""The lazy tensors of an island as a graph: order, uses, replacements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xyntra_ep.fusion.tensor import Reshape, Tensor, TNode, View
+from xyntra_ep.fusion.trace import operands_of
+from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.expr import Expr
+
+
+class Dag:
+    """What the island's outputs need. Rewrites do not edit nodes: they ``replace`` one, and every reader goes through ``get``."""
+
+    def __init__(self, outputs: Sequence[Tensor]) -> None:
+        self._outputs = list(outputs)
+        self._replaced: dict[int, Tensor] = {}
+        self._alive: list[TNode] = []  # ids in the tables stay valid
+        self._positions: dict[int, int] = {}
+        self.order: list[TNode] = []
+        self.uses: dict[int, list[TNode]] = {}
+        self.refresh()
+
+    def get(self, t: Tensor) -> Tensor:
+        """``t``, or what stands in for it now."""
+        while id(t.node) in self._replaced and t.output == 0:
+            t = self._replaced[id(t.node)]
+        return t
+
+    def replace(self, node: TNode, by: Tensor) -> None:
+        """Let ``by`` stand for (the single output of) ``node``; call ``refresh`` when done."""
+        self._alive.append(node)
+        self._replaced[id(node)] = by
+
+    def operands(self, node: TNode) -> list[Tensor]:
+        return [self.get(t) for t in operands_of(node)]
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        return [self.get(t) for t in self._outputs]
+
+    def refresh(self) -> None:
+        """Recompute order (operands first) and uses."""
+        order: list[TNode] = []
+        seen: set[int] = set()
+        stack: list[tuple[TNode, bool]] = [(t.node, False) for t in reversed(self.outputs)]
+        while stack:
+            node, ready = stack.pop()
+            if ready:
+                order.append(node)
+            elif id(node) not in seen:
+                seen.add(id(node))
+                stack.append((node, True))
+                stack.extend((t.node, False) for t in reversed(self.operands(node)))
+        uses: dict[int, list[TNode]] = {id(n): [] for n in order}
+        for node in order:
+            for t in {id(t.node): t for t in self.operands(node)}.values():
+                uses[id(t.node)].append(node)
+        self.order, self.uses = order, uses
+        self._positions = {id(n): i for i, n in enumerate(order)}
+
+    def position(self, node: TNode) -> int:
+        return self._positions[id(node)]
+
+    def is_output(self, node: TNode) -> bool:
+        return any(t.node is node for t in self.outputs)
+
+
+def unit_reshape(source: Sequence[Size], target: Sequence[Size], index: Sequence[Expr]) -> list[Expr] | None:
+    """Index into ``source`` for ``index`` into ``target`` when the shapes differ only by axes of extent 1, else None."""
+    if [s for s in source if s != 1] != [s for s in target if s != 1]:
+        return None
+    rest = [i for i, extent in zip(index, target, strict=True) if extent != 1]
+    return [E.const(0) if extent == 1 else rest.pop(0) for extent in source]
+
+
+def through_unit_views(dag: Dag, t: Tensor, index: Sequence[Expr]) -> tuple[Tensor, list[Expr]]:
+    """Follow reshapes that only add or drop axes of extent 1, carrying the index along."""
+    position = list(index)
+    while isinstance(t.node, View) and isinstance(t.node.step, Reshape):
+        base = dag.get(t.node.base)
+        inner = unit_reshape(base.shape, t.shape, position)
+        if inner is None:
+            break
+        t, position = base, inner
+    return t, position
