@@ -41,9 +41,7 @@ def compare(names: Sequence[str], ours: Sequence[Array], reference: Sequence[Arr
             worst, at = error, name
     if worst > max_err:
         finite = worst if np.isfinite(worst) else None
-        return Check(
-            state=Accuracy.INACCURATE, max_err=max_err, error=finite, output=at, dead_outputs=tuple(dead)
-        )
+        return Check(state=Accuracy.INACCURATE, max_err=max_err, error=finite, output=at, dead_outputs=tuple(dead))
     if worst < 0:
         return Check(state=Accuracy.DEAD_REFERENCE, max_err=max_err, error=None, dead_outputs=tuple(dead))
     return Check(state=Accuracy.OK, max_err=max_err, error=worst, output=at, dead_outputs=tuple(dead))

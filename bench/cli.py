@@ -39,15 +39,11 @@ app.add_typer(run_app, name="run")
 
 Providers = Annotated[
     list[str] | None,
-    typer.Option(
-        "--providers", "-e", metavar="SPEC", help="Contender, XyntraEP:claim=all,precision=bf16. Repeat."
-    ),
+    typer.Option("--providers", "-e", metavar="SPEC", help="Contender, XyntraEP:claim=all,precision=bf16. Repeat."),
 ]
 Threads = Annotated[str, typer.Option(help="Intra-op thread counts.", metavar="N,N")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few runs per case: orientation, not a result.")]
-Json = Annotated[
-    Path | None, typer.Option("--json", help="Result file, written case by case. Default: below results/.")
-]
+Json = Annotated[Path | None, typer.Option("--json", help="Result file, written case by case. Default: below results/.")]
 MinTime = Annotated[float | None, typer.Option(help="Least seconds of turns per case.")]
 MaxTime = Annotated[float | None, typer.Option(help="Most seconds of turns per case.")]
 
@@ -66,37 +62,27 @@ def run_zoo(
 ) -> None:
     """The models of the zoo: BERT, ResNet, ViT, GPT-2 prefill and decode."""
     seqs = parse_counts(seq, "--seq") if seq else ()
-    cases = zoo_cases(
-        model or [], parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), seqs, quick=quick
-    )
-    plan = Plan(
-        cases=cases, contenders=_contenders(providers), budget=_budget(quick, min_time, max_time), quick=quick
-    )
+    cases = zoo_cases(model or [], parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), seqs, quick=quick)
+    plan = Plan(cases=cases, contenders=_contenders(providers), budget=_budget(quick, min_time, max_time), quick=quick)
     _execute(plan, json or _default_json("zoo"))
 
 
 @run_app.command("model")
 def run_model(
     file: Annotated[Path, typer.Argument(help="An ONNX file.")],
-    shape: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=1x128", help="Shape of an input. Repeat.")
-    ] = None,
+    shape: Annotated[list[str] | None, typer.Option(metavar="NAME=1x128", help="Shape of an input. Repeat.")] = None,
     providers: Providers = None,
     threads: Threads = "1,2",
     quick: Quick = False,
     json: Json = None,
     seed: Annotated[int, typer.Option(help="Of the made-up inputs.")] = 0,
-    max_err: Annotated[
-        float, typer.Option(help="Largest max|a-b| / max|b| of an fp32 run.")
-    ] = DEFAULT_MAX_ERR,
+    max_err: Annotated[float, typer.Option(help="Largest max|a-b| / max|b| of an fp32 run.")] = DEFAULT_MAX_ERR,
     min_time: MinTime = None,
     max_time: MaxTime = None,
 ) -> None:
     """A model of your own, with inputs made up from its declared types."""
     cases = file_cases(file, shape or [], parse_counts(threads, "--threads"), seed=seed, max_err=max_err)
-    plan = Plan(
-        cases=cases, contenders=_contenders(providers), budget=_budget(quick, min_time, max_time), quick=quick
-    )
+    plan = Plan(cases=cases, contenders=_contenders(providers), budget=_budget(quick, min_time, max_time), quick=quick)
     _execute(plan, json or _default_json(file.stem))
 
 
@@ -105,20 +91,16 @@ def list_models() -> None:
     """The models of the zoo."""
     for model in zoo:
         lengths = ",".join(map(str, model.seqs)) or "-"
-        typer.echo(
-            f"{model.name:20} {model.family:8} seq {lengths:8} {'tests only' if model.tiny else ''}".rstrip()
-        )
+        typer.echo(f"{model.name:20} {model.family:8} seq {lengths:8} {'tests only' if model.tiny else ''}".rstrip())
 
 
 @app.command()
 def report(
-    check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; exit 1 when the tables are stale.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 when the tables are stale.")] = False,
     readme: Annotated[Path, typer.Option(help="File with <!-- bench:NAME --> markers.")] = Path("README.md"),
-    results: Annotated[
-        Path, typer.Option(help="A result file, or a folder of which the newest is read.")
-    ] = Path("reports/results"),
+    results: Annotated[Path, typer.Option(help="A result file, or a folder of which the newest is read.")] = Path(
+        "reports/results"
+    ),
     show: Annotated[str, typer.Option(metavar="NAME", help="Print one report instead.")] = "",
 ) -> None:
     """Fill the tables between the markers of a Markdown file from stored results. Measures nothing."""
@@ -162,9 +144,7 @@ def _execute(plan: Plan, path: Path) -> None:
                 if not console.is_terminal:
                     show_cases(console, [result])
         except KeyboardInterrupt:
-            typer.echo(
-                f"interrupted: {len(store.run.cases)} of {len(plan.cases)} cases are kept in {path}", err=True
-            )
+            typer.echo(f"interrupted: {len(store.run.cases)} of {len(plan.cases)} cases are kept in {path}", err=True)
             raise typer.Exit(130) from None
     store.finish()
     if console.is_terminal:

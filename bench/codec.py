@@ -50,9 +50,7 @@ def _decode(hint: Any, data: Any, path: str) -> Any:
         try:
             return hint(data)
         except ValueError:
-            raise CodecError(
-                f"{path.lstrip('.')}: '{data}' is not one of {[item.value for item in hint]}"
-            ) from None
+            raise CodecError(f"{path.lstrip('.')}: '{data}' is not one of {[item.value for item in hint]}") from None
     if hint is float and isinstance(data, int) and not isinstance(data, bool):
         return float(data)
     return _expect(data, hint, path)

@@ -159,9 +159,7 @@ def _git_revision() -> tuple[str, bool]:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", *arguments], cwd=folder, capture_output=True, text=True, check=True, timeout=10
-    )
+    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True, timeout=10)
     return done.stdout.strip()
 
 

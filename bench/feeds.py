@@ -69,9 +69,7 @@ def _dims(value: Any, given: tuple[int, ...] | None) -> tuple[int, ...]:
 
 def _tensor(value: Any, dims: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[Any]:
     if value.type not in DTYPES:
-        raise BenchError(
-            f"input {value.name}: cannot make up {value.type}. only tensors of numbers and bools"
-        )
+        raise BenchError(f"input {value.name}: cannot make up {value.type}. only tensors of numbers and bools")
     dtype = np.dtype(DTYPES[value.type])
     if dtype.kind == "f":
         return rng.standard_normal(dims).astype(dtype)

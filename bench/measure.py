@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
 import hashlib
 import resource
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bench.accuracy import compare
 from bench.environment import LoadWatch, cores_allowed, governor, load_1m
@@ -25,43 +23,17 @@ from bench.results import (
     CaseResult,
     Creation,
     Measurement,
-    Placement,
     Status,
     Verdict,
     Warn,
 )
 from bench.sessions import SessionFactory, make_available, placement
 from bench.statistics import MIN_PAIRS, judge, latency, paired_ratio
+from bench.turns import Runner, take_turns
 
 NOISY_CV = 0.10
 SLOW_FIRST_RUN = 3.0
 FOREIGN_CORES = 0.25
-
-# One turn of a session: wait until the process is idle, settle, then timed runs.
-IDLE_POLL_S = 0.003
-MAX_IDLE_WAIT_S = 0.3
-SETTLE_NS = 3_000_000
-BLOCK_NS = 5_000_000
-MAX_BLOCK_RUNS = 20
-
-
-@dataclass(slots=True, kw_only=True)
-class Runner:
-    """A live session and what it has shown so far."""
-
-    contender: Contender
-    session: Any
-    creation: Creation
-    placement: Placement | None
-    outputs: list[npt.NDArray[Any]] = field(default_factory=list)
-    first_run_ns: int = 0
-    samples_ns: list[int] = field(default_factory=list)
-    turn_ns: list[float] = field(default_factory=list)
-
-    def run(self, feeds: Feeds) -> int:
-        begin = time.perf_counter_ns()
-        self.session.run(None, feeds)
-        return time.perf_counter_ns() - begin
 
 
 def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, *, quick: bool) -> CaseResult:
@@ -70,27 +42,30 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, *, qu
     path = case_path(case)
     sha256 = _read_into_page_cache(path)
     with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as scratch:
-        baseline = _start(path, Contender(provider=BASELINE), case, budget, Path(scratch) / "baseline")
+        everyone = [Contender(provider=BASELINE), *contenders]
+        factories = [SessionFactory(path, c, case.threads, Path(scratch) / str(i)) for i, c in enumerate(everyone)]
+        factories[0].create()  # the runtime's own first steps, and the first touch of memory, are nobody's
+        timed, failed = dict[int, tuple[int, int]](), dict[int, str]()
+        for i, contender in enumerate(everyone):
+            with _failure_noted(failed, i):
+                make_available(contender.provider)
+                timed[i] = _time_creation(factories[i], budget)
+        baseline = _start(factories[0], everyone[0], timed[0])
         feeds = case_feeds(case, baseline.session.get_inputs())
         _first_run(baseline, feeds)
-        runners, failed = [baseline], dict[int, str]()
-        for i, contender in enumerate(contenders):
-            try:
-                make_available(contender.provider)
-                runner = _start(path, contender, case, budget, Path(scratch) / str(i))
+        runners = [baseline]
+        for i in list(timed)[1:]:
+            with _failure_noted(failed, i):
+                runner = _start(factories[i], everyone[i], timed[i])
                 _first_run(runner, feeds)
                 runners.append(runner)
-            except Exception as error:  # whatever a provider throws is a result of measuring it
-                failed[i] = f"{type(error).__name__}: {error}"
-        turns = _take_turns(runners, feeds, budget)
+        turns = take_turns(runners, feeds, budget)
         names = [output.name for output in baseline.session.get_outputs()]
         foreign_cores = watch.foreign_cores()
         survivors = iter(runners[1:])
         measured = tuple(
-            _failure(contender, failed[i])
-            if i in failed
-            else _conclude(next(survivors), baseline, names, case)
-            for i, contender in enumerate(contenders)
+            _failure(contender, failed[i]) if i in failed else _conclude(next(survivors), baseline, names, case)
+            for i, contender in enumerate(contenders, start=1)
         )
         return CaseResult(
             model=case.model,
@@ -113,22 +88,44 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, *, qu
         )
 
 
-def _start(path: Path, contender: Contender, case: Case, budget: Budget, cache_dir: Path) -> Runner:
-    """Create cold, then warm as often as the budget says; the last session is the one that runs."""
-    factory = SessionFactory(path, contender, case.threads, cache_dir)
+@contextmanager
+def _failure_noted(failed: dict[int, str], i: int) -> Iterator[None]:
+    """Whatever a contender throws is a result of measuring it. Without the baseline there is nothing to measure."""
+    try:
+        yield
+    except Exception as error:
+        if i == 0:
+            raise
+        failed[i] = f"{type(error).__name__}: {error}"
+
+
+def _time_creation(factory: SessionFactory, budget: Budget) -> tuple[int, int]:
+    """Nanoseconds cold, and the median warm. Only one session is alive at a time: memory that another one holds
+    would make this one pay for fresh pages, and weights shared with it would make this one look cheap."""
     session, cold_ns = factory.create()
     warm = []
-    before = _rss_bytes()
     for _ in range(budget.creations):
-        session = None  # only one alive at a time, so that shared weights cannot make creation look cheap
-        gc.collect()
-        before = _rss_bytes()
+        session = None
         session, took = factory.create()
         warm.append(took)
-    creation = Creation(
-        cold_ns=cold_ns, warm_ns=int(np.median(warm)), rss_growth_bytes=max(_rss_bytes() - before, 0)
+    del session
+    return cold_ns, int(np.median(warm))
+
+
+def _start(factory: SessionFactory, contender: Contender, timed: tuple[int, int]) -> Runner:
+    """The session that will run, created a last time beside those of the others."""
+    before = _rss_bytes()
+    session, _ = factory.create()
+    cold_ns, warm_ns = timed
+    growth = max(_rss_bytes() - before, 0)
+    creation = Creation(cold_ns=cold_ns, warm_ns=warm_ns, rss_growth_bytes=growth)
+    return Runner(
+        contender=contender,
+        factory=factory,
+        session=session,
+        creation=creation,
+        placement=placement(session),
     )
-    return Runner(contender=contender, session=session, creation=creation, placement=placement(session))
 
 
 def _first_run(runner: Runner, feeds: Feeds) -> None:
@@ -136,52 +133,6 @@ def _first_run(runner: Runner, feeds: Feeds) -> None:
     outputs = runner.session.run(None, feeds)
     runner.first_run_ns = time.perf_counter_ns() - begin
     runner.outputs = [np.array(output) for output in outputs]  # copied: a provider may reuse its buffers
-
-
-def _take_turns(runners: list[Runner], feeds: Feeds, budget: Budget) -> int:
-    """Rotating who starts, so that no session always follows the same other."""
-    for runner in runners:
-        for _ in range(budget.warmups):
-            runner.run(feeds)
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        begin, turns = time.monotonic(), 0
-        while True:
-            shift = turns % len(runners)
-            for runner in runners[shift:] + runners[:shift]:
-                _wait_until_idle()
-                _repeat(runner, feeds, at_least=1, block_ns=SETTLE_NS)
-                samples = _repeat(runner, feeds, at_least=budget.runs_per_turn, block_ns=BLOCK_NS)
-                runner.samples_ns += samples
-                runner.turn_ns.append(float(np.median(samples)))
-            turns += 1
-            spent = time.monotonic() - begin
-            enough = turns >= budget.min_turns and spent >= budget.min_time_s
-            if enough or spent >= budget.max_time_s or turns >= budget.max_turns:
-                return turns
-    finally:
-        if enabled:
-            gc.enable()
-
-
-def _wait_until_idle() -> None:
-    """ONNX Runtime's pool threads spin for some 40 ms after a run. Left alone, those of the session that ran
-    before would take a core from this one, and two equal sessions would measure up to 1.5x apart."""
-    deadline = time.monotonic() + MAX_IDLE_WAIT_S
-    while time.monotonic() < deadline:
-        busy_s = time.process_time()
-        time.sleep(IDLE_POLL_S)
-        if time.process_time() - busy_s < 0.2 * IDLE_POLL_S:
-            return
-
-
-def _repeat(runner: Runner, feeds: Feeds, *, at_least: int, block_ns: int) -> list[int]:
-    """Runs of one session in a row; short models are run until the block is long enough to have settled."""
-    samples: list[int] = []
-    while len(samples) < at_least or (sum(samples) < block_ns and len(samples) < MAX_BLOCK_RUNS):
-        samples.append(runner.run(feeds))
-    return samples
 
 
 def _record(runner: Runner) -> Measurement:
@@ -209,7 +160,7 @@ def _conclude(runner: Runner, baseline: Runner, names: list[str], case: Case) ->
     """The record with its verdict. A result that is not accurate, or cannot be told, has no speed."""
     contender = runner.contender
     check = compare(names, runner.outputs, baseline.outputs, contender.max_err(case.max_err))
-    ratio = paired_ratio(baseline.turn_ns, runner.turn_ns) if check.state is Accuracy.OK else None
+    ratio = paired_ratio(baseline.round_ns, runner.round_ns) if check.state is Accuracy.OK else None
     record = _record(runner)
     warnings = list(record.warnings)
     if check.state in (Accuracy.INACCURATE, Accuracy.MISMATCH):

@@ -37,9 +37,7 @@ class Contender:
         for part in rest.split(",") if colon else ():
             key, equals, value = part.partition("=")
             if not (key and equals):
-                raise BenchError(
-                    f"provider '{spec}': '{part}' is not key=value. write NAME:key=value,key=value"
-                )
+                raise BenchError(f"provider '{spec}': '{part}' is not key=value. write NAME:key=value,key=value")
             options[key.strip()] = value.strip()
         if not provider:
             raise BenchError(f"provider '{spec}': the name is missing. write NAME:key=value,key=value")
@@ -59,9 +57,11 @@ class Budget:
     """When a case stops: after `min_turns` and `min_time_s`, in any case after `max_time_s`.
 
     In each turn every session runs at least once untimed, which brings its own weights back into the caches,
-    and then `runs_per_turn` times timed, or oftener when runs are short.
+    and then `runs_per_turn` times timed, or oftener when runs are short. The turns are spread over `rounds`;
+    each begins with new sessions, because where memory falls makes equal sessions differ by up to 6 %.
     """
 
+    rounds: int
     warmups: int
     min_turns: int
     runs_per_turn: int
@@ -71,8 +71,8 @@ class Budget:
     creations: int = 1  # warm session creations; their median counts
 
 
-FULL = Budget(warmups=3, min_turns=50, runs_per_turn=2, min_time_s=10.0, max_time_s=150.0, creations=3)
-QUICK = Budget(warmups=1, min_turns=10, runs_per_turn=2, min_time_s=2.0, max_time_s=12.0, max_turns=100)
+FULL = Budget(rounds=5, warmups=2, min_turns=50, runs_per_turn=2, min_time_s=10.0, max_time_s=150.0, creations=3)
+QUICK = Budget(rounds=3, warmups=1, min_turns=12, runs_per_turn=2, min_time_s=3.0, max_time_s=20.0, max_turns=90)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +136,7 @@ def zoo_cases(
     return tuple(cases)
 
 
-def file_cases(
-    file: Path, shapes: Sequence[str], threads: Sequence[int], *, seed: int, max_err: float
-) -> tuple[Case, ...]:
+def file_cases(file: Path, shapes: Sequence[str], threads: Sequence[int], *, seed: int, max_err: float) -> tuple[Case, ...]:
     if not file.is_file():
         raise BenchError(f"{file}: no such file")
     parsed = dict(parse_shape(shape) for shape in shapes)

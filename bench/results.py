@@ -106,6 +106,7 @@ class Ratio:
     low: float
     high: float
     pairs: int
+    rounds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,9 +27,7 @@ def run_case(case: Case, plan: Plan, worker: tuple[str, ...] = WORKER) -> CaseRe
         job_file.write_text(json.dumps(encode(job)))
         with log_file.open("wb") as log:
             command = [sys.executable, *worker, str(job_file), str(result_file)]
-            child = subprocess.Popen(
-                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_environment()
-            )
+            child = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_environment())
             try:
                 code = child.wait(timeout=time_limit_s(plan))
             except subprocess.TimeoutExpired:
@@ -55,9 +53,7 @@ def probe(contender: Contender) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=_environment(), check=False)
     if done.returncode != 0:
         _, what = _describe(done.returncode, done.stderr.splitlines()[-TAIL_LINES:])
-        text = (
-            what if what.startswith(contender.provider) else f"{contender.provider}: cannot be loaded: {what}"
-        )
+        text = what if what.startswith(contender.provider) else f"{contender.provider}: cannot be loaded: {what}"
         raise BenchError(text)
 
 

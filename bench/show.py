@@ -75,9 +75,7 @@ def _cells(m: Measurement) -> list[str]:
     if m.status is not Status.OK or m.latency is None:
         return [m.label, *[""] * 4, m.verdict, m.status, "", ""]
     latency, ratio, check = m.latency, m.ratio, m.check
-    p99 = (
-        f"{milliseconds(latency.p99_ns)} ({latency.n})" if latency.p99_ns is not None else f"- ({latency.n})"
-    )
+    p99 = f"{milliseconds(latency.p99_ns)} ({latency.n})" if latency.p99_ns is not None else f"- ({latency.n})"
     return [
         m.label,
         milliseconds(latency.p50_ns),
@@ -119,9 +117,7 @@ def show_cases(console: Console, cases: Sequence[CaseResult]) -> None:
     table = Table(*COLUMNS, box=None, header_style="bold")
     for case in cases:
         for cells, verdict in rows(case):
-            table.add_row(
-                *(Text(cell) for cell in cells), style=STYLES.get(verdict, "") if verdict else "dim"
-            )
+            table.add_row(*(Text(cell) for cell in cells), style=STYLES.get(verdict, "") if verdict else "dim")
     console.print(table)
 
 

@@ -14,7 +14,7 @@ MIN_N_P95 = 20
 MIN_N_P99 = 100
 MIN_PAIRS = 8  # below this the interval of a median is its whole range
 MIN_EFFECT = 0.02  # smaller differences are not worth a word
-RESAMPLES = 4000
+RESAMPLES = 2000
 
 LOWEST_NS, HIGHEST_NS, DIGITS = 100, 3_600_000_000_000, 3
 
@@ -44,25 +44,36 @@ def latency(samples_ns: Sequence[int]) -> Latency:
 
 
 def paired_ratio(
-    baseline_ns: Sequence[float], contender_ns: Sequence[float], *, seed: int = 0
+    baseline_ns: Sequence[Sequence[float]], contender_ns: Sequence[Sequence[float]], *, seed: int = 0
 ) -> Ratio | None:
-    """Median of the ratios of runs that were neighbours in time, with a percentile bootstrap over the pairs.
+    """Median of the ratios of turns that were neighbours in time; the arguments hold one list per round.
 
-    Neighbours share the machine's mood, so their ratio is steadier than the ratio of two medians.
+    Neighbours share the machine's mood, so their ratio is steadier than the ratio of two medians. The turns of a
+    round share their sessions, so the bootstrap first draws rounds and then turns within them: many turns with
+    one pair of lucky sessions must not look like certainty.
     """
-    if len(baseline_ns) != len(contender_ns):
-        raise ValueError(f"pairs need equal counts, got {len(baseline_ns)} and {len(contender_ns)}")
-    if len(baseline_ns) < MIN_PAIRS:
+    if [len(turns) for turns in baseline_ns] != [len(turns) for turns in contender_ns]:
+        raise ValueError("pairs need equal counts in every round")
+    rounds = [
+        np.asarray(base, np.float64) / np.asarray(other, np.float64)
+        for base, other in zip(baseline_ns, contender_ns, strict=True)
+        if len(base)
+    ]
+    ratios = np.concatenate(rounds) if rounds else np.empty(0)
+    if ratios.size < MIN_PAIRS:
         return None
-    ratios = np.asarray(baseline_ns, np.float64) / np.asarray(contender_ns, np.float64)
     rng = np.random.default_rng(seed)
-    medians = np.median(rng.choice(ratios, (RESAMPLES, ratios.size)), axis=1)
+    medians = [
+        np.median(np.concatenate([rng.choice(rounds[i], rounds[i].size) for i in drawn]))
+        for drawn in rng.integers(0, len(rounds), (RESAMPLES, len(rounds)))
+    ]
     low, high = np.percentile(medians, [2.5, 97.5])
     return Ratio(
         median=round(float(np.median(ratios)), 4),
         low=round(float(low), 4),
         high=round(float(high), 4),
         pairs=int(ratios.size),
+        rounds=len(rounds),
     )
 
 

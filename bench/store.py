@@ -87,7 +87,5 @@ def newest(folder: Path) -> Path:
     """The run that started last; dates inside the files count, because a checkout changes the others."""
     paths = sorted(folder.glob("*.json"))
     if not paths:
-        raise BenchError(
-            f"{folder}: no stored results. `bench run zoo --json {folder / 'zoo.json'}` makes one"
-        )
+        raise BenchError(f"{folder}: no stored results. `bench run zoo --json {folder / 'zoo.json'}` makes one")
     return max(paths, key=lambda path: load(path).started)

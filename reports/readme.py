@@ -27,13 +27,9 @@ def update_file(readme: Path, results: Path, *, write: bool) -> list[str]:
         raise BenchError(f"{readme}: no such file. name another with --readme") from None
     blocks = find_blocks(old, readme.name)
     if not blocks:
-        raise BenchError(
-            f"{readme}: no markers. put <!-- bench:zoo --> and <!-- /bench:zoo --> around a table's place"
-        )
+        raise BenchError(f"{readme}: no markers. put <!-- bench:zoo --> and <!-- /bench:zoo --> around a table's place")
     stale, new = [], old
-    for name, (begin, end) in sorted(
-        blocks.items(), key=lambda item: -item[1][0]
-    ):  # back to front: offsets hold
+    for name, (begin, end) in sorted(blocks.items(), key=lambda item: -item[1][0]):  # back to front: offsets hold
         text = f"\n{render_report(name, results)}"
         if old[begin:end] != text:
             stale.append(name)

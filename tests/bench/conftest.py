@@ -9,7 +9,7 @@ import pytest
 from bench.plan import QUICK, Budget, Case, Contender, Plan
 from zoo import zoo
 
-FAST = dataclasses.replace(QUICK, min_turns=8, min_time_s=0.0, max_turns=8)
+FAST = dataclasses.replace(QUICK, rounds=2, min_turns=8, min_time_s=0.0, max_turns=8, max_time_s=600.0)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -34,9 +34,7 @@ def test_the_seed_decides() -> None:
 
 
 def test_mistakes_are_explained() -> None:
-    with pytest.raises(
-        BenchError, match=r"input input_ids: dim seq is dynamic. give --shape input_ids=1x128"
-    ):
+    with pytest.raises(BenchError, match=r"input input_ids: dim seq is dynamic. give --shape input_ids=1x128"):
         synthetic_feeds([IDS], {}, seed=0)
     with pytest.raises(BenchError, match=r"--shape ids: the model has no such input. it has input_ids"):
         synthetic_feeds([IDS], {"ids": (1, 2)}, seed=0)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bench import measure as module
+from bench import turns
 from bench.measure import measure
 from bench.plan import Budget, Case, Contender
 from bench.results import Accuracy, CaseResult, Placement, Status, Verdict, Warn, lacks_data
@@ -56,11 +57,9 @@ class Distorted:
         return getattr(self._session, name)
 
 
-def distorted(
-    monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, *, baseline: float, contender: float
-) -> CaseResult:
+def distorted(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, *, baseline: float, contender: float) -> CaseResult:
     create = SessionFactory.create
-    factors = {"baseline": baseline, "0": contender}
+    factors = {"0": baseline, "1": contender}
 
     def make(self: SessionFactory) -> tuple[Any, int]:
         session, took = create(self)
@@ -97,19 +96,19 @@ def test_a_dead_reference_voids_the_speed(monkeypatch: pytest.MonkeyPatch, case:
 
 def test_turns_alternate_and_rotate(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget) -> None:
     order: list[str] = []
-    repeat = module._repeat
+    repeat = turns._repeat
 
-    def spy(runner: module.Runner, feeds: Any, *, at_least: int, block_ns: int) -> list[int]:
-        if block_ns == module.BLOCK_NS:
+    def spy(runner: turns.Runner, feeds: Any, *, at_least: int, block_ns: int) -> list[int]:
+        if block_ns == turns.BLOCK_NS:  # a timed turn
             order.append(runner.contender.label)
         return repeat(runner, feeds, at_least=at_least, block_ns=0)
 
-    monkeypatch.setattr(module, "_repeat", spy)
-    monkeypatch.setattr(module, "_wait_until_idle", lambda: None)
+    monkeypatch.setattr(turns, "_repeat", spy)
+    monkeypatch.setattr(turns, "_wait_until_idle", lambda: None)
     other = Contender(provider=CPU.provider, options={"arena_extend_strategy": "kNextPowerOfTwo"})
-    measure(case, (other,), dataclasses.replace(fast, max_turns=4, min_turns=4), quick=False)
+    measure(case, (other,), dataclasses.replace(fast, max_turns=4, min_turns=4, rounds=2), quick=False)
     a, b = CPU.label, other.label
-    assert order == [a, b, b, a, a, b, b, a]
+    assert order == [a, b, b, a, *(b, a, a, b)], "the second round starts with the other"
 
 
 def test_a_claim_of_nothing_is_a_warning(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget) -> None:
@@ -120,9 +119,7 @@ def test_a_claim_of_nothing_is_a_warning(monkeypatch: pytest.MonkeyPatch, case: 
     assert Warn.NO_ASSIGNMENT in measure(case, (CPU,), fast, quick=False).contenders[0].warnings
 
 
-def test_more_threads_than_cores_is_a_warning(
-    case: Case, fast: Budget, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_threads_than_cores_is_a_warning(case: Case, fast: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "cores_allowed", lambda: 0.5)
     monkeypatch.setattr(module, "governor", lambda: "powersave")
     warnings = measure(case, (), fast, quick=False).warnings

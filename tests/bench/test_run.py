@@ -51,7 +51,5 @@ def test_a_mistake_of_the_caller_is_shown_without_its_class(case: Case, plan: Pl
 
 def test_probe() -> None:
     probe(Contender(provider="CPUExecutionProvider"))
-    with pytest.raises(
-        BenchError, match=r"^NoSuchEP: not in onnxruntime .*this runtime has .*CPUExecutionProvider"
-    ):
+    with pytest.raises(BenchError, match=r"^NoSuchEP: not in onnxruntime .*this runtime has .*CPUExecutionProvider"):
         probe(Contender(provider="NoSuchEP"))

@@ -9,7 +9,7 @@ from bench.statistics import MIN_PAIRS, judge, latency, paired_ratio
 
 
 def ratio(low: float, high: float) -> Ratio:
-    return Ratio(median=(low + high) / 2, low=low, high=high, pairs=30)
+    return Ratio(median=(low + high) / 2, low=low, high=high, pairs=30, rounds=3)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_pairing_removes_what_both_share() -> None:
     rng = np.random.default_rng(1)
     mood = np.repeat([1e6, 3e6], 15)
     contender = mood * rng.normal(1, 0.005, 30)
-    measured = paired_ratio((1.4 * mood).tolist(), contender.tolist())
+    measured = paired_ratio([(1.4 * mood).tolist()], [contender.tolist()])
     assert measured is not None
     assert measured.low <= 1.4 <= measured.high
     assert measured.high - measured.low < 0.02
@@ -70,17 +70,29 @@ def test_pairing_removes_what_both_share() -> None:
 def test_equal_sessions_are_not_told_apart() -> None:
     rng = np.random.default_rng(2)
     a, b = rng.normal(1e6, 1e4, (2, 200))
-    assert judge(paired_ratio(a.tolist(), b.tolist())) is Verdict.SAME
+    assert judge(paired_ratio([a.tolist()], [b.tolist()])) is Verdict.SAME
     a, b = rng.normal(1e6, 2e5, (2, 10))
-    assert judge(paired_ratio(a.tolist(), b.tolist())) is Verdict.UNSURE
+    assert judge(paired_ratio([a.tolist()], [b.tolist()])) is Verdict.UNSURE
 
 
 def test_the_interval_is_reproducible() -> None:
     samples = np.random.default_rng(3).normal(1e6, 1e5, 20).tolist()
-    assert paired_ratio(samples, samples[::-1]) == paired_ratio(samples, samples[::-1])
+    assert paired_ratio([samples], [samples[::-1]]) == paired_ratio([samples], [samples[::-1]])
 
 
 def test_too_few_or_unequal_pairs() -> None:
-    assert paired_ratio([1.0] * (MIN_PAIRS - 1), [1.0] * (MIN_PAIRS - 1)) is None
+    assert paired_ratio([[1.0] * (MIN_PAIRS - 1)], [[1.0] * (MIN_PAIRS - 1)]) is None
+    assert paired_ratio([], []) is None
     with pytest.raises(ValueError, match="equal counts"):
-        paired_ratio([1.0, 2.0], [1.0])
+        paired_ratio([[1.0, 2.0]], [[1.0]])
+
+
+def test_one_lucky_pair_of_sessions_is_not_certainty() -> None:
+    """Within each round the sessions differ steadily, but not always in the same direction."""
+    rounds = [[1.05e6] * 20, [0.97e6] * 20, [1.04e6] * 20]
+    ones = [[1e6] * 20] * 3
+    measured = paired_ratio(rounds, ones)
+    assert measured is not None and (measured.rounds, measured.pairs) == (3, 60)
+    assert measured.low <= 0.97 and measured.high >= 1.05
+    assert judge(measured) is Verdict.UNSURE
+    assert judge(paired_ratio(rounds[:1], ones[:1])) is Verdict.FASTER, "what one round alone would have said"

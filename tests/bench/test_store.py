@@ -62,9 +62,7 @@ def test_a_measured_run_fits_the_schema_and_comes_back_equal(
     assert broken(lambda d: d["cases"][0]["baseline"]["latency"].update(p50_ns=1.5))
 
 
-def test_each_case_is_on_disk_at_once(
-    tmp_path: Path, plan: Plan, case: Case, environment: Environment
-) -> None:
+def test_each_case_is_on_disk_at_once(tmp_path: Path, plan: Plan, case: Case, environment: Environment) -> None:
     store = Store(tmp_path / "deep" / "run.json", plan, environment, "")
     assert load(store.path).cases == () and load(store.path).planned == 1
     store.add(failed(case))
@@ -75,9 +73,7 @@ def test_each_case_is_on_disk_at_once(
     assert [path.name for path in store.path.parent.iterdir()] == ["run.json"]
 
 
-def test_the_newest_run_is_the_one_that_started_last(
-    tmp_path: Path, plan: Plan, environment: Environment
-) -> None:
+def test_the_newest_run_is_the_one_that_started_last(tmp_path: Path, plan: Plan, environment: Environment) -> None:
     for name, started in (("a", "2026-03-01T00:00:00+00:00"), ("b", "2026-01-01T00:00:00+00:00")):
         store = Store(tmp_path / f"{name}.json", plan, environment, "")
         store.path.write_text(store.path.read_text().replace(store.run.started, started))

@@ -51,7 +51,7 @@ def contender(ms: float, base: Measurement, error: float) -> Measurement:
     m = measurement("XyntraEP", ms)
     good = error <= 2e-5
     state = Accuracy.OK if good else Accuracy.INACCURATE
-    ratio = paired_ratio(base.samples_ns, m.samples_ns) if good else None
+    ratio = paired_ratio([base.samples_ns], [m.samples_ns]) if good else None
     return dataclasses.replace(
         m,
         ratio=ratio,

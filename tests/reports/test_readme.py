@@ -45,9 +45,7 @@ def test_check_changes_nothing(readme: Path, results: Path) -> None:
 def test_the_command_exits_1_when_readme_and_results_disagree(readme: Path, results: Path) -> None:
     arguments = ["report", "--readme", str(readme), "--results", str(results)]
     stale = CliRunner().invoke(app, [*arguments, "--check"])
-    assert isinstance(stale.exception, BenchError) and "not what the stored results say: zoo" in str(
-        stale.exception
-    )
+    assert isinstance(stale.exception, BenchError) and "not what the stored results say: zoo" in str(stale.exception)
     assert CliRunner().invoke(app, arguments).exit_code == 0
     assert CliRunner().invoke(app, [*arguments, "--check"]).exit_code == 0
     readme.write_text(readme.read_text().replace("1.30x", "9.99x"))
