@@ -1,0 +1,133 @@
+"""Convolutions to test with: one op in a program, in NCHW or NHWC memory, sizes fixed or symbolic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyntra_ep.tracea.core_ir.dims import Size, evaluate, symbol
+from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64
+from xyntra_ep.tracea.core_ir.expr import acc, axis, call, load
+from xyntra_ep.tracea.core_ir.ops import (
+    Binding,
+    Conv,
+    Operand,
+    Program,
+    SymbolKind,
+    Value,
+    ValueKind,
+    contiguous_strides,
+)
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvCase:
+    """``symbolic``: which of n, h, w are named in the program. ``tail``: what follows the convolution: bias,
+    residual, or the name of a scalar function."""
+
+    x: tuple[int, ...]  # N, C, spatial...
+    w: tuple[int, ...]  # M, C/group, kernel...
+    strides: tuple[int, ...] = ()
+    dilations: tuple[int, ...] = ()
+    pads: tuple[int, ...] = ()  # begins, then ends
+    group: int = 1
+    tail: tuple[str, ...] = ("bias",)
+    symbolic: str = ""
+    channels_last: bool = True
+    constant_w: bool = True
+    dtype: DType = DType.F32
+    slice_of: int = 0  # x is the first channels of a tensor with that many
+    arrays: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def rank(self) -> int:
+        return len(self.x) - 2
+
+    def name(self) -> str:
+        parts = ["x".join(map(str, self.x)), "x".join(map(str, self.w))]
+        parts += [f"s{self.strides}"] * bool(self.strides) + [f"d{self.dilations}"] * bool(self.dilations)
+        parts += [f"p{self.pads}"] * bool(self.pads) + [f"g{self.group}"] * (self.group > 1)
+        parts += [*self.tail, self.symbolic] + [str(self.dtype)] * (self.dtype is not DType.F32)
+        return " ".join(p for p in parts if p).replace(", ", ",")
+
+
+def conv_program(case: ConvCase, seed: int = 0) -> tuple[Program, list[Array], list[Array]]:
+    """(program, inputs, constants) for ``case``."""
+    rng = np.random.default_rng(seed)
+    rank = case.rank
+    strides, dilations = case.strides or (1,) * rank, case.dilations or (1,) * rank
+    pads = case.pads or (0,) * (2 * rank)
+    kernel = case.w[2:]
+    sizes: list[Size] = list(case.x)
+    bindings = []
+    for letter, at in (("n", 0), ("h", 2), ("w", rank + 1)):
+        if letter in case.symbolic:
+            sizes[at] = symbol(letter)
+            physical = at if not case.channels_last else 0 if at == 0 else at - 1
+            bindings.append(Binding(name=letter, kind=SymbolKind.DIM, input=0, index=physical))
+    out: list[Size] = [sizes[0], case.w[0]]
+    for i in range(rank):
+        span = (kernel[i] - 1) * dilations[i] + 1
+        out.append((sizes[2 + i] + (pads[i] + pads[rank + i] - span)) // strides[i] + 1)
+
+    program = Program(bindings=bindings)
+    inputs: list[Array] = []
+    constants: list[Array] = []
+
+    def add(kind: ValueKind, shape: Sequence[Size], dtype: DType = DType.F32, index: int = 0) -> int:
+        program.values.append(Value(kind=kind, dtype=dtype, shape=tuple(shape), index=index))
+        return len(program.values) - 1
+
+    def image(kind: ValueKind, shape: Sequence[Size], index: int = 0, channels: int = 0) -> Operand:
+        """A logical NCHW view of a value in the case's layout."""
+        n, c, *spatial = shape
+        stored = [n, *spatial, channels or c] if case.channels_last else [n, channels or c, *spatial]
+        value = add(kind, stored, case.dtype, index)
+        steps = contiguous_strides(stored)
+        view = (steps[0], steps[-1], *steps[1:-1]) if case.channels_last else steps
+        return Operand(value=value, dtype=case.dtype, shape=tuple(shape), strides=view)
+
+    def feed(operand: Operand) -> Array:
+        shape = [evaluate(s, dict(zip("nhw", (case.x[0], case.x[2], case.x[-1]), strict=True)))
+                 for s in program.values[operand.value].shape]  # fmt: skip
+        return from_float64(rng.standard_normal(shape), operand.dtype)
+
+    x = image(ValueKind.INPUT, sizes, 0, case.slice_of)
+    inputs.append(case.arrays.get("x", feed(x)))
+    w_kind = ValueKind.CONST if case.constant_w else ValueKind.INPUT
+    w = Operand(
+        value=add(w_kind, case.w, DType.F32, 0 if case.constant_w else 1),
+        dtype=DType.F32, shape=case.w, strides=contiguous_strides(case.w),
+    )  # fmt: skip
+    (constants if case.constant_w else inputs).append(case.arrays.get("w", feed(w)))
+    operands, body = [x, w], acc(0)
+    at = [axis(i) for i in range(rank + 2)]
+    for step in case.tail:
+        if step == "bias":
+            value = add(ValueKind.CONST, (case.w[0],), DType.F32, len(constants))
+            bias = Operand(value=value, dtype=DType.F32, shape=(case.w[0],), strides=(1,))
+            operands.append(bias)
+            constants.append(feed(bias))
+            body = call("add", body, load(len(operands) - 1, axis(1), dtype=DType.F32))
+        elif step == "residual":
+            operands.append(image(ValueKind.INPUT, out, len(inputs)))
+            inputs.append(feed(operands[-1]))
+            body = call("add", body, load(len(operands) - 1, *at, dtype=case.dtype))
+        else:
+            body = call(step, body)
+    output = image(ValueKind.OUTPUT, out)
+    program.constants = [f"c{i}" for i in range(len(constants))]
+    program.ops.append(
+        Conv(
+            inputs=tuple(operands), strides=strides, dilations=dilations, pads=pads[:rank], group=case.group,
+            epilogue=body, output=output,
+        )
+    )  # fmt: skip
+    program.sources.append(())
+    return program, inputs, constants

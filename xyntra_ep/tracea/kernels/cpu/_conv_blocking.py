@@ -1,0 +1,123 @@
+"""How large the register tiles of a direct convolution are, and what one unit of work holds.
+
+A unit is a block of pixels (whole rows, or a part of one long row) times some panels of output channels. Within it a panel is
+used for all pixels of the block before the next one is touched: the block of x should stay in L2 and the panel in L1 or L2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.capabilities import Capabilities
+from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, Line, typical
+from xyntra_ep.tracea.kernels.variant import Axis
+
+_WIDEST = 4  # vectors: a wider panel of a deep convolution does not fit in L2
+_UNITS = 32  # enough for 16 threads to be busy to the end
+_LEAST_NS = 10_000  # a smaller unit is not worth handing to another thread
+_OUTPUT_COST = 4  # in multiplications by a vector: what it takes to finish and store a vector of outputs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocking:
+    """``pixels`` x ``vectors``: the register tile. ``rows``, ``tiles``, ``panels``: what a unit holds."""
+
+    pixels: int
+    vectors: int
+    rows: int
+    tiles: int
+    panels: int
+
+    @classmethod
+    def of(cls, config: Mapping[str, int]) -> Blocking:
+        return cls(**config)
+
+    def config(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in ("pixels", "vectors", "rows", "tiles", "panels")}
+
+
+def largest_tile(vectors: int, caps: Capabilities) -> int:
+    """Pixels that fit in the registers beside ``vectors`` of weights and one of x."""
+    most = (caps.vector_registers - vectors - 1) // vectors
+    # More than 12 rows gain nothing and meet in the same sets of L1 when pixels lie 2 or 4 KB apart.
+    return max(1, min(12, most))
+
+
+def tile_steps(pixels: int, vectors: int) -> float:
+    """Time per step of k of a tile, in multiplications by a vector: registers, loads, or the panel's way from L2."""
+    return max(pixels * vectors, pixels + vectors + 1, 5 * vectors)
+
+
+def row_steps(line: Line, pixels: int, vectors: int, depth: int) -> float:
+    """Time for one row of pixels and one panel."""
+    out = typical(line.out)
+    count = max(1, -(-out // pixels))
+    size, longer = divmod(out, count)
+    total = 0.0
+    for n, times in ((size + 1, longer), (size, count - longer)):
+        total += times * (tile_steps(n, vectors) * depth + n * vectors * _OUTPUT_COST + 20)
+    return total
+
+
+def work_steps(shape: ConvShape, pixels: int, vectors: int, lanes: int) -> float:
+    """Time for the whole convolution, in multiplications by a vector."""
+    panels = shape.groups * -(-shape.cout // (vectors * lanes))
+    depth = shape.y.kernel * shape.x.kernel * shape.cin
+    rows = typical(shape.batch) * typical(shape.y.out)
+    return panels * rows * row_steps(shape.x, pixels, vectors, depth)
+
+
+def choose_blocking(shape: ConvShape, caps: Capabilities) -> Blocking:
+    """The analytic default."""
+    tiles = [(largest_tile(v, caps), v) for v in (2, 3, 4, 1) if v <= _WIDEST]
+    pixels, vectors = min(tiles, key=lambda t: work_steps(shape, t[0], t[1], caps.lanes))
+    rows, row_tiles = max(1, typical(shape.y.out)), max(1, -(-typical(shape.x.out) // pixels))
+    panels = shape.groups * -(-shape.cout // (vectors * caps.lanes))
+    width_bytes = vectors * caps.lanes * DType.F32.bytes
+    panel_bytes = shape.y.kernel * shape.x.kernel * shape.cin * width_bytes
+    row_bytes = typical(shape.x.inside) * shape.groups * shape.cin * DType.F32.bytes
+    block = Blocking(pixels=pixels, vectors=vectors, rows=rows, tiles=row_tiles, panels=panels)
+
+    def units(b: Blocking) -> int:
+        return typical(shape.batch) * -(-rows // b.rows) * -(-row_tiles // b.tiles) * -(-panels // b.panels)
+
+    total_ns = work_steps(shape, pixels, vectors, caps.lanes) * caps.lanes * 2 / caps.fma_gflops
+    x_bytes = typical(shape.y.inside) * row_bytes
+    # First until a block of x stays in L2 from panel to panel.
+    while x_bytes * block.rows * block.tiles / (rows * row_tiles) > caps.l2_bytes / 2 and block.rows * block.tiles > 1:
+        block = _fewer_pixels(block)
+    # Then until there is enough to share out: panels where weights weigh more than x, else pixels.
+    few_pixels = panel_bytes * panels > x_bytes
+    while units(block) < _UNITS and total_ns / units(block) > 2 * _LEAST_NS:
+        smaller = _fewer_panels(block) if few_pixels else _fewer_pixels(block)
+        if smaller == block:
+            smaller = _fewer_pixels(block) if few_pixels else _fewer_panels(block)
+        if smaller == block:
+            break
+        block = smaller
+    return block
+
+
+def _fewer_pixels(b: Blocking) -> Blocking:
+    rows, tiles = (-(-b.rows // 2), b.tiles) if b.rows > 1 else (1, -(-b.tiles // 2))
+    return Blocking(pixels=b.pixels, vectors=b.vectors, rows=rows, tiles=tiles, panels=b.panels)
+
+
+def _fewer_panels(b: Blocking) -> Blocking:
+    return Blocking(pixels=b.pixels, vectors=b.vectors, rows=b.rows, tiles=b.tiles, panels=-(-b.panels // 2))
+
+
+def blocking_space(shape: ConvShape, caps: Capabilities) -> list[Axis]:
+    """What tuning may try. A tile of more pixels than its registers hold spills: it loses, but it is right."""
+    default = choose_blocking(shape, caps)
+
+    def around(value: int) -> tuple[int, ...]:
+        return tuple(sorted({max(1, value // 2), value, value * 2}))
+
+    return [
+        Axis(name="pixels", values=tuple(sorted({4, 6, 8, 9, 12, 14, default.pixels}))),
+        Axis(name="vectors", values=tuple(range(1, _WIDEST + 1))),
+        *(Axis(name=name, values=around(default.config()[name])) for name in ("rows", "tiles", "panels")),
+    ]

@@ -1,0 +1,155 @@
+"""A convolution over rows of pixels: the one form that all channels-last kernels work on.
+
+1-D convolutions are images of one row. A pointwise convolution (1x1, stride 1, no padding) is one row of all
+pixels when the memory allows it, which leaves no remainder at the end of every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xyntra_ep.tracea.core_ir.dims import Size, evaluate, known_nonnegative, product, symbols_of
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Conv, Operand
+from xyntra_ep.tracea.kernels.cpu._epilogue import Group
+from xyntra_ep.tracea.kernels.variant import BuildContext
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue
+
+TYPICAL = 32  # what a symbol is taken for where a number is needed
+
+
+def typical(size: Size) -> int:
+    """The value of ``size`` that estimates are made for."""
+    return evaluate(size, dict.fromkeys(symbols_of(size), TYPICAL))
+
+
+def taps(op: Conv) -> Size:
+    """Multiplications of the whole op, those with the padding included."""
+    return product(op.domain) * product(op.inputs[1].shape[1:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One spatial axis: output ``o`` reads x at o * stride + tap * dilation - pad, if that is in [0, inside)."""
+
+    out: Size
+    inside: Size
+    kernel: int
+    stride: int
+    dilation: int
+    pad: Size
+
+    @property
+    def overrun(self) -> Size:
+        """How far the last output's taps reach past the end of x (negative: not at all)."""
+        return (self.out - 1) * self.stride + (self.kernel - 1) * self.dilation + 1 - self.pad - self.inside
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether no tap of any output is outside x."""
+        return self.pad == 0 and known_nonnegative(-1 * self.overrun)
+
+    @property
+    def is_fixed(self) -> bool:
+        return isinstance(self.out, int) and isinstance(self.inside, int) and isinstance(self.pad, int)
+
+
+_ONE = Line(out=1, inside=1, kernel=1, stride=1, dilation=1, pad=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvShape:
+    """``cin`` and ``cout`` are those of one group. Strides of x are per image, row and pixel; its channels are adjacent.
+    ``pixel_axes``: the axes of the output's domain that ``x`` counts."""
+
+    op: Conv
+    groups: int
+    cin: int
+    cout: int
+    y: Line
+    x: Line
+    x_offset: Size
+    x_strides: tuple[Size, Size, int]
+    row_axes: tuple[int, ...]
+    pixel_axes: tuple[int, ...]
+
+    @property
+    def batch(self) -> Size:
+        return self.op.domain[0]
+
+    @property
+    def taps_are_adjacent(self) -> bool:
+        """Whether the taps of a kernel row lie in memory like one long pixel."""
+        return self.x.dilation == 1 and self.x_strides[2] == self.cin
+
+    def epilogue_groups(self) -> tuple[Group, ...]:
+        """How the kernels count the output's domain: image, channel (the lanes), row, pixel."""
+        axes = ((0,), (1,), self.row_axes, self.pixel_axes)
+        domain = self.op.domain
+        return tuple(Group(axes=a, extents=tuple(domain[i] for i in a)) for a in axes if a)
+
+    def point(self, image: Rvalue, channel: Rvalue, row: Rvalue, pixel: Rvalue) -> list[Rvalue]:
+        """Indices of the groups above."""
+        return [image, channel, row, pixel] if self.row_axes else [image, channel, pixel]
+
+
+def why_not_channels_last(op: Conv, context: BuildContext) -> str | None:
+    """None when ``ConvShape`` can describe ``op``, else what is in the way."""
+    x, w, out = op.inputs[0], op.inputs[1], op.output
+    if len(op.strides) not in (1, 2):
+        return f"{len(op.strides)} spatial axes"
+    if x.dtype is not DType.F32:
+        return f"x is {x.dtype}"
+    if not w.dtype.is_float or not out.dtype.is_float:
+        return "w and the output must be floating point"
+    if not context.is_constant(w.value):
+        return "w is not a constant"
+    if any(not isinstance(s, int) for s in (*w.shape, *w.strides, w.offset)):
+        return "w's shape is not fixed"
+    for name, operand in (("x", x), ("the output", out)):
+        if operand.strides[1] != 1 and operand.shape[1] != 1:
+            return f"the channels of {name} are not adjacent"
+    if not isinstance(x.strides[-1], int) and x.shape[-1] != 1:
+        return "the step from pixel to pixel of x is not fixed"
+    if x.shape[1] == 0 or out.shape[1] == 0 or 0 in w.shape:
+        return "there are no channels or taps"
+    return None
+
+
+def conv_shape(op: Conv) -> ConvShape:
+    """The shape of an op that ``why_not_channels_last`` lets through."""
+    x, w = op.inputs[:2]
+    lines = [
+        Line(out=out, inside=inside, kernel=_fixed(kernel), stride=stride, dilation=dilation, pad=pad)
+        for out, inside, kernel, stride, dilation, pad in zip(
+            op.domain[2:], x.shape[2:], w.shape[2:], op.strides, op.dilations, op.pads, strict=True
+        )
+    ]
+    pixel_step = x.strides[-1] if isinstance(x.strides[-1], int) else 0
+    y, last, row_step = lines[0], lines[-1], x.strides[2]
+    row_axes: tuple[int, ...] = (2,)
+    pixel_axes: tuple[int, ...] = (3,)
+    if len(lines) == 1 or _is_one_row(op, lines):
+        y, row_step, row_axes, pixel_axes = _ONE, 0, (), tuple(range(2, len(op.domain)))
+    if len(lines) == 2 and not row_axes:
+        pixels = product(op.domain[2:])
+        last = Line(out=pixels, inside=pixels, kernel=1, stride=1, dilation=1, pad=0)
+    return ConvShape(
+        op=op, groups=op.group, cin=_fixed(w.shape[1]), cout=_fixed(w.shape[0]) // op.group, y=y, x=last,
+        x_offset=x.offset, x_strides=(x.strides[0], row_step, pixel_step), row_axes=row_axes, pixel_axes=pixel_axes,
+    )  # fmt: skip
+
+
+def _is_one_row(op: Conv, lines: Sequence[Line]) -> bool:
+    plain = all(li.kernel == 1 and li.stride == 1 and li.pad == 0 and li.out == li.inside for li in lines)
+    return plain and all(_rows_are_adjacent(o) for o in (op.inputs[0], op.output))
+
+
+def _rows_are_adjacent(operand: Operand) -> bool:
+    return operand.strides[2] == operand.strides[3] * operand.shape[3]
+
+
+def _fixed(size: Size) -> int:
+    assert isinstance(size, int)
+    return size
