@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, evaluate, product, symbols_of
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.kernels.cpu._epilogue import Group
+from xyntra_ep.tracea.kernels.variant import Axis, Config
 
 TYPICAL = 128  # stands for a symbol where a number is needed to compare variants
 
@@ -45,14 +47,14 @@ class GemmShape:
         return [group.extents[0] for group in self.batch]
 
 
-def shape_of(op: Gemm, *, collapse: bool) -> GemmShape:
-    """``collapse``: b does not change along batch axes that join m, and a and out step evenly across them."""
+def shape_of(op: Gemm) -> GemmShape:
+    """Batch axes join m where b does not change along them and a and out step evenly across."""
     a, b = op.inputs[:2]
     domain, rank = op.domain, len(op.domain)
     a_form, out_form = dict(enumerate(a.strides[:-1])), dict(enumerate(op.output.strides))
     first = rank - 2
     rows = Group(axes=(first,), extents=(domain[first],))
-    while collapse and first > 0 and _is_still(b.strides[first - 1], domain[first - 1]):
+    while first > 0 and _is_still(b.strides[first - 1], domain[first - 1]):
         longer = Group(axes=tuple(range(first - 1, rank - 1)), extents=tuple(domain[first - 1 : rank - 1]))
         if longer.merged(a_form) is None or longer.merged(out_form) is None:
             break
@@ -89,23 +91,37 @@ def weight_ns(shape: GemmShape, caps: Capabilities) -> Size:
     return (4 * shape.n * shape.depth) // max(1, int(caps.dram_gbs))
 
 
-def tile_sizes(caps: Capabilities) -> tuple[tuple[int, int], ...]:
-    """(rows, columns) of the register tiles to choose from, the best first."""
-    match caps.isa:
-        case Isa.AVX512:
-            # 24 sums leave room for a row of b; 16 columns are bound by the broadcasts, which want many rows.
-            return ((8, 48), (12, 32), (6, 64), (16, 16))
-        case Isa.AVX2:
-            return ((6, 16), (12, 8))
-        case Isa.NEON:
-            return ((8, 12), (6, 16), (12, 8), (16, 4))
-        case Isa.SCALAR:
-            return ((4, 2), (4, 1))
+@dataclass(frozen=True, slots=True)
+class TileSize:
+    """``speed``: part of the arithmetic peak that the tile reaches on a long k."""
+
+    rows: int
+    columns: int
+    speed: float = 1.0
 
 
-def best_tile(n: Size, caps: Capabilities) -> tuple[int, int]:
-    """The tile whose columns pad ``n`` least; the first among equals."""
-    tiles = tile_sizes(caps)
-    if not isinstance(n, int) or n == 0:
-        return tiles[0]
-    return min(tiles, key=lambda tile: -(-n // tile[1]) * tile[1])
+_TILES: Mapping[Isa, tuple[TileSize, ...]] = {
+    # 24 sums leave room for a row of b. 16 columns are bound by the broadcasts and want many rows.
+    Isa.AVX512: (TileSize(8, 48), TileSize(12, 32), TileSize(6, 64, 0.97), TileSize(16, 16, 0.9)),
+    Isa.AVX2: (TileSize(6, 16), TileSize(12, 8, 0.9)),
+    Isa.NEON: (TileSize(8, 12), TileSize(12, 8), TileSize(6, 16), TileSize(16, 4, 0.9)),
+    Isa.SCALAR: (TileSize(4, 2), TileSize(4, 1, 0.8)),
+}
+
+
+def tile_space(caps: Capabilities) -> tuple[Axis, Axis]:
+    """The search space; every combination of rows and columns is legal."""
+    tiles = _TILES[caps.isa]
+    return (
+        Axis(name="rows", values=tuple(sorted({t.rows for t in tiles}))),
+        Axis(name="columns", values=tuple(sorted({t.columns for t in tiles}))),
+    )
+
+
+def best_tile(n: Size, caps: Capabilities) -> Config:
+    """The tile that spends least on ``n`` columns, padding included; for an unknown ``n`` a narrow one."""
+    tiles = _TILES[caps.isa]
+    best = tiles[1] if len(tiles) > 2 else tiles[0]
+    if isinstance(n, int):
+        best = min(tiles, key=lambda t: -(-n // t.columns) * t.columns / t.speed)
+    return {"rows": best.rows, "columns": best.columns}

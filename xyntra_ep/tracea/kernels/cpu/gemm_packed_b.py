@@ -21,7 +21,7 @@ from xyntra_ep.tracea.kernels.cpu._gemm_shape import (
     best_tile,
     product_ns,
     shape_of,
-    tile_sizes,
+    tile_space,
     typical,
     weight_ns,
 )
@@ -47,26 +47,21 @@ def admits(op: Gemm, context: BuildContext) -> str | None:
         return f"a is {a.dtype} and b {b.dtype}, not floats"
     if not all(isinstance(size, int) for size in (*b.shape[-2:], *b.strides[-2:], b.offset)):
         return "the size of b is known only at run time"
-    if not shape_of(op, collapse=True).b_is_shared:
+    if not shape_of(op).b_is_shared:
         return "b differs between batches"
     return None
 
 
 def space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
-    tiles = tile_sizes(context.caps)
-    return [
-        Axis(name="rows", values=tuple(sorted({rows for rows, _ in tiles}))),
-        Axis(name="columns", values=tuple(sorted({columns for _, columns in tiles}))),
-    ]
+    return tile_space(context.caps)
 
 
 def default(op: Gemm, context: BuildContext) -> Config:
-    rows, columns = best_tile(op.domain[-1], context.caps)
-    return {"rows": rows, "columns": columns}
+    return best_tile(op.domain[-1], context.caps)
 
 
 def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
-    shape = shape_of(op, collapse=True)
+    shape = shape_of(op)
     columns = typical(shape.n)
     padded = -(-columns // config["columns"]) * config["columns"]
     arithmetic = typical(product_ns(shape, context.caps)) * padded / max(1, columns)
@@ -74,7 +69,7 @@ def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
 
 
 def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
-    shape = shape_of(op, collapse=True)
+    shape = shape_of(op)
     lanes = context.caps.lanes
     tile = Tile(rows=config["rows"], vectors=config["columns"] // lanes, lanes=lanes)
     panels = ceildiv(shape.n, tile.columns)

@@ -1,0 +1,159 @@
+"""gemm.batched: a matrix product of two operands that are both computed at run time, any batch, any strides.
+
+b with contiguous rows is read in place. Otherwise a first call packs it into panels, each of its matrices once however often it is
+broadcast. a is only ever read as scalars, so its strides do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Gemm
+from xyntra_ep.tracea.kernels.cpu._epilogue import Group
+from xyntra_ep.tracea.kernels.cpu._gemm_multiply import PanelLayout, multiply
+from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_panel, panel_bytes
+from xyntra_ep.tracea.kernels.cpu._gemm_shape import (
+    GemmShape,
+    best_tile,
+    product_ns,
+    shape_of,
+    tile_space,
+    typical,
+    weight_ns,
+)
+from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
+from xyntra_ep.tracea.kernels.variant import (
+    Axis,
+    BuildContext,
+    Config,
+    KernelCall,
+    TempBuffer,
+    ValueBuffer,
+    Variant,
+)
+from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+
+
+def admits(op: Gemm, context: BuildContext) -> str | None:
+    a, b = op.inputs[:2]
+    return None if a.dtype.is_float and b.dtype.is_float else f"a is {a.dtype} and b {b.dtype}, not floats"
+
+
+def space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
+    return tile_space(context.caps)
+
+
+def default(op: Gemm, context: BuildContext) -> Config:
+    return best_tile(op.domain[-1], context.caps)
+
+
+def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
+    shape = shape_of(op)
+    columns = typical(shape.n)
+    padded = -(-columns // config["columns"]) * config["columns"]
+    arithmetic = 1.05 * typical(product_ns(shape, context.caps)) * padded / max(1, columns)
+    batches = typical(product(g.extents[0] for g in _own_batches(shape)))
+    reading = batches * typical(weight_ns(shape, context.caps)) * (1 if _in_place(shape) else 3)
+    return arithmetic + reading + 200.0
+
+
+def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
+    shape = shape_of(op)
+    lanes = context.caps.lanes
+    tile = Tile(rows=config["rows"], vectors=config["columns"] // lanes, lanes=lanes)
+    if _in_place(shape):
+        return [multiply(shape, tile, _layout_in_place(shape, tile), context)]
+    layout = _layout_packed(shape, tile)
+    return [_pack(shape, tile, layout, context), multiply(shape, tile, layout, context)]
+
+
+def _in_place(shape: GemmShape) -> bool:
+    return shape.op.inputs[1].strides[-1] == 1
+
+
+def _own_batches(shape: GemmShape) -> list[Group]:
+    """The batch axes along which b changes."""
+    strides = shape.op.inputs[1].strides
+    return [group for group in shape.batch if strides[group.axes[0]] != 0]
+
+
+def _layout_in_place(shape: GemmShape, tile: Tile) -> PanelLayout:
+    b = shape.op.inputs[1]
+    return PanelLayout(
+        buffer=ValueBuffer(value=b.value),
+        dtype=b.dtype,
+        offset=b.offset,
+        batch_strides=tuple(b.strides[group.axes[0]] for group in shape.batch),
+        step=tile.columns,
+        row=b.strides[-2],
+        padded=False,
+        fetch=False,
+    )
+
+
+def _layout_packed(shape: GemmShape, tile: Tile) -> PanelLayout:
+    panels = ceildiv(shape.n, tile.columns)
+    own = _own_batches(shape)
+    matrix = panels * shape.depth * tile.columns
+    strides: dict[int, Size] = {}
+    for i, group in enumerate(own):
+        strides[group.axes[0]] = matrix * product(g.extents[0] for g in own[i + 1 :])
+    size = panel_bytes(panels, shape.depth, tile.columns) * product(g.extents[0] for g in own)
+    return PanelLayout(
+        buffer=TempBuffer(name="panels", size_bytes=size),
+        dtype=DType.F32,
+        offset=0,
+        batch_strides=tuple(strides.get(group.axes[0], 0) for group in shape.batch),
+        step=shape.depth * tile.columns,
+        row=tile.columns,
+        padded=True,
+        fetch=False,
+    )
+
+
+def _pack(shape: GemmShape, tile: Tile, layout: PanelLayout, context: BuildContext) -> KernelCall:
+    b = shape.op.inputs[1]
+    own = _own_batches(shape)
+    panels = ceildiv(shape.n, tile.columns)
+    k = KernelBuilder(f"xy_gemm_pack_{b.dtype}_{tile.columns}_{context.caps.isa}")
+    source, packed = k.buffer("b", b.dtype), k.buffer("panels", DType.F32, writable=True)
+    with k.units() as unit:
+        *batch, panel = k.split(unit, [*(group.extents[0] for group in own), panels])
+        column = k.let("column", panel * tile.columns)
+        start = k.param(b.offset) + column * k.param(b.strides[-1])
+        for group, coordinate in zip(own, batch, strict=True):
+            start = start + coordinate * k.param(b.strides[group.axes[0]])
+        pack_panel(
+            k,
+            source=k.pointer("from", source, start),
+            strides=(b.strides[-2], b.strides[-1]),
+            depth=shape.depth,
+            valid=k.let("valid", k.param(shape.n) - column),
+            columns=tile.columns,
+            lanes=tile.lanes,
+            panel=k.pointer("to", packed, unit * k.param(layout.step)),
+        )
+    kernel, params = k.finish()
+    return KernelCall(
+        kernel=kernel,
+        buffers=(ValueBuffer(value=b.value), layout.buffer),
+        params=params,
+        units=product(group.extents[0] for group in own) * panels,
+        cost_ns=2 * weight_ns(shape, context.caps) * product(group.extents[0] for group in own),
+    )
+
+
+VARIANTS = [
+    Variant(
+        name="gemm.batched",
+        op=Gemm,
+        admits=admits,
+        space=space,
+        default=default,
+        cost_ns=cost_ns,
+        build=build,
+        rank=1,
+    )
+]
