@@ -167,6 +167,14 @@ def _constant_tensor(value: GraphValue) -> Tensor:
     return Tensor(shape, value.dtype, Leaf(kind="const", name=value.name, array=array), content=content)
 
 
+class TraceError(UnsupportedError):
+    """A node of an island that turned out not to be ours (``node``)."""
+
+    def __init__(self, node: NodeId, error: UnsupportedError) -> None:
+        super().__init__(error.what, where=error.where, hint=error.hint)
+        self.node = node
+
+
 class SymbolPolicy:
     """Turns declared input dimensions into symbols. Every run-time dimension is bound as its own raw symbol; with ``trust`` the
     model's hints (equal names, static sizes of inner values) are used under a guard, without it nothing is assumed."""
@@ -195,11 +203,14 @@ class SymbolPolicy:
 
 
 def trace(graph: Graph, nodes: Sequence[NodeId], inputs: Sequence[str], trust: bool) -> Context:
-    """Trace ``nodes`` (in order) with ``inputs`` as island inputs. UnsupportedError carries no node: see Context.current."""
+    """Trace ``nodes`` (in order) with ``inputs`` as island inputs; raises TraceError naming the node that cannot be done."""
     context = Context(graph=graph)
     policy = SymbolPolicy(context, trust)
     for position, name in enumerate(inputs):
         context.add_input(name, position, lambda value, axis, p=position: policy.size(value, axis, p))  # type: ignore[misc]  # default binds p
     for i in nodes:
-        context.run(graph.nodes[i])
+        try:
+            context.run(graph.nodes[i])
+        except UnsupportedError as error:
+            raise TraceError(i, error) from error
     return context

@@ -1,0 +1,235 @@
+"""From the graph that ORT showed to the plan that native code carries out: the one road from GetCapability to a claim.
+
+    RawGraph -> options -> fusion.Graph -> analyse -> partition -> per island: trace, schedule -> compile -> plan bytes
+
+What fails on the way un-claims the nodes at fault, with the reason, and the rest is partitioned again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from xyntra_ep import options as options_module
+from xyntra_ep.errors import ConfigError, UnsupportedError
+from xyntra_ep.fusion.cost import unprofitable
+from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
+from xyntra_ep.fusion.partition import analyse, partition, reasons_by_kind
+from xyntra_ep.fusion.schedule import build_program
+from xyntra_ep.fusion.trace import TraceError, trace
+from xyntra_ep.options import Claim, Options
+from xyntra_ep.provider import registration
+from xyntra_ep.provider.graph_buffer import RawGraph
+from xyntra_ep.tracea.core_ir.dtypes import from_ort
+from xyntra_ep.tracea.core_ir.ops import Program
+from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.islands import CompileResult, Island, compile_islands, report_rows, write_plan
+from xyntra_ep.tracea.planning.manifest import LogLevel, TensorEntry
+from xyntra_ep.tracea.runtime.hashing import hash128_of
+from xyntra_ep.tracea.runtime.plan_store import store_plan
+
+ROUNDS = 6  # of un-claiming what failed; after that whole islands go
+_LEVELS = {"verbose": LogLevel.VERBOSE, "info": LogLevel.INFO, "warning": LogLevel.WARNING, "error": LogLevel.ERROR}
+
+
+def plan_graph(raw: RawGraph, digest: str) -> bytes:
+    """The plan of one graph as native code reads it; stored for the next session where the cache allows it."""
+    hash128 = hash128_of(registration.library())
+    try:
+        options = options_module.parse(raw.options)
+    except ConfigError as error:
+        empty = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
+        return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))
+    context = Context(cache_dir=options.cache_dir, dump_dir=options.dump_dir, hash128=hash128)
+    graph = graph_of(raw)
+    work = _Planner(graph, options, context)
+    result = work.run()
+    level, line = work.log_line()
+    if level < _LEVELS[options.log_level.value]:
+        line = ""
+    data = write_plan(
+        digest,
+        result,
+        context,
+        log_level=level,
+        log_line=line,
+        report=json.dumps(work.report(result)),
+        depends=[(name, hash128(_bytes_of(graph.values[name]))) for name in sorted(work.depends)],
+    )
+    if not context.root.reason:
+        store_plan(context.root, digest, data)
+    return data
+
+
+def graph_of(raw: RawGraph) -> Graph:
+    """The fusion graph of a raw one; node ids become positions, missing names become ''."""
+    names = [v.name for v in raw.values]
+
+    def pick(indices: tuple[int, ...]) -> tuple[str, ...]:
+        return tuple("" if i < 0 else names[i] for i in indices)
+
+    values = {
+        v.name: GraphValue(
+            name=v.name,
+            dtype=from_ort(v.elem_type),
+            elem_type=v.elem_type,
+            shape=None if v.shape is None else tuple(d or None if isinstance(d, str) else d for d in v.shape),
+            is_input=v.is_input,
+            is_output=v.is_output,
+            is_constant=v.is_constant,
+            constant_bytes=v.nbytes,
+            read=v.array if v.is_constant else None,
+        )
+        for v in raw.values
+    }
+    nodes = tuple(
+        Node(
+            id=NodeId(position),
+            ort_id=n.id,
+            name=n.name,
+            op_type=n.op_type,
+            domain=n.domain,
+            version=n.since_version,
+            inputs=pick(n.inputs),
+            outputs=pick(n.outputs),
+            attrs=n.attrs,
+            implicit_inputs=pick(n.implicit_inputs),
+            owner=n.ep_name,
+            has_subgraph=n.n_subgraphs > 0,
+        )
+        for position, n in enumerate(raw.nodes)
+    )
+    return Graph(nodes=nodes, values=values, opsets=raw.opsets, name=raw.name)
+
+
+def _bytes_of(value: GraphValue) -> bytes:
+    assert value.read is not None
+    return value.read().tobytes()
+
+
+@dataclass(slots=True)
+class _Planner:
+    graph: Graph
+    options: Options
+    context: Context
+    declined: dict[NodeId, str] = field(default_factory=dict)
+    depends: set[str] = field(default_factory=set)
+    members: list[list[NodeId]] = field(default_factory=list)
+    note: str = ""
+
+    def run(self) -> CompileResult:
+        """Partition and compile until nothing new fails."""
+        self.declined = analyse(self.graph)
+        result = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
+        for attempt in range(ROUNDS):
+            islands = self._islands()
+            try:
+                result = compile_islands(islands, self.context)
+            except UnsupportedError as error:  # no compiler
+                self.note = str(error)
+                self._decline_all({n for g in self.members for n in g}, error.what)
+                return CompileResult(islands=(), kernels=(), failures=(), compiled=0)
+            if not result.failures:
+                break
+            for failure in result.failures:
+                whole = failure.op is None or not failure.nodes or attempt == ROUNDS - 2
+                nodes = set(self.members[failure.island]) if whole else {NodeId(n) for n in failure.nodes}
+                self._decline_all(nodes, failure.reason)
+        return result
+
+    def _decline_all(self, nodes: set[NodeId], reason: str) -> None:
+        for n in nodes:
+            self.declined.setdefault(n, reason)
+
+    def _islands(self) -> list[Island]:
+        """The islands over what is not declined, each with its alternatives; what cannot be built is declined and retried."""
+        while True:
+            self.members = []
+            islands: list[Island] = []
+            before = len(self.declined)
+            for group in partition(self.graph, self.declined):
+                reason = self._unwanted(group)
+                if reason is None:
+                    reason = self._build(group, islands)
+                if reason is not None:
+                    self._decline_all({n for n in group if n not in self.declined}, reason)
+            if len(self.declined) == before:
+                return islands
+
+    def _unwanted(self, group: list[NodeId]) -> str | None:
+        if len(group) < self.options.min_island:
+            return f"island of {len(group)} below min_island"
+        return unprofitable(self.graph, group) if self.options.claim is Claim.PROFITABLE else None
+
+    def _build(self, group: list[NodeId], islands: list[Island]) -> str | None:
+        """Add the island of ``group``; a node that fails is declined by itself (the caller partitions again), else a reason."""
+        inputs, outputs = self.graph.boundary(group)
+        if not outputs:
+            return "its result is not used"
+        programs: list[Program] = []
+        for trust in (True, False):
+            try:
+                traced = trace(self.graph, group, inputs, trust=trust)
+                program = build_program(traced, inputs, outputs)
+            except TraceError as error:
+                if programs:  # only the alternative that assumes nothing failed: without it feeds could be refused
+                    error.what = f"needs what the model declares about shapes ({error.what})"
+                self._decline_all({error.node}, error.what)
+                return None
+            except UnsupportedError as error:
+                return error.what
+            self.depends |= traced.depends
+            programs.append(program)
+            if not program.guards:
+                break
+        self.members.append(group)
+        islands.append(
+            Island(
+                name=f"island{len(islands)}",
+                nodes=tuple(self.graph.nodes[n].ort_id for n in group),
+                inputs=tuple(self._entry(name) for name in inputs),
+                outputs=tuple(self._entry(name) for name in outputs),
+                alternatives=tuple(programs),
+            )
+        )
+        return None
+
+    def _entry(self, name: str) -> TensorEntry:
+        value = self.graph.values[name]
+        return TensorEntry(name=name, elem_type=value.elem_type, rank=-1 if value.shape is None else len(value.shape))
+
+    # -- what the user is told
+
+    def log_line(self) -> tuple[LogLevel, str]:
+        total = len(self.graph.nodes)
+        claimed = total - len(self.declined)
+        text = f"XyntraEP: {claimed} of {total} nodes in {len(self.members) if claimed else 0} islands"
+        if not self.declined:
+            return LogLevel.INFO, text
+        kinds = list(reasons_by_kind(self.graph, self.declined))
+        shown = ", ".join(f"{kind} {n}" for kind, n in kinds[:6]) + (", ..." if len(kinds) > 6 else "")
+        text += f"; {len(self.declined)} on CPU: {shown}"
+        return LogLevel.WARNING, f"{text}. {self.note}" if self.note else text
+
+    def report(self, result: CompileResult) -> Mapping[str, Any]:
+        """What `explain` shows; node numbers are positions in ``nodes``."""
+        islands = []
+        for group, entry in zip(self.members, (i for i in result.islands if i is not None), strict=False):
+            islands.append({"name": entry.name, "nodes": list(group), "kernels": report_rows(entry)})
+        return {
+            "graph": self.graph.name,
+            "nodes": [{"id": n.id, "op_type": n.op_type, "domain": n.domain, "name": n.name} for n in self.graph.nodes],
+            "islands": islands,
+            "declined": [
+                {
+                    "node": n,
+                    "op_type": self.graph.nodes[n].op_type,
+                    "name": self.graph.nodes[n].name,
+                    "reason": reason,
+                }
+                for n, reason in sorted(self.declined.items())
+            ],
+            "cache": self.context.root.reason,
+        }
