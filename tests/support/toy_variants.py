@@ -80,7 +80,7 @@ def _value(b: KernelBuilder, e: Expr, op: Pointwise, ins: list[Var], here: Seque
 
 def _index(b: KernelBuilder, e: Expr, here: Sequence[Rvalue]) -> Rvalue:
     if e.kind == "axis":
-        return here[e.attr]
+        return here[int(e.attr)]
     assert e.kind == "const"
     return index(e.attr)
 

@@ -13,7 +13,7 @@ from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned
 from xyntra_ep.tracea.doctor.profile import Machine, capabilities, profile
-from xyntra_ep.tracea.doctor.variants import cpu_variants
+from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.interface.teaching import KernelPlan, plan_kernel
 from xyntra_ep.tracea.kernels.capabilities import Capabilities
@@ -39,10 +39,12 @@ class Context:
         dump_dir: Path | None = None,
         hash128: Hash128 | None = None,
         caps: Capabilities | None = None,
+        variants: VariantTable | None = None,
     ) -> None:
         self._cache_dir = cache_dir
         self._dump_dir = dump_dir
         self._caps = caps
+        self._variants = variants
         self.hash128 = hash128
 
     @cached_property
@@ -86,7 +88,8 @@ class Context:
         def tuned_for(op: CoreOp) -> Mapping[str, Tuned]:
             return {n: Tuned(config=r.config, time_ns=r.time_ns) for n, r in store.results(op).items()}
 
-        return OpBuilder(self.caps, cpu_variants(), emit, tuned_for)
+        variants = self._variants if self._variants is not None else cpu_variants()
+        return OpBuilder(self.caps, variants, emit, tuned_for)
 
     def estimate(self, op: CoreOp, program: Program | None = None, constants: frozenset[int] = frozenset()) -> Decision:
         """Which variant would compute ``op``, and its cost in nanoseconds on one core; nothing is built.

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.programs import ProgramBuilder
+from xyntra_ep.errors import InvariantError
+from xyntra_ep.tracea.core_ir.dims import symbol
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import acc, axis, load
+from xyntra_ep.tracea.core_ir.ops import Binding, Gemm, Pointwise, Program, SymbolKind, Value, ValueKind
+from xyntra_ep.tracea.planning.legality import check_program
+
+
+def good() -> Program:
+    p = ProgramBuilder()
+    x = p.input("s", 4)
+    y = p.gemm(x, p.constant(4, 6))
+    p.output(p.add(y, p.constant(6)))
+    return p.program
+
+
+def pointwise(program: Program, **change: object) -> None:
+    program.ops[1] = dataclasses.replace(program.ops[1], **change)  # type: ignore[arg-type]
+
+
+def operand(program: Program, **change: object) -> None:
+    op = program.ops[1]
+    program.ops[1] = dataclasses.replace(
+        op,
+        inputs=(op.inputs[0], dataclasses.replace(op.inputs[1], **change)),  # type: ignore[arg-type]
+    )
+
+
+def gemm_of(program: Program, *shape: object) -> None:
+    op = program.ops[0]
+    assert isinstance(op, Gemm)
+    b = dataclasses.replace(op.inputs[1], shape=shape)  # type: ignore[arg-type]
+    program.ops[0] = dataclasses.replace(op, inputs=(op.inputs[0], b))
+
+
+F = DType.F32
+CASES: dict[str, tuple[Callable[[Program], object], str]] = {
+    "sources": (lambda p: p.sources.pop(), "2 ops but 1 sources"),
+    "read before written": (lambda p: p.ops.reverse(), "op 0 (Pointwise add), input 0: value 2 is read before it is"),
+    "output never written": (lambda p: (p.ops.pop(), p.sources.pop()), "output 0 (value 4) is never written"),
+    "input written": (
+        lambda p: pointwise(p, outputs=(p.operand(0),), domain=p.operand(0).shape),
+        "op 1 (Pointwise add), output 0: value 0 is given and must not be written",
+    ),
+    "no such value": (lambda p: operand(p, value=99), "input 1: there is no value 99"),
+    "type": (lambda p: operand(p, dtype=DType.I64), "input 1: is i64, its value f32"),
+    "rank": (lambda p: operand(p, strides=(1,)), "input 1: 2 dimensions but 1 strides"),
+    "bounds": (lambda p: operand(p, shape=(2, 6), strides=(6, 1)), "input 1: reaches elements 0..11 of 6"),
+    "negative bounds": (lambda p: operand(p, shape=(2, 6), strides=(0, -1)), "reaches elements -5..0 of 6"),
+    "unbound": (lambda p: p.bindings.clear(), "nothing binds ['s']"),
+    "bound twice": (
+        lambda p: p.bindings.append(Binding(name="s", kind=SymbolKind.DIM, input=0, index=1)),
+        "a symbol is bound twice",
+    ),
+    "axis": (lambda p: pointwise(p, bodies=(load(0, axis(0), axis(2), dtype=F),)), "uses axis 2 of 2"),
+    "acc": (lambda p: pointwise(p, bodies=(acc(0),)), "uses result 0 of 0"),
+    "load": (lambda p: pointwise(p, bodies=(load(2, axis(0), axis(1), dtype=F),)), "reads input 2 of 2"),
+    "load rank": (lambda p: pointwise(p, bodies=(load(0, axis(0), dtype=F),)), "with 1 of 2 indices"),
+    "load type": (
+        lambda p: pointwise(p, bodies=(load(0, axis(0), axis(1), dtype=DType.I64),)),
+        "reads input 0 (f32) as i64",
+    ),
+    "domain": (lambda p: pointwise(p, domain=(symbol("s"), 5)), "an output has shape"),
+    "bodies": (lambda p: pointwise(p, bodies=()), "0 bodies for 1 outputs"),
+    "gemm": (lambda p: gemm_of(p, 3, 6), "op 0 (Gemm): b has shape (3, 6), not (4, 6)"),
+    "constant": (lambda p: p.constants.pop(), "there is no constant 1"),
+    "literal": (
+        lambda p: p.values.append(Value(kind=ValueKind.LITERAL, dtype=F, shape=(2,), literal=b"abc")),
+        "a literal of 3 bytes where 8 are declared",
+    ),
+    "guard": (lambda p: p.guards.append(symbol("t")), "guard t: nothing binds ['t']"),
+    "outputs": (
+        lambda p: p.values.append(Value(kind=ValueKind.OUTPUT, dtype=F, shape=(), index=5)),
+        "outputs are numbered [0, 5]",
+    ),
+}  # fmt: skip
+
+
+def test_a_good_program_passes() -> None:
+    check_program(good())
+    assert isinstance(good().ops[1], Pointwise)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_broken_rule_is_named(case: str) -> None:
+    program = good()
+    change, message = CASES[case]
+    change(program)
+    with pytest.raises(InvariantError) as caught:
+        check_program(program)
+    assert message in str(caught.value)
+    assert "v0: input f32" in caught.value.ir
