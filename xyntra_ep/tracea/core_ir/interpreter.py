@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -177,7 +178,7 @@ def _row_reduce(memory: Memory, op: RowReduce) -> None:
     outer, inner = memory.shape(op.outer), memory.shape(op.inner)
     acc: dict[int, Array] = {}
     for j, stage in enumerate(op.stages):
-        full = evaluate_expr(stage.body, memory, op.inputs, outer + inner, acc).reshape((*outer, -1))
+        full = evaluate_expr(stage.body, memory, op.inputs, outer + inner, acc).reshape((*outer, math.prod(inner)))
         acc[j] = _REDUCE[stage.kind](full).reshape(outer + (1,) * len(inner))
     for out in op.outputs:
         domain = outer if out.per_row else outer + inner

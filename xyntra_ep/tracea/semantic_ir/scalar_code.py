@@ -71,6 +71,21 @@ class ScalarCode:
         self._done: dict[int, Rvalue] = {}
         self._keep: list[Expr] = []  # ids stay valid while the expressions live
 
+    def fork(self, lanes: int, leaf: Leaf) -> ScalarCode:
+        """Code for an inner block: knows all values that this one has by now, and keeps its own to itself."""
+        inner = ScalarCode(self._kernel, self._block, lanes, leaf)
+        inner._done = dict(self._done)
+        inner._keep = list(self._keep)
+        return inner
+
+    def knows(self, e: Expr) -> bool:
+        return id(e) in self._done
+
+    def define(self, e: Expr, value: Rvalue) -> None:
+        """``value`` stands for ``e`` from now on."""
+        self._done[id(e)] = value
+        self._keep.append(e)
+
     def emit(self, *roots: Expr) -> list[Rvalue]:
         """The values of ``roots``; nodes shared with earlier calls are reused."""
         nodes = _walk_to_loads(*roots)
@@ -109,7 +124,7 @@ class ScalarCode:
     def _call(self, op: str, args: list[Rvalue], lanes: int) -> Rvalue:
         a = args[0]
         is_float = a.type.elem is Elem.F32
-        if op in ("add", "sub", "mul", "pow", "fmod") and is_float or op in ("add", "sub", "mul"):
+        if op in ("add", "sub", "mul") or (op in ("pow", "fmod") and is_float):
             return binary(op, a, args[1])
         if op == "div":
             return binary("div", a, args[1])

@@ -1,0 +1,254 @@
+"""Evaluating expressions inside a loop nest: every value where its axes are first known, and lanes over one axis at the bottom.
+
+    nest = Nest(b, table, lane_axis, roots)        what will be computed
+    scope = nest.outside()                         nothing bound: constants are loaded here
+    inner = scope.bind({axis: loop variable})      what depends on bound axes only is computed here, once
+    vector = inner.lanes(at, 16)                   lanes at, at + 1 ... of the lane axis
+    vector.store(k, vector.value(root))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import Expr, acc, acc_bool, acc_int, axis, walk
+from xyntra_ep.tracea.kernels.cpu._index import Access, AccessTable, Lane, LaneAddress
+from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    INDEX,
+    Const,
+    Convert,
+    Gather,
+    Iota,
+    Load,
+    Offset,
+    Rvalue,
+    binary,
+    i64,
+    index,
+    le,
+    loaded_type,
+    lt,
+)
+from xyntra_ep.tracea.semantic_ir.scalar_code import ScalarCode
+
+
+class Nest:
+    """What a kernel computes: decides which values are worth a name outside of the loops that use them."""
+
+    def __init__(self, b: KernelBuilder, table: AccessTable, lane_axis: int | None, roots: Sequence[Expr]) -> None:
+        self.b = b
+        self.table = table
+        self.lane_axis = lane_axis
+        self._addresses: dict[int, LaneAddress] = {}
+        self._roots = list(roots)
+        addresses = [self.address(k) for k in range(len(table.accesses))]
+        for access, address in zip(table.accesses, addresses, strict=True):
+            self._roots += [address.base] if address.mode is not Lane.GATHER else []
+            self._roots += [access.position] if address.mode is Lane.GATHER or address.checks else []
+            self._roots += [c.first for c in address.checks]
+        self.nodes = walk(*self._roots)
+
+    def address(self, k: int) -> LaneAddress:
+        """The k-th access along the lane axis."""
+        if k not in self._addresses:
+            access = self.table.accesses[k]
+            number = -1 if self.lane_axis is None else self.lane_axis
+            self._addresses[k] = self.table.lanewise(access, number)
+        return self._addresses[k]
+
+    def outside(self) -> Scope:
+        return Scope(self, {}, {}, None)
+
+    def frontier(self, known: frozenset[Expr]) -> list[Expr]:
+        """Calls and loads that depend on ``known`` only and are used by something that depends on more."""
+        inside = {id(e): self.table.deps(e) <= known for e in self.nodes}
+        wanted = {id(e) for e in self._roots}
+        for e in self.nodes:
+            if not inside[id(e)]:
+                wanted.update(id(a) for a in e.args)
+        return [e for e in self.nodes if e.kind in ("call", "load") and inside[id(e)] and id(e) in wanted]
+
+
+class Scope:
+    """A place where some axes and accumulators have values, all scalar."""
+
+    def __init__(
+        self, nest: Nest, axes: Mapping[int, Rvalue], accs: Mapping[int, Rvalue], parent: ScalarCode | None
+    ) -> None:
+        self.nest = nest
+        self.b = nest.b
+        self._axes = axes
+        self._accs = accs
+        self.code = (
+            parent.fork(1, self._leaf) if parent else ScalarCode(nest.b, nest.b, 1, self._leaf)
+        )
+        known = {axis(a) for a in axes} | {make(j) for j in accs for make in (acc, acc_int, acc_bool)}
+        for e in nest.frontier(frozenset(known)):
+            if not self.code.knows(e):
+                self.code.define(e, self.b.let("h", self.code.emit(e)[0]))
+
+    def bind(self, axes: Mapping[int, Rvalue] | None = None, accs: Mapping[int, Rvalue] | None = None) -> Scope:
+        """An inner scope with more axes and accumulators."""
+        return Scope(self.nest, {**self._axes, **(axes or {})}, {**self._accs, **(accs or {})}, self.code)
+
+    def lanes(
+        self, at: Rvalue, lanes: int, count: Rvalue | None = None, accs: Mapping[int, Rvalue] | None = None
+    ) -> Lanes | Scope:
+        """The elements at, at + 1 ... of the lane axis; those below ``count``. ``accs``: vectors over these lanes."""
+        number = self.nest.lane_axis
+        if lanes == 1 or number is None:
+            return self.bind({} if number is None else {number: at}, accs)
+        return Lanes(self, at, lanes, count, accs or {})
+
+    def value(self, e: Expr) -> Rvalue:
+        return self.code.emit(e)[0]
+
+    def index(self, e: Expr) -> Rvalue:
+        """An i64 expression as an index scalar."""
+        if e.kind == "const":
+            return index(e.attr)
+        if e.kind == "size":
+            return self.size(e.attr)
+        value = self.value(e)
+        return value if value.type == INDEX else Convert(INDEX, value)
+
+    def size(self, value: Size) -> Rvalue:
+        return self.b.param(value)
+
+    def store(self, k: int, value: Rvalue) -> None:
+        self.b.store(self.nest.table.accesses[k].pointer, self.position(k), value)
+
+    def position(self, k: int) -> Rvalue:
+        """The position of the k-th access in its buffer."""
+        access, address = self.nest.table.accesses[k], self.nest.address(k)
+        if address.mode in (Lane.ONE, Lane.VECTOR, Lane.STRIDED) or (
+            address.mode is Lane.GUARDED and not address.checks
+        ):
+            base = self.index(address.base)
+            if address.step == 0:
+                return base
+            assert self.nest.lane_axis is not None
+            at = self._axes[self.nest.lane_axis]
+            return base + at * self.size(address.step)
+        return self.index(access.position)
+
+    def load(self, k: int) -> Rvalue:
+        access = self.nest.table.accesses[k]
+        count = None if access.count is None else self.size(access.count)
+        return Load(access.pointer, self.position(k), 1, count)
+
+    def _leaf(self, e: Expr, lanes: int) -> Rvalue:
+        if e.kind == "axis":
+            return as_element(self._axes[e.attr])
+        if e.kind == "acc":
+            return self._accs[e.attr]
+        return self.load(e.attr)
+
+
+class Lanes:
+    """Several consecutive elements of the lane axis at once."""
+
+    def __init__(
+        self, scope: Scope, at: Rvalue, lanes: int, count: Rvalue | None, accs: Mapping[int, Rvalue]
+    ) -> None:
+        self.nest = scope.nest
+        self.b = scope.b
+        self._scalars = scope.bind()
+        self._at = at
+        self.lanes = lanes
+        self.count = count
+        self._accs = accs
+        self._code = self._scalars.code.fork(lanes, self._leaf)
+
+    def value(self, e: Expr) -> Rvalue:
+        return self._code.emit(e)[0]
+
+    def store(self, k: int, value: Rvalue) -> None:
+        """Write the lanes; one by one through a small buffer where they are not neighbours in memory."""
+        access, address = self.nest.table.accesses[k], self.nest.address(k)
+        base = self._scalars.index(address.base)
+        if address.mode is Lane.VECTOR:
+            self.b.store(access.pointer, base + self._at, value, self.count)
+            return
+        buffer = self.b.array("lanes", access.dtype, self.lanes)
+        self.b.store(buffer, 0, value)
+        step = self._scalars.size(address.step)
+        with self.b.loop("l", 0, index(self.lanes) if self.count is None else self.count) as lane:
+            self.b.store(access.pointer, base + (self._at + lane) * step, self.b.load(buffer, lane))
+
+    def _leaf(self, e: Expr, lanes: int) -> Rvalue:
+        if e.kind == "axis":
+            if e.attr != self.nest.lane_axis:
+                return self._scalars.value(e)
+            return binary("add", Iota(i64(lanes)), as_element(self._at))
+        if e.kind == "acc":
+            return self._accs[e.attr] if e.attr in self._accs else self._scalars.value(e)
+        return self._load(e, self.nest.table.accesses[e.attr], self.nest.address(e.attr))
+
+    def _load(self, e: Expr, access: Access, address: LaneAddress) -> Rvalue:
+        at, scalars = self._at, self._scalars
+        match address.mode:
+            case Lane.ONE:
+                return scalars.value(e)
+            case Lane.VECTOR:
+                return Load(access.pointer, scalars.index(address.base) + at, self.lanes, self.count)
+            case Lane.STRIDED:
+                base = scalars.index(address.base) + at * scalars.size(address.step)
+                return Gather(Offset(access.pointer, base), self._steps(address.step))
+            case Lane.GUARDED:
+                return self._guarded(access, address)
+            case Lane.GATHER:
+                return self._gather(access)
+
+    def _steps(self, step: Size) -> Rvalue:
+        return binary("mul", Iota(i64(self.lanes)), as_element(self._scalars.size(step)))
+
+    def _gather(self, access: Access) -> Rvalue:
+        position = self._code.fork(self.lanes, self._leaf).emit(access.position)[0]
+        if access.count is None:
+            return Gather(access.pointer, position)
+        result = self.b.variable("g", Const(loaded_type(access.dtype, self.lanes), 0))
+        with self.b.when(lt(0, self._scalars.size(access.count))):
+            self.b.assign(result, Gather(access.pointer, position))
+        return result
+
+    def _guarded(self, access: Access, address: LaneAddress) -> Rvalue:
+        """A vector load if all its lanes are inside and neighbours, else lane by lane."""
+        condition = None if address.step == 1 else binary("eq", self._scalars.size(address.step), 1)
+        if access.count is not None:
+            condition = _and(condition, lt(0, self._scalars.size(access.count)))
+        for check in address.checks:
+            first = self.b.let("first", self._scalars.index(check.first) + self._at * check.step)
+            last = first + check.step * (self.lanes - 1)
+            condition = _and(_and(condition, le(0, first)), lt(last, self._scalars.size(check.extent)))
+        assert condition is not None
+        result = self.b.variable("g", Const(loaded_type(access.dtype, self.lanes), 0))
+        with self.b.when(condition):
+            base = self._scalars.bind().index(address.base)
+            self.b.assign(result, Load(access.pointer, base + self._at, self.lanes))
+        with self.b.otherwise():
+            self.b.assign(result, self._gather(access))
+        return result
+
+
+def as_element(value: Rvalue) -> Rvalue:
+    """An index as an i64 data element."""
+    if isinstance(value, Const):
+        return Const(i64(1), value.value)
+    return Convert(i64(1), value) if value.type == INDEX else value
+
+
+def _and(a: Rvalue | None, b: Rvalue) -> Rvalue:
+    return b if a is None else binary("and", a, b)
+
+
+def maskable(nest: Nest) -> bool:
+    """Whether every access along the lanes is one element or consecutive floats: then a short vector can be masked."""
+    for k, access in enumerate(nest.table.accesses):
+        mode = nest.address(k).mode
+        if mode is not Lane.ONE and not (mode is Lane.VECTOR and access.dtype is DType.F32):
+            return False
+    return True

@@ -1,0 +1,53 @@
+"""What evaluating expressions over a domain costs, roughly: enough to rank variants and to size work units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xyntra_ep.tracea.core_ir.dims import Size, product
+from xyntra_ep.tracea.core_ir.expr import Expr, walk
+from xyntra_ep.tracea.kernels.cpu._index import Lane
+from xyntra_ep.tracea.kernels.cpu._loops import Nest
+from xyntra_ep.tracea.kernels.cpu._loops_plan import typical
+from xyntra_ep.tracea.semantic_ir.math_library import has_math_function
+from xyntra_ep.tracea.semantic_ir.nodes import LIBM
+
+CLOCK_GHZ = 4.0
+_VECTOR_CYCLES = {"div": 8.0, "sqrt": 10.0, "mod": 60.0, "fmod": 300.0, "pow": 600.0}  # one vector of 16
+_LANE_CYCLES = {Lane.ONE: 0.0, Lane.VECTOR: 0.1, Lane.GUARDED: 0.3, Lane.STRIDED: 1.2, Lane.GATHER: 3.0}
+
+
+def operation_cycles(e: Expr) -> float:
+    """Cycles of one vector of 16 for one node."""
+    if e.kind != "call":
+        return 0.0
+    if has_math_function(e.attr) and e.attr != "log":
+        return 8.0
+    if e.attr in LIBM:
+        return 300.0
+    return _VECTOR_CYCLES.get(e.attr, 1.0)
+
+
+def cycles_per_element(nest: Nest, lanes: int) -> float:
+    """Cycles for one element of the innermost loop."""
+    known = [e for e in nest.nodes if any(d.kind == "axis" and d.attr == nest.lane_axis for d in nest.table.deps(e))]
+    total = sum(operation_cycles(e) for e in known) / max(1, min(16, lanes))
+    for k, access in enumerate(nest.table.accesses):
+        total += _LANE_CYCLES[nest.address(k).mode] * (access.dtype.bytes / 4 if lanes > 1 else 4)
+    return total + (0.05 if lanes > 1 else 1.0)
+
+
+def expression_cycles(root: Expr) -> float:
+    """Cycles of one vector of 16 for everything below ``root``."""
+    return sum(map(operation_cycles, walk(root)))
+
+
+def call_cost_ns(domain: Sequence[Size], cycles: float) -> Size:
+    """The cost of ``cycles`` per element of ``domain`` as a size."""
+    picoseconds = max(1, round(cycles / CLOCK_GHZ * 1000))
+    return product(domain) * picoseconds // 1000 + 100
+
+
+def estimate_ns(domain: Sequence[Size], cycles: float) -> float:
+    """The same as a number, unknown dimensions taken as usual ones."""
+    return typical(product(domain)) * cycles / CLOCK_GHZ + 100.0

@@ -1,0 +1,182 @@
+"""A RowReduce made ready for code: its loops, its expressions without loads, and the values kept from one pass to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xyntra_ep.tracea.core_ir.dims import Size, product
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load, rewrite, walk
+from xyntra_ep.tracea.core_ir.ops import ReduceKind, RowReduce
+from xyntra_ep.tracea.kernels.cpu._index import AccessTable
+from xyntra_ep.tracea.kernels.cpu._index_range import scaled
+from xyntra_ep.tracea.kernels.cpu._loops import Scope
+from xyntra_ep.tracea.kernels.cpu._loops_cost import operation_cycles
+from xyntra_ep.tracea.kernels.cpu._loops_plan import Domain, Loop
+from xyntra_ep.tracea.kernels.cpu._loops_reduce import is_arg, reduced_body
+from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index
+
+_KEPT_ELEMENTS = 4096  # 16 KiB of stack
+_WORTH_KEEPING = 8.0  # cycles per vector; a load from the first-level cache costs about one
+
+ZERO = index(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowStage:
+    """``keep``: a part of ``body`` that later passes read back from the access ``kept_in``."""
+
+    kind: ReduceKind
+    dtype: DType
+    body: Expr
+    keep: Expr | None = None
+    kept_in: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowResult:
+    """A body and the access it is written to."""
+
+    body: Expr
+    access: int
+    per_row: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """The parts; ``outer`` and ``inner`` loops are merged and ordered where that changes nothing."""
+
+    table: AccessTable
+    outer: tuple[Loop, ...]
+    inner: tuple[Loop, ...]
+    stages: tuple[RowStage, ...]
+    results: tuple[RowResult, ...]
+
+    @property
+    def roots(self) -> list[Expr]:
+        return [s.body for s in self.stages] + [r.body for r in self.results]
+
+    @property
+    def elements_per_row(self) -> Size:
+        return product(loop.extent for loop in self.inner)
+
+
+def plan_rows(op: RowReduce, b: KernelBuilder) -> Rows:
+    """Loads become accesses, loops are put in memory order and merged."""
+    table = AccessTable(b, op.outer + op.inner)
+    stages = [table.reading(reduced_body(s.kind, s.body), op.inputs) for s in op.stages]
+    bodies = [table.reading(_by_reciprocal(o.body, op), op.inputs) for o in op.outputs]
+    outputs = [table.writing(o.operand) for o in op.outputs]
+    loops = [Loop(i, extent) for i, extent in enumerate(op.outer + op.inner)]
+    domain = Domain(table, loops, stages + bodies)
+    outer = len(op.outer)
+    reads = range(outputs[0])
+    domain.order([*outputs, *reads], 0, outer)
+    if not any(is_arg(s.kind) for s in op.stages):  # positions count the inner domain in its own order
+        full = [k for k, o in zip(outputs, op.outputs, strict=True) if not o.per_row]
+        domain.order([*full, *reads], outer)
+    domain.simplify(outer)
+    return Rows(
+        table=table,
+        outer=tuple(loop for loop in domain.loops if loop.axis < outer),
+        inner=tuple(loop for loop in domain.loops if loop.axis >= outer),
+        stages=tuple(
+            RowStage(kind=s.kind, dtype=s.dtype, body=body)
+            for s, body in zip(op.stages, domain.roots, strict=False)
+        ),
+        results=tuple(
+            RowResult(body=body, access=k, per_row=o.per_row)
+            for o, body, k in zip(op.outputs, domain.roots[len(stages) :], outputs, strict=True)
+        ),
+    )
+
+
+def _by_reciprocal(body: Expr, op: RowReduce) -> Expr:
+    """x / acc as x * (1 / acc) where acc is a sum of exponentials, which is neither tiny nor zero for a softmax."""
+
+    def leaf(e: Expr) -> Expr | None:
+        if e.kind == "call" and e.attr == "div" and e.args[1].kind == "acc":
+            stage = op.stages[e.args[1].attr]
+            if stage.kind is ReduceKind.SUM and stage.body.kind == "call" and stage.body.attr == "exp":
+                one_over = call("div", const(1.0), e.args[1])
+                return call("mul", rewrite(e.args[0], leaf), one_over)
+        return None
+
+    return rewrite(body, leaf)
+
+
+def keep_values(rows: Rows, b: KernelBuilder) -> Rows:
+    """Let later passes over a row read what an earlier one computed at some cost: from the stack, or from the output that
+    is going to be written at the same place anyway."""
+    inner = {axis(loop.axis) for loop in rows.inner}
+    stages, results = list(rows.stages), list(rows.results)
+    homes = [
+        r.access
+        for r in results
+        if not r.per_row and rows.table.accesses[r.access].dtype is DType.F32
+    ]
+    for t, stage in enumerate(stages):
+        later = [s.body for s in stages[t + 1 :]] + [r.body for r in results if not r.per_row]
+        value = _worth_keeping(rows.table, stage.body, later, inner)
+        if value is None:
+            continue
+        home = _home(rows, b, homes)
+        if home is None:
+            continue
+        kept = load(home, dtype=DType.F32)
+
+        def swap(body: Expr, value: Expr = value, kept: Expr = kept) -> Expr:
+            return rewrite(body, lambda e: kept if e is value else None)
+
+        stages[t] = RowStage(kind=stage.kind, dtype=stage.dtype, body=stage.body, keep=value, kept_in=home)
+        stages[t + 1 :] = [
+            RowStage(kind=s.kind, dtype=s.dtype, body=swap(s.body)) for s in stages[t + 1 :]
+        ]
+        results = [
+            r if r.per_row else RowResult(body=swap(r.body), access=r.access, per_row=False) for r in results
+        ]
+    return Rows(
+        table=rows.table, outer=rows.outer, inner=rows.inner, stages=tuple(stages), results=tuple(results)
+    )
+
+
+def _worth_keeping(
+    table: AccessTable, body: Expr, later: Sequence[Expr], inner: set[Expr]
+) -> Expr | None:
+    """The largest expensive float below ``body`` that ``later`` uses too."""
+    again = {id(e) for root in later for e in walk(root)}
+    for e in reversed(walk(body)):
+        if e.kind == "call" and e.dtype is DType.F32 and id(e) in again and table.deps(e) & inner:
+            cost = sum(operation_cycles(x) for x in walk(e) if table.deps(x) & inner)
+            if cost >= _WORTH_KEEPING:
+                return e
+    return None
+
+
+def _home(rows: Rows, b: KernelBuilder, homes: list[int]) -> int | None:
+    """An access for one float per element of a row."""
+    count = rows.elements_per_row
+    if isinstance(count, int) and 0 < count <= _KEPT_ELEMENTS:
+        position = const(0)
+        for loop in rows.inner:
+            position = call("add", scaled(position, loop.extent), axis(loop.axis))
+        return rows.table.add(b.array("kept", DType.F32, count), DType.F32, position)
+    return homes.pop() if homes else None
+
+
+@contextmanager
+def loops_around(scope: Scope, loops: Sequence[Loop], position: Rvalue = ZERO) -> Iterator[tuple[Scope, Rvalue]]:
+    """Scalar loops, one scope each, so that what an outer one knows is computed there; and the row-major position."""
+    if not loops:
+        yield scope, position
+        return
+    first = loops[0]
+    extent = scope.size(first.extent)
+    with (
+        scope.b.loop("k", 0, extent) as at,
+        loops_around(scope.bind({first.axis: at}), loops[1:], position * extent + at) as inner,
+    ):
+        yield inner
