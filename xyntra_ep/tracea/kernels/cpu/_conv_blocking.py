@@ -14,7 +14,6 @@ from xyntra_ep.tracea.kernels.capabilities import Capabilities
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, Line, typical
 from xyntra_ep.tracea.kernels.variant import Axis
 
-_WIDEST = 4  # vectors: a wider panel of a deep convolution does not fit in L2
 _UNITS = 32  # enough for 16 threads to be busy to the end
 _LEAST_NS = 10_000  # a smaller unit is not worth handing to another thread
 _OUTPUT_COST = 4  # in multiplications by a vector: what it takes to finish and store a vector of outputs
@@ -71,13 +70,12 @@ def work_steps(shape: ConvShape, pixels: int, vectors: int, lanes: int) -> float
 
 def choose_blocking(shape: ConvShape, caps: Capabilities) -> Blocking:
     """The analytic default."""
-    tiles = [(largest_tile(v, caps), v) for v in (2, 3, 4, 1) if v <= _WIDEST]
-    pixels, vectors = min(tiles, key=lambda t: work_steps(shape, t[0], t[1], caps.lanes))
+    pixels, vectors = _choose_tile(shape, caps)
     rows, row_tiles = max(1, typical(shape.y.out)), max(1, -(-typical(shape.x.out) // pixels))
     panels = shape.groups * -(-shape.cout // (vectors * caps.lanes))
     width_bytes = vectors * caps.lanes * DType.F32.bytes
     panel_bytes = shape.y.kernel * shape.x.kernel * shape.cin * width_bytes
-    row_bytes = typical(shape.x.inside) * shape.groups * shape.cin * DType.F32.bytes
+    row_bytes = typical(shape.x.inside) * shape.channels * DType.F32.bytes
     block = Blocking(pixels=pixels, vectors=vectors, rows=rows, tiles=row_tiles, panels=panels)
 
     def units(b: Blocking) -> int:
@@ -100,6 +98,14 @@ def choose_blocking(shape: ConvShape, caps: Capabilities) -> Blocking:
     return block
 
 
+def _choose_tile(shape: ConvShape, caps: Capabilities) -> tuple[int, int]:
+    if shape.depthwise:
+        # The weights of a kernel row are in registers, and a column of x.
+        return max(1, min(14, caps.vector_registers - 2 - min(8, shape.x.kernel))), 1
+    tiles = [(largest_tile(v, caps), v) for v in (2, 3, 4, 1)]
+    return min(tiles, key=lambda t: work_steps(shape, t[0], t[1], caps.lanes))
+
+
 def _fewer_pixels(b: Blocking) -> Blocking:
     rows, tiles = (-(-b.rows // 2), b.tiles) if b.rows > 1 else (1, -(-b.tiles // 2))
     return Blocking(pixels=b.pixels, vectors=b.vectors, rows=rows, tiles=tiles, panels=b.panels)
@@ -118,6 +124,6 @@ def blocking_space(shape: ConvShape, caps: Capabilities) -> list[Axis]:
 
     return [
         Axis(name="pixels", values=tuple(sorted({4, 6, 8, 9, 12, 14, default.pixels}))),
-        Axis(name="vectors", values=tuple(range(1, _WIDEST + 1))),
+        Axis(name="vectors", values=(1,) if shape.depthwise else (1, 2, 3, 4)),
         *(Axis(name=name, values=around(default.config()[name])) for name in ("rows", "tiles", "panels")),
     ]

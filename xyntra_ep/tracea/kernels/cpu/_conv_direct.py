@@ -1,145 +1,72 @@
-"""The launches of a direct channels-last convolution, groups included: pack the weights, perhaps copy x with a halo, compute."""
+"""The sums of a direct convolution: ``size`` pixels times ``vectors`` vectors of output channels in registers.
+
+for ky in [first, stop):                             # kernel rows inside x
+  for each run of taps:                              # see `_conv_row.TapRun`
+    for k:                                           # channels of adjacent taps are one long k
+      b[j] = w[k][j];  for pixel i of the run: acc[i][j] += x[i][k] * b[j]
+"""
 
 from __future__ import annotations
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.capabilities import Capabilities
 from xyntra_ep.tracea.kernels.cpu._conv_blocking import Blocking, work_steps
-from xyntra_ep.tracea.kernels.cpu._conv_halo import copy_with_halo
-from xyntra_ep.tracea.kernels.cpu._conv_pack import pack_weights, packed_size, panels
-from xyntra_ep.tracea.kernels.cpu._conv_row import Segment, kernel_rows, needs_halo, split_row
-from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, conv_shape, taps, typical
-from xyntra_ep.tracea.kernels.cpu._conv_tile import TileCode
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
-from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
-from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, vmax, vmin
+from xyntra_ep.tracea.kernels.cpu._conv_halo import halo_ns
+from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES, packed_bytes
+from xyntra_ep.tracea.kernels.cpu._conv_row import TapRun
+from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape
+from xyntra_ep.tracea.kernels.cpu._conv_tile import TileFunction
+from xyntra_ep.tracea.kernels.cpu._conv_walk import build_conv
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall
+from xyntra_ep.tracea.semantic_ir.nodes import Fma, Rvalue, binary, splat
 
-_STREAMED_BYTES = 512 << 10  # weights from here on come from memory or L3 at every run
+_LINE = 64 // DType.F32.bytes  # elements of a cache line
 
 
 def build_direct(op: Conv, blocking: Blocking, context: BuildContext) -> list[KernelCall]:
-    """``op`` must pass ``why_not_channels_last``."""
-    shape = conv_shape(op)
-    pack, packed = pack_weights(shape, blocking.vectors * context.caps.lanes)
-    if not needs_halo(shape.x):
-        x = ValueBuffer(value=op.inputs[0].value)
-        return [pack, _Direct(shape, blocking, context).call(x, packed)]
-    copy, halo, shape = copy_with_halo(shape, context.caps)
-    return [pack, copy, _Direct(shape, blocking, context).call(halo, packed)]
+    """``op`` must pass ``why_not_channels_last``; any number of groups."""
+    return build_conv("conv", conv_shape(op), blocking, context, accumulate)
 
 
 def direct_ns(op: Conv, blocking: Blocking, caps: Capabilities) -> float:
     """Estimated time on one core."""
     shape = conv_shape(op)
     steps = work_steps(shape, blocking.pixels, blocking.vectors, caps.lanes)
-    weights_bytes = packed_size(shape, blocking.vectors * caps.lanes) * DType.F32.bytes
-    streamed_ns = weights_bytes / caps.dram_gbs if weights_bytes >= _STREAMED_BYTES else 0.0
-    copied_ns = 0.0
-    if needs_halo(shape.x):
-        copied_ns = typical(shape.batch * shape.y.inside * shape.x.inside) * shape.groups * shape.cin
-    return max(steps * caps.lanes * 2 / caps.fma_gflops, streamed_ns) + copied_ns
+    weights = packed_bytes(shape, blocking.vectors * caps.lanes)
+    streamed_ns = weights / caps.dram_gbs if weights >= STREAMED_BYTES else 0.0
+    return max(steps * caps.lanes * 2 / caps.fma_gflops, streamed_ns) + halo_ns(shape)
 
 
-class _Direct:
-    """The kernel. A unit: some panels of output channels for a block of rows (or of tiles of a row) of one image."""
+def accumulate(f: TileFunction) -> None:
+    shape = f.code.shape
+    step = shape.x.dilation * shape.x_strides[2]  # from tap to tap
+    with f.loop("ky", f.arg["first"], f.arg["stop"]) as ky:
+        x_row = f.let("x_row", f.arg["at"] + ky * f.x_row_step)
+        for run in f.tile.runs:
+            start = f.let("k0", ky * (shape.x.kernel * shape.cin) + run.first * shape.cin)
+            if shape.taps_are_adjacent or run.count == 1:
+                _multiply(f, run, x_row + run.first * step, start, run.count * shape.cin)
+                continue
+            with f.loop("kx", 0, run.count) as kx:
+                at = f.let("x_tap", x_row + (kx + run.first) * step)
+                _multiply(f, run, at, f.let("k0", start + kx * shape.cin), shape.cin)
 
-    def __init__(self, shape: ConvShape, blocking: Blocking, context: BuildContext) -> None:
-        op, caps = shape.op, context.caps
-        self.shape, self.blocking, self.caps = shape, blocking, caps
-        name = f"xy_conv{shape.y.kernel}x{shape.x.kernel}_{blocking.pixels}x{blocking.vectors}"
-        self.k = k = KernelBuilder(name)
-        x, w = k.buffer("x", DType.F32), k.buffer("w", DType.F32)
-        out = k.buffer("out", op.output.dtype, writable=True)
-        groups = shape.epilogue_groups()
-        self.epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1)
-        self.segments = split_row(shape.x, blocking.pixels)
-        self.row_tiles: Size = self.segments[-1].ordinal + self.segments[-1].count if self.segments else 0
-        self.panels = panels(shape, blocking.vectors * caps.lanes)
-        self.code = TileCode(
-            kernel=k, shape=shape, epilogue=self.epilogue, x=x, w=w, out=out, vectors=blocking.vectors,
-            lanes=caps.lanes, ahead_shift=self._ahead_shift(),
-        )  # fmt: skip
 
-    def _ahead_shift(self) -> int | None:
-        """See ``TileCode``: together the tiles of a block fetch the whole of the next panel, each its share."""
-        shape, blocking = self.shape, self.blocking
-        if packed_size(shape, blocking.vectors * self.caps.lanes) * DType.F32.bytes < _STREAMED_BYTES:
-            return None
-        tiles = min(blocking.rows, typical(shape.y.out)) * min(blocking.tiles, typical(self.row_tiles))
-        return max(0, (tiles // blocking.vectors).bit_length() - 1)
-
-    def call(self, x: ValueBuffer | TempBuffer, packed: TempBuffer) -> KernelCall:
-        shape, blocking = self.shape, self.blocking
-        grid: tuple[Size, ...] = (
-            shape.batch,
-            ceildiv(shape.y.out, blocking.rows),
-            ceildiv(self.row_tiles, blocking.tiles),
-            ceildiv(self.panels, blocking.panels),
-        )
-        with self.k.units() as unit:
-            self._unit(*self.k.split(unit, grid))
-        kernel, params = self.k.finish()
-        return KernelCall(
-            kernel=kernel,
-            buffers=(x, packed, ValueBuffer(value=shape.op.output.value), *self.epilogue.buffers),
-            params=params,
-            units=product(grid),
-            cost_ns=ceildiv(taps(shape.op) * 2, max(1, int(self.caps.fma_gflops))),
-        )
-
-    def _block(self, stem: str, number: Rvalue, length: int, end: Size) -> tuple[Rvalue, Rvalue]:
-        """Range of block ``number`` of ``length``; all of it when one block is enough."""
-        if isinstance(end, int) and end <= length:
-            return self.k.let(stem, 0), self.k.let(stem, end)
-        first = self.k.let(f"{stem}_first", number * length)
-        return first, self.k.let(f"{stem}_stop", vmin(first + length, self.k.param(end)))
-
-    def _unit(self, image: Rvalue, row_block: Rvalue, tile_block: Rvalue, panel_block: Rvalue) -> None:
-        k, shape, code = self.k, self.shape, self.code
-        rows = self._block("row", row_block, self.blocking.rows, shape.y.out)
-        tiles = self._block("tile", tile_block, self.blocking.tiles, self.row_tiles)
-        x_image = k.let("x_image", k.param(shape.x_offset) + image * k.param(shape.x_strides[0]))
-        per_group = self.panels // shape.groups
-        with k.loop("panel", *self._block("panel", panel_block, self.blocking.panels, self.panels)) as panel:
-            group = k.let("group", panel // per_group if shape.groups > 1 else 0)
-            within = k.let("m", (panel - group * per_group) * code.width)
-            here = {
-                "panel": k.let("w_panel", panel * (code.depth * code.width)),
-                "image": image,
-                "m": k.let("m", group * shape.cout + within),
-                "left": k.let("left", shape.cout - within) if code.has_tail else within,
-            }
-            x_group = k.let("x_group", x_image + group * shape.cin)
-            with k.loop("y", *rows) as y:
-                start, first, stop = kernel_rows(k, shape.y, y)
-                x_row = k.let("x_row", x_group + start * k.param(shape.x_strides[1]))
-                ahead = here["panel"]
-                if code.ahead_shift is not None:
-                    # Tile t of the block fetches lines [t, t + 1) * depth / 2^shift of the next panel.
-                    tile = (y - rows[0]) * k.param(self.row_tiles) - tiles[0]
-                    ahead = here["panel"] + code.depth * code.width + tile * self._share()
-                here |= {"row": y, "first": first, "stop": stop, "ahead": k.let("ahead", ahead)}
-                for segment in self.segments:
-                    self._segment(segment, tiles, x_row, here)
-
-    def _share(self) -> int:
-        """Elements of the next panel that one tile fetches."""
-        assert self.code.ahead_shift is not None
-        return (self.code.depth >> self.code.ahead_shift) * 16
-
-    def _segment(self, segment: Segment, tiles: tuple[Rvalue, Rvalue], x_row: Rvalue, here: dict[str, Rvalue]) -> None:
-        """The tiles of a segment that are in the unit's range."""
-        k, shape, code = self.k, self.shape, self.code
-        ordinal = k.param(segment.ordinal)
-        end = k.param(segment.ordinal + segment.count)
-        with k.loop("t", vmax(ordinal, tiles[0]), vmin(end, tiles[1])) as t:
-            pixel = k.let("pixel", k.param(segment.pixel) + (t - ordinal) * segment.tile.size)
-            column = pixel * shape.x.stride - k.param(shape.x.pad)
-            at = k.let("at", x_row + column * shape.x_strides[2])
-            ahead = here["ahead"]
-            if code.ahead_shift is not None:
-                ahead = k.let("ahead", ahead + t * self._share())
-            code.call(segment.tile, **{**here, "at": at, "pixel": pixel, "ahead": ahead})
+def _multiply(f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue, depth: int) -> None:
+    """acc += x[pixels of the run][at, at + depth) * w[start, start + depth)."""
+    code = f.code
+    x = f.pointer("x", code.x, at)
+    w = f.pointer("w", code.w, f.arg["panel"] + start * code.width)
+    pixel_step = code.shape.x.stride * code.shape.x_strides[2]
+    ahead, shift = w, code.ahead_shift
+    if shift is not None:
+        ahead = f.pointer("next", code.w, f.arg["ahead"] + binary("shr", start, shift) * _LINE)
+    with f.loop("k", 0, depth) as k:
+        b = [f.let("b", f.load(w, k * code.width + j * code.lanes, code.lanes)) for j in range(code.vectors)]
+        for i in range(run.low, run.high):
+            a = f.let("a", splat(f.load(x, k + i * pixel_step, 1), code.lanes))
+            for j in range(code.vectors):
+                f.assign(f.acc[i][j], Fma(a, b[j], f.acc[i][j]))
+        if shift is not None:
+            f.prefetch(ahead, binary("shr", k, shift) * _LINE)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.capabilities import Capabilities
-from xyntra_ep.tracea.kernels.cpu._conv_row import with_halo
-from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape
+from xyntra_ep.tracea.kernels.cpu._conv_row import needs_halo, with_halo
+from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, typical
 from xyntra_ep.tracea.kernels.variant import KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, f32, vmin
@@ -14,11 +14,19 @@ from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, f32, vmin
 _BYTES_PER_NS = 8
 
 
+def halo_ns(shape: ConvShape) -> float:
+    """Estimated time of the copy, 0 where none is needed."""
+    if not needs_halo(shape.x):
+        return 0.0
+    pixels = typical(shape.batch * shape.y.inside * shape.x.inside)
+    return pixels * shape.channels * DType.F32.bytes / _BYTES_PER_NS
+
+
 def copy_with_halo(shape: ConvShape, caps: Capabilities) -> tuple[KernelCall, TempBuffer, ConvShape]:
     """(the copy, its buffer, the convolution over it). Rows above and below x are the kernel's business."""
     halo, before, after = with_halo(shape)
     x = shape.op.inputs[0]
-    channels = shape.groups * shape.cin
+    channels = shape.channels
     k = KernelBuilder("xy_conv_halo")
     k.note("a unit is one row of one image")
     source = k.buffer("x", x.dtype)

@@ -9,12 +9,13 @@ from xyntra_ep.tracea.kernels.variant import KernelCall, Phase, TempBuffer, Valu
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, f32, vmin
 
+STREAMED_BYTES = 512 << 10  # weights from here on come from L3 or memory at every run
 _C_BLOCK = 16  # channels read together: every cache line of w is used up while it is in L1
 
 
-def packed_size(shape: ConvShape, width: int) -> int:
-    """Elements of the packed weights."""
-    return panels(shape, width) * shape.y.kernel * shape.x.kernel * shape.cin * width
+def packed_bytes(shape: ConvShape, width: int) -> int:
+    """Size of the packed weights."""
+    return panels(shape, width) * shape.y.kernel * shape.x.kernel * shape.cin * width * DType.F32.bytes
 
 
 def panels(shape: ConvShape, width: int) -> int:
@@ -52,11 +53,10 @@ def pack_weights(shape: ConvShape, width: int, name: str = "packed") -> tuple[Ke
                 with k.loop("j", valid, width) as j:
                     k.store(packed, to + j, Const(f32(1), 0.0))
     kernel, params = k.finish()
-    size = packed_size(shape, width)
-    temp = TempBuffer(name=name, size_bytes=size * DType.F32.bytes)
+    temp = TempBuffer(name=name, size_bytes=packed_bytes(shape, width))
     units = panels(shape, width) * blocks
     call = KernelCall(
-        kernel=kernel, buffers=(ValueBuffer(value=w.value), temp), params=params, units=units, cost_ns=size,
+        kernel=kernel, buffers=(ValueBuffer(value=w.value), temp), params=params, units=units, cost_ns=packed_bytes(shape, width),
         phase=Phase.PREPARE,
     )  # fmt: skip
     return call, temp

@@ -54,7 +54,7 @@ def with_halo(shape: ConvShape) -> tuple[ConvShape, Size, Size]:
     line = shape.x
     after = smax(0, line.overrun)
     row = line.inside + line.pad + after
-    channels = shape.groups * shape.cin
+    channels = shape.channels
     strides = (product((shape.y.inside, row, channels)), row * channels, channels)
     inner = replace(line, inside=row, pad=0)
     return replace(shape, x=inner, x_offset=0, x_strides=strides), line.pad, after

@@ -61,7 +61,8 @@ _ONE = Line(out=1, inside=1, kernel=1, stride=1, dilation=1, pad=0)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvShape:
     """``cin`` and ``cout`` are those of one group. Strides of x are per image, row and pixel; its channels are adjacent.
-    ``pixel_axes``: the axes of the output's domain that ``x`` counts."""
+    ``pixel_axes``: the axes of the output's domain that ``x`` counts. ``depthwise``: output channel c sees channel c of x
+    alone; then all channels are one group and ``cin`` is 1."""
 
     op: Conv
     groups: int
@@ -73,6 +74,12 @@ class ConvShape:
     x_strides: tuple[Size, Size, int]
     row_axes: tuple[int, ...]
     pixel_axes: tuple[int, ...]
+    depthwise: bool
+
+    @property
+    def channels(self) -> int:
+        """Channels of x."""
+        return self.cout if self.depthwise else self.groups * self.cin
 
     @property
     def batch(self) -> Size:
@@ -135,8 +142,10 @@ def conv_shape(op: Conv) -> ConvShape:
     if len(lines) == 2 and not row_axes:
         pixels = product(op.domain[2:])
         last = Line(out=pixels, inside=pixels, kernel=1, stride=1, dilation=1, pad=0)
+    depthwise = 1 < op.group == w.shape[0] == x.shape[1]
+    groups = 1 if depthwise else op.group
     return ConvShape(
-        op=op, groups=op.group, cin=_fixed(w.shape[1]), cout=_fixed(w.shape[0]) // op.group, y=y, x=last,
+        op=op, groups=groups, cin=_fixed(w.shape[1]), cout=_fixed(w.shape[0]) // groups, y=y, x=last, depthwise=depthwise,
         x_offset=x.offset, x_strides=(x.strides[0], row_step, pixel_step), row_axes=row_axes, pixel_axes=pixel_axes,
     )  # fmt: skip
 

@@ -1,0 +1,130 @@
+"""The walk of a channels-last convolution over its output: images, blocks of rows, panels of channels, tiles."""
+
+from __future__ import annotations
+
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.cpu._conv_blocking import Blocking
+from xyntra_ep.tracea.kernels.cpu._conv_halo import copy_with_halo
+from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES, pack_weights, packed_bytes, panels
+from xyntra_ep.tracea.kernels.cpu._conv_row import Segment, kernel_rows, needs_halo, split_row
+from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, taps, typical
+from xyntra_ep.tracea.kernels.cpu._conv_tile import Accumulate, TileCode
+from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
+from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, vmax, vmin
+
+
+def build_conv(
+    name: str, shape: ConvShape, blocking: Blocking, context: BuildContext, accumulate: Accumulate
+) -> list[KernelCall]:
+    """Pack the weights, perhaps copy x with a halo, compute."""
+    pack, packed = pack_weights(shape, blocking.vectors * context.caps.lanes)
+    if not needs_halo(shape.x):
+        x = ValueBuffer(value=shape.op.inputs[0].value)
+        return [pack, _Walk(name, shape, blocking, context, accumulate).call(x, packed)]
+    copy, halo, shape = copy_with_halo(shape, context.caps)
+    return [pack, copy, _Walk(name, shape, blocking, context, accumulate).call(halo, packed)]
+
+
+class _Walk:
+    """The kernel. A unit: some panels of output channels for a block of rows (or of tiles of a row) of one image."""
+
+    def __init__(self, name: str, shape: ConvShape, blocking: Blocking, context: BuildContext, accumulate: Accumulate) -> None:
+        op, caps = shape.op, context.caps
+        self.shape, self.blocking, self.caps = shape, blocking, caps
+        tile = f"{blocking.pixels}x{blocking.vectors}"
+        self.k = k = KernelBuilder(f"xy_{name}_{shape.y.kernel}x{shape.x.kernel}_f32_{tile}")
+        x, w = k.buffer("x", DType.F32), k.buffer("w", DType.F32)
+        out = k.buffer("out", op.output.dtype, writable=True)
+        groups = shape.epilogue_groups()
+        self.epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1)
+        self.segments = split_row(shape.x, blocking.pixels)
+        self.row_tiles: Size = self.segments[-1].ordinal + self.segments[-1].count if self.segments else 0
+        self.panels = panels(shape, blocking.vectors * caps.lanes)
+        self.code = TileCode(
+            kernel=k, shape=shape, epilogue=self.epilogue, accumulate=accumulate, x=x, w=w, out=out,
+            vectors=blocking.vectors, lanes=caps.lanes, ahead_shift=self._ahead_shift(),
+        )  # fmt: skip
+
+    def _ahead_shift(self) -> int | None:
+        """See ``TileCode``: together the tiles of a block fetch the whole of the next panel, each its share."""
+        shape, blocking = self.shape, self.blocking
+        if packed_bytes(shape, blocking.vectors * self.caps.lanes) < STREAMED_BYTES:
+            return None
+        tiles = min(blocking.rows, typical(shape.y.out)) * min(blocking.tiles, typical(self.row_tiles))
+        return max(0, (tiles // blocking.vectors).bit_length() - 1)
+
+    def call(self, x: ValueBuffer | TempBuffer, packed: TempBuffer) -> KernelCall:
+        shape, blocking = self.shape, self.blocking
+        grid: tuple[Size, ...] = (
+            shape.batch,
+            ceildiv(shape.y.out, blocking.rows),
+            ceildiv(self.row_tiles, blocking.tiles),
+            ceildiv(self.panels, blocking.panels),
+        )
+        with self.k.units() as unit:
+            self._unit(*self.k.split(unit, grid))
+        kernel, params = self.k.finish()
+        return KernelCall(
+            kernel=kernel,
+            buffers=(x, packed, ValueBuffer(value=shape.op.output.value), *self.epilogue.buffers),
+            params=params,
+            units=product(grid),
+            cost_ns=ceildiv(taps(shape.op) * 2, max(1, int(self.caps.fma_gflops))),
+        )
+
+    def _block(self, stem: str, number: Rvalue, length: int, end: Size) -> tuple[Rvalue, Rvalue]:
+        """Range of block ``number`` of ``length``; all of it when one block is enough."""
+        if isinstance(end, int) and end <= length:
+            return self.k.let(stem, 0), self.k.let(stem, end)
+        first = self.k.let(f"{stem}_first", number * length)
+        return first, self.k.let(f"{stem}_stop", vmin(first + length, self.k.param(end)))
+
+    def _unit(self, image: Rvalue, row_block: Rvalue, tile_block: Rvalue, panel_block: Rvalue) -> None:
+        k, shape, code = self.k, self.shape, self.code
+        rows = self._block("row", row_block, self.blocking.rows, shape.y.out)
+        tiles = self._block("tile", tile_block, self.blocking.tiles, self.row_tiles)
+        x_image = k.let("x_image", k.param(shape.x_offset) + image * k.param(shape.x_strides[0]))
+        per_group = self.panels // shape.groups
+        with k.loop("panel", *self._block("panel", panel_block, self.blocking.panels, self.panels)) as panel:
+            group = k.let("group", panel // per_group if shape.groups > 1 else 0)
+            within = k.let("m", (panel - group * per_group) * code.width)
+            here = {
+                "panel": k.let("w_panel", panel * (code.depth * code.width)),
+                "image": image,
+                "m": k.let("m", group * shape.cout + within),
+                "left": k.let("left", shape.cout - within) if code.has_tail else within,
+            }
+            x_group = k.let("x_group", x_image + (here["m"] if shape.depthwise else group * shape.cin))
+            with k.loop("y", *rows) as y:
+                start, first, stop = kernel_rows(k, shape.y, y)
+                x_row = k.let("x_row", x_group + start * k.param(shape.x_strides[1]))
+                ahead = here["panel"]
+                if code.ahead_shift is not None:
+                    # Tile t of the block fetches lines [t, t + 1) * depth / 2^shift of the next panel.
+                    tile = (y - rows[0]) * k.param(self.row_tiles) - tiles[0]
+                    ahead = here["panel"] + code.depth * code.width + tile * self._share()
+                here |= {"row": y, "first": first, "stop": stop, "ahead": k.let("ahead", ahead)}
+                for segment in self.segments:
+                    self._segment(segment, tiles, x_row, here)
+
+    def _share(self) -> int:
+        """Elements of the next panel that one tile fetches."""
+        assert self.code.ahead_shift is not None
+        return (self.code.depth >> self.code.ahead_shift) * 16
+
+    def _segment(self, segment: Segment, tiles: tuple[Rvalue, Rvalue], x_row: Rvalue, here: dict[str, Rvalue]) -> None:
+        """The tiles of a segment that are in the unit's range."""
+        k, shape, code = self.k, self.shape, self.code
+        ordinal = k.param(segment.ordinal)
+        end = k.param(segment.ordinal + segment.count)
+        with k.loop("t", vmax(ordinal, tiles[0]), vmin(end, tiles[1])) as t:
+            pixel = k.let("pixel", k.param(segment.pixel) + (t - ordinal) * segment.tile.size)
+            column = pixel * shape.x.stride - k.param(shape.x.pad)
+            at = k.let("at", x_row + column * shape.x_strides[2])
+            ahead = here["ahead"]
+            if code.ahead_shift is not None:
+                ahead = k.let("ahead", ahead + t * self._share())
+            code.call(segment.tile, {**here, "at": at, "pixel": pixel, "ahead": ahead})

@@ -1,0 +1,31 @@
+"""Grouped convolution over channels-last images: the direct convolution on the channels of one group after another."""
+
+from __future__ import annotations
+
+from xyntra_ep.tracea.core_ir.ops import Conv
+from xyntra_ep.tracea.kernels.cpu._conv_blocking import Blocking, blocking_space, choose_blocking
+from xyntra_ep.tracea.kernels.cpu._conv_direct import build_direct, direct_ns
+from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape, why_not_channels_last
+from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
+
+
+def admits(op: Conv, context: BuildContext) -> str | None:
+    if op.group == 1:
+        return "one group"
+    if op.inputs[1].shape[:2] == (op.group, 1):
+        return "a depthwise convolution"
+    return why_not_channels_last(op, context)
+
+
+VARIANTS = [
+    Variant(
+        name="conv.nhwc_grouped",
+        op=Conv,
+        admits=admits,
+        space=lambda op, context: blocking_space(conv_shape(op), context.caps),
+        default=lambda op, context: choose_blocking(conv_shape(op), context.caps).config(),
+        cost_ns=lambda op, config, context: direct_ns(op, Blocking.of(config), context.caps),
+        build=lambda op, config, context: build_direct(op, Blocking.of(config), context),
+        rank=10,
+    )
+]
