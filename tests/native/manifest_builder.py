@@ -20,9 +20,8 @@ from struct import pack
 from xyntra_ep.provider import registration
 
 NO_OFFSET = 0xFFFFFFFF
-OPS = (
-    "const symbol add sub mul floordiv ceildiv mod min max eq ne lt le and or not select"
-).split()
+_OPS = "const symbol add sub mul floordiv ceildiv mod min max eq ne lt le and or not select"
+OPS = _OPS.split()
 INPUT, OUTPUT, CONSTANT, POOL, ARENA, LITERAL, INIT = range(7)
 
 

@@ -70,7 +70,8 @@ def test_every_unit_runs_exactly_once(planner: FakePlanner, make_session: Any) -
 
 def fill_island(raw: RawGraph, alternatives: list[Alternative], op_type: str = "Relu") -> Island:
     node = node_of(raw, op_type)
-    inputs = [Tensor(name, raw.values[index].elem_type, len(raw.values[index].shape or ())) for name, index in zip(names(raw, node.inputs), node.inputs, strict=True)]
+    values = [raw.values[index] for index in node.inputs]
+    inputs = [Tensor(value.name, value.elem_type, len(value.shape or ())) for value in values]
     (output,) = names(raw, node.outputs)
     return Island("fill", [node.id], inputs, [Tensor(output, rank=2)], alternatives)
 

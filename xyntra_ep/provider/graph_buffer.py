@@ -115,11 +115,9 @@ def read(buffer: memoryview) -> RawGraph:
 
 
 def _as_array(data: Any, elem_type: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any]
+    array: npt.NDArray[Any] = np.frombuffer(data, _DTYPES.get(elem_type, np.uint8))
     if elem_type in _DTYPES:
-        array = np.frombuffer(data, _DTYPES[elem_type]).reshape(shape)
-    else:
-        array = np.frombuffer(data, np.uint8)
+        array = array.reshape(shape)
     array.flags.writeable = False
     return array
 
@@ -199,9 +197,7 @@ class _Reader:
             value = self.attribute(self.scalar(_I32, 4))
             if value is not None:
                 attrs[key] = value
-        return RawNode(
-            node_id, name, op_type, domain, since_version, ep_name, n_subgraphs, inputs, implicit, outputs, attrs
-        )
+        return RawNode(node_id, name, op_type, domain, since_version, ep_name, n_subgraphs, inputs, implicit, outputs, attrs)
 
     def attribute(self, kind: int) -> Attribute | None:
         """None for what has no payload: subgraphs, and kinds that this version does not know."""

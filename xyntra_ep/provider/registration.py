@@ -128,9 +128,7 @@ def _import_ort() -> Any:
     try:
         import onnxruntime as ort
     except ImportError as error:
-        raise ConfigError(
-            f"onnxruntime cannot be imported ({error})", where=EP_NAME, hint="pip install onnxruntime"
-        ) from error
+        raise ConfigError(f"onnxruntime cannot be imported ({error})", where=EP_NAME, hint="pip install onnxruntime") from error
     version = str(getattr(ort, "__version__", ""))
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
     if numbers < OLDEST_ORT or numbers[0] != OLDEST_ORT[0]:

@@ -1,0 +1,142 @@
+"""Registration: at import, by hand, and when it cannot be."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xyntra_ep import knobs
+from xyntra_ep.errors import ConfigError
+from xyntra_ep.provider import registration
+
+HASH_OF_NOTHING = "2200c76aa0b16d1678d9f78da7733a76"
+HASH_OF_BYTES = "4c5d728fff36dbada6a1b961612497ff"
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+    )
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> registration._State:
+    """As in a process that has not registered yet; the library stays open."""
+    state = registration._State(library=registration._state.library, callback=registration._state.callback)
+    monkeypatch.setattr(registration, "_state", state)
+    return state
+
+
+@pytest.mark.native
+class TestWithTheLibrary:
+    def test_import_registers(self) -> None:
+        code = "import onnxruntime as ort, xyntra_ep; assert 'XyntraEP' in ort.get_available_providers()"
+        result = python(code)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+    def test_a_knob_turns_it_off_and_register_turns_it_on(self) -> None:
+        code = (
+            "import onnxruntime as ort, xyntra_ep\n"
+            "assert 'XyntraEP' not in ort.get_available_providers()\n"
+            "xyntra_ep.register(); xyntra_ep.register()\n"
+            "assert 'XyntraEP' in ort.get_available_providers()\n"
+        )
+        result = python(code, XYNTRA_REGISTER="0")
+        assert (result.returncode, result.stderr) == (0, "")
+
+    def test_a_bad_knob_is_kept_as_the_reason(self) -> None:
+        code = (
+            "import xyntra_ep\nfrom xyntra_ep.provider import registration\n"
+            "print(registration.problem())\nprint(registration.is_registered())"
+        )
+        result = python(code, XYNTRA_REGISTER="perhaps")
+        assert result.returncode == 0
+        assert result.stdout.splitlines() == ["XYNTRA_REGISTER: 'perhaps' is not valid. it wants 1 or 0", "False"]
+
+    def test_register_is_idempotent(self) -> None:
+        registration.register()
+        registration.register()
+        assert registration.is_registered() and registration.problem() is None
+
+    def test_somebody_else_registered_the_library(self, fresh: registration._State) -> None:
+        registration.register()
+        assert fresh.registered
+
+    def test_the_names(self) -> None:
+        assert Path(registration.get_library_path()).is_file()
+        assert registration.get_ep_names() == [registration.get_ep_name()] == ["XyntraEP"]
+
+    def test_the_hash_is_stable_and_sees_every_bit(self) -> None:
+        from tests.native.manifest_builder import hash128
+
+        # Written down, because plans and caches on disk outlive the process.
+        assert hash128(b"").hex() == HASH_OF_NOTHING
+        assert hash128(bytes(range(256)) * 3).hex() == HASH_OF_BYTES
+        data = bytes(200)
+        seen = {hash128(data)}
+        for bit in range(8 * len(data)):
+            changed = bytearray(data)
+            changed[bit // 8] ^= 1 << bit % 8
+            seen.add(hash128(bytes(changed)))
+        assert len(seen) == 8 * len(data) + 1
+        assert len({hash128(bytes(n)) for n in range(300)}) == 300
+
+    def test_the_native_version_is_the_package_version(self) -> None:
+        from xyntra_ep import __version__
+
+        assert registration.library().xyntra_version().decode() == __version__
+
+
+@pytest.mark.parametrize("version", ["1.24.4", "1.25.0", "0.9", "2.0.0", ""])
+def test_an_unsuitable_onnxruntime(fresh: registration._State, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    old = types.ModuleType("onnxruntime")
+    monkeypatch.setattr(old, "__version__", version, raising=False)
+    monkeypatch.setitem(sys.modules, "onnxruntime", old)
+    with pytest.raises(ConfigError, match=r"is not supported\. install 1\.25\.1 or newer"):
+        registration.register()
+    registration.register_on_import()  # says nothing
+    assert "is not supported" in str(registration.problem())
+
+
+def test_no_onnxruntime(fresh: registration._State, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ConfigError, match="pip install onnxruntime"):
+        registration.register()
+
+
+def test_no_library(fresh: registration._State, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fresh.library = None
+    monkeypatch.setattr(registration, "_PACKAGE", tmp_path)
+    with pytest.raises(ConfigError, match="the library cannot be opened"):
+        registration.register()
+
+
+def test_onnxruntime_refuses(fresh: registration._State, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("no room")
+
+    ort = types.ModuleType("onnxruntime")
+    for name, value in {
+        "__version__": "1.31.1",
+        "get_available_providers": list,
+        "register_execution_provider_library": refuse,
+    }.items():
+        monkeypatch.setattr(ort, name, value, raising=False)
+    monkeypatch.setitem(sys.modules, "onnxruntime", ort)
+    monkeypatch.setattr(registration, "library", lambda: None)
+    with pytest.raises(ConfigError, match="refused the provider library: no room"):
+        registration.register()
+
+
+def test_knobs_that_decide_about_plans_are_watched() -> None:
+    watched = registration.watched_variables()
+    assert {"XYNTRA_CC", "XYNTRA_CLAIM", "XYNTRA_PRECISION"} <= set(watched)
+    assert not {"XYNTRA_REGISTER", "XYNTRA_DEBUG", "XYNTRA_CACHE_DIR"} & set(watched)
+    assert {field.name for field in dataclasses.fields(knobs.Knobs)} >= registration._NO_PART_OF_A_PLAN
