@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Graph, Node, NodeId
+from xyntra_ep.fusion.tensor import Checks
 from xyntra_ep.fusion.trace import Context, SymbolPolicy
 
 QUANTIZE = "QuantizeLinear"
@@ -28,7 +29,7 @@ class Decline:
 
 def analyse(graph: Graph) -> dict[NodeId, str]:
     """Reasons of all nodes that cannot be ours, by tracing the whole graph once; what a declined node makes is then opaque."""
-    context = Context(graph=graph)
+    context = Context(graph=graph, checks=Checks(speculate=True))
     policy = SymbolPolicy(context, trust=True)
     reasons: dict[NodeId, str] = {}
     position = 0

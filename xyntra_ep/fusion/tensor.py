@@ -305,10 +305,15 @@ def literal(array: NDArray[Any], dtype: DType) -> Tensor:
 
 
 class Checks:
-    """Conditions found while tracing that must hold at run time, with the message for when they do not."""
+    """What must hold at run time. ``conditions``: else the run fails with a message. ``guards``: else another alternative of the
+    plan is executed; only with ``speculate`` are unrelated sizes that meet in a broadcast assumed to be equal, under a guard."""
 
-    def __init__(self) -> None:
+    def __init__(self, speculate: bool = False) -> None:
         self.conditions: list[tuple[Size, str]] = []
+        self.guards: list[Size] = []
+        self._speculate = speculate
+        self._equal: dict[Size, Size] = {}  # size -> the simpler one it equals, by check or guard
+        self._sources: dict[Size, frozenset[Size]] = {}  # run-time broadcast result -> the sizes it was made of
 
     def require(self, condition: Size, message: str) -> None:
         if condition == 0:
@@ -316,31 +321,66 @@ class Checks:
         if isinstance(condition, Dim) and all(condition != known for known, _ in self.conditions):
             self.conditions.append((condition, message))
 
+    def require_equal(self, a: Size, b: Size, message: str) -> None:
+        """Demand a == b; from here on they are the same size."""
+        if not self.same(a, b):
+            self.require(eq(a, b), message)
+            self._unite(a, b)
+
+    def same(self, a: Size, b: Size) -> bool:
+        """Equal as polynomials or by what was demanded or assumed."""
+        return a == b or self._root(a) == self._root(b)
+
+    def _root(self, a: Size) -> Size:
+        while a in self._equal:
+            a = self._equal[a]
+        return a
+
+    def _unite(self, a: Size, b: Size) -> Size:
+        keep, drop = sorted((self._root(a), self._root(b)), key=lambda s: (isinstance(s, Dim), len(repr(s))))
+        if keep != drop:
+            self._equal[drop] = keep
+        return keep
+
+    def broadcast(self, a: Size, b: Size, axis: int) -> Size:
+        """The extent of an axis where a meets b (NumPy's rule)."""
+        if b == 1 or self.same(a, b):
+            return self._root(a) if self.same(a, b) else a
+        if a == 1:
+            return b
+        if isinstance(a, int) and isinstance(b, int):
+            raise UnsupportedError(f"cannot broadcast {a} with {b}")
+        for whole, part in ((a, b), (b, a)):
+            if part in self._sources.get(whole, ()):
+                return whole
+        if self._speculate:
+            self.guards.append(eq(a, b))
+            return self._unite(a, b)
+        compatible = either(eq(a, b), either(eq(a, 1), eq(b, 1)))
+        self.require(compatible, f"cannot broadcast: axis {axis} has incompatible sizes")
+        if isinstance(a, int) or isinstance(b, int):
+            result: Size = a if isinstance(a, int) else b
+        else:
+            result = select(eq(a, 1), b, a)
+        self._sources[result] = self._sources.get(a, frozenset({a})) | self._sources.get(b, frozenset({b}))
+        return result
+
+    def fit(self, t: Tensor, shape: Sequence[Size]) -> Tensor:
+        """``t`` with exactly ``shape``: sizes known to be equal take the name in ``shape``, axes of extent 1 are repeated."""
+        shape = tuple(shape)
+        t = t.reshape((1,) * (len(shape) - t.rank) + t.shape)
+        named = [want if self.same(have, want) else have for have, want in zip(t.shape, shape, strict=True)]
+        return t.slice([0] * t.rank, [1] * t.rank, named).expand(shape)
+
 
 def broadcast_shapes(checks: Checks, *shapes: Sequence[Size]) -> tuple[Size, ...]:
-    """NumPy's rule; where two sizes are unrelated the result is a run-time choice and compatibility is checked at run time."""
+    """NumPy's rule, axis by axis from the right; see ``Checks.broadcast`` for unrelated sizes."""
     rank = max((len(s) for s in shapes), default=0)
-    result: list[Size] = []
-    for axis in range(rank):
-        extent: Size = 1
-        for shape in shapes:
-            if axis - (rank - len(shape)) < 0:
-                continue
-            other = shape[axis - (rank - len(shape))]
-            if other == 1 or other == extent:
-                continue
-            if extent == 1:
-                extent = other
-            elif isinstance(extent, int) and isinstance(other, int):
-                raise UnsupportedError(f"cannot broadcast {extent} with {other}")
-            else:
-                compatible = either(eq(extent, other), either(eq(extent, 1), eq(other, 1)))
-                checks.require(compatible, f"cannot broadcast: axis {axis} has incompatible sizes")
-                if isinstance(other, int):
-                    extent = other
-                elif not isinstance(extent, int):
-                    extent = select(eq(extent, 1), other, extent)
-        result.append(extent)
+    result: list[Size] = [1] * rank
+    for shape in shapes:
+        for i, extent in enumerate(shape):
+            axis = i + rank - len(shape)
+            result[axis] = checks.broadcast(result[axis], extent, axis)
     return tuple(result)
 
 
@@ -351,13 +391,19 @@ def load_broadcast(j: int, tensor: Tensor, shape: Sequence[Size]) -> Expr:
     return E.load(j, *index, dtype=tensor.dtype)
 
 
-def elementwise(checks: Checks, inputs: Sequence[Tensor], body: Callable[..., Expr], dtype: DType) -> Tensor:
-    """One result per index of the broadcast shape; ``body`` takes one loaded expression per input (compute types)."""
+def elementwise(
+    checks: Checks, inputs: Sequence[Tensor], body: Callable[..., Expr], dtype: DType, leader: int | None = None
+) -> Tensor:
+    """One result per index of the broadcast shape; ``body`` takes one loaded expression per input (compute types).
+
+    ``leader``: the input whose frame the others were moved into. Only it may ask for another move, else two lazy operands in
+    different frames would move each other for ever.
+    """
     shape = broadcast_shapes(checks, *(t.shape for t in inputs))
-    framed = _common_frame(inputs, shape)
+    framed = _common_frame(inputs, shape, range(len(inputs)) if leader is None else [leader])
     if framed is not None:
-        inner, back = framed
-        return back(elementwise(checks, inner, body, dtype))
+        inner, back, leader = framed
+        return back(elementwise(checks, inner, body, dtype, leader))
     operands: list[Tensor] = []
     loads: list[Expr] = []
     for t in inputs:
@@ -371,7 +417,7 @@ def elementwise(checks: Checks, inputs: Sequence[Tensor], body: Callable[..., Ex
             continue
         shift = len(shape) - t.rank
         if any(have not in (1, want) for have, want in zip(t.shape, shape[shift:], strict=True)):
-            t = t.expand(shape)
+            t = checks.fit(t, shape)
         position = next((j for j, o in enumerate(operands) if o is t), len(operands))
         if position == len(operands):
             operands.append(t)
@@ -386,9 +432,12 @@ def _is_lazy(t: Tensor) -> bool:
 Frame = tuple[list[Tensor], Callable[[Tensor], Tensor]]
 
 
-def _common_frame(inputs: Sequence[Tensor], shape: tuple[Size, ...]) -> Frame | None:
-    """Operands moved into the frame of a permuted or reshaped, not yet materialised one, and the way back."""
-    for t in inputs:
+def _common_frame(
+    inputs: Sequence[Tensor], shape: tuple[Size, ...], candidates: Sequence[int]
+) -> tuple[list[Tensor], Callable[[Tensor], Tensor], int] | None:
+    """Operands moved into the frame of a permuted or reshaped, not yet materialised one of ``candidates``; the way back; which."""
+    for i in candidates:
+        t = inputs[i]
         if isinstance(t.node, View) and t.shape == shape and _is_lazy(t.node.base):
             step = t.node.step
             framed = (
@@ -399,7 +448,7 @@ def _common_frame(inputs: Sequence[Tensor], shape: tuple[Size, ...]) -> Frame | 
                 else None
             )
             if framed is not None:
-                return framed
+                return (*framed, i)
     return None
 
 

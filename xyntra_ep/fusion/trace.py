@@ -62,7 +62,6 @@ class Context:
     checks: Checks = field(default_factory=Checks)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     bindings: list[Binding] = field(default_factory=list)
-    guards: list[Size] = field(default_factory=list)
     depends: set[str] = field(default_factory=set)  # large constants whose bytes decided something
     current: NodeId = NodeId(0)
 
@@ -73,7 +72,11 @@ class Context:
         return elementwise(self.checks, inputs, body, dtype)
 
     def require(self, condition: Size, message: str) -> None:
+        """A condition on sizes without which the run fails with ``message``."""
         self.checks.require(condition, message)
+
+    def require_equal(self, a: Size, b: Size, message: str) -> None:
+        self.checks.require_equal(a, b, message)
 
     def constant(self, t: Tensor, what: str) -> NDArray[Any]:
         """The bytes of a constant of any size (small ones: ``t.array``); the plan then depends on them."""
@@ -194,17 +197,17 @@ class SymbolPolicy:
         if not self._trust or declared is None:
             return raw
         if isinstance(declared, int):
-            self._context.guards.append(dims.eq(raw, declared))
+            self._context.checks.guards.append(dims.eq(raw, declared))
             return declared
         known = self._named.setdefault(declared, raw)
         if known != raw:
-            self._context.guards.append(dims.eq(raw, known))
+            self._context.checks.guards.append(dims.eq(raw, known))
         return known
 
 
 def trace(graph: Graph, nodes: Sequence[NodeId], inputs: Sequence[str], trust: bool) -> Context:
     """Trace ``nodes`` (in order) with ``inputs`` as island inputs; raises TraceError naming the node that cannot be done."""
-    context = Context(graph=graph)
+    context = Context(graph=graph, checks=Checks(speculate=trust))
     policy = SymbolPolicy(context, trust)
     for position, name in enumerate(inputs):
         context.add_input(name, position, lambda value, axis, p=position: policy.size(value, axis, p))  # type: ignore[misc]  # default binds p

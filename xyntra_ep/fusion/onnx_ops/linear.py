@@ -8,7 +8,6 @@ from xyntra_ep.fusion.onnx_ops._operands import maybe, one, same_float_rounding
 from xyntra_ep.fusion.tensor import GemmNode, Tensor, broadcast_shapes
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import eq
 from xyntra_ep.tracea.core_ir.dtypes import DType
 
 
@@ -16,10 +15,10 @@ def matmul(c: Context, a: Tensor, b: Tensor) -> Tensor:
     """NumPy's matmul for operands of rank >= 2, f32 out for float operands."""
     if not a.dtype.is_float or not b.dtype.is_float:
         raise UnsupportedError(f"dtype {a.dtype}")
-    c.require(eq(a.shape[-1], b.shape[-2]), "MatMul: inner dimensions differ")
+    c.require_equal(a.shape[-1], b.shape[-2], "MatMul: inner dimensions differ")
     batch = broadcast_shapes(c.checks, a.shape[:-2], b.shape[:-2])
-    a = a.expand((*batch, *a.shape[-2:]))
-    b = b.expand((*batch, *b.shape[-2:]))
+    a = c.checks.fit(a, (*batch, *a.shape[-2:]))
+    b = c.checks.fit(b, (*batch, a.shape[-1], b.shape[-1]))
     return Tensor((*batch, a.shape[-2], b.shape[-1]), DType.F32, GemmNode(a=a, b=b))
 
 

@@ -86,8 +86,9 @@ def _concat(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
     for t in parts[1:]:
         for i, (have, want) in enumerate(zip(t.shape, parts[0].shape, strict=True)):
             if i != axis:
-                c.require(dims.eq(have, want), "Concat: shapes differ")
+                c.require_equal(have, want, "Concat: shapes differ")
     shape = list(parts[0].shape)
+    parts = [c.checks.fit(t, [*shape[:axis], t.shape[axis], *shape[axis + 1 :]]) for t in parts]
     shape[axis] = sum((t.shape[axis] for t in parts), start=0)
     if all(t.content is not None for t in parts):
         joined = np.concatenate([t.content for t in parts], axis=axis)  # type: ignore[misc]  # checked above
@@ -167,7 +168,8 @@ def _slice(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
 
 def _expand(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
     t = one(inputs, 0)
-    return t.expand(broadcast_shapes(c.checks, t.shape, one(inputs, 1).ints("the shape of Expand")))
+    shape = broadcast_shapes(c.checks, t.shape, one(inputs, 1).ints("the shape of Expand"))
+    return c.checks.fit(t, shape)
 
 
 def _tile(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
