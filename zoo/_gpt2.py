@@ -90,9 +90,7 @@ class Gpt2:
         scores = g.Where(self.causal(query, key), scores, lowest)
         context = g.Transpose(g.MatMul(g.Softmax(scores, axis=-1), value), perm=[0, 2, 1, 3])
         context = reshape(g, context, [dim(g, context, 0), dim(g, context, 1), c.hidden])
-        return self.conv1d(context, f"{name}.c_proj", c.hidden, c.hidden, RESIDUAL_GAIN), KeyValue(
-            key=key, value=value
-        )
+        return self.conv1d(context, f"{name}.c_proj", c.hidden, c.hidden, RESIDUAL_GAIN), KeyValue(key=key, value=value)
 
     def causal(self, query: Value, key: Value) -> Value:
         """`bias[:, :, keys - queries : keys, :keys]` of the lower-triangular bool buffer."""

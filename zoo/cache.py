@@ -35,9 +35,7 @@ def prune() -> list[Path]:
     from zoo.registry import zoo  # the registry imports every model file; not needed to read one model
 
     keep = {f"{model.name}-{_key(model, None)}.onnx" for model in zoo}
-    stale = [
-        path for path in sorted(cache_dir().glob("*.onnx")) if path.name not in keep and "-w" not in path.stem
-    ]
+    stale = [path for path in sorted(cache_dir().glob("*.onnx")) if path.name not in keep and "-w" not in path.stem]
     for path in stale:
         path.unlink(missing_ok=True)
     return stale

@@ -91,9 +91,7 @@ class GraphBuilder:
 
     def model(self) -> onnx.ModelProto:
         """The finished model, checked for being well formed."""
-        graph = helper.make_graph(
-            self._nodes, self._name, self._inputs, self._outputs, list(self._weights.values())
-        )
+        graph = helper.make_graph(self._nodes, self._name, self._inputs, self._outputs, list(self._weights.values()))
         model = helper.make_model(
             graph,
             producer_name="xyntra-zoo",

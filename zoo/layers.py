@@ -28,9 +28,7 @@ def shape_of(g: GraphBuilder, dims: Sequence[int | Value]) -> Value:
     return g.Concat(*parts, axis=0)
 
 
-def linear(
-    g: GraphBuilder, p: Params, x: Value, name: str, n_in: int, n_out: int, gain: float = 1.0
-) -> Value:
+def linear(g: GraphBuilder, p: Params, x: Value, name: str, n_in: int, n_out: int, gain: float = 1.0) -> Value:
     """`nn.Linear` on a 3-D input: MatMul with the transposed weight folded in, then Add(bias, product)."""
     weight = g.weight(f"{name}.weight_T", p(f"{name}.weight", (n_out, n_in), Init.LINEAR, gain).T)
     bias = g.weight(f"{name}.bias", p(f"{name}.bias", (n_out,), Init.BIAS))

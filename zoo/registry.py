@@ -51,8 +51,7 @@ class Registry(Generic[Row]):
             for row in cast("list[Row]", getattr(module, self._attr, [])):
                 if row.name in rows:
                     raise RegistryError(
-                        f"'{row.name}' is declared twice: in {declared_in[row.name]} and in "
-                        f"{module.__name__}. rename one of them"
+                        f"'{row.name}' is declared twice: in {declared_in[row.name]} and in {module.__name__}. rename one of them"
                     )
                 rows[row.name] = row
                 declared_in[row.name] = module.__name__

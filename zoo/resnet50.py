@@ -73,9 +73,7 @@ class _Network:
             x = self.conv_bn(x, f"{down}.0", f"{down}.1", channels, out, kernel=1, stride=stride)
         return g.Relu(g.Add(y, x))
 
-    def conv_bn(
-        self, x: Value, conv: str, norm: str, n_in: int, n_out: int, *, kernel: int, stride: int
-    ) -> Value:
+    def conv_bn(self, x: Value, conv: str, norm: str, n_in: int, n_out: int, *, kernel: int, stride: int) -> Value:
         g = self.g
         name = f"{conv}.weight"
         weight = g.weight(name, self.p(name, (n_out, n_in, kernel, kernel), Init.CONV))
@@ -99,9 +97,7 @@ class _Network:
         names = (f"{norm}.running_mean", f"{norm}.running_var")
         if not self.measure:
             inits = (Init.BIAS, Init.VARIANCE)
-            mean, variance = (
-                g.weight(name, self.p(name, (n,), init)) for name, init in zip(names, inits, strict=True)
-            )
+            mean, variance = (g.weight(name, self.p(name, (n,), init)) for name, init in zip(names, inits, strict=True))
             return mean, variance
         mean = g.ReduceMean(x, axes=[0, 2, 3], keepdims=1)
         centred = g.Sub(x, mean)
@@ -119,9 +115,7 @@ def _measured_statistics(params: Params, c: ResNetConfig) -> dict[str, F32]:
     names = [output.name for output in session.get_outputs()][1:]
     values = session.run(names, resnet_feeds(4, 1, 0, image=c.image))
     # Rounded, so that machines whose sums differ in the last bits still build the same model nearly always.
-    return {
-        name: value.astype(np.float16).astype(np.float32) for name, value in zip(names, values, strict=True)
-    }
+    return {name: value.astype(np.float16).astype(np.float32) for name, value in zip(names, values, strict=True)}
 
 
 def resnet_feeds(batch: int, seq: int, seed: int, *, image: int) -> Feeds:

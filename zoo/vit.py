@@ -60,9 +60,7 @@ def _patches(g: GraphBuilder, p: Params, c: VitConfig, pixels: Value) -> Value:
         weight = g.weight(f"{name}.weight", p(f"{name}.weight", (c.hidden, 3, c.patch, c.patch), Init.LINEAR))
         bias = g.weight(f"{name}.bias", p(f"{name}.bias", (c.hidden,), Init.BIAS))
         kernel = [c.patch, c.patch]
-        x = g.Conv(
-            pixels, weight, bias, dilations=[1, 1], group=1, kernel_shape=kernel, pads=[0] * 4, strides=kernel
-        )
+        x = g.Conv(pixels, weight, bias, dilations=[1, 1], group=1, kernel_shape=kernel, pads=[0] * 4, strides=kernel)
         kept = g.Slice(g.Shape(x), g.ints(0), g.ints(2), g.ints(0))
         x = g.Reshape(x, g.Concat(kept, g.ints(-1), axis=0))
         return g.Transpose(x, perm=[0, 2, 1])
@@ -72,9 +70,7 @@ def _class_token(g: GraphBuilder, p: Params, c: VitConfig, x: Value) -> Value:
     """`cat((cls_token.expand(batch, -1, -1), x), dim=1)` with the exporter's rewriting of -1 in `expand`."""
     token = g.weight("cls_token", p("cls_token", (1, 1, c.hidden), Init.EMBEDDING, 4.0))
     wanted = g.Reshape(shape_of(g, [dim(g, x, 0), -1, -1]), g.ints(-1))
-    ones = g.ConstantOfShape(
-        g.Shape(wanted), value=onnx.helper.make_tensor("one", onnx.TensorProto.INT64, [1], [1])
-    )
+    ones = g.ConstantOfShape(g.Shape(wanted), value=onnx.helper.make_tensor("one", onnx.TensorProto.INT64, [1], [1]))
     keep = g.Equal(wanted, g.Mul(ones, g.const(-1, np.int64)))
     return g.Concat(g.Expand(token, g.Where(keep, ones, wanted)), x, axis=1)
 

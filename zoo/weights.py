@@ -52,15 +52,11 @@ class SafeTensors(Mapping[str, npt.NDArray[Any]]):
         length = int.from_bytes(self._bytes[:8].tobytes(), "little")
         start = 8 + length
         if length > MAX_HEADER_BYTES or start > self._bytes.size:
-            raise WeightsError(
-                f"{self._path}: not a safetensors file, its header would be {length} bytes long"
-            )
+            raise WeightsError(f"{self._path}: not a safetensors file, its header would be {length} bytes long")
         try:
             header = json.loads(self._bytes[8:start].tobytes())
         except ValueError as error:
-            raise WeightsError(
-                f"{self._path}: not a safetensors file, its header is not JSON ({error})"
-            ) from None
+            raise WeightsError(f"{self._path}: not a safetensors file, its header is not JSON ({error})") from None
         header.pop("__metadata__", None)
         return start, header
 
@@ -71,14 +67,8 @@ class SafeTensors(Mapping[str, npt.NDArray[Any]]):
             raise WeightsError(f"{self._path}: {name} has dtype {code}. known are {', '.join(DTYPES)}")
         dtype = np.dtype(DTYPES[code])
         begin, end = entry["data_offsets"]
-        if (
-            end - begin != math.prod(shape) * dtype.itemsize
-            or begin < 0
-            or self._start + end > self._bytes.size
-        ):
-            raise WeightsError(
-                f"{self._path}: {name} lies outside the file or does not fit its shape {shape}"
-            )
+        if end - begin != math.prod(shape) * dtype.itemsize or begin < 0 or self._start + end > self._bytes.size:
+            raise WeightsError(f"{self._path}: {name} lies outside the file or does not fit its shape {shape}")
         # Copied: the header's length need not leave the data aligned.
         flat = np.frombuffer(self._bytes[self._start + begin : self._start + end].tobytes(), dtype)
         if code == "BF16":
@@ -113,9 +103,7 @@ class CheckpointParams:
 
     synthetic = False
 
-    def __init__(
-        self, tensors: Mapping[str, npt.NDArray[Any]], checkpoint: Checkpoint | None, *, source: str
-    ) -> None:
+    def __init__(self, tensors: Mapping[str, npt.NDArray[Any]], checkpoint: Checkpoint | None, *, source: str) -> None:
         self._tensors = tensors
         self._checkpoint = checkpoint
         self._source = source

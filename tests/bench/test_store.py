@@ -74,10 +74,12 @@ def test_each_case_is_on_disk_at_once(tmp_path: Path, plan: Plan, case: Case, en
 
 
 def test_the_newest_run_is_the_one_that_started_last(tmp_path: Path, plan: Plan, environment: Environment) -> None:
-    for name, started in (("a", "2026-03-01T00:00:00+00:00"), ("b", "2026-01-01T00:00:00+00:00")):
+    dates = {"a": ("2026-01-01", "2026-05-01"), "b": ("2026-03-01", "2026-03-02"), "c": ("2026-02-01", "")}
+    for name, (started, finished) in dates.items():
         store = Store(tmp_path / f"{name}.json", plan, environment, "")
-        store.path.write_text(store.path.read_text().replace(store.run.started, started))
-    assert newest(tmp_path).name == "a.json"
+        data = json.loads(store.path.read_text()) | {"started": started, "finished": finished}
+        store.path.write_text(json.dumps(data))
+    assert newest(tmp_path).name == "b.json"
 
 
 def test_unreadable_files_are_explained(tmp_path: Path, plan: Plan, environment: Environment) -> None:

@@ -35,25 +35,19 @@ def test_a_name_without_neighbours_lists_all() -> None:
         zoo["xxx"]
 
 
-def test_modules_are_read_sorted_and_private_ones_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modules_are_read_sorted_and_private_ones_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "b.py": "ROWS = [Row(name='b')]",
         "a.py": "ROWS = [Row(name='a')]",
         "_c.py": "ROWS = [Row(name='c')]",
     }
     rows = package(tmp_path, monkeypatch, files)
-    assert not any(name.startswith("rows_of_") for name in sys.modules), (
-        "nothing is imported before the first question"
-    )
+    assert not any(name.startswith("rows_of_") for name in sys.modules), "nothing is imported before the first question"
     assert rows.names() == ["a", "b"]
     assert len(rows) == 2 and "a" in rows and "c" not in rows
 
 
 def test_duplicates_are_refused_and_say_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = package(
-        tmp_path, monkeypatch, {"a.py": "ROWS = [Row(name='x')]", "b.py": "ROWS = [Row(name='x')]"}
-    )
+    rows = package(tmp_path, monkeypatch, {"a.py": "ROWS = [Row(name='x')]", "b.py": "ROWS = [Row(name='x')]"})
     with pytest.raises(RegistryError, match=r"'x' is declared twice: in \w+\.a and in \w+\.b"):
         rows.names()

@@ -133,9 +133,7 @@ def test_half_precisions_are_widened(tmp_path: Path) -> None:
 
 
 def test_prefixes_and_older_names_are_found() -> None:
-    checkpoint = Checkpoint(
-        hub_id="x", prefixes=("bert.",), suffixes={".LayerNorm.weight": ".LayerNorm.gamma"}
-    )
+    checkpoint = Checkpoint(hub_id="x", prefixes=("bert.",), suffixes={".LayerNorm.weight": ".LayerNorm.gamma"})
     tensors = {"bert.a.LayerNorm.gamma": np.ones(3, np.float32)}
     params = CheckpointParams(tensors, checkpoint, source="x")
     assert params("a.LayerNorm.weight", (3,), Init.GAIN).tolist() == [1, 1, 1]
@@ -143,9 +141,7 @@ def test_prefixes_and_older_names_are_found() -> None:
 
 def test_wrong_checkpoints_are_refused_with_a_reason(tmp_path: Path) -> None:
     params = CheckpointParams({"fc.weight": np.ones((2, 3), np.float32)}, None, source="some.safetensors")
-    with pytest.raises(
-        WeightsError, match=r"some\.safetensors: no tensor 'fc\.weigth'\. did you mean \['fc\.weight'\]"
-    ):
+    with pytest.raises(WeightsError, match=r"some\.safetensors: no tensor 'fc\.weigth'\. did you mean \['fc\.weight'\]"):
         params("fc.weigth", (2, 3), Init.LINEAR)
     with pytest.raises(WeightsError, match=r"fc\.weight has shape \(2, 3\), the model needs \(3, 2\)"):
         params("fc.weight", (3, 2), Init.LINEAR)
