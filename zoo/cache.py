@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import tempfile
@@ -56,7 +57,7 @@ def _key(model: ZooModel, weights: Path | None) -> str:
     digest = hashlib.sha256(f"{model.name} {model.seed}".encode())
     sources = {Path(builder.__code__.co_filename), *(here / name for name in SHARED), *here.glob("_*.py")}
     for source in sorted(sources):
-        digest.update(source.read_bytes())
+        digest.update(ast.dump(ast.parse(source.read_bytes())).encode())  # layout and comments do not count
     if weights is None:
         return digest.hexdigest()[:16]
     with weights.open("rb") as file:
