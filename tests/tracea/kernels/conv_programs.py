@@ -42,6 +42,7 @@ class ConvCase:
     channels_last: bool = True
     constant_w: bool = True
     dtype: DType = DType.F32
+    out_dtype: DType | None = None  # of the output and the residual, where it is not x's
     slice_of: int = 0  # x is the first channels of a tensor with that many
     arrays: dict[str, Array] = field(default_factory=dict)
 
@@ -84,21 +85,23 @@ def conv_program(case: ConvCase, seed: int = 0) -> tuple[Program, list[Array], l
         program.values.append(Value(kind=kind, dtype=dtype, shape=tuple(shape), index=index))
         return len(program.values) - 1
 
-    def image(kind: ValueKind, shape: Sequence[Size], index: int = 0, channels: int = 0) -> Operand:
+    result_dtype = case.out_dtype or case.dtype
+
+    def image(kind: ValueKind, shape: Sequence[Size], dtype: DType, index: int = 0, channels: int = 0) -> Operand:
         """A logical NCHW view of a value in the case's layout."""
         n, c, *spatial = shape
         stored = [n, *spatial, channels or c] if case.channels_last else [n, channels or c, *spatial]
-        value = add(kind, stored, case.dtype, index)
+        value = add(kind, stored, dtype, index)
         steps = contiguous_strides(stored)
         view = (steps[0], steps[-1], *steps[1:-1]) if case.channels_last else steps
-        return Operand(value=value, dtype=case.dtype, shape=tuple(shape), strides=view)
+        return Operand(value=value, dtype=dtype, shape=tuple(shape), strides=view)
 
     def feed(operand: Operand) -> Array:
         shape = [evaluate(s, dict(zip("nhw", (case.x[0], case.x[2], case.x[-1]), strict=True)))
                  for s in program.values[operand.value].shape]  # fmt: skip
         return from_float64(rng.standard_normal(shape), operand.dtype)
 
-    x = image(ValueKind.INPUT, sizes, 0, case.slice_of)
+    x = image(ValueKind.INPUT, sizes, case.dtype, 0, case.slice_of)
     inputs.append(case.arrays.get("x", feed(x)))
     w_kind = ValueKind.CONST if case.constant_w else ValueKind.INPUT
     w = Operand(
@@ -107,7 +110,7 @@ def conv_program(case: ConvCase, seed: int = 0) -> tuple[Program, list[Array], l
     )  # fmt: skip
     (constants if case.constant_w else inputs).append(case.arrays.get("w", feed(w)))
     operands, body = [x, w], acc(0)
-    at = [axis(i) for i in range(rank + 2)]
+    point = [axis(i) for i in range(rank + 2)]
     for step in case.tail:
         if step == "bias":
             value = add(ValueKind.CONST, (case.w[0],), DType.F32, len(constants))
@@ -116,12 +119,12 @@ def conv_program(case: ConvCase, seed: int = 0) -> tuple[Program, list[Array], l
             constants.append(feed(bias))
             body = call("add", body, load(len(operands) - 1, axis(1), dtype=DType.F32))
         elif step == "residual":
-            operands.append(image(ValueKind.INPUT, out, len(inputs)))
+            operands.append(image(ValueKind.INPUT, out, result_dtype, len(inputs)))
             inputs.append(feed(operands[-1]))
-            body = call("add", body, load(len(operands) - 1, *at, dtype=case.dtype))
+            body = call("add", body, load(len(operands) - 1, *point, dtype=result_dtype))
         else:
             body = call(step, body)
-    output = image(ValueKind.OUTPUT, out)
+    output = image(ValueKind.OUTPUT, out, result_dtype)
     program.constants = [f"c{i}" for i in range(len(constants))]
     program.ops.append(
         Conv(

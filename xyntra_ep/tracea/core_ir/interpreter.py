@@ -207,7 +207,7 @@ def _convolve(memory: Memory, op: Conv) -> Array:
             slice(t * d, t * d + (o - 1) * s + 1, s)
             for t, d, o, s in zip(tap, op.dilations, out_spatial, op.strides, strict=True)
         )
-        part = padded[(slice(None), slice(None), *window)].reshape(n, op.group, c_group, -1)
+        part = padded[(slice(None), slice(None), *window)].reshape(n, op.group, c_group, int(np.prod(out_spatial)))
         weights = w[(slice(None), slice(None), *tap)].reshape(op.group, m // op.group, c_group)
         result += np.einsum("ngcp,gmc->ngmp", part, weights).reshape(n, m, *out_spatial)
     assert rank == len(op.strides) and c == c_group * op.group

@@ -1,0 +1,225 @@
+"""Every convolution variant against the interpreter, at the edges of tiles, panels and images."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support.run_program import check_program, plan_for
+from tests.tracea.kernels.conv_programs import Array, ConvCase, conv_program
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Conv
+from xyntra_ep.tracea.kernels.capabilities import AVX2, AVX512, SCALAR, Capabilities
+from xyntra_ep.tracea.kernels.cpu import conv_generic, conv_nhwc_depthwise, conv_nhwc_direct, conv_nhwc_grouped
+from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
+
+pytestmark = pytest.mark.compiler("cc")
+
+DIRECT, GROUPED = conv_nhwc_direct.VARIANTS, conv_nhwc_grouped.VARIANTS
+DEPTHWISE, GENERIC = conv_nhwc_depthwise.VARIANTS, conv_generic.VARIANTS
+MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, SCALAR)]
+F32_ERR = 3e-6  # up to 1600 products in one chain, each rounded once
+STORED_ERR = {DType.F32: F32_ERR, DType.F16: 6e-4, DType.BF16: 5e-3}  # half a unit in the last place of the result
+
+SAME, SAME5, SAME7 = (1,) * 4, (2,) * 4, (3,) * 4
+
+
+def check(case: ConvCase, caps: Capabilities, variants: list[Variant[Conv]], max_err: float = F32_ERR) -> None:
+    program, inputs, constants = conv_program(case)
+    check_program(program, inputs, constants, caps, max_err, variants=variants)
+
+
+def case_id(case: object) -> str | None:
+    return case.name() if isinstance(case, ConvCase) else None
+
+
+KERNELS = [
+    ConvCase(x=(1, 16, 7, 9), w=(32, 16, 1, 1), tail=("bias", "residual", "relu")),
+    ConvCase(x=(3, 64, 13, 17), w=(64, 64, 1, 1), strides=(2, 2)),
+    ConvCase(x=(1, 64, 13, 17), w=(64, 64, 3, 3), pads=SAME, tail=("bias", "residual", "relu")),
+    ConvCase(x=(3, 16, 17, 13), w=(48, 16, 3, 3), pads=SAME, strides=(2, 2), tail=("bias", "silu")),
+    ConvCase(x=(1, 3, 17, 13), w=(17, 3, 3, 3), pads=(1, 0, 2, 1), dilations=(2, 2)),
+    ConvCase(x=(2, 15, 13, 7), w=(15, 15, 5, 5), pads=SAME5),
+    ConvCase(x=(2, 3, 33, 40), w=(64, 3, 7, 7), pads=SAME7, strides=(2, 2), tail=("bias", "relu")),
+    ConvCase(x=(1, 5, 14, 31), w=(16, 5, 2, 4), pads=(0, 1, 1, 2), strides=(1, 3)),
+    ConvCase(x=(2, 17, 33), w=(16, 17, 3), pads=(1, 1), tail=("relu",)),
+    ConvCase(x=(1, 1, 200), w=(1, 1, 5), strides=(3,), dilations=(4,), pads=(9, 2), tail=()),
+    ConvCase(x=(1, 4, 6, 40), w=(20, 4, 1, 11), pads=(0, 5, 0, 5)),  # a row long enough to want a halo
+    ConvCase(x=(1, 4, 3, 3), w=(20, 4, 3, 3), pads=(4, 4, 4, 4)),  # some outputs see no pixel at all
+]
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("case", KERNELS, ids=case_id)
+def test_direct(case: ConvCase, caps: Capabilities) -> None:
+    check(case, caps, DIRECT)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 15, 16, 17, 64])
+def test_direct_channels(channels: int) -> None:
+    for cin, cout in ((channels, 17), (17, channels)):
+        case = ConvCase(x=(1, cin, 7, 7), w=(cout, cin, 3, 3), pads=SAME, tail=("bias", "residual", "relu"))
+        check(case, AVX512, DIRECT)
+        check(replace(case, w=(cout, cin, 1, 1), pads=()), AVX512, DIRECT)
+
+
+@pytest.mark.parametrize("width", [1, 2, 11, 12, 13, 27, 56])
+def test_direct_every_width_of_a_row(width: int) -> None:
+    case = ConvCase(x=(1, 16, 3, width), w=(32, 16, 3, 3), pads=SAME)
+    check(case, AVX512, DIRECT)
+    check(replace(case, strides=(2, 2)), AVX512, DIRECT)
+
+
+@pytest.mark.parametrize("symbolic", ["n", "h", "w", "nhw"])
+@pytest.mark.parametrize("case", [KERNELS[i] for i in (0, 2, 3, 4, 6, 7, 8, 9)], ids=case_id)
+def test_direct_with_symbolic_sizes(case: ConvCase, symbolic: str) -> None:
+    if case.rank == 1:  # h and w are one axis
+        symbolic = symbolic.replace("h", "") or "w"
+    check(replace(case, symbolic=symbolic), AVX512, DIRECT)
+
+
+def test_direct_without_elements() -> None:
+    case = ConvCase(x=(0, 16, 7, 9), w=(32, 16, 3, 3), pads=SAME, symbolic="n")
+    check(case, AVX512, DIRECT)
+
+
+GROUPS = [
+    ConvCase(x=(2, 24, 9, 11), w=(36, 6, 3, 3), pads=SAME, group=4, tail=("bias", "residual", "relu")),
+    ConvCase(x=(1, 24, 9, 11), w=(80, 12, 1, 1), group=2),
+    ConvCase(x=(1, 32, 30), w=(32, 2, 9), pads=(4, 4), group=16),
+    ConvCase(x=(1, 8, 9, 9), w=(64, 4, 3, 3), pads=SAME, strides=(2, 2), group=2, symbolic="nw"),
+]
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("case", GROUPS, ids=case_id)
+def test_grouped(case: ConvCase, caps: Capabilities) -> None:
+    check(case, caps, GROUPED)
+
+
+DEPTH = [
+    ConvCase(x=(2, 40, 13, 17), w=(40, 1, 3, 3), pads=SAME, group=40, tail=("bias", "residual", "relu")),
+    ConvCase(x=(1, 32, 13, 17), w=(32, 1, 5, 5), pads=SAME5, strides=(2, 2), group=32, tail=("bias", "relu")),
+    ConvCase(x=(1, 16, 15, 15), w=(16, 1, 7, 7), pads=SAME7, group=16),
+    ConvCase(x=(1, 17, 9, 30), w=(17, 1, 1, 11), pads=(0, 5, 0, 5), dilations=(1, 2), group=17),
+    ConvCase(x=(1, 9, 13, 30), w=(9, 1, 3, 3), pads=SAME, dilations=(2, 2), group=9),
+    ConvCase(x=(3, 33, 40), w=(33, 1, 3), pads=(2, 0), group=33, tail=("silu",)),
+    ConvCase(x=(1, 16, 4, 4), w=(16, 1, 1, 1), group=16),
+]
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("symbolic", ["", "nhw"])
+@pytest.mark.parametrize("case", DEPTH, ids=case_id)
+def test_depthwise(case: ConvCase, symbolic: str, caps: Capabilities) -> None:
+    check(replace(case, symbolic=symbolic.replace("h", "") if case.rank == 1 else symbolic), caps, DEPTHWISE)
+
+
+ANY = [
+    ConvCase(x=(1, 3, 7, 9), w=(5, 3, 3, 3), pads=(1, 0, 1, 2), tail=("bias", "residual", "relu")),
+    ConvCase(x=(3, 6, 11), w=(8, 3, 3), pads=(2, 2), dilations=(2,), strides=(2,), group=2, channels_last=False),
+    ConvCase(x=(2, 4, 5, 6, 7), w=(3, 4, 2, 3, 1), pads=(1, 0, 1, 0, 1, 1), constant_w=False),
+    ConvCase(x=(1, 4, 5, 6), w=(8, 1, 2, 3), group=4, channels_last=False, symbolic="nhw"),
+]
+
+
+@pytest.mark.parametrize("dtype", STORED_ERR)
+@pytest.mark.parametrize("case", ANY, ids=case_id)
+def test_generic(case: ConvCase, dtype: DType) -> None:
+    check(replace(case, dtype=dtype), SCALAR, GENERIC, STORED_ERR[dtype])
+
+
+def with_specials(case: ConvCase) -> Array:
+    """x with NaN and infinities in the corners and the middle of the first image."""
+    x = conv_program(case)[1][0].copy()
+    x[0, 0, 0, 0], x[0, -1, -1, -1], x[0, 3, 4, 1], x[0, 0, -1, 0] = np.nan, np.inf, -np.inf, np.inf
+    return x
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("symbolic", ["", "nhw"])
+def test_nan_and_infinity_stay_where_they_belong(caps: Capabilities, symbolic: str) -> None:
+    full = ConvCase(x=(2, 17, 9, 13), w=(20, 17, 3, 3), pads=SAME, tail=("bias", "relu"), symbolic=symbolic)
+    depth = replace(full, w=(17, 1, 3, 3), group=17)
+    for case, variants in ((full, DIRECT), (depth, DEPTHWISE), (full, GENERIC)):
+        check(replace(case, arrays={"x": with_specials(case)}), caps, variants)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_channels_of_a_wider_tensor(caps: Capabilities) -> None:
+    case = ConvCase(x=(2, 16, 9, 13), w=(24, 16, 3, 3), pads=SAME, slice_of=21)
+    check(case, caps, DIRECT)
+    check(replace(case, w=(24, 16, 1, 1), pads=()), caps, DIRECT)
+    check(replace(case, w=(16, 1, 3, 3), group=16), caps, DEPTHWISE)
+
+
+@pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
+def test_direct_with_narrow_outputs_and_residuals(dtype: DType) -> None:
+    case = ConvCase(x=(1, 16, 9, 13), w=(40, 16, 3, 3), pads=SAME, tail=("bias", "residual", "relu"))
+    check(replace(case, out_dtype=dtype), AVX512, DIRECT, STORED_ERR[dtype])
+
+
+def test_large_weights_are_fetched_ahead() -> None:
+    case = ConvCase(x=(1, 256, 7, 7), w=(128, 256, 3, 3), pads=SAME)
+    program, _, _ = conv_program(case)
+    assert "__builtin_prefetch" in plan_for(program, AVX512, DIRECT).kernels[-1].text
+    check(case, AVX512, DIRECT)
+
+
+def why(case: ConvCase, variant: Variant[Conv]) -> str | None:
+    program, _, _ = conv_program(case)
+    [op] = program.ops
+    assert isinstance(op, Conv)
+    constants = frozenset({op.inputs[1].value}) if case.constant_w else frozenset()
+    return variant.admits(op, BuildContext(caps=AVX512, program=program, constants=constants))
+
+
+def test_what_is_not_admitted() -> None:
+    plain = ConvCase(x=(1, 16, 7, 9), w=(32, 16, 1, 1))
+    [direct], [grouped], [depthwise], [generic] = DIRECT, GROUPED, DEPTHWISE, GENERIC
+    assert why(plain, direct) is None
+    assert why(replace(plain, constant_w=False), direct) == "w is not a constant"
+    assert why(replace(plain, channels_last=False), direct) == "the channels of x are not adjacent"
+    assert why(replace(plain, dtype=DType.BF16), direct) == "x is bf16"
+    assert why(ANY[2], direct) == "3 spatial axes"
+    assert why(GROUPS[0], direct) == "4 groups"
+    assert why(plain, grouped) == why(plain, depthwise) == "one group"
+    assert why(DEPTH[0], grouped) == "a depthwise convolution"
+    assert why(GROUPS[0], depthwise) == "more than one channel in or out per group"
+    assert all(why(case, generic) is None for case in (*KERNELS, *GROUPS, *DEPTH, *ANY))
+
+
+@pytest.mark.parametrize(
+    ("case", "chosen"),
+    [(KERNELS[2], "conv.nhwc_direct"), (GROUPS[0], "conv.nhwc_grouped"), (DEPTH[0], "conv.nhwc_depthwise"),
+     (replace(KERNELS[2], channels_last=False), "conv.generic")],
+    ids=lambda v: v if isinstance(v, str) else "",
+)  # fmt: skip
+def test_the_special_variant_is_chosen(case: ConvCase, chosen: str) -> None:
+    program, _, _ = conv_program(case)
+    names = [decision.chosen.name for _, decision in plan_for(program, AVX512).decisions]
+    assert chosen in names
+
+
+@pytest.mark.parametrize("variants", [DIRECT, DEPTHWISE], ids=["direct", "depthwise"])
+def test_every_configuration_is_right(variants: list[Variant[Conv]]) -> None:
+    """One step in each direction from the default, as tuning takes them."""
+    case = KERNELS[2] if variants is DIRECT else DEPTH[0]
+    program, inputs, constants = conv_program(case)
+    [variant] = variants
+    [op] = program.ops
+    assert isinstance(op, Conv)
+    context = BuildContext(caps=AVX512, program=program, constants=frozenset({op.inputs[1].value}))
+    default = variant.default(op, context)
+    space = variant.space(op, context)
+    assert {axis.name: default[axis.name] in axis.values for axis in space} == dict.fromkeys(default, True)
+    for axis in space:
+        for value in axis.values:
+            config = {**default, axis.name: value}
+            check_program(program, inputs, constants, AVX512, F32_ERR, variants=[_fixed(variant, config)])
+
+
+def _fixed(variant: Variant[Conv], config: Config) -> Variant[Conv]:
+    return replace(variant, default=lambda op, context: config)
