@@ -28,12 +28,13 @@ from xyntra_ep.tracea.runtime.kernel_cache import KernelSource
 
 @dataclass(slots=True)
 class _Op:
-    """An op with its launches. ``index``: which op of the caller's program it is, or serves."""
+    """An op with its launches. ``index``: which op of the caller's program it is, or serves (``is_copy``: of a weight)."""
 
     index: int
     op: CoreOp
     once: bool
     built: Built
+    is_copy: bool = False
 
 
 def cpu_builder(caps: Capabilities) -> OpBuilder:
@@ -105,7 +106,7 @@ def _copy_weights(program: Program, ops: list[_Op], known: frozenset[int], build
             except UnsupportedError as error:
                 failures.append(OpFailure(op=op.index, error=error))
             else:
-                copied[value] = _Op(op.index, copy, True, built)
+                copied[value] = _Op(op.index, copy, True, built, is_copy=True)
         op.built = _redirect(op.built, {value: _written(copy) for value, copy in copied.items()})
     if failures:
         raise PlanError(failures)
@@ -199,7 +200,7 @@ def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]
         output_shapes=tuple(
             v.shape for v in sorted((v for v in program.values if v.kind is ValueKind.OUTPUT), key=lambda v: v.index)
         ),
-        decisions=tuple((op.index, op.built.decision) for op in ops),
+        decisions=tuple((op.index, op.built.decision) for op in ops if not op.is_copy),
     )
 
 

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from xyntra_ep import knobs
+from xyntra_ep.diagnostics.machine import doctor
+from xyntra_ep.errors import ConfigError
+from xyntra_ep.provider import registration
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_a_machine_where_all_is_well(tmp_path: Path) -> None:
+    found = doctor(cache_dir=tmp_path / "cache")
+    assert found.ok and found.registered
+    text = str(found)
+    assert "nothing is missing" in text and "not measured (xyntra doctor --measure)" in text
+    assert "(used)" in text and "Gemm" in found.variants
+
+
+@pytest.mark.compiler("cc")
+def test_measured_ceilings_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xyntra_ep.tracea.doctor.ceilings._ROUND_S", 0.001)
+    measured = doctor(measure=True, cache_dir=tmp_path / "cache").ceilings
+    assert measured is not None and measured.fma_gflops > 0
+    again = doctor(cache_dir=tmp_path / "cache")
+    assert again.ceilings == measured and "GFLOP/s fp32" in str(again)
+
+
+def test_what_is_missing_comes_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unregistered() -> None:
+        raise ConfigError("onnxruntime cannot be imported", where="XyntraEP", hint="pip install onnxruntime")
+
+    monkeypatch.setattr(registration, "register", unregistered)
+    (tmp_path / "file").write_text("")
+    with knobs.scope(cc="/nonexistent/cc"):
+        found = doctor(measure=True, cache_dir=tmp_path / "file")
+    assert not found.ok
+    text = str(found)
+    assert "MISSING    the provider is not registered: XyntraEP: onnxruntime cannot be imported. pip install onnxruntime" in text
+    assert "MISSING    a C compiler; nothing can be compiled. install gcc >= 12" in text
+    assert "set XYNTRA_CACHE_DIR to a directory of your own" in text
+    assert "MISSING    measured ceilings" in text
+    assert "compiler   /nonexistent/cc: no (not found)" in text

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from xyntra_ep.tracea.doctor import profile as module
+from xyntra_ep.tracea.doctor.ceilings import load, measure, source, stored_with
+from xyntra_ep.tracea.doctor.profile import Ceilings, capabilities, profile, usable_cores
+from xyntra_ep.tracea.kernels.capabilities import AVX2, SCALAR, Isa
+from xyntra_ep.tracea.runtime.cache_root import open_root
+from xyntra_ep.tracea.runtime.compilers import find_compiler
+from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache, KernelSource
+
+ZEN = "fpu sse2 avx avx2 fma f16c avx512f avx512bw avx512dq avx512vl avx512_bf16 avx512_vnni"
+
+
+def machine_at(root: Path, flags: str, architecture: str = "x86_64") -> module.Machine:
+    write(
+        root / "proc/cpuinfo",
+        f"processor\t: 0\nmodel name\t: Test CPU: 9000\nflags\t\t: {flags}\n\nprocessor\t: 1\nflags\t: none\n",
+    )
+    for index, (level, kind, size) in enumerate(
+        [(1, "Data", "48K"), (1, "Instruction", "32K"), (2, "Unified", "2048K"), (3, "Unified", "24M")]
+    ):
+        folder = root / f"sys/devices/system/cpu/cpu0/cache/index{index}"
+        write(folder / "level", f"{level}\n")
+        write(folder / "type", f"{kind}\n")
+        write(folder / "size", f"{size}\n")
+    return profile(root)
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.fixture(autouse=True)
+def _x86(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+
+
+def test_a_full_description(tmp_path: Path) -> None:
+    machine = machine_at(tmp_path, ZEN)
+    assert machine.model == "Test CPU: 9000"
+    assert (machine.l1d_bytes, machine.l2_bytes, machine.l3_bytes) == (48 << 10, 2 << 20, 24 << 20)
+    caps = capabilities(machine)
+    assert (caps.isa, caps.lanes, caps.avx512_bf16, caps.avx512_vnni) == (Isa.AVX512, 16, True, True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "isa"),
+    [
+        (ZEN, Isa.AVX512),
+        ("sse2 avx avx2 fma f16c avx512f avx512dq", Isa.AVX2),  # Knights Landing lacks bw and vl
+        ("sse2 avx avx2 fma f16c", Isa.AVX2),
+        ("sse2 avx f16c", Isa.SCALAR),
+        ("", Isa.SCALAR),
+    ],
+)  # fmt: skip
+def test_the_widest_set_that_is_complete(flags: str, isa: Isa, tmp_path: Path) -> None:
+    assert machine_at(tmp_path, flags).isa is isa
+
+
+def test_bf16_only_with_avx512(tmp_path: Path) -> None:
+    assert not capabilities(machine_at(tmp_path, "avx2 fma f16c avx512_bf16")).avx512_bf16
+
+
+def test_arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    caps = capabilities(machine_at(tmp_path, ""))
+    assert (caps.isa, caps.lanes, caps.vector_registers) == (Isa.NEON, 4, 32)
+
+
+def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
+    machine = profile(tmp_path)
+    assert (machine.isa, machine.l2_bytes) == (Isa.SCALAR, SCALAR.l2_bytes)
+    assert machine.cores >= 1
+
+
+def test_cache_descriptions_that_cannot_be_read(tmp_path: Path) -> None:
+    machine_at(tmp_path, ZEN)
+    write(tmp_path / "sys/devices/system/cpu/cpu0/cache/index2/size", "huge\n")
+    assert profile(tmp_path).l2_bytes == SCALAR.l2_bytes
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "cores"),
+    [
+        ("cpu.max", "max 100000\n", 8),
+        ("cpu.max", "200000 100000\n", 2),
+        ("cpu.max", "150000 100000\n", 2),
+        ("cpu.max", "10000 100000\n", 1),
+        ("cpu.max", "nonsense\n", 8),
+        ("cpu.max", "1600000 100000\n", 8),
+    ],
+)
+def test_cores_are_affinity_and_quota(path: str, text: str, cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
+    assert usable_cores(tmp_path) == 8
+    write(tmp_path / "sys/fs/cgroup" / path, text)
+    assert usable_cores(tmp_path) == cores
+
+
+def test_the_quota_of_version_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
+    write(tmp_path / "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "300000")
+    write(tmp_path / "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000")
+    assert usable_cores(tmp_path) == 3
+    write(tmp_path / "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1")
+    assert usable_cores(tmp_path) == 8
+
+
+def test_ceilings_are_kept_by_machine(tmp_path: Path) -> None:
+    machine = machine_at(tmp_path / "a", ZEN)
+    other = machine_at(tmp_path / "b", "avx2 fma f16c")
+    assert load(tmp_path, machine) is None
+    for m, value in ((machine, 1.0), (other, 2.0)):
+        found = Ceilings(fma_gflops=value, l2_gbs=3, l3_gbs=4, dram_gbs=5)
+        (tmp_path / "ceilings.json").write_bytes(stored_with(tmp_path, m, found))
+    known = load(tmp_path, machine)
+    assert known is not None and known.fma_gflops == 1.0
+    assert capabilities(machine, known).fma_gflops == 1.0 and capabilities(machine, known).dram_gbs == 5
+    (tmp_path / "ceilings.json").write_text("{broken")
+    assert load(tmp_path, machine) is None
+    assert stored_with(tmp_path, machine, known)
+
+
+@pytest.mark.compiler("cc")
+def test_measuring_gives_plausible_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xyntra_ep.tracea.doctor.ceilings._ROUND_S", 0.002)
+    root = open_root(tmp_path / "root")
+
+    def compile_c(symbol: str, text: str) -> Path:
+        [kernel] = KernelCache(root, find_compiler(root), ()).compile_many([KernelSource(symbol=symbol, text=text)])
+        assert isinstance(kernel, CompiledKernel), kernel.log
+        return kernel.path
+
+    found = measure(SCALAR, compile_c)  # 4 lanes by the compiler's own means: runs on every machine
+    assert 0.1 < found.fma_gflops < 1e4
+    assert 0.1 < found.dram_gbs < 1e4 and 0.1 < found.l2_gbs < 1e5
+    assert "vector_size(32)" in source(AVX2.lanes)

@@ -1,0 +1,167 @@
+"""Where XyntraEP's results differ from those of ONNX Runtime's CPU provider, and from which node on.
+
+print(compare("model.onnx"))                   # seeded random feeds; or compare(path, feeds={...})
+print(compare("model.onnx", nodes=True))       # every intermediate tensor too (needs the onnx package)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyntra_ep.diagnostics.sessions import open_session
+from xyntra_ep.errors import ConfigError, UnsupportedError
+
+Array = NDArray[Any]
+MAX_DRIFT = 2e-5  # what fp32 kernels are held to, see README
+_DIM = 2  # for a dimension without a size
+_NUMPY = {
+    "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32, "tensor(int8)": np.int8, "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """How far one tensor is from the CPU provider's. ``relative``: max |a - b| / max |b| over finite elements, inf when
+    NaN or infinities are in other places (or integers differ at all)."""
+
+    name: str
+    op_type: str  # "" for outputs of the model
+    relative: float
+    absolute: float
+    largest: float  # max |b|; near 0 says that the reference is dead and proves nothing
+
+    @property
+    def alive(self) -> bool:
+        return self.largest >= 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Outputs, and with ``nodes=True`` the intermediate tensors in the order of the graph."""
+
+    outputs: tuple[Drift, ...]
+    tensors: tuple[Drift, ...]
+    max_drift: float
+
+    @property
+    def ok(self) -> bool:
+        return all(d.relative <= self.max_drift for d in self.outputs)
+
+    @property
+    def first(self) -> Drift | None:
+        """The first tensor of the graph that drifts too far: where to look."""
+        return next((d for d in self.tensors if d.relative > self.max_drift), None)
+
+    def __str__(self) -> str:
+        lines = [f"{'tensor':<40} {'max |a-b| / max |b|':>20} {'max |a-b|':>12} {'max |b|':>12}"]
+        for d in self.outputs:
+            verdict = "ok" if d.relative <= self.max_drift else "DRIFT"
+            note = "" if d.alive else "  the reference is nearly zero: this proves nothing"
+            lines.append(f"{d.name:<40} {d.relative:>20.3g} {d.absolute:>12.3g} {d.largest:>12.3g}  {verdict}{note}")
+        if self.tensors:
+            first = self.first
+            lines.append(
+                f"first drift above {self.max_drift:g}: {first.name} ({first.op_type}), {first.relative:.3g}"
+                if first is not None
+                else f"none of {len(self.tensors)} intermediate tensors drifts above {self.max_drift:g}"
+            )
+            worst = sorted(self.tensors, key=lambda d: -d.relative)[:5]
+            lines += [f"  {d.relative:>10.3g}  {d.op_type} {d.name}" for d in worst]
+        return "\n".join(lines)
+
+
+def compare(
+    model: str | Path,
+    *,
+    feeds: Mapping[str, Array] | None = None,
+    options: Mapping[str, str] | None = None,
+    nodes: bool = False,
+    seed: int = 0,
+    sizes: Mapping[str, int] | None = None,
+    max_drift: float = MAX_DRIFT,
+) -> Comparison:
+    """Run ``model`` on both providers. Without ``feeds``: seeded random ones, with ``sizes`` for symbolic dimensions.
+
+    ``nodes`` makes every tensor an output. That changes what can be fused, so it finds kernels that compute wrongly, not
+    fusions that are wrong as such; the drift of the outputs is therefore measured on the model as it is.
+    """
+    chosen = {"claim": "all", **(options or {})}
+    reference = open_session(model, None)
+    given = dict(feeds) if feeds is not None else random_feeds(reference, seed, sizes or {})
+    outputs = _drifts(reference, open_session(model, chosen), given, {})
+    tensors: tuple[Drift, ...] = ()
+    if nodes:
+        opened, producers = _with_all_outputs(Path(model))
+        everything = _drifts(open_session(opened, None), open_session(opened, chosen), given, producers)
+        by_name = {d.name: d for d in everything}
+        tensors = tuple(by_name[name] for name in producers if name in by_name)
+    return Comparison(outputs=outputs, tensors=tensors, max_drift=max_drift)
+
+
+def random_feeds(session: Any, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
+    """Normal floats, small non-negative integers (they are often indices), true bools."""
+    rng = np.random.default_rng(seed)
+    feeds: dict[str, Array] = {}
+    for entry in session.get_inputs():
+        if entry.type not in _NUMPY:
+            raise UnsupportedError(f"cannot make up a {entry.type}", where=entry.name, hint="give feeds=")
+        shape = [d if isinstance(d, int) and d >= 0 else sizes.get(str(d), _DIM) for d in entry.shape]
+        dtype = np.dtype(_NUMPY[entry.type])
+        if dtype.kind == "f":
+            feeds[entry.name] = rng.standard_normal(shape).astype(dtype)
+        else:
+            feeds[entry.name] = np.ones(shape, dtype) if dtype.kind == "b" else rng.integers(0, 2, shape).astype(dtype)
+    return feeds
+
+
+def drift(name: str, got: Array, wanted: Array, op_type: str = "") -> Drift:
+    """See ``Drift``."""
+    a, b = got.astype(np.float64), wanted.astype(np.float64)
+    finite = np.isfinite(b)
+    largest = float(np.abs(b[finite]).max(initial=0.0))
+    if a.shape != b.shape or not np.array_equal(np.where(finite, 0, b), np.where(finite & np.isfinite(a), 0, a), equal_nan=True):
+        return Drift(name=name, op_type=op_type, relative=float("inf"), absolute=float("inf"), largest=largest)
+    absolute = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
+    relative = absolute / largest if largest else (0.0 if absolute == 0 else float("inf"))
+    if wanted.dtype.kind != "f" and absolute:
+        relative = float("inf")
+    return Drift(name=name, op_type=op_type, relative=relative, absolute=absolute, largest=largest)
+
+
+def _drifts(reference: Any, ours: Any, feeds: Mapping[str, Array], producers: Mapping[str, str]) -> tuple[Drift, ...]:
+    names = [o.name for o in reference.get_outputs()]
+    pairs = zip(names, ours.run(names, feeds), reference.run(names, feeds), strict=True)
+    return tuple(
+        drift(name, np.asarray(a), np.asarray(b), producers.get(name, ""))
+        for name, a, b in pairs
+        if isinstance(b, np.ndarray) and b.dtype.kind in "fiub"
+    )
+
+
+def _with_all_outputs(path: Path) -> tuple[bytes, dict[str, str]]:
+    """The model with every typed intermediate tensor as an output, and who makes each, in the order of the graph."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise ConfigError("comparing by node needs the onnx package", where="compare", hint="pip install onnx") from error
+    model = onnx.shape_inference.infer_shapes(onnx.load(path))
+    graph = model.graph
+    typed = {v.name: v for v in graph.value_info}
+    present = {o.name for o in graph.output}
+    producers: dict[str, str] = {}
+    for node in graph.node:
+        for name in node.output:
+            if name in typed and name not in present:
+                graph.output.append(typed[name])
+            if name in typed or name in present:
+                producers[name] = node.op_type
+    if model.ByteSize() >= 1 << 31:
+        raise UnsupportedError("the model is too large to be changed in memory", where=str(path), hint="compare without nodes")
+    return model.SerializeToString(), producers

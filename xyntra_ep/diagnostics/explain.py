@@ -1,0 +1,196 @@
+"""Which node runs where, and why.
+
+print(xyntra_ep.explain("model.onnx"))                      # a session is made for the question
+print(xyntra_ep.explain(session))                           # of a session that exists
+explain(session).reason("node_17")                          # why one node is not ours
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from xyntra_ep.diagnostics.sessions import open_session
+from xyntra_ep.errors import ConfigError, XyntraError
+from xyntra_ep.provider import registration
+
+_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """One kernel of an island: what it computes, by which variant, for which nodes."""
+
+    label: str
+    variant: str
+    nodes: tuple[int, ...]
+    cost_ns: int
+    config: Mapping[str, int]
+    rejected: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IslandReport:
+    name: str
+    nodes: tuple[int, ...]
+    kernels: tuple[Kernel, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declined:
+    """A node that ONNX Runtime keeps."""
+
+    node: int
+    op_type: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphReport:
+    """One graph that ONNX Runtime showed: the model's, or that of a control-flow body. ``stored``: the plan came from the
+    cache.
+    """
+
+    name: str
+    nodes: Mapping[int, tuple[str, str]]  # op type, name
+    islands: tuple[IslandReport, ...]
+    declined: tuple[Declined, ...]
+    stored: bool
+    failure: str
+    cache: str
+
+    @property
+    def claimed(self) -> int:
+        return sum(len(i.nodes) for i in self.islands)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """All graphs of a session. ``str`` gives the table, ``raw`` what native code handed over."""
+
+    graphs: tuple[GraphReport, ...]
+    raw: Sequence[Mapping[str, Any]]
+
+    @property
+    def claimed(self) -> int:
+        return sum(g.claimed for g in self.graphs)
+
+    def reason(self, name: str) -> str:
+        """Why the node called ``name`` runs where it does."""
+        for graph in self.graphs:
+            for number, (op_type, node_name) in graph.nodes.items():
+                if node_name != name:
+                    continue
+                for island in graph.islands:
+                    if number in island.nodes:
+                        variants = [k.variant for k in island.kernels if number in k.nodes]
+                        return f"{op_type} {name} runs on XyntraEP in {island.name}" + (
+                            f" by {', '.join(variants)}" if variants else ", folded away"
+                        )
+                found = [d.reason for d in graph.declined if d.node == number]
+                return f"{op_type} {name} stays on CPU: {found[0] if found else 'no reason is recorded'}"
+        raise ConfigError(f"no node {name!r}", where="explain", hint="optimized models rename nodes; print the explanation")
+
+    def __str__(self) -> str:
+        return "\n\n".join(_graph_text(g) for g in self.graphs) or "XyntraEP was shown no graph"
+
+
+def explain(model: Any, *, options: Mapping[str, str] | None = None) -> Explanation:
+    """The records of a session, or of one made for the model at a path (with provider ``options``)."""
+    session = open_session(model, options or {}) if isinstance(model, str | Path | bytes) else model
+    if "XyntraEP" not in session.get_providers():
+        raise ConfigError("the session has no XyntraEP", where="explain", hint='providers=["XyntraEP", "CPUExecutionProvider"]')
+    token = uuid.uuid4().hex
+    session.set_ep_dynamic_options({"xyntra.explain_token": token})
+    return parse(json.loads(_take(token.encode())))
+
+
+def _take(token: bytes) -> bytes:
+    library = registration.library()
+    size = library.xyntra_take_report(token, None, 0)
+    if not size:
+        raise XyntraError("the session handed over no report", where="explain")
+    buffer = ctypes.create_string_buffer(size)
+    library.xyntra_take_report(token, buffer, size)
+    return buffer.raw[:size]
+
+
+def parse(raw: Sequence[Mapping[str, Any]]) -> Explanation:
+    """Native code's records as data. A graph without a plan has its failure only."""
+    return Explanation(graphs=tuple(_graph(entry) for entry in raw), raw=raw)
+
+
+def _graph(entry: Mapping[str, Any]) -> GraphReport:
+    plan = entry.get("plan") or {}
+    unclaimed: Mapping[str, str] = entry.get("unclaimed") or {}
+    nodes = {int(n["id"]): (str(n["op_type"]), str(n["name"])) for n in plan.get("nodes", ())}
+    islands, lost = [], []
+    for island in plan.get("islands", ()):
+        members = tuple(map(int, island["nodes"]))
+        if (why := unclaimed.get(island["name"])) is not None:  # planned, but it could not be loaded
+            lost += [Declined(node=n, op_type=nodes[n][0], name=nodes[n][1], reason=why) for n in members]
+            continue
+        kernels = tuple(_kernel(k) for k in island["kernels"])
+        islands.append(IslandReport(name=island["name"], nodes=members, kernels=kernels))
+    declined = [
+        Declined(node=int(d["node"]), op_type=d["op_type"], name=d["name"], reason=d["reason"]) for d in plan.get("declined", ())
+    ]
+    return GraphReport(
+        name=str(plan.get("graph", "")),
+        nodes=nodes,
+        islands=tuple(islands),
+        declined=tuple(sorted(declined + lost, key=lambda d: d.node)),
+        stored=bool(entry.get("stored")),
+        failure=str(entry.get("failure") or ""),
+        cache=str(plan.get("cache", "")),
+    )
+
+
+def _kernel(row: Mapping[str, Any]) -> Kernel:
+    return Kernel(
+        label=row["label"],
+        variant=row["variant"],
+        nodes=tuple(map(int, row["nodes"])),
+        cost_ns=int(row.get("cost_ns", 0)),
+        config=row.get("config", {}),
+        rejected=tuple((name, why) for name, why in row.get("rejected", ())),
+    )
+
+
+def _graph_text(graph: GraphReport) -> str:
+    if graph.failure:
+        return f"XyntraEP takes nothing: {graph.failure}"
+    total = len(graph.nodes)
+    lines = [
+        f"{graph.name or 'graph'}: {graph.claimed} of {total} nodes on XyntraEP in {len(graph.islands)} islands"
+        f" ({'stored plan' if graph.stored else 'planned now'})"
+    ]
+    if graph.cache:
+        lines.append(f"  cache: {graph.cache}")
+    for island in graph.islands:
+        kinds = Counter(graph.nodes[n][0] for n in island.nodes)
+        lines.append(f"  {island.name}: {len(island.nodes)} nodes, {len(island.kernels)} kernels: {_counted(kinds)}")
+        for kernel in island.kernels:
+            ops = _counted(Counter(graph.nodes[n][0] for n in kernel.nodes if n in graph.nodes))
+            lines.append(f"    {kernel.label:<24} {kernel.variant:<24} {kernel.cost_ns / 1000:>9.1f} us  {ops}")
+    if graph.declined:
+        lines.append(f"  on CPU, {len(graph.declined)} nodes:")
+        by_reason: dict[tuple[str, str], list[str]] = {}
+        for d in graph.declined:
+            by_reason.setdefault((d.op_type, d.reason), []).append(d.name)
+        for (op_type, reason), names in by_reason.items():
+            shown = ", ".join(n for n in names[:3] if n)
+            more = f" ({shown}{', ...' if len(names) > 3 else ''})" if shown else ""
+            lines.append(f"    {len(names):>4} {op_type}: {reason}{more}"[: 2 * _WIDTH])
+    return "\n".join(lines)
+
+
+def _counted(kinds: Counter[str]) -> str:
+    return ", ".join(kind if n == 1 else f"{kind} x{n}" for kind, n in kinds.most_common(6))

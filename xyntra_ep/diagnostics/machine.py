@@ -1,0 +1,138 @@
+"""`xyntra doctor`: what this machine can do, what was found, what is missing and the remedy."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+from xyntra_ep.errors import CompileError, XyntraError
+from xyntra_ep.provider import registration
+from xyntra_ep.tracea.core_ir.ops import CoreOp
+from xyntra_ep.tracea.doctor import ceilings
+from xyntra_ep.tracea.doctor.profile import Ceilings, Machine
+from xyntra_ep.tracea.doctor.variants import cpu_variants
+from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.runtime.cache_root import atomic_write
+from xyntra_ep.tracea.runtime.compilers import REMEDY, Candidate, survey
+from xyntra_ep.tracea.runtime.kernel_cache import KernelSource
+from xyntra_ep.tracea.runtime.maintenance import entries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkup:
+    """The findings. ``missing``: (what, remedy); empty on a machine where everything works."""
+
+    version: str
+    ort: str
+    registered: bool
+    library: str
+    machine: Machine
+    ceilings: Ceilings | None
+    compilers: tuple[Candidate, ...]
+    cache: str
+    cache_files: int
+    cache_bytes: int
+    variants: dict[str, tuple[str, ...]]
+    missing: tuple[tuple[str, str], ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.missing
+
+    def __str__(self) -> str:
+        m = self.machine
+        lines = [
+            f"xyntra-ep {self.version}, onnxruntime {self.ort}, {'registered' if self.registered else 'NOT registered'}",
+            f"machine    {m.model}, {m.architecture}, {m.isa}, {m.cores} cores usable,"
+            f" L1d {m.l1d_bytes >> 10} KiB, L2 {m.l2_bytes >> 10} KiB, L3 {m.l3_bytes >> 20} MiB",
+            f"ceilings   {_ceilings_text(self.ceilings)}",
+            "targets    cpu (cuda, opencl, webgpu: not in this release)",
+            f"cache      {self.cache}: {self.cache_files} files, {self.cache_bytes / 1e6:.1f} MB",
+        ]
+        chosen = True
+        for c in self.compilers:
+            if c.compiler is not None:
+                mark = "used" if chosen else "not needed"
+                chosen = False
+                lines.append(f"compiler   {' '.join(c.command)}: {c.compiler.version} ({mark})")
+            else:
+                lines.append(f"compiler   {' '.join(c.command)}: no ({c.why_not})")
+        lines += [f"kernels    {op}: {', '.join(names)}" for op, names in self.variants.items()]
+        lines += [f"MISSING    {what}. {remedy}" for what, remedy in self.missing]
+        return "\n".join(lines + ([] if self.missing else ["nothing is missing"]))
+
+
+def doctor(*, measure: bool = False, cache_dir: Path | None = None) -> Checkup:
+    """Look at this machine. ``measure``: also measure its ceilings (some seconds) and keep them for planning."""
+    from xyntra_ep import __version__
+
+    context = Context(cache_dir=cache_dir)
+    missing: list[tuple[str, str]] = []
+    try:
+        registration.register()
+    except XyntraError as error:
+        missing.append((f"the provider is not registered: {error.where}: {error.what}", error.hint))
+    found = tuple(survey(context.root))
+    if not any(c.compiler is not None for c in found):
+        missing.append(("a C compiler; nothing can be compiled", REMEDY))
+    if context.root.reason:
+        missing.append((f"a cache that lasts: {context.root.reason}", "set XYNTRA_CACHE_DIR to a directory of your own"))
+    known = ceilings.load(context.root.path, context.machine)
+    if measure:
+        try:
+            known = measure_ceilings(context)
+        except XyntraError as error:
+            missing.append((f"measured ceilings: {error.what}", "mend the compiler first"))
+    files = entries(context.root)
+    return Checkup(
+        version=__version__,
+        ort=_ort_version(),
+        registered=registration.is_registered(),
+        library=registration.get_library_path(),
+        machine=context.machine,
+        ceilings=known,
+        compilers=found,
+        cache=str(context.root.path),
+        cache_files=len(files),
+        cache_bytes=sum(e.size_bytes for e in files),
+        variants={_name(op): tuple(v.name for v in rows) for op, rows in cpu_variants().items()},
+        missing=tuple(missing),
+    )
+
+
+def measure_ceilings(context: Context) -> Ceilings:
+    """Measure, and keep the result in the cache root. Raises XyntraError without a compiler."""
+
+    def compile_c(symbol: str, text: str) -> Path:
+        [kernel] = context.kernels.compile_many([KernelSource(symbol=symbol, text=text)])
+        if isinstance(kernel, CompileError):
+            raise kernel
+        return kernel.path
+
+    measured = ceilings.measure(context.caps, compile_c)
+    root = context.root
+    atomic_write(root.path / ceilings.FILE, ceilings.stored_with(root.path, context.machine, measured), root.tmp)
+    return measured
+
+
+def _name(op: type[CoreOp]) -> str:
+    return op.__name__
+
+
+def _ort_version() -> str:
+    try:
+        import onnxruntime
+    except ImportError:
+        return "absent"
+    return str(getattr(onnxruntime, "__version__", "unknown"))
+
+
+def _ceilings_text(found: Ceilings | None) -> str:
+    if found is None:
+        return "not measured (xyntra doctor --measure); planning uses defaults of the instruction set"
+    rows = dataclasses.asdict(found)
+    return (
+        f"one core: {rows['fma_gflops']:.0f} GFLOP/s fp32, read L2 {rows['l2_gbs']:.0f}, L3 {rows['l3_gbs']:.0f},"
+        f" DRAM {rows['dram_gbs']:.0f} GB/s"
+    )

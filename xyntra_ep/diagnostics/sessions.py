@@ -1,0 +1,33 @@
+"""Sessions of ONNX Runtime with and without the provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from xyntra_ep.errors import ConfigError
+from xyntra_ep.provider import registration
+
+PROVIDER, CPU = "XyntraEP", "CPUExecutionProvider"
+_QUIET = 3  # ORT's own lines would repeat what a report says
+
+
+def open_session(model: str | Path | bytes, options: Mapping[str, str] | None = None, *, threads: int = 0) -> Any:
+    """A session; with the provider and its ``options``, or on the CPU provider alone for None. ``threads`` 0: ORT's choice."""
+    import onnxruntime as ort
+
+    settings = ort.SessionOptions()
+    settings.log_severity_level = _QUIET
+    settings.intra_op_num_threads = threads
+    source = model if isinstance(model, bytes) else str(model)
+    if not isinstance(model, bytes) and not Path(model).is_file():
+        raise ConfigError("no such file", where=str(model), hint="give the path of an ONNX model")
+    if options is None:
+        return ort.InferenceSession(source, settings, providers=[CPU])
+    registration.register()
+    try:
+        return ort.InferenceSession(source, settings, providers=[(PROVIDER, dict(options)), CPU])
+    except Exception as error:  # ONNX Runtime's own classes have no common base of their own
+        what = str(error).split(" : ", 3)[-1]  # without "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT"
+        raise ConfigError(what, where="the session was refused") from error
