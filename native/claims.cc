@@ -17,7 +17,8 @@ Claims::Claims(const GraphBuffer& graph, const Plan& plan, const std::vector<Loa
       declined_(plan.islands.size()) {
   for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
     node_of_id_.emplace(graph_.nodes()[i].id, i);
-    for (const int32_t value : graph_.nodes()[i].outputs) producer_of_[static_cast<std::size_t>(value)] = static_cast<int32_t>(i);
+    for (const int32_t value : graph_.nodes()[i].outputs)
+      producer_of_[static_cast<std::size_t>(value)] = static_cast<int32_t>(i);
   }
   for (std::size_t i = 0; i < plan_.islands.size(); ++i) {
     const auto number = static_cast<int32_t>(i);
@@ -79,12 +80,14 @@ std::string Claims::check_values(const PlanIsland& island, int32_t number) const
   for (const std::string& name : island.constants) {
     const int32_t index = graph_.find_value(name);
     const auto at = static_cast<std::size_t>(index);
-    if (index < 0 || read[at] == 0 || (values[at].flags & kConstant) == 0) return quoted(name) + " is not a constant of the island";
+    if (index < 0 || read[at] == 0 || (values[at].flags & kConstant) == 0)
+      return quoted(name) + " is not a constant of the island";
   }
   std::vector<uint8_t> promised(values.size());
   for (const PlanTensor& output : island.outputs) {
     const int32_t index = graph_.find_value(output.name);
-    if (index < 0 || made[static_cast<std::size_t>(index)] == 0) return quoted(output.name) + " is not made by the island";
+    if (index < 0 || made[static_cast<std::size_t>(index)] == 0)
+      return quoted(output.name) + " is not made by the island";
     promised[static_cast<std::size_t>(index)] = 1;
   }
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -10,7 +10,8 @@
 namespace xyntra {
 namespace {
 
-std::vector<const OrtValue*> find_constants(const Ort& ort, const OrtGraph* graph, const std::vector<std::string>& names) {
+std::vector<const OrtValue*> find_constants(const Ort& ort, const OrtGraph* graph,
+                                            const std::vector<std::string>& names) {
   std::vector<const OrtValue*> found(names.size());
   if (names.empty()) return found;
   std::unordered_map<std::string_view, std::size_t> wanted;
@@ -90,8 +91,8 @@ class CompiledIsland::Lease {
   std::unique_ptr<Workspace> workspace_;
 };
 
-CompiledIsland::CompiledIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island, const OrtGraph* graph,
-                               const OrtNode* fused_node, PoolWriter& pool)
+CompiledIsland::CompiledIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island,
+                               const OrtGraph* graph, const OrtNode* fused_node, PoolWriter& pool)
     : OrtNodeComputeInfo{}, ort_(ort), usable_(std::move(usable)), island_(usable_->plan->islands[island]) {
   ort_version_supported = ort_.api_version();
   CreateState = create_state;
@@ -115,7 +116,8 @@ std::size_t CompiledIsland::pool_room(const PlanIsland& island) {
 }
 
 void CompiledIsland::find_positions(const OrtNode* fused_node) {
-  const auto positions = [&](const std::vector<PlanTensor>& tensors, const std::vector<const OrtValueInfo*>& infos, const char* what) {
+  const auto positions = [&](const std::vector<PlanTensor>& tensors, const std::vector<const OrtValueInfo*>& infos,
+                             const char* what) {
     std::unordered_map<std::string_view, std::size_t> position;
     for (std::size_t i = 0; i < infos.size(); ++i) {
       if (infos[i] != nullptr) position.emplace(get(ort_, infos[i], api::kGetValueInfoName), i);
@@ -123,16 +125,20 @@ void CompiledIsland::find_positions(const OrtNode* fused_node) {
     std::vector<std::size_t> found;
     for (const PlanTensor& tensor : tensors) {
       const auto at = position.find(tensor.name);
-      if (at == position.end()) throw Error(kFail, std::string("XyntraEP: the fused node has no ") + what + " '" + tensor.name + "'");
+      if (at == position.end())
+        throw Error(kFail, std::string("XyntraEP: the fused node has no ") + what + " '" + tensor.name + "'");
       found.push_back(at->second);
     }
     return found;
   };
-  input_position_ = positions(island_.inputs, get_all(ort_, fused_node, api::kNodeGetNumInputs, api::kNodeGetInputs), "input");
-  output_position_ = positions(island_.outputs, get_all(ort_, fused_node, api::kNodeGetNumOutputs, api::kNodeGetOutputs), "output");
+  input_position_ =
+      positions(island_.inputs, get_all(ort_, fused_node, api::kNodeGetNumInputs, api::kNodeGetInputs), "input");
+  output_position_ =
+      positions(island_.outputs, get_all(ort_, fused_node, api::kNodeGetNumOutputs, api::kNodeGetOutputs), "output");
 }
 
-void CompiledIsland::make_ready(const Alternative& plan, const std::vector<const OrtValue*>& constants, PoolWriter& pool) {
+void CompiledIsland::make_ready(const Alternative& plan, const std::vector<const OrtValue*>& constants,
+                                PoolWriter& pool) {
   ReadyAlternative ready;
   ready.plan = &plan;
   ready.fixed.resize(plan.buffers.size());
@@ -153,8 +159,8 @@ void CompiledIsland::make_ready(const Alternative& plan, const std::vector<const
   alternatives_.push_back(std::move(ready));
 }
 
-void CompiledIsland::run_init(const Alternative& plan, ReadyAlternative& ready, const std::vector<const OrtValue*>& constants,
-                              PoolWriter& pool) {
+void CompiledIsland::run_init(const Alternative& plan, ReadyAlternative& ready,
+                              const std::vector<const OrtValue*>& constants, PoolWriter& pool) {
   const auto values = plan.exprs.fixed_values();
   const auto last_use = last_uses(plan);
   std::vector<MemoryBlock> temporaries(plan.buffers.size());
@@ -172,9 +178,7 @@ void CompiledIsland::run_init(const Alternative& plan, ReadyAlternative& ready, 
           case BufferKind::kConstant:
             base = const_cast<void*>(get(ort_, constants[buffer.index], api::kGetTensorData));
             break;
-          case BufferKind::kPool:
-            base = pool.open(fixed_bytes(buffer, values));
-            break;
+          case BufferKind::kPool: base = pool.open(fixed_bytes(buffer, values)); break;
           default:  // an INIT temporary
             temporaries[use.buffer] = MemoryBlock(fixed_bytes(buffer, values) + kSpareBytes);
             base = temporaries[use.buffer].data();
@@ -193,7 +197,8 @@ void CompiledIsland::run_init(const Alternative& plan, ReadyAlternative& ready, 
       const PlanBuffer& buffer = plan.buffers[use.buffer];
       if (buffer.kind == BufferKind::kPool) {
         // const_cast: kernels take all buffers as void*, the plan names weights as things to read only.
-        const PooledWeight weight = pool.close(static_cast<char*>(ready.fixed[use.buffer]), fixed_bytes(buffer, values));
+        const PooledWeight weight =
+            pool.close(static_cast<char*>(ready.fixed[use.buffer]), fixed_bytes(buffer, values));
         ready.fixed[use.buffer] = const_cast<char*>(weight->data());
         weights_.push_back(weight);
       } else if (buffer.kind != BufferKind::kLiteral) {

@@ -27,7 +27,8 @@ class CompiledIsland : public OrtNodeComputeInfo {
 
   void find_positions(const OrtNode* fused_node);
   void make_ready(const Alternative& plan, const std::vector<const OrtValue*>& constants, PoolWriter& pool);
-  void run_init(const Alternative& plan, ReadyAlternative& ready, const std::vector<const OrtValue*>& constants, PoolWriter& pool);
+  void run_init(const Alternative& plan, ReadyAlternative& ready, const std::vector<const OrtValue*>& constants,
+                PoolWriter& pool);
   void compute(OrtKernelContext* context);
   void run_steps(const Workspace& workspace, const OrtKernelContext* context) const;
   void run_step(const Workspace::Step& step, const OrtKernelContext* context) const;

@@ -35,7 +35,8 @@ void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
       declined = claim(buffer, usable, info);
     }
   } else if (!usable->failure.empty()) {
-    ort_.log(logger_, kWarning, "XyntraEP takes nothing of graph '" + std::string(buffer.graph_name()) + "': " + usable->failure);
+    ort_.log(logger_, kWarning,
+             "XyntraEP takes nothing of graph '" + std::string(buffer.graph_name()) + "': " + usable->failure);
   }
   record(buffer, *usable, declined);
 }
@@ -48,7 +49,8 @@ void Ep::refuse(const GraphBuffer& graph, const std::string& message, OrtEpGraph
   pending_.push_back({{free->id}, nullptr, 0, message.empty() ? "XyntraEP refuses this session" : message});
 }
 
-std::vector<std::string> Ep::claim(const GraphBuffer& graph, std::shared_ptr<const UsablePlan> usable, OrtEpGraphSupportInfo* info) {
+std::vector<std::string> Ep::claim(const GraphBuffer& graph, std::shared_ptr<const UsablePlan> usable,
+                                   OrtEpGraphSupportInfo* info) {
   const Plan& plan = *usable->plan;
   const Claims claims(graph, plan, usable->kernels);
   for (std::size_t i = 0; i < plan.islands.size(); ++i) {
@@ -72,7 +74,8 @@ void Ep::fuse(const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* i
 
 void Ep::record(const GraphBuffer& graph, const UsablePlan& usable, const std::vector<std::string>& declined) {
   std::string text = "{\"graph\": " + json_quote(graph.graph_name()) + ", \"digest\": " + json_quote(usable.digest) +
-                     ", \"stored\": " + (usable.stored ? "true" : "false") + ", \"failure\": " + json_quote(usable.failure);
+                     ", \"stored\": " + (usable.stored ? "true" : "false") +
+                     ", \"failure\": " + json_quote(usable.failure);
   text += ", \"unclaimed\": {";
   const char* separator = "";
   for (std::size_t i = 0; i < declined.size(); ++i) {
@@ -106,9 +109,11 @@ void Ep::compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size
 // claim with these nodes is meant.
 Ep::Pending Ep::take_pending(const OrtGraph* graph) {
   std::vector<uint64_t> ids;
-  for (const auto* node : get_all(ort_, graph, api::kGraphGetNumNodes, api::kGraphGetNodes)) ids.push_back(get(ort_, node, api::kNodeGetId));
+  for (const auto* node : get_all(ort_, graph, api::kGraphGetNumNodes, api::kGraphGetNodes))
+    ids.push_back(get(ort_, node, api::kNodeGetId));
   std::sort(ids.begin(), ids.end());
-  const auto found = std::find_if(pending_.rbegin(), pending_.rend(), [&](const Pending& pending) { return pending.nodes == ids; });
+  const auto found =
+      std::find_if(pending_.rbegin(), pending_.rend(), [&](const Pending& pending) { return pending.nodes == ids; });
   if (found == pending_.rend()) throw Error(kFail, "XyntraEP was given an island to compile that it did not claim");
   Pending pending = std::move(*found);
   pending_.erase(std::next(found).base());

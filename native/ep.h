@@ -32,7 +32,8 @@ class Ep : public OrtEp {
 
   void get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* info);
   void refuse(const GraphBuffer& graph, const std::string& message, OrtEpGraphSupportInfo* info);
-  std::vector<std::string> claim(const GraphBuffer& graph, std::shared_ptr<const UsablePlan> usable, OrtEpGraphSupportInfo* info);
+  std::vector<std::string> claim(const GraphBuffer& graph, std::shared_ptr<const UsablePlan> usable,
+                                 OrtEpGraphSupportInfo* info);
   void fuse(const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* info) const;
   void record(const GraphBuffer& graph, const UsablePlan& usable, const std::vector<std::string>& declined);
   void compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size_t n, OrtNodeComputeInfo** infos);

@@ -23,8 +23,8 @@ OrtStatus* early_error(const OrtApiBase* base, xyntra::ErrorCode code, const cha
 
 }  // namespace
 
-OrtStatus* CreateEpFactories(const char*, const OrtApiBase* base, const OrtLogger*, OrtEpFactory** factories, std::size_t most,
-                             std::size_t* n) noexcept {
+OrtStatus* CreateEpFactories(const char*, const OrtApiBase* base, const OrtLogger*, OrtEpFactory** factories,
+                             std::size_t most, std::size_t* n) noexcept {
   try {
     if (most < 1) return early_error(base, xyntra::kInvalidArgument, "XyntraEP needs room for one factory");
     factories[0] = std::make_unique<xyntra::Factory>(xyntra::Ort::from(base)).release();
@@ -42,8 +42,8 @@ OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) noexcept {
   return nullptr;
 }
 
-void xyntra_attach(xyntra::PlannerCallback callback, const char* code_version, const char* cpu_features, const char* compiler_id,
-                   const char* default_cache_dir, const char* watched) noexcept {
+void xyntra_attach(xyntra::PlannerCallback callback, const char* code_version, const char* cpu_features,
+                   const char* compiler_id, const char* default_cache_dir, const char* watched) noexcept {
   xyntra::Planner planner;
   planner.callback = callback;
   for (const char* part : {code_version, cpu_features, compiler_id}) (planner.identity += part) += '\n';
@@ -77,4 +77,6 @@ uint64_t xyntra_take_report(const char* token, char* buffer, uint64_t capacity) 
 
 void xyntra_profile(int enable) noexcept { xyntra::profile::enable(enable != 0); }
 
-uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept { return xyntra::profile::take(buffer, capacity); }
+uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept {
+  return xyntra::profile::take(buffer, capacity);
+}

@@ -14,8 +14,8 @@ XYNTRA_EXPORT OrtStatus* CreateEpFactories(const char* registered_name, const Or
                                            OrtEpFactory** factories, std::size_t most, std::size_t* n) noexcept;
 XYNTRA_EXPORT OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) noexcept;
 
-// Makes `callback` the planner. The identity strings enter every digest: plans made under other ones are not used. So do
-// the values that the environment variables in `watched` (one per line) have when a session is created.
+// Makes `callback` the planner. The identity strings enter every digest: plans made under other ones are not used. So
+// do the values that the environment variables in `watched` (one per line) have when a session is created.
 XYNTRA_EXPORT void xyntra_attach(xyntra::PlannerCallback callback, const char* code_version, const char* cpu_features,
                                  const char* compiler_id, const char* default_cache_dir, const char* watched) noexcept;
 // To be called once within the callback: a plan (is_plan = 1), or the reason why there is none.

@@ -6,7 +6,24 @@ namespace xyntra {
 namespace {
 
 enum Op : uint8_t {
-  kConst, kSymbol, kAdd, kSub, kMul, kFloorDiv, kCeilDiv, kMod, kMin, kMax, kEq, kNe, kLt, kLe, kAnd, kOr, kNot, kSelect,
+  kConst,
+  kSymbol,
+  kAdd,
+  kSub,
+  kMul,
+  kFloorDiv,
+  kCeilDiv,
+  kMod,
+  kMin,
+  kMax,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kAnd,
+  kOr,
+  kNot,
+  kSelect,
   kOps
 };
 

@@ -15,7 +15,8 @@ Options read_options(const Ort& ort, const OrtSessionOptions* session) {
     const Ort& ort;
     void operator()(OrtKeyValuePairs* pairs) const { ort[api::kReleaseKeyValuePairs](pairs); }
   };
-  const std::unique_ptr<OrtKeyValuePairs, Release> entries(get(ort, session, api::kGetSessionOptionsConfigEntries), Release{ort});
+  const std::unique_ptr<OrtKeyValuePairs, Release> entries(get(ort, session, api::kGetSessionOptionsConfigEntries),
+                                                           Release{ort});
   const Text* keys = nullptr;
   const Text* values = nullptr;
   std::size_t n = 0;
@@ -49,8 +50,8 @@ Factory::Factory(const Ort& ort) : OrtEpFactory{}, ort_(ort) {
   ReleaseEp = release_callback;
 }
 
-OrtStatus* Factory::devices_callback(OrtEpFactory* self, const OrtHardwareDevice* const* devices, std::size_t n, OrtEpDevice** out,
-                                     std::size_t most, std::size_t* n_out) {
+OrtStatus* Factory::devices_callback(OrtEpFactory* self, const OrtHardwareDevice* const* devices, std::size_t n,
+                                     OrtEpDevice** out, std::size_t most, std::size_t* n_out) {
   const Ort& ort = static_cast<Factory*>(self)->ort_;
   return guard(ort, [&] {
     *n_out = 0;
@@ -63,8 +64,9 @@ OrtStatus* Factory::devices_callback(OrtEpFactory* self, const OrtHardwareDevice
   });
 }
 
-OrtStatus* Factory::create_callback(OrtEpFactory* self, const OrtHardwareDevice* const*, const OrtKeyValuePairs* const*, std::size_t,
-                                    const OrtSessionOptions* session, const OrtLogger* logger, OrtEp** out) {
+OrtStatus* Factory::create_callback(OrtEpFactory* self, const OrtHardwareDevice* const*, const OrtKeyValuePairs* const*,
+                                    std::size_t, const OrtSessionOptions* session, const OrtLogger* logger,
+                                    OrtEp** out) {
   const Ort& ort = static_cast<Factory*>(self)->ort_;
   return guard(ort, [&] { *out = std::make_unique<Ep>(ort, logger, read_options(ort, session)).release(); });
 }

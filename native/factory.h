@@ -11,10 +11,11 @@ class Factory : public OrtEpFactory {
   explicit Factory(const Ort& ort);
 
  private:
-  static OrtStatus* devices_callback(OrtEpFactory* self, const OrtHardwareDevice* const* devices, std::size_t n, OrtEpDevice** out,
-                                     std::size_t most, std::size_t* n_out);
-  static OrtStatus* create_callback(OrtEpFactory* self, const OrtHardwareDevice* const*, const OrtKeyValuePairs* const*, std::size_t,
-                                    const OrtSessionOptions* session, const OrtLogger* logger, OrtEp** out);
+  static OrtStatus* devices_callback(OrtEpFactory* self, const OrtHardwareDevice* const* devices, std::size_t n,
+                                     OrtEpDevice** out, std::size_t most, std::size_t* n_out);
+  static OrtStatus* create_callback(OrtEpFactory* self, const OrtHardwareDevice* const*, const OrtKeyValuePairs* const*,
+                                    std::size_t, const OrtSessionOptions* session, const OrtLogger* logger,
+                                    OrtEp** out);
   static void release_callback(OrtEpFactory* self, OrtEp* ep);
 
   const Ort& ort_;

@@ -172,14 +172,9 @@ void GraphBuffer::write_attribute(const OrtOpAttr* attribute, ByteWriter& out) {
   ort_.check(status);
   const std::string_view value(scratch_.data(), bytes);
   switch (type) {
-    case kInts:
-      out.put(static_cast<uint32_t>(bytes / sizeof(int64_t)));
-      break;
-    case kFloats:
-      out.put(static_cast<uint32_t>(bytes / sizeof(float)));
-      break;
-    case kString:
-      return out.text(value);
+    case kInts: out.put(static_cast<uint32_t>(bytes / sizeof(int64_t))); break;
+    case kFloats: out.put(static_cast<uint32_t>(bytes / sizeof(float))); break;
+    case kString: return out.text(value);
     case kStrings: {  // ORT gives them one after the other, each with a NUL behind it
       std::vector<std::string_view> texts;
       for (std::size_t at = 0; at < value.size();) {
@@ -191,8 +186,7 @@ void GraphBuffer::write_attribute(const OrtOpAttr* attribute, ByteWriter& out) {
       for (const auto text : texts) out.text(text);
       return;
     }
-    default:
-      break;
+    default: break;
   }
   out.raw(value.data(), value.size());
 }

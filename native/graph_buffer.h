@@ -32,8 +32,8 @@ struct GraphValue {
 struct GraphNode {
   const OrtNode* node = nullptr;
   uint64_t id = 0;
-  bool taken = false;             // another provider owns it
-  std::vector<int32_t> inputs;    // explicit, then implicit; indices of values, missing ones left out
+  bool taken = false;           // another provider owns it
+  std::vector<int32_t> inputs;  // explicit, then implicit; indices of values, missing ones left out
   std::vector<int32_t> outputs;
 };
 
@@ -67,8 +67,8 @@ class GraphBuffer {
   ByteWriter out_;
   ByteWriter value_bytes_;
   std::string_view graph_name_;
-  std::pair<std::size_t, std::size_t> path_span_;             // where the model path is, left out of the digest
-  std::vector<std::size_t> pointers_;                         // where data pointers are, taken as zero by the digest
+  std::pair<std::size_t, std::size_t> path_span_;  // where the model path is, left out of the digest
+  std::vector<std::size_t> pointers_;              // where data pointers are, taken as zero by the digest
   std::unordered_map<std::string_view, int32_t> value_of_name_;
   std::vector<GraphValue> values_;
   std::vector<GraphNode> nodes_;

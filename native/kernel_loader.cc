@@ -19,7 +19,8 @@ struct Library {
 Library open_library(const std::string& path, const Hash128& hash) {
   const TrustedFile file = read_trusted_file(path);
   if (!file.error.empty()) return {nullptr, file.error};
-  if (hash128(file.bytes.data(), file.bytes.size()) != hash) return {nullptr, path + ": is damaged (its hash does not match)"};
+  if (hash128(file.bytes.data(), file.bytes.size()) != hash)
+    return {nullptr, path + ": is damaged (its hash does not match)"};
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* reason = dlerror();

@@ -25,7 +25,8 @@ Ort::Ort(const OrtApiBase* base) : version_string_(base->GetVersionString()) {
   version_ = std::min<uint32_t>(minor, kNewestApi);
   const void* table = base->GetApi(version_);
   if (table == nullptr) {
-    throw Error(kFail, "ONNX Runtime " + version_string_ + " does not offer its own API number " + std::to_string(version_));
+    throw Error(kFail,
+                "ONNX Runtime " + version_string_ + " does not offer its own API number " + std::to_string(version_));
   }
   api_ = FunctionTable(table);
   ep_api_ = FunctionTable(api_[api::kGetEpApi]());

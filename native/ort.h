@@ -38,7 +38,9 @@ class Ort {
   void check(OrtStatus* status) const {
     if (status != nullptr) raise(status);
   }
-  OrtStatus* status(ErrorCode code, const char* message) const noexcept { return api_[api::kCreateStatus](code, message); }
+  OrtStatus* status(ErrorCode code, const char* message) const noexcept {
+    return api_[api::kCreateStatus](code, message);
+  }
   void log(const OrtLogger* logger, int level, const std::string& message) const noexcept;
 
  private:

@@ -70,12 +70,14 @@ inline constexpr Slot<OrtStatus*(const OrtTensorTypeAndShapeInfo*, size_t*)> kGe
 inline constexpr Slot<OrtStatus*(const OrtTensorTypeAndShapeInfo*, int64_t*, size_t)> kGetDimensions{62};
 inline constexpr Slot<OrtStatus*(const OrtTensorTypeAndShapeInfo*, Text*, size_t)> kGetSymbolicDimensions{63};
 inline constexpr Slot<OrtStatus*(const OrtKernelContext*, size_t, const OrtValue**)> kKernelContextGetInput{90};
-inline constexpr Slot<OrtStatus*(OrtKernelContext*, size_t, const int64_t*, size_t, OrtValue**)> kKernelContextGetOutput{91};
+inline constexpr Slot<OrtStatus*(OrtKernelContext*, size_t, const int64_t*, size_t, OrtValue**)>
+    kKernelContextGetOutput{91};
 inline constexpr Slot<void(OrtStatus*)> kReleaseStatus{93};
 inline constexpr Slot<void(OrtValue*)> kReleaseValue{96};
 inline constexpr Slot<OrtStatus*(const OrtLogger*, int, Text, Text, int, Text)> kLoggerLogMessage{247};
 inline constexpr Slot<OrtStatus*(const OrtOpAttr*, int, void*, size_t, size_t*)> kReadOpAttr{272};
-inline constexpr Slot<OrtStatus*(const OrtKernelContext*, void (*)(void*, size_t), size_t, size_t, void*)> kParallelFor{274};
+inline constexpr Slot<OrtStatus*(const OrtKernelContext*, void (*)(void*, size_t), size_t, size_t, void*)> kParallelFor{
+    274};
 inline constexpr Slot<OrtStatus*(const OrtValueInfo*, Text*)> kGetValueInfoName{289};
 inline constexpr Slot<OrtStatus*(const OrtValueInfo*, const OrtTypeInfo**)> kGetValueInfoTypeInfo{290};
 inline constexpr Slot<void(const OrtKeyValuePairs*, const Text**, const Text**, size_t*)> kGetKeyValuePairs{298};
@@ -142,7 +144,8 @@ struct OrtEpFactory {
   uint32_t ort_version_supported;
   const char* (*GetName)(const OrtEpFactory*);
   const char* (*GetVendor)(const OrtEpFactory*);
-  OrtStatus* (*GetSupportedDevices)(OrtEpFactory*, const OrtHardwareDevice* const*, size_t, OrtEpDevice**, size_t, size_t*);
+  OrtStatus* (*GetSupportedDevices)(OrtEpFactory*, const OrtHardwareDevice* const*, size_t, OrtEpDevice**, size_t,
+                                    size_t*);
   OrtStatus* (*CreateEp)(OrtEpFactory*, const OrtHardwareDevice* const*, const OrtKeyValuePairs* const*, size_t,
                          const OrtSessionOptions*, const OrtLogger*, OrtEp**);
   void (*ReleaseEp)(OrtEpFactory*, OrtEp*);
@@ -171,8 +174,9 @@ struct OrtNodeFusionOptions {
 };
 
 namespace xyntra::ep_api {
-inline constexpr Slot<OrtStatus*(OrtEpFactory*, const OrtHardwareDevice*, const OrtKeyValuePairs*, const OrtKeyValuePairs*,
-                                 OrtEpDevice**)> kCreateEpDevice{0};
+inline constexpr Slot<OrtStatus*(OrtEpFactory*, const OrtHardwareDevice*, const OrtKeyValuePairs*,
+                                 const OrtKeyValuePairs*, OrtEpDevice**)>
+    kCreateEpDevice{0};
 inline constexpr Slot<OrtStatus*(OrtEpGraphSupportInfo*, const OrtNode* const*, size_t, const OrtNodeFusionOptions*)>
     kAddNodesToFuse{2};
 }  // namespace xyntra::ep_api

@@ -12,8 +12,8 @@ namespace {
 constexpr uint32_t kVersion = 1;
 constexpr int kRunKinds = 1 << int(BufferKind::kInput) | 1 << int(BufferKind::kOutput) | 1 << int(BufferKind::kPool) |
                           1 << int(BufferKind::kArena) | 1 << int(BufferKind::kLiteral);
-constexpr int kInitKinds = 1 << int(BufferKind::kConstant) | 1 << int(BufferKind::kPool) | 1 << int(BufferKind::kLiteral) |
-                           1 << int(BufferKind::kInit);
+constexpr int kInitKinds = 1 << int(BufferKind::kConstant) | 1 << int(BufferKind::kPool) |
+                           1 << int(BufferKind::kLiteral) | 1 << int(BufferKind::kInit);
 
 void require(bool holds, const char* what) {
   if (!holds) throw FormatError(what);
@@ -48,25 +48,16 @@ PlanBuffer read_buffer(ByteReader& in, const PlanIsland& island, const Expressio
   buffer.first = in.read<uint32_t>();
   buffer.last = in.read<uint32_t>();
   switch (buffer.kind) {
-    case BufferKind::kInput:
-      require(buffer.index < island.inputs.size(), "a buffer names no input");
-      break;
-    case BufferKind::kOutput:
-      require(buffer.index < island.outputs.size(), "a buffer names no output");
-      break;
-    case BufferKind::kConstant:
-      require(buffer.index < island.constants.size(), "a buffer names no constant");
-      break;
+    case BufferKind::kInput: require(buffer.index < island.inputs.size(), "a buffer names no input"); break;
+    case BufferKind::kOutput: require(buffer.index < island.outputs.size(), "a buffer names no output"); break;
+    case BufferKind::kConstant: require(buffer.index < island.constants.size(), "a buffer names no constant"); break;
     case BufferKind::kPool:
     case BufferKind::kInit:
-      require(buffer.size_expr < exprs.size() && exprs.is_fixed(buffer.size_expr), "the size of a packed weight depends on a shape");
+      require(buffer.size_expr < exprs.size() && exprs.is_fixed(buffer.size_expr),
+              "the size of a packed weight depends on a shape");
       break;
-    case BufferKind::kArena:
-      require(buffer.size_expr < exprs.size(), "an expression index is out of range");
-      break;
-    case BufferKind::kLiteral:
-      buffer.literal = read_string(in);
-      break;
+    case BufferKind::kArena: require(buffer.size_expr < exprs.size(), "an expression index is out of range"); break;
+    case BufferKind::kLiteral: buffer.literal = read_string(in); break;
   }
   return buffer;
 }
@@ -137,7 +128,8 @@ Alternative read_alternative(ByteReader& in, const PlanIsland& island, std::size
     require(symbol.input < island.inputs.size(), "a symbol names no input");
     const PlanTensor& input = island.inputs[symbol.input];
     if (symbol.is_element) {
-      require(input.elem_type == kElementInt32 || input.elem_type == kElementInt64, "a symbol reads an element that is no integer");
+      require(input.elem_type == kElementInt32 || input.elem_type == kElementInt64,
+              "a symbol reads an element that is no integer");
     } else {
       require(input.rank < 0 || symbol.index < static_cast<uint32_t>(input.rank), "a symbol names no dimension");
     }
@@ -152,7 +144,8 @@ Alternative read_alternative(ByteReader& in, const PlanIsland& island, std::size
   require(plan.output_dims.size() == island.outputs.size(), "the number of outputs differs");
   for (std::size_t i = 0; i < plan.output_dims.size(); ++i) {
     plan.output_dims[i] = read_exprs(in, plan.exprs);
-    require(plan.output_dims[i].size() == static_cast<std::size_t>(island.outputs[i].rank), "the rank of an output differs");
+    require(plan.output_dims[i].size() == static_cast<std::size_t>(island.outputs[i].rank),
+            "the rank of an output differs");
   }
   plan.buffers.resize(in.count(17));
   for (PlanBuffer& buffer : plan.buffers) buffer = read_buffer(in, island, plan.exprs);

@@ -1,5 +1,6 @@
 // A plan (docs/plan-format.md) in memory. Reading one checks everything that could send native code outside of its
-// memory: every index, every lifetime, every use of a buffer. What a kernel does with its pointers is the planner's duty.
+// memory: every index, every lifetime, every use of a buffer. What a kernel does with its pointers is the planner's
+// duty.
 #pragma once
 
 #include <cstdint>

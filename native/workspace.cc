@@ -60,14 +60,16 @@ void Workspace::prepare(const PlanIsland& island, const std::vector<ReadyAlterna
   for (std::size_t i = 0; i < views.size(); ++i) {
     const int32_t rank = island.inputs[i].rank;
     if (rank >= 0 && views[i].rank != static_cast<std::size_t>(rank)) {
-      throw Error(kInvalidArgument, "XyntraEP: input '" + island.inputs[i].name + "' has shape " + shape_text(views[i]) + " of rank " +
-                                        std::to_string(views[i].rank) + ", the model says rank " + std::to_string(rank));
+      throw Error(kInvalidArgument, "XyntraEP: input '" + island.inputs[i].name + "' has shape " +
+                                        shape_text(views[i]) + " of rank " + std::to_string(views[i].rank) +
+                                        ", the model says rank " + std::to_string(rank));
     }
   }
   const auto found = std::find_if(alternatives.begin(), alternatives.end(),
                                   [&](const ReadyAlternative& ready) { return applies(ready, views, island); });
   if (found == alternatives.end()) {
-    throw Error(kInvalidArgument, "XyntraEP: island '" + island.name + "' has no plan for " + shapes_text(island, views));
+    throw Error(kInvalidArgument,
+                "XyntraEP: island '" + island.name + "' has no plan for " + shapes_text(island, views));
   }
   const ReadyAlternative* chosen = &*found;
   for (const PlanCheck& check : chosen->plan->checks) {
@@ -82,8 +84,8 @@ void Workspace::prepare(const PlanIsland& island, const std::vector<ReadyAlterna
     for (std::size_t d = 0; d < dims.size(); ++d) {
       output_dims_[i][d] = values_[dims[d]];
       if (output_dims_[i][d] < 0) {
-        throw Error(kInvalidArgument, "XyntraEP: output '" + island.outputs[i].name + "' would have a negative dimension for " +
-                                          shapes_text(island, views));
+        throw Error(kInvalidArgument, "XyntraEP: output '" + island.outputs[i].name +
+                                          "' would have a negative dimension for " + shapes_text(island, views));
       }
     }
   }

@@ -16,8 +16,8 @@ namespace xyntra {
 // An alternative with everything that does not depend on shapes: weights packed, literals aligned, kernels found.
 struct ReadyAlternative {
   const Alternative* plan = nullptr;
-  std::vector<void*> fixed;  // per buffer: the address of a POOL or LITERAL buffer, else null
-  std::vector<Kernel> kernels;  // per run step
+  std::vector<void*> fixed;      // per buffer: the address of a POOL or LITERAL buffer, else null
+  std::vector<Kernel> kernels;   // per run step
   std::vector<uint32_t> arena;   // indices of the ARENA buffers
   std::vector<Symbol> elements;  // the symbols that read data
 };
@@ -42,7 +42,8 @@ class Workspace {
   };
 
   // Makes the tables right for these inputs. Throws Error(INVALID_ARGUMENT) when the plan cannot take them.
-  void prepare(const PlanIsland& island, const std::vector<ReadyAlternative>& alternatives, const std::vector<InputView>& inputs);
+  void prepare(const PlanIsland& island, const std::vector<ReadyAlternative>& alternatives,
+               const std::vector<InputView>& inputs);
 
   // After prepare(): the dims of an output, then its address.
   const std::vector<int64_t>& output_dims(std::size_t output) const noexcept { return output_dims_[output]; }
@@ -63,7 +64,8 @@ class Workspace {
     int64_t offset;
   };
 
-  void read_key(const PlanIsland& island, const std::vector<ReadyAlternative>& alternatives, const std::vector<InputView>& inputs);
+  void read_key(const PlanIsland& island, const std::vector<ReadyAlternative>& alternatives,
+                const std::vector<InputView>& inputs);
   bool applies(const ReadyAlternative& ready, const std::vector<InputView>& inputs, const PlanIsland& island);
   void check(const PlanIsland& island, const std::vector<InputView>& inputs) const;
   void place_arena();

@@ -86,7 +86,8 @@ Function symbol(void* library, const char* name) {
   return reinterpret_cast<Function>(found);
 }
 
-std::vector<float> call_from_threads(const std::vector<std::unique_ptr<Runtime::Session>>& sessions, const Arguments& arguments) {
+std::vector<float> call_from_threads(const std::vector<std::unique_ptr<Runtime::Session>>& sessions,
+                                     const Arguments& arguments) {
   std::vector<std::vector<float>> results(static_cast<std::size_t>(arguments.callers));
   std::vector<std::string> errors(results.size());
   std::vector<std::thread> callers;
@@ -124,7 +125,8 @@ void run(const Arguments& arguments) {
   runtime.register_library("XyntraEP", arguments.library);
   std::vector<std::unique_ptr<Runtime::Session>> sessions;
   for (int i = 0; i < arguments.sessions; ++i) {
-    sessions.push_back(std::make_unique<Runtime::Session>(runtime, arguments.model, "XyntraEP", arguments.threads, arguments.options));
+    sessions.push_back(
+        std::make_unique<Runtime::Session>(runtime, arguments.model, "XyntraEP", arguments.threads, arguments.options));
   }
   const auto output = call_from_threads(sessions, arguments);
   std::printf("pool %llu\n", static_cast<unsigned long long>(symbol<uint64_t (*)()>(library, "xyntra_pool_bytes")()));

@@ -10,11 +10,13 @@ namespace {
 
 constexpr Slot<OrtStatus*(int, Text, OrtEnv**)> kCreateEnv{3};
 constexpr Slot<OrtStatus*(const OrtEnv*, Text, const OrtSessionOptions*, OrtSession**)> kCreateSession{7};
-constexpr Slot<OrtStatus*(OrtSession*, const OrtRunOptions*, const Text*, const OrtValue* const*, size_t, const Text*, size_t, OrtValue**)>
+constexpr Slot<OrtStatus*(OrtSession*, const OrtRunOptions*, const Text*, const OrtValue* const*, size_t, const Text*,
+                          size_t, OrtValue**)>
     kRun{9};
 constexpr Slot<OrtStatus*(OrtSessionOptions**)> kCreateSessionOptions{10};
 constexpr Slot<OrtStatus*(OrtSessionOptions*, int)> kSetIntraOpNumThreads{24};
-constexpr Slot<OrtStatus*(const OrtMemoryInfo*, void*, size_t, const int64_t*, size_t, int, OrtValue**)> kCreateTensor{49};
+constexpr Slot<OrtStatus*(const OrtMemoryInfo*, void*, size_t, const int64_t*, size_t, int, OrtValue**)> kCreateTensor{
+    49};
 constexpr Slot<OrtStatus*(int, int, OrtMemoryInfo**)> kCreateCpuMemoryInfo{69};
 constexpr Slot<void(OrtEnv*)> kReleaseEnv{92};
 constexpr Slot<void(OrtMemoryInfo*)> kReleaseMemoryInfo{94};
@@ -22,7 +24,8 @@ constexpr Slot<void(OrtSession*)> kReleaseSession{95};
 constexpr Slot<void(OrtSessionOptions*)> kReleaseSessionOptions{100};
 constexpr Slot<OrtStatus*(OrtEnv*, Text, Text)> kRegisterLibrary{301};
 constexpr Slot<OrtStatus*(const OrtEnv*, const OrtEpDevice* const**, size_t*)> kGetEpDevices{303};
-constexpr Slot<OrtStatus*(OrtSessionOptions*, OrtEnv*, const OrtEpDevice* const*, size_t, const Text*, const Text*, size_t)>
+constexpr Slot<OrtStatus*(OrtSessionOptions*, OrtEnv*, const OrtEpDevice* const*, size_t, const Text*, const Text*,
+                          size_t)>
     kAppendProvider{304};
 constexpr Slot<Text(const OrtEpDevice*)> kEpDeviceEpName{312};
 
@@ -84,7 +87,8 @@ Runtime::Session::Session(const Runtime& runtime, const std::string& model, cons
     values.push_back(value.c_str());
   }
   const auto devices = runtime_.devices_of(provider);
-  runtime_.check(api[kAppendProvider](settings.get(), runtime_.env_, devices.data(), 1, keys.data(), values.data(), keys.size()));
+  runtime_.check(
+      api[kAppendProvider](settings.get(), runtime_.env_, devices.data(), 1, keys.data(), values.data(), keys.size()));
   runtime_.check(api[kCreateSession](runtime_.env_, model.c_str(), settings.get(), &session_));
 }
 
@@ -95,8 +99,8 @@ std::vector<float> Runtime::Session::run(FloatTensor& input, const std::string& 
   const auto release = [&](OrtValue* value) { api[api::kReleaseValue](value); };
   using Owned = std::unique_ptr<OrtValue, decltype(release)>;
   OrtValue* raw = nullptr;
-  runtime_.check(api[kCreateTensor](runtime_.memory_, input.data.data(), input.data.size() * sizeof(float), input.dims.data(),
-                                    input.dims.size(), kFloatType, &raw));
+  runtime_.check(api[kCreateTensor](runtime_.memory_, input.data.data(), input.data.size() * sizeof(float),
+                                    input.dims.data(), input.dims.size(), kFloatType, &raw));
   const Owned x(raw, release);
   const Text input_name = input.name.c_str(), output_name = output.c_str();
   const OrtValue* const inputs[] = {x.get()};
