@@ -86,14 +86,16 @@ def test_several_weights_of_one_island(planner: FakePlanner, make_session: Any) 
         n, size = a.op("mul", rows, columns), a.const(1600)
         units = a.op("ceildiv", n, a.const(16))
         source = a.buffer(CONSTANT, 0)
-        one, two, four = (a.buffer(POOL, size=size) for _ in range(3))
+        one, two, four, eight = (a.buffer(POOL, size=size) for _ in range(4))
         a.step(NUMBER["pack"], [source, one], [columns], init=True)  # 2w, used again below
         a.step(NUMBER["pack"], [source, two], [columns], init=True)  # 2w: equal to `one`, which is still open
-        a.step(NUMBER["pack"], [one, four], [columns], init=True)  # 4w
+        a.step(NUMBER["pack"], [one, four], [columns], init=True)  # 4w; `one` ends here
+        a.step(NUMBER["pack"], [four, eight], [columns], init=True)  # 8w, while `four` is still open
         out = a.output(0)
         a.step(NUMBER["add"], [a.input(0), one, out], [n, columns], units)
         a.step(NUMBER["add"], [out, two, out], [n, columns], units)
         a.step(NUMBER["add"], [out, four, out], [n, columns], units)
+        a.step(NUMBER["add"], [out, eight, out], [n, columns], units)
         island.alternatives = [a]
         return [island]
 
@@ -101,7 +103,7 @@ def test_several_weights_of_one_island(planner: FakePlanner, make_session: Any) 
     before = pool_bytes()
     w = np.arange(400, dtype=np.float32)
     sessions = [make_session(add_model(w)) for _ in range(2)]
-    assert pool_bytes() == before + 2 * 1600
+    assert pool_bytes() == before + 3 * 1600
     x = np.ones((3, 400), np.float32)
     for session in sessions:
-        np.testing.assert_array_equal(session.run(None, {"x": x})[0], x + 8 * w)
+        np.testing.assert_array_equal(session.run(None, {"x": x})[0], x + 16 * w)
