@@ -1,7 +1,7 @@
 """The kernel that multiplies, for every way in which b can be laid out.
 
-A unit is one panel of b's columns and a chunk of the row blocks, in one batch. Units of consecutive numbers walk the panels in order,
-so what one fetches ahead the next one uses. How many there are follows from the shape alone, and a sum is never divided between
+A unit is one panel of b's columns and a chunk of the row blocks, in one batch. Units of consecutive numbers walk the panels
+in order, so what one fetches ahead the next one uses. How many there are follows from the shape alone, and a sum is never divided between
 units: results are the same for any number of threads.
 """
 

@@ -2,15 +2,14 @@
 
     for k:  load `vectors` vectors of b; for each row: broadcast one element of a, `vectors` fused multiply-adds
 
-b is read as rows of vectors (a packed panel, or a matrix in place), a only as scalars, so a may have any strides. k runs from 0
-to its end in every tile, whatever its rows: the sum of an element does not depend on how rows were divided.
+b is read as rows of vectors (a packed panel, or a matrix in place), a only as scalars, so a may have any strides. k runs from
+0 to its end in every tile: apart from the phases of very small ones, a sum does not depend on how the rows were divided.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xyntra_ep.tracea.kernels.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Pointer, Rvalue, Splat, Var, f32, index
 
@@ -107,8 +106,3 @@ def _step(
 
 def _left(count: Rvalue | None, used: int) -> Rvalue | None:
     return None if count is None else count - used
-
-
-def registers_fit(rows: int, vectors: int, caps: Capabilities) -> bool:
-    """Whether a tile's sums, one row of b and a broadcast stay in registers."""
-    return rows * vectors + vectors + 1 <= caps.vector_registers

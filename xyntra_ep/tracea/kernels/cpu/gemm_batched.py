@@ -1,7 +1,7 @@
 """gemm.batched: a matrix product of two operands that are both computed at run time, any batch, any strides.
 
-b with contiguous rows is read in place. Otherwise a first call packs it into panels, each of its matrices once however often it is
-broadcast. a is only ever read as scalars, so its strides do not matter.
+b with contiguous rows is read in place. Otherwise a first call packs it into panels, each of its matrices once however often
+it is broadcast. a is only ever read as scalars, so its strides do not matter.
 """
 
 from __future__ import annotations

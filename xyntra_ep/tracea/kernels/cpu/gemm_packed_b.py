@@ -3,8 +3,8 @@
     prepare   panel p of b -> [K][columns]
     run       for panel: for block of rows: tile over all of k, epilogue in registers, store
 
-While one panel is used the next is fetched into L2, so weights that come from memory cost no waiting. One kernel serves a decoder's
-step (one row, bound by memory) and a whole batch. K is never divided: measured to be as fast up to K = 3072.
+While one panel is used the next is fetched into L2, so weights that come from memory cost no waiting. One kernel serves a
+decoder's step (one row, bound by memory) and a whole batch. K is never divided: measured to be as fast up to K = 3072.
 """
 
 from __future__ import annotations

@@ -1,0 +1,166 @@
+// m = 2, k = 5, n = 12, epilogue: add(acc0, in2[i1])
+typedef __INT64_TYPE__ i64;
+typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+static inline __attribute__((always_inline)) f32x8 xy_splat_f32x8(float a) { return (f32x8){a, a, a, a, a, a, a, a}; }
+static inline __attribute__((always_inline)) f32x8 xy_load_n_f32_f32x8(const float *p, i64 n) { f32x8 r = (f32x8){0}; for (int l = 0; l < 8; l++) if (l < n) r[l] = p[l]; return r; }
+static inline __attribute__((always_inline)) void xy_store_n_f32_f32x8(float *p, f32x8 v, i64 n) { for (int l = 0; l < 8; l++) if (l < n) p[l] = (float)v[l]; }
+static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
+static __attribute__((noinline)) void tile_16_2(const float *a, const float *w, i64 row, i64 column, const float *b_x3, float *b_out2) {
+  const i64 left_ = (12 - column);
+  if ((16 <= left_)) {
+    f32x8 c_ = (f32x8){0};
+    f32x8 c1 = (f32x8){0};
+    f32x8 c2 = (f32x8){0};
+    f32x8 c3 = (f32x8){0};
+    f32x8 c4 = (f32x8){0};
+    f32x8 c5 = (f32x8){0};
+    f32x8 c6 = (f32x8){0};
+    f32x8 c7 = (f32x8){0};
+    for (i64 k_ = 0; k_ < 4; k_ += 4) {
+      const f32x8 w_ = (*(const f32x8 *)(w + (k_ * 12)));
+      const f32x8 w1 = (*(const f32x8 *)(w + ((k_ * 12) + 8)));
+      const f32x8 x_ = xy_splat_f32x8(((float)*(a + k_)));
+      c_ = (x_ * w_ + c_);
+      c1 = (x_ * w1 + c1);
+      const f32x8 x1 = xy_splat_f32x8(((float)*(a + (5 + k_))));
+      c2 = (x1 * w_ + c2);
+      c3 = (x1 * w1 + c3);
+      const f32x8 w2 = (*(const f32x8 *)(w + ((k_ + 1) * 12)));
+      const f32x8 w3 = (*(const f32x8 *)(w + (((k_ + 1) * 12) + 8)));
+      const f32x8 x2 = xy_splat_f32x8(((float)*(a + (k_ + 1))));
+      c4 = (x2 * w2 + c4);
+      c5 = (x2 * w3 + c5);
+      const f32x8 x3 = xy_splat_f32x8(((float)*(a + (5 + (k_ + 1)))));
+      c6 = (x3 * w2 + c6);
+      c7 = (x3 * w3 + c7);
+      const f32x8 w4 = (*(const f32x8 *)(w + ((k_ + 2) * 12)));
+      const f32x8 w5 = (*(const f32x8 *)(w + (((k_ + 2) * 12) + 8)));
+      const f32x8 x4 = xy_splat_f32x8(((float)*(a + (k_ + 2))));
+      c_ = (x4 * w4 + c_);
+      c1 = (x4 * w5 + c1);
+      const f32x8 x5 = xy_splat_f32x8(((float)*(a + (5 + (k_ + 2)))));
+      c2 = (x5 * w4 + c2);
+      c3 = (x5 * w5 + c3);
+      const f32x8 w6 = (*(const f32x8 *)(w + ((k_ + 3) * 12)));
+      const f32x8 w7 = (*(const f32x8 *)(w + (((k_ + 3) * 12) + 8)));
+      const f32x8 x6 = xy_splat_f32x8(((float)*(a + (k_ + 3))));
+      c4 = (x6 * w6 + c4);
+      c5 = (x6 * w7 + c5);
+      const f32x8 x7 = xy_splat_f32x8(((float)*(a + (5 + (k_ + 3)))));
+      c6 = (x7 * w6 + c6);
+      c7 = (x7 * w7 + c7);
+    }
+    for (i64 k1 = 4; k1 < 5; k1 += 1) {
+      const f32x8 w8 = (*(const f32x8 *)(w + (k1 * 12)));
+      const f32x8 w9 = (*(const f32x8 *)(w + ((k1 * 12) + 8)));
+      const f32x8 x8 = xy_splat_f32x8(((float)*(a + k1)));
+      c_ = (x8 * w8 + c_);
+      c1 = (x8 * w9 + c1);
+      const f32x8 x9 = xy_splat_f32x8(((float)*(a + (5 + k1))));
+      c2 = (x9 * w8 + c2);
+      c3 = (x9 * w9 + c3);
+    }
+    c_ = (c_ + c4);
+    c1 = (c1 + c5);
+    c2 = (c2 + c6);
+    c3 = (c3 + c7);
+    const i64 row_ = (row + 1);
+    const f32x8 x10 = (*(const f32x8 *)(b_x3 + column));
+    const f32x8 v_ = (c_ + x10);
+    *(f32x8 *)(b_out2 + ((row * 12) + column)) = v_;
+    const f32x8 v1 = (c2 + x10);
+    *(f32x8 *)(b_out2 + ((row_ * 12) + column)) = v1;
+    const i64 column_ = (column + 8);
+    const f32x8 x11 = (*(const f32x8 *)(b_x3 + column_));
+    const f32x8 v2 = (c1 + x11);
+    *(f32x8 *)(b_out2 + ((row * 12) + column_)) = v2;
+    const f32x8 v3 = (c3 + x11);
+    *(f32x8 *)(b_out2 + ((row_ * 12) + column_)) = v3;
+  } else {
+    f32x8 c8 = (f32x8){0};
+    f32x8 c9 = (f32x8){0};
+    f32x8 c10 = (f32x8){0};
+    f32x8 c11 = (f32x8){0};
+    f32x8 c12 = (f32x8){0};
+    f32x8 c13 = (f32x8){0};
+    f32x8 c14 = (f32x8){0};
+    f32x8 c15 = (f32x8){0};
+    for (i64 k2 = 0; k2 < 4; k2 += 4) {
+      const f32x8 w10 = xy_load_n_f32_f32x8(w + (k2 * 12), left_);
+      const f32x8 w11 = xy_load_n_f32_f32x8(w + ((k2 * 12) + 8), (left_ - 8));
+      const f32x8 x12 = xy_splat_f32x8(((float)*(a + k2)));
+      c8 = (x12 * w10 + c8);
+      c9 = (x12 * w11 + c9);
+      const f32x8 x13 = xy_splat_f32x8(((float)*(a + (5 + k2))));
+      c10 = (x13 * w10 + c10);
+      c11 = (x13 * w11 + c11);
+      const f32x8 w12 = xy_load_n_f32_f32x8(w + ((k2 + 1) * 12), left_);
+      const f32x8 w13 = xy_load_n_f32_f32x8(w + (((k2 + 1) * 12) + 8), (left_ - 8));
+      const f32x8 x14 = xy_splat_f32x8(((float)*(a + (k2 + 1))));
+      c12 = (x14 * w12 + c12);
+      c13 = (x14 * w13 + c13);
+      const f32x8 x15 = xy_splat_f32x8(((float)*(a + (5 + (k2 + 1)))));
+      c14 = (x15 * w12 + c14);
+      c15 = (x15 * w13 + c15);
+      const f32x8 w14 = xy_load_n_f32_f32x8(w + ((k2 + 2) * 12), left_);
+      const f32x8 w15 = xy_load_n_f32_f32x8(w + (((k2 + 2) * 12) + 8), (left_ - 8));
+      const f32x8 x16 = xy_splat_f32x8(((float)*(a + (k2 + 2))));
+      c8 = (x16 * w14 + c8);
+      c9 = (x16 * w15 + c9);
+      const f32x8 x17 = xy_splat_f32x8(((float)*(a + (5 + (k2 + 2)))));
+      c10 = (x17 * w14 + c10);
+      c11 = (x17 * w15 + c11);
+      const f32x8 w16 = xy_load_n_f32_f32x8(w + ((k2 + 3) * 12), left_);
+      const f32x8 w17 = xy_load_n_f32_f32x8(w + (((k2 + 3) * 12) + 8), (left_ - 8));
+      const f32x8 x18 = xy_splat_f32x8(((float)*(a + (k2 + 3))));
+      c12 = (x18 * w16 + c12);
+      c13 = (x18 * w17 + c13);
+      const f32x8 x19 = xy_splat_f32x8(((float)*(a + (5 + (k2 + 3)))));
+      c14 = (x19 * w16 + c14);
+      c15 = (x19 * w17 + c15);
+    }
+    for (i64 k3 = 4; k3 < 5; k3 += 1) {
+      const f32x8 w18 = xy_load_n_f32_f32x8(w + (k3 * 12), left_);
+      const f32x8 w19 = xy_load_n_f32_f32x8(w + ((k3 * 12) + 8), (left_ - 8));
+      const f32x8 x20 = xy_splat_f32x8(((float)*(a + k3)));
+      c8 = (x20 * w18 + c8);
+      c9 = (x20 * w19 + c9);
+      const f32x8 x21 = xy_splat_f32x8(((float)*(a + (5 + k3))));
+      c10 = (x21 * w18 + c10);
+      c11 = (x21 * w19 + c11);
+    }
+    c8 = (c8 + c12);
+    c9 = (c9 + c13);
+    c10 = (c10 + c14);
+    c11 = (c11 + c15);
+    const i64 row1 = (row + 1);
+    const f32x8 x22 = xy_load_n_f32_f32x8(b_x3 + column, left_);
+    const f32x8 v4 = (c8 + x22);
+    xy_store_n_f32_f32x8(b_out2 + ((row * 12) + column), v4, left_);
+    const f32x8 v5 = (c10 + x22);
+    xy_store_n_f32_f32x8(b_out2 + ((row1 * 12) + column), v5, left_);
+    const i64 column1 = (column + 8);
+    const i64 count_ = (left_ - 8);
+    const f32x8 x23 = xy_load_n_f32_f32x8(b_x3 + column1, count_);
+    const f32x8 v6 = (c9 + x23);
+    xy_store_n_f32_f32x8(b_out2 + ((row * 12) + column1), v6, count_);
+    const f32x8 v7 = (c11 + x23);
+    xy_store_n_f32_f32x8(b_out2 + ((row1 * 12) + column1), v7, count_);
+  }
+}
+__attribute__((visibility("default")))
+void xy_gemm_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 begin, i64 end) {
+  const float *const b_a0 = (const float *)buffers[0];
+  const float *const b_w1 = (const float *)buffers[1];
+  float *const b_out2 = (float *)buffers[2];
+  const float *const b_x3 = (const float *)buffers[3];
+  (void)params;
+  for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
+    const i64 begin_ = (unit_ * 510);
+    const i64 end_ = xy_min_index((begin_ + 510), 1);
+    for (i64 block_ = begin_; block_ < end_; block_ += 1) {
+      const i64 row_ = ((block_ * 2) + xy_min_index(block_, 0));
+      tile_16_2(b_a0 + (row_ * 5), b_w1, row_, 0, b_x3, b_out2);
+    }
+  }
+}

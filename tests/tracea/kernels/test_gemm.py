@@ -1,0 +1,259 @@
+"""Every GEMM variant against the interpreter, at the edges of its tiles, on every instruction set this machine has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from tests.support.run_program import check_program, plan_for, run_program
+from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.interpreter import interpret
+from xyntra_ep.tracea.core_ir.ops import Gemm
+from xyntra_ep.tracea.emitters.cpu import emit
+from xyntra_ep.tracea.kernels.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
+from xyntra_ep.tracea.kernels.cpu import gemm_batched, gemm_generic, gemm_packed_b
+from xyntra_ep.tracea.kernels.cpu._gemm_shape import best_tile
+from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
+
+pytestmark = pytest.mark.compiler("cc")
+
+PACKED, BATCHED, GENERIC = gemm_packed_b.VARIANTS, gemm_batched.VARIANTS, gemm_generic.VARIANTS
+MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, SCALAR)]
+F32_ERR = 3e-6  # k <= 300 products, each rounded once
+STORED_ERR = {DType.F32: F32_ERR, DType.F16: 6e-4, DType.BF16: 5e-3}  # half a unit in the last place of the result
+
+
+def check(case: GemmCase, caps: Capabilities, variants: list[Variant[Gemm]], max_err: float = F32_ERR) -> None:
+    program, inputs, constants = build(case)
+    check_program(program, inputs, constants, caps, max_err, variants=variants)
+
+
+def edges(caps: Capabilities) -> Iterator[tuple[int, int, int]]:
+    """(m, k, n) at the edges of the default tile, with a k that is a multiple of the unrolling and one that is not."""
+    tile = best_tile(96, caps)
+    rows, columns = tile["rows"], tile["columns"]
+    for n in (1, columns - 1, columns, columns + 1, 3 * columns):
+        yield rows + 1, 13, n
+    for m in (0, 1, 2, rows - 1, rows, rows + 1, 2 * rows + 1, 5 * rows + 3):
+        yield m, 16, columns + 2
+    for k in (0, 1, 3, 5):
+        yield 3, k, columns
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("variants", [PACKED, BATCHED, GENERIC], ids=["packed_b", "batched", "generic"])
+def test_edges_of_the_tile(caps: Capabilities, variants: list[Variant[Gemm]]) -> None:
+    for m, k, n in edges(caps):
+        check(GemmCase(m=m, k=k, n=n, constant_b=variants is PACKED), caps, variants)
+
+
+@pytest.mark.parametrize("m", range(1, 20))
+def test_every_number_of_rows(m: int) -> None:
+    check(GemmCase(m=m, k=21, n=96, epilogue="bias"), AVX512, PACKED)
+
+
+EPILOGUES = (
+    "bias", "gelu", "residual", "row", "swapped", "mask", "gather", "lookup", "window", "wrapped", "sizes",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("epilogue", EPILOGUES)
+def test_epilogues(caps: Capabilities, epilogue: str) -> None:
+    for n in (96, 53):
+        check(GemmCase(m=9, k=24, n=n, epilogue=epilogue, symbolic=""), caps, PACKED)
+    check(GemmCase(m=5, k=9, n=53, batch=(2,), epilogue=epilogue, constant_b=False, symbolic="mn"), caps, BATCHED)
+
+
+@pytest.mark.parametrize("epilogue", ["bias", "residual", "mask", "swapped"])
+def test_generic_epilogues(epilogue: str) -> None:
+    check(GemmCase(m=5, k=9, n=11, batch=(2,), epilogue=epilogue, constant_b=False), SCALAR, GENERIC)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("transpose", ["a", "b", "ab"])
+def test_transposed_operands(caps: Capabilities, transpose: str) -> None:
+    for m, k, n in ((9, 40, 96), (3, 37, 50)):
+        check(GemmCase(m=m, k=k, n=n, transpose=transpose, symbolic=""), caps, PACKED)
+        check(GemmCase(m=m, k=k, n=n, transpose=transpose, constant_b=False, symbolic="mkn"), caps, BATCHED)
+    check(GemmCase(m=3, k=37, n=50, transpose=transpose), caps, GENERIC)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("variants", [PACKED, BATCHED], ids=["packed_b", "batched"])
+def test_result_with_strided_columns(caps: Capabilities, variants: list[Variant[Gemm]]) -> None:
+    program, inputs, constants = build(
+        GemmCase(m=11, k=16, n=50, batch=(2,), epilogue="bias", constant_b=variants is PACKED)
+    )
+    swap_output(program)
+    check_program(program, inputs, constants, caps, F32_ERR, variants=variants)
+
+
+@pytest.mark.parametrize("batch", [(3,), (2, 3), (1, 4), (0,)])
+@pytest.mark.parametrize("epilogue", ["none", "residual", "mask"])
+def test_batch_axes_become_rows(batch: tuple[int, ...], epilogue: str) -> None:
+    check(GemmCase(m=7, k=12, n=48, batch=batch, epilogue=epilogue, symbolic="0m"), AVX512, PACKED)
+
+
+def test_batch_axes_that_do_not_follow_each_other_are_looped_over() -> None:
+    case = GemmCase(m=7, k=12, n=48, batch=(3, 2), a_batch=(3, 1), epilogue="residual")
+    check(case, AVX512, PACKED)
+    check(case, AVX2, BATCHED)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize(
+    ("a_batch", "b_batch"),
+    [((2, 3), (2, 3)), ((2, 1), (1, 3)), ((1, 1), (2, 3)), ((2, 3), (3,)), ((2, 3), ()), ((1, 3), (2, 1))],
+)
+@pytest.mark.parametrize("transpose", ["", "b"])
+def test_broadcast_batches(
+    caps: Capabilities, a_batch: tuple[int, ...], b_batch: tuple[int, ...], transpose: str
+) -> None:
+    for symbolic in ("", "01mkn"):
+        case = GemmCase(
+            m=5, k=20, n=37, batch=(2, 3), a_batch=a_batch, b_batch=b_batch, transpose=transpose,
+            constant_b=False, symbolic=symbolic, epilogue="residual",
+        )  # fmt: skip
+        check(case, caps, BATCHED)
+
+
+@pytest.mark.parametrize("sizes", [(0, 5, 5), (5, 0, 5), (5, 5, 0), (0, 0, 0)])
+def test_empty_axes(sizes: tuple[int, int, int]) -> None:
+    m, k, n = sizes
+    for symbolic in ("", "mkn"):
+        check(GemmCase(m=m, k=k, n=n, constant_b=False, symbolic=symbolic), AVX512, BATCHED)
+        check(GemmCase(m=m, k=k, n=n, constant_b=False, symbolic=symbolic), SCALAR, GENERIC)
+    check(GemmCase(m=m, k=k, n=n), AVX512, PACKED)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("stored", [DType.F16, DType.BF16])
+def test_narrow_storage(caps: Capabilities, stored: DType) -> None:
+    err = STORED_ERR[stored]
+    for n in (48, 53):
+        for dtypes in ((stored, stored, stored), (DType.F32, stored, DType.F32), (stored, DType.F32, stored)):
+            weights = GemmCase(m=3, k=30, n=n, dtypes=dtypes, epilogue="residual", symbolic="")
+            check(weights, caps, PACKED, err)
+            dynamic = GemmCase(m=3, k=30, n=n, dtypes=dtypes, constant_b=False, symbolic="")
+            check(dynamic, caps, BATCHED, err)
+    check(GemmCase(m=3, k=30, n=48, dtypes=(stored,) * 3, transpose="b", symbolic=""), caps, PACKED, err)
+    check(GemmCase(m=9, k=30, n=11, dtypes=(stored,) * 3), caps, GENERIC, err)
+
+
+@pytest.mark.parametrize("stored", [DType.I64, DType.I32, DType.I8, DType.U8])
+def test_integers_are_exact(stored: DType) -> None:
+    case = GemmCase(m=5, k=11, n=7, dtypes=(stored, stored, DType.I64), epilogue="integer", constant_b=False)
+    check(case, SCALAR, GENERIC)
+    check(case, AVX512, GENERIC)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_special_values_go_through(caps: Capabilities) -> None:
+    program, inputs, constants = build(GemmCase(m=9, k=16, n=50, epilogue="bias"))
+    inputs[0][2, 3], inputs[0][4, 0], inputs[0][8, 15] = np.nan, np.inf, -np.inf
+    inputs[1][7] = np.nan
+    check_program(program, inputs, constants, caps, F32_ERR, variants=PACKED)
+
+
+def test_many_rows_are_divided_into_units() -> None:
+    """A weight that fits the cache puts rows first; one that does not puts panels first, then shares out the rows."""
+    check(GemmCase(m=700, k=24, n=96, epilogue="bias"), AVX512, PACKED)
+    wide = GemmCase(m=300, k=300, n=576, epilogue="bias")
+    check(wide, AVX512, PACKED)
+    program, _, constants = build(wide)
+    context = BuildContext(caps=AVX512, program=program, constants=frozenset({1}))
+    run = PACKED[0].build(gemm_of(program), PACKED[0].default(gemm_of(program), context), context)[-1]
+    assert str(run.units) == "12*max(1, min(3, ceildiv(ceildiv(sm, 8), 4)))"
+    assert len(constants) == 1
+
+
+def test_rows_do_not_depend_on_their_number() -> None:
+    """Above two rows, a row's result is the same bits however many rows there are beside it."""
+    program, inputs, constants = build(GemmCase(m=40, k=77, n=96, epilogue="gelu"))
+    whole = run_program(program, inputs, constants, AVX512, variants=PACKED)[0]
+    for m in (3, 9, 17):
+        part = run_program(program, [inputs[0][:m], *inputs[1:]], constants, AVX512, variants=PACKED)[0]
+        assert part.tobytes() == whole[:m].tobytes()
+
+
+@pytest.mark.parametrize("rows", [6, 8, 12, 16])
+@pytest.mark.parametrize("columns", [16, 32, 48, 64])
+def test_every_configuration_is_legal(rows: int, columns: int) -> None:
+    program, inputs, constants = build(GemmCase(m=13, k=20, n=70, epilogue="bias"))
+    [variant] = PACKED
+    forced = Variant(
+        name=variant.name,
+        op=Gemm,
+        admits=variant.admits,
+        space=variant.space,
+        default=lambda op, context: {"rows": rows, "columns": columns},
+        cost_ns=variant.cost_ns,
+        build=variant.build,
+    )
+    check_program(program, inputs, constants, AVX512, F32_ERR, variants=[forced])
+
+
+def test_the_choice_between_variants() -> None:
+    def chosen(case: GemmCase) -> str:
+        program, _, _ = build(case)
+        [(_, decision)] = plan_for(program, AVX512).decisions
+        return decision.chosen.name
+
+    assert chosen(GemmCase(m=128, k=768, n=768)) == "gemm.packed_b"
+    assert chosen(GemmCase(m=1, k=768, n=768, symbolic="")) == "gemm.packed_b"
+    assert chosen(GemmCase(m=64, k=64, n=64, batch=(12,), b_batch=(12,))) == "gemm.batched"
+    assert chosen(GemmCase(m=128, k=64, n=128, constant_b=False)) == "gemm.batched"
+    assert chosen(GemmCase(m=8, k=8, n=8, constant_b=False, dtypes=(DType.I64,) * 3)) == "gemm.generic"
+
+
+def test_reasons_for_refusing() -> None:
+    program, _, _ = build(GemmCase(m=2, k=2, n=2, batch=(3,), b_batch=(3,)))
+    op = gemm_of(program)
+    known = BuildContext(caps=AVX512, program=program, constants=frozenset({1}))
+    unknown = BuildContext(caps=AVX512, program=program)
+    assert PACKED[0].admits(op, unknown) == "b is not a constant"
+    assert PACKED[0].admits(op, known) == "b differs between batches"
+    integers, _, _ = build(GemmCase(m=2, k=2, n=2, dtypes=(DType.I64,) * 3))
+    context = BuildContext(caps=AVX512, program=integers, constants=frozenset({1}))
+    assert PACKED[0].admits(gemm_of(integers), context) == "a is i64 and b i64, not floats"
+    assert BATCHED[0].admits(gemm_of(integers), context) == "a is i64 and b i64, not floats"
+    assert GENERIC[0].admits(gemm_of(integers), context) is None
+
+
+def test_best_tile_pads_least() -> None:
+    assert best_tile(768, AVX512) == {"rows": 8, "columns": 48}
+    assert best_tile(64, AVX512) == {"rows": 12, "columns": 32}
+    assert best_tile(10, AVX512) == {"rows": 16, "columns": 16}
+    assert best_tile(50257, AVX512) == {"rows": 12, "columns": 32}
+    assert best_tile(768, AVX2) == {"rows": 6, "columns": 16}
+
+
+@pytest.mark.parametrize(
+    ("variants", "caps", "transpose"),
+    [
+        pytest.param(PACKED, AVX512, "", id="packed_b-avx512"),
+        pytest.param(PACKED, NEON, "b", id="packed_b-neon"),
+        pytest.param(BATCHED, AVX2, "", id="batched-avx2"),
+        pytest.param(GENERIC, SCALAR, "", id="generic-scalar"),
+    ],
+)
+def test_text(
+    variants: list[Variant[Gemm]], caps: Capabilities, transpose: str, golden: Callable[[str, str], None]
+) -> None:
+    case = GemmCase(m=2, k=5, n=12, epilogue="bias", symbolic="", transpose=transpose)
+    program, _, _ = build(case)
+    context = BuildContext(caps=caps, program=program, constants=frozenset({1}))
+    [variant], op = variants, gemm_of(program)
+    calls = variant.build(op, variant.default(op, context), context)
+    golden("\n".join(emit(call.kernel, caps) for call in calls), ".c")
+
+
+def test_interpreter_agrees_with_numpy() -> None:
+    """The reference of this file is itself tied to something else."""
+    program, [a, bias], [b] = build(GemmCase(m=4, k=5, n=6, epilogue="bias", symbolic=""))
+    expected = a.astype(np.float64) @ b.astype(np.float64) + bias
+    np.testing.assert_allclose(interpret(program, [a, bias], [b])[0], expected)
