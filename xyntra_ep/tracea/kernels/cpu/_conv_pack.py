@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Conv
+from xyntra_ep.tracea.core_ir.ops import contiguous_strides
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape
+from xyntra_ep.tracea.kernels.cpu._gemm_pack import transposed
 from xyntra_ep.tracea.kernels.variant import KernelCall, Phase, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Const, f32, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, f32, index, lt, vmin
 
 STREAMED_BYTES = 512 << 10  # weights from here on come from L3 or memory at every run
-_C_BLOCK = 16  # channels read together: every cache line of w is used up while it is in L1
+_SQUARES = 16  # per unit
 
 
 def packed_bytes(shape: ConvShape, width: int) -> int:
     """Size of the packed weights."""
-    return panels(shape, width) * shape.y.kernel * shape.x.kernel * shape.cin * width * DType.F32.bytes
+    return panels(shape, width) * _depth(shape) * width * DType.F32.bytes
 
 
 def panels(shape: ConvShape, width: int) -> int:
@@ -23,40 +26,97 @@ def panels(shape: ConvShape, width: int) -> int:
     return shape.groups * -(-shape.cout // width)
 
 
-def pack_weights(shape: ConvShape, width: int, name: str = "packed") -> tuple[KernelCall, TempBuffer]:
+def _depth(shape: ConvShape) -> int:
+    return shape.cin * shape.y.kernel * shape.x.kernel
+
+
+def pack_weights(shape: ConvShape, width: int, lanes: int) -> tuple[KernelCall, TempBuffer]:
     """w as [panel][ky][kx][channel in][``width`` channels out], f32, zeros where a group's channels end."""
-    op: Conv = shape.op
-    w = op.inputs[1]
-    rows, columns = shape.y.kernel, shape.x.kernel
-    m_step, c_step, *tap_steps = (int(s) for s in w.strides if isinstance(s, int))
-    y_step, x_step = (0, *tap_steps)[-2:]
-    blocks = -(-shape.cin // _C_BLOCK)
-    per_group = panels(shape, width) // shape.groups
-    k = KernelBuilder(f"xy_conv_pack{width}")
-    k.note("a unit is one panel and one block of input channels")
-    source = k.buffer("w", w.dtype)
-    packed = k.buffer("packed", DType.F32, writable=True)
+    w, depth, block = shape.op.inputs[1], _depth(shape), _SQUARES * lanes
+    k = KernelBuilder(f"xy_conv_pack_{shape.y.kernel}x{shape.x.kernel}_{width}")
+    k.note("a unit is one panel and a part of the rows of w")
+    source, target = k.buffer("w", w.dtype), k.buffer("packed", DType.F32, writable=True)
+    grid = (panels(shape, width), -(-depth // block))
     with k.units() as unit:
-        panel, block = k.split(unit, (panels(shape, width), blocks))
+        panel, part = k.split(unit, grid)
+        per_group = grid[0] // shape.groups
         within = k.let("m", (panel % per_group) * width)
-        first = k.let("m", (panel // per_group) * shape.cout + within)
-        valid = k.let("valid", vmin(width, shape.cout - within))
-        stop = k.let("stop", vmin(shape.cin, block * _C_BLOCK + _C_BLOCK))
-        with k.loop("ky", 0, rows) as ky, k.loop("kx", 0, columns) as kx:
-            tap = k.let("tap", ((panel * rows + ky) * columns + kx) * shape.cin)
-            place = k.let("from", first * m_step + ky * y_step + kx * x_step + k.param(w.offset))
-            with k.loop("c", block * _C_BLOCK, stop) as c:
-                to = k.let("to", (tap + c) * width)
-                start = k.let("from", place + c * c_step)
-                with k.loop("j", 0, valid) as j:
-                    k.store(packed, to + j, k.load(source, start + j * m_step, 1))
-                with k.loop("j", valid, width) as j:
-                    k.store(packed, to + j, Const(f32(1), 0.0))
+        copy = _Panel(
+            k=k,
+            shape=shape,
+            width=width,
+            lanes=lanes,
+            source=source,
+            target=k.pointer("panel", target, panel * (depth * width)),
+            first=k.let("m", (panel // per_group) * shape.cout + within),
+            exist=k.let("exist", vmin(width, shape.cout - within)),
+        )
+        begin, end = k.let("begin", part * block), k.let("end", vmin(part * block + block, depth))
+        if lanes > 1 and w.strides == contiguous_strides(w.shape):
+            whole = k.let("whole", end - (end - begin) % lanes) if depth % lanes else end
+            copy.squares(begin, whole)
+            copy.elements(whole, end)
+        else:
+            copy.elements(begin, end)
     kernel, params = k.finish()
-    temp = TempBuffer(name=name, size_bytes=packed_bytes(shape, width))
-    units = panels(shape, width) * blocks
+    temp = TempBuffer(name="packed", size_bytes=packed_bytes(shape, width))
     call = KernelCall(
-        kernel=kernel, buffers=(ValueBuffer(value=w.value), temp), params=params, units=units, cost_ns=packed_bytes(shape, width),
+        kernel=kernel,
+        buffers=(ValueBuffer(value=w.value), temp),
+        params=params,
+        units=grid[0] * grid[1],
+        cost_ns=packed_bytes(shape, width) // 4,
         phase=Phase.PREPARE,
-    )  # fmt: skip
+    )
     return call, temp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Panel:
+    """One panel being packed. A row of w counts (channel, ky, kx) as one index q; ``exist`` of ``width`` rows exist."""
+
+    k: KernelBuilder
+    shape: ConvShape
+    width: int
+    lanes: int
+    source: Pointer
+    target: Pointer
+    first: Rvalue
+    exist: Rvalue
+
+    def _place(self, q: Rvalue) -> Rvalue:
+        taps = self.shape.y.kernel * self.shape.x.kernel
+        return ((q % taps) * self.shape.cin + q // taps) * self.width
+
+    def squares(self, begin: Rvalue, end: Rvalue) -> None:
+        """Transpose in registers, a square of vectors at a time."""
+        k, w = self.k, self.shape.op.inputs[1]
+        zero = Const(f32(self.lanes), 0.0)
+        with k.loop("j", 0, self.width, self.lanes) as j, k.loop("q", begin, end, self.lanes) as q:
+            rows: list[Rvalue] = []
+            for i in range(self.lanes):
+                row = k.variable("r", zero)
+                at = k.param(w.offset) + (self.first + j + i) * k.param(w.strides[0]) + q
+                with k.when(lt(j + i, self.exist)):
+                    k.assign(row, k.load(self.source, at, self.lanes))
+                rows.append(row)
+            for i, column in enumerate(transposed(k, rows)):
+                k.store(self.target, self._place(q + i) + j, column)
+
+    def elements(self, begin: Rvalue, end: Rvalue) -> None:
+        """One by one, whatever the strides of w."""
+        if begin == end:
+            return
+        k, w, columns = self.k, self.shape.op.inputs[1], self.shape.x.kernel
+        m_step, c_step, *taps = (k.param(s) for s in w.strides)
+        y_step, x_step = (index(0), *taps)[-2:]
+        with k.loop("q", begin, end) as q:
+            c, tap = q // (self.shape.y.kernel * columns), q % (self.shape.y.kernel * columns)
+            place = k.let("to", self._place(q))
+            start = k.param(w.offset) + self.first * m_step + c * c_step
+            start = k.let("from", start + (tap // columns) * y_step + (tap % columns) * x_step)
+            with k.loop("j", 0, self.exist) as j:
+                k.store(self.target, place + j, k.load(self.source, start + j * m_step, 1))
+            if self.shape.cout % self.width:
+                with k.loop("j", self.exist, self.width) as j:
+                    k.store(self.target, place + j, Const(f32(1), 0.0))

@@ -20,7 +20,7 @@ def build_conv(
     name: str, shape: ConvShape, blocking: Blocking, context: BuildContext, accumulate: Accumulate
 ) -> list[KernelCall]:
     """Pack the weights, perhaps copy x with a halo, compute."""
-    pack, packed = pack_weights(shape, blocking.vectors * context.caps.lanes)
+    pack, packed = pack_weights(shape, blocking.vectors * context.caps.lanes, context.caps.lanes)
     if not needs_halo(shape.x):
         x = ValueBuffer(value=shape.op.inputs[0].value)
         return [pack, _Walk(name, shape, blocking, context, accumulate).call(x, packed)]
