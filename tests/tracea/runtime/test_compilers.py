@@ -26,6 +26,7 @@ def only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv("XYNTRA_CC", raising=False)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr("shutil.which", lambda name: str(p) if (p := folder / Path(name).name).is_file() else None)
     return folder

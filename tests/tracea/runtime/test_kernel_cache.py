@@ -18,8 +18,11 @@ from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache, K
 pytestmark = pytest.mark.compiler("cc")
 
 
+EXPORT = '__attribute__((visibility("default")))'
+
+
 def answer(number: int) -> KernelSource:
-    text = f'__attribute__((visibility("default"))) int answer{number}(void) {{ return {number}; }}\n'
+    text = f"{EXPORT} int answer{number}(void) {{ return {number}; }}\n"
     return KernelSource(symbol=f"answer{number}", text=text)
 
 
@@ -81,13 +84,13 @@ def test_many_at_once_and_failures_beside_them(root: CacheRoot) -> None:
 
 
 def test_what_nothing_provides_is_found_when_linking(root: CacheRoot) -> None:
-    source = KernelSource(symbol="f", text="int nowhere(void); int f(void) { return nowhere(); }")
+    source = KernelSource(symbol="f", text=f"int nowhere(void); {EXPORT} int f(void) {{ return nowhere(); }}")
     assert "nowhere" in refused(make(root), source).log
 
 
 def test_libm_and_libc_are_there(root: CacheRoot) -> None:
     text = (
-        'float sinf(float);\n__attribute__((visibility("default"))) int f(void)'
+        f"float sinf(float);\n{EXPORT} int f(void)"
         " { char a[99]; __builtin_memset(a, 7, sizeof a); volatile float x = 0; return (int)sinf(x) + a[9]; }"
     )
     assert call(one(make(root), KernelSource(symbol="f", text=text))) == 7

@@ -43,7 +43,7 @@ _COMMON = (
     "-ffp-contract=fast", "-fno-stack-protector",
 )  # fmt: skip
 _LINK = ("-nostartfiles", "-Wl,--as-needed,-z,defs", "-lm")
-_ZIG = ("-fno-sanitize=undefined",)
+_ZIG = ("-fno-sanitize=undefined", "-g0")  # both are on unless switched off
 # Features, never names of CPUs: a name would also bring scheduling and features that were not asked for.
 _ISA = {
     "avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma", "-mf16c"),
