@@ -10,10 +10,14 @@ as long as nobody else needs what disappears.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
 from xyntra_ep.fusion.compose import Composer, axes
-from xyntra_ep.fusion.dag import Dag, through_unit_views
-from xyntra_ep.fusion.tensor import Leaf, Map, RowNode, Tensor, TNode, View
+from xyntra_ep.fusion.dag import Dag, through_unit_views, unit_reshape
+from xyntra_ep.fusion.tensor import Map, Reshape, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Stage
@@ -22,150 +26,127 @@ _ACC = {DType.F32: E.acc, DType.I64: E.acc_int, DType.BOOL: E.acc_bool}
 
 
 def fuse_rows(dag: Dag) -> bool:
-    """Merge what can be merged, in place; true when something was."""
+    """Merge what can be merged; true when something was."""
     changed = False
     for node in reversed(list(dag.order)):
-        if isinstance(node, Map) and not node.keep and dag.uses.get(id(node)) is not None and _fuse_at(dag, node):
-            changed = True
-            dag.refresh()
+        if isinstance(node, Map) and not node.keep and id(node) in dag.uses:
+            whole = _result_of(dag, node)
+            region = _Region(dag, node, whole.shape)
+            if region.rows and not _continues(dag, node, whole.shape):
+                dag.replace(node, _merge(dag, node, whole, region))
+                dag.refresh()
+                changed = True
     return changed
 
 
-def _fuse_at(dag: Dag, root: Map) -> bool:
-    shape = _shape_of(dag, root)
-    if shape is None or _continues(dag, root, shape.shape):
-        return False
-    seed = _find_reduction(dag, root, shape)
-    if seed is None:
-        return False
-    refused: set[int] = set()
-    for _ in range(8):
-        attempt = _Attempt(dag, root, shape, seed, refused)
-        if not attempt.stages:
-            return False
-        leaking = attempt.leaks()
-        if not leaking:
-            dag.replace(root, attempt.result())
-            return True
-        refused |= leaking
-    return False
+def _result_of(dag: Dag, node: TNode) -> Tensor:
+    """The tensor of ``node`` as some reader sees it."""
+    seen = (t for reader in dag.uses[id(node)] for t in dag.operands(reader))
+    return next(t for t in (*seen, *dag.outputs) if t.node is node)
 
 
-def _shape_of(dag: Dag, root: Map) -> Tensor | None:
-    """The tensor of ``root`` as some reader sees it."""
-    for reader in dag.uses[id(root)]:
-        for t in dag.operands(reader):
-            if t.node is root:
-                return t
-    return next((t for t in dag.outputs if t.node is root), None)
-
-
-def _continues(dag: Dag, root: Map, shape: tuple[object, ...]) -> bool:
+def _continues(dag: Dag, root: Map, shape: Sequence[Size]) -> bool:
     """Whether the elementwise chain goes on in a single reader of the same shape, which is then the better place to fuse."""
     readers = dag.uses[id(root)]
     if dag.is_output(root) or len(readers) != 1 or not isinstance(readers[0], Map):
         return False
-    below = _shape_of(dag, readers[0])
-    return below is not None and below.shape == shape
+    return _result_of(dag, readers[0]).shape == tuple(shape)
 
 
-def _find_reduction(dag: Dag, root: Map, whole: Tensor) -> RowNode | None:
-    """A per-row reduction over trailing axes of ``whole`` somewhere above ``root``, elementwise steps between."""
-    stack: list[TNode] = [root]
-    seen: set[int] = set()
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, RowNode):
-            single = len(node.outputs) == 1 and node.outputs[0][1]
-            if single and node.inner and (*node.outer, *node.inner) == whole.shape:
-                return node
-            continue
-        if isinstance(node, (Map, View)):
-            stack.extend(t.node for t in dag.operands(node))
-    return None
+class _Region:
+    """Nodes above ``root`` whose every reader is in the region: elementwise steps, views that only add or drop axes of extent 1,
+    and per-row reductions over one and the same split of ``shape`` into outer and inner axes. ``rows`` are those reductions."""
 
-
-class _Attempt:
-    """One try to express ``root`` as a row op with the outer/inner split of ``seed``; ``refused`` nodes are read, not taken in."""
-
-    def __init__(self, dag: Dag, root: Map, whole: Tensor, seed: RowNode, refused: set[int]) -> None:
+    def __init__(self, dag: Dag, root: Map, shape: Sequence[Size]) -> None:
         self._dag = dag
-        self._root = root
-        self._whole = whole
-        self._seed = seed
-        self._refused = refused
-        self._taken: dict[int, TNode] = {id(root): root}
-        self._rows: dict[int, Expr] = {}
-        self.stages: list[Stage] = []
-        self._composer = Composer(dag, self._source)
-        self._axes = axes(len(whole.shape))
-        self._body = self._composer.inline(root, self._axes)
+        self.inside: dict[int, TNode] = {id(root): root}
+        self.rows: list[RowNode] = []
+        self._leading: dict[int, bool] = {}
+        queue: list[tuple[int, int, TNode]] = []
+        queued: set[int] = set()
 
-    def _source(self, t: Tensor, index: list[Expr]) -> Expr | None:
-        base, position = through_unit_views(self._dag, t, index)
-        node = base.node
-        if id(node) in self._refused or isinstance(node, Leaf):
-            return None
-        if isinstance(node, RowNode) and self._matches(node) and position == self._axes[: len(node.outer)]:
-            return self._absorb(node)
-        if isinstance(node, Map) and not node.keep and self._elementwise(node):
-            self._take(t.node, node)
-            return self._composer.inline(node, position)
-        return None
+        def push(node: TNode) -> None:
+            for t in dag.operands(node):
+                if id(t.node) not in queued:
+                    queued.add(id(t.node))
+                    heappush(queue, (-dag.position(t.node), id(t.node), t.node))
 
-    def _take(self, *nodes: TNode) -> None:
-        for n in nodes:
-            self._taken[id(n)] = n
-            while isinstance(n, View):  # the views that were followed
-                n = self._dag.get(n.base).node
-                self._taken[id(n)] = n
+        push(root)
+        while queue:  # readers come before what they read
+            _, _, node = heappop(queue)
+            if dag.is_output(node) or any(id(r) not in self.inside for r in dag.uses[id(node)]):
+                continue
+            if self._fits(node, shape):
+                self.inside[id(node)] = node
+                if isinstance(node, RowNode):
+                    self.rows.append(node)
+                push(node)
 
-    def _elementwise(self, node: Map) -> bool:
-        """Whether taking ``node`` in leads to a reduction of this row; other operands are better read as they are."""
-        return _find_reduction(self._dag, node, self._whole) is not None
+    def _fits(self, node: TNode, shape: Sequence[Size]) -> bool:
+        if isinstance(node, Map):
+            return not node.keep
+        if isinstance(node, View):
+            if not isinstance(node.step, Reshape):
+                return False
+            base = self._dag.get(node.base).shape
+            return unit_reshape(base, node.step.shape, axes(len(node.step.shape))) is not None
+        if isinstance(node, RowNode) and len(node.outputs) == 1 and node.outputs[0][1] and node.inner:
+            split = (node.outer, node.inner)
+            return (*node.outer, *node.inner) == tuple(shape) and all((r.outer, r.inner) == split for r in self.rows)
+        return False
 
-    def _matches(self, node: RowNode) -> bool:
-        same = node.outer == self._seed.outer and node.inner == self._seed.inner
-        return same and len(node.outputs) == 1 and node.outputs[0][1]
-
-    def _absorb(self, node: RowNode) -> Expr:
-        """The result of a reduction of this row, its stages appended (those it depends on come first by recursion)."""
-        known = self._rows.get(id(node))
+    def leads_to_rows(self, node: TNode) -> bool:
+        """Whether a reduction of the region is above ``node``, inside the region; other operands are better read as they are."""
+        known = self._leading.get(id(node))
         if known is None:
-            self._taken[id(node)] = node
-            numbers: dict[int, int] = {}
-            for j, stage in enumerate(node.stages):
-                body = self._composer.body(_renumber(stage.body, numbers), node.inputs, self._axes)
-                numbers[j] = len(self.stages)
-                self.stages.append(Stage(kind=stage.kind, body=body, dtype=stage.dtype))
-            known = self._composer.body(_renumber(node.outputs[0][0], numbers), node.inputs, self._axes)
-            self._rows[id(node)] = known
+            known = id(node) in self.inside and (
+                isinstance(node, RowNode) or any(self.leads_to_rows(t.node) for t in self._dag.operands(node))
+            )
+            self._leading[id(node)] = known
         return known
 
-    def leaks(self) -> set[int]:
-        """Taken nodes that somebody outside still reads (they must stay)."""
-        inside = set(self._taken)
-        bad = {
-            i
-            for i, node in self._taken.items()
-            if node is not self._root and (self._dag.is_output(node) or any(id(r) not in inside for r in self._dag.uses[i]))
-        }
-        return {i for i in bad if not isinstance(self._taken[i], View)} or bad
 
-    def result(self) -> Tensor:
-        sources = frozenset().union(*(n.sources for n in self._taken.values()))
-        row = RowNode(
-            outer=self._seed.outer,
-            inner=self._seed.inner,
-            inputs=tuple(self._composer.operands),
-            stages=tuple(self.stages),
-            outputs=((self._body, False),),
-            sources=sources,
-        )
-        return Tensor(self._whole.shape, self._whole.dtype, row)
+def _merge(dag: Dag, root: Map, whole: Tensor, region: _Region) -> Tensor:
+    """The row op that computes ``root`` and every reduction of its region."""
+    everywhere = axes(len(whole.shape))
+    outer, inner = region.rows[0].outer, region.rows[0].inner
+    stages: list[Stage] = []
+    results: dict[int, Expr] = {}
+    taken: list[TNode] = []
+
+    def source(t: Tensor, index: list[Expr]) -> Expr | None:
+        base, position = through_unit_views(dag, t, index)
+        node = base.node
+        if not region.leads_to_rows(node):
+            return None
+        if isinstance(node, RowNode) and position == everywhere[: len(outer)]:
+            return absorb(node)
+        return composer.inline(node, position) if isinstance(node, Map) else None
+
+    def absorb(node: RowNode) -> Expr:
+        """The result of a reduction, its stages appended (those it depends on come first by recursion)."""
+        if id(node) not in results:
+            taken.append(node)
+            numbers: dict[int, int] = {}
+            for j, stage in enumerate(node.stages):
+                body = composer.body(_renumber(stage.body, numbers), node.inputs, everywhere)
+                numbers[j] = len(stages)
+                stages.append(Stage(kind=stage.kind, body=body, dtype=stage.dtype))
+            results[id(node)] = composer.body(_renumber(node.outputs[0][0], numbers), node.inputs, everywhere)
+        return results[id(node)]
+
+    composer = Composer(dag, source)
+    body = composer.inline(root, everywhere)
+    sources = root.sources.union(*(n.sources for n in (*taken, *composer.members)))
+    row = RowNode(
+        outer=outer,
+        inner=inner,
+        inputs=tuple(composer.operands),
+        stages=tuple(stages),
+        outputs=((body, False),),
+        sources=sources,
+    )
+    return Tensor(whole.shape, whole.dtype, row)
 
 
 def _renumber(body: Expr, numbers: dict[int, int]) -> Expr:
