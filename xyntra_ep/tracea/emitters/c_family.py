@@ -236,13 +236,13 @@ class CPrinter:
     def _binary(self, e: Binary) -> str:
         a, b, kind = self.expr(e.a), self.expr(e.b), e.a.type
         if e.op in COMPARE:
+            if kind.elem is Elem.I64 and kind.lanes > 1:
+                return f"{self._helper(e.op, kind)}({a}, {b})"
             relation = f"({a} {_RELATION[e.op]} {b})"
             if kind.lanes == 0:
                 return relation
             if kind.lanes == 1:
                 return f"(-{relation})"
-            if kind.elem is Elem.I64:
-                return f"{self._helper('narrow_mask', kind)}({relation})"
             return f"(({self.target.type(e.type)}){relation})"
         if kind.lanes == 0 and e.op in ("min", "max"):
             return f"{self._helper(e.op, kind)}({a}, {b})"

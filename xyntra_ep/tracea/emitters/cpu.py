@@ -19,6 +19,8 @@ _STORAGE = {
     DType.F32: "float", DType.F16: "_Float16", DType.BF16: "unsigned short", DType.I64: "i64", DType.I32: "int",
     DType.I8: "signed char", DType.U8: "unsigned char", DType.BOOL: "unsigned char",
 }  # fmt: skip
+# all ones where a < b; a - b may wrap, which is why it only counts where the signs agree
+_LESS_I64 = "((({a}) & ~({b})) | (~(({a}) ^ ({b})) & (({a}) - ({b})))) >> 63"
 _ELEM_BYTES = {Elem.F32: 4, Elem.I32: 4, Elem.I64: 8}
 
 
@@ -135,9 +137,9 @@ class CpuTarget:
         if name == "bits":
             other = "int" if kind.elem is Elem.F32 else "float"
             return head + f"{t} {full}({other} a) {{ union {{ {other} a; {t} b; }} u; u.a = a; return u.b; }}"
-        if name == "narrow_mask":
+        if name in ("lt", "le", "eq", "ne"):
             mask = self.type(Type(Elem.I32, n))
-            return head + f"{mask} {full}({t} m) {{ return __builtin_convertvector(m, {mask}); }}"
+            return head + f"{mask} {full}({t} a, {t} b) {{ return {self._compare_i64(name, t, mask)}; }}"
         if name == "select":
             mask = self.type(Type(Elem.I32, n))
             if kind.elem is Elem.I64:
@@ -160,6 +162,16 @@ class CpuTarget:
             return head + f"{t} {full}({t} a, {t} b) {{ {t} r; {each} r[l] = __builtin_{name}f(a[l], b[l]); return r; }}"
         return head + f"{t} {full}({t} a) {{ {self._unary(name, kind)} }}"
 
+    @staticmethod
+    def _compare_i64(name: str, t: str, mask: str) -> str:
+        """By arithmetic on the sign bit: GCC compares vectors wider than a register element by element."""
+        if name in ("eq", "ne"):
+            differs = f"__builtin_convertvector(((a ^ b) | -(a ^ b)) >> 63, {mask})"
+            return differs if name == "ne" else f"~{differs}"
+        x, y = ("a", "b") if name == "lt" else ("b", "a")
+        less = f"__builtin_convertvector({_LESS_I64.format(a=x, b=y)}, {mask})"
+        return less if name == "lt" else f"~{less}"
+
     def _min_max(self, name: str, kind: Type) -> str:
         relation = ">" if name == "max" else "<"
         if kind.lanes <= 1:
@@ -173,7 +185,10 @@ class CpuTarget:
             return f"return __builtin_ia32_{name}ps256(a, b);"
         mask = self.type(Type(Elem.I32 if kind.elem is Elem.F32 else kind.elem, kind.lanes))
         t = self.type(kind)
-        return f"{mask} m = ({mask})(a {relation} b); return ({t})((m & ({mask})a) | (~m & ({mask})b));"
+        chosen = f"({mask})(a {relation} b)"
+        if kind.elem is Elem.I64:
+            chosen = _LESS_I64.format(a="b", b="a") if name == "max" else _LESS_I64.format(a="a", b="b")
+        return f"{mask} m = {chosen}; return ({t})((m & ({mask})a) | (~m & ({mask})b));"
 
     def _unary(self, name: str, kind: Type) -> str:
         n, t = kind.lanes, self.type(kind)
@@ -244,10 +259,8 @@ class CpuTarget:
         index = self.type(Type(Elem.I64, n))
         if n == 1:
             return f"{t} {full}(const {s} *p, {index} i) {{ return {self._widen('p[i]', dtype)}; }}"
-        return (
-            f"{t} {full}(const {s} *p, {index} i) {{ {t} r; "
-            f"for (int l = 0; l < {n}; l++) r[l] = {self._widen('p[i[l]]', dtype)}; return r; }}"
-        )
+        elements = ", ".join(self._widen(f"p[i[{lane}]]", dtype) for lane in range(n))
+        return f"{t} {full}(const {s} *p, {index} i) {{ return ({t}){{{elements}}}; }}"
 
     def _load_body(self, name: str, kind: Type, dtype: DType) -> str:
         t, n = self.type(kind), kind.lanes
@@ -264,10 +277,15 @@ class CpuTarget:
             return f"return ({t})(__builtin_convertvector(*(const {v} *)p, {wide}) << 16);"
         if dtype is DType.BOOL:
             mask = self.type(Type(Elem.I32, n))
-            return f"return ({mask})(__builtin_convertvector(*(const {v} *)p, {mask}) != 0);"
+            return f"return ({mask})({self._in_steps(f'*(const {v} *)p', dtype, mask, n)} != 0);"
         if dtype is DType.F16:
+            if self._converts_f16(n):
+                bits = self._short_vector(n)
+                if n == 16:
+                    return f"return __builtin_ia32_vcvtph2ps512_mask(*(const {bits} *)p, ({t}){{0}}, -1, 4);"
+                return f"return __builtin_ia32_vcvtph2ps256(*(const {bits} *)p);"
             return f"{t} r; for (int l = 0; l < {n}; l++) r[l] = {self._widen('p[l]', dtype)}; return r;"
-        return f"return __builtin_convertvector(*(const {v} *)p, {t});"
+        return f"return {self._in_steps(f'*(const {v} *)p', dtype, t, n)};"
 
     def _store_body(self, name: str, kind: Type, dtype: DType) -> str:
         n = kind.lanes
@@ -286,10 +304,36 @@ class CpuTarget:
                 f"r = (nan & ((b >> 16) | 0x40)) | (~nan & r); *({v} *)p = __builtin_convertvector(r, {v});"
             )
         if dtype is DType.F16:
+            if self._converts_f16(n):
+                bits = self._short_vector(n)
+                if n == 16:
+                    return f"*({bits} *)p = __builtin_ia32_vcvtps2ph512_mask(v, 0, ({bits}){{0}}, -1);"
+                return f"*({bits} *)p = __builtin_ia32_vcvtps2ph256(v, 0);"
             return f"for (int l = 0; l < {n}; l++) p[l] = (_Float16)v[l];"
         v = self._storage_vector(dtype, n)
         value = "v & 1" if dtype is DType.BOOL else "v"
-        return f"*({v} *)p = __builtin_convertvector({value}, {v});"
+        return f"*({v} *)p = {self._in_steps(value, dtype, v, n, narrow=True)};"
+
+    def _in_steps(self, value: str, dtype: DType, to: str, lanes: int, narrow: bool = False) -> str:
+        """``value`` converted between bytes and words by doubling or halving: GCC takes larger steps element by element."""
+        if dtype.bytes == 1:
+            word, short = self.type(Type(Elem.I32, lanes)), self._short_vector(lanes, signed=dtype is DType.I8)
+            for step in (word, short) if narrow else (short, word):
+                value = f"__builtin_convertvector({value}, {step})"
+            if to == word:
+                return value
+        return f"__builtin_convertvector({value}, {to})"
+
+    def _short_vector(self, lanes: int, signed: bool = True) -> str:
+        name = f"s_{'i' if signed else 'u'}16x{lanes}"
+        self._types[name] = (
+            f"typedef {'' if signed else 'unsigned '}short {name} __attribute__((vector_size({lanes * 2}), aligned(2), may_alias));"
+        )
+        return name
+
+    def _converts_f16(self, lanes: int) -> bool:
+        """Whether one instruction converts a vector of half floats."""
+        return (lanes == 16 and self.isa is Isa.AVX512) or (lanes == 8 and self.isa in (Isa.AVX512, Isa.AVX2))
 
     _mask16 = "unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1);"
 
