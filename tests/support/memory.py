@@ -43,9 +43,7 @@ class Tensor:
 
 
 class Block:
-    """POOL, LITERAL, INIT: 64-byte aligned, spare bytes behind that may be read but not written, then guard
-    bytes.
-    """
+    """POOL, LITERAL, INIT: 64-byte aligned, spare bytes behind that may be read but not written, then guard bytes."""
 
     def __init__(self, size_bytes: int) -> None:
         whole = np.full(_GUARD_BYTES + size_bytes + SPARE_BYTES + _GUARD_BYTES + 64, _GUARD, dtype=np.uint8)
@@ -64,9 +62,7 @@ class Block:
 
 
 class Arena:
-    """All ARENA buffers, laid out as native code does: larger first, each at the lowest place free in its
-    lifetime.
-    """
+    """All ARENA buffers, laid out as native code does: larger first, each at the lowest place free in its lifetime."""
 
     def __init__(self, buffers: dict[int, tuple[int, int, int]]) -> None:
         """``buffers``: number -> (bytes, first step, last step)."""

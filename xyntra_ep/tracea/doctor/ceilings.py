@@ -99,9 +99,7 @@ def load(folder: Path, machine: Machine) -> Ceilings | None:
 
 
 def stored_with(folder: Path, machine: Machine, ceilings: Ceilings) -> bytes:
-    """The new contents of <folder>/ceilings.json, other machines' rows kept (a home directory may be
-    shared).
-    """
+    """The new contents of <folder>/ceilings.json, other machines' rows kept (a home directory may be shared)."""
     try:
         rows = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,6 +1,4 @@
-"""Which variant computes an op, and why not the others. A pure function of the op, the machine and stored
-tuning results.
-"""
+"""Which variant computes an op, and why not the others. A pure function of the op, the machine and stored tuning results."""
 
 from __future__ import annotations
 

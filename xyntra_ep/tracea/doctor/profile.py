@@ -1,6 +1,4 @@
-"""What this machine's CPU can do, asked from the operating system. Nothing is measured here; see
-ceilings.py.
-"""
+"""What this machine's CPU can do, asked from the operating system. Nothing is measured here; see ceilings.py."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ _DEFAULT_CEILINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
-    """What one core reaches: fp32 GFLOP/s by fused multiply-add, and read bandwidth in GB/s (10^9 bytes) per
-    level.
-    """
+    """What one core reaches: fp32 GFLOP/s by fused multiply-add, and read bandwidth in GB/s (10^9 bytes) per level."""
 
     fma_gflops: float
     l2_gbs: float
@@ -81,9 +77,7 @@ def profile(root: Path = Path("/")) -> Machine:
 
 
 def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabilities:
-    """``machine`` as kernels see it; without measured ``ceilings`` the defaults of its instruction set are
-    taken.
-    """
+    """``machine`` as kernels see it; without measured ``ceilings`` the defaults of its instruction set are taken."""
     row = _ROWS[machine.isa]
     fma_gflops, dram_gbs = _DEFAULT_CEILINGS[machine.isa]
     wide = machine.isa is Isa.AVX512

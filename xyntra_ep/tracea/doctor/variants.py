@@ -1,6 +1,4 @@
-"""All variants that Tracea knows, by the op they compute. A file in kernels/cpu with a VARIANTS list is all
-it takes.
-"""
+"""All variants that Tracea knows, by the op they compute. A file in kernels/cpu with a VARIANTS list is all it takes."""
 
 from __future__ import annotations
 

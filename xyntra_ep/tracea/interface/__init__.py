@@ -1,6 +1,4 @@
-"""What others may call: a Context for the machine, islands in, plan files out, and questions about single
-ops.
-"""
+"""What others may call: a Context for the machine, islands in, plan files out, and questions about single ops."""
 
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.islands import (

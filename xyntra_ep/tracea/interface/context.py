@@ -1,6 +1,4 @@
-"""The machine as Tracea sees it: what it can do, where kernels are kept, who compiles them. One per session,
-or longer.
-"""
+"""The machine as Tracea sees it: what it can do, where kernels are kept, who compiles them. One per session, or longer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""From islands to a plan file: all ops are decided, all kernels compiled in one go, all failures named at
-once.
-"""
+"""From islands to a plan file: all ops are decided, all kernels compiled in one go, all failures named at once."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Island:
-    """A part of a graph to be carried out by us. ``alternatives``: the first whose guards hold is
-    executed.
-    """
+    """A part of a graph to be carried out by us. ``alternatives``: the first whose guards hold is executed."""
 
     name: str
     nodes: tuple[int, ...]
@@ -42,9 +38,7 @@ class Island:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IslandFailure:
-    """Why an island cannot be had. ``nodes``: the graph nodes at fault (all of the island's when it is not
-    one op).
-    """
+    """Why an island cannot be had. ``nodes``: the graph nodes at fault (all of the island's when it is not one op)."""
 
     island: int
     op: int | None
@@ -129,9 +123,7 @@ def write_plan(
 
 
 def report_rows(entry: IslandEntry) -> list[Mapping[str, Any]]:
-    """What `explain` prints about an island's kernels: one row per op of its alternatives, equal rows
-    once.
-    """
+    """What `explain` prints about an island's kernels: one row per op of its alternatives, equal rows once."""
     rows: dict[str, Mapping[str, Any]] = {}
     for alternative in entry.alternatives:
         program = alternative.planned.program

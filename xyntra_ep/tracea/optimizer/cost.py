@@ -24,9 +24,7 @@ TYPICAL = 128  # taken for a size that is known at run time only
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """Floating-point operations (a multiply-add is two) and bytes that must cross the memory at least
-    once.
-    """
+    """Floating-point operations (a multiply-add is two) and bytes that must cross the memory at least once."""
 
     flops: float
     bytes: float

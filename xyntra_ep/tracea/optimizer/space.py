@@ -14,8 +14,10 @@ Config = Mapping[str, int]
 class SearchSpace:
     """The product of ``axes`` without what ``forbids`` names a reason against.
 
-    >>> space = SearchSpace(axes={"mr": (4, 8), "nr": (16, 32)}, forbids=lambda c: "spills" if c["mr"] *
-    c["nr"] > 128 else None) >>> [tuple(c.values()) for c in space]
+    >>> def spills(config):
+    ...     return "spills" if config["mr"] * config["nr"] > 128 else None
+    >>> space = SearchSpace(axes={"mr": (4, 8), "nr": (16, 32)}, forbids=spills)
+    >>> [tuple(config.values()) for config in space]
     [(4, 16), (4, 32), (8, 16)]
     """
 

@@ -1,7 +1,7 @@
 """Tuning results on disk: one JSON line per measurement, the latest of a variant at a shape counts.
 
-{"machine": "x86_64|AMD EPYC|avx512", "op": "Gemm f32 [128,768] [768,768]", "variant": "...", "config":
-{...}, "time_ns": 1.0}
+{"machine": "x86_64|AMD EPYC|avx512", "op": "Gemm f32[128,768] f32[768,768] f32[128,768]", "variant": "gemm.packed_b",
+ "config": {"rows": 8, "columns": 48}, "time_ns": 1.0}
 """
 
 from __future__ import annotations

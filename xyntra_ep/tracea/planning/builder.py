@@ -40,9 +40,7 @@ class Built:
 
 
 class OpBuilder:
-    """Decides and builds ops for one machine. Keep it as long as programs may share ops: a session, or
-    longer.
-    """
+    """Decides and builds ops for one machine. Keep it as long as programs may share ops: a session, or longer."""
 
     def __init__(self, caps: Capabilities, variants: VariantTable, emit: Emit, tuned_for: TunedFor | None = None) -> None:
         self.caps = caps

@@ -1,6 +1,4 @@
-"""Elementwise results in the memory of an operand that nobody needs any more: less memory to touch, fewer
-cache lines.
-"""
+"""Elementwise results in the memory of an operand that nobody needs any more: less memory to touch, fewer cache lines."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Whether a program says something that can be carried out. Fusion checks what it lowers; planning trusts it
-after that.
-"""
+"""Whether a program says something that can be carried out. Fusion checks what it lowers; planning trusts it after that."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A plan as bytes, exactly as docs/plan-format.md says. `manifest_reader.py` reads them back for tests and
-diagnostics.
-"""
+"""A plan as bytes, exactly as docs/plan-format.md says. `manifest_reader.py` reads them back for tests and diagnostics."""
 
 from __future__ import annotations
 
@@ -71,9 +69,7 @@ class IslandEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A whole plan file. ``refusal``: the session is refused with INVALID_ARGUMENT and this message ("" = it
-    is not).
-    """
+    """A whole plan file. ``refusal``: the session is refused with INVALID_ARGUMENT and this message ("" = it is not)."""
 
     digest: str
     root: str

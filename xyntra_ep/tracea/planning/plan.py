@@ -1,6 +1,4 @@
-"""What planning produces for one program: kernels, buffers with lifetimes, and steps. `manifest.py` gives it
-bytes.
-"""
+"""What planning produces for one program: kernels, buffers with lifetimes, and steps. `manifest.py` gives it bytes."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ class BufferKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanBuffer:
-    """``index``: position among the program's inputs, outputs or constants. ``first``, ``last``: run steps
-    (ARENA).
-    """
+    """``index``: position among the program's inputs, outputs or constants. ``first``, ``last``: run steps (ARENA)."""
 
     kind: BufferKind
     index: int = 0
@@ -90,9 +86,7 @@ class OpFailure:
 
 
 class PlanError(UnsupportedError):
-    """Some ops of a program have no kernel; all of them are listed, so that they can be un-claimed in one
-    round.
-    """
+    """Some ops of a program have no kernel; all of them are listed, so that they can be un-claimed in one round."""
 
     def __init__(self, failures: Sequence[OpFailure]) -> None:
         super().__init__("; ".join(f"op {f.op}: {f.reason}" for f in failures), where="planning")

@@ -89,9 +89,7 @@ def _build_all(program: Program, live: list[int], once: frozenset[int], known: f
 
 
 def _copy_weights(program: Program, ops: list[_Op], known: frozenset[int], builder: OpBuilder) -> list[_Op]:
-    """Copy each constant that a run step reads unpacked: ORT frees the original when the session has been
-    created.
-    """
+    """Copy each constant that a run step reads unpacked: ORT frees the original when the session has been created."""
     copied: dict[int, _Op] = {}
     failures: list[OpFailure] = []
     for op in ops:

@@ -1,11 +1,11 @@
-"""The cache directory. It holds native code that gets loaded, so nobody but its owner may be able to write
-there.
+"""The cache directory. It holds native code that gets loaded, so nobody but its owner may be able to write there.
 
 <root>/kernels/<key>.so      compiled kernels; <key>.c beside one when sources are kept
 <root>/plans/<digest>.plan   plans
 <root>/tmp/                  being written; renamed into place when complete
-<root>/compilers.json        identities of compilers; <root>/ceilings.json  measured ceilings;
-<root>/tuning.jsonl
+<root>/compilers.json        versions of compilers, so that they need not be asked again
+<root>/ceilings.json         measured ceilings of machines
+<root>/tuning.jsonl          tuning results
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ KERNELS, PLANS, TMP = "kernels", "plans", "tmp"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheRoot:
-    """A directory that is safe to load code from. ``reason``: why it is not the one asked for ("" = it
-    is).
-    """
+    """A directory that is safe to load code from. ``reason``: why it is not the one asked for ("" = it is)."""
 
     path: Path
     asked: Path
@@ -107,9 +105,7 @@ def _private_root() -> Path:
 
 
 def atomic_write(path: Path, data: bytes, scratch: Path) -> None:
-    """Write ``path`` so that a reader sees all of ``data`` or what was there before; ``scratch``: same file
-    system.
-    """
+    """Write ``path`` so that a reader sees all of ``data`` or what was there before; ``scratch``: same file system."""
     handle, name = tempfile.mkstemp(dir=scratch)  # mkstemp: mode 0600
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,6 +1,4 @@
-"""C compilers on this machine: which one is used, what it is (for cache keys), and the flags kernels are
-built with.
-"""
+"""C compilers on this machine: which one is used, what it is (for cache keys), and the flags kernels are built with."""
 
 from __future__ import annotations
 
@@ -187,9 +185,7 @@ def _stamp(path: Path) -> str:
 
 
 class _Memory:
-    """Version lines by command and stamp, in <root>/compilers.json. Losing it costs a --version call, nothing
-    else.
-    """
+    """Version lines by command and stamp, in <root>/compilers.json. Losing it costs a --version call, nothing else."""
 
     def __init__(self, root: CacheRoot | None) -> None:
         self._root = root

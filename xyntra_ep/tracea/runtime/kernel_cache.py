@@ -35,9 +35,7 @@ class KernelSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledKernel:
-    """A kernel ready to load. ``hash128`` is over the whole file, as plans record it (b"" without a hash
-    function).
-    """
+    """A kernel ready to load. ``hash128`` is over the whole file, as plans record it (b"" without a hash function)."""
 
     symbol: str
     key: str
@@ -103,7 +101,8 @@ class KernelCache:
     def _compile_in(self, folder: Path, missing: dict[str, KernelSource]) -> dict[str, CompiledKernel | CompileError]:
         results: dict[str, CompiledKernel | CompileError] = {}
         commands: dict[str, list[str]] = {}
-        for key, source in missing.items():
+        # The longest first: the last compiler to end is then one that started late with little to do.
+        for key, source in sorted(missing.items(), key=lambda item: -len(item[1].text)):
             try:
                 (folder / f"{key}.c").write_text(source.text, encoding="utf-8")
             except OSError as error:

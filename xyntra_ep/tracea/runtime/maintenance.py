@@ -24,9 +24,7 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A file (or a leftover directory) of the cache. ``used``: seconds since the epoch, of the last use that
-    is known.
-    """
+    """A file (or a leftover directory) of the cache. ``used``: seconds since the epoch, of the last use that is known."""
 
     kind: EntryKind
     path: Path
@@ -57,9 +55,7 @@ def _scan(root: CacheRoot) -> Iterator[Entry]:
 
 
 def damaged(root: CacheRoot, hash128: Hash128 | None = None) -> list[tuple[Entry, str]]:
-    """Files whose checksum does not match, with what is wrong. Plans are checked only with the hash
-    function.
-    """
+    """Files whose checksum does not match, with what is wrong. Plans are checked only with the hash function."""
     found: list[tuple[Entry, str]] = []
     for entry in entries(root):
         if entry.kind not in (EntryKind.KERNEL, EntryKind.PLAN):

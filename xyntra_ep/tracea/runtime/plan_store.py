@@ -15,9 +15,7 @@ def plan_path(root: CacheRoot, digest: str) -> Path:
 
 
 def store_plan(root: CacheRoot, digest: str, data: bytes) -> str:
-    """Keep a plan for the next session. Why that was not possible ("" = it was): the session at hand has its
-    plan.
-    """
+    """Keep a plan for the next session. Why that was not possible ("" = it was): the session at hand has its plan."""
     try:
         atomic_write(plan_path(root, digest), data, root.tmp)
     except OSError as error:
