@@ -1,0 +1,133 @@
+"""The three inner functions of a Winograd kernel: transform a tile of x, multiply, transform and store a tile of outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import reduce
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
+from xyntra_ep.tracea.kernels.cpu._winograd_matrices import both_sides
+from xyntra_ep.tracea.kernels.cpu._winograd_shape import WinogradShape
+from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    INDEX,
+    Const,
+    Fma,
+    Function,
+    Pointer,
+    PointerType,
+    Rvalue,
+    Var,
+    f32,
+    le,
+    lt,
+    splat,
+    vmin,
+)
+
+_LINE = 64 // DType.F32.bytes
+_READ, _WRITE = PointerType(DType.F32), PointerType(DType.F32, writable=True)
+Callee = tuple[Function, tuple[Var, ...]]
+
+
+def call(k: KernelBuilder, callee: Callee, *arguments: Rvalue) -> None:
+    function, captured = callee
+    k.call(function, *arguments, *captured)
+
+
+def _close(k: KernelBuilder, f: FunctionBuilder) -> Callee:
+    captured = f.capture()
+    return k.function(f.finish()), captured
+
+
+def input_transform(k: KernelBuilder, plan: WinogradShape, x: Pointer, at_edge: bool) -> Callee:
+    """f(at, y, x, v): V of the tile whose first input is (y, x), at position ``at``, to v. ``at_edge``: it may be outside."""
+    shape, size = plan.shape, plan.matrices.inputs
+    f = FunctionBuilder("input_at_edge" if at_edge else "input")
+    at, y0, x0 = (f.argument(name, INDEX) for name in ("at", "y", "x"))
+    v = f.argument("v", _WRITE)
+    rows: list[Rvalue] = []
+    columns: list[Rvalue] = []
+    if at_edge:
+        for line, start, inside in ((shape.y, y0, rows), (shape.x, x0, columns)):
+            end = k.param(line.inside)
+            inside += [f.let("in", le(0, start + i) & lt(start + i, end)) for i in range(size)]
+    y_step, x_step = k.param(shape.x_strides[1]), shape.x_strides[2]
+    with f.loop("c", 0, shape.cin, plan.lanes) as c:
+        count = f.let("count", vmin(plan.lanes, shape.cin - c)) if shape.cin % plan.lanes else None
+
+        def element(row: int, column: int) -> Rvalue:
+            value = f.load(x, at + row * y_step + column * x_step + c, plan.lanes, count)
+            if not at_edge:
+                return f.let("d", value)
+            d = f.variable("d", Const(f32(plan.lanes), 0.0))
+            with f.when(rows[row] & columns[column]):
+                f.assign(d, value)
+            return d
+
+        inputs = [[element(row, column) for column in range(size)] for row in range(size)]
+        for row, values in enumerate(both_sides(f, plan.matrices.bt, inputs)):
+            for column, value in enumerate(values):
+                f.store(v, (row * size + column) * plan.v_step + c, value)
+    return _close(k, f)
+
+
+def multiply(k: KernelBuilder, plan: WinogradShape, u: Pointer, rows: int, fetched: int) -> Callee:
+    """f(v, u_at, m, ahead): rows of M = rows of V times one U; ``fetched`` cache lines per step from ``ahead`` on."""
+    f = FunctionBuilder(f"multiply{rows}x{plan.vectors}")
+    v, u_at = f.argument("v", _READ), f.argument("u_at", INDEX)
+    m, ahead = f.argument("m", _WRITE), f.argument("ahead", INDEX)
+    zero = Const(f32(plan.lanes), 0.0)
+    acc = [[f.variable("acc", zero) for _ in range(plan.vectors)] for _ in range(rows)]
+    with f.loop("k", 0, plan.shape.cin) as step:
+        at = u_at + step * plan.width
+        b = [f.let("b", f.load(u, at + j * plan.lanes, plan.lanes)) for j in range(plan.vectors)]
+        for i in range(rows):
+            a = f.let("a", splat(f.load(v, step + i * plan.row, 1), plan.lanes))
+            for j in range(plan.vectors):
+                f.assign(acc[i][j], Fma(a, b[j], acc[i][j]))
+        for line in range(fetched):
+            f.prefetch(u, ahead + step * plan.width + line * _LINE)
+    for i in range(rows):
+        for j in range(plan.vectors):
+            f.store(m, i * plan.width + j * plan.lanes, acc[i][j])
+    return _close(k, f)
+
+
+def output_transform(k: KernelBuilder, plan: WinogradShape, epilogue: Epilogue, out: Pointer) -> Callee:
+    """f(m, image, channel, y, x): the outputs of one tile whose first one is (y, x), for one panel."""
+    shape, size, outputs = plan.shape, plan.matrices.inputs, plan.outputs
+    f = FunctionBuilder("output")
+    m = f.argument("m", _READ)
+    image, channel, y, x = (f.argument(name, INDEX) for name in ("image", "channel", "y", "x"))
+    last = plan.width if shape.cout % plan.width == 0 else f.let("last", vmin(plan.width, shape.cout - channel))
+    # A loop over the vectors of a panel: the transform is long enough as it is.
+    with f.loop("j", 0, last, plan.lanes) as j:
+        at = f.let("channel", channel + j)
+        count = f.let("count", vmin(plan.lanes, shape.cout - at)) if shape.cout % plan.lanes else None
+        step = plan.tiles * plan.width
+        inputs = [
+            [f.let("m", f.load(m, (row * size + column) * step + j, plan.lanes)) for column in range(size)] for row in range(size)
+        ]
+        results = both_sides(f, plan.matrices.at, inputs)
+        here = epilogue.at(f)
+        for row in range(outputs):
+            for column in range(outputs):
+                conditions = [
+                    lt(start + i, n)
+                    for start, i, n in ((y, row, shape.y.out), (x, column, shape.x.out))
+                    # The last tile of a row or column may be cut.
+                    if i and isinstance(n, int) and n % outputs
+                ]
+                point = shape.point(image, at, y + row, x + column)
+                with f.when(all_of(conditions)) if conditions else nullcontext():
+                    here = epilogue.at(f) if conditions else here
+                    value = here.value(point, results[row][column], plan.lanes, count)
+                    here.store(shape.op.output, out, point, value, count)
+    return _close(k, f)
+
+
+def all_of(conditions: Sequence[Rvalue]) -> Rvalue:
+    return reduce(lambda a, b: a & b, conditions)

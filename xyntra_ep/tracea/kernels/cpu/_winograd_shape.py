@@ -1,0 +1,137 @@
+"""The form of a Winograd convolution: how an image is cut into tiles and blocks, and which form is cheapest.
+
+    for block of ``tiles`` tiles of m x m outputs:
+        V[e][tile][cin] = Bt d B                                   # lanes are channels; e = (m + 2)^2 products
+        for panel of output channels:
+            M[e][tile][panel] = V[e] x U[panel][e][cin][panel]     # for each e a small matrix product
+            out = epilogue(At M A)
+
+Small blocks keep V on the stack of the unit that uses it. Where V outgrows that, it is made by a launch of its own, and the
+units of the second launch share it by panels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.capabilities import Capabilities
+from xyntra_ep.tracea.kernels.cpu._conv_blocking import largest_tile
+from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES
+from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, typical
+from xyntra_ep.tracea.kernels.cpu._winograd_matrices import Winograd, winograd
+
+_STACK_BYTES = 192 << 10  # for V and M together
+_LEAST_TILES = 6  # below this many rows the products wait for U
+_MOST_TILES = 16
+_TRANSFORMS = 1.15  # what the transforms add to the products
+_SETUP_NS = 2000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WinogradShape:
+    """``tiles``: of a block. ``vectors``: width of a panel in vectors."""
+
+    shape: ConvShape
+    outputs: int
+    tiles: int
+    vectors: int
+    lanes: int
+    matrices: Winograd = field(compare=False)
+
+    @classmethod
+    def of(cls, shape: ConvShape, config: Mapping[str, int], caps: Capabilities) -> WinogradShape:
+        return cls(shape=shape, lanes=caps.lanes, matrices=winograd(config["outputs"]), **config)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Tiles down and across an image."""
+        rows, columns = (line.out for line in (self.shape.y, self.shape.x))
+        assert isinstance(rows, int) and isinstance(columns, int)
+        return -(-rows // self.outputs), -(-columns // self.outputs)
+
+    @property
+    def image_tiles(self) -> int:
+        return self.grid[0] * self.grid[1]
+
+    @property
+    def blocks(self) -> int:
+        """Of an image; the last one overlaps the one before it where tiles do not divide evenly."""
+        return -(-self.image_tiles // self.tiles)
+
+    @property
+    def products(self) -> int:
+        return self.matrices.inputs**2
+
+    @property
+    def width(self) -> int:
+        return self.vectors * self.lanes
+
+    @property
+    def panels(self) -> int:
+        return -(-self.shape.cout // self.width)
+
+    @property
+    def row(self) -> int:
+        """Elements of a tile in V: channels, in whole vectors."""
+        return -(-self.shape.cin // self.lanes) * self.lanes
+
+    @property
+    def v_step(self) -> int:
+        """From product to product in V; not a power of two, or all of them would meet in one set of L1."""
+        return self.tiles * self.row + 16
+
+    @property
+    def v_elements(self) -> int:
+        return self.products * self.v_step
+
+    @property
+    def m_elements(self) -> int:
+        return self.products * self.tiles * self.width
+
+    @property
+    def on_stack(self) -> bool:
+        return (self.v_elements + self.m_elements) * DType.F32.bytes <= _STACK_BYTES
+
+    @property
+    def u_bytes(self) -> int:
+        return self.panels * self.products * self.shape.cin * self.width * DType.F32.bytes
+
+    @property
+    def is_streamed(self) -> bool:
+        return self.u_bytes >= STREAMED_BYTES
+
+    def row_tiles(self, caps: Capabilities) -> list[int]:
+        """The rows of a block's products, cut into register tiles."""
+        count = -(-self.tiles // largest_tile(self.vectors, caps))
+        size, longer = divmod(self.tiles, count)
+        return [size + (i < longer) for i in range(count)]
+
+    def image_ns(self, caps: Capabilities) -> float:
+        """Estimated time of one image on one core: arithmetic, or the stream of U."""
+        steps = self.products * self.blocks * self.tiles * self.shape.cin * self.panels * self.width
+        work_ns = 2 * steps * _TRANSFORMS / caps.fma_gflops
+        stream_ns = self.u_bytes / caps.dram_gbs if self.is_streamed else 0.0
+        return max(work_ns, stream_ns) + _SETUP_NS
+
+    def cost_ns(self, caps: Capabilities) -> float:
+        return typical(self.shape.batch) * self.image_ns(caps)
+
+
+def choose_winograd(shape: ConvShape, caps: Capabilities) -> dict[str, int]:
+    """The analytic default."""
+    candidates = [_choose_tiles(shape, outputs, caps) for outputs in (4, 2)]
+    return min(candidates, key=lambda config: WinogradShape.of(shape, config, caps).cost_ns(caps))
+
+
+def _choose_tiles(shape: ConvShape, outputs: int, caps: Capabilities) -> dict[str, int]:
+    vectors = min((2, 3), key=lambda v: -(-shape.cout // (v * caps.lanes)) * v)
+
+    def config(tiles: int) -> dict[str, int]:
+        return {"outputs": outputs, "tiles": tiles, "vectors": vectors}
+
+    total = WinogradShape.of(shape, config(1), caps).image_tiles
+    fitting = [n for n in range(_LEAST_TILES, _MOST_TILES + 1) if WinogradShape.of(shape, config(n), caps).on_stack]
+    blocks = -(-total // (fitting[-1] if fitting else _MOST_TILES))
+    return config(-(-total // blocks))

@@ -1,0 +1,199 @@
+"""3x3 convolution with stride 1 over channels-last images by Winograd's minimal filtering: about half the time of the direct
+sum, as accurate, but NaN and infinity spread over the tile they are in."""
+
+from __future__ import annotations
+
+from xyntra_ep.tracea.core_ir.dims import Size, product
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Conv
+from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape, why_not_channels_last
+from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
+from xyntra_ep.tracea.kernels.cpu._winograd_functions import all_of, call, input_transform, multiply, output_transform
+from xyntra_ep.tracea.kernels.cpu._winograd_pack import transform_weights
+from xyntra_ep.tracea.kernels.cpu._winograd_shape import WinogradShape, choose_winograd
+from xyntra_ep.tracea.kernels.variant import (
+    Axis,
+    BuildContext,
+    Config,
+    KernelCall,
+    TempBuffer,
+    ValueBuffer,
+    Variant,
+)
+from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, le, vmin
+
+_LEAST_CHANNELS = 16  # with fewer the transforms outweigh what they save
+
+
+def admits(op: Conv, context: BuildContext) -> str | None:
+    if op.group != 1:
+        return f"{op.group} groups"
+    if op.inputs[1].shape[2:] != (3, 3):
+        return "the kernel is not 3x3"
+    if op.strides != (1, 1) or op.dilations != (1, 1):
+        return "strides or dilations"
+    if any(not isinstance(n, int) for n in (*op.domain[2:], *op.inputs[0].shape[2:], *op.pads)):
+        return "the image's size is not fixed"
+    if 0 in op.domain[2:]:
+        return "there are no outputs"
+    if (why := why_not_channels_last(op, context)) is not None:
+        return why
+    few = min(conv_shape(op).cin, conv_shape(op).cout)
+    return None if few >= _LEAST_CHANNELS else f"{few} channels"
+
+
+def build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
+    plan = WinogradShape.of(conv_shape(op), config, context.caps)
+    weights, u = transform_weights(plan)
+    if plan.on_stack:
+        return [weights, _Kernel(plan, context, "conv_winograd").whole(u)]
+    v = TempBuffer(name="v", size_bytes=product((plan.shape.batch, plan.blocks, plan.v_elements * DType.F32.bytes)))
+    return [
+        weights,
+        _Kernel(plan, context, "conv_winograd_input").input(v),
+        _Kernel(plan, context, "conv_winograd_output").output(u, v),
+    ]
+
+
+class _Kernel:
+    """One of the launches, being built."""
+
+    def __init__(self, plan: WinogradShape, context: BuildContext, name: str) -> None:
+        self.plan, self.context = plan, context
+        self.k = KernelBuilder(f"xy_{name}_{plan.outputs}x{plan.outputs}_f32_{plan.tiles}x{plan.vectors}")
+        self.buffers: list[ValueBuffer | TempBuffer] = []
+
+    def whole(self, u: TempBuffer) -> KernelCall:
+        """A unit: one block of tiles, all channels; V and M on the stack."""
+        k, plan = self.k, self.plan
+        self._declare_input()
+        self._declare_output(u)
+        with k.units() as unit:
+            image, block = k.split(unit, (plan.shape.batch, plan.blocks))
+            v = k.array("v", DType.F32, plan.v_elements)
+            m = k.array("m", DType.F32, plan.m_elements)
+            first = self._first_tile(block)
+            with k.loop("tile", 0, plan.tiles) as tile:
+                self._input_tile(image, first + tile, k.pointer("v_tile", v, tile * plan.row))
+            with k.loop("panel", 0, plan.panels) as panel:
+                self._panel(image, block, panel, v, m)
+        return self._finish(product((plan.shape.batch, plan.blocks)), 1.0)
+
+    def input(self, v: TempBuffer) -> KernelCall:
+        """A unit: V of one tile."""
+        k, plan = self.k, self.plan
+        self._declare_input()
+        target = k.buffer("v", DType.F32, writable=True)
+        self.buffers.append(v)
+        grid: tuple[Size, ...] = (plan.shape.batch, plan.blocks, plan.tiles)
+        with k.units() as unit:
+            image, block, tile = k.split(unit, grid)
+            at = (image * plan.blocks + block) * plan.v_elements + tile * plan.row
+            self._input_tile(image, self._first_tile(block) + tile, k.pointer("v_tile", target, at))
+        return self._finish(product(grid), 0.1)
+
+    def output(self, u: TempBuffer, v: TempBuffer) -> KernelCall:
+        """A unit: one panel of output channels for one block of tiles."""
+        k, plan = self.k, self.plan
+        source = k.buffer("v", DType.F32)
+        self.buffers.append(v)
+        self._declare_output(u)
+        grid: tuple[Size, ...] = (plan.shape.batch, plan.blocks, plan.panels)
+        with k.units() as unit:
+            image, block, panel = k.split(unit, grid)
+            m = k.array("m", DType.F32, plan.m_elements)
+            at = (image * plan.blocks + block) * plan.v_elements
+            self._panel(image, block, panel, k.pointer("v_block", source, at), m)
+        return self._finish(product(grid), 0.9)
+
+    def _declare_input(self) -> None:
+        k, plan, op = self.k, self.plan, self.plan.shape.op
+        x = k.buffer("x", DType.F32)
+        self.buffers.append(ValueBuffer(value=op.inputs[0].value))
+        self.inside = input_transform(k, plan, x, at_edge=False)
+        self.at_edge = input_transform(k, plan, x, at_edge=True)
+
+    def _declare_output(self, u: TempBuffer) -> None:
+        k, plan, op = self.k, self.plan, self.plan.shape.op
+        u_pointer = k.buffer("u", DType.F32)
+        out = k.buffer("out", op.output.dtype, writable=True)
+        groups = plan.shape.epilogue_groups()
+        epilogue = Epilogue(k, self.context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1)
+        self.buffers += [u, ValueBuffer(value=op.output.value), *epilogue.buffers]
+        self.rows = plan.row_tiles(self.context.caps)
+        lines = -(-plan.width // 16)
+        self.fetched = -(-lines // len(self.rows)) if plan.is_streamed else 0
+        self.multiply = {n: multiply(k, plan, u_pointer, n, self.fetched) for n in sorted(set(self.rows))}
+        self.transform = output_transform(k, plan, epilogue, out)
+
+    def _first_tile(self, block: Rvalue) -> Rvalue:
+        plan = self.plan
+        return self.k.let("first", vmin(block * plan.tiles, plan.image_tiles - plan.tiles))
+
+    def _input_tile(self, image: Rvalue, tile: Rvalue, v: Pointer) -> None:
+        k, plan, shape = self.k, self.plan, self.plan.shape
+        size, columns = plan.matrices.inputs, plan.grid[1]
+        y = k.let("y", (tile // columns) * plan.outputs - k.param(shape.y.pad))
+        x = k.let("x", (tile % columns) * plan.outputs - k.param(shape.x.pad))
+        at = k.param(shape.x_offset) + image * k.param(shape.x_strides[0])
+        at = k.let("at", at + y * k.param(shape.x_strides[1]) + x * shape.x_strides[2])
+        inside = [le(0, start) for start in (y, x)]
+        inside += [le(s + size, k.param(line.inside)) for line, s in ((shape.y, y), (shape.x, x))]
+        with k.when(all_of(inside)):
+            call(k, self.inside, at, y, x, v)
+        with k.otherwise():
+            call(k, self.at_edge, at, y, x, v)
+
+    def _panel(self, image: Rvalue, block: Rvalue, panel: Rvalue, v: Pointer, m: Pointer) -> None:
+        k, plan = self.k, self.plan
+        first, columns = self._first_tile(block), plan.grid[1]
+        step = plan.shape.cin * plan.width
+        with k.loop("e", 0, plan.products) as e:
+            u_at = k.let("u_at", (panel * plan.products + e) * step)
+            row = 0
+            for i, n in enumerate(self.rows):
+                call(
+                    k,
+                    self.multiply[n],
+                    k.pointer("v_rows", v, e * plan.v_step + row * plan.row),
+                    u_at,
+                    k.pointer("m_rows", m, (e * plan.tiles + row) * plan.width),
+                    k.let("ahead", u_at + (step + i * self.fetched * 16)),
+                )
+                row += n
+        # Tiles before the block's own were the previous block's.
+        with k.loop("tile", k.let("skip", block * plan.tiles - first), plan.tiles) as tile:
+            number = k.let("number", first + tile)
+            y, x = (number // columns) * plan.outputs, (number % columns) * plan.outputs
+            call(k, self.transform, k.pointer("m_tile", m, tile * plan.width), image, panel * plan.width, y, x)
+
+    def _finish(self, units: Size, share: float) -> KernelCall:
+        kernel, params = self.k.finish()
+        cost_ns = self.plan.shape.batch * round(self.plan.image_ns(self.context.caps) * share)
+        return KernelCall(kernel=kernel, buffers=tuple(self.buffers), params=params, units=units, cost_ns=cost_ns)
+
+
+def space(op: Conv, context: BuildContext) -> list[Axis]:
+    default = choose_winograd(conv_shape(op), context.caps)
+    tiles = {t for t in (4, 6, 7, 8, 12, 14, 16) if t <= default["tiles"] * 2}
+    return [
+        Axis(name="outputs", values=(2, 4)),
+        Axis(name="tiles", values=tuple(sorted({default["tiles"], *tiles}))),
+        Axis(name="vectors", values=(1, 2, 3)),
+    ]
+
+
+VARIANTS = [
+    Variant(
+        name="conv.nhwc_winograd",
+        op=Conv,
+        admits=admits,
+        space=space,
+        default=lambda op, context: choose_winograd(conv_shape(op), context.caps),
+        cost_ns=lambda op, config, context: WinogradShape.of(conv_shape(op), config, context.caps).cost_ns(context.caps),
+        build=build,
+        rank=20,
+        extra={"strict": False},  # NaN and infinity do not stay where they belong
+    )
+]
