@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
 
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.fusion.tensor import Tensor
+from xyntra_ep.fusion.graph import Node
+from xyntra_ep.fusion.tensor import Tensor, from_content
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
+
+Inputs: TypeAlias = list[Tensor | None]
+Lower: TypeAlias = Callable[[Context, Node, Inputs], Tensor]
 
 
 def one(inputs: Sequence[Tensor | None], i: int) -> Tensor:
     """Input ``i``, which must be there."""
-    if i >= len(inputs) or inputs[i] is None:
+    found = maybe(inputs, i)
+    if found is None:
         raise UnsupportedError(f"input {i} is missing")
-    found = inputs[i]
-    assert found is not None
     return found
 
 
@@ -29,11 +37,28 @@ def all_of(inputs: Sequence[Tensor | None]) -> list[Tensor]:
     return [one(inputs, i) for i in range(len(inputs))]
 
 
-def float_input(inputs: Sequence[Tensor | None], i: int) -> Tensor:
-    t = one(inputs, i)
+def as_float(t: Tensor) -> Tensor:
+    """``t``, which must be of a float type."""
     if not t.dtype.is_float:
         raise UnsupportedError(f"dtype {t.dtype}")
     return t
+
+
+def float_input(inputs: Sequence[Tensor | None], i: int) -> Tensor:
+    return as_float(one(inputs, i))
+
+
+def wanted_outputs(node: Node) -> int:
+    """How many outputs the node has up to the last one that is named."""
+    return max((i + 1 for i, name in enumerate(node.outputs) if name), default=0)
+
+
+def const_number(t: Tensor, what: str) -> float | int | bool:
+    """The value of a one-element constant."""
+    value = t.scalar()
+    if value is None:
+        raise UnsupportedError(f"{what} is not constant")
+    return value
 
 
 def normal_axis(axis: int, rank: int) -> int:
@@ -44,12 +69,51 @@ def normal_axis(axis: int, rank: int) -> int:
 
 
 def same_float_rounding(dtype: DType, value: Expr) -> Expr:
-    """ORT rounds after every node of a half-precision graph; so do we where the result stays inside a fused chain."""
-    if value.dtype is not DType.F32 or dtype is DType.F32:
-        return _wrap(dtype, value)
-    return E.call("round_f16" if dtype is DType.F16 else "round_bf16", value)
+    """``value`` as it reads back after being stored as ``dtype``.
+
+    ORT rounds after every node of a half-precision graph; so do we where the result stays inside a fused chain. Integers wrap.
+    """
+    if value.dtype is DType.F32:
+        rounding = {DType.F16: "round_f16", DType.BF16: "round_bf16"}
+        return E.call(rounding[dtype], value) if dtype in rounding else value
+    wraps = {DType.I32: "wrap_i32", DType.I8: "wrap_i8", DType.U8: "wrap_u8"}
+    return E.call(wraps[dtype], value) if dtype in wraps and value.dtype is DType.I64 else value
 
 
-def _wrap(dtype: DType, value: Expr) -> Expr:
-    names = {DType.I32: "wrap_i32", DType.I8: "wrap_i8", DType.U8: "wrap_u8"}
-    return E.call(names[dtype], value) if dtype in names and value.dtype is DType.I64 else value
+def fold(operands: Sequence[Tensor], function: Callable[..., Size], dtype: DType) -> Tensor | None:
+    """Elementwise ``function`` over integer contents that are known (shape arithmetic); None when one is not."""
+    if any(t.content is None or t.dtype.is_float for t in operands):
+        return None
+    contents = np.broadcast_arrays(*(t.content for t in operands))
+    values = [function(*elements) for elements in zip(*(x.reshape(-1) for x in contents), strict=True)]
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return from_content(array.reshape(contents[0].shape), dtype)
+
+
+def f(value: float) -> Expr:
+    """A float constant."""
+    return E.const(float(value))
+
+
+def total(terms: Sequence[Expr]) -> Expr:
+    """The sum of at least one term."""
+    result = terms[0]
+    for term in terms[1:]:
+        result = E.call("add", result, term)
+    return result
+
+
+def within(position: Expr, extent: Size) -> Expr:
+    """0 <= position < extent."""
+    return E.call("and", E.call("le", E.const(0), position), E.call("lt", position, E.size(extent)))
+
+
+def clamp_index(position: Expr, extent: Size) -> Expr:
+    """``position`` moved into [0, extent)."""
+    return E.call("max", E.call("min", position, E.size(extent - 1)), E.const(0))
+
+
+def from_end(position: Expr, extent: Size) -> Expr:
+    """An index as ONNX writes it: a negative one counts from the end."""
+    return E.call("where", E.call("lt", position, E.const(0)), E.call("add", position, E.size(extent)), position)

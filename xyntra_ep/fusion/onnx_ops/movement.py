@@ -1,109 +1,68 @@
-"""Shapes and movement: everything here is a view, a fold of symbolic sizes, or an index expression."""
+"""Movement: parts of tensors put elsewhere, as views or as index expressions."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.fusion.graph import Node, OpKind
-from xyntra_ep.fusion.onnx_ops._operands import all_of, maybe, normal_axis, one
-from xyntra_ep.fusion.tensor import ConcatNode, Map, Tensor, broadcast_shapes, from_content
+from xyntra_ep.fusion.graph import Node
+from xyntra_ep.fusion.onnx_ops._operands import (
+    Inputs,
+    all_of,
+    clamp_index,
+    const_number,
+    maybe,
+    normal_axis,
+    one,
+    within,
+)
+from xyntra_ep.fusion.tensor import ConcatNode, Map, Tensor, from_content
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Dim, Size, ceildiv, product, select, smax, smin
-from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.dims import Dim, Size, ceildiv, select, smax, smin
+from xyntra_ep.tracea.core_ir.expr import Expr
+
+FAR = 2**31 - 1  # a slice bound beyond this means "to the end": no axis is longer
 
 
-def _shape(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
-    shape = one(inputs, 0).shape
-    start, end = node.attr("start", 0), node.attr("end", None)
-    return from_content(list(shape[slice(start, end)]))
-
-
-def _size(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
-    return from_content(one(inputs, 0).size)
-
-
-def _reshape(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
-    t = one(inputs, 0)
-    wanted = one(inputs, 1).ints("the shape of Reshape") if node.version >= 5 else list(node.attr("shape"))
-    keep_zero = bool(node.attr("allowzero", 0))
-    shape = [t.shape[i] if s == 0 and not keep_zero and i < t.rank else s for i, s in enumerate(wanted)]
-    if -1 in shape:
-        known = product(s for s in shape if s != -1)
-        shape[shape.index(-1)] = t.size // known if known != 0 else 0
-    c.require(dims.eq(product(shape), t.size), "Reshape: the number of elements differs")
-    return t.reshape(shape)
-
-
-def _transpose(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
-    t = one(inputs, 0)
-    return t.permute(node.attr("perm") or tuple(reversed(range(t.rank))))
-
-
-def _flatten(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
-    t = one(inputs, 0)
-    axis = int(node.attr("axis", 1))
-    axis = axis + t.rank if axis < 0 else axis
-    return t.reshape((product(t.shape[:axis]), product(t.shape[axis:])))
-
-
-def _axes_operand(node: Node, inputs: list[Tensor | None]) -> list[int] | None:
-    if node.attr("axes") is not None:
-        return [int(a) for a in node.attr("axes")]
-    operand = maybe(inputs, 1)
-    return None if operand is None else operand.const_ints("axes")
-
-
-def _unsqueeze(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
-    t, axes = one(inputs, 0), _axes_operand(node, inputs)
-    assert axes is not None
-    rank = t.rank + len(axes)
-    places = {normal_axis(a, rank) for a in axes}
-    rest = iter(t.shape)
-    return t.reshape([1 if i in places else next(rest) for i in range(rank)])
-
-
-def _squeeze(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
-    t, axes = one(inputs, 0), _axes_operand(node, inputs)
-    if axes is None:
-        if any(isinstance(s, Dim) for s in t.shape):
-            raise UnsupportedError("Squeeze without axes of a dynamic shape")
-        places = {i for i, s in enumerate(t.shape) if s == 1}
-    else:
-        places = {normal_axis(a, t.rank) for a in axes}
-        for i in places:
-            c.require(dims.eq(t.shape[i], 1), "Squeeze: an axis is not 1")
-    return t.reshape([s for i, s in enumerate(t.shape) if i not in places])
-
-
-def _concat(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
-    parts = all_of(inputs)
-    axis = normal_axis(int(node.need("axis")), parts[0].rank)
-    if len(parts) == 1:
-        return parts[0]
+def concat(c: Context, parts: list[Tensor], axis: int) -> Tensor:
+    """``parts`` one after the other along ``axis``."""
     for t in parts[1:]:
+        if t.rank != parts[0].rank:
+            raise UnsupportedError("Concat of different ranks")
         for i, (have, want) in enumerate(zip(t.shape, parts[0].shape, strict=True)):
             if i != axis:
-                c.require_equal(have, want, "Concat: shapes differ")
-    shape = list(parts[0].shape)
-    parts = [c.checks.fit(t, [*shape[:axis], t.shape[axis], *shape[axis + 1 :]]) for t in parts]
-    shape[axis] = sum((t.shape[axis] for t in parts), start=0)
+                c.require(dims.eq(have, want), "Concat: shapes differ")
     if all(t.content is not None for t in parts):
         joined = np.concatenate([t.content for t in parts], axis=axis)  # type: ignore[misc]  # checked above
         return from_content(joined, parts[0].dtype)
-    return Tensor(
-        tuple(shape), parts[0].dtype, ConcatNode(parts=tuple(t for t in parts if t.shape[axis] != 0) or parts[:1], axis=axis)
-    )
+    extent = sum((t.shape[axis] for t in parts), start=0)
+    kept = [t for t in parts if t.shape[axis] != 0] or parts[:1]
+    if len(kept) == 1:
+        return kept[0]
+    shape = (*parts[0].shape[:axis], extent, *parts[0].shape[axis + 1 :])
+    return Tensor(shape, parts[0].dtype, ConcatNode(parts=tuple(kept), axis=axis))
 
 
-def _split(c: Context, node: Node, inputs: list[Tensor | None]) -> list[Tensor]:
-    t = one(inputs, 0)
+def part(t: Tensor, axis: int, start: Size, length: Size) -> Tensor:
+    """``length`` elements of ``axis`` from ``start`` on."""
+    starts: list[Size] = [0] * t.rank
+    starts[axis] = start
+    return t.slice(starts, [1] * t.rank, [*t.shape[:axis], length, *t.shape[axis + 1 :]])
+
+
+def _concat(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    parts = all_of(inputs)
+    return concat(c, parts, normal_axis(int(node.need("axis")), parts[0].rank))
+
+
+def _split(c: Context, node: Node, inputs: Inputs) -> list[Tensor]:
+    t, given = one(inputs, 0), maybe(inputs, 1)
     axis = normal_axis(int(node.attr("axis", 0)), t.rank)
     sizes: list[Size]
-    if maybe(inputs, 1) is not None:
-        sizes = one(inputs, 1).ints("the sizes of Split")
+    if given is not None:
+        sizes = given.ints("the sizes of Split")
         c.require(dims.eq(sum(sizes, start=0), t.shape[axis]), "Split: sizes do not add up")
     elif node.attr("split") is not None:
         sizes = [int(s) for s in node.attr("split")]
@@ -111,72 +70,60 @@ def _split(c: Context, node: Node, inputs: list[Tensor | None]) -> list[Tensor]:
         parts = int(node.attr("num_outputs", len(node.outputs)))
         chunk = ceildiv(t.shape[axis], parts)
         sizes = [chunk] * (parts - 1) + [t.shape[axis] - chunk * (parts - 1)]
-    result, start = [], 0
+    if any(isinstance(s, int) and s < 0 for s in sizes):
+        raise UnsupportedError("Split into more parts than there are elements")
+    result: list[Tensor] = []
+    start: Size = 0
     for size in sizes:
-        starts: list[Size] = [0] * t.rank
-        starts[axis] = start
-        shape = [*t.shape[:axis], size, *t.shape[axis + 1 :]]
-        result.append(t.slice(starts, [1] * t.rank, shape))
-        start = start + size  # type: ignore[assignment]  # Size
+        result.append(part(t, axis, start, size))
+        start = start + size
     return result
 
 
-def _clamped(position: Size, extent: Size, low: Size, high: Size) -> Size:
-    """A slice bound as ONNX reads it: negative counts from the end, then clamped."""
+def _bound(position: Size, extent: Size, low: Size, high: Size) -> Size:
+    """A slice bound as ONNX reads it: a negative one counts from the end; then it is clamped into [low, high]."""
     if isinstance(position, int):
-        moved = position + extent if position < 0 else position
-        if isinstance(moved, int) and isinstance(extent, int):
-            return min(
-                max(moved, int(low) if isinstance(low, int) else moved),
-                extent + (int(high - extent) if isinstance(high - extent, int) else 0),
-            )
-        return smax(low, moved) if position < 0 else smin(moved, high)
+        if abs(position) >= FAR:
+            return high if position > 0 else low
+        return smax(low, position + extent) if position < 0 else smin(position, high)
     moved = position if dims.known_nonnegative(position) else select(dims.lt(position, 0), position + extent, position)
     return smin(smax(low, moved), high)
 
 
-def _slice(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
+def _slice(c: Context, node: Node, inputs: Inputs) -> Tensor:
     t = one(inputs, 0)
     if node.version < 10:
-        starts, ends = list(node.attr("starts")), list(node.attr("ends"))
-        axes, steps = node.attr("axes"), None
+        starts, ends = list(node.need("starts")), list(node.need("ends"))
+        given, steps = node.attr("axes"), None
     else:
         starts, ends = one(inputs, 1).ints("the start of Slice"), one(inputs, 2).ints("the end of Slice")
-        axes_t, steps_t = maybe(inputs, 3), maybe(inputs, 4)
-        axes = None if axes_t is None else axes_t.const_ints("axes")
-        steps = None if steps_t is None else steps_t.const_ints("steps")
-    axes = list(range(len(starts))) if axes is None else [normal_axis(int(a), t.rank) for a in axes]
+        axes_operand, steps_operand = maybe(inputs, 3), maybe(inputs, 4)
+        given = None if axes_operand is None else axes_operand.const_ints("axes")
+        steps = None if steps_operand is None else steps_operand.const_ints("steps")
+    axes = [normal_axis(int(a), t.rank) for a in (range(len(starts)) if given is None else given)]
     begin: list[Size] = [0] * t.rank
     step = [1] * t.rank
     shape = list(t.shape)
     for i, axis in enumerate(axes):
         extent = t.shape[axis]
-        step[axis] = 1 if steps is None else int(steps[i])
-        if step[axis] > 0:
-            first = _clamped(starts[i], extent, 0, extent)
-            last = extent if isinstance(ends[i], int) and ends[i] >= 2**31 - 1 else _clamped(ends[i], extent, 0, extent)
-            length = ceildiv(last - first, step[axis])
-        else:
-            first = _clamped(starts[i], extent, 0, extent - 1)
-            open_end = isinstance(ends[i], int) and ends[i] <= -(2**31) + 1
-            last = -1 if open_end else _clamped(ends[i], extent, -1, extent - 1)
-            length = ceildiv(first - last, -step[axis])
-        begin[axis] = first
-        shape[axis] = smax(0, length) if not dims.known_nonnegative(length) else length
+        step[axis] = 1 if steps is None else steps[i]
+        if step[axis] == 0:
+            raise UnsupportedError("Slice with step 0")
+        forward = step[axis] > 0
+        low, high = (0, extent) if forward else (-1, extent - 1)
+        begin[axis] = _bound(starts[i], extent, 0 if forward else smin(0, high), high)
+        last = _bound(ends[i], extent, low, high)
+        length = ceildiv(last - begin[axis], step[axis]) if forward else ceildiv(begin[axis] - last, -step[axis])
+        shape[axis] = length if dims.known_nonnegative(length) else smax(0, length)
     return t.slice(begin, step, shape)
 
 
-def _expand(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
-    t = one(inputs, 0)
-    shape = broadcast_shapes(c.checks, t.shape, one(inputs, 1).ints("the shape of Expand"))
-    return c.checks.fit(t, shape)
-
-
-def _tile(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
+def _tile(c: Context, node: Node, inputs: Inputs) -> Tensor:
     t, repeats = one(inputs, 0), one(inputs, 1).ints("the repeats of Tile")
     shape = tuple(s * r for s, r in zip(t.shape, repeats, strict=True))
-    if t.content is not None and all(isinstance(r, int) for r in repeats):
-        return from_content(np.tile(t.content, [int(r) for r in repeats if not isinstance(r, Dim)]), t.dtype)
+    known = [r for r in repeats if isinstance(r, int)]
+    if t.content is not None and len(known) == len(repeats):
+        return from_content(np.tile(t.content, known), t.dtype)
     if all(s == 1 for s, r in zip(t.shape, repeats, strict=True) if r != 1):
         return t.expand(shape)
     index = [
@@ -186,92 +133,120 @@ def _tile(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
     return Tensor(shape, t.dtype, Map(inputs=(t,), body=E.load(0, *index, dtype=t.dtype)))
 
 
-def _gather(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
-    t, indices = one(inputs, 0), one(inputs, 1)
-    axis = normal_axis(int(node.attr("axis", 0)), t.rank)
-    extent = t.shape[axis]
-    if indices.content is not None and not any(isinstance(i, Dim) for i in indices.content.reshape(-1)):
-        where = [int(i) for i in indices.content.reshape(-1)]
-        if t.content is not None and isinstance(extent, int):
-            picked = np.take(t.content, [i + extent if i < 0 else i for i in where], axis=axis)
-            return from_content(
-                picked.reshape([*t.content.shape[:axis], *indices.content.shape, *t.content.shape[axis + 1 :]]), t.dtype
-            )
-        if len(where) == 1:  # a slice of one: a view
-            first: Size = where[0] + extent if where[0] < 0 else where[0]
-            starts: list[Size] = [0] * t.rank
-            starts[axis] = first
-            view = t.slice(starts, [1] * t.rank, [*t.shape[:axis], 1, *t.shape[axis + 1 :]])
-            return view.reshape([*t.shape[:axis], *indices.shape, *t.shape[axis + 1 :]])
-    shape = (*t.shape[:axis], *indices.shape, *t.shape[axis + 1 :])
-    at = E.load(1, *(E.axis(axis + i) for i in range(indices.rank)), dtype=indices.dtype)
-    wrapped = E.call("where", E.call("lt", at, E.const(0)), E.call("add", at, E.size(extent)), at)
-    index = [
-        *(E.axis(i) for i in range(axis)),
-        wrapped,
-        *(E.axis(axis + indices.rank + i) for i in range(t.rank - axis - 1)),
-    ]
-    return Tensor(shape, t.dtype, Map(inputs=(t, indices), body=E.load(0, *index, dtype=t.dtype)))
+def _pad(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    t, fill = one(inputs, 0), maybe(inputs, 2)
+    pads = list(node.need("pads")) if node.version < 11 else one(inputs, 1).ints("the pads of Pad")
+    axes_operand = maybe(inputs, 3)
+    axes = range(t.rank) if axes_operand is None else [normal_axis(a, t.rank) for a in axes_operand.const_ints("axes")]
+    before: list[Size] = [0] * t.rank
+    after: list[Size] = [0] * t.rank
+    for i, axis in enumerate(axes):
+        before[axis], after[axis] = pads[i], pads[len(axes) + i]
+    t = _cropped(t, before, after)
+    before, after = ([smax(0, p) if isinstance(p, int) else p for p in side] for side in (before, after))
+    shape = tuple(b + n + a for b, n, a in zip(before, t.shape, after, strict=True))
+    return _padded(c, t, before, shape, node, fill)
 
 
-def _range(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
-    start, limit, step = (one(inputs, i) for i in range(3))
-    if start.dtype.is_float:
-        values = [t.scalar() for t in (start, limit, step)]
-        if any(v is None for v in values):
-            raise UnsupportedError("Range over floats that are not constant")
-        a, b, d = (float(v) for v in values if v is not None)
-        n = max(0, int(np.ceil((b - a) / d)))
-        body = E.call("add", E.const(a), E.call("mul", E.call("to_f", E.axis(0)), E.const(d)))
-        return Tensor((n,), start.dtype, Map(inputs=(), body=body))
-    (a_,), (b_,), (d_,) = (t.ints("Range") for t in (start, limit, step))
-    if isinstance(d_, Dim) or d_ == 0:
-        raise UnsupportedError("Range with a step that is not constant")
-    length = ceildiv(b_ - a_, d_) if d_ > 0 else ceildiv(a_ - b_, -d_)
-    length = length if dims.known_nonnegative(length) else smax(0, length)
-    if isinstance(length, int) and length <= 128:
-        return from_content([a_ + i * d_ for i in range(length)], start.dtype)
-    index = E.call("add", E.size(a_), E.call("mul", E.axis(0), E.const(int(d_))))
-    return Tensor((length,), start.dtype, Map(inputs=(), body=index))
+def _cropped(t: Tensor, before: list[Size], after: list[Size]) -> Tensor:
+    """What negative pads leave."""
+    if any(isinstance(p, Dim) and not dims.known_nonnegative(p) for p in (*before, *after)):
+        raise UnsupportedError("pads of unknown sign")
+    starts = [-smin(0, b) if isinstance(b, int) else 0 for b in before]
+    shape = [n - s + (smin(0, a) if isinstance(a, int) else 0) for n, s, a in zip(t.shape, starts, after, strict=True)]
+    if any(isinstance(n, int) and n < 0 for n in shape):
+        raise UnsupportedError("Pad removes more than there is")
+    return t.slice(starts, [1] * t.rank, shape)
 
 
-def _constant_of_shape(c: Context, node: Node, inputs: list[Tensor | None]) -> Tensor:
-    shape = tuple(one(inputs, 0).ints("the shape of ConstantOfShape"))
-    value = node.attrs.get("value")
-    array = np.zeros(1, np.float32) if value is None else np.asarray(value).reshape(-1)
-    dtype = {"float32": DType.F32, "float16": DType.F16, "int64": DType.I64, "int32": DType.I32, "bool": DType.BOOL,
-             "int8": DType.I8, "uint8": DType.U8}.get(str(array.dtype))  # fmt: skip
-    if dtype is None:
-        raise UnsupportedError(f"dtype {array.dtype}")
-    if not dtype.is_float and all(isinstance(s, int) for s in shape) and product(shape) in range(129):
-        sizes = [int(s) for s in shape if not isinstance(s, Dim)]
-        return from_content(np.full(sizes, int(array[0]), dtype=object), dtype)
-    return Tensor(shape, dtype, Map(inputs=(), body=E.const(array[0].item(), dtype)))
+def _padded(c: Context, t: Tensor, before: list[Size], shape: tuple[Size, ...], node: Node, fill: Tensor | None) -> Tensor:
+    mode = node.attr("mode", "constant")
+    inside: Expr = E.const(True)
+    index: list[Expr] = []
+    for i, (b, n, whole) in enumerate(zip(before, t.shape, shape, strict=True)):
+        position = E.call("sub", E.axis(i), E.size(b))
+        if whole == n:
+            position = E.axis(i)
+        elif mode == "constant":
+            inside = within(position, n) if inside is E.const(True) else E.call("and", inside, within(position, n))
+        elif mode == "edge":
+            c.require(dims.lt(0, n), "Pad: nothing to repeat")
+            position = clamp_index(position, n)
+        elif mode == "reflect":
+            c.require(dims.both(dims.lt(b, n), dims.lt(whole - n - b, n)), "Pad: reflects more than there is")
+            mirrored = E.call("abs", position)
+            back = E.call("sub", E.size(2 * n - 2), mirrored)
+            position = E.call("where", E.call("lt", mirrored, E.size(n)), mirrored, back)
+        elif mode == "wrap":
+            c.require(dims.lt(0, n), "Pad: nothing to repeat")
+            position = E.call("mod", position, E.size(n))
+        else:
+            raise UnsupportedError(f"Pad mode {mode}")
+        index.append(position)
+    value = E.load(0, *index, dtype=t.dtype)
+    if inside is E.const(True):
+        return t if shape == t.shape else Tensor(shape, t.dtype, Map(inputs=(t,), body=value))
+    operands = [t]
+    constant: Expr = E.const(node.attr("value", 0.0), t.dtype)
+    if fill is not None:
+        scalar = fill.scalar()
+        if scalar is not None:
+            constant = E.const(scalar, t.dtype)
+        else:
+            operands.append(fill)
+            constant = E.load(1, *(E.const(0) for _ in fill.shape), dtype=t.dtype)
+    return Tensor(shape, t.dtype, Map(inputs=tuple(operands), body=E.call("where", inside, value, constant)))
 
 
-def _dropout(node: Node, inputs: list[Tensor | None]) -> Tensor:
-    """Identity at inference; declines when it trains or its mask is wanted."""
-    training = maybe(inputs, 2)
-    if (training is not None and training.scalar() is not False) or len([o for o in node.outputs if o]) > 1:
-        raise UnsupportedError("Dropout in training mode")
-    return one(inputs, 0)
+def _depth_to_space(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    t, block = one(inputs, 0), int(node.need("blocksize"))
+    n, depth, h, w = t.shape
+    inner = depth // (block * block)
+    c.require(dims.eq(inner * block * block, depth), "DepthToSpace: the depth is no multiple of the block")
+    if node.attr("mode", "DCR") == "DCR":
+        moved = t.reshape((n, block, block, inner, h, w)).permute((0, 3, 4, 1, 5, 2))
+    else:
+        moved = t.reshape((n, inner, block, block, h, w)).permute((0, 1, 4, 2, 5, 3))
+    return moved.reshape((n, inner, h * block, w * block))
+
+
+def _space_to_depth(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    t, block = one(inputs, 0), int(node.need("blocksize"))
+    n, depth, h, w = t.shape
+    for extent in (h, w):
+        c.require(dims.eq(extent // block * block, extent), "SpaceToDepth: a side is no multiple of the block")
+    moved = t.reshape((n, depth, h // block, block, w // block, block)).permute((0, 3, 5, 1, 2, 4))
+    return moved.reshape((n, depth * block * block, h // block, w // block))
+
+
+def _trilu(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    t, diagonal = one(inputs, 0), maybe(inputs, 1)
+    k = 0 if diagonal is None else int(const_number(diagonal, "the diagonal of Trilu"))
+    row, column = E.axis(t.rank - 2), E.axis(t.rank - 1)
+    edge = E.call("add", row, E.const(k))
+    kept = E.call("le", edge, column) if node.attr("upper", 1) else E.call("le", column, edge)
+    value = E.load(0, *(E.axis(i) for i in range(t.rank)), dtype=t.dtype)
+    return Tensor(t.shape, t.dtype, Map(inputs=(t,), body=E.call("where", kept, value, E.const(0, t.dtype))))
+
+
+def _reverse_sequence(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    t, lengths = one(inputs, 0), one(inputs, 1)
+    time, batch = int(node.attr("time_axis", 0)), int(node.attr("batch_axis", 1))
+    position, length = E.axis(time), E.load(1, E.axis(batch), dtype=lengths.dtype)
+    turned = E.call("sub", E.call("sub", length, E.const(1)), position)
+    index = [E.axis(i) for i in range(t.rank)]
+    index[time] = E.call("where", E.call("lt", position, length), turned, position)
+    return Tensor(t.shape, t.dtype, Map(inputs=(t, lengths), body=E.load(0, *index, dtype=t.dtype)))
 
 
 OPS = [
-    OpSpec(name="Shape", lower=_shape, kind=OpKind.SHAPE),
-    OpSpec(name="Size", lower=_size, kind=OpKind.SHAPE),
-    OpSpec(name="Reshape", lower=_reshape),
-    OpSpec(name="Transpose", lower=_transpose),
-    OpSpec(name="Flatten", lower=_flatten),
-    OpSpec(name="Unsqueeze", lower=_unsqueeze),
-    OpSpec(name="Squeeze", lower=_squeeze),
     OpSpec(name="Concat", lower=_concat, versions=(4, 10**6)),
     OpSpec(name="Split", lower=_split, versions=(2, 10**6)),
     OpSpec(name="Slice", lower=_slice),
-    OpSpec(name="Expand", lower=_expand),
     OpSpec(name="Tile", lower=_tile, versions=(6, 10**6)),
-    OpSpec(name="Gather", lower=_gather),
-    OpSpec(name="Range", lower=_range),
-    OpSpec(name="ConstantOfShape", lower=_constant_of_shape),
-    OpSpec(name="Dropout", lower=lambda c, n, i: _dropout(n, i), versions=(7, 10**6)),
+    OpSpec(name="Pad", lower=_pad, versions=(2, 10**6)),
+    OpSpec(name="DepthToSpace", lower=_depth_to_space),
+    OpSpec(name="SpaceToDepth", lower=_space_to_depth),
+    OpSpec(name="Trilu", lower=_trilu),
+    OpSpec(name="ReverseSequence", lower=_reverse_sequence),
 ]

@@ -1,0 +1,161 @@
+"""Shapes: folds of symbolic sizes, and views that keep or repeat the elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.graph import Node, OpKind
+from xyntra_ep.fusion.onnx_ops._operands import Inputs, const_number, maybe, normal_axis, one, wanted_outputs
+from xyntra_ep.fusion.tensor import Map, Tensor, broadcast_shapes, from_content
+from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.tracea.core_ir import dims
+from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dims import Dim, ceildiv, product, smax
+from xyntra_ep.tracea.core_ir.dtypes import DType, from_ort
+
+MOST_CONTENT = 128  # elements that are worth following symbolically
+_DTYPE_OF = {str(d.numpy): d for d in DType if d is not DType.BF16}
+
+
+def _shape(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    shape = one(inputs, 0).shape
+    return from_content(list(shape[slice(node.attr("start", 0), node.attr("end", None))]))
+
+
+def _size(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    return from_content(one(inputs, 0).size)
+
+
+def _reshape(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    t = one(inputs, 0)
+    wanted = one(inputs, 1).ints("the shape of Reshape") if node.version >= 5 else list(node.need("shape"))
+    keep_zero = bool(node.attr("allowzero", 0))
+    shape = [t.shape[i] if s == 0 and not keep_zero and i < t.rank else s for i, s in enumerate(wanted)]
+    if -1 in shape:
+        known = product(s for s in shape if s != -1)
+        shape[shape.index(-1)] = t.size // known if known != 0 else 0
+    c.require(dims.eq(product(shape), t.size), "Reshape: the number of elements differs")
+    return t.reshape(shape)
+
+
+def _transpose(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    t = one(inputs, 0)
+    return t.permute(node.attr("perm") or tuple(reversed(range(t.rank))))
+
+
+def _flatten(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    t = one(inputs, 0)
+    axis = int(node.attr("axis", 1))
+    axis = axis + t.rank if axis < 0 else axis
+    return t.reshape((product(t.shape[:axis]), product(t.shape[axis:])))
+
+
+def _axes_operand(node: Node, inputs: Inputs) -> list[int] | None:
+    """Axes as an attribute (before opset 13) or an input."""
+    if node.attr("axes") is not None:
+        return [int(a) for a in node.attr("axes")]
+    operand = maybe(inputs, 1)
+    return None if operand is None else operand.const_ints("axes")
+
+
+def _unsqueeze(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    t, axes = one(inputs, 0), _axes_operand(node, inputs)
+    if axes is None:
+        raise UnsupportedError("axes are missing")
+    rank = t.rank + len(axes)
+    places = {normal_axis(a, rank) for a in axes}
+    rest = iter(t.shape)
+    return t.reshape([1 if i in places else next(rest) for i in range(rank)])
+
+
+def _squeeze(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    t, axes = one(inputs, 0), _axes_operand(node, inputs)
+    if axes is None:
+        if any(isinstance(s, Dim) for s in t.shape):
+            raise UnsupportedError("Squeeze without axes of a dynamic shape")
+        places = {i for i, s in enumerate(t.shape) if s == 1}
+    else:
+        places = {normal_axis(a, t.rank) for a in axes}
+        for i in places:
+            c.require(dims.eq(t.shape[i], 1), "Squeeze: an axis is not 1")
+    return t.reshape([s for i, s in enumerate(t.shape) if i not in places])
+
+
+def _expand(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    t = one(inputs, 0)
+    return t.expand(broadcast_shapes(c.checks, t.shape, one(inputs, 1).ints("the shape of Expand")))
+
+
+def _range(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    start, limit, step = (one(inputs, i) for i in range(3))
+    if start.dtype.is_float:
+        first, last, delta = (float(const_number(t, "a bound of a float Range")) for t in (start, limit, step))
+        count = max(0, int(np.ceil((last - first) / delta)))
+        body = E.call("add", E.const(first), E.call("mul", E.call("to_f", E.axis(0)), E.const(delta)))
+        return Tensor((count,), start.dtype, Map(inputs=(), body=body))
+    (a,), (b,), (d,) = (t.ints("a bound of Range") for t in (start, limit, step))
+    if isinstance(d, Dim) or d == 0:
+        raise UnsupportedError("Range with a step that is not constant")
+    length = ceildiv(b - a, d) if d > 0 else ceildiv(a - b, -d)
+    length = length if dims.known_nonnegative(length) else smax(0, length)
+    if isinstance(length, int) and length <= MOST_CONTENT:
+        return from_content([a + i * d for i in range(length)], start.dtype)
+    index = E.call("add", E.size(a), E.call("mul", E.axis(0), E.const(int(d))))
+    return Tensor((length,), start.dtype, Map(inputs=(), body=index))
+
+
+def _constant_of_shape(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    shape = tuple(one(inputs, 0).ints("the shape of ConstantOfShape"))
+    value = node.attrs.get("value")
+    array = np.zeros(1, np.float32) if value is None else np.asarray(value).reshape(-1)
+    dtype = _DTYPE_OF.get(str(array.dtype))
+    if dtype is None:
+        raise UnsupportedError(f"dtype {array.dtype}")
+    sizes = [s for s in shape if isinstance(s, int)]
+    if not dtype.is_float and len(sizes) == len(shape) and int(np.prod(sizes)) <= MOST_CONTENT:
+        return from_content(np.full(sizes, int(array[0]), dtype=object), dtype)
+    return Tensor(shape, dtype, Map(inputs=(), body=E.const(array[0].item(), dtype)))
+
+
+def _eye_like(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    t = one(inputs, 0)
+    dtype = from_ort(int(node.attr("dtype", t.dtype.ort)))
+    if dtype is None or t.rank != 2:
+        raise UnsupportedError("EyeLike of this type or rank")
+    on = E.call("eq", E.axis(1), E.call("add", E.axis(0), E.const(int(node.attr("k", 0)))))
+    one_, zero = (E.const(v, dtype) for v in (1, 0))
+    return Tensor(t.shape, dtype, Map(inputs=(), body=E.call("where", on, one_, zero)))
+
+
+def _identity(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    return one(inputs, 0)
+
+
+def _dropout(c: Context, node: Node, inputs: Inputs) -> list[Tensor]:
+    """Identity at inference; the mask is then all true."""
+    t, training = one(inputs, 0), maybe(inputs, 2)
+    if training is not None and training.scalar() is not False:
+        raise UnsupportedError("Dropout in training mode")
+    if wanted_outputs(node) == 1:
+        return [t]
+    if node.version < 10:
+        raise UnsupportedError("a float mask of Dropout")
+    return [t, Tensor(t.shape, DType.BOOL, Map(inputs=(), body=E.const(True)))]
+
+
+OPS = [
+    OpSpec(name="Shape", lower=_shape, kind=OpKind.SHAPE),
+    OpSpec(name="Size", lower=_size, kind=OpKind.SHAPE),
+    OpSpec(name="Reshape", lower=_reshape),
+    OpSpec(name="Transpose", lower=_transpose),
+    OpSpec(name="Flatten", lower=_flatten),
+    OpSpec(name="Unsqueeze", lower=_unsqueeze),
+    OpSpec(name="Squeeze", lower=_squeeze),
+    OpSpec(name="Expand", lower=_expand),
+    OpSpec(name="Range", lower=_range),
+    OpSpec(name="ConstantOfShape", lower=_constant_of_shape),
+    OpSpec(name="EyeLike", lower=_eye_like),
+    OpSpec(name="Identity", lower=_identity),
+    OpSpec(name="Dropout", lower=_dropout, versions=(7, 10**6)),
+]
