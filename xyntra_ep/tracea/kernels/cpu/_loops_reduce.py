@@ -78,7 +78,7 @@ class Accumulator:
             self._extra = b.variable("nan", Const(i32(lanes), 0))
 
     def update(self, value: Rvalue, position: Rvalue | None = None, count: Rvalue | None = None) -> None:
-        """Take in one vector: all lanes or those below ``count``. Arg kinds want ``position``, of the first lane."""
+        """Take in one vector: all lanes or those below ``count``. Arg kinds want the i64 ``position`` of each lane."""
         b = self._b
         if count is not None:
             active = binary("lt", Iota(i32(self.lanes)), splat(Convert(i32(1), count), self.lanes))
@@ -86,8 +86,7 @@ class Accumulator:
             value = b.let("active", Select(active, value, neutral))
         if is_arg(self.kind):
             assert position is not None
-            at = Convert(i64(1), position)
-            self._take_arg(value, binary("add", Iota(i64(self.lanes)), at) if self.lanes > 1 else at)
+            self._take_arg(value, splat(position, self.lanes) if self.lanes > 1 else position)
             return
         value = b.let("next", value)
         if self._extra is not None:

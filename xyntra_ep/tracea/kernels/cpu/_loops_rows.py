@@ -108,9 +108,9 @@ def _by_reciprocal(body: Expr, op: RowReduce) -> Expr:
     return rewrite(body, leaf)
 
 
-def keep_values(rows: Rows, b: KernelBuilder) -> Rows:
-    """Let later passes over a row read what an earlier one computed at some cost: from the stack, or from the output that
-    is going to be written at the same place anyway."""
+def keep_values(rows: Rows, b: KernelBuilder, on_stack: bool) -> Rows:
+    """Let later passes over a row read what an earlier one computed at some cost: from the stack (one row at a time), or
+    from the output that is going to be written at the same place anyway."""
     inner = {axis(loop.axis) for loop in rows.inner}
     stages, results = list(rows.stages), list(rows.results)
     homes = [
@@ -123,7 +123,7 @@ def keep_values(rows: Rows, b: KernelBuilder) -> Rows:
         value = _worth_keeping(rows.table, stage.body, later, inner)
         if value is None:
             continue
-        home = _home(rows, b, homes)
+        home = _home(rows, b, homes, on_stack)
         if home is None:
             continue
         kept = load(home, dtype=DType.F32)
@@ -156,10 +156,10 @@ def _worth_keeping(
     return None
 
 
-def _home(rows: Rows, b: KernelBuilder, homes: list[int]) -> int | None:
+def _home(rows: Rows, b: KernelBuilder, homes: list[int], on_stack: bool) -> int | None:
     """An access for one float per element of a row."""
     count = rows.elements_per_row
-    if isinstance(count, int) and 0 < count <= _KEPT_ELEMENTS:
+    if on_stack and isinstance(count, int) and 0 < count <= _KEPT_ELEMENTS:
         position = const(0)
         for loop in rows.inner:
             position = call("add", scaled(position, loop.extent), axis(loop.axis))

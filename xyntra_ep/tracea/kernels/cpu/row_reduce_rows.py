@@ -18,7 +18,7 @@ from xyntra_ep.tracea.kernels.cpu._loops_reduce import Accumulator, is_arg
 from xyntra_ep.tracea.kernels.cpu._loops_rows import Rows, RowStage, keep_values, loops_around, plan_rows
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Rvalue
+from xyntra_ep.tracea.semantic_ir.nodes import Convert, Iota, Rvalue, binary, i64
 
 _PARTIAL = 4  # independent partial results: latency of an addition times two per cycle
 
@@ -36,7 +36,7 @@ def _default(op: RowReduce, context: BuildContext) -> Config:
 
 
 def _plan(op: RowReduce, b: KernelBuilder) -> tuple[Rows, Nest]:
-    rows = keep_values(plan_rows(op, b), b)
+    rows = keep_values(plan_rows(op, b), b, on_stack=True)
     lane = rows.inner[-1].axis if rows.inner else None
     return rows, Nest(b, rows.table, lane, rows.roots)
 
@@ -109,7 +109,8 @@ class _RowCode:
                     if stage.keep is not None:
                         here.store(stage.kept_in, here.value(stage.keep))
                     target = total if span.lanes == 1 else wide[k]
-                    target.update(value, above * b.param(self._extent) + span.at if arg else None, span.count)
+                    position = _positions(above * b.param(self._extent) + span.at, span.lanes) if arg else None
+                    target.update(value, position, span.count)
 
             spans(b, 0, b.param(self._extent), self._lanes, max(1, partial), masked, emit)
         if wide:
@@ -140,6 +141,12 @@ class _RowCode:
                         here.store(access, value)
 
             spans(self._b, 0, self._b.param(self._extent), self._lanes, 1, self._masked, emit)
+
+
+def _positions(first: Rvalue, lanes: int) -> Rvalue:
+    """Positions of consecutive elements, per lane."""
+    at = Convert(i64(1), first)
+    return binary("add", Iota(i64(lanes)), at) if lanes > 1 else at
 
 
 VARIANTS = [
