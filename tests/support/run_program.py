@@ -261,7 +261,8 @@ class _Execution:
 
 
 def _symbols(program: Program, inputs: Sequence[Array]) -> dict[str, int]:
-    return {
+    bound = {
         b.name: int(inputs[b.input].shape[b.index] if b.kind == "dim" else inputs[b.input].reshape(-1)[b.index])
         for b in program.bindings
     }
+    return program.with_definitions(bound)

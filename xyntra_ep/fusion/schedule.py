@@ -62,6 +62,7 @@ def build_program(context: Context, inputs: Sequence[str], outputs: Sequence[str
     fuse_rows(dag)
     builder = _Builder(dag, {name: i for i, name in enumerate(inputs)})
     builder.program.bindings = list(context.bindings)
+    builder.program.definitions = list(context.checks.definitions)
     builder.program.guards = list(context.checks.guards)
     builder.program.checks = list(context.checks.conditions)
     return builder.build(outputs)

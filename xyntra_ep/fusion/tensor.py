@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Dim, Size, either, eq, ne, product, select
+from xyntra_ep.tracea.core_ir.dims import Dim, Size, either, eq, ne, product, select, symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
@@ -311,6 +311,7 @@ class Checks:
     def __init__(self, speculate: bool = False) -> None:
         self.conditions: list[tuple[Size, str]] = []
         self.guards: list[Size] = []
+        self.definitions: list[tuple[str, Size]] = []  # names for run-time choices, so that sizes made of them stay small
         self._speculate = speculate
         self._equal: dict[Size, Size] = {}  # size -> the simpler one it equals, by check or guard
         self._sources: dict[Size, frozenset[Size]] = {}  # run-time broadcast result -> the sizes it was made of
@@ -361,9 +362,16 @@ class Checks:
         if isinstance(a, int) or isinstance(b, int):
             result: Size = a if isinstance(a, int) else b
         else:
-            result = select(eq(a, 1), b, a)
+            result = self._define(select(eq(a, 1), b, a))
         self._sources[result] = self._sources.get(a, frozenset({a})) | self._sources.get(b, frozenset({b}))
         return result
+
+    def _define(self, size: Size) -> Size:
+        for name, known in self.definitions:
+            if known == size:
+                return symbol(name)
+        self.definitions.append((f"t{len(self.definitions)}", size))
+        return symbol(self.definitions[-1][0])
 
     def fit(self, t: Tensor, shape: Sequence[Size]) -> Tensor:
         """``t`` with exactly ``shape``: sizes known to be equal take the name in ``shape``, axes of extent 1 are repeated."""

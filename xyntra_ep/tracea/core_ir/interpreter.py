@@ -80,7 +80,7 @@ def interpret(
     for b in program.bindings:
         source = inputs[b.input]
         symbols[b.name] = int(source.shape[b.index] if b.kind == "dim" else source.reshape(-1)[b.index])
-    memory = Memory(program, symbols, keep_float64)
+    memory = Memory(program, program.with_definitions(symbols), keep_float64)
     for i, value in enumerate(program.values):
         if value.kind is ValueKind.INPUT:
             memory.flat[i] = to_float64(np.ascontiguousarray(inputs[value.index]).reshape(-1), value.dtype)

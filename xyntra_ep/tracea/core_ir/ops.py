@@ -10,11 +10,11 @@ The meaning of each op is `interpreter.py`, in float64.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from xyntra_ep.tracea.core_ir.dims import Size, product
+from xyntra_ep.tracea.core_ir.dims import Size, evaluate, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
@@ -231,9 +231,17 @@ class Program:
     ops: list[CoreOp] = field(default_factory=list)
     sources: list[tuple[int, ...]] = field(default_factory=list)
     bindings: list[Binding] = field(default_factory=list)
+    definitions: list[tuple[str, Size]] = field(default_factory=list)  # symbols computed from earlier ones, in order
     guards: list[Size] = field(default_factory=list)  # the alternative applies when all are non-zero
     checks: list[tuple[Size, str]] = field(default_factory=list)  # zero: the run fails with the message
     constants: list[str] = field(default_factory=list)  # graph names of CONST values
+
+    def with_definitions(self, bound: Mapping[str, int]) -> dict[str, int]:
+        """The values of all symbols, from those of the bound ones."""
+        symbols = dict(bound)
+        for name, size in self.definitions:
+            symbols[name] = evaluate(size, symbols)
+        return symbols
 
     def operand(self, value: int) -> Operand:
         """The plain contiguous view of a value."""

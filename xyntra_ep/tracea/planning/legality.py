@@ -37,7 +37,7 @@ def _problems(program: Program) -> Iterator[str]:
     if len(program.sources) != len(program.ops):
         yield f"{len(program.ops)} ops but {len(program.sources)} sources"
     yield from _value_problems(program)
-    bound = {b.name for b in program.bindings}
+    bound = {b.name for b in program.bindings} | {name for name, _ in program.definitions}
     written = {i for i, v in enumerate(program.values) if v.kind in _GIVEN}
     seen: set[Size] = set()
     for i, op in enumerate(program.ops):
@@ -80,7 +80,7 @@ def _value_problems(program: Program) -> Iterator[str]:
             wanted = product(value.shape) * value.dtype.bytes
             if len(value.literal) != wanted:
                 yield f"value {i}: a literal of {len(value.literal)} bytes where {wanted} are declared"
-    names = [b.name for b in program.bindings]
+    names = [b.name for b in program.bindings] + [name for name, _ in program.definitions]
     if len(set(names)) != len(names):
         yield "a symbol is bound twice"
 

@@ -161,7 +161,7 @@ def _island(out: _Writer, island: IslandEntry) -> None:
 def _alternative(out: _Writer, alternative: Alternative, constants: Sequence[str]) -> None:
     planned = alternative.planned
     program = planned.program
-    sizes = SizeTable([b.name for b in program.bindings])
+    sizes = SizeTable([b.name for b in program.bindings], program.definitions)
     rest = _Writer()  # what refers to sizes comes before it is known how many there are, and after them in the file
     rest.u32s([sizes.add(g) for g in program.guards])
     rest.u32(len(program.checks))

@@ -10,7 +10,8 @@ Row = tuple[int, int, int, int]  # op, a, b, c as in docs/plan-format.md
 
 
 class SizeTable:
-    """Rows are appended by ``add``; symbols are numbered by their position in ``symbols``.
+    """Rows are appended by ``add``; symbols are numbered by their position in ``symbols``, or
+    stand for the row of their definition.
 
     >>> from xyntra_ep.tracea.core_ir.dims import symbol
     >>> table = SizeTable(["s"])
@@ -18,11 +19,14 @@ class SizeTable:
     (4, [(1, 0, 0, 0), (0, 4, 0, 0), (4, 0, 1, 0), (0, 1, 0, 0), (2, 2, 3, 0)])
     """
 
-    def __init__(self, symbols: Sequence[str]) -> None:
+    def __init__(self, symbols: Sequence[str], definitions: Sequence[tuple[str, Size]] = ()) -> None:
         self.rows: list[Row] = []
         self._symbols = {name: i for i, name in enumerate(symbols)}
         self._of_size: dict[Size, int] = {}
         self._of_row: dict[Row, int] = {}
+        self._defined: dict[str, int] = {}
+        for name, size in definitions:
+            self._defined[name] = self.add(size)
 
     def add(self, size: Size) -> int:
         """The row whose value is ``size``."""
@@ -55,6 +59,8 @@ class SizeTable:
         return row if coefficient == 1 else self._row(DimOp.MUL, row, self.add(coefficient))
 
     def _atom(self, atom: Atom) -> int:
+        if atom.op is DimOp.SYMBOL and atom.key in self._defined:
+            return self._defined[atom.key]
         if atom.op is DimOp.SYMBOL:
             return self._row(DimOp.SYMBOL, self._symbols[atom.key])
         return self._row(atom.op, *(self.add(a) for a in atom.args if not isinstance(a, str)))
