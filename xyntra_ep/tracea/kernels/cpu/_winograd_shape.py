@@ -6,8 +6,8 @@
             M[e][tile][panel] = V[e] x U[panel][e][cin][panel]     # for each e a small matrix product
             out = epilogue(At M A)
 
-Small blocks keep V on the stack of the unit that uses it. Where V outgrows that, it is made by a launch of its own, and the
-units of the second launch share it by panels.
+Small blocks keep V on the stack of the unit that uses it. Where V outgrows that, or an image has too few blocks for many
+threads, V is made by a launch of its own, and the units of the second launch share it by panels.
 """
 
 from __future__ import annotations
@@ -23,20 +23,23 @@ from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, typical
 from xyntra_ep.tracea.kernels.cpu._winograd_matrices import Winograd, winograd
 
 _STACK_BYTES = 192 << 10  # for V and M together
-_LEAST_TILES = 6  # below this many rows the products wait for U
+_LEAST_TILES = 6  # with fewer rows the products wait for U
 _MOST_TILES = 16
+_LEAST_SHARED = 8
+_LEAST_UNITS = 12  # with fewer, threads would be idle
 _TRANSFORMS = 1.15  # what the transforms add to the products
 _SETUP_NS = 2000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WinogradShape:
-    """``tiles``: of a block. ``vectors``: width of a panel in vectors."""
+    """``tiles``: of a block. ``vectors``: width of a panel in vectors. ``shared``: V is made by a launch of its own."""
 
     shape: ConvShape
     outputs: int
     tiles: int
     vectors: int
+    shared: int
     lanes: int
     matrices: Winograd = field(compare=False)
 
@@ -91,7 +94,7 @@ class WinogradShape:
         return self.products * self.tiles * self.width
 
     @property
-    def on_stack(self) -> bool:
+    def fits_stack(self) -> bool:
         return (self.v_elements + self.m_elements) * DType.F32.bytes <= _STACK_BYTES
 
     @property
@@ -128,10 +131,15 @@ def choose_winograd(shape: ConvShape, caps: Capabilities) -> dict[str, int]:
 def _choose_tiles(shape: ConvShape, outputs: int, caps: Capabilities) -> dict[str, int]:
     vectors = min((2, 3), key=lambda v: -(-shape.cout // (v * caps.lanes)) * v)
 
-    def config(tiles: int) -> dict[str, int]:
-        return {"outputs": outputs, "tiles": tiles, "vectors": vectors}
+    def config(tiles: int, shared: int) -> dict[str, int]:
+        return {"outputs": outputs, "tiles": tiles, "vectors": vectors, "shared": shared}
 
-    total = WinogradShape.of(shape, config(1), caps).image_tiles
-    fitting = [n for n in range(_LEAST_TILES, _MOST_TILES + 1) if WinogradShape.of(shape, config(n), caps).on_stack]
-    blocks = -(-total // (fitting[-1] if fitting else _MOST_TILES))
-    return config(-(-total // blocks))
+    def plan(tiles: int) -> WinogradShape:
+        return WinogradShape.of(shape, config(tiles, 0), caps)
+
+    # Alone, with V on the stack, where that leaves enough units; the most tiles that fit read U the fewest times.
+    alone = [n for n in range(_LEAST_TILES, _MOST_TILES + 1) if plan(n).fits_stack and plan(n).blocks >= _LEAST_UNITS]
+    if alone:
+        return config(-(-plan(1).image_tiles // plan(alone[-1]).blocks), 0)
+    sizes = range(min(_MOST_TILES, plan(1).image_tiles), min(_LEAST_SHARED, plan(1).image_tiles) - 1, -1)
+    return config(min(sizes, key=lambda n: plan(n).blocks * n), 1)

@@ -46,7 +46,7 @@ def admits(op: Conv, context: BuildContext) -> str | None:
 def build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     plan = WinogradShape.of(conv_shape(op), config, context.caps)
     weights, u = transform_weights(plan)
-    if plan.on_stack:
+    if not plan.shared and plan.fits_stack:
         return [weights, _Kernel(plan, context, "conv_winograd").whole(u)]
     v = TempBuffer(name="v", size_bytes=product((plan.shape.batch, plan.blocks, plan.v_elements * DType.F32.bytes)))
     return [
@@ -181,6 +181,7 @@ def space(op: Conv, context: BuildContext) -> list[Axis]:
         Axis(name="outputs", values=(2, 4)),
         Axis(name="tiles", values=tuple(sorted({default["tiles"], *tiles}))),
         Axis(name="vectors", values=(1, 2, 3)),
+        Axis(name="shared", values=(0, 1)),
     ]
 
 

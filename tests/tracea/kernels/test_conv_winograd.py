@@ -1,0 +1,116 @@
+"""Winograd convolutions: exact matrices, and kernels against the interpreter in float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.support.run_program import check_program, plan_for, run_program
+from tests.tracea.kernels.conv_programs import ConvCase, conv_program
+from xyntra_ep.tracea.core_ir.ops import Conv
+from xyntra_ep.tracea.kernels.capabilities import AVX2, AVX512, SCALAR, Capabilities
+from xyntra_ep.tracea.kernels.cpu import conv_nhwc_winograd
+from xyntra_ep.tracea.kernels.cpu._winograd_matrices import TAPS, Matrix, winograd
+from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
+
+pytestmark = pytest.mark.compiler("cc")
+
+[WINOGRAD] = conv_nhwc_winograd.VARIANTS
+MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, SCALAR)]
+# Of the largest output; direct f32 sums of this depth: 1e-6 to 3e-6.
+F2_ERR, F4_ERR = 1e-6, 4e-6
+
+SAME = (1,) * 4
+CASES = [
+    ConvCase(x=(1, 16, 8, 8), w=(32, 16, 3, 3), pads=SAME, tail=("bias", "residual", "relu")),
+    ConvCase(x=(3, 17, 7, 13), w=(40, 17, 3, 3), pads=SAME, tail=("bias", "relu"), symbolic="n"),
+    ConvCase(x=(1, 64, 14, 14), w=(16, 64, 3, 3), pads=(1, 0, 1, 2)),
+    ConvCase(x=(1, 20, 29, 30), w=(17, 20, 3, 3), tail=()),
+    ConvCase(x=(2, 16, 3, 3), w=(48, 16, 3, 3), pads=SAME, tail=("silu",)),
+    ConvCase(x=(1, 16, 9, 11), w=(16, 16, 3, 3), pads=(3, 2, 1, 0), slice_of=21),
+]
+
+
+def configured(**choice: int) -> Variant[Conv]:
+    """The variant with some of its default configuration replaced."""
+
+    def default(op: Conv, context: BuildContext) -> Config:
+        return {**WINOGRAD.default(op, context), **choice}
+
+    return replace(WINOGRAD, default=default)
+
+
+@pytest.mark.parametrize("outputs", [2, 4])
+def test_matrices_are_exact(outputs: int) -> None:
+    w = winograd(outputs)
+    d = [Fraction(k * k - 3) for k in range(w.inputs)]
+    g = [Fraction(5), Fraction(-2), Fraction(7)]
+
+    def times(matrix: Matrix, vector: list[Fraction]) -> list[Fraction]:
+        return [sum((a * b for a, b in zip(row, vector, strict=True)), Fraction(0)) for row in matrix]
+
+    products = [u * v for u, v in zip(times(w.g, g), times(w.bt, d), strict=True)]
+    direct = [sum((d[i + k] * g[k] for k in range(TAPS)), Fraction(0)) for i in range(outputs)]
+    assert times(w.at, products) == direct
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("shared", [0, 1])
+@pytest.mark.parametrize("outputs", [2, 4])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name())
+def test_winograd(case: ConvCase, outputs: int, shared: int, caps: Capabilities) -> None:
+    program, inputs, constants = conv_program(case)
+    variant = configured(outputs=outputs, shared=shared)
+    check_program(program, inputs, constants, caps, F2_ERR if outputs == 2 else F4_ERR, variants=[variant])
+
+
+@pytest.mark.parametrize("tiles", [1, 4, 5, 7, 16])
+def test_blocks_that_do_not_divide_an_image(tiles: int) -> None:
+    program, inputs, constants = conv_program(ConvCase(x=(2, 16, 17, 18), w=(32, 16, 3, 3), pads=SAME))
+    check_program(program, inputs, constants, AVX512, F4_ERR, variants=[configured(outputs=4, tiles=tiles)])
+
+
+def test_large_weights_are_fetched_ahead() -> None:
+    case = ConvCase(x=(1, 128, 7, 7), w=(64, 128, 3, 3), pads=SAME)
+    program, inputs, constants = conv_program(case)
+    assert any("__builtin_prefetch" in k.text for k in plan_for(program, AVX512, [WINOGRAD]).kernels)
+    check_program(program, inputs, constants, AVX512, F4_ERR, variants=[WINOGRAD])
+
+
+def test_nan_spreads_no_further_than_its_tile() -> None:
+    case = ConvCase(x=(1, 16, 16, 16), w=(16, 16, 3, 3), pads=SAME, tail=())
+    program, inputs, constants = conv_program(case)
+    inputs[0][0, 5, 5, 3] = np.nan  # x is NHWC; seen by the tiles whose 6 x 6 inputs hold it
+    [y] = run_program(program, inputs, constants, AVX512, variants=[configured(outputs=4)])
+    spoilt = np.isnan(y[0]).any(axis=-1)
+    assert spoilt[4:7, 4:7].all()
+    assert not spoilt[:4].any() and not spoilt[8:].any() and not spoilt[:, 8:].any()
+
+
+def test_what_is_not_admitted() -> None:
+    def why(**change: object) -> str | None:
+        program, _, _ = conv_program(replace(CASES[0], **change))  # type: ignore[arg-type]  # fields of ConvCase
+        [op] = program.ops
+        assert isinstance(op, Conv)
+        known = frozenset({op.inputs[1].value})
+        return WINOGRAD.admits(op, BuildContext(caps=AVX512, program=program, constants=known))
+
+    assert why() is None
+    assert why(symbolic="n") is None
+    assert why(symbolic="w") == "the image's size is not fixed"
+    assert why(strides=(2, 2)) == "strides or dilations"
+    assert why(w=(32, 16, 1, 1)) == "the kernel is not 3x3"
+    assert why(w=(32, 8, 3, 3), group=2) == "2 groups"
+    assert why(x=(1, 3, 8, 8), w=(32, 3, 3, 3)) == "3 channels"
+    assert why(channels_last=False) == "the channels of x are not adjacent"
+
+
+def test_large_layers_take_it() -> None:
+    for channels, size in ((64, 56), (128, 28), (256, 14), (512, 7)):
+        case = ConvCase(x=(1, channels, size, size), w=(channels, channels, 3, 3), pads=SAME)
+        program, _, _ = conv_program(case)
+        chosen = {d.chosen.name: d.config for _, d in plan_for(program, AVX512).decisions}
+        assert chosen["conv.nhwc_winograd"]["outputs"] == (2 if size == 7 else 4)
