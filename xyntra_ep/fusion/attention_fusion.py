@@ -12,6 +12,7 @@ from xyntra_ep.fusion.compose import Composer, axes, is_identity
 from xyntra_ep.fusion.dag import Dag
 from xyntra_ep.fusion.tensor import AttentionNode, GemmNode, Leaf, Map, RowNode, Tensor, TNode
 from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
 MAX_HEAD = 256  # larger head sizes do not keep their accumulators in registers
@@ -92,7 +93,7 @@ def _match(dag: Dag, product: GemmNode) -> Tensor | None:
         score = E.rewrite(score, lambda e: E.axis(e.attr + 1) if e.kind == "axis" else None)
     score = E.rewrite(score, lambda e: _shift_load(e, 3))
     node = AttentionNode(q=q, k=k, v=v, extra=tuple(extra), score=score, nan_to_zero=nan_to_zero, sources=sources)
-    out = Tensor((*q.shape[:-1], v.shape[-1]), E.DType.F32, node)
+    out = Tensor((*q.shape[:-1], v.shape[-1]), DType.F32, node)
     return out.reshape(out.shape[1:]) if p.rank == 3 else out
 
 

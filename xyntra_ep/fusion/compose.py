@@ -43,7 +43,8 @@ class Composer:
 
         def leaf(e: Expr) -> Expr | None:
             if e.kind == "axis":
-                return index[e.attr]
+                position: Expr = index[e.attr]
+                return position
             if e.kind == "load":
                 return self.load(inputs[e.attr], [self.body(i, inputs, index) for i in e.args])
             return None

@@ -29,8 +29,8 @@ def apply_view(operand: Operand, step: Permute | Reshape | Slice | Expand) -> Op
         case Expand():
             return _with(operand, step.shape, [s * f for s, f in zip(operand.strides, step.factors, strict=True)])
         case Reshape():
-            strides = reshaped_strides(operand.shape, operand.strides, step.shape)
-            return None if strides is None else _with(operand, step.shape, strides)
+            reshaped = reshaped_strides(operand.shape, operand.strides, step.shape)
+            return None if reshaped is None else _with(operand, step.shape, reshaped)
 
 
 def _with(operand: Operand, shape: Sequence[Size], strides: Sequence[Size], offset: Size | None = None) -> Operand:

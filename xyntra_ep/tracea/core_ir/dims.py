@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
-from functools import reduce
 from typing import TypeAlias
 
 
@@ -333,7 +332,10 @@ def either(a: Size, b: Size) -> Size:
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    return reduce(lambda a, b: a * b, sizes, 1)
+    result: Size = 1
+    for size in sizes:
+        result = result * size
+    return result
 
 
 def symbols_of(size: Size) -> frozenset[str]:
