@@ -18,7 +18,7 @@ from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.kernels.cpu._index_range import Affine, affine, clamped, scaled, stays_inside, without_axis
 from xyntra_ep.tracea.kernels.variant import TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Var
+from xyntra_ep.tracea.semantic_ir.nodes import PointerType, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,11 @@ class Access:
     count: Size | None = None
 
     @property
+    def writable(self) -> bool:
+        kind = self.pointer.vtype
+        return isinstance(kind, PointerType) and kind.writable
+
+    @property
     def position(self) -> Expr:
         """The element's position in the buffer, clamped where it has to be."""
         return self._sum([t.index if t.inside else clamped(t.index, t.extent) for t in self.terms])
@@ -58,7 +63,7 @@ class Lane(StrEnum):
 
     ONE = "one"  # all lanes the same element
     VECTOR = "vector"  # consecutive elements
-    GUARDED = "guarded"  # consecutive when a check at run time says so
+    GUARDED = "guarded"  # consecutive, or a constant distance apart, when a check at run time says so
     STRIDED = "strided"  # a constant distance apart
     GATHER = "gather"  # anywhere
 
@@ -215,10 +220,8 @@ def _mode(step: Size, checks: Sequence[Check], may_be_empty: bool) -> Lane:
         return Lane.ONE
     if any(c.step < 0 for c in checks):
         return Lane.GATHER
-    if not isinstance(step, int) or (step == 1 and (checks or may_be_empty)):
+    if checks or may_be_empty or not isinstance(step, int):
         return Lane.GUARDED
-    if checks or may_be_empty:
-        return Lane.GATHER
     return Lane.VECTOR if step == 1 else Lane.STRIDED
 
 

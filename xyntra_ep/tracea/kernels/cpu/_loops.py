@@ -196,15 +196,17 @@ class Lanes:
             case Lane.VECTOR:
                 return Load(access.pointer, scalars.index(address.base) + at, self.lanes, self.count)
             case Lane.STRIDED:
-                base = scalars.index(address.base) + at * scalars.size(address.step)
-                return Gather(Offset(access.pointer, base), self._steps(address.step))
+                return self._strided(access, address, scalars)
             case Lane.GUARDED:
                 return self._guarded(access, address)
             case Lane.GATHER:
                 return self._gather(access)
 
-    def _steps(self, step: Size) -> Rvalue:
-        return binary("mul", Iota(i64(self.lanes)), as_element(self._scalars.size(step)))
+    def _strided(self, access: Access, address: LaneAddress, scalars: Scope) -> Rvalue:
+        """Elements at literal distances of a scalar position."""
+        step = scalars.size(address.step)
+        base = scalars.index(address.base) + self._at * step
+        return Gather(Offset(access.pointer, base), binary("mul", Iota(i64(self.lanes)), as_element(step)))
 
     def _gather(self, access: Access) -> Rvalue:
         position = self._code.fork(self.lanes, self._leaf).emit(access.position)[0]
@@ -216,8 +218,9 @@ class Lanes:
         return result
 
     def _guarded(self, access: Access, address: LaneAddress) -> Rvalue:
-        """A vector load if all its lanes are inside and neighbours, else lane by lane."""
-        condition = None if address.step == 1 else binary("eq", self._scalars.size(address.step), 1)
+        """Without clamps if all lanes are inside (and neighbours, where only that is worth code), else lane by lane."""
+        literal = isinstance(address.step, int)
+        condition = None if literal else binary("eq", self._scalars.size(address.step), 1)
         if access.count is not None:
             condition = _and(condition, lt(0, self._scalars.size(access.count)))
         for check in address.checks:
@@ -227,8 +230,11 @@ class Lanes:
         assert condition is not None
         result = self.b.variable("g", Const(loaded_type(access.dtype, self.lanes), 0))
         with self.b.when(condition):
-            base = self._scalars.bind().index(address.base)
-            self.b.assign(result, Load(access.pointer, base + self._at, self.lanes))
+            inside = self._scalars.bind()
+            if literal and address.step != 1:
+                self.b.assign(result, self._strided(access, address, inside))
+            else:
+                self.b.assign(result, Load(access.pointer, inside.index(address.base) + self._at, self.lanes))
         with self.b.otherwise():
             self.b.assign(result, self._gather(access))
         return result

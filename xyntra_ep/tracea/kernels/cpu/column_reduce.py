@@ -30,20 +30,21 @@ _BLOCK = 256  # rows of one work unit along the lane axis
 _UNROLLED_TAPS = 25  # windows up to 5x5 are written out
 _CHUNK = 128  # terms that a float sum adds up before it adds to the total: rounding errors do not pile up
 _BLOCK_AXIS = -2
+_WORTH = {Lane.VECTOR: 2, Lane.GUARDED: 1, Lane.STRIDED: 1}
 _At = Callable[[Scope, int], Scope | Lanes]  # the lanes of the k-th span
 
 
 def _plan(op: RowReduce, b: KernelBuilder) -> tuple[Rows, Nest] | None:
-    """The outer axis along which most reads are contiguous becomes the lane axis; None when none is for any."""
+    """The outer axis along which reads are closest to contiguous becomes the lane axis; None when they all gather."""
     rows = keep_values(plan_rows(op, b), b, on_stack=False)
     best: Nest | None = None
     most = 0
+    reads = [k for k, a in enumerate(rows.table.accesses) if not a.writable]
     for loop in reversed(rows.outer):
         nest = Nest(b, rows.table, loop.axis, rows.roots)
-        modes = [nest.address(k).mode for k, a in enumerate(rows.table.accesses) if not a.pointer.name.startswith("b_o")]
-        dense = sum(m in (Lane.VECTOR, Lane.GUARDED) for m in modes)
-        if dense > most:
-            best, most = nest, dense
+        worth = sum(_WORTH.get(nest.address(k).mode, 0) * (2 if nest.address(k).step == 1 else 1) for k in reads)
+        if worth > most:
+            best, most = nest, worth
     return None if best is None else (rows, best)
 
 
@@ -51,7 +52,7 @@ def _admits(op: RowReduce, context: BuildContext) -> str | None:
     if context.caps.lanes == 1:
         return "the machine has no vectors"
     if _plan(op, KernelBuilder("legality")) is None:
-        return "nothing is contiguous along an outer axis"
+        return "along every outer axis each read is a gather"
     return None
 
 
