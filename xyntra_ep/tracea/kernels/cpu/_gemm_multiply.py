@@ -1,8 +1,8 @@
 """The kernel that multiplies, for every way in which b can be laid out.
 
 A unit is one panel of b's columns and a chunk of the row blocks, in one batch. Units of consecutive numbers walk the panels
-in order, so what one fetches ahead the next one uses. How many there are follows from the shape alone, and a sum is never divided between
-units: results are the same for any number of threads.
+in order, so what one fetches ahead the next one uses. How many there are follows from the shape alone, and a sum is never
+divided between units: results are the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -218,10 +218,10 @@ class _Multiply:
     ) -> None:
         here = self.epilogue.at(block)
         *batch, first_row, first_column = at
-        rows = [block.let("row", first_row + i) for i in range(tile.rows)]
+        rows = [first_row + i for i in range(tile.rows)]
         # Column by column: what depends on the column alone (a bias) is loaded once and needs one register.
         for j in range(tile.vectors):
-            column = block.let("column", first_column + j * tile.lanes)
+            column = first_column + j * tile.lanes
             count = None if left is None else block.let("count", left - j * tile.lanes)
             for i, row in enumerate(rows):
                 point = [*batch, row, column]

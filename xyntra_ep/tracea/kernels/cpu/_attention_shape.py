@@ -1,0 +1,95 @@
+"""Sizes of an attention and how it is blocked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq
+from xyntra_ep.tracea.core_ir.ops import Attention, Operand
+from xyntra_ep.tracea.kernels.cpu._attention_mask import CausalMask, find_causal
+from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
+
+# Columns of k that one pass holds: 12 rows of scores stay in L1. More columns take several passes with a running maximum.
+PASS_COLUMNS = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionShape:
+    op: Attention
+    tile: Tile
+    causal: CausalMask | None
+
+    @property
+    def q(self) -> Operand:
+        return self.op.inputs[0]
+
+    @property
+    def k(self) -> Operand:
+        return self.op.inputs[1]
+
+    @property
+    def v(self) -> Operand:
+        return self.op.inputs[2]
+
+    @property
+    def batch(self) -> tuple[Size, Size]:
+        return self.q.shape[0], self.q.shape[1]
+
+    @property
+    def rows(self) -> Size:
+        return self.q.shape[2]
+
+    @property
+    def columns(self) -> Size:
+        return self.k.shape[2]
+
+    @property
+    def depth(self) -> Size:
+        return self.q.shape[3]
+
+    @property
+    def width(self) -> int:
+        width = self.v.shape[3]
+        assert isinstance(width, int)
+        return width
+
+    @property
+    def panels(self) -> Size:
+        return ceildiv(self.columns, self.tile.columns)
+
+    @property
+    def pass_columns(self) -> int:
+        """Columns of a pass at most, whole panels."""
+        most = PASS_COLUMNS // self.tile.columns * self.tile.columns
+        if isinstance(self.panels, int):
+            return max(self.tile.columns, min(most, self.panels * self.tile.columns))
+        return most
+
+    @property
+    def score_stride(self) -> int:
+        """From one row of scores to the next; not a power of two, which would put all rows in one set of the cache."""
+        return self.pass_columns + 16
+
+    @property
+    def sum_stride(self) -> int:
+        """From one row of the weighted sums to the next: whole vectors."""
+        return -(-self.width // self.tile.lanes) * self.tile.lanes
+
+    @property
+    def packs(self) -> Size:
+        """1 when the columns of k are packed. A single row of q reads k as often as packing would: it takes it in place."""
+        return 1 - eq(self.rows, 1) if self.takes_single_rows else 1
+
+    @property
+    def takes_single_rows(self) -> bool:
+        """Whether one row of q may be multiplied with k as it lies: along contiguous d."""
+        return self.k.strides[3] == 1 and isinstance(self.depth, int) and eq(self.rows, 1) != 0
+
+    @property
+    def packed_batch(self) -> list[int]:
+        """Of batch and head, the axes along which k changes."""
+        return [i for i in (0, 1) if self.k.strides[i] != 0]
+
+
+def shape_of(op: Attention, tile: Tile) -> AttentionShape:
+    return AttentionShape(op=op, tile=tile, causal=find_causal(op.score))

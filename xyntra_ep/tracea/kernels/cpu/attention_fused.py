@@ -1,0 +1,308 @@
+"""attention.fused: softmax(score(q k^T)) v without ever storing the scores to memory.
+
+    pack    columns of k -> panels, transposed in registers        (not for a single row of q)
+    run     for block of rows of one head:
+                for pass over at most 512 columns of k:
+                    tiles of scores, with the score's expression in registers -> a stack buffer in L1
+                    per row: maximum, exp, sum; what earlier passes gave is rescaled when the maximum grows
+                    tiles of weighted sums, rows of v read in place
+                sums / total -> store
+
+Up to 512 columns there is one pass, which is the plain softmax. Columns that a causal mask hides from all rows of a block are
+left out; when the mask's number is finite that is exact only if every row has a score far above it, so the kernel looks, and
+does the rest of the columns where that fails (a row whose visible scores are as low as the mask).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import acc
+from xyntra_ep.tracea.core_ir.ops import Attention, Operand
+from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape, shape_of
+from xyntra_ep.tracea.kernels.cpu._attention_single import SingleRow
+from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates
+from xyntra_ep.tracea.kernels.cpu._attention_tiles import Scores, WeightedSums
+from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, Group
+from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_panel
+from xyntra_ep.tracea.kernels.cpu._gemm_rows import divide_rows
+from xyntra_ep.tracea.kernels.cpu._gemm_shape import best_tile, tile_space, typical
+from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
+from xyntra_ep.tracea.kernels.variant import (
+    Axis,
+    BuildContext,
+    Config,
+    KernelCall,
+    TempBuffer,
+    ValueBuffer,
+    Variant,
+)
+from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    Const,
+    Offset,
+    Rvalue,
+    Select,
+    binary,
+    f32,
+    index,
+    splat,
+    vmax,
+    vmin,
+)
+
+WIDEST = 512  # columns of v whose sums fit the stack
+STRIP = 32  # columns of a tile at most: 12 x 32 keeps q's broadcasts and v's rows in balance
+
+
+def admits(op: Attention, context: BuildContext) -> str | None:
+    q, k, v = op.inputs[:3]
+    if not all(o.dtype.is_float for o in (q, k, v)):
+        return f"q, k, v are {q.dtype}, {k.dtype}, {v.dtype}, not floats"
+    width = v.shape[3]
+    if not isinstance(width, int):
+        return "the head size of v is known only at run time"
+    if not 0 < width <= WIDEST:
+        return f"the head size of v is {width}, not in 1..{WIDEST}"
+    if v.strides[3] != 1 and width != 1:
+        return "the rows of v are not contiguous"
+    return None
+
+
+def space(op: Attention, context: BuildContext) -> Sequence[Axis]:
+    rows, columns = tile_space(context.caps)
+    return [rows, Axis(name="columns", values=tuple(c for c in columns.values if c <= STRIP))]
+
+
+def default(op: Attention, context: BuildContext) -> Config:
+    return best_tile(min(STRIP, 2 * context.caps.lanes), context.caps)
+
+
+def cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
+    return float(typical(_cost(shape_of(op, _tile(config, context)), context))) + 300.0
+
+
+def build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
+    shape = shape_of(op, _tile(config, context))
+    panels = _panels(shape)
+    calls = [_pack(shape, panels, context)] if shape.packs != 0 else []
+    return [*calls, _Attend(shape, panels, context).call()]
+
+
+def _tile(config: Config, context: BuildContext) -> Tile:
+    lanes = context.caps.lanes
+    return Tile(rows=config["rows"], vectors=config["columns"] // lanes, lanes=lanes)
+
+
+def _cost(shape: AttentionShape, context: BuildContext) -> Size:
+    """The arithmetic at the machine's peak, and a quarter for softmax and packing; a causal mask halves it."""
+    scores = product([*shape.batch, shape.rows, shape.columns])
+    flops = 2 * scores * (shape.depth + shape.width) * 5 // 4
+    return flops // (max(1, int(context.caps.fma_gflops)) * (2 if shape.causal is not None else 1))
+
+
+# -- packing of k
+
+
+def _panel_size(shape: AttentionShape) -> Size:
+    return shape.depth * shape.tile.columns
+
+
+def _panels(shape: AttentionShape) -> TempBuffer:
+    heads = product(shape.batch[i] for i in shape.packed_batch)
+    return TempBuffer(name="panels", size_bytes=heads * shape.panels * _panel_size(shape) * 4 * shape.packs)
+
+
+def _pack(shape: AttentionShape, panels: TempBuffer, context: BuildContext) -> KernelCall:
+    operand, tile = shape.k, shape.tile
+    k = KernelBuilder(f"xy_attention_pack_{operand.dtype}_{tile.columns}_{context.caps.isa}")
+    source, packed = k.buffer("k", operand.dtype), k.buffer("panels", DType.F32, writable=True)
+    heads = [shape.batch[i] for i in shape.packed_batch]
+    with k.units() as unit:
+        *batch, panel = k.split(unit, [*heads, shape.panels])
+        column = k.let("column", panel * tile.columns)
+        start = k.param(operand.offset) + column * k.param(operand.strides[2])
+        for i, coordinate in zip(shape.packed_batch, batch, strict=True):
+            start = start + coordinate * k.param(operand.strides[i])
+        pack_panel(
+            k,
+            source=k.pointer("from", source, start),
+            strides=(operand.strides[3], operand.strides[2]),
+            depth=shape.depth,
+            valid=k.let("valid", k.param(shape.columns) - column),
+            columns=tile.columns,
+            lanes=tile.lanes,
+            panel=k.pointer("to", packed, unit * k.param(_panel_size(shape))),
+        )
+    kernel, params = k.finish()
+    return KernelCall(
+        kernel=kernel,
+        buffers=(ValueBuffer(value=operand.value), panels),
+        params=params,
+        units=product(heads) * shape.panels * shape.packs,
+        cost_ns=8 * product([*heads, shape.columns]) * shape.depth // max(1, int(context.caps.dram_gbs)),
+    )
+
+
+# -- the kernel
+
+
+class _Attend:
+    def __init__(self, shape: AttentionShape, panels: TempBuffer, context: BuildContext) -> None:
+        self.shape = shape
+        self.panels = panels
+        self.context = context
+        op, tile = shape.op, shape.tile
+        k = KernelBuilder(f"xy_attention_{shape.q.dtype}_{tile.rows}x{tile.columns}_{context.caps.isa}")
+        k.note(f"rows = {shape.rows}, columns = {shape.columns}, depth = {shape.depth}, width = {shape.width}")
+        k.note(f"score: {op.score}")
+        self.k = k
+        self.q, self.keys = k.buffer("q", shape.q.dtype), k.buffer("k", shape.k.dtype)
+        self.v, self.out = k.buffer("v", shape.v.dtype), k.buffer("out", op.output.dtype, writable=True)
+        self.packed = k.buffer("panels", DType.F32) if shape.packs != 0 else None
+        self.scores = Scores(k, context.program, shape)
+        groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(op.output.shape)]
+        self.result = Epilogue(k, context.program, acc(), op.inputs, op.output.shape, groups, lane_group=3)
+
+    def call(self) -> KernelCall:
+        shape, op = self.shape, self.shape.op
+        self._body()
+        kernel, params = self.k.finish()
+        return KernelCall(
+            kernel=kernel,
+            buffers=(
+                *(ValueBuffer(value=o.value) for o in (shape.q, shape.k, shape.v, op.output)),
+                *([self.panels] if self.packed is not None else []),
+                *self.scores.epilogue.buffers,
+            ),
+            params=params,
+            units=product(shape.batch) * ceildiv(shape.rows, shape.tile.rows),
+            cost_ns=_cost(shape, self.context),
+        )
+
+    def _body(self) -> None:
+        """A unit is one block of rows of one head."""
+        k, shape, tile = self.k, self.shape, self.shape.tile
+        self.score_tiles = self.scores.tiles() if shape.packs != 0 else None
+        self.sums = WeightedSums(k, shape)
+        self.sums.define()
+        blocks = divide_rows(k, shape.rows, tile.rows)
+        self.weights = k.array("scores", DType.F32, tile.rows * shape.score_stride)
+        self.totals = k.array("sums", DType.F32, tile.rows * shape.sum_stride)
+        self.states = RowStates(k, shape)
+        with k.units() as unit:
+            batch, head, block = k.split(unit, [*shape.batch, ceildiv(shape.rows, tile.rows)])
+            self.head = [batch, head]
+            self.first, self.count = k.let("first", blocks.start(block)), k.let("count", blocks.rows(block))
+            self.states.reset(self.count)
+            with k.loop("i", 0, self.count * shape.sum_stride, tile.lanes) as i:
+                k.store(self.totals, i, Const(f32(tile.lanes), 0.0))
+            self._sweep()
+            self._finish()
+
+    def _sweep(self) -> None:
+        """All passes over the columns."""
+        k, shape = self.k, self.shape
+        columns = k.param(shape.columns)
+        if shape.causal is None:
+            self._passes(index(0), columns)
+            return
+        # Past the last row's sight nothing is visible; whole panels, so that later passes start at one.
+        panel = shape.tile.columns
+        reach = vmax(self.first + self.count + k.param(shape.causal.reach - 1), 0)
+        sight = k.let("sight", vmin((reach + (panel - 1)) // panel * panel, columns))
+        if math.isinf(shape.causal.masked):
+            self._passes(index(0), sight)
+            return
+        with k.loop("part", 0, 2) as part:  # in sight, then hidden; before the first part all maxima are -inf
+            matters = self.states.may_weigh(self.count, shape.causal.masked)
+            with k.when(matters):
+                self._passes(k.let("begin", part * sight), k.let("end", Select(part, columns, sight)))
+
+    def _passes(self, begin: Rvalue, end: Rvalue) -> None:
+        """Columns [begin, end), in passes of equal length."""
+        k, shape = self.k, self.shape
+        panel, most = shape.tile.columns, shape.pass_columns
+        length = k.let("length", end - begin)
+        number = k.let("passes", vmax((length + (most - 1)) // most, 1))
+        each = k.let("each", vmax((length + (number - 1)) // number + (panel - 1), panel) // panel * panel)
+        with k.loop("column", begin, end, each) as column:
+            here = k.let("here", vmin(each, end - column))
+            self._score(column, here)
+            self.states.weigh(self.count, self.weights, here)
+            v_at = k.let("v_at", self._head(shape.v) + column * k.param(shape.v.strides[2]))
+            self.sums.call(self.count, self.weights, Offset(self.v, v_at), self.totals, self.states.factors, here)
+
+    def _head(self, operand: Operand) -> Rvalue:
+        """Where the unit's head starts in ``operand``."""
+        total = self.k.param(operand.offset)
+        for coordinate, stride in zip(self.head, operand.strides, strict=False):
+            total = total + coordinate * self.k.param(stride)
+        return total
+
+    def _score(self, column: Rvalue, here: Rvalue) -> None:
+        """Scores of ``here`` columns from ``column`` on."""
+        k, shape = self.k, self.shape
+        if not shape.takes_single_rows:
+            self._score_packed(column, here)
+        elif shape.packs == 0:
+            self._score_single(column, here)
+        else:
+            with k.when(binary("eq", k.param(shape.rows), 1)):
+                self._score_single(column, here)
+            with k.otherwise():
+                self._score_packed(column, here)
+
+    def _score_packed(self, column: Rvalue, here: Rvalue) -> None:
+        k, shape = self.k, self.shape
+        assert self.score_tiles is not None and self.packed is not None
+        q = Offset(self.q, k.let("q_at", self._head(shape.q) + self.first * k.param(shape.q.strides[2])))
+        panels: Rvalue = index(0)
+        for i in shape.packed_batch:
+            panels = panels * k.param(shape.batch[i]) + self.head[i]
+        start = k.let("panels", panels * k.param(shape.panels * _panel_size(shape)))
+        with k.loop("t", 0, here, shape.tile.columns) as t:
+            panel = Offset(self.packed, start + (column + t) * k.param(shape.depth))
+            args = [q, panel, Offset(self.weights, t), *self.head, self.first, column + t]
+            self.score_tiles.call(self.count, args)
+
+    def _score_single(self, column: Rvalue, here: Rvalue) -> None:
+        row = SingleRow(k=self.k, shape=self.shape, scores=self.scores, head=self.head)
+        q, keys = Offset(self.q, self._head(self.shape.q)), Offset(self.keys, self._head(self.shape.k))
+        row.score(q, keys, column, here, self.weights)
+
+    def _finish(self) -> None:
+        k, shape, lanes = self.k, self.shape, self.shape.tile.lanes
+        output = shape.op.output
+        whole = shape.width // lanes * lanes
+        with k.loop("i", 0, self.count) as i:
+            scale, exists = self.states.scale(i)
+            row = k.let("row", self.first + i)
+
+            def store(column: Rvalue, count: Rvalue | None) -> None:
+                value = k.load(self.totals, i * shape.sum_stride + column, lanes) * splat(scale, lanes)
+                if shape.op.nan_to_zero:
+                    value = Select(splat(exists, lanes), value, Const(f32(lanes), 0.0))
+                here = self.result.at(k)
+                here.store(output, self.out, [*self.head, row, column], k.let("value", value), count)
+
+            with k.loop("e", 0, whole, lanes) as e:
+                store(e, None)
+            if whole < shape.width:
+                store(index(whole), index(shape.width - whole))
+
+
+VARIANTS = [
+    Variant(
+        name="attention.fused",
+        op=Attention,
+        admits=admits,
+        space=space,
+        default=default,
+        cost_ns=cost_ns,
+        build=build,
+    )
+]
