@@ -1,6 +1,6 @@
 """From lazy tensors to a core-IR program: views become strides, groups become ops with epilogues, in an order that can run.
 
-outputs -> Dag -> fuse_attention, fuse_rows -> Groups -> one core op per materialised node -> Program
+outputs -> Dag -> join_projections, fuse_attention, fuse_rows -> Groups -> one core op per materialised node -> Program
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from xyntra_ep.fusion.compose import Composer, axes, is_identity
 from xyntra_ep.fusion.dag import Dag
 from xyntra_ep.fusion.graph import NodeId
 from xyntra_ep.fusion.groups import Groups
+from xyntra_ep.fusion.horizontal import join_projections
 from xyntra_ep.fusion.row_fusion import fuse_rows
 from xyntra_ep.fusion.rules import simplify
 from xyntra_ep.fusion.strides import apply_view
@@ -58,6 +59,7 @@ from xyntra_ep.tracea.core_ir.ops import (
 def build_program(context: Context, inputs: Sequence[str], outputs: Sequence[str]) -> Program:
     """The program of an island from its traced ``context``; ``inputs`` and ``outputs`` are graph names in order."""
     dag = Dag([context.tensors[name] for name in outputs])
+    join_projections(dag)
     fuse_attention(dag)
     fuse_rows(dag)
     builder = _Builder(dag, {name: i for i, name in enumerate(inputs)})
