@@ -1,0 +1,66 @@
+"""What convolution and pooling share: windows and the channels-last layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.graph import Node
+from xyntra_ep.fusion.tensor import Permute, Tensor, View, materialise
+from xyntra_ep.tracea.core_ir.dims import Dim, Size, ceildiv, smax
+
+
+def from_last(rank: int) -> tuple[int, ...]:
+    """The permutation from [N, spatial..., C] to [N, C, spatial...]."""
+    return (0, rank - 1, *range(1, rank - 1))
+
+
+def channels_last(t: Tensor) -> Tensor:
+    """``t`` [N, C, spatial...] with its channels stored innermost: as it is when it already comes that way, else a copy."""
+    back = from_last(t.rank)
+    if isinstance(t.node, View) and isinstance(t.node.step, Permute) and t.node.step.perm == back:
+        base = t.node.base
+        if not isinstance(base.node, View):
+            return t
+    if t.shape[1] == 1 and not isinstance(t.node, View):
+        return t.reshape((t.shape[0], *t.shape[2:], 1)).permute(back)
+    return materialise(t.permute((0, *range(2, t.rank), 1))).permute(back)
+
+
+def window(
+    node: Node, spatial: Sequence[Size], kernel: Sequence[int], ceil_mode: bool = False
+) -> tuple[list[int], list[int], list[Size], list[Size]]:
+    """(strides, dilations, begin pads, output extents) from the attributes; auto_pad included."""
+    rank = len(spatial)
+    strides = [int(s) for s in node.attr("strides") or [1] * rank]
+    dilations = [int(d) for d in node.attr("dilations") or [1] * rank]
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    auto = node.attr("auto_pad", "NOTSET")
+    pads = [int(p) for p in node.attr("pads") or [0] * (2 * rank)]
+    begin: list[Size] = []
+    out: list[Size] = []
+    for i in range(rank):
+        if auto in ("SAME_UPPER", "SAME_LOWER"):
+            extent = ceildiv(spatial[i], strides[i])
+            total = smax(0, (extent - 1) * strides[i] + reach[i] - spatial[i])
+            begin.append(total // 2 if auto == "SAME_UPPER" else ceildiv(total, 2))
+        else:
+            first, last = (0, 0) if auto == "VALID" else (pads[i], pads[rank + i])
+            extent = _extent(spatial[i], first, last, reach[i], strides[i], ceil_mode)
+            begin.append(first)
+        out.append(extent)
+    if any(isinstance(o, int) and o < 0 for o in out):
+        raise UnsupportedError("the window is larger than its input")
+    return strides, dilations, begin, out
+
+
+def _extent(spatial: Size, first: int, last: int, reach: int, stride: int, ceil_mode: bool) -> Size:
+    free = spatial + first + last - reach
+    if not ceil_mode:
+        return free // stride + 1
+    if isinstance(spatial, Dim) or isinstance(free, Dim):
+        raise UnsupportedError("ceil_mode with a dynamic size")
+    extent = -(-free // stride) + 1
+    while (extent - 1) * stride >= spatial + first:  # a window that would start in the trailing padding is left out
+        extent -= 1
+    return extent

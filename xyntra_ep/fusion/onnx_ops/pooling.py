@@ -1,0 +1,162 @@
+"""Pooling: a reduction over a window, channels last inside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.graph import Node
+from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, one, same_float_rounding, wanted_outputs, within
+from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, window
+from xyntra_ep.fusion.onnx_ops.reduction import absolute, count, per_row, rows, square
+from xyntra_ep.fusion.tensor import RowNode, Tensor
+from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import Expr
+from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
+
+INT8_LOWEST = -128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pool:
+    """The windows of one node over ``x`` [N, C, spatial...]."""
+
+    x: Tensor
+    kernel: list[int]
+    strides: list[int]
+    dilations: list[int]
+    pads: list[Size]
+    out: list[Size]
+
+    def reduce(self, kind: ReduceKind, outside: Expr, before: Callable[[Expr], Expr], finish: Callable[[Expr], Expr]) -> Tensor:
+        """finish(reduction of before(x)) for each window; ``outside`` stands for the padding. Axes 1.. are the output's."""
+        x, rank = channels_last(self.x), len(self.kernel)
+        outer = (x.shape[0], *self.out, x.shape[1])
+        inside: Expr = E.const(True)
+        at: list[Expr] = []
+        for i in range(rank):
+            tap = E.call("mul", E.axis(len(outer) + i), E.const(self.dilations[i]))
+            position = E.call("add", self.start(i), tap)
+            at.append(position)
+            if not self._stays_inside(i):
+                legal = within(position, x.shape[2 + i])
+                inside = legal if inside is E.const(True) else E.call("and", inside, legal)
+        value = before(E.load(0, E.axis(0), E.axis(1 + rank), *at, dtype=x.dtype))
+        stage = Stage(kind=kind, body=E.call("where", inside, value, outside), dtype=x.dtype.compute)
+        acc = E.acc(0) if x.dtype.is_float else E.acc_int(0)
+        result = same_float_rounding(x.dtype, finish(acc))
+        node = RowNode(outer=outer, inner=tuple(self.kernel), inputs=(x,), stages=(stage,), outputs=((result, True),))
+        return Tensor(outer, x.dtype, node).permute(from_last(x.rank))
+
+    def start(self, i: int) -> Expr:
+        """Where the window of output axis ``i`` begins."""
+        return E.call("sub", E.call("mul", E.axis(1 + i), E.const(self.strides[i])), E.size(self.pads[i]))
+
+    def _stays_inside(self, i: int) -> bool:
+        last = (self.out[i] - 1) * self.strides[i] + (self.kernel[i] - 1) * self.dilations[i]
+        extent = self.x.shape[2 + i]
+        return self.pads[i] == 0 and isinstance(last, int) and isinstance(extent, int) and last < extent
+
+    @property
+    def never_padded(self) -> bool:
+        return all(self._stays_inside(i) for i in range(len(self.kernel)))
+
+    def taps(self, ends: Sequence[Size] | None) -> Expr:
+        """How many elements of the window lie inside; with ``ends``, inside the padded extent up to there."""
+        total: Expr = E.const(1)
+        for i, taps in enumerate(self.kernel):
+            d, start = E.const(self.dilations[i]), self.start(i)
+
+            def reached(bound: Expr, start: Expr = start, d: Expr = d) -> Expr:
+                # taps below bound: ceil((bound - start) / d); division rounds towards zero, and below zero any value will do
+                return E.call("div", E.call("add", E.call("sub", bound, start), E.call("sub", d, E.const(1))), d)
+
+            first = E.call("max", reached(E.const(0)), E.const(0)) if ends is None else E.const(0)
+            past = E.call("min", reached(E.size(self.x.shape[2 + i] if ends is None else ends[i])), E.const(taps))
+            total = E.call("mul", total, E.call("max", E.call("sub", past, first), E.const(0)))
+        return E.call("to_f", total)
+
+
+def _pool(node: Node, x: Tensor) -> _Pool:
+    kernel = [int(k) for k in node.need("kernel_shape")]
+    strides, dilations, pads, out = window(node, x.shape[2:], kernel, bool(node.attr("ceil_mode", 0)))
+    return _Pool(x=x, kernel=kernel, strides=strides, dilations=dilations, pads=pads, out=out)
+
+
+def _same(v: Expr) -> Expr:
+    return v
+
+
+def _max_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    x = one(inputs, 0)
+    if wanted_outputs(node) > 1:
+        raise UnsupportedError("MaxPool with indices")
+    pool = _pool(node, x)
+    if x.dtype.is_float:
+        return pool.reduce(ReduceKind.ANY_NAN_MAX, f(-math.inf), _same, _same)
+    if x.dtype not in (DType.I8, DType.U8):
+        raise UnsupportedError(f"dtype {x.dtype}")
+    return pool.reduce(ReduceKind.MAX, E.const(INT8_LOWEST), _same, _same)
+
+
+def _average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    x = float_input(inputs, 0)
+    pool = _pool(node, x)
+    rank = len(pool.kernel)
+    if pool.never_padded or (node.attr("count_include_pad", 0) and not node.attr("ceil_mode", 0)):
+        number: Expr = f(math.prod(pool.kernel))
+    elif node.attr("count_include_pad", 0):
+        trailing = [int(p) for p in node.attr("pads") or [0] * (2 * rank)][rank:]
+        number = pool.taps([n + p for n, p in zip(x.shape[2:], trailing, strict=True)])
+    else:
+        number = pool.taps(None)
+    return pool.reduce(ReduceKind.SUM, f(0), _same, lambda acc: E.call("div", acc, number))
+
+
+def _power_sum(node: Node) -> tuple[Callable[[Expr], Expr], Callable[[Expr], Expr]]:
+    """(term, root) of the Lp norm that ``node`` asks for."""
+    p = int(node.attr("p", 2))
+    if p == 1:
+        return absolute, _same
+    if p == 2:
+        return square, lambda acc: E.call("sqrt", acc)
+    return lambda v: E.call("pow", absolute(v), f(p)), lambda acc: E.call("pow", acc, f(1 / p))
+
+
+def _lp_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    term, root = _power_sum(node)
+    return _pool(node, float_input(inputs, 0)).reduce(ReduceKind.SUM, f(0), term, root)
+
+
+def _global(x: Tensor, kind: ReduceKind, term: Callable[[Expr], Expr], finish: Callable[[Expr, Expr], Expr]) -> Tensor:
+    axes = list(range(2, x.rank))
+    _, inner, _, value = rows(x, axes)
+    return per_row(x, axes, [Stage(kind=kind, body=term(value))], finish(E.acc(0), count(inner)), True, x.dtype)
+
+
+def _global_average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    return _global(float_input(inputs, 0), ReduceKind.SUM, _same, lambda acc, n: E.call("div", acc, n))
+
+
+def _global_max_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    return _global(float_input(inputs, 0), ReduceKind.MAX, _same, lambda acc, n: acc)
+
+
+def _global_lp_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    term, root = _power_sum(node)
+    return _global(float_input(inputs, 0), ReduceKind.SUM, term, lambda acc, n: root(acc))
+
+
+OPS = [
+    OpSpec(name="MaxPool", lower=_max_pool),
+    OpSpec(name="AveragePool", lower=_average_pool, versions=(7, 10**6)),
+    OpSpec(name="LpPool", lower=_lp_pool, versions=(2, 10**6)),
+    OpSpec(name="GlobalAveragePool", lower=_global_average_pool),
+    OpSpec(name="GlobalMaxPool", lower=_global_max_pool),
+    OpSpec(name="GlobalLpPool", lower=_global_lp_pool, versions=(2, 10**6)),
+]
