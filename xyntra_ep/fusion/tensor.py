@@ -437,6 +437,11 @@ def _is_lazy(t: Tensor) -> bool:
     return not isinstance(t.node, (Leaf, View))
 
 
+def _is_inlined(t: Tensor) -> bool:
+    """Whether the one element of ``t`` is known, so that it has no frame."""
+    return t.scalar() is not None or (t.content is not None and t.content.size == 1)
+
+
 Frame = tuple[list[Tensor], Callable[[Tensor], Tensor]]
 
 
@@ -446,7 +451,7 @@ def _common_frame(
     """Operands moved into the frame of a permuted or reshaped, not yet materialised one of ``candidates``; the way back; which."""
     for i in candidates:
         t = inputs[i]
-        if isinstance(t.node, View) and t.shape == shape and _is_lazy(t.node.base):
+        if isinstance(t.node, View) and t.shape == shape and _is_lazy(t.node.base) and not _is_inlined(t):
             step = t.node.step
             framed = (
                 _permuted_frame(inputs, step.perm)
@@ -464,7 +469,7 @@ def _permuted_frame(inputs: Sequence[Tensor], perm: tuple[int, ...]) -> Frame:
     inverse = [perm.index(i) for i in range(len(perm))]
     moved = []
     for t in inputs:
-        if t.scalar() is None and not (t.content is not None and t.content.size == 1):
+        if not _is_inlined(t):
             t = t.reshape((1,) * (len(perm) - t.rank) + t.shape).permute(inverse)
         moved.append(t)
     return moved, lambda result: result.permute(perm)
@@ -477,7 +482,7 @@ def _reshaped_frame(inputs: Sequence[Tensor], shape: tuple[Size, ...], base: tup
         same_tail += 1
     moved: list[Tensor] = []
     for t in inputs:
-        if t.scalar() is not None or (t.content is not None and t.content.size == 1):
+        if _is_inlined(t):
             moved.append(t)
         elif t.shape == shape:
             moved.append(t.reshape(base))

@@ -148,8 +148,8 @@ def operands_of(node: TNode) -> list[Tensor]:
     found: list[Tensor] = []
     for name in ("inputs", "extra", "parts"):
         found.extend(getattr(node, name, ()))
-    found.extend(getattr(node, name) for name in ("a", "b", "x", "w", "q", "k", "v") if hasattr(node, name))
-    return found
+    named = (getattr(node, name, None) for name in ("a", "b", "x", "w", "q", "k", "v"))
+    return found + [t for t in named if isinstance(t, Tensor)]  # TopKNode's k is a number
 
 
 def _constant_tensor(value: GraphValue) -> Tensor:
