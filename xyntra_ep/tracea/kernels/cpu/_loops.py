@@ -166,6 +166,10 @@ class Lanes:
     def value(self, e: Expr) -> Rvalue:
         return self._code.emit(e)[0]
 
+    def define(self, e: Expr, value: Rvalue) -> None:
+        """``value`` stands for ``e`` in these lanes."""
+        self._code.define(e, value)
+
     def store(self, k: int, value: Rvalue) -> None:
         """Write the lanes; one by one through a small buffer where they are not neighbours in memory."""
         access, address = self.nest.table.accesses[k], self.nest.address(k)

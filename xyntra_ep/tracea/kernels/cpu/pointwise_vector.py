@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
-from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.capabilities import Isa
-from xyntra_ep.tracea.kernels.cpu._index import AccessTable
-from xyntra_ep.tracea.kernels.cpu._loops import Nest, Scope, maskable
+from xyntra_ep.tracea.kernels.cpu._loops import Scope, maskable
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
-from xyntra_ep.tracea.kernels.cpu._loops_plan import BLOCK, Domain, Loop, Span, rows_of_units, spans, units_of
+from xyntra_ep.tracea.kernels.cpu._loops_plan import BLOCK, Loop, Span, rows_of_units, spans, units_of
+from xyntra_ep.tracea.kernels.cpu._loops_pointwise import PointwisePlan, plan_pointwise
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index, vmin
@@ -35,32 +34,21 @@ def _default(op: Pointwise, context: BuildContext) -> Config:
     return {}
 
 
-def _plan(op: Pointwise, b: KernelBuilder) -> tuple[Nest, list[Expr], list[int], list[Loop]]:
-    """The nest, the bodies, the outputs' accesses and the loops, the lane loop last."""
-    table = AccessTable(b, op.domain)
-    bodies = [table.reading(body, op.inputs) for body in op.bodies]
-    outputs = [table.writing(o) for o in op.outputs]
-    domain = Domain(table, [Loop(i, extent) for i, extent in enumerate(op.domain)], bodies)
-    domain.order([*outputs, *range(outputs[0])])
-    domain.simplify()
-    lane = domain.loops[-1].axis if domain.loops else None
-    return Nest(b, table, lane, domain.roots), domain.roots, outputs, domain.loops
-
-
 def _cost_ns(op: Pointwise, config: Config, context: BuildContext) -> float:
-    nest, _, _, _ = _plan(op, KernelBuilder("estimate"))
+    nest = plan_pointwise(op, KernelBuilder("estimate")).nest
     return estimate_ns(op.domain, cycles_per_element(nest, context.caps.lanes))
 
 
 def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelCall]:
     caps = context.caps
     b = KernelBuilder(f"xy_pointwise_{op.outputs[0].dtype}_x{caps.lanes}")
-    nest, bodies, outputs, loops = _plan(op, b)
+    plan = plan_pointwise(op, b)
+    nest, loops = plan.nest, plan.loops
     lane_extent: Size = loops[-1].extent if loops else 1
     outer = loops[:-1]
     blocked = not isinstance(lane_extent, int) or lane_extent > 2 * BLOCK
     if blocked:
-        outer = [*outer, Loop(_BLOCK_AXIS, ceildiv(lane_extent, BLOCK))]
+        outer = (*outer, Loop(_BLOCK_AXIS, ceildiv(lane_extent, BLOCK)))
     units = units_of(outer, lane_extent if isinstance(lane_extent, int) or len(outer) > 1 else BLOCK)
     masked = caps.isa is Isa.AVX512 and maskable(nest)
     outside = nest.outside()
@@ -71,7 +59,7 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
 
         def emit(group: list[Span]) -> None:
             for span in group:
-                _store(row, span, bodies, outputs)
+                _store(row, span, plan)
 
         spans(b, begin, end, caps.lanes if loops else 1, 1, masked, emit)
     kernel, params = b.finish()
@@ -94,10 +82,10 @@ def _range(b: KernelBuilder, block: Rvalue | None, extent: Size) -> tuple[Rvalue
     return begin, b.let("end", vmin(begin + BLOCK, b.param(extent)))
 
 
-def _store(row: Scope, span: Span, bodies: Sequence[Expr], outputs: Sequence[int]) -> None:
+def _store(row: Scope, span: Span, plan: PointwisePlan) -> None:
     here = row.lanes(span.at, span.lanes, span.count)
-    values = [here.value(body) for body in bodies]
-    for k, value in zip(outputs, values, strict=True):
+    values = [here.value(body) for body in plan.bodies]
+    for k, value in zip(plan.outputs, values, strict=True):
         here.store(k, value)
 
 
