@@ -93,7 +93,9 @@ def _match(dag: Dag, product: GemmNode) -> Tensor | None:
         score = E.rewrite(score, lambda e: E.axis(e.attr + 1) if e.kind == "axis" else None)
     score = E.rewrite(score, lambda e: _shift_load(e, 3))
     node = AttentionNode(q=q, k=k, v=v, extra=tuple(extra), score=score, nan_to_zero=nan_to_zero, sources=sources)
-    out = Tensor((*q.shape[:-1], v.shape[-1]), DType.F32, node)
+    batch, heads, rows = q.shape[:3]
+    stored = Tensor((batch, rows, heads, v.shape[-1]), DType.F32, node)
+    out = stored.permute((0, 2, 1, 3))
     return out.reshape(out.shape[1:]) if p.rank == 3 else out
 
 

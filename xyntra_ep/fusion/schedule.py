@@ -23,6 +23,7 @@ from xyntra_ep.fusion.tensor import (
     GemmNode,
     Leaf,
     Map,
+    Permute,
     Reshape,
     RowNode,
     ScanNode,
@@ -314,12 +315,13 @@ class _Builder:
         composer = self._composer(first=[node.q, node.k, node.v])
         extra = [node.q, node.k, node.v, *node.extra]
         score = simplify(composer.body(node.score, extra, axes(4)))
-        t = self._groups.shape_of(node)
+        output = apply_view(self._destination(self._groups.shape_of(node)), Permute(perm=(0, 2, 1, 3)))
+        assert output is not None
         op = Attention(
             inputs=(*heads, *(self.operand(o) for o in composer.operands[3:])),
             score=score,
             nan_to_zero=node.nan_to_zero,
-            output=self._destination(t),
+            output=output,
             label="attention",
         )
         self._append(op, self._sources(composer, node))

@@ -115,7 +115,8 @@ class ConvNode(TNode):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class AttentionNode(TNode):
-    """See core_ir.ops.Attention; ``score`` loads ``extra`` as inputs 3, 4, ..."""
+    """See core_ir.ops.Attention; ``score`` loads ``extra`` as inputs 3, 4, ... The tensor is stored [B, S, H, E]: that is how
+    the heads are read next, so the usual Transpose after attention costs nothing."""
 
     q: Tensor
     k: Tensor
