@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, lt
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
 from xyntra_ep.tracea.kernels.cpu._attention_mask import CausalMask, find_causal
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 
 # Columns of k that one pass holds: 12 rows of scores stay in L1. More columns take several passes with a running maximum.
 PASS_COLUMNS = 512
+REUSED_BLOCKS = 4  # so many blocks of rows must use a copy of v for it to pay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +88,18 @@ class AttentionShape:
         return self.k.strides[3] == 1 and isinstance(self.depth, int) and eq(self.rows, 1) != 0
 
     @property
-    def packed_batch(self) -> list[int]:
-        """Of batch and head, the axes along which k changes."""
-        return [i for i in (0, 1) if self.k.strides[i] != 0]
+    def packs_v(self) -> Size:
+        """1 when v is copied to contiguous rows: where it must be, and where its rows lie far apart and are used often, which
+        the caches bear up to one pass only."""
+        if self.v.strides[3] != 1 or self.v.dtype is not DType.F32:
+            return 1
+        if self.v.strides[2] == self.width:
+            return 0
+        return lt(self.pass_columns, self.columns) * lt(REUSED_BLOCKS * self.tile.rows, self.rows)
+
+    def heads_of(self, operand: Operand) -> list[int]:
+        """Of batch and head, the axes along which k or v changes: the matrices that packing makes."""
+        return [i for i in (0, 1) if operand.strides[i] != 0]
 
 
 def shape_of(op: Attention, tile: Tile) -> AttentionShape:

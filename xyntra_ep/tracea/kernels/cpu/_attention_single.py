@@ -25,7 +25,7 @@ class SingleRow:
         k, lanes, panel = self.k, self.shape.tile.lanes, self.shape.tile.columns
         padded = k.let("padded", (here + (panel - 1)) // panel * panel)
         with k.loop("t", 0, padded, lanes) as t:
-            at = k.let("at", column + t)
+            at = column + t
             left = k.let("left", here - t)
             with k.when(self.scores.in_sight(index(0), at, left, lanes)):
                 self._apply(out, t, at, None)

@@ -114,7 +114,7 @@ def _below(count: Rvalue, lanes: int) -> Rvalue:
 
 
 class WeightedSums:
-    """sums[row] = sums[row] * factor[row] + weights[row] . v, for the columns of one pass; v is read in place."""
+    """sums[row] = sums[row] * factor[row] + weights[row] . v, for the columns of one pass; v's rows lie ``v_row`` apart."""
 
     def __init__(self, kernel: KernelBuilder, shape: AttentionShape) -> None:
         self._k = kernel
@@ -127,10 +127,12 @@ class WeightedSums:
             if width not in self._families:
                 self._families[width] = self._family(width)
 
-    def call(self, rows: Rvalue, weights: Var, v: Pointer, sums: Var, factors: Var, columns: Rvalue) -> None:
+    def call(
+        self, rows: Rvalue, weights: Var, v: Pointer, v_row: Rvalue, sums: Var, factors: Var, columns: Rvalue
+    ) -> None:
         for start, width in self._strips():
             self._families[width].call(
-                rows, [weights, Offset(v, index(start)), Offset(sums, index(start)), factors, columns]
+                rows, [weights, Offset(v, index(start)), v_row, Offset(sums, index(start)), factors, columns]
             )
 
     def _strips(self) -> list[tuple[int, int]]:
@@ -144,10 +146,10 @@ class WeightedSums:
         vectors = -(-width // lanes)
 
         def body(b: FunctionBuilder, rows: int, args: list[Var]) -> None:
-            weights, v, sums, factors, columns = args
+            weights, v, v_row, sums, factors, columns = args
             tile = Tile(rows=rows, vectors=vectors, lanes=lanes, unroll=shape.tile.unroll)
             a = Matrix(pointer=weights, row=index(shape.score_stride), step=index(1))
-            v_matrix = Matrix(pointer=v, row=self._k.param(shape.v.strides[2]), step=index(1))
+            v_matrix = Matrix(pointer=v, row=v_row, step=index(1))
             count = index(width) if width % lanes else None
             products = accumulate(b, tile, a, v_matrix, columns, count=count)
             for i in range(rows):
@@ -158,7 +160,8 @@ class WeightedSums:
 
         arguments: list[tuple[str, Type | PointerType]] = [
             ("weights", F32_IN),
-            ("v", PointerType(shape.v.dtype)),
+            ("v", F32_IN),
+            ("v_row", INDEX),
             ("sums", F32_OUT),
             ("factors", F32_IN),
             ("columns", INDEX),

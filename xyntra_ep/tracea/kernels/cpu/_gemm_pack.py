@@ -45,7 +45,7 @@ def pack_panel(
     *,
     source: Pointer,
     strides: tuple[Size, Size],
-    depth: Size,
+    depth: Rvalue,
     valid: Rvalue,
     columns: int,
     lanes: int,
@@ -54,13 +54,12 @@ def pack_panel(
     """Emit the packing of one panel. ``source``: its element (0, 0), with ``strides`` along k and n; ``valid``: how many
     of its columns exist (may be more than ``columns``)."""
     k_stride, n_stride = (kernel.param(s) for s in strides)
-    end = kernel.param(depth)
     if lanes > 1 and n_stride == index(1):
-        _copy_rows(kernel, source, k_stride, end, valid, columns, lanes, panel)
+        _copy_rows(kernel, source, k_stride, depth, valid, columns, lanes, panel)
     elif lanes > 1 and k_stride == index(1):
-        _transpose_squares(kernel, source, n_stride, end, valid, columns, lanes, panel)
+        _transpose_squares(kernel, source, n_stride, depth, valid, columns, lanes, panel)
     else:
-        _gather(kernel, source, k_stride, n_stride, index(0), end, valid, columns, panel)
+        _gather(kernel, source, k_stride, n_stride, index(0), depth, valid, columns, panel)
 
 
 def _copy_rows(

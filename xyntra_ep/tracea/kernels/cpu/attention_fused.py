@@ -1,6 +1,7 @@
 """attention.fused: softmax(score(q k^T)) v without ever storing the scores to memory.
 
     pack    columns of k -> panels, transposed in registers        (not for a single row of q)
+            rows of v, if they lie far apart and are many
     run     for block of rows of one head:
                 for pass over at most 512 columns of k:
                     tiles of scores, with the score's expression in registers -> a stack buffer in L1
@@ -22,12 +23,12 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
+from xyntra_ep.tracea.kernels.cpu._attention_pack import pack_keys, pack_values, packed_of
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape, shape_of
 from xyntra_ep.tracea.kernels.cpu._attention_single import SingleRow
 from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates
 from xyntra_ep.tracea.kernels.cpu._attention_tiles import Scores, WeightedSums
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, Group
-from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_panel
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import divide_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import best_tile, tile_space, typical
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
@@ -46,6 +47,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Offset,
     Rvalue,
     Select,
+    Var,
     binary,
     f32,
     index,
@@ -67,8 +69,6 @@ def admits(op: Attention, context: BuildContext) -> str | None:
         return "the head size of v is known only at run time"
     if not 0 < width <= WIDEST:
         return f"the head size of v is {width}, not in 1..{WIDEST}"
-    if v.strides[3] != 1 and width != 1:
-        return "the rows of v are not contiguous"
     return None
 
 
@@ -87,9 +87,10 @@ def cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
 
 def build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
     shape = shape_of(op, _tile(config, context))
-    panels = _panels(shape)
-    calls = [_pack(shape, panels, context)] if shape.packs != 0 else []
-    return [*calls, _Attend(shape, panels, context).call()]
+    keys = pack_keys(shape, context) if shape.packs != 0 else None
+    values = pack_values(shape, context) if shape.packs_v != 0 else None
+    attend = _Attend(shape, packed_of(keys), packed_of(values), context).call()
+    return [*(call for call in (keys, values) if call is not None), attend]
 
 
 def _tile(config: Config, context: BuildContext) -> Tile:
@@ -104,80 +105,43 @@ def _cost(shape: AttentionShape, context: BuildContext) -> Size:
     return flops // (max(1, int(context.caps.fma_gflops)) * (2 if shape.causal is not None else 1))
 
 
-# -- packing of k
-
-
-def _panel_size(shape: AttentionShape) -> Size:
-    return shape.depth * shape.tile.columns
-
-
-def _panels(shape: AttentionShape) -> TempBuffer:
-    heads = product(shape.batch[i] for i in shape.packed_batch)
-    return TempBuffer(name="panels", size_bytes=heads * shape.panels * _panel_size(shape) * 4 * shape.packs)
-
-
-def _pack(shape: AttentionShape, panels: TempBuffer, context: BuildContext) -> KernelCall:
-    operand, tile = shape.k, shape.tile
-    k = KernelBuilder(f"xy_attention_pack_{operand.dtype}_{tile.columns}_{context.caps.isa}")
-    source, packed = k.buffer("k", operand.dtype), k.buffer("panels", DType.F32, writable=True)
-    heads = [shape.batch[i] for i in shape.packed_batch]
-    with k.units() as unit:
-        *batch, panel = k.split(unit, [*heads, shape.panels])
-        column = k.let("column", panel * tile.columns)
-        start = k.param(operand.offset) + column * k.param(operand.strides[2])
-        for i, coordinate in zip(shape.packed_batch, batch, strict=True):
-            start = start + coordinate * k.param(operand.strides[i])
-        pack_panel(
-            k,
-            source=k.pointer("from", source, start),
-            strides=(operand.strides[3], operand.strides[2]),
-            depth=shape.depth,
-            valid=k.let("valid", k.param(shape.columns) - column),
-            columns=tile.columns,
-            lanes=tile.lanes,
-            panel=k.pointer("to", packed, unit * k.param(_panel_size(shape))),
-        )
-    kernel, params = k.finish()
-    return KernelCall(
-        kernel=kernel,
-        buffers=(ValueBuffer(value=operand.value), panels),
-        params=params,
-        units=product(heads) * shape.panels * shape.packs,
-        cost_ns=8 * product([*heads, shape.columns]) * shape.depth // max(1, int(context.caps.dram_gbs)),
-    )
-
-
 # -- the kernel
 
 
 class _Attend:
-    def __init__(self, shape: AttentionShape, panels: TempBuffer, context: BuildContext) -> None:
+    def __init__(
+        self, shape: AttentionShape, keys: TempBuffer | None, values: TempBuffer | None, context: BuildContext
+    ) -> None:
         self.shape = shape
-        self.panels = panels
         self.context = context
         op, tile = shape.op, shape.tile
         k = KernelBuilder(f"xy_attention_{shape.q.dtype}_{tile.rows}x{tile.columns}_{context.caps.isa}")
         k.note(f"rows = {shape.rows}, columns = {shape.columns}, depth = {shape.depth}, width = {shape.width}")
         k.note(f"score: {op.score}")
         self.k = k
-        self.q, self.keys = k.buffer("q", shape.q.dtype), k.buffer("k", shape.k.dtype)
-        self.v, self.out = k.buffer("v", shape.v.dtype), k.buffer("out", op.output.dtype, writable=True)
-        self.packed = k.buffer("panels", DType.F32) if shape.packs != 0 else None
+        self.buffers: list[ValueBuffer | TempBuffer] = []
+        self.q = self._buffer("q", shape.q.dtype, ValueBuffer(value=shape.q.value))
+        self.keys = self._buffer("k", shape.k.dtype, ValueBuffer(value=shape.k.value))
+        self.v = self._buffer("v", shape.v.dtype, ValueBuffer(value=shape.v.value))
+        self.out = k.buffer("out", op.output.dtype, writable=True)
+        self.buffers.append(ValueBuffer(value=op.output.value))
+        self.packed_keys = self._buffer("keys", DType.F32, keys) if keys is not None else None
+        self.packed_values = self._buffer("values", DType.F32, values) if values is not None else None
         self.scores = Scores(k, context.program, shape)
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(op.output.shape)]
         self.result = Epilogue(k, context.program, acc(), op.inputs, op.output.shape, groups, lane_group=3)
 
+    def _buffer(self, stem: str, dtype: DType, buffer: ValueBuffer | TempBuffer) -> Var:
+        self.buffers.append(buffer)
+        return self.k.buffer(stem, dtype)
+
     def call(self) -> KernelCall:
-        shape, op = self.shape, self.shape.op
+        shape = self.shape
         self._body()
         kernel, params = self.k.finish()
         return KernelCall(
             kernel=kernel,
-            buffers=(
-                *(ValueBuffer(value=o.value) for o in (shape.q, shape.k, shape.v, op.output)),
-                *([self.panels] if self.packed is not None else []),
-                *self.scores.epilogue.buffers,
-            ),
+            buffers=(*self.buffers, *self.scores.epilogue.buffers),
             params=params,
             units=product(shape.batch) * ceildiv(shape.rows, shape.tile.rows),
             cost_ns=_cost(shape, self.context),
@@ -233,8 +197,37 @@ class _Attend:
             here = k.let("here", vmin(each, end - column))
             self._score(column, here)
             self.states.weigh(self.count, self.weights, here)
-            v_at = k.let("v_at", self._head(shape.v) + column * k.param(shape.v.strides[2]))
-            self.sums.call(self.count, self.weights, Offset(self.v, v_at), self.totals, self.states.factors, here)
+            self._weigh_values(column, here)
+
+    def _weigh_values(self, column: Rvalue, here: Rvalue) -> None:
+        k, shape = self.k, self.shape
+
+        def call(rows: Var, at: Rvalue, stride: Rvalue) -> None:
+            v = Offset(rows, k.let("v_at", at + column * stride))
+            self.sums.call(self.count, self.weights, v, stride, self.totals, self.states.factors, here)
+
+        def in_place() -> None:
+            call(self.v, self._head(shape.v), k.param(shape.v.strides[2]))
+
+        def packed() -> None:
+            assert self.packed_values is not None
+            at = self._packed_head(shape.v) * k.param(shape.columns * shape.sum_stride)
+            call(self.packed_values, at, index(shape.sum_stride))
+
+        if isinstance(shape.packs_v, int):
+            (packed if shape.packs_v else in_place)()
+            return
+        with k.when(k.param(shape.packs_v)):
+            packed()
+        with k.otherwise():
+            in_place()
+
+    def _packed_head(self, operand: Operand) -> Rvalue:
+        """Which of the packed matrices of k or v is the unit's."""
+        number: Rvalue = index(0)
+        for i in self.shape.heads_of(operand):
+            number = number * self.k.param(self.shape.batch[i]) + self.head[i]
+        return number
 
     def _head(self, operand: Operand) -> Rvalue:
         """Where the unit's head starts in ``operand``."""
@@ -258,14 +251,12 @@ class _Attend:
 
     def _score_packed(self, column: Rvalue, here: Rvalue) -> None:
         k, shape = self.k, self.shape
-        assert self.score_tiles is not None and self.packed is not None
+        assert self.score_tiles is not None and self.packed_keys is not None
         q = Offset(self.q, k.let("q_at", self._head(shape.q) + self.first * k.param(shape.q.strides[2])))
-        panels: Rvalue = index(0)
-        for i in shape.packed_batch:
-            panels = panels * k.param(shape.batch[i]) + self.head[i]
-        start = k.let("panels", panels * k.param(shape.panels * _panel_size(shape)))
+        matrix = shape.panels * shape.tile.columns * shape.depth
+        start = k.let("keys", self._packed_head(shape.k) * k.param(matrix))
         with k.loop("t", 0, here, shape.tile.columns) as t:
-            panel = Offset(self.packed, start + (column + t) * k.param(shape.depth))
+            panel = Offset(self.packed_keys, start + (column + t) * k.param(shape.depth))
             args = [q, panel, Offset(self.weights, t), *self.head, self.first, column + t]
             self.score_tiles.call(self.count, args)
 

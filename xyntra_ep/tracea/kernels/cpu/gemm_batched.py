@@ -129,7 +129,7 @@ def _pack(shape: GemmShape, tile: Tile, layout: PanelLayout, context: BuildConte
             k,
             source=k.pointer("from", source, start),
             strides=(b.strides[-2], b.strides[-1]),
-            depth=shape.depth,
+            depth=k.param(shape.depth),
             valid=k.let("valid", k.param(shape.n) - column),
             columns=tile.columns,
             lanes=tile.lanes,

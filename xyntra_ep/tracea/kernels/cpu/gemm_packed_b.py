@@ -97,7 +97,7 @@ def _pack(shape: GemmShape, tile: Tile, weights: TempBuffer, context: BuildConte
             k,
             source=k.pointer("from", source, k.param(b.offset) + column * k.param(b.strides[-1])),
             strides=(b.strides[-2], b.strides[-1]),
-            depth=shape.depth,
+            depth=k.param(shape.depth),
             valid=k.let("valid", k.param(shape.n) - column),
             columns=tile.columns,
             lanes=tile.lanes,
