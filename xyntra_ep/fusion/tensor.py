@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Dim, Size, either, eq, ne, product, select, symbol
+from xyntra_ep.tracea.core_ir.dims import Dim, DimOp, Size, either, eq, ne, product, select, symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
@@ -355,6 +355,10 @@ class Checks:
         for whole, part in ((a, b), (b, a)):
             if part in self._sources.get(whole, ()):
                 return whole
+        for whole, part in ((a, b), (b, a)):
+            if _clipped_below(part, whole):  # where they differ neither is 1: ORT would refuse the feeds as well
+                self.require_equal(whole, part, f"cannot broadcast: axis {axis} has incompatible sizes")
+                return self._root(whole)
         if self._speculate:
             self.guards.append(eq(a, b))
             return self._unite(a, b)
@@ -380,6 +384,18 @@ class Checks:
         t = t.reshape((1,) * (len(shape) - t.rank) + t.shape)
         named = [want if self.same(have, want) else have for have, want in zip(t.shape, shape, strict=True)]
         return t.slice([0] * t.rank, [1] * t.rank, named).expand(shape)
+
+
+def _clipped_below(part: Size, whole: Size) -> bool:
+    """Whether ``part`` is min(whole, c) for a constant c >= 2, as slicing a position table to the sequence length gives."""
+    if not isinstance(part, Dim) or len(part.terms) != 1:
+        return False
+    monomial, coefficient = part.terms[0]
+    if coefficient != 1 or len(monomial) != 1 or monomial[0].op is not DimOp.MIN:
+        return False
+    a, b = monomial[0].args
+    limit = b if a == whole else a if b == whole else None
+    return isinstance(limit, int) and limit >= 2
 
 
 def broadcast_shapes(checks: Checks, *shapes: Sequence[Size]) -> tuple[Size, ...]:
