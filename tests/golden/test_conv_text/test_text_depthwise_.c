@@ -178,11 +178,16 @@ static inline __attribute__((always_inline)) f32x16 xy_max_f32x16(f32x16 a, f32x
  }
 static inline __attribute__((always_inline)) i64 xy_max_index(i64 a, i64 b) { return a > b ? a : b; }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
-static __attribute__((noinline)) void tile0_4x1(i64 at, i64 panel, i64 image, i64 m, i64 row, i64 pixel, i64 first, i64 stop, const float *b_w1, const float *b_x0, const float *b_x3, float *b_out2) {
+static __attribute__((noinline)) void tile0_4x1(i64 at, i64 panel, i64 image, i64 m, i64 row, i64 pixel, i64 first, i64 stop, float *b_out2, const float *b_w1, const float *b_x0, const float *b_x3) {
   f32x16 acc_ = (f32x16){0};
   f32x16 acc1 = (f32x16){0};
   f32x16 acc2 = (f32x16){0};
   f32x16 acc3 = (f32x16){0};
+  const i64 first_out_ = ((((image * 256) + m) + (row * 64)) + (pixel * 16));
+  __builtin_prefetch(b_out2 + first_out_, 1, 3);
+  __builtin_prefetch(b_out2 + (first_out_ + 16), 1, 3);
+  __builtin_prefetch(b_out2 + (first_out_ + 32), 1, 3);
+  __builtin_prefetch(b_out2 + (first_out_ + 48), 1, 3);
   for (i64 ky_ = first; ky_ < stop; ky_ += 1) {
     const i64 x_row_ = (at + (ky_ * 64));
     const i64 w_row_ = (panel + (ky_ * 48));
@@ -239,7 +244,7 @@ void xy_conv_depthwise_3x3_f32_14x1(void *const *buffers, const i64 *params, i64
         for (i64 t_ = 0; t_ < 1; t_ += 1) {
           const i64 pixel_ = (t_ * 4);
           const i64 at_ = (x_row_ + ((pixel_ - 1) * 16));
-          tile0_4x1(at_, w_panel_, unit_, m_, y_, pixel_, ky_first_, ky_stop_, b_w1, b_x0, b_x3, b_out2);
+          tile0_4x1(at_, w_panel_, unit_, m_, y_, pixel_, ky_first_, ky_stop_, b_out2, b_w1, b_x0, b_x3);
         }
       }
     }

@@ -193,8 +193,8 @@ def test_what_is_not_admitted() -> None:
 
 @pytest.mark.parametrize(
     ("case", "chosen"),
-    [(KERNELS[2], "conv.nhwc_direct"), (GROUPS[0], "conv.nhwc_grouped"), (DEPTH[0], "conv.nhwc_depthwise"),
-     (replace(KERNELS[2], channels_last=False), "conv.generic")],
+    [(KERNELS[0], "conv.nhwc_direct"), (GROUPS[0], "conv.nhwc_grouped"), (DEPTH[0], "conv.nhwc_depthwise"),
+     (replace(KERNELS[0], channels_last=False), "conv.generic")],
     ids=lambda v: v if isinstance(v, str) else "",
 )  # fmt: skip
 def test_the_special_variant_is_chosen(case: ConvCase, chosen: str) -> None:

@@ -16,6 +16,7 @@ from xyntra_ep.tracea.kernels.variant import Axis
 
 _UNITS = 32  # enough for 16 threads to be busy to the end
 _LEAST_NS = 10_000  # a smaller unit is not worth handing to another thread
+_LARGE_PANEL = 1.03
 _OUTPUT_COST = 4  # in multiplications by a vector: what it takes to finish and store a vector of outputs
 
 
@@ -60,12 +61,15 @@ def row_steps(line: Line, pixels: int, vectors: int, depth: int) -> float:
     return total
 
 
-def work_steps(shape: ConvShape, pixels: int, vectors: int, lanes: int) -> float:
+def work_steps(shape: ConvShape, pixels: int, vectors: int, caps: Capabilities) -> float:
     """Time for the whole convolution, in multiplications by a vector."""
-    panels = shape.groups * -(-shape.cout // (vectors * lanes))
+    panels = shape.groups * -(-shape.cout // (vectors * caps.lanes))
     depth = shape.y.kernel * shape.x.kernel * shape.cin
     rows = typical(shape.batch) * typical(shape.y.out)
-    return panels * rows * row_steps(shape.x, pixels, vectors, depth)
+    steps = panels * rows * row_steps(shape.x, pixels, vectors, depth)
+    # A panel that crowds x out of L2 is read from further away.
+    is_large = depth * vectors * caps.lanes * DType.F32.bytes > caps.l2_bytes / 4
+    return steps * _LARGE_PANEL ** (vectors - 1) if is_large else steps
 
 
 def choose_blocking(shape: ConvShape, caps: Capabilities) -> Blocking:
@@ -78,17 +82,21 @@ def choose_blocking(shape: ConvShape, caps: Capabilities) -> Blocking:
     row_bytes = typical(shape.x.inside) * shape.channels * DType.F32.bytes
     block = Blocking(pixels=pixels, vectors=vectors, rows=rows, tiles=row_tiles, panels=panels)
 
-    def units(b: Blocking) -> int:
-        return typical(shape.batch) * -(-rows // b.rows) * -(-row_tiles // b.tiles) * -(-panels // b.panels)
+    # A batch that is not known is 1 more often than not, and must not leave threads idle then.
+    images = shape.batch if isinstance(shape.batch, int) else 1
 
-    total_ns = work_steps(shape, pixels, vectors, caps.lanes) * caps.lanes * 2 / caps.fma_gflops
+    def units(b: Blocking) -> int:
+        return images * -(-rows // b.rows) * -(-row_tiles // b.tiles) * -(-panels // b.panels)
+
+    total_ns = work_steps(shape, pixels, vectors, caps) * caps.lanes * 2 / caps.fma_gflops
+    total_ns *= images / max(1, typical(shape.batch))
     x_bytes = typical(shape.y.inside) * row_bytes
     # First until a block of x stays in L2 from panel to panel.
     while x_bytes * block.rows * block.tiles / (rows * row_tiles) > caps.l2_bytes / 2 and block.rows * block.tiles > 1:
         block = _fewer_pixels(block)
     # Then until there is enough to share out: panels where weights weigh more than x, else pixels.
     few_pixels = panel_bytes * panels > x_bytes
-    while units(block) < _UNITS and total_ns / units(block) > 2 * _LEAST_NS:
+    while 0 < units(block) < _UNITS and total_ns / units(block) > 2 * _LEAST_NS:
         smaller = _fewer_panels(block) if few_pixels else _fewer_pixels(block)
         if smaller == block:
             smaller = _fewer_pixels(block) if few_pixels else _fewer_panels(block)
@@ -103,7 +111,7 @@ def _choose_tile(shape: ConvShape, caps: Capabilities) -> tuple[int, int]:
         # The weights of a kernel row are in registers, and a column of x.
         return max(1, min(14, caps.vector_registers - 2 - min(8, shape.x.kernel))), 1
     tiles = [(largest_tile(v, caps), v) for v in (2, 3, 4, 1)]
-    return min(tiles, key=lambda t: work_steps(shape, t[0], t[1], caps.lanes))
+    return min(tiles, key=lambda t: work_steps(shape, t[0], t[1], caps))
 
 
 def _fewer_pixels(b: Blocking) -> Blocking:

@@ -32,7 +32,7 @@ def build_direct(op: Conv, blocking: Blocking, context: BuildContext) -> list[Ke
 def direct_ns(op: Conv, blocking: Blocking, caps: Capabilities) -> float:
     """Estimated time on one core."""
     shape = conv_shape(op)
-    steps = work_steps(shape, blocking.pixels, blocking.vectors, caps.lanes)
+    steps = work_steps(shape, blocking.pixels, blocking.vectors, caps)
     weights = packed_bytes(shape, blocking.vectors * caps.lanes)
     streamed_ns = weights / caps.dram_gbs if weights >= STREAMED_BYTES else 0.0
     return max(steps * caps.lanes * 2 / caps.fma_gflops, streamed_ns) + halo_ns(shape)

@@ -62,12 +62,18 @@ def with_halo(shape: ConvShape) -> tuple[ConvShape, Size, Size]:
 
 def split_row(line: Line, largest: int) -> list[Segment]:
     """Tiles of at most ``largest`` pixels for one row: nearly equal ones when its length is known."""
-    full = (TapRun(0, line.kernel, 0, largest),)
+    full = TapRun(0, line.kernel, 0, largest)
     if not isinstance(line.out, int):
-        return _split_unknown(line.out, largest, full[0])
+        return _split_unknown(line.out, largest, full)
     count = max(1, -(-line.out // largest))
     size, longer = divmod(line.out, count)
     segments: list[Segment] = []
+    if line.is_inside:
+        for n, first, times in ((size + 1, 0, longer), (size, longer, count - longer)):
+            if n and times:
+                tile = Tile(n, (replace(full, high=n),))
+                segments.append(Segment(tile, first, times, first * (size + 1)))
+        return segments
     pixel = 0
     for ordinal in range(count if line.out else 0):
         n = size + (ordinal < longer)
@@ -94,15 +100,17 @@ def _split_unknown(out: Size, largest: int, full: TapRun) -> list[Segment]:
 
 
 def _runs(line: Line, pixel: int, size: int) -> tuple[TapRun, ...]:
+    """The taps of a tile that starts at ``pixel`` of a row whose sizes are known."""
+    assert isinstance(line.pad, int) and isinstance(line.inside, int)
+    start = pixel * line.stride - line.pad  # in x, of the first pixel's tap 0
+    if start >= 0 and start + (size - 1) * line.stride + (line.kernel - 1) * line.dilation < line.inside:
+        return (TapRun(0, line.kernel, 0, size),)
     runs: list[TapRun] = []
     for tap in range(line.kernel):
-        low, high = 0, size
-        if not line.is_inside:
-            assert isinstance(line.pad, int) and isinstance(line.inside, int)
-            start = tap * line.dilation - line.pad
-            inside = [i for i in range(size) if 0 <= (pixel + i) * line.stride + start < line.inside]
-            low, high = (inside[0], inside[-1] + 1) if inside else (0, 0)
-        if low == high:
+        at = start + tap * line.dilation
+        low = max(0, -(at // line.stride))
+        high = min(size, -((at - line.inside) // line.stride))
+        if low >= high:
             continue
         if runs and (runs[-1].low, runs[-1].high) == (low, high) and runs[-1].first + runs[-1].count == tap:
             runs[-1] = replace(runs[-1], count=runs[-1].count + 1)

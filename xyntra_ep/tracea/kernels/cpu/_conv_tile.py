@@ -7,13 +7,16 @@ tile, so that registers are allocated for it alone. How a tile is computed is up
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from xyntra_ep.tracea.core_ir.expr import axis, walk
 from xyntra_ep.tracea.kernels.cpu._conv_row import Tile
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Function, Pointer, Rvalue, Var, f32, le, lt
+
+_SHALLOW = 256  # steps of k
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,7 @@ class TileFunction(FunctionBuilder):
         self.x_row_step = code.kernel.param(code.shape.x_strides[1]) * code.shape.y.dilation
         zero = Const(f32(code.lanes), 0.0)
         self.acc = [[self.variable("acc", zero) for _ in range(code.vectors)] for _ in range(tile.size)]
+        self._fetch_outputs()
         code.accumulate(self)
         if not code.has_tail:
             self._store(range(code.vectors), None)
@@ -86,6 +90,26 @@ class TileFunction(FunctionBuilder):
             for j in range(code.vectors):
                 with self.when(lt(j * code.lanes, self.arg["left"])):
                     self._store([j], self.let("count", self.arg["left"] - j * code.lanes))
+
+    def _fetch_outputs(self) -> None:
+        """Ask for the cache lines of residuals, and of outputs that follow few multiplications, long before their use."""
+        code, out, arg = self.code, self.code.shape.op.output, self.arg
+        line = 64 // out.dtype.bytes
+        wanted = residuals(code)
+        if code.depth <= _SHALLOW:
+            wanted.append(code.out)
+        if not wanted:
+            return
+        image_step, _, *steps = (code.kernel.param(s) for s in out.strides)
+        pixel_step = steps[-1]
+        first = code.kernel.param(out.offset) + arg["image"] * image_step + arg["m"]
+        if code.shape.row_axes:
+            first = first + arg["row"] * steps[0]
+        first = self.let("first_out", first + arg["pixel"] * pixel_step)
+        for pointer in wanted:
+            for i in range(self.tile.size):
+                for j in range(0, code.width, line):
+                    self.prefetch(pointer, first + (i * pixel_step + j), locality=3, write=pointer is code.out)
 
     def _store(self, vectors: range | list[int], count: Rvalue | None) -> None:
         code, arg = self.code, self.arg
@@ -99,3 +123,13 @@ class TileFunction(FunctionBuilder):
 
 
 Accumulate = Callable[[TileFunction], None]
+
+
+def residuals(code: TileCode) -> list[Pointer]:
+    """What the epilogue adds that has the output's shape, layout and type."""
+    op = code.shape.op
+    here = tuple(axis(i) for i in range(len(op.domain)))
+    found = {e.attr for e in walk(op.epilogue) if e.kind == "load" and e.args == here}
+    out = op.output
+    alike = [j for j in sorted(found) if replace(op.inputs[j], value=out.value) == out]
+    return [code.epilogue.pointers[j] for j in alike]

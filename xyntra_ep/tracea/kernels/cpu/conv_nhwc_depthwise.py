@@ -73,7 +73,7 @@ def _long_row(f: TileFunction, x: Pointer, w: Pointer, count: Rvalue | None) -> 
 def _depthwise_ns(op: Conv, config: Config, context: BuildContext) -> float:
     """Arithmetic, or x and the output moving through L2."""
     shape, caps = conv_shape(op), context.caps
-    steps = work_steps(shape, config["pixels"], 1, caps.lanes)
+    steps = work_steps(shape, config["pixels"], 1, caps)
     return steps * caps.lanes * 2 / caps.fma_gflops + halo_ns(shape)
 
 
