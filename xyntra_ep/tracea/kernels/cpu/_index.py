@@ -155,8 +155,7 @@ class AccessTable:
     def fix_accesses(self, number: int) -> None:
         """From now on axis(number) is always 0."""
         self.accesses = [
-            replace(a, terms=tuple(replace(t, index=without_axis(t.index, number)) for t in a.terms))
-            for a in self.accesses
+            replace(a, terms=tuple(replace(t, index=without_axis(t.index, number)) for t in a.terms)) for a in self.accesses
         ]
         self._deps.clear()
 

@@ -69,12 +69,7 @@ _ANY: Interval = (None, None)
 def stays_inside(e: Expr, extent: Size, domain: Sequence[Size]) -> bool:
     """Whether 0 <= e < extent holds at every point of a non-empty ``domain`` (false when not provable)."""
     low, high = _interval(e, domain)
-    return (
-        low is not None
-        and high is not None
-        and known_nonnegative(low)
-        and known_nonnegative(extent - 1 - high)
-    )
+    return low is not None and high is not None and known_nonnegative(low) and known_nonnegative(extent - 1 - high)
 
 
 def _interval(root: Expr, domain: Sequence[Size]) -> Interval:

@@ -1,10 +1,10 @@
 """Evaluating expressions inside a loop nest: every value where its axes are first known, and lanes over one axis at the bottom.
 
-    nest = Nest(b, table, lane_axis, roots)        what will be computed
-    scope = nest.outside()                         nothing bound: constants are loaded here
-    inner = scope.bind({axis: loop variable})      what depends on bound axes only is computed here, once
-    vector = inner.lanes(at, 16)                   lanes at, at + 1 ... of the lane axis
-    vector.store(k, vector.value(root))
+nest = Nest(b, table, lane_axis, roots)        what will be computed
+scope = nest.outside()                         nothing bound: constants are loaded here
+inner = scope.bind({axis: loop variable})      what depends on bound axes only is computed here, once
+vector = inner.lanes(at, 16)                   lanes at, at + 1 ... of the lane axis
+vector.store(k, vector.value(root))
 """
 
 from __future__ import annotations
@@ -75,16 +75,12 @@ class Nest:
 class Scope:
     """A place where some axes and accumulators have values, all scalar."""
 
-    def __init__(
-        self, nest: Nest, axes: Mapping[int, Rvalue], accs: Mapping[int, Rvalue], parent: ScalarCode | None
-    ) -> None:
+    def __init__(self, nest: Nest, axes: Mapping[int, Rvalue], accs: Mapping[int, Rvalue], parent: ScalarCode | None) -> None:
         self.nest = nest
         self.b = nest.b
         self._axes = axes
         self._accs = accs
-        self.code = (
-            parent.fork(1, self._leaf) if parent else ScalarCode(nest.b, nest.b, 1, self._leaf)
-        )
+        self.code = parent.fork(1, self._leaf) if parent else ScalarCode(nest.b, nest.b, 1, self._leaf)
         known = {axis(a) for a in axes} | {make(j) for j in accs for make in (acc, acc_int, acc_bool)}
         for e in nest.frontier(frozenset(known)):
             if not self.code.knows(e):
@@ -124,9 +120,7 @@ class Scope:
     def position(self, k: int) -> Rvalue:
         """The position of the k-th access in its buffer."""
         access, address = self.nest.table.accesses[k], self.nest.address(k)
-        if address.mode in (Lane.ONE, Lane.VECTOR, Lane.STRIDED) or (
-            address.mode is Lane.GUARDED and not address.checks
-        ):
+        if address.mode in (Lane.ONE, Lane.VECTOR, Lane.STRIDED) or (address.mode is Lane.GUARDED and not address.checks):
             base = self.index(address.base)
             if address.step == 0:
                 return base
@@ -151,9 +145,7 @@ class Scope:
 class Lanes:
     """Several consecutive elements of the lane axis at once."""
 
-    def __init__(
-        self, scope: Scope, at: Rvalue, lanes: int, count: Rvalue | None, accs: Mapping[int, Rvalue]
-    ) -> None:
+    def __init__(self, scope: Scope, at: Rvalue, lanes: int, count: Rvalue | None, accs: Mapping[int, Rvalue]) -> None:
         self.nest = scope.nest
         self.b = scope.b
         self._scalars = scope.bind()

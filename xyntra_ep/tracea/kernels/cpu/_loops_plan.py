@@ -184,9 +184,7 @@ def spans(
             emit([Span(at, 1)])
 
 
-def _whole(
-    b: KernelBuilder, start: Rvalue, end: Rvalue, lanes: int, width: int, emit: Callable[[list[Span]], None]
-) -> Rvalue:
+def _whole(b: KernelBuilder, start: Rvalue, end: Rvalue, lanes: int, width: int, emit: Callable[[list[Span]], None]) -> Rvalue:
     stop = b.let("stop", start + (end - start) // width * width)
     if stop == start:
         return start

@@ -177,4 +177,3 @@ def converted(value: Rvalue, dtype: DType) -> Rvalue:
     if value.type.elem is Elem.I32:
         return convert_mask_to_float(value) if want.elem is Elem.F32 else Convert(want, binary("and", value, 1))
     return Convert(want, value)
-

@@ -83,10 +83,7 @@ def plan_rows(op: RowReduce, b: KernelBuilder) -> Rows:
         table=table,
         outer=tuple(loop for loop in domain.loops if loop.axis < outer),
         inner=tuple(loop for loop in domain.loops if loop.axis >= outer),
-        stages=tuple(
-            RowStage(kind=s.kind, dtype=s.dtype, body=body)
-            for s, body in zip(op.stages, domain.roots, strict=False)
-        ),
+        stages=tuple(RowStage(kind=s.kind, dtype=s.dtype, body=body) for s, body in zip(op.stages, domain.roots, strict=False)),
         results=tuple(
             RowResult(body=body, access=k, per_row=o.per_row)
             for o, body, k in zip(op.outputs, domain.roots[len(stages) :], outputs, strict=True)
@@ -113,11 +110,7 @@ def keep_values(rows: Rows, b: KernelBuilder, on_stack: bool) -> Rows:
     from the output that is going to be written at the same place anyway."""
     inner = {axis(loop.axis) for loop in rows.inner}
     stages, results = list(rows.stages), list(rows.results)
-    homes = [
-        r.access
-        for r in results
-        if not r.per_row and rows.table.accesses[r.access].dtype is DType.F32
-    ]
+    homes = [r.access for r in results if not r.per_row and rows.table.accesses[r.access].dtype is DType.F32]
     for t, stage in enumerate(stages):
         later = [s.body for s in stages[t + 1 :]] + [r.body for r in results if not r.per_row]
         value = _worth_keeping(rows.table, stage.body, later, inner)
@@ -132,20 +125,12 @@ def keep_values(rows: Rows, b: KernelBuilder, on_stack: bool) -> Rows:
             return rewrite(body, lambda e: kept if e is value else None)
 
         stages[t] = RowStage(kind=stage.kind, dtype=stage.dtype, body=stage.body, keep=value, kept_in=home)
-        stages[t + 1 :] = [
-            RowStage(kind=s.kind, dtype=s.dtype, body=swap(s.body)) for s in stages[t + 1 :]
-        ]
-        results = [
-            r if r.per_row else RowResult(body=swap(r.body), access=r.access, per_row=False) for r in results
-        ]
-    return Rows(
-        table=rows.table, outer=rows.outer, inner=rows.inner, stages=tuple(stages), results=tuple(results)
-    )
+        stages[t + 1 :] = [RowStage(kind=s.kind, dtype=s.dtype, body=swap(s.body)) for s in stages[t + 1 :]]
+        results = [r if r.per_row else RowResult(body=swap(r.body), access=r.access, per_row=False) for r in results]
+    return Rows(table=rows.table, outer=rows.outer, inner=rows.inner, stages=tuple(stages), results=tuple(results))
 
 
-def _worth_keeping(
-    table: AccessTable, body: Expr, later: Sequence[Expr], inner: set[Expr]
-) -> Expr | None:
+def _worth_keeping(table: AccessTable, body: Expr, later: Sequence[Expr], inner: set[Expr]) -> Expr | None:
     """The largest expensive float below ``body`` that ``later`` uses too."""
     again = {id(e) for root in later for e in walk(root)}
     for e in reversed(walk(body)):

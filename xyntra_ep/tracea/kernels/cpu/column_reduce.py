@@ -213,6 +213,7 @@ class _ColumnCode:
         uniform = all(d.kind == "axis" and d is not self._lane for d in self._deps(condition))
         return (condition, value) if neutral and uniform else None
 
+
 VARIANTS = [
     Variant(
         name="column_reduce.columns",

@@ -1,0 +1,368 @@
+"""Whether a kernel is legal semantic IR. Run on every kernel when it is made: it is the cheapest place to find our own mistakes.
+
+names      defined once, before use, in a block that is still open; assigned to only when mutable
+types      operands agree in element and lanes (an index scalar may meet a single i64)
+memory     stores go to writable pointers, in the pointer's compute type; local arrays fit a thread's stack
+loops      steps are positive literals or parameters of the kernel
+functions  defined before their callers, called with what they declare; a result is returned
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xyntra_ep.errors import InvariantError
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    ARITHMETIC,
+    BEGIN,
+    COMPARE,
+    END,
+    INDEX,
+    LIBM,
+    UNARY,
+    Array,
+    Assign,
+    Binary,
+    Bitcast,
+    CallStatement,
+    CallValue,
+    Comment,
+    Const,
+    Convert,
+    Elem,
+    Fma,
+    For,
+    Function,
+    Gather,
+    If,
+    Iota,
+    Kernel,
+    Let,
+    Load,
+    Offset,
+    Pointer,
+    PointerType,
+    Prefetch,
+    Reduce,
+    Return,
+    Rvalue,
+    Select,
+    Shuffle,
+    Splat,
+    Statement,
+    Store,
+    Type,
+    Unary,
+    Var,
+    loaded_type,
+)
+
+ARRAY_BYTES = 192 << 10  # of the 256 KiB that the smallest common thread stack leaves us
+_REDUCE = frozenset({"add", "mul", "max", "min", "or", "and"})
+_FLOAT_ONLY = frozenset({"sqrt", "floor", "ceil", "rint", "round_f16", "pow", "fmod"}) | LIBM
+_BITS_ONLY = frozenset({"not", "and", "or", "xor", "shl", "shr"})
+_SHORT = 400  # characters of a statement in a message
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """Raise InvariantError, naming the kernel, the rule and the statement, unless ``kernel`` is legal."""
+    try:
+        _Checker().kernel(kernel)
+    except _Broken as problem:
+        text = repr(problem.statement)
+        shown = text if len(text) <= _SHORT else text[:_SHORT] + " ..."
+        raise InvariantError(
+            f"{problem.rule}, in {shown}", where=f"kernel {kernel.name}", pass_name="semantic IR check", ir=text
+        ) from None
+
+
+class _Broken(Exception):
+    def __init__(self, rule: str) -> None:
+        super().__init__(rule)
+        self.rule = rule
+        self.statement: object = None
+
+
+def _require(holds: bool, rule: str, *named: object) -> None:
+    if not holds:
+        raise _Broken(rule.format(*named))
+
+
+def _scalar(kind: Type) -> bool:
+    return kind.lanes <= 1
+
+
+def _same(a: Type, b: Type) -> bool:
+    return a == b or (a.elem is b.elem and _scalar(a) and _scalar(b))
+
+
+def _is_index(kind: Type) -> bool:
+    return kind.elem is Elem.I64 and _scalar(kind)
+
+
+class _Checker:
+    """Walks statements in order, with the names that are visible and those that were ever taken."""
+
+    def __init__(self) -> None:
+        self._visible: dict[str, Var] = {}
+        self._names: list[str] = []  # the visible ones, as they came
+        self._legal: set[int] = set()  # values checked where all that is visible now was: they are shared a lot
+        self._values: list[int] = []  # the same, as they came
+        self._params: frozenset[str] = frozenset()
+        self._taken: set[str] = set()
+        self._mutable: set[str] = set()
+        self._functions: dict[str, Function] = {}
+        self._result: Type | None = None
+        self._array_bytes = 0
+        self._rules: dict[type, Callable[..., None]] = {
+            Const: lambda e: None,
+            Var: self._variable,
+            Unary: self._unary,
+            Binary: self._binary,
+            Fma: self._fma,
+            Select: self._select,
+            Convert: self._convert,
+            Bitcast: self._bitcast,
+            Splat: self._splat,
+            Iota: lambda e: None,
+            Load: self._load,
+            Gather: self._gather,
+            Shuffle: self._shuffle,
+            Reduce: self._reduce,
+            CallValue: self._call_value,
+            Offset: lambda e: _require(False, "a pointer is used as a value"),
+        }
+
+    # -- kernel and functions
+
+    def kernel(self, kernel: Kernel) -> None:
+        for function in kernel.functions:
+            self._function(function)
+        buffers = [Var(PointerType(b.dtype, b.writable), b.name) for b in kernel.buffers]
+        self._enter([*buffers, *(Var(INDEX, name) for name in kernel.params), BEGIN, END], None)
+        self._params = frozenset(kernel.params)
+        self._block(kernel.body)
+
+    def _function(self, function: Function) -> None:
+        _require(function.name not in self._functions, "function {} is defined twice", function.name)
+        self._enter(function.arguments, function.result)
+        self._params = frozenset()
+        self._block(function.body)
+        returns = [s for s in function.body if isinstance(s, Return)]
+        _require(
+            len(returns) == (function.result is not None) and (not returns or function.body[-1] is returns[0]),
+            "function {} must return once, at its end, exactly if it has a result",
+            function.name,
+        )
+        self._functions[function.name] = function
+
+    def _enter(self, known: Sequence[Var], result: Type | None) -> None:
+        self._visible, self._taken, self._mutable = {}, set(), set()
+        self._names, self._values, self._legal = [], [], set()
+        self._result = result
+        for var in known:
+            self._define(var)
+
+    def _define(self, var: Var) -> None:
+        _require(var.name not in self._taken, "{} is defined twice", var.name)
+        self._taken.add(var.name)
+        self._visible[var.name] = var
+        self._names.append(var.name)
+
+    # -- statements
+
+    def _block(self, statements: Sequence[Statement]) -> None:
+        names, values = len(self._names), len(self._values)
+        for statement in statements:
+            try:
+                self._statement(statement)
+            except _Broken as problem:
+                if problem.statement is None:
+                    problem.statement = statement
+                raise
+        for name in self._names[names:]:
+            del self._visible[name]
+        self._legal.difference_update(self._values[values:])
+        del self._names[names:], self._values[values:]
+
+    def _statement(self, s: Statement) -> None:
+        match s:
+            case Let():
+                self._value(s.value)
+                _require(_same(s.var.type, s.value.type), "{} is declared, {} given", s.var.type, s.value.type)
+                self._define(s.var)
+                if s.mutable:
+                    self._mutable.add(s.var.name)
+            case Assign():
+                self._value(s.var)
+                self._value(s.value)
+                _require(s.var.name in self._mutable, "{} is not mutable", s.var.name)
+                _require(_same(s.var.type, s.value.type), "{} is assigned to {}", s.value.type, s.var.type)
+            case Store():
+                self._store(s)
+            case For():
+                for bound in (s.begin, s.end, s.step):
+                    self._index(bound, "a loop bound")
+                literal = isinstance(s.step, Const) and s.step.value > 0
+                param = isinstance(s.step, Var) and s.step.name in self._params
+                _require(literal or param, "a loop's step must be a positive literal or a parameter")
+                self._loop_body(s)
+            case If():
+                self._value(s.condition)
+                condition = s.condition.type
+                _require(condition.elem is not Elem.F32 and _scalar(condition), "a condition must be one integer")
+                self._block(s.then)
+                self._block(s.otherwise)
+            case Prefetch():
+                self._pointer(s.pointer)
+                self._index(s.index, "an address")
+            case Array():
+                self._array(s)
+            case CallStatement():
+                self._call(s.function, s.args)
+            case Return():
+                self._value(s.value)
+                _require(self._result is not None and _same(self._result, s.value.type), "the result has another type")
+            case Comment():
+                pass
+            case _:
+                _require(False, "there is no such statement")
+
+    def _loop_body(self, s: For) -> None:
+        self._define(s.var)
+        self._block(s.body)
+        del self._visible[self._names.pop()]
+
+    def _store(self, s: Store) -> None:
+        kind = self._pointer(s.pointer)
+        _require(kind.writable, "a store needs a writable pointer")
+        self._index(s.index, "an address")
+        self._value(s.value)
+        got, want = s.value.type, loaded_type(kind.dtype, s.value.type.lanes)
+        integers = Elem.F32 not in (got.elem, want.elem)  # narrower integers may be stored as they are
+        _require(got.elem is want.elem or integers, "{} is stored as {}", got.elem, kind.dtype)
+        if s.count is not None:
+            self._index(s.count, "a count")
+
+    def _array(self, s: Array) -> None:
+        _require(s.count > 0, "an array must have elements")
+        _require(s.var.vtype == PointerType(s.dtype, writable=True), "an array's name must be a writable pointer to its type")
+        self._array_bytes += s.count * s.dtype.bytes
+        _require(self._array_bytes < ARRAY_BYTES, "local arrays take {} bytes", self._array_bytes)
+        self._define(s.var)
+
+    def _call(self, function: Function, args: Sequence[Rvalue]) -> None:
+        _require(self._known(function), "function {} is not defined before its caller", function.name)
+        _require(len(args) == len(function.arguments), "{} takes {} arguments", function.name, len(function.arguments))
+        for arg, declared in zip(args, function.arguments, strict=True):
+            if isinstance(declared.vtype, PointerType):
+                _require(isinstance(arg, (Var, Offset)), "{}: {} is a pointer", function.name, declared.name)
+                assert isinstance(arg, (Var, Offset))
+                given = self._pointer(arg)
+                fits = given.dtype is declared.vtype.dtype and (given.writable or not declared.vtype.writable)
+                _require(fits, "{}: {} is given for {}", function.name, given, declared.vtype)
+            else:
+                self._value(arg)
+                _require(_same(arg.type, declared.vtype), "{}: {} is given for {}", function.name, arg.type, declared.vtype)
+
+    def _known(self, function: Function) -> bool:
+        found = self._functions.get(function.name)
+        return found is function or found == function
+
+    # -- values
+
+    def _value(self, e: Rvalue) -> None:
+        if id(e) not in self._legal:
+            self._rules[type(e)](e)
+            self._legal.add(id(e))
+            self._values.append(id(e))
+
+    def _index(self, e: Rvalue, what: str) -> None:
+        self._value(e)
+        _require(_is_index(e.type), "{} must be an index, not {}", what, e.type)
+
+    def _pointer(self, pointer: Pointer) -> PointerType:
+        while isinstance(pointer, Offset):
+            self._index(pointer.index, "an offset")
+            pointer = pointer.pointer
+        _require(self._visible.get(pointer.name) == pointer, "{} is not defined here", pointer.name)
+        kind = pointer.vtype
+        if not isinstance(kind, PointerType):
+            raise _Broken(f"{pointer.name} is no pointer")
+        return kind
+
+    def _variable(self, e: Var) -> None:
+        found = self._visible.get(e.name)
+        _require(found is e or found == e, "{} is not defined here", e.name)
+        _require(isinstance(e.vtype, Type), "a pointer is used as a value")
+
+    def _unary(self, e: Unary) -> None:
+        _require(e.op in UNARY or e.op in LIBM or e.op == "round_f16", "there is no operation {}", e.op)
+        self._value(e.a)
+        self._suits(e.op, e.a.type)
+
+    def _binary(self, e: Binary) -> None:
+        _require(e.op in ARITHMETIC or e.op in COMPARE, "there is no operation {}", e.op)
+        self._value(e.a)
+        self._value(e.b)
+        _require(_same(e.a.type, e.b.type), "{} of {} and {}", e.op, e.a.type, e.b.type)
+        self._suits(e.op, e.a.type)
+
+    def _suits(self, op: str, kind: Type) -> None:
+        _require(op not in _FLOAT_ONLY or kind.elem is Elem.F32, "{} of {}", op, kind)
+        _require(op not in _BITS_ONLY or kind.elem is not Elem.F32, "{} of {}", op, kind)
+
+    def _fma(self, e: Fma) -> None:
+        for part in (e.a, e.b, e.c):
+            self._value(part)
+        _require(_same(e.a.type, e.b.type) and _same(e.b.type, e.c.type), "fma of {}, {}, {}", e.a.type, e.b.type, e.c.type)
+
+    def _select(self, e: Select) -> None:
+        for part in (e.mask, e.a, e.b):
+            self._value(part)
+        mask, kind = e.mask.type, e.a.type
+        _require(_same(kind, e.b.type), "select between {} and {}", kind, e.b.type)
+        fits = mask == Type(Elem.I32, kind.lanes) or (_scalar(kind) and _scalar(mask) and mask.elem is not Elem.F32)
+        _require(fits, "select of {} by {}", kind, mask)
+
+    def _convert(self, e: Convert) -> None:
+        self._value(e.a)
+        fits = e.to.lanes == e.a.type.lanes or (_scalar(e.to) and _scalar(e.a.type))
+        _require(fits, "conversion of {} to {}", e.a.type, e.to)
+
+    def _bitcast(self, e: Bitcast) -> None:
+        self._value(e.a)
+        fits = e.to.lanes == e.a.type.lanes and Elem.I64 not in (e.to.elem, e.a.type.elem)
+        _require(fits, "bits of {} as {}", e.a.type, e.to)
+
+    def _splat(self, e: Splat) -> None:
+        self._value(e.a)
+        fits = _scalar(e.a.type) and e.a.type.elem is e.to.elem and e.to.lanes > 1
+        _require(fits, "splat of {} as {}", e.a.type, e.to)
+
+    def _load(self, e: Load) -> None:
+        self._pointer(e.pointer)
+        self._index(e.index, "an address")
+        if e.count is not None:
+            self._index(e.count, "a count")
+        _require(e.lanes >= 1, "a load of {} lanes", e.lanes)
+
+    def _gather(self, e: Gather) -> None:
+        self._pointer(e.pointer)
+        self._value(e.index)
+        _require(e.index.type.elem is Elem.I64, "gather at {}", e.index.type)
+
+    def _shuffle(self, e: Shuffle) -> None:
+        self._value(e.a)
+        self._value(e.b)
+        _require(_same(e.a.type, e.b.type), "shuffle of {} and {}", e.a.type, e.b.type)
+        _require(all(0 <= lane < 2 * e.a.type.lanes for lane in e.lanes), "a shuffle takes a lane that is not there")
+
+    def _reduce(self, e: Reduce) -> None:
+        _require(e.op in _REDUCE, "there is no reduction by {}", e.op)
+        self._value(e.a)
+        _require(e.op not in ("or", "and") or e.a.type.elem is not Elem.F32, "reduction of {} by {}", e.a.type, e.op)
+
+    def _call_value(self, e: CallValue) -> None:
+        _require(e.function.result is not None, "{} has no result", e.function.name)
+        self._call(e.function, e.args)
