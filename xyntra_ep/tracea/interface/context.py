@@ -38,7 +38,9 @@ class Context:
         hash128: Hash128 | None = None,
         caps: Capabilities | None = None,
         variants: VariantTable | None = None,
+        strict: bool = False,
     ) -> None:
+        self._strict = strict
         self._cache_dir = cache_dir
         self._dump_dir = dump_dir
         self._caps = caps
@@ -87,7 +89,7 @@ class Context:
             return {n: Tuned(config=r.config, time_ns=r.time_ns) for n, r in store.results(op).items()}
 
         variants = self._variants if self._variants is not None else cpu_variants()
-        return OpBuilder(self.caps, variants, emit, tuned_for)
+        return OpBuilder(self.caps, variants, emit, tuned_for, strict=self._strict)
 
     def estimate(self, op: CoreOp, program: Program | None = None, constants: frozenset[int] = frozenset()) -> Decision:
         """Which variant would compute ``op``, and its cost in nanoseconds on one core; nothing is built.
@@ -97,7 +99,12 @@ class Context:
         """
         return self.builder.decide(
             op,
-            BuildContext(caps=self.caps, program=program if program is not None else Program(), constants=constants),
+            BuildContext(
+                caps=self.caps,
+                program=program if program is not None else Program(),
+                constants=constants,
+                strict=self._strict,
+            ),
         )
 
     def plan_kernel(self, op: str, *, precision: str = "FP32", **sizes: int) -> KernelPlan:

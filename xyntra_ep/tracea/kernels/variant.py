@@ -60,6 +60,7 @@ class BuildContext:
 
     caps: Capabilities
     program: Program
+    strict: bool = False  # option fp32_strict: no algorithm that moves NaN or Inf to other elements
 
     def is_constant(self, value: int) -> bool:
         """Whether a value is known when the session is created (planning then offers PREPARE for it)."""

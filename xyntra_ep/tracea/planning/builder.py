@@ -19,6 +19,7 @@ from xyntra_ep.tracea.kernels.capabilities import Capabilities
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.planning.op_parts import operands_of
 from xyntra_ep.tracea.runtime.kernel_cache import KernelSource
+from xyntra_ep.tracea.semantic_ir.check import check_kernel
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 Emit = Callable[[Kernel, Capabilities], str]
@@ -42,8 +43,9 @@ class Built:
 class OpBuilder:
     """Decides and builds ops for one machine. Keep it as long as programs may share ops: a session, or longer."""
 
-    def __init__(self, caps: Capabilities, variants: VariantTable, emit: Emit, tuned_for: TunedFor | None = None) -> None:
+    def __init__(self, caps: Capabilities, variants: VariantTable, emit: Emit, tuned_for: TunedFor | None = None, *, strict: bool = False) -> None:
         self.caps = caps
+        self._strict = strict
         self._variants = variants
         self._emit = emit
         self._tuned_for = tuned_for
@@ -59,12 +61,14 @@ class OpBuilder:
         key, values = _shape_of(op, program, constants)
         found = self._built.get(key)
         if found is None:
-            context = BuildContext(caps=self.caps, program=program, constants=constants)
+            context = BuildContext(caps=self.caps, program=program, constants=constants, strict=self._strict)
             result: Built | UnsupportedError
             try:
                 result = self._build(op, context)
             except UnsupportedError as error:
                 result = error
+            except InvariantError as error:  # our own mistake in one kernel must not cost the whole island
+                result = UnsupportedError(f"internal check failed: {error.what}")
             found = self._built[key] = (values, result)
         built_for, result = found
         if isinstance(result, UnsupportedError):
@@ -87,6 +91,7 @@ class OpBuilder:
                     pass_name=decision.chosen.name,
                 )
             if id(call.kernel) not in printed:
+                check_kernel(call.kernel)
                 text = self._emit(call.kernel, self.caps)
                 source = KernelSource(symbol=call.kernel.name, text=text)
                 printed[id(call.kernel)] = self._sources.setdefault(text, source)

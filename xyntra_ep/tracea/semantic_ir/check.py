@@ -3,7 +3,7 @@
 names      defined once, before use, in a block that is still open; assigned to only when mutable
 types      operands agree in element and lanes (an index scalar may meet a single i64)
 memory     stores go to writable pointers, in the pointer's compute type; local arrays fit a thread's stack
-loops      steps are positive literals or parameters of the kernel
+loops      steps are positive literals or names that do not change
 functions  defined before their callers, called with what they declare; a result is returned
 """
 
@@ -108,7 +108,6 @@ class _Checker:
         self._names: list[str] = []  # the visible ones, as they came
         self._legal: set[int] = set()  # values checked where all that is visible now was: they are shared a lot
         self._values: list[int] = []  # the same, as they came
-        self._params: frozenset[str] = frozenset()
         self._taken: set[str] = set()
         self._mutable: set[str] = set()
         self._functions: dict[str, Function] = {}
@@ -140,13 +139,11 @@ class _Checker:
             self._function(function)
         buffers = [Var(PointerType(b.dtype, b.writable), b.name) for b in kernel.buffers]
         self._enter([*buffers, *(Var(INDEX, name) for name in kernel.params), BEGIN, END], None)
-        self._params = frozenset(kernel.params)
         self._block(kernel.body)
 
     def _function(self, function: Function) -> None:
         _require(function.name not in self._functions, "function {} is defined twice", function.name)
         self._enter(function.arguments, function.result)
-        self._params = frozenset()
         self._block(function.body)
         returns = [s for s in function.body if isinstance(s, Return)]
         _require(
@@ -204,8 +201,8 @@ class _Checker:
                 for bound in (s.begin, s.end, s.step):
                     self._index(bound, "a loop bound")
                 literal = isinstance(s.step, Const) and s.step.value > 0
-                param = isinstance(s.step, Var) and s.step.name in self._params
-                _require(literal or param, "a loop's step must be a positive literal or a parameter")
+                fixed = isinstance(s.step, Var) and s.step.name not in self._mutable
+                _require(literal or fixed, "a loop's step must be a positive literal or a name that does not change")
                 self._loop_body(s)
             case If():
                 self._value(s.condition)

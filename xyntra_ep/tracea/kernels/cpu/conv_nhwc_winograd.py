@@ -27,6 +27,8 @@ _LEAST_CHANNELS = 16  # with fewer the transforms outweigh what they save
 
 
 def admits(op: Conv, context: BuildContext) -> str | None:
+    if context.strict:
+        return "its transforms would spread NaN and Inf (fp32_strict)"
     if op.group != 1:
         return f"{op.group} groups"
     if op.inputs[1].shape[2:] != (3, 3):
