@@ -1,7 +1,8 @@
 """ONNX's own node tests as cases that ONNX Runtime's CPU provider can run.
 
 Most tests feed everything as graph inputs, also the shape of a Reshape or the axes of a reduction, which real models have as
-constants. So each test with such inputs makes two cases: as it is, and with its integer inputs turned into initializers.
+constants. So a test with integer inputs or with weights makes two cases: as it is, and with all but its first input turned into
+initializers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from onnx.backend.test.case.node import collect_testcases
 Array = NDArray[Any]
 MAX_IR_VERSION = 11  # newer files differ in nothing that a node test uses
 MAX_OPSET = 26  # the newest that ONNX Runtime 1.25 to 1.31 loads
+
+WITH_WEIGHTS = ("Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "Resize", "Upsample")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +54,8 @@ def node_cases() -> Mapping[str, NodeCase]:
         feeds = {i.name: np.asarray(a) for i, a in zip(model.graph.input, arrays, strict=False)}
         name = test.name.removeprefix("test_")
         cases[name] = NodeCase(name=name, model=model, feeds=feeds)
-        fixed = [n for n, a in feeds.items() if a.dtype.kind in "iub" and a.size <= 64]
-        if fixed and len(fixed) < len(feeds):
+        fixed = list(feeds)[1:]
+        if fixed and (model.graph.node[0].op_type in WITH_WEIGHTS or any(feeds[n].dtype.kind in "iub" for n in fixed)):
             cases[f"{name}.const"] = _with_constants(cases[name], fixed)
     return cases
 

@@ -18,6 +18,7 @@ from xyntra_ep.tracea.core_ir.expr import Expr
 
 Inputs: TypeAlias = list[Tensor | None]
 Lower: TypeAlias = Callable[[Context, Node, Inputs], Tensor]
+LowerMany: TypeAlias = Callable[[Context, Node, Inputs], Sequence[Tensor]]
 
 
 def one(inputs: Sequence[Tensor | None], i: int) -> Tensor:

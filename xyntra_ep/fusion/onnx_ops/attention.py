@@ -1,0 +1,191 @@
+"""Attention and rotary embedding, taken apart into products, one score expression and a softmax."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.graph import Node, OpKind
+from xyntra_ep.fusion.onnx_ops._operands import (
+    Inputs,
+    clamp_index,
+    f,
+    float_input,
+    from_end,
+    maybe,
+    one,
+    same_float_rounding,
+    wanted_outputs,
+)
+from xyntra_ep.fusion.onnx_ops.linear import matmul, round_to
+from xyntra_ep.fusion.onnx_ops.movement import concat
+from xyntra_ep.fusion.onnx_ops.softmax import softmax
+from xyntra_ep.fusion.tensor import Map, Tensor
+from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dims import Size, either, eq
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import Expr
+
+RAW, SOFTCAPPED, MASKED, PROBABILITY = range(4)  # qk_matmul_output_mode
+
+
+def split_heads(t: Tensor, heads: int) -> Tensor:
+    """[B, S, H * D] -> [B, H, S, D]"""
+    width = t.shape[2] // heads
+    return t.reshape((t.shape[0], t.shape[1], heads, width)).permute((0, 2, 1, 3))
+
+
+def join_heads(t: Tensor) -> Tensor:
+    """[B, H, S, D] -> [B, S, H * D]"""
+    return t.permute((0, 2, 1, 3)).reshape((t.shape[0], t.shape[2], t.shape[1] * t.shape[3]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scores:
+    """The score expression over [B, KV heads, group * S, T]: query heads that share a key head are rows of one product."""
+
+    batch: Size
+    heads: Size
+    group: int
+    queries: Size
+    keys: Size
+
+    @property
+    def full(self) -> tuple[Size, ...]:
+        """With every query head for itself."""
+        return (self.batch, self.heads * self.group, self.queries, self.keys)
+
+    @property
+    def head(self) -> Expr:
+        if self.group == 1:
+            return E.axis(1)
+        part = E.call("div", E.axis(2), E.size(self.queries))
+        return E.call("add", E.call("mul", E.axis(1), E.const(self.group)), part)
+
+    @property
+    def query(self) -> Expr:
+        return E.axis(2) if self.group == 1 else E.call("mod", E.axis(2), E.size(self.queries))
+
+    def mask(self, c: Context, mask: Tensor, operand: int, value: Expr) -> tuple[Tensor, Expr]:
+        """``value`` with a mask that broadcasts; keys beyond a shorter mask are masked out."""
+        width = mask.shape[-1]
+        short = isinstance(width, int) and isinstance(self.keys, int) and 1 < width < self.keys
+        wanted = [*self.full[:3], width if short else self.keys][-mask.rank :]
+        for have, want in zip(mask.shape, wanted, strict=True):
+            c.require(either(eq(have, want), eq(have, 1)), "Attention: the mask does not broadcast")
+        mask = mask.expand([have if have == 1 else want for have, want in zip(mask.shape, wanted, strict=True)])
+        at = [E.axis(0), self.head, self.query, E.axis(3)][-mask.rank :]
+        loaded = E.load(operand, *(E.const(0) if n == 1 else i for n, i in zip(mask.shape, at, strict=True)), dtype=mask.dtype)
+        hidden = mask.dtype is DType.BOOL
+        masked = E.call("where", loaded, value, f(-math.inf)) if hidden else E.call("add", value, loaded)
+        if short:
+            masked = E.call("where", E.call("lt", E.axis(3), E.size(width)), masked, f(-math.inf))
+        return mask, masked
+
+
+def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
+    q, k, v = (float_input(inputs, i) for i in range(3))
+    mask, past_k, past_v, valid = (maybe(inputs, i) for i in range(3, 7))
+    if int(node.attr("left_window_size", -1)) >= 0 or int(node.attr("right_window_size", -1)) >= 0:
+        raise UnsupportedError("Attention with a window")
+    flat = q.rank == 3
+    if flat:
+        q_heads, kv_heads = int(node.need("q_num_heads")), int(node.need("kv_num_heads"))
+        q, k, v = split_heads(q, q_heads), split_heads(k, kv_heads), split_heads(v, kv_heads)
+    offset: Expr = E.const(0) if past_k is None else E.size(past_k.shape[2])
+    if past_k is not None and past_v is not None:
+        k, v = concat(c, [past_k, k], 2), concat(c, [past_v, v], 2)
+    q_count, kv_count = q.shape[1], k.shape[1]
+    if not isinstance(q_count, int) or not isinstance(kv_count, int) or q_count % kv_count:
+        raise UnsupportedError("Attention with an unknown number of heads")
+    sizes = _Scores(batch=q.shape[0], heads=kv_count, group=q_count // kv_count, queries=q.shape[2], keys=k.shape[2])
+    rows = q.reshape((sizes.batch, kv_count, sizes.group * sizes.queries, q.shape[3]))
+    raw = matmul(c, rows, k.permute((0, 1, 3, 2)))
+    width = q.shape[3]
+    if not isinstance(width, int):
+        raise UnsupportedError("Attention with an unknown head size")
+    scale, cap = float(node.attr("scale", 1 / math.sqrt(width))), float(node.attr("softcap", 0.0))
+    stages = [E.call("mul", E.load(0, *(E.axis(i) for i in range(4)), dtype=raw.dtype), f(scale))]
+    capped = stages[RAW]
+    if cap:
+        capped = E.call("mul", E.call("tanh", E.call("div", capped, f(cap))), f(cap))
+    stages.append(capped)
+    operands = [raw]
+    value = capped
+    if mask is not None:
+        expanded, value = sizes.mask(c, mask, 1, value)
+        operands.append(expanded)
+    if valid is not None:
+        operands.append(valid)
+        number = E.load(len(operands) - 1, E.axis(0), dtype=valid.dtype)
+        value = E.call("where", E.call("lt", E.axis(3), number), value, f(-math.inf))
+        offset = E.call("sub", number, E.size(sizes.queries)) if past_k is None else offset
+    if node.attr("is_causal", 0):
+        visible = E.call("le", E.axis(3), E.call("add", sizes.query, offset))
+        value = E.call("where", visible, value, f(-math.inf))
+    stages.append(value)
+    scores = Tensor(raw.shape, DType.F32, Map(inputs=tuple(operands), body=value))
+    weights = softmax(scores, [3])
+    if mask is not None or valid is not None:
+        weights = _without_nan(weights)
+    out = round_to(c, matmul(c, weights, v), q.dtype).reshape((*sizes.full[:3], v.shape[3]))
+    results = [join_heads(out) if flat else out, k, v]
+    if wanted_outputs(node) > 3:
+        mode = int(node.attr("qk_matmul_output_mode", 0))
+        if mode == MASKED and (node.attr("is_causal", 0) or valid is not None or (mask is not None and mask.dtype is DType.BOOL)):
+            raise UnsupportedError("masked scores as a result")  # ORT writes the lowest float in place of -inf
+        shown = weights if mode == PROBABILITY else Tensor(raw.shape, DType.F32, Map(inputs=tuple(operands), body=stages[mode]))
+        results.append(round_to(c, shown, q.dtype).reshape(sizes.full))
+    return results
+
+
+def _without_nan(weights: Tensor) -> Tensor:
+    """A row that is masked out as a whole has no weights: zeros."""
+    value = E.load(0, *(E.axis(i) for i in range(weights.rank)), dtype=weights.dtype)
+    body = E.call("where", E.call("isnan", value), f(0), value)
+    return Tensor(weights.shape, weights.dtype, Map(inputs=(weights,), body=body))
+
+
+def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    """Pairs of elements turned by an angle that depends on the position: [B, H, S, D] or [B, S, H * D]."""
+    x, cos, sin, positions = float_input(inputs, 0), one(inputs, 1), one(inputs, 2), maybe(inputs, 3)
+    flat = x.rank == 3
+    if flat:
+        x = split_heads(x, int(node.need("num_heads")))
+    width = int(node.attr("rotary_embedding_dim", 0)) or x.shape[3]
+    if not isinstance(width, int):
+        raise UnsupportedError("RotaryEmbedding with an unknown head size")
+    half, d = width // 2, E.axis(3)
+    if node.attr("interleaved", 0):
+        pair, second = E.call("div", d, E.const(2)), E.call("eq", E.call("mod", d, E.const(2)), E.const(1))
+        partner = E.call("where", second, E.call("sub", d, E.const(1)), E.call("add", d, E.const(1)))
+    else:
+        second = E.call("le", E.const(half), d)
+        pair = E.call("where", second, E.call("sub", d, E.const(half)), d)
+        partner = E.call("where", second, pair, E.call("add", d, E.const(half)))
+    rotated = E.call("lt", d, E.const(width))
+    operands = [x, cos, sin]
+    if positions is None:
+        at = [E.axis(0), E.axis(2)]
+    else:
+        operands.append(positions)
+        row = E.load(3, E.axis(0), E.axis(2), dtype=positions.dtype)
+        at = [clamp_index(from_end(row, cos.shape[0]), cos.shape[0])]
+    inner = E.call("where", rotated, pair, E.const(0))
+    here = E.load(0, *(E.axis(i) for i in range(4)), dtype=x.dtype)
+    other = E.load(0, E.axis(0), E.axis(1), E.axis(2), E.call("where", rotated, partner, d), dtype=x.dtype)
+    turned = E.call("mul", other, E.load(2, *at, inner, dtype=sin.dtype))
+    straight = E.call("mul", here, E.load(1, *at, inner, dtype=cos.dtype))
+    mixed = E.call("where", second, E.call("add", straight, turned), E.call("sub", straight, turned))
+    body = mixed if width == x.shape[3] else E.call("where", rotated, mixed, here)
+    out = Tensor(x.shape, x.dtype, Map(inputs=tuple(operands), body=same_float_rounding(x.dtype, body)))
+    return join_heads(out) if flat else out
+
+
+OPS = [
+    OpSpec(name="Attention", lower=_attention, kind=OpKind.HEAVY),
+    OpSpec(name="RotaryEmbedding", lower=_rotary_embedding),
+]

@@ -1,0 +1,93 @@
+"""Operators of ONNX Runtime's own domain that are found in files, and those that ONNX previews."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.graph import Node, OpKind
+from xyntra_ep.fusion.onnx_ops._operands import (
+    Inputs,
+    Lower,
+    LowerMany,
+    float_input,
+    maybe,
+    one,
+    same_float_rounding,
+    wanted_outputs,
+)
+from xyntra_ep.fusion.onnx_ops.activation import activation, swish
+from xyntra_ep.fusion.onnx_ops.linear import product_of
+from xyntra_ep.fusion.onnx_ops.normalization import layer_norm
+from xyntra_ep.fusion.tensor import Tensor
+from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.tracea.core_ir import expr as E
+
+DEFAULT_EPSILON = 1e-12  # of SkipLayerNormalization
+QUICK_GELU_ALPHA = 1.702
+
+
+def _biased(op: str) -> Lower:
+    """op(x + bias), the bias being optional."""
+
+    def lower(c: Context, node: Node, inputs: Inputs) -> Tensor:
+        x, bias = float_input(inputs, 0), maybe(inputs, 1)
+        operands = [x] if bias is None else [x, bias]
+        return c.map(
+            operands,
+            lambda v, *b: same_float_rounding(x.dtype, E.call(op, E.call("add", v, b[0]) if b else v)),
+            x.dtype,
+        )
+
+    return lower
+
+
+def _skip_layer_normalization(centred: bool) -> LowerMany:
+    """Of x + skip (+ bias); outputs: the result, statistics that only training wants, and the sum."""
+
+    def lower(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
+        x, skip, gamma = float_input(inputs, 0), one(inputs, 1), one(inputs, 2)
+        beta = maybe(inputs, 3) if centred else None
+        bias = maybe(inputs, 4 if centred else 3)
+        if any(node.outputs[1:3]):
+            raise UnsupportedError("statistics of SkipLayerNormalization")
+        total = c.map([x, skip], lambda v, s: E.call("add", v, s), x.dtype)
+        if bias is not None:
+            total = c.map([total, bias], lambda v, b: E.call("add", v, b), x.dtype)
+        total = c.map([total], lambda v: same_float_rounding(x.dtype, v), x.dtype)
+        (result,) = layer_norm(total, gamma, beta, x.rank - 1, float(node.attr("epsilon", DEFAULT_EPSILON)), centred=centred)
+        return [result] if wanted_outputs(node) == 1 else [result, result, result, total]
+
+    return lower
+
+
+def _fused_matmul(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    a, b = float_input(inputs, 0), float_input(inputs, 1)
+    if node.attr("transBatchA", 0) or node.attr("transBatchB", 0):
+        raise UnsupportedError("FusedMatMul with transposed batch axes")
+    a, b = (_transposed(t) if node.attr(name, 0) else t for t, name in ((a, "transA"), (b, "transB")))
+    return product_of(c, a, b, float(node.attr("alpha", 1.0)))
+
+
+def _transposed(t: Tensor) -> Tensor:
+    return t if t.rank < 2 else t.permute((*range(t.rank - 2), t.rank - 1, t.rank - 2))
+
+
+def _swiglu(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    a, b = float_input(inputs, 0), float_input(inputs, 1)
+    alpha = float(node.attr("alpha", 1.0))
+    return c.map([a, b], lambda v, w: same_float_rounding(a.dtype, E.call("mul", swish(v, alpha), w)), a.dtype)
+
+
+OPS = [
+    OpSpec(name="com.microsoft.Gelu", lower=_biased("gelu_erf")),
+    OpSpec(name="com.microsoft.BiasGelu", lower=_biased("gelu_erf")),
+    OpSpec(name="com.microsoft.FastGelu", lower=_biased("gelu_tanh")),
+    OpSpec(
+        name="com.microsoft.QuickGelu", lower=activation(lambda v, node: swish(v, float(node.attr("alpha", QUICK_GELU_ALPHA))))
+    ),
+    OpSpec(name="com.microsoft.SkipLayerNormalization", lower=_skip_layer_normalization(centred=True)),
+    OpSpec(name="com.microsoft.SkipSimplifiedLayerNormalization", lower=_skip_layer_normalization(centred=False)),
+    OpSpec(name="com.microsoft.FusedMatMul", lower=_fused_matmul, kind=OpKind.HEAVY),
+    OpSpec(name="SwiGLU", lower=_swiglu),
+]
