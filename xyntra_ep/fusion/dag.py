@@ -26,7 +26,7 @@ class Dag:
     def get(self, t: Tensor) -> Tensor:
         """``t``, or what stands in for it now."""
         while id(t.node) in self._replaced and t.output == 0:
-            t = self._replaced[id(t.node)]
+            t = self._replaced[id(t.node)].named(t.shape)
         return t
 
     def replace(self, node: TNode, by: Tensor) -> None:

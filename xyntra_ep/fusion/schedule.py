@@ -6,6 +6,7 @@ outputs -> Dag -> join_projections, fuse_attention, fuse_rows -> Groups -> one c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from xyntra_ep.fusion.attention_fusion import fuse_attention
 from xyntra_ep.fusion.compose import Composer, axes, is_identity
@@ -138,8 +139,12 @@ class _Builder:
         return self._leaves[key]
 
     def operand(self, t: Tensor) -> Operand:
-        """``t`` as strides over memory; a reshape that strides cannot say is copied here."""
+        """``t`` as strides over memory, its sizes called as ``t`` calls them."""
         t = self._dag.get(t)
+        return replace(self._stored(t), shape=t.shape)
+
+    def _stored(self, t: Tensor) -> Operand:
+        """Where ``t`` lies; a reshape that strides cannot say is copied here."""
         node = t.node
         if isinstance(node, Leaf):
             return self._leaf(t, node)
@@ -248,8 +253,11 @@ class _Builder:
     def _gemm(self, node: GemmNode, root: Map | None, t: Tensor) -> None:
         composer = self._composer(node, [node.a, node.b])
         epilogue = self._finish(root, composer, t.rank)
-        inputs = tuple(self.operand(o) for o in composer.operands)
-        op = Gemm(inputs=inputs, epilogue=epilogue, output=self._destination(t), label="gemm")
+        a, b, *rest = (self.operand(o) for o in composer.operands)
+        a = replace(a, shape=(*t.shape[:-1], a.shape[-1]))
+        b = replace(b, shape=(*t.shape[:-2], a.shape[-1], t.shape[-1]))
+        output = replace(self._destination(t), shape=t.shape)
+        op = Gemm(inputs=(a, b, *rest), epilogue=epilogue, output=output, label="gemm")
         self._append(op, self._sources(composer, node))
 
     def _conv(self, node: ConvNode, root: Map | None, t: Tensor) -> None:
@@ -311,14 +319,16 @@ class _Builder:
         self._append(op, self._sources(composer, node))
 
     def _attention(self, node: AttentionNode) -> None:
-        heads = tuple(self._unit_inner(t) for t in (node.q, node.k, node.v))
+        q, k, v = (self._unit_inner(t) for t in (node.q, node.k, node.v))
+        k = replace(k, shape=(*q.shape[:2], *k.shape[2:]))
+        v = replace(v, shape=(*k.shape[:3], v.shape[3]))
         composer = self._composer(first=[node.q, node.k, node.v])
         extra = [node.q, node.k, node.v, *node.extra]
         score = simplify(composer.body(node.score, extra, axes(4)))
         output = apply_view(self._destination(self._groups.shape_of(node)), Permute(perm=(0, 2, 1, 3)))
         assert output is not None
         op = Attention(
-            inputs=(*heads, *(self.operand(o) for o in composer.operands[3:])),
+            inputs=(q, k, v, *(self.operand(o) for o in composer.operands[3:])),
             score=score,
             nan_to_zero=node.nan_to_zero,
             output=output,

@@ -214,6 +214,9 @@ class Tensor:
         """The value of a one-element constant that is known now, else None."""
         if self.content is not None and self.content.size == 1 and not isinstance(self.content.reshape(-1)[0], Dim):
             return int(self.content.reshape(-1)[0]) if self.dtype is not DType.BOOL else bool(self.content.reshape(-1)[0])
+        if isinstance(self.node, Map) and self.node.body.kind == "const" and self.size == 1:  # a constant that was computed
+            value: float | int | bool = self.node.body.attr
+            return value
         if isinstance(self.node, Leaf) and self.node.array is not None and self.node.array.size == 1:
             return self.node.array.reshape(-1)[0].item()  # type: ignore[no-any-return]  # numpy scalars
         return None
@@ -222,6 +225,12 @@ class Tensor:
 
     def _view(self, step: Permute | Reshape | Slice | Expand, shape: Sequence[Size], content: Content | None) -> Tensor:
         return Tensor(tuple(shape), self.dtype, View(base=self, step=step), content=content)
+
+    def named(self, shape: Sequence[Size]) -> Tensor:
+        """The same tensor with sizes that are known to be equal called otherwise."""
+        if tuple(shape) == self.shape:
+            return self
+        return Tensor(tuple(shape), self.dtype, self.node, self.output, content=self.content)
 
     def permute(self, perm: Sequence[int]) -> Tensor:
         perm = tuple(perm)
@@ -383,7 +392,7 @@ class Checks:
         shape = tuple(shape)
         t = t.reshape((1,) * (len(shape) - t.rank) + t.shape)
         named = [want if self.same(have, want) else have for have, want in zip(t.shape, shape, strict=True)]
-        return t.slice([0] * t.rank, [1] * t.rank, named).expand(shape)
+        return t.named(named).expand(shape)
 
 
 def _clipped_below(part: Size, whole: Size) -> bool:
