@@ -91,14 +91,15 @@ def test_nan_spreads_no_further_than_its_tile() -> None:
 
 
 def test_what_is_not_admitted() -> None:
-    def why(**change: object) -> str | None:
+    def why(strict: bool = False, **change: object) -> str | None:
         program, _, _ = conv_program(replace(CASES[0], **change))  # type: ignore[arg-type]  # fields of ConvCase
         [op] = program.ops
         assert isinstance(op, Conv)
         known = frozenset({op.inputs[1].value})
-        return WINOGRAD.admits(op, BuildContext(caps=AVX512, program=program, constants=known))
+        return WINOGRAD.admits(op, BuildContext(caps=AVX512, program=program, constants=known, strict=strict))
 
     assert why() is None
+    assert why(strict=True) == "its transforms would spread NaN and Inf (fp32_strict)"
     assert why(symbolic="n") is None
     assert why(symbolic="w") == "the image's size is not fixed"
     assert why(strides=(2, 2)) == "strides or dilations"

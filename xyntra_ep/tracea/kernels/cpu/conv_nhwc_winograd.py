@@ -197,6 +197,5 @@ VARIANTS = [
         cost_ns=lambda op, config, context: WinogradShape.of(conv_shape(op), config, context.caps).cost_ns(context.caps),
         build=build,
         rank=20,
-        extra={"strict": False},  # NaN and infinity do not stay where they belong
     )
 ]
