@@ -8,13 +8,16 @@ No mask form is named here: whatever the exporter wrote becomes an expression ov
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xyntra_ep.fusion.compose import Composer, axes, is_identity
 from xyntra_ep.fusion.dag import Dag
-from xyntra_ep.fusion.tensor import AttentionNode, GemmNode, Leaf, Map, RowNode, Tensor, TNode
+from xyntra_ep.fusion.tensor import AttentionNode, GemmNode, Leaf, Map, Permute, Reshape, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
+LONGEST_SCORE = 32  # elementwise nodes between the two products
 MAX_HEAD = 256  # larger head sizes do not keep their accumulators in registers
 
 
@@ -32,43 +35,99 @@ def fuse_attention(dag: Dag) -> bool:
     return changed
 
 
-def _only_reader(dag: Dag, node: TNode, reader: TNode) -> bool:
-    return not dag.is_output(node) and all(r is reader for r in dag.uses.get(id(node), []))
+def _probability(dag: Dag, p: Tensor, reader: TNode) -> tuple[RowNode, bool, list[TNode]] | None:
+    """The softmax behind ``p``, whether NaN becomes 0 on the way, and the elementwise nodes of that way."""
+    softmax: list[RowNode] = []
 
+    def source(t: Tensor, index: list[Expr]) -> Expr | None:
+        if not is_identity(index, t.shape):
+            return None
+        if isinstance(t.node, RowNode) and t.node.softmax:
+            softmax[:] = [t.node]
+            return E.acc(0)
+        return composer.inline(t.node, index) if isinstance(t.node, Map) and not t.node.keep else None
 
-def _probability(dag: Dag, p: Tensor, reader: TNode) -> tuple[RowNode, bool] | None:
-    """The softmax behind ``p`` and whether NaN becomes 0 on the way."""
-    if isinstance(p.node, Map) and len(p.node.inputs) == 1 and _only_reader(dag, p.node, reader):
-        inner = dag.get(p.node.inputs[0])
-        x = E.load(0, *axes(p.rank), dtype=p.dtype)
-        zeroed = E.call("where", E.call("isnan", x), E.const(0.0), x)
-        if p.node.body is zeroed and isinstance(inner.node, RowNode) and inner.node.softmax:
-            return (inner.node, True) if _only_reader(dag, inner.node, p.node) else None
+    composer = Composer(dag, source)
+    body = composer.load(p, axes(p.rank))
+    x = E.acc(0)
+    zeroed = E.call("where", E.call("isnan", x), E.const(0.0), x)
+    if not softmax or (body is not x and body is not zeroed):
         return None
-    if isinstance(p.node, RowNode) and p.node.softmax and _only_reader(dag, p.node, reader):
-        return p.node, False
-    return None
+    inside = {id(n) for n in (reader, *composer.members)}
+    for node in (softmax[0], *composer.members):
+        if dag.is_output(node) or any(id(r) not in inside for r in dag.uses[id(node)]):
+            return None
+    return softmax[0], body is zeroed, composer.members
+
+
+def _unscaled(dag: Dag, t: Tensor) -> tuple[Tensor, float, list[TNode]]:
+    """(what ``t`` is a constant multiple of, the factor, the nodes that multiply): a factor of q or k is one of the score.
+
+    PyTorch's exporter multiplies both q and k by the square root of the scale.
+    """
+    t = dag.get(t)
+    if isinstance(t.node, View):
+        base, factor, nodes = _unscaled(dag, t.node.base)
+        if not nodes:
+            return t, 1.0, []
+        match t.node.step:
+            case Permute(perm=perm):
+                return base.permute(perm), factor, nodes
+            case Reshape(shape=shape):
+                return base.reshape(shape), factor, nodes
+            case step:
+                return Tensor(t.shape, t.dtype, View(base=base, step=step)), factor, nodes
+    if not isinstance(t.node, Map) or t.node.body.kind != "call" or t.node.body.attr not in ("mul", "div"):
+        return t, 1.0, []
+    a, b = t.node.body.args
+    if a.kind == "const" and t.node.body.attr == "mul":
+        a, b = b, a
+    if a.kind != "load" or b.kind != "const" or not is_identity(a.args, t.shape):
+        return t, 1.0, []
+    base = dag.get(t.node.inputs[a.attr])
+    if base.shape != t.shape or base.dtype is not t.dtype:
+        return t, 1.0, []
+    factor = b.attr if t.node.body.attr == "mul" else 1 / b.attr if b.attr else 0.0
+    inner, more, nodes = _unscaled(dag, base)
+    return (inner, factor * more, [t.node, *nodes]) if factor else (t, 1.0, [])
+
+
+def _leads_to_product(dag: Dag, scores: Tensor) -> Callable[[TNode], bool]:
+    """Whether a node of the shape of ``scores`` has a product above it, elementwise nodes between; a mask or a bias that other
+    layers read too has none and is better read than computed again."""
+    known: dict[int, bool] = {}
+
+    def leads(node: TNode) -> bool:
+        if id(node) not in known:
+            known[id(node)] = isinstance(node, GemmNode) or (
+                isinstance(node, Map) and any(t.shape == scores.shape and leads(t.node) for t in dag.operands(node))
+            )
+        return known[id(node)]
+
+    return leads
 
 
 def _match(dag: Dag, product: GemmNode) -> Tensor | None:
     p, v = dag.get(product.a), dag.get(product.b)
-    if p.rank not in (3, 4) or isinstance(v.node, Leaf) and v.node.kind == "const":
+    if p.rank not in (3, 4) or (isinstance(v.node, Leaf) and v.node.kind == "const"):
         return None
     found = _probability(dag, p, product)
     if found is None:
         return None
-    softmax, nan_to_zero = found
+    softmax, nan_to_zero, zeroing = found
     scores = dag.get(softmax.inputs[0])
     taken: list[TNode] = [softmax]
     first: list[GemmNode] = []
+    factors: list[tuple[Tensor, float, list[TNode]]] = []
 
     def source(t: Tensor, index: list[Expr]) -> Expr | None:
         if t.shape != scores.shape or not is_identity(index, t.shape):
             return None
         if isinstance(t.node, GemmNode) and (not first or first[0] is t.node):
             first[:] = [t.node]
-            return E.acc(0)
-        if isinstance(t.node, Map) and not t.node.keep:
+            factors[:] = [_unscaled(dag, x) for x in (t.node.a, t.node.b)]
+            return E.call("mul", E.acc(0), E.const(factors[0][1] * factors[1][1]))
+        if isinstance(t.node, Map) and not t.node.keep and len(taken) < LONGEST_SCORE:
             taken.append(t.node)
             return composer.inline(t.node, index)
         return None
@@ -81,12 +140,12 @@ def _match(dag: Dag, product: GemmNode) -> Tensor | None:
     for node in [*taken[1:], first[0]]:
         if dag.is_output(node) or any(id(r) not in inside for r in dag.uses[id(node)]):
             return None
-    q, k = dag.get(first[0].a), dag.get(first[0].b)
+    (q, _, q_nodes), (k, _, k_nodes) = factors
     head = q.shape[-1]
     if not isinstance(head, int) or head > MAX_HEAD or not isinstance(v.shape[-1], int) or v.shape[-1] > MAX_HEAD:
         return None
     k = k.permute((*range(k.rank - 2), k.rank - 1, k.rank - 2))
-    sources = frozenset().union(product.sources, first[0].sources, *(n.sources for n in taken))
+    sources = frozenset().union(product.sources, first[0].sources, *(n.sources for n in (*taken, *zeroing, *q_nodes, *k_nodes)))
     extra = list(composer.operands)
     if p.rank == 3:
         q, k, v = ((t.reshape((1, *t.shape))) for t in (q, k, v))

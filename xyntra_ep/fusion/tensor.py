@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, DimOp, Size, either, eq, ne, product, select, symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -249,6 +250,9 @@ class Tensor:
             return self
         if isinstance(self.node, View) and isinstance(self.node.step, Reshape):
             return self.node.base.reshape(shape)
+        regrouped = _regrouped(self, shape) if self.content is None else None
+        if regrouped is not None:
+            return regrouped
         content = None
         if self.content is not None:
             content = self.content.reshape([s if isinstance(s, int) else -1 for s in shape])
@@ -282,6 +286,42 @@ class Tensor:
         if grown.content is not None and all(isinstance(s, int) for s in shape):
             content = np.broadcast_to(grown.content, [int(s) for s in shape if not isinstance(s, Dim)])
         return grown._view(Expand(shape=shape, factors=factors), shape, content)
+
+
+def _regrouped(t: Tensor, shape: tuple[Size, ...]) -> Tensor | None:
+    """Reshape(Permute(Reshape(x))) as a permutation of x, where the last step splits again what the first one joined:
+    [b, h, s, d] -> [b*h, s, d] -> [b*h, d, s] -> [b, h, d, s]."""
+    if not isinstance(t.node, View) or not isinstance(t.node.step, Permute):
+        return None
+    joined, perm = t.node.base, t.node.step.perm
+    if not isinstance(joined.node, View) or not isinstance(joined.node.step, Reshape):
+        return None
+    base = joined.node.base
+    extents = [s for s in base.shape if s != 1]
+    before, after = _axis_groups(extents, joined.shape), _axis_groups(shape, t.shape)
+    if before is None or after is None:
+        return None
+    if any([extents[i] for i in before[p]] != [shape[i] for i in after[j]] for j, p in enumerate(perm)):
+        return None
+    moved = base.reshape(extents).permute([i for p in perm for i in before[p]])
+    return moved if moved.shape == shape else moved._view(Reshape(shape=shape), shape, None)
+
+
+def _axis_groups(fine: Sequence[Size], coarse: Sequence[Size]) -> list[list[int]] | None:
+    """For each axis of ``coarse`` the axes of ``fine`` (extents of 1 left out) that it joins, None when it is no such join."""
+    groups: list[list[int]] = []
+    i = 0
+    for extent in coarse:
+        members: list[int] = []
+        have: Size = 1
+        while have != extent:
+            if i == len(fine):
+                return None
+            have = have * fine[i]
+            members += [i] if fine[i] != 1 else []
+            i += 1
+        groups.append(members)
+    return groups if all(s == 1 for s in fine[i:]) else None
 
 
 def from_content(content: Any, dtype: DType = DType.I64) -> Tensor:
@@ -379,6 +419,17 @@ class Checks:
             result = self._define(select(eq(a, 1), b, a))
         self._sources[result] = self._sources.get(a, frozenset({a})) | self._sources.get(b, frozenset({b}))
         return result
+
+    def assume_slice(self, start: Size, end: Size, extent: Size) -> bool:
+        """Under a guard, that a slice from a run-time position needs no clamping: 0 <= start <= end <= extent."""
+        if not self._speculate or not dims.known_nonnegative(start):
+            return False
+        for condition in (dims.le(start, end), dims.le(end, extent)):
+            if condition == 0:
+                return False
+            if isinstance(condition, Dim):
+                self.guards.append(condition)
+        return True
 
     def _define(self, size: Size) -> Size:
         for name, known in self.definitions:
