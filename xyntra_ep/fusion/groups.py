@@ -15,6 +15,8 @@ _HEAVY = frozenset(
     {"exp", "log", "erf", "tanh", "sigmoid", "softplus", "gelu_erf", "gelu_tanh", "silu", "pow", "sin", "cos", "div"}
 )
 ROW_RECOMPUTE = 6  # a row op evaluates its operands once per stage: dearer prologues are materialised
+DEEPEST = 32  # links of a chain in one kernel: expressions are walked recursively, and a longer kernel saves nothing more
+LARGEST = 128  # elementwise nodes in one kernel
 
 
 def body_cost(body: Expr) -> int:
@@ -28,6 +30,8 @@ class Groups:
     def __init__(self, dag: Dag) -> None:
         self._dag = dag
         self._root: dict[int, TNode] = {}
+        self._depth: dict[int, int] = {}  # links from a node to its root
+        self._members: dict[int, int] = {}  # how many nodes a root has taken in
         self._shape: dict[int, Tensor] = {}
         for node in dag.order:
             for t in dag.operands(node):
@@ -36,7 +40,10 @@ class Groups:
             self._shape.setdefault(id(t.node), t)
         for node in reversed(dag.order):
             if isinstance(node, Map):
-                self._root[id(node)] = self._choose(node)
+                root = self._root[id(node)] = self._choose(node)
+                if root is not node:
+                    self._depth[id(node)] = 1 + max(self._depth.get(id(r), 0) for r in dag.uses[id(node)])
+                    self._members[id(root)] = self._members.get(id(root), 0) + 1
         self._anchor: dict[int, TNode] = {}
         self._anchored: dict[int, TNode] = {}
         for node in dag.order:
@@ -75,10 +82,11 @@ class Groups:
         index_only = not node.inputs
         roots: list[TNode] = []
         for reader in readers:
-            if isinstance(reader, (Map, RowNode, ConcatNode)):
-                roots.append(self._root.get(id(reader), reader))
-            else:
+            if not isinstance(reader, (Map, RowNode, ConcatNode)) or self._depth.get(id(reader), 0) >= DEEPEST:
                 return node
+            root = self._root.get(id(reader), reader)
+            # a Map that is written straight into its place in a concatenation is a kernel of its own
+            roots.append(reader if isinstance(root, ConcatNode) and isinstance(reader, Map) else root)
         if any(r is not roots[0] for r in roots) and not (index_only and body_cost(node.body) <= 4):
             return node
         for root in {id(r): r for r in roots}.values():
@@ -89,6 +97,8 @@ class Groups:
     def _may_join(self, node: Map, root: TNode) -> bool:
         if not node.inputs:
             return body_cost(node.body) <= 8
+        if self._members.get(id(root), 0) >= LARGEST:
+            return False
         if all(isinstance(self._dag.get(t).node, Leaf) and self._dag.get(t).is_const for t in node.inputs):
             return False  # constant work is done once, at session creation
         mine = self._shape[id(node)]

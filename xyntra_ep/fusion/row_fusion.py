@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
-from xyntra_ep.fusion.compose import Composer, axes
+from xyntra_ep.fusion.compose import Composer, axes, is_identity
 from xyntra_ep.fusion.dag import Dag, through_unit_views, unit_reshape
 from xyntra_ep.fusion.tensor import Map, Reshape, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
@@ -22,35 +22,41 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Stage
 
+DEEPEST = 48  # steps from a region's end that are searched: expressions are walked recursively
 _ACC = {DType.F32: E.acc, DType.I64: E.acc_int, DType.BOOL: E.acc_bool}
 
 
 def fuse_rows(dag: Dag) -> bool:
-    """Merge what can be merged; true when something was."""
+    """Merge what can be merged; true when something was. Readers come first: a chain is merged where it ends."""
     changed = False
+    below = _below_rows(dag)
     for node in reversed(list(dag.order)):
-        if isinstance(node, Map) and not node.keep and id(node) in dag.uses:
+        if isinstance(node, Map) and not node.keep and id(node) in below and id(node) in dag.uses:
             whole = _result_of(dag, node)
             region = _Region(dag, node, whole.shape)
-            if region.rows and not _continues(dag, node, whole.shape):
-                dag.replace(node, _merge(dag, node, whole, region))
+            merged = _merge(dag, node, whole, region) if region.rows else None
+            if merged is not None:
+                dag.replace(node, merged)
                 dag.refresh()
                 changed = True
     return changed
+
+
+def _below_rows(dag: Dag) -> set[int]:
+    """Nodes that a reduction reaches through elementwise steps and views: only their regions are worth a look."""
+    found: set[int] = set()
+    for node in dag.order:
+        if isinstance(node, RowNode) or (
+            isinstance(node, (Map, View)) and any(id(t.node) in found for t in dag.operands(node))
+        ):
+            found.add(id(node))
+    return found
 
 
 def _result_of(dag: Dag, node: TNode) -> Tensor:
     """The tensor of ``node`` as some reader sees it."""
     seen = (t for reader in dag.uses[id(node)] for t in dag.operands(reader))
     return next(t for t in (*seen, *dag.outputs) if t.node is node)
-
-
-def _continues(dag: Dag, root: Map, shape: Sequence[Size]) -> bool:
-    """Whether the elementwise chain goes on in a single reader of the same shape, which is then the better place to fuse."""
-    readers = dag.uses[id(root)]
-    if dag.is_output(root) or len(readers) != 1 or not isinstance(readers[0], Map):
-        return False
-    return _result_of(dag, readers[0]).shape == tuple(shape)
 
 
 class _Region:
@@ -62,6 +68,7 @@ class _Region:
         self.inside: dict[int, TNode] = {id(root): root}
         self.rows: list[RowNode] = []
         self._leading: dict[int, bool] = {}
+        depth: dict[int, int] = {id(root): 0}
         queue: list[tuple[int, int, TNode]] = []
         queued: set[int] = set()
 
@@ -76,7 +83,8 @@ class _Region:
             _, _, node = heappop(queue)
             if dag.is_output(node) or any(id(r) not in self.inside for r in dag.uses[id(node)]):
                 continue
-            if self._fits(node, shape):
+            depth[id(node)] = 1 + max(depth[id(r)] for r in dag.uses[id(node)])
+            if depth[id(node)] <= DEEPEST and self._fits(node, shape):
                 self.inside[id(node)] = node
                 if isinstance(node, RowNode):
                     self.rows.append(node)
@@ -106,8 +114,8 @@ class _Region:
         return known
 
 
-def _merge(dag: Dag, root: Map, whole: Tensor, region: _Region) -> Tensor:
-    """The row op that computes ``root`` and every reduction of its region."""
+def _merge(dag: Dag, root: Map, whole: Tensor, region: _Region) -> Tensor | None:
+    """The row op that computes ``root`` and the reductions of its region; None when it reads none of them at its own row."""
     everywhere = axes(len(whole.shape))
     outer, inner = region.rows[0].outer, region.rows[0].inner
     stages: list[Stage] = []
@@ -119,7 +127,7 @@ def _merge(dag: Dag, root: Map, whole: Tensor, region: _Region) -> Tensor:
         node = base.node
         if not region.leads_to_rows(node):
             return None
-        if isinstance(node, RowNode) and position == everywhere[: len(outer)]:
+        if isinstance(node, RowNode) and is_identity(position, outer):
             return absorb(node)
         return composer.inline(node, position) if isinstance(node, Map) else None
 
@@ -137,6 +145,8 @@ def _merge(dag: Dag, root: Map, whole: Tensor, region: _Region) -> Tensor:
 
     composer = Composer(dag, source)
     body = composer.inline(root, everywhere)
+    if not stages:
+        return None
     sources = root.sources.union(*(n.sources for n in (*taken, *composer.members)))
     row = RowNode(
         outer=outer,

@@ -7,7 +7,8 @@ a missing optional one) and returns its output tensor or tensors. ``UnsupportedE
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -143,13 +144,20 @@ def _mark(t: Tensor, node: NodeId) -> None:
 
 def operands_of(node: TNode) -> list[Tensor]:
     """Tensors that ``node`` reads."""
-    if isinstance(node, View):
-        return [node.base]
     found: list[Tensor] = []
-    for name in ("inputs", "extra", "parts"):
-        found.extend(getattr(node, name, ()))
-    named = (getattr(node, name, None) for name in ("a", "b", "x", "w", "q", "k", "v"))
-    return found + [t for t in named if isinstance(t, Tensor)]  # TopKNode's k is a number
+    for name, several in _operand_fields(type(node)):
+        value = getattr(node, name)
+        if several:
+            found.extend(value)
+        else:
+            found.append(value)
+    return found
+
+
+@cache
+def _operand_fields(kind: type[TNode]) -> tuple[tuple[str, bool], ...]:
+    """(name, whether it holds several) of the fields that hold tensors."""
+    return tuple((f.name, f.type != "Tensor") for f in fields(kind) if f.type in ("Tensor", "tuple[Tensor, ...]"))
 
 
 def _constant_tensor(value: GraphValue) -> Tensor:

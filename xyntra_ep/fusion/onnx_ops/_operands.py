@@ -83,9 +83,10 @@ def same_float_rounding(dtype: DType, value: Expr) -> Expr:
 
 def fold(operands: Sequence[Tensor], function: Callable[..., Size], dtype: DType) -> Tensor | None:
     """Elementwise ``function`` over integer contents that are known (shape arithmetic); None when one is not."""
-    if any(t.content is None or t.dtype.is_float for t in operands):
+    known = [t.content for t in operands if t.content is not None and not t.dtype.is_float]
+    if len(known) < len(operands):
         return None
-    contents = np.broadcast_arrays(*(t.content for t in operands))
+    contents = np.broadcast_arrays(*known)
     values = [function(*elements) for elements in zip(*(x.reshape(-1) for x in contents), strict=True)]
     array = np.empty(len(values), dtype=object)
     array[:] = values

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.tensor import Permute, Tensor, View, materialise
-from xyntra_ep.tracea.core_ir.dims import Dim, Size, ceildiv, smax
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, le, smax
 
 
 def from_last(rank: int) -> tuple[int, ...]:
@@ -58,9 +58,5 @@ def _extent(spatial: Size, first: int, last: int, reach: int, stride: int, ceil_
     free = spatial + first + last - reach
     if not ceil_mode:
         return free // stride + 1
-    if isinstance(spatial, Dim) or isinstance(free, Dim):
-        raise UnsupportedError("ceil_mode with a dynamic size")
-    extent = -(-free // stride) + 1
-    while (extent - 1) * stride >= spatial + first:  # a window that would start in the trailing padding is left out
-        extent -= 1
-    return extent
+    extent = ceildiv(free, stride) + 1
+    return extent - le(spatial + first, (extent - 1) * stride)  # a window that would start in the trailing padding is left out

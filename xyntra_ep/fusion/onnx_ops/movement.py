@@ -34,9 +34,9 @@ def concat(c: Context, parts: list[Tensor], axis: int) -> Tensor:
         for i, (have, want) in enumerate(zip(t.shape, parts[0].shape, strict=True)):
             if i != axis:
                 c.require(dims.eq(have, want), "Concat: shapes differ")
-    if all(t.content is not None for t in parts):
-        joined = np.concatenate([t.content for t in parts], axis=axis)  # type: ignore[misc]  # checked above
-        return from_content(joined, parts[0].dtype)
+    contents = [t.content for t in parts if t.content is not None]
+    if len(contents) == len(parts):
+        return from_content(np.concatenate(contents, axis=axis), parts[0].dtype)
     extent = sum((t.shape[axis] for t in parts), start=0)
     kept = [t for t in parts if t.shape[axis] != 0] or parts[:1]
     if len(kept) == 1:
@@ -110,6 +110,9 @@ def _slice(c: Context, node: Node, inputs: Inputs) -> Tensor:
         if step[axis] == 0:
             raise UnsupportedError("Slice with step 0")
         forward = step[axis] > 0
+        if forward and isinstance(starts[i], Dim) and c.checks.assume_slice(starts[i], ends[i], extent):
+            begin[axis], shape[axis] = starts[i], ceildiv(ends[i] - starts[i], step[axis])
+            continue
         low, high = (0, extent) if forward else (-1, extent - 1)
         begin[axis] = _bound(starts[i], extent, 0 if forward else smin(0, high), high)
         last = _bound(ends[i], extent, low, high)

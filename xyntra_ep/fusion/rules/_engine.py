@@ -126,7 +126,8 @@ def _match(p: Pattern, e: Expr, bound: dict[str, Expr]) -> bool:
     if e.kind != "call" or e.attr != p.op:
         return False
     if p.op in COMMUTATIVE:
-        return _match_terms(_flatten_pattern(p, p.op), _flatten(e, p.op), bound)
+        patterns = _flatten_pattern(p, p.op)
+        return _match_terms(patterns, _flatten(e, p.op, len(patterns)), bound)
     return _match_in_order(p.args, e.args, bound)
 
 
@@ -134,8 +135,17 @@ def _match_in_order(patterns: Sequence[Pattern], args: Sequence[Expr], bound: di
     return len(patterns) == len(args) and all(_match(p, a, bound) for p, a in zip(patterns, args, strict=True))
 
 
-def _flatten(e: Expr, name: str) -> list[Expr]:
-    return [t for a in e.args for t in _flatten(a, name)] if e.kind == "call" and e.attr == name else [e]
+def _flatten(e: Expr, name: str, most: int) -> list[Expr]:
+    """The operands of nested ``name``; cut off above ``most``, as shared operands can double at every level."""
+    terms: list[Expr] = []
+    stack = [e]
+    while stack and len(terms) <= most:
+        top = stack.pop()
+        if top.kind == "call" and top.attr == name:
+            stack.extend(reversed(top.args))
+        else:
+            terms.append(top)
+    return terms
 
 
 def _flatten_pattern(p: Pattern, name: str) -> list[Pattern]:
@@ -158,17 +168,23 @@ def _match_terms(patterns: list[Pattern], terms: list[Expr], bound: dict[str, Ex
     return False
 
 
-def _factors(e: Expr) -> tuple[list[Expr], float]:
-    """A product as factors and one constant; a division by a constant is a multiplication."""
-    if e.kind == "const" and isinstance(e.attr, float):
-        return [], e.attr
-    if e.kind == "call" and e.attr == "mul":
-        (a, x), (b, y) = _factors(e.args[0]), _factors(e.args[1])
-        return a + b, x * y
-    if e.kind == "call" and e.attr == "div" and e.args[1].kind == "const" and e.args[1].attr:
-        a, x = _factors(e.args[0])
-        return a, x / e.args[1].attr
-    return [e], 1.0
+def _factors(e: Expr, most: int) -> tuple[list[Expr], float]:
+    """A product as factors and one constant; a division by a constant is a multiplication. Cut off above ``most`` factors."""
+    factors: list[Expr] = []
+    constant = 1.0
+    stack = [e]
+    while stack and len(factors) <= most:
+        top = stack.pop()
+        if top.kind == "const" and isinstance(top.attr, float):
+            constant *= top.attr
+        elif top.kind == "call" and top.attr == "mul":
+            stack.extend(reversed(top.args))
+        elif top.kind == "call" and top.attr == "div" and top.args[1].kind == "const" and top.args[1].attr:
+            constant /= top.args[1].attr
+            stack.append(top.args[0])
+        else:
+            factors.append(top)
+    return factors, constant
 
 
 def _pattern_factors(p: Pattern) -> tuple[list[Pattern], float]:
@@ -185,7 +201,7 @@ def _pattern_factors(p: Pattern) -> tuple[list[Pattern], float]:
 
 def _match_product(p: Pattern, e: Expr, bound: dict[str, Expr]) -> bool:
     patterns, want = _pattern_factors(p)
-    factors, have = _factors(e)
+    factors, have = _factors(e, len(patterns))
     if len(factors) == 1 and factors[0] is e:  # a true division
         return p.op == "div" and e.attr == "div" and _match_in_order(p.args, e.args, bound)
     return _close(want, have) and _match_terms(patterns, factors, bound)

@@ -9,7 +9,7 @@ from typing import Any
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.tracea.core_ir.ops import CoreOp
-from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
+from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config, Variant
 
 
 class Evidence(StrEnum):
@@ -42,7 +42,8 @@ def decide(
     variants: Sequence[Variant[Any]],
     tuned: Mapping[str, Tuned] | None = None,
 ) -> Decision:
-    """The cheapest variant that admits ``op``; equal costs go to the lower rank, then to the name.
+    """The cheapest variant that admits ``op``; equal costs go to the lower rank, then to the name. Fallbacks (rank of
+    ``FALLBACK_RANK`` and above) are only for ops that nothing else admits: estimates for run-time sizes can be far off.
 
     ``tuned`` holds measured results by variant name; one whose configuration has left the variant's search
     space is ignored. Raises UnsupportedError with every variant's reason when none admits the op.
@@ -63,10 +64,15 @@ def decide(
     if not admitted:
         reasons = "; ".join(f"{name}: {why}" for name, why in rejected) or "there is no variant for it"
         raise UnsupportedError(f"no kernel for {type(op).__name__} ({reasons})", where=op.label)
-    admitted.sort(key=lambda row: row[:3])
+    admitted.sort(key=lambda row: (row[1] >= FALLBACK_RANK, *row[:3]))
     cost_ns, _, _, chosen, config, evidence = admitted[0]
-    for other_ns, _, name, _, _, _ in admitted[1:]:
-        why = "ranks lower at equal cost" if other_ns == cost_ns else f"{other_ns:.0f} ns against {cost_ns:.0f} ns"
+    for other_ns, rank, name, _, _, _ in admitted[1:]:
+        if rank >= FALLBACK_RANK > chosen.rank:
+            why = "only for what nothing else admits"
+        elif other_ns == cost_ns:
+            why = "ranks lower at equal cost"
+        else:
+            why = f"{other_ns:.0f} ns against {cost_ns:.0f} ns"
         rejected.append((name, why))
     return Decision(chosen=chosen, config=config, cost_ns=cost_ns, evidence=evidence, rejected=tuple(rejected))
 

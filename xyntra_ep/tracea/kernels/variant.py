@@ -19,6 +19,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 Op = TypeVar("Op", bound=CoreOp)
 Config = Mapping[str, int]
+FALLBACK_RANK = 100  # a variant of this rank or above is always legal and never fast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

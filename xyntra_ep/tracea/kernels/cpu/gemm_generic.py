@@ -9,7 +9,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import product_ns, shape_of, typical
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
+from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, loaded_type
 
@@ -86,6 +86,6 @@ VARIANTS = [
         default=default,
         cost_ns=cost_ns,
         build=build,
-        rank=9,
+        rank=FALLBACK_RANK,
     )
 ]
