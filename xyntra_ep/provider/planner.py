@@ -25,7 +25,7 @@ from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.tracea.core_ir.dtypes import from_ort
 from xyntra_ep.tracea.core_ir.ops import Program
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.interface.islands import CompileResult, Island, compile_islands, report_rows, write_plan
+from xyntra_ep.tracea.interface.islands import CompileResult, Island, compile_islands, fallbacks, report_rows, write_plan
 from xyntra_ep.tracea.planning.manifest import LogLevel, TensorEntry
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.plan_store import store_plan
@@ -133,13 +133,22 @@ class _Planner:
                 self.note = str(error)
                 self._decline_all({n for g in self.members for n in g}, error.what)
                 return CompileResult(islands=(), kernels=(), failures=(), compiled=0)
-            if not result.failures:
+            if not result.failures and not self._decline_slow(result):
                 break
             for failure in result.failures:
                 whole = failure.op is None or not failure.nodes or attempt == ROUNDS - 2
                 nodes = set(self.members[failure.island]) if whole else {NodeId(n) for n in failure.nodes}
                 self._decline_all(nodes, failure.reason)
         return result
+
+    def _decline_slow(self, result: CompileResult) -> bool:
+        """When only winners are wanted: give back products and convolutions that have no fast kernel here."""
+        if self.options.claim is not Claim.PROFITABLE:
+            return False
+        slow = {NodeId(n): name for i in result.islands if i is not None for n, name in fallbacks(i).items()}
+        for node, name in slow.items():
+            self._decline_all({node}, f"not profitable: only {name} computes it")
+        return bool(slow)
 
     def _decline_all(self, nodes: set[NodeId], reason: str) -> None:
         for n in nodes:

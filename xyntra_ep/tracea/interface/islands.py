@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from xyntra_ep.errors import CompileError, InvariantError, UnsupportedError, XyntraError
-from xyntra_ep.tracea.core_ir.ops import Program
+from xyntra_ep.tracea.core_ir.ops import Conv, Gemm, Program
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK
 from xyntra_ep.tracea.planning.manifest import (
     Alternative,
     IslandEntry,
@@ -139,6 +140,17 @@ def report_rows(entry: IslandEntry) -> list[Mapping[str, Any]]:
             }
             rows.setdefault(repr(row), row)
     return list(rows.values())
+
+
+def fallbacks(entry: IslandEntry) -> dict[int, str]:
+    """Graph nodes of matrix products and convolutions that only an always-legal, never fast variant computes, and its name."""
+    planned = entry.alternatives[0].planned
+    return {
+        node: decision.chosen.name
+        for op, decision in planned.decisions
+        if decision.chosen.rank >= FALLBACK_RANK and isinstance(planned.program.ops[op], (Gemm, Conv))
+        for node in planned.program.sources[op]
+    }
 
 
 class _KernelList:
