@@ -295,7 +295,9 @@ class _Vector:
         assert step is not None or self._lanes == 1
         if not per_lane and (step == 0 or self._lanes == 1):
             at = base if inside else self._clamped(operand, base)
-            return self._guarded(operand, inside, Load(pointer, at, 1))
+            # A vector of one lane may be past the end as well.
+            count = self._count if self._lanes == 1 and self._e.lane_group in self._e.depends(e) else None
+            return self._guarded(operand, inside, Load(pointer, at, 1, count))
         if not per_lane and step == 1 and inside:
             return Load(pointer, base, self._lanes, self._count)
         vector = splat(Convert(i64(1), base), self._lanes)
