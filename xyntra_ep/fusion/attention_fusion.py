@@ -8,8 +8,6 @@ No mask form is named here: whatever the exporter wrote becomes an expression ov
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from xyntra_ep.fusion.compose import Composer, axes, is_identity
 from xyntra_ep.fusion.dag import Dag
 from xyntra_ep.fusion.tensor import AttentionNode, GemmNode, Leaf, Map, Permute, Reshape, RowNode, Tensor, TNode, View
@@ -92,19 +90,21 @@ def _unscaled(dag: Dag, t: Tensor) -> tuple[Tensor, float, list[TNode]]:
     return (inner, factor * more, [t.node, *nodes]) if factor else (t, 1.0, [])
 
 
-def _leads_to_product(dag: Dag, scores: Tensor) -> Callable[[TNode], bool]:
-    """Whether a node of the shape of ``scores`` has a product above it, elementwise nodes between; a mask or a bias that other
-    layers read too has none and is better read than computed again."""
-    known: dict[int, bool] = {}
-
-    def leads(node: TNode) -> bool:
-        if id(node) not in known:
-            known[id(node)] = isinstance(node, GemmNode) or (
-                isinstance(node, Map) and any(t.shape == scores.shape and leads(t.node) for t in dag.operands(node))
-            )
-        return known[id(node)]
-
-    return leads
+def _between(dag: Dag, scores: Tensor) -> set[int]:
+    """The elementwise nodes that lie between a product and ``scores``. A mask or a bias of the same shape is none of them: other
+    layers read it too, and it is better read than computed again."""
+    region: dict[int, TNode] = {}
+    queue = [scores.node]
+    while queue and len(region) < 2 * LONGEST_SCORE:
+        node = queue.pop(0)
+        region[id(node)] = node
+        if isinstance(node, Map):
+            queue += [t.node for t in dag.operands(node) if t.shape == scores.shape and id(t.node) not in region]
+    found: set[int] = set()
+    for node in dag.order:
+        if id(node) in region and (isinstance(node, GemmNode) or any(id(t.node) in found for t in dag.operands(node))):
+            found.add(id(node))
+    return found
 
 
 def _match(dag: Dag, product: GemmNode) -> Tensor | None:
@@ -127,11 +127,20 @@ def _match(dag: Dag, product: GemmNode) -> Tensor | None:
             first[:] = [t.node]
             factors[:] = [_unscaled(dag, x) for x in (t.node.a, t.node.b)]
             return E.call("mul", E.acc(0), E.const(factors[0][1] * factors[1][1]))
-        if isinstance(t.node, Map) and not t.node.keep and len(taken) < LONGEST_SCORE:
+        if (
+            isinstance(t.node, Map)
+            and not t.node.keep
+            and len(taken) < LONGEST_SCORE
+            and (id(t.node) in between or read_inside(t.node))
+        ):
             taken.append(t.node)
             return composer.inline(t.node, index)
         return None
 
+    def read_inside(node: TNode) -> bool:
+        return not dag.is_output(node) and all(any(r is n for n in taken) for r in dag.uses.get(id(node), ()))
+
+    between = _between(dag, scores)
     composer = Composer(dag, source)
     score = composer.load(scores, axes(scores.rank))
     if not first:
