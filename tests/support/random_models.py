@@ -314,6 +314,8 @@ class RandomModel:
 
     def _transpose(self, v: Value) -> Value | None:
         perm = [int(p) for p in self.rng.permutation(v.rank)]
+        if not perm:
+            return None
         return Value(self._node("Transpose", [v.name], perm=perm), tuple(v.shape[p] for p in perm), v.bound)
 
     def _merge(self, v: Value) -> Value | None:

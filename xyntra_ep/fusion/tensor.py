@@ -408,7 +408,7 @@ class Checks:
             if _clipped_below(part, whole):  # where they differ neither is 1: ORT would refuse the feeds as well
                 self.require_equal(whole, part, f"cannot broadcast: axis {axis} has incompatible sizes")
                 return self._root(whole)
-        if self._speculate:
+        if self._speculate and eq(a, b) != 0:
             self.guards.append(eq(a, b))
             return self._unite(a, b)
         compatible = either(eq(a, b), either(eq(a, 1), eq(b, 1)))

@@ -229,19 +229,40 @@ def _bounds(size: Size) -> tuple[int | None, int | None]:
     low: int | None = 0
     high: int | None = 0
     for monomial, coefficient in size.terms:
-        if not monomial:
-            low = None if low is None else low + coefficient
-            high = None if high is None else high + coefficient
-            continue
-        boolean = all(DimOp.EQ <= atom.op <= DimOp.NOT for atom in monomial)
-        nonnegative = all(_atom_nonnegative(atom) for atom in monomial)
-        if not nonnegative:
+        if not all(_atom_nonnegative(atom) for atom in monomial):
             return None, None
-        if coefficient > 0:
-            high = high + coefficient if boolean and high is not None else None
-        else:
-            low = low + coefficient if boolean and low is not None else None
+        largest = _product_of_bounds(monomial)  # the least is 0, but for a lone atom
+        least = 1 if not monomial else max(0, _atom_bounds(monomial[0])[0] or 0) if len(monomial) == 1 else 0
+        ends = (least * coefficient, None if largest is None else largest * coefficient)
+        first, last = ends if coefficient > 0 else ends[::-1]
+        low = None if low is None or first is None else low + first
+        high = None if high is None or last is None else high + last
     return low, high
+
+
+def _product_of_bounds(monomial: Monomial) -> int | None:
+    """An upper bound of a product of atoms that are >= 0."""
+    result = 1
+    for atom in monomial:
+        high = _atom_bounds(atom)[1]
+        if high is None:
+            return None
+        result *= high
+    return result
+
+
+def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
+    if DimOp.EQ <= atom.op <= DimOp.NOT:
+        return 0, 1
+    if atom.op not in (DimOp.MIN, DimOp.MAX, DimOp.SELECT):
+        return None, None
+    a, b = (_bounds(arg) for arg in atom.args[-2:] if not isinstance(arg, str))
+    lows, highs = ([x for x in pair if x is not None] for pair in zip(a, b, strict=True))
+    if atom.op is DimOp.MIN:  # below either bound
+        return (min(lows) if len(lows) == 2 else None), min(highs, default=None)
+    if atom.op is DimOp.MAX:  # above either bound
+        return max(lows, default=None), (max(highs) if len(highs) == 2 else None)
+    return (min(lows) if len(lows) == 2 else None), (max(highs) if len(highs) == 2 else None)
 
 
 def _atom_nonnegative(atom: Atom) -> bool:
