@@ -15,6 +15,7 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
+LONGEST_GUARD = 4  # elementwise nodes between softmax and product that can be the NaN guard
 LONGEST_SCORE = 32  # elementwise nodes between the two products
 MAX_HEAD = 256  # larger head sizes do not keep their accumulators in registers
 
@@ -43,7 +44,8 @@ def _probability(dag: Dag, p: Tensor, reader: TNode) -> tuple[RowNode, bool, lis
         if isinstance(t.node, RowNode) and t.node.softmax:
             softmax[:] = [t.node]
             return E.acc(0)
-        return composer.inline(t.node, index) if isinstance(t.node, Map) and not t.node.keep else None
+        near = isinstance(t.node, Map) and not t.node.keep and len(composer.members) < LONGEST_GUARD
+        return composer.inline(t.node, index) if near and isinstance(t.node, Map) else None
 
     composer = Composer(dag, source)
     body = composer.load(p, axes(p.rank))
