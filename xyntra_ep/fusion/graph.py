@@ -83,6 +83,7 @@ class Graph:
     values: Mapping[str, GraphValue]
     opsets: Mapping[str, int] = field(default_factory=dict)
     name: str = ""
+    is_subgraph: bool = False  # the body of an If or Loop: nobody checks the sizes of what is fed to it
 
     @cached_property
     def producer(self) -> Mapping[str, NodeId]:

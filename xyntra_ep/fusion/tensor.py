@@ -27,7 +27,7 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, DimOp, Size, either, eq, ne, product, select, symbol
-from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.dtypes import DType, to_float64
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
 
@@ -219,7 +219,8 @@ class Tensor:
             value: float | int | bool = self.node.body.attr
             return value
         if isinstance(self.node, Leaf) and self.node.array is not None and self.node.array.size == 1:
-            return self.node.array.reshape(-1)[0].item()  # type: ignore[no-any-return]  # numpy scalars
+            element: float | int | bool = to_float64(self.node.array, self.dtype).reshape(-1)[0].item()  # bfloat16 comes as bits
+            return element
         return None
 
     # -- views

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId, OpKind
-from xyntra_ep.fusion.tensor import Checks, Leaf, Tensor, TNode, View, elementwise, from_content
+from xyntra_ep.fusion.tensor import Checks, Leaf, Tensor, TNode, elementwise, from_content
 from xyntra_ep.registry import Registry
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir.dims import Size, symbol
@@ -107,7 +107,7 @@ class Context:
         if found is None:
             value = self.graph.values[name]
             if not value.is_constant:
-                raise UnsupportedError("input is not available")
+                raise UnsupportedError(f"dtype of input {name}" if value.dtype is None else f"unknown rank of input {name}")
             found = self.tensors[name] = _constant_tensor(value)
         return found
 
@@ -116,7 +116,12 @@ class Context:
         spec = find_op(node)
         self.current = node.id
         inputs = [self.tensor(name) for name in node.inputs]
-        result = spec.lower(self, node, inputs)
+        try:
+            result = spec.lower(self, node, inputs)
+        except UnsupportedError:
+            raise
+        except Exception as error:  # our bug, met by an odd model: one node is lost, not the session
+            raise UnsupportedError(f"internal error ({type(error).__name__}: {error})") from error
         outputs = [result] if isinstance(result, Tensor) else list(result)
         for name, t in zip(node.outputs, outputs, strict=False):
             if not name:
@@ -198,7 +203,7 @@ class SymbolPolicy:
     def size(self, value: GraphValue, axis: int, position: int) -> Size:
         assert value.shape is not None
         declared = value.shape[axis]
-        if isinstance(declared, int) and value.is_input:
+        if isinstance(declared, int) and value.is_input and not self._context.graph.is_subgraph:
             return declared  # ORT refuses feeds that differ
         raw = symbol(f"d{position}_{axis}")
         self._context.bindings.append(Binding(name=f"d{position}_{axis}", kind=SymbolKind.DIM, input=position, index=axis))

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from xyntra_ep import knobs
 from xyntra_ep import options as options_module
-from xyntra_ep.errors import ConfigError, UnsupportedError
+from xyntra_ep.errors import CompileError, ConfigError, UnsupportedError
 from xyntra_ep.fusion.cost import unprofitable
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.partition import analyse, partition, reasons_by_kind
@@ -31,6 +32,7 @@ from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.plan_store import store_plan
 
 ROUNDS = 6  # of un-claiming what failed; after that whole islands go
+_said: set[str] = set()  # digests of graphs whose line this process has logged
 _LEVELS = {"verbose": LogLevel.VERBOSE, "info": LogLevel.INFO, "warning": LogLevel.WARNING, "error": LogLevel.ERROR}
 
 
@@ -49,20 +51,23 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     work = _Planner(graph, options, context)
     result = work.run()
     level, line = work.log_line()
-    if level < _LEVELS[options.log_level.value]:
-        line = ""
-    data = write_plan(
-        digest,
-        result,
-        context,
-        log_level=level,
-        log_line=line,
-        report=json.dumps(work.report(result)),
-        depends=[(name, hash128(_bytes_of(graph.values[name]))) for name in sorted(work.depends)],
-    )
-    if not context.root.reason:
-        store_plan(context.root, digest, data)
-    return data
+    if raw.is_subgraph:  # one line per model: the graph around this one says it
+        level = LogLevel.VERBOSE
+    report = json.dumps(work.report(result))
+    depends = [(name, hash128(_bytes_of(graph.values[name]))) for name in sorted(work.depends)]
+
+    def plan(level: LogLevel) -> bytes:
+        shown = line if level >= _LEVELS[options.log_level.value] else ""
+        return write_plan(digest, result, context, log_level=level, log_line=shown, report=report, depends=depends)
+
+    # A warning comes once for a graph: a plan that is found again speaks more softly.
+    quiet = min(level, LogLevel.INFO)
+    again = plan(quiet)
+    if work.lasting and options.dump_dir is None and not context.root.reason:
+        store_plan(context.root, digest, again)
+    first = digest not in _said
+    _said.add(digest)
+    return plan(level) if first and level is not quiet else again
 
 
 def graph_of(raw: RawGraph) -> Graph:
@@ -103,7 +108,7 @@ def graph_of(raw: RawGraph) -> Graph:
         )
         for position, n in enumerate(raw.nodes)
     )
-    return Graph(nodes=nodes, values=values, opsets=raw.opsets, name=raw.name)
+    return Graph(nodes=nodes, values=values, opsets=raw.opsets, name=raw.name, is_subgraph=raw.is_subgraph)
 
 
 def _bytes_of(value: GraphValue) -> bytes:
@@ -120,6 +125,7 @@ class _Planner:
     depends: set[str] = field(default_factory=set)
     members: list[list[NodeId]] = field(default_factory=list)
     note: str = ""
+    lasting: bool = True  # whether the next session would come to the same plan: not after a disk was full or a compiler hung
 
     def run(self) -> CompileResult:
         """Partition and compile until nothing new fails."""
@@ -131,11 +137,13 @@ class _Planner:
                 result = compile_islands(islands, self.context)
             except UnsupportedError as error:  # no compiler
                 self.note = str(error)
+                self.lasting = False
                 self._decline_all({n for g in self.members for n in g}, error.what)
                 return CompileResult(islands=(), kernels=(), failures=(), compiled=0)
             if not result.failures and not self._decline_slow(result):
                 break
             for failure in result.failures:
+                self.lasting = self.lasting and not isinstance(failure.error, CompileError)
                 whole = failure.op is None or not failure.nodes or attempt == ROUNDS - 2
                 nodes = set(self.members[failure.island]) if whole else {NodeId(n) for n in failure.nodes}
                 self._decline_all(nodes, failure.reason)
@@ -191,6 +199,10 @@ class _Planner:
                 return None
             except UnsupportedError as error:
                 return error.what
+            except Exception as error:  # our bug: these nodes stay on CPU, the others need not
+                if knobs.current().debug:
+                    raise
+                return f"internal error ({type(error).__name__}: {error})"
             self.depends |= traced.depends
             programs.append(program)
             if not program.guards:
@@ -227,7 +239,9 @@ class _Planner:
     def report(self, result: CompileResult) -> Mapping[str, Any]:
         """What `explain` shows; node numbers are positions in ``nodes``."""
         islands = []
-        for group, entry in zip(self.members, (i for i in result.islands if i is not None), strict=False):
+        for group, entry in zip(self.members, result.islands, strict=False):
+            if entry is None:
+                continue
             islands.append({"name": entry.name, "nodes": list(group), "kernels": report_rows(entry)})
         return {
             "graph": self.graph.name,
