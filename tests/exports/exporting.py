@@ -1,0 +1,96 @@
+"""Writing a case as ONNX with PyTorch's exporters."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+from tests.exports.cases import Dims, ExportCase
+
+
+class Exporter(StrEnum):
+    """``torch.onnx.export`` with dynamo=False (opset 14 still writes LayerNormalization out) and dynamo=True."""
+
+    TRACED_14 = "traced14"
+    TRACED = "traced"
+    DYNAMO = "dynamo"
+
+
+_TRACED_OPSETS = {Exporter.TRACED_14: 14, Exporter.TRACED: 17}
+
+
+class AsFunction(torch.nn.Module):  # type: ignore[misc]  # torch has no types here
+    """A model as a function of the case's tensors in order."""
+
+    def __init__(self, model: Any, case: ExportCase) -> None:
+        super().__init__()
+        self.model = model
+        self.case = case
+
+    def forward(self, *tensors: Any) -> tuple[Any, ...]:
+        return tuple(self.case.call(self.model, dict(zip(self.case.axes, tensors, strict=True))))
+
+
+def build(case: ExportCase, settings: Mapping[str, Any]) -> Any:
+    """The model with weights that keep every part alive: LayerScale of 1e-6, zero biases and a BatchNorm that never saw data
+    would hide what they multiply."""
+    torch.manual_seed(0)
+    config = getattr(transformers, case.config)(**settings)
+    if case.kernels:
+        config._attn_implementation = case.kernels
+    model = getattr(transformers, case.model)(config).eval()
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if p.dim() > 1 and not name.endswith("embeddings.weight"):
+                p.normal_(0, 1 / math.sqrt(p[0].numel()))
+            elif p.dim() > 1:
+                p.normal_(0, 0.5)
+            else:
+                p.normal_(0 if "bias" in name else 1, 0.1)
+    calibrate(model, case)
+    return model
+
+
+def calibrate(model: Any, case: ExportCase) -> None:
+    """Let BatchNorm see what it will normalise."""
+    norms = [m for m in model.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    if not norms:
+        return
+    for m in norms:
+        m.momentum = 0.5
+        m.train()
+    with torch.no_grad():
+        for seed in range(4):
+            AsFunction(model, case)(*tensors(case, model.config, case.sizes[-1], seed))
+    model.eval()
+
+
+def tensors(case: ExportCase, config: Any, dims: Dims, seed: int) -> tuple[Any, ...]:
+    feeds = case.feeds(config, dims, np.random.default_rng(seed))
+    return tuple(torch.from_numpy(feeds[name]) for name in case.axes)
+
+
+def export(case: ExportCase, model: Any, exporter: Exporter, path: Path) -> None:
+    """Write ``model`` to ``path``."""
+    example = tensors(case, model.config, case.sizes[-1], 0)
+    function = AsFunction(model, case).eval()
+    names: dict[str, Any] = {"input_names": list(case.axes)}
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the exporters say of transformers' code
+        if exporter in _TRACED_OPSETS:
+            outputs = function(*example)
+            names["output_names"] = [f"out{i}" for i in range(len(outputs))]
+            axes = {name: dict(named) for name, named in case.axes.items()}
+            opset = _TRACED_OPSETS[exporter]
+            torch.onnx.export(function, example, path, dynamo=False, opset_version=opset, dynamic_axes=axes, **names)
+        else:
+            shapes = (tuple({i: torch.export.Dim.DYNAMIC for i in named} for named in case.axes.values()),)
+            torch.onnx.export(function, example, path, dynamo=True, dynamic_shapes=shapes, verbose=False, **names)
