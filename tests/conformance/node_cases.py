@@ -1,8 +1,9 @@
 """ONNX's own node tests as cases that ONNX Runtime's CPU provider can run.
 
 Most tests feed everything as graph inputs, also the shape of a Reshape or the axes of a reduction, which real models have as
-constants. So a test with integer inputs or with weights makes two cases: as it is, and with all but its first input turned into
-initializers.
+constants. So a test with integer inputs or with weights makes a second case: with all but its first input turned into
+initializers (".const"). And their shapes are static, which those of real models are not: a third case feeds the same data to
+inputs of unknown sizes (".dynamic").
 """
 
 from __future__ import annotations
@@ -57,6 +58,9 @@ def node_cases() -> Mapping[str, NodeCase]:
         fixed = list(feeds)[1:]
         if fixed and (model.graph.node[0].op_type in WITH_WEIGHTS or any(feeds[n].dtype.kind in "iub" for n in fixed)):
             cases[f"{name}.const"] = _with_constants(cases[name], fixed)
+        if not name.endswith("_expanded") and any(a.shape for a in feeds.values()):
+            source = cases.get(f"{name}.const", cases[name])
+            cases[f"{name}.dynamic"] = _with_dynamic_shapes(source, f"{name}.dynamic")
     return cases
 
 
@@ -81,6 +85,19 @@ def _with_constants(case: NodeCase, names: Sequence[str]) -> NodeCase:
     return NodeCase(name=f"{case.name}.const", model=model, feeds=feeds)
 
 
+def _with_dynamic_shapes(case: NodeCase, name: str) -> NodeCase:
+    """No size of any input is known until it is fed."""
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    for value in (*model.graph.input, *model.graph.output):
+        if not value.type.HasField("tensor_type"):
+            continue
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            dim.Clear()
+            dim.dim_param = f"{value.name}_{axis}"
+    return NodeCase(name=name, model=model, feeds=case.feeds)
+
+
 def session_options() -> ort.SessionOptions:
     options = ort.SessionOptions()
     options.log_severity_level = 4
@@ -96,3 +113,16 @@ def run_cpu(case: NodeCase) -> list[Array] | None:
     except Exception:  # ONNX Runtime's errors have no base class of their own
         return None
     return [np.asarray(r) for r in results] if all(isinstance(r, (np.ndarray, np.generic)) for r in results) else None
+
+
+def first_of_each_operator() -> list[str]:
+    """A share of the cases that shows every operator: its first test, in each of its forms."""
+    seen: set[tuple[str, str]] = set()
+    chosen: list[str] = []
+    for name, case in node_cases().items():
+        form = name.rpartition(".")[2] if "." in name else ""
+        key = (case.model.graph.node[0].op_type, form)
+        if "_expanded" not in name and key not in seen:
+            seen.add(key)
+            chosen.append(name)
+    return chosen
