@@ -64,18 +64,17 @@ static __attribute__((noinline)) void tile_16_2(const float *a, const float *w, 
     c1 = (c1 + c5);
     c2 = (c2 + c6);
     c3 = (c3 + c7);
-    const i64 row_ = (row + 1);
     const f32x8 x10 = (*(const f32x8 *)(b_x3 + column));
     const f32x8 v_ = (c_ + x10);
     *(f32x8 *)(b_out2 + ((row * 12) + column)) = v_;
     const f32x8 v1 = (c2 + x10);
-    *(f32x8 *)(b_out2 + ((row_ * 12) + column)) = v1;
-    const i64 column_ = (column + 8);
-    const f32x8 x11 = (*(const f32x8 *)(b_x3 + column_));
+    *(f32x8 *)(b_out2 + (((row + 1) * 12) + column)) = v1;
+    const i64 from_ = (column + 8);
+    const f32x8 x11 = (*(const f32x8 *)(b_x3 + from_));
     const f32x8 v2 = (c1 + x11);
-    *(f32x8 *)(b_out2 + ((row * 12) + column_)) = v2;
+    *(f32x8 *)(b_out2 + ((row * 12) + (column + 8))) = v2;
     const f32x8 v3 = (c3 + x11);
-    *(f32x8 *)(b_out2 + ((row_ * 12) + column_)) = v3;
+    *(f32x8 *)(b_out2 + (((row + 1) * 12) + (column + 8))) = v3;
   } else {
     f32x8 c8 = (f32x8){0};
     f32x8 c9 = (f32x8){0};
@@ -133,19 +132,18 @@ static __attribute__((noinline)) void tile_16_2(const float *a, const float *w, 
     c9 = (c9 + c13);
     c10 = (c10 + c14);
     c11 = (c11 + c15);
-    const i64 row1 = (row + 1);
     const f32x8 x22 = xy_load_n_f32_f32x8(b_x3 + column, left_);
     const f32x8 v4 = (c8 + x22);
     xy_store_n_f32_f32x8(b_out2 + ((row * 12) + column), v4, left_);
     const f32x8 v5 = (c10 + x22);
-    xy_store_n_f32_f32x8(b_out2 + ((row1 * 12) + column), v5, left_);
-    const i64 column1 = (column + 8);
+    xy_store_n_f32_f32x8(b_out2 + (((row + 1) * 12) + column), v5, left_);
     const i64 count_ = (left_ - 8);
-    const f32x8 x23 = xy_load_n_f32_f32x8(b_x3 + column1, count_);
+    const i64 from1 = (column + 8);
+    const f32x8 x23 = xy_load_n_f32_f32x8(b_x3 + from1, count_);
     const f32x8 v6 = (c9 + x23);
-    xy_store_n_f32_f32x8(b_out2 + ((row * 12) + column1), v6, count_);
+    xy_store_n_f32_f32x8(b_out2 + ((row * 12) + (column + 8)), v6, count_);
     const f32x8 v7 = (c11 + x23);
-    xy_store_n_f32_f32x8(b_out2 + ((row1 * 12) + column1), v7, count_);
+    xy_store_n_f32_f32x8(b_out2 + (((row + 1) * 12) + (column + 8)), v7, count_);
   }
 }
 __attribute__((visibility("default")))

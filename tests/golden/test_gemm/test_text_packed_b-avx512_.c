@@ -74,12 +74,11 @@ static __attribute__((noinline)) void tile_16_2(const float *a, const float *w, 
   c1 = (c1 + c5);
   c_ = (c_ + c6);
   c1 = (c1 + c7);
-  const i64 row_ = (row + 1);
   const f32x16 x10 = xy_load_n_f32_f32x16(b_x3 + column, left_);
   const f32x16 v_ = (c_ + x10);
   xy_store_n_f32_f32x16(b_out2 + ((row * 12) + column), v_, left_);
   const f32x16 v1 = (c1 + x10);
-  xy_store_n_f32_f32x16(b_out2 + ((row_ * 12) + column), v1, left_);
+  xy_store_n_f32_f32x16(b_out2 + (((row + 1) * 12) + column), v1, left_);
 }
 __attribute__((visibility("default")))
 void xy_gemm_f32_16x16_avx512(void *const *buffers, const i64 *params, i64 begin, i64 end) {

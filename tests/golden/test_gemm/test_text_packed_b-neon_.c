@@ -139,24 +139,23 @@ static __attribute__((noinline)) void tile_12_2(const float *a, const float *w, 
   c3 = (c3 + c9);
   c4 = (c4 + c10);
   c5 = (c5 + c11);
-  const i64 row_ = (row + 1);
   const f32x4 x10 = (*(const f32x4 *)(b_x3 + column));
   const f32x4 v_ = (c_ + x10);
   *(f32x4 *)(b_out2 + ((row * 12) + column)) = v_;
   const f32x4 v1 = (c3 + x10);
-  *(f32x4 *)(b_out2 + ((row_ * 12) + column)) = v1;
-  const i64 column_ = (column + 4);
-  const f32x4 x11 = (*(const f32x4 *)(b_x3 + column_));
+  *(f32x4 *)(b_out2 + (((row + 1) * 12) + column)) = v1;
+  const i64 from_ = (column + 4);
+  const f32x4 x11 = (*(const f32x4 *)(b_x3 + from_));
   const f32x4 v2 = (c1 + x11);
-  *(f32x4 *)(b_out2 + ((row * 12) + column_)) = v2;
+  *(f32x4 *)(b_out2 + ((row * 12) + (column + 4))) = v2;
   const f32x4 v3 = (c4 + x11);
-  *(f32x4 *)(b_out2 + ((row_ * 12) + column_)) = v3;
-  const i64 column1 = (column + 8);
-  const f32x4 x12 = (*(const f32x4 *)(b_x3 + column1));
+  *(f32x4 *)(b_out2 + (((row + 1) * 12) + (column + 4))) = v3;
+  const i64 from1 = (column + 8);
+  const f32x4 x12 = (*(const f32x4 *)(b_x3 + from1));
   const f32x4 v4 = (c2 + x12);
-  *(f32x4 *)(b_out2 + ((row * 12) + column1)) = v4;
+  *(f32x4 *)(b_out2 + ((row * 12) + (column + 8))) = v4;
   const f32x4 v5 = (c5 + x12);
-  *(f32x4 *)(b_out2 + ((row_ * 12) + column1)) = v5;
+  *(f32x4 *)(b_out2 + (((row + 1) * 12) + (column + 8))) = v5;
 }
 __attribute__((visibility("default")))
 void xy_gemm_f32_8x12_neon(void *const *buffers, const i64 *params, i64 begin, i64 end) {

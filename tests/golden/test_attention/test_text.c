@@ -1,0 +1,336 @@
+typedef __INT64_TYPE__ i64;
+typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+__attribute__((visibility("default")))
+void xy_attention_keys_f32_16_avx2(void *const *buffers, const i64 *params, i64 begin, i64 end) {
+  const float *const b_k0 = (const float *)buffers[0];
+  float *const b_keys1 = (float *)buffers[1];
+  (void)params;
+  for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
+    const i64 i_ = (unit_ % 2);
+    const i64 i1 = (unit_ / 2);
+    const i64 i2 = (i1 % 2);
+    const i64 i3 = (i1 / 2);
+    const i64 column_ = (i_ * 16);
+    const i64 from_ = (((i3 * 320) + (i2 * 8)) + (column_ * 16));
+    const i64 valid_ = (20 - column_);
+    const i64 to_ = (unit_ * 128);
+    for (i64 n_ = 0; n_ < 16; n_ += 8) {
+      const i64 exist_ = (valid_ - n_);
+      for (i64 k_ = 0; k_ < 8; k_ += 8) {
+        f32x8 r_ = (f32x8){0};
+        if ((0 < exist_)) {
+          r_ = (*(const f32x8 *)(b_k0 + from_ + ((n_ * 16) + k_)));
+        }
+        f32x8 r1 = (f32x8){0};
+        if ((1 < exist_)) {
+          r1 = (*(const f32x8 *)(b_k0 + from_ + (((n_ + 1) * 16) + k_)));
+        }
+        f32x8 r2 = (f32x8){0};
+        if ((2 < exist_)) {
+          r2 = (*(const f32x8 *)(b_k0 + from_ + (((n_ + 2) * 16) + k_)));
+        }
+        f32x8 r3 = (f32x8){0};
+        if ((3 < exist_)) {
+          r3 = (*(const f32x8 *)(b_k0 + from_ + (((n_ + 3) * 16) + k_)));
+        }
+        f32x8 r4 = (f32x8){0};
+        if ((4 < exist_)) {
+          r4 = (*(const f32x8 *)(b_k0 + from_ + (((n_ + 4) * 16) + k_)));
+        }
+        f32x8 r5 = (f32x8){0};
+        if ((5 < exist_)) {
+          r5 = (*(const f32x8 *)(b_k0 + from_ + (((n_ + 5) * 16) + k_)));
+        }
+        f32x8 r6 = (f32x8){0};
+        if ((6 < exist_)) {
+          r6 = (*(const f32x8 *)(b_k0 + from_ + (((n_ + 6) * 16) + k_)));
+        }
+        f32x8 r7 = (f32x8){0};
+        if ((7 < exist_)) {
+          r7 = (*(const f32x8 *)(b_k0 + from_ + (((n_ + 7) * 16) + k_)));
+        }
+        const f32x8 t_ = __builtin_shufflevector(r_, r4, 0, 1, 2, 3, 8, 9, 10, 11);
+        const f32x8 t1 = __builtin_shufflevector(r_, r4, 4, 5, 6, 7, 12, 13, 14, 15);
+        const f32x8 t2 = __builtin_shufflevector(r1, r5, 0, 1, 2, 3, 8, 9, 10, 11);
+        const f32x8 t3 = __builtin_shufflevector(r1, r5, 4, 5, 6, 7, 12, 13, 14, 15);
+        const f32x8 t4 = __builtin_shufflevector(r2, r6, 0, 1, 2, 3, 8, 9, 10, 11);
+        const f32x8 t5 = __builtin_shufflevector(r2, r6, 4, 5, 6, 7, 12, 13, 14, 15);
+        const f32x8 t6 = __builtin_shufflevector(r3, r7, 0, 1, 2, 3, 8, 9, 10, 11);
+        const f32x8 t7 = __builtin_shufflevector(r3, r7, 4, 5, 6, 7, 12, 13, 14, 15);
+        const f32x8 t8 = __builtin_shufflevector(t_, t4, 0, 1, 8, 9, 4, 5, 12, 13);
+        const f32x8 t9 = __builtin_shufflevector(t_, t4, 2, 3, 10, 11, 6, 7, 14, 15);
+        const f32x8 t10 = __builtin_shufflevector(t2, t6, 0, 1, 8, 9, 4, 5, 12, 13);
+        const f32x8 t11 = __builtin_shufflevector(t2, t6, 2, 3, 10, 11, 6, 7, 14, 15);
+        const f32x8 t12 = __builtin_shufflevector(t1, t5, 0, 1, 8, 9, 4, 5, 12, 13);
+        const f32x8 t13 = __builtin_shufflevector(t1, t5, 2, 3, 10, 11, 6, 7, 14, 15);
+        const f32x8 t14 = __builtin_shufflevector(t3, t7, 0, 1, 8, 9, 4, 5, 12, 13);
+        const f32x8 t15 = __builtin_shufflevector(t3, t7, 2, 3, 10, 11, 6, 7, 14, 15);
+        const f32x8 t16 = __builtin_shufflevector(t8, t10, 0, 8, 2, 10, 4, 12, 6, 14);
+        const f32x8 t17 = __builtin_shufflevector(t8, t10, 1, 9, 3, 11, 5, 13, 7, 15);
+        const f32x8 t18 = __builtin_shufflevector(t9, t11, 0, 8, 2, 10, 4, 12, 6, 14);
+        const f32x8 t19 = __builtin_shufflevector(t9, t11, 1, 9, 3, 11, 5, 13, 7, 15);
+        const f32x8 t20 = __builtin_shufflevector(t12, t14, 0, 8, 2, 10, 4, 12, 6, 14);
+        const f32x8 t21 = __builtin_shufflevector(t12, t14, 1, 9, 3, 11, 5, 13, 7, 15);
+        const f32x8 t22 = __builtin_shufflevector(t13, t15, 0, 8, 2, 10, 4, 12, 6, 14);
+        const f32x8 t23 = __builtin_shufflevector(t13, t15, 1, 9, 3, 11, 5, 13, 7, 15);
+        *(f32x8 *)(b_keys1 + to_ + ((k_ * 16) + n_)) = t16;
+        *(f32x8 *)(b_keys1 + to_ + (((k_ + 1) * 16) + n_)) = t17;
+        *(f32x8 *)(b_keys1 + to_ + (((k_ + 2) * 16) + n_)) = t18;
+        *(f32x8 *)(b_keys1 + to_ + (((k_ + 3) * 16) + n_)) = t19;
+        *(f32x8 *)(b_keys1 + to_ + (((k_ + 4) * 16) + n_)) = t20;
+        *(f32x8 *)(b_keys1 + to_ + (((k_ + 5) * 16) + n_)) = t21;
+        *(f32x8 *)(b_keys1 + to_ + (((k_ + 6) * 16) + n_)) = t22;
+        *(f32x8 *)(b_keys1 + to_ + (((k_ + 7) * 16) + n_)) = t23;
+      }
+    }
+  }
+}
+
+// rows = 2, columns = 20, depth = 8, width = 16
+// score: where(le(i3, i2), mul(acc0, 0.25), -inf)
+typedef __INT64_TYPE__ i64;
+typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int i32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int i32x4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float f32x2 __attribute__((vector_size(8), aligned(4), may_alias));
+typedef int i32x2 __attribute__((vector_size(8), aligned(4), may_alias));
+static inline __attribute__((always_inline)) f32x8 xy_splat_f32x8(float a) { return (f32x8){a, a, a, a, a, a, a, a}; }
+static inline __attribute__((always_inline)) i32x8 xy_splat_i32x8(int a) { return (i32x8){a, a, a, a, a, a, a, a}; }
+static inline __attribute__((always_inline)) f32x8 xy_select_f32x8(i32x8 m, f32x8 a, f32x8 b) { return (f32x8)((m & (i32x8)a) | (~m & (i32x8)b)); }
+static inline __attribute__((always_inline)) f32x8 xy_max_f32x8(f32x8 a, f32x8 b) { return __builtin_ia32_maxps256(a, b); }
+static inline __attribute__((always_inline)) float xy_max_f32x1(float a, float b) { return a > b ? a : b; }
+static inline __attribute__((always_inline)) int xy_bits_i32x1(float a) { union { float a; int b; } u; u.a = a; return u.b; }
+static inline __attribute__((always_inline)) float xy_bits_f32x1(int a) { union { int a; float b; } u; u.a = a; return u.b; }
+static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
+static inline __attribute__((always_inline)) f32x4 xy_max_f32x4(f32x4 a, f32x4 b) { i32x4 m = (i32x4)(a > b); return (f32x4)((m & (i32x4)a) | (~m & (i32x4)b)); }
+static inline __attribute__((always_inline)) f32x2 xy_max_f32x2(f32x2 a, f32x2 b) { i32x2 m = (i32x2)(a > b); return (f32x2)((m & (i32x2)a) | (~m & (i32x2)b)); }
+static inline __attribute__((always_inline)) float xy_reduce_max_f32x8(f32x8 a) { f32x4 h8 = xy_max_f32x4(__builtin_shufflevector(a, a, 0, 1, 2, 3), __builtin_shufflevector(a, a, 4, 5, 6, 7)); f32x2 h4 = xy_max_f32x2(__builtin_shufflevector(h8, h8, 0, 1), __builtin_shufflevector(h8, h8, 2, 3)); float h2 = xy_max_f32x1(h4[0], h4[1]); return h2; }
+static inline __attribute__((always_inline)) float xy_reduce_add_f32x8(f32x8 a) { f32x4 h8 = __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7); f32x2 h4 = __builtin_shufflevector(h8, h8, 0, 1) + __builtin_shufflevector(h8, h8, 2, 3); float h2 = h4[0] + h4[1]; return h2; }
+static __attribute__((noinline)) void scores_2(const float *q, const float *panel, float *scores, i64 batch, i64 head, i64 row, i64 column) {
+  f32x8 c_ = (f32x8){0};
+  f32x8 c1 = (f32x8){0};
+  f32x8 c2 = (f32x8){0};
+  f32x8 c3 = (f32x8){0};
+  f32x8 c4 = (f32x8){0};
+  f32x8 c5 = (f32x8){0};
+  f32x8 c6 = (f32x8){0};
+  f32x8 c7 = (f32x8){0};
+  for (i64 k_ = 0; k_ < 8; k_ += 4) {
+    const f32x8 w_ = (*(const f32x8 *)(panel + (k_ * 16)));
+    const f32x8 w1 = (*(const f32x8 *)(panel + ((k_ * 16) + 8)));
+    const f32x8 x_ = xy_splat_f32x8(((float)*(q + k_)));
+    c_ = (x_ * w_ + c_);
+    c1 = (x_ * w1 + c1);
+    const f32x8 x1 = xy_splat_f32x8(((float)*(q + (16 + k_))));
+    c2 = (x1 * w_ + c2);
+    c3 = (x1 * w1 + c3);
+    const f32x8 w2 = (*(const f32x8 *)(panel + ((k_ + 1) * 16)));
+    const f32x8 w3 = (*(const f32x8 *)(panel + (((k_ + 1) * 16) + 8)));
+    const f32x8 x2 = xy_splat_f32x8(((float)*(q + (k_ + 1))));
+    c4 = (x2 * w2 + c4);
+    c5 = (x2 * w3 + c5);
+    const f32x8 x3 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 1)))));
+    c6 = (x3 * w2 + c6);
+    c7 = (x3 * w3 + c7);
+    const f32x8 w4 = (*(const f32x8 *)(panel + ((k_ + 2) * 16)));
+    const f32x8 w5 = (*(const f32x8 *)(panel + (((k_ + 2) * 16) + 8)));
+    const f32x8 x4 = xy_splat_f32x8(((float)*(q + (k_ + 2))));
+    c_ = (x4 * w4 + c_);
+    c1 = (x4 * w5 + c1);
+    const f32x8 x5 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 2)))));
+    c2 = (x5 * w4 + c2);
+    c3 = (x5 * w5 + c3);
+    const f32x8 w6 = (*(const f32x8 *)(panel + ((k_ + 3) * 16)));
+    const f32x8 w7 = (*(const f32x8 *)(panel + (((k_ + 3) * 16) + 8)));
+    const f32x8 x6 = xy_splat_f32x8(((float)*(q + (k_ + 3))));
+    c4 = (x6 * w6 + c4);
+    c5 = (x6 * w7 + c5);
+    const f32x8 x7 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 3)))));
+    c6 = (x7 * w6 + c6);
+    c7 = (x7 * w7 + c7);
+  }
+  c_ = (c_ + c4);
+  c1 = (c1 + c5);
+  c2 = (c2 + c6);
+  c3 = (c3 + c7);
+  const i64 left_ = (20 - column);
+  if (((16 <= left_) & ((column + 16) <= (row + 1)))) {
+    const f32x8 v_ = (c_ * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    *(f32x8 *)(scores) = v_;
+    const f32x8 v1 = (c2 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    *(f32x8 *)(scores + 48) = v1;
+    const f32x8 v2 = (c1 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    *(f32x8 *)(scores + 8) = v2;
+    const f32x8 v3 = (c3 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    *(f32x8 *)(scores + 56) = v3;
+  } else {
+    const f32x8 v4 = (c_ * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    const i64 seen_ = ((row + 1) - column);
+    *(f32x8 *)(scores) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen_)))), v4, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+    const f32x8 v5 = (c2 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    const i64 seen1 = (((row + 1) + 1) - column);
+    *(f32x8 *)(scores + 48) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen1)))), v5, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+    const i64 count_ = (left_ - 8);
+    const f32x8 v6 = (c1 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    const i64 seen2 = ((row + 1) - (column + 8));
+    *(f32x8 *)(scores + 8) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)count_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen2)))), v6, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+    const f32x8 v7 = (c3 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    const i64 seen3 = (((row + 1) + 1) - (column + 8));
+    *(f32x8 *)(scores + 56) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)count_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen3)))), v7, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+  }
+}
+static __attribute__((noinline)) void sums_16_2(const float *weights, const float *v, i64 v_row, float *sums, const float *factors, i64 columns) {
+  f32x8 c_ = (f32x8){0};
+  f32x8 c1 = (f32x8){0};
+  f32x8 c2 = (f32x8){0};
+  f32x8 c3 = (f32x8){0};
+  f32x8 c4 = (f32x8){0};
+  f32x8 c5 = (f32x8){0};
+  f32x8 c6 = (f32x8){0};
+  f32x8 c7 = (f32x8){0};
+  const i64 whole_ = (columns - (columns % 4));
+  for (i64 k_ = 0; k_ < whole_; k_ += 4) {
+    const f32x8 w_ = (*(const f32x8 *)(v + (k_ * v_row)));
+    const f32x8 w1 = (*(const f32x8 *)(v + ((k_ * v_row) + 8)));
+    const f32x8 x_ = xy_splat_f32x8(((float)*(weights + k_)));
+    c_ = (x_ * w_ + c_);
+    c1 = (x_ * w1 + c1);
+    const f32x8 x1 = xy_splat_f32x8(((float)*(weights + (48 + k_))));
+    c2 = (x1 * w_ + c2);
+    c3 = (x1 * w1 + c3);
+    const f32x8 w2 = (*(const f32x8 *)(v + ((k_ + 1) * v_row)));
+    const f32x8 w3 = (*(const f32x8 *)(v + (((k_ + 1) * v_row) + 8)));
+    const f32x8 x2 = xy_splat_f32x8(((float)*(weights + (k_ + 1))));
+    c4 = (x2 * w2 + c4);
+    c5 = (x2 * w3 + c5);
+    const f32x8 x3 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 1)))));
+    c6 = (x3 * w2 + c6);
+    c7 = (x3 * w3 + c7);
+    const f32x8 w4 = (*(const f32x8 *)(v + ((k_ + 2) * v_row)));
+    const f32x8 w5 = (*(const f32x8 *)(v + (((k_ + 2) * v_row) + 8)));
+    const f32x8 x4 = xy_splat_f32x8(((float)*(weights + (k_ + 2))));
+    c_ = (x4 * w4 + c_);
+    c1 = (x4 * w5 + c1);
+    const f32x8 x5 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 2)))));
+    c2 = (x5 * w4 + c2);
+    c3 = (x5 * w5 + c3);
+    const f32x8 w6 = (*(const f32x8 *)(v + ((k_ + 3) * v_row)));
+    const f32x8 w7 = (*(const f32x8 *)(v + (((k_ + 3) * v_row) + 8)));
+    const f32x8 x6 = xy_splat_f32x8(((float)*(weights + (k_ + 3))));
+    c4 = (x6 * w6 + c4);
+    c5 = (x6 * w7 + c5);
+    const f32x8 x7 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 3)))));
+    c6 = (x7 * w6 + c6);
+    c7 = (x7 * w7 + c7);
+  }
+  for (i64 k1 = whole_; k1 < columns; k1 += 1) {
+    const f32x8 w8 = (*(const f32x8 *)(v + (k1 * v_row)));
+    const f32x8 w9 = (*(const f32x8 *)(v + ((k1 * v_row) + 8)));
+    const f32x8 x8 = xy_splat_f32x8(((float)*(weights + k1)));
+    c_ = (x8 * w8 + c_);
+    c1 = (x8 * w9 + c1);
+    const f32x8 x9 = xy_splat_f32x8(((float)*(weights + (48 + k1))));
+    c2 = (x9 * w8 + c2);
+    c3 = (x9 * w9 + c3);
+  }
+  c_ = (c_ + c4);
+  c1 = (c1 + c5);
+  c2 = (c2 + c6);
+  c3 = (c3 + c7);
+  const f32x8 factor_ = xy_splat_f32x8(((float)*(factors)));
+  *(f32x8 *)(sums) = ((*(const f32x8 *)(sums)) * factor_ + c_);
+  *(f32x8 *)(sums + 8) = ((*(const f32x8 *)(sums + 8)) * factor_ + c1);
+  const f32x8 factor1 = xy_splat_f32x8(((float)*(factors + 1)));
+  *(f32x8 *)(sums + 16) = ((*(const f32x8 *)(sums + 16)) * factor1 + c2);
+  *(f32x8 *)(sums + 24) = ((*(const f32x8 *)(sums + 24)) * factor1 + c3);
+}
+static inline __attribute__((always_inline)) f32x8 xm_exp2_nonpositive_8(f32x8 x) {
+  const f32x8 y_ = xy_max_f32x8((f32x8){(-0x1.f800000000000p+6f), (-0x1.f800000000000p+6f), (-0x1.f800000000000p+6f), (-0x1.f800000000000p+6f), (-0x1.f800000000000p+6f), (-0x1.f800000000000p+6f), (-0x1.f800000000000p+6f), (-0x1.f800000000000p+6f)}, x);
+  const f32x8 t_ = (y_ + (f32x8){0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f});
+  const f32x8 n_ = (t_ - (f32x8){0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f});
+  const f32x8 f_ = (y_ - n_);
+  const i32x8 k_ = (((i32x8)t_) - (i32x8){1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504});
+  const f32x8 p_ = (((((((f32x8){0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f} * f_ + (f32x8){0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f}) * f_ + (f32x8){0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f}) * f_ + (f32x8){0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f}) * f_ + (f32x8){0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f}) * f_ + (f32x8){0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f}) * f_ + (f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f});
+  return ((f32x8)(((i32x8)p_) + (k_ << (i32x8){23, 23, 23, 23, 23, 23, 23, 23})));
+}
+static inline __attribute__((always_inline)) float xm_exp2_nonpositive_1(float x) {
+  const float y_ = xy_max_f32x1((-0x1.f800000000000p+6f), x);
+  const float t_ = (y_ + 0x1.8000000000000p+23f);
+  const float n_ = (t_ - 0x1.8000000000000p+23f);
+  const float f_ = (y_ - n_);
+  const int k_ = (xy_bits_i32x1(t_) - 1262485504);
+  const float p_ = ((((((0x1.41fbbc0000000p-13f * f_ + 0x1.5f3e520000000p-10f) * f_ + 0x1.3b2d4c0000000p-7f) * f_ + 0x1.c6aee80000000p-5f) * f_ + 0x1.ebfbdc0000000p-3f) * f_ + 0x1.62e4300000000p-1f) * f_ + 0x1.0000000000000p+0f);
+  return xy_bits_f32x1((xy_bits_i32x1(p_) + (k_ << 23)));
+}
+__attribute__((visibility("default")))
+void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 begin, i64 end) {
+  const float *const b_q0 = (const float *)buffers[0];
+  const float *const b_k1 = (const float *)buffers[1];
+  const float *const b_v2 = (const float *)buffers[2];
+  float *const b_out3 = (float *)buffers[3];
+  const float *const b_keys4 = (const float *)buffers[4];
+  (void)params;
+  float scores_[288] __attribute__((aligned(64)));
+  float sums_[96] __attribute__((aligned(64)));
+  float maxima_[6] __attribute__((aligned(64)));
+  float totals_[6] __attribute__((aligned(64)));
+  float factors_[6] __attribute__((aligned(64)));
+  for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
+    const i64 i_ = (unit_ % 2);
+    const i64 i1 = (unit_ / 2);
+    for (i64 i2 = 0; i2 < 2; i2 += 1) {
+      *(maxima_ + i2) = (float)(-__builtin_inff());
+      *(totals_ + i2) = (float)0x0.0p+0f;
+    }
+    for (i64 i3 = 0; i3 < 32; i3 += 8) {
+      *(f32x8 *)(sums_ + i3) = (f32x8){0};
+    }
+    for (i64 column_ = 0; column_ < 16; column_ += 16) {
+      const i64 here_ = xy_min_index(16, (16 - column_));
+      const i64 q_at_ = ((i1 * 32) + (i_ * 8));
+      const i64 keys_ = (((i1 * 2) + i_) * 256);
+      for (i64 t_ = 0; t_ < here_; t_ += 16) {
+        scores_2(b_q0 + q_at_, b_keys4 + (keys_ + ((column_ + t_) * 8)), scores_ + t_, i1, i_, 0, (column_ + t_));
+      }
+      for (i64 i4 = 0; i4 < 2; i4 += 1) {
+        const i64 row_ = (i4 * 48);
+        f32x8 top_ = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
+        f32x8 top1 = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
+        for (i64 t1 = 0; t1 < here_; t1 += 16) {
+          top_ = xy_max_f32x8((*(const f32x8 *)(scores_ + row_ + t1)), top_);
+          top1 = xy_max_f32x8((*(const f32x8 *)(scores_ + row_ + (t1 + 8))), top1);
+        }
+        const float old_ = ((float)*(maxima_ + i4));
+        const float new_ = xy_max_f32x1(xy_reduce_max_f32x8(xy_max_f32x8(top_, top1)), old_);
+        const float base_ = ((-(new_ == (-__builtin_inff()))) ? 0x0.0p+0f : new_);
+        const f32x8 bases_ = (f32x8){base_, base_, base_, base_, base_, base_, base_, base_};
+        f32x8 part_ = (f32x8){0};
+        f32x8 part1 = (f32x8){0};
+        for (i64 t2 = 0; t2 < here_; t2 += 16) {
+          const f32x8 weight_ = xm_exp2_nonpositive_8((((*(const f32x8 *)(scores_ + row_ + t2)) - bases_) * (f32x8){0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f}));
+          *(f32x8 *)(scores_ + row_ + t2) = weight_;
+          part_ = (part_ + weight_);
+          const f32x8 weight1 = xm_exp2_nonpositive_8((((*(const f32x8 *)(scores_ + row_ + (t2 + 8))) - bases_) * (f32x8){0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f}));
+          *(f32x8 *)(scores_ + row_ + (t2 + 8)) = weight1;
+          part1 = (part1 + weight1);
+        }
+        const float factor_ = xm_exp2_nonpositive_1(((old_ - base_) * 0x1.7154760000000p+0f));
+        *(maxima_ + i4) = (float)new_;
+        *(factors_ + i4) = (float)factor_;
+        *(totals_ + i4) = (float)((((float)*(totals_ + i4)) * factor_) + xy_reduce_add_f32x8((part_ + part1)));
+      }
+      const i64 v_at_ = (((i1 * 640) + (i_ * 16)) + (column_ * 32));
+      sums_16_2(scores_, b_v2 + v_at_, 32, sums_, factors_, here_);
+    }
+    for (i64 i5 = 0; i5 < 2; i5 += 1) {
+      const float total_ = ((float)*(totals_ + i5));
+      const float top2 = ((float)*(maxima_ + i5));
+      const float scale_ = ((-(top2 == (-__builtin_inff()))) ? (1 ? __builtin_nanf("") : 0x0.0p+0f) : (0x1.0000000000000p+0f / total_));
+      for (i64 e_ = 0; e_ < 16; e_ += 8) {
+        const f32x8 value_ = ((*(const f32x8 *)(sums_ + ((i5 * 16) + e_))) * (f32x8){scale_, scale_, scale_, scale_, scale_, scale_, scale_, scale_});
+        *(f32x8 *)(b_out3 + (((i_ * 16) + (i5 * 32)) + e_)) = value_;
+      }
+    }
+  }
+}

@@ -1,0 +1,232 @@
+"""Fused attention against the interpreter: blocks and passes at their edges, every kind of mask, and rows without a softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.support.run_program import check_program
+from tests.tracea.kernels.attention_programs import LOWEST, AttentionCase, attention_of, build
+from xyntra_ep.tracea.core_ir.dims import symbol
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import acc, axis, call, const
+from xyntra_ep.tracea.core_ir.ops import Attention, Operand, Program
+from xyntra_ep.tracea.emitters.cpu import emit
+from xyntra_ep.tracea.kernels.capabilities import AVX2, AVX512, SCALAR, Capabilities
+from xyntra_ep.tracea.kernels.cpu._attention_mask import find_causal
+from xyntra_ep.tracea.kernels.cpu.attention_fused import VARIANTS
+from xyntra_ep.tracea.kernels.variant import BuildContext
+
+pytestmark = pytest.mark.compiler("cc")
+
+MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, SCALAR)]
+MAX_ERR = 3e-6
+STORED_ERR = {DType.F16: 1e-3, DType.BF16: 8e-3}
+INF = float("inf")
+
+
+def check(case: AttentionCase, caps: Capabilities, max_err: float = MAX_ERR) -> None:
+    program, inputs = build(case)
+    check_program(program, inputs, [], caps, max_err, variants=VARIANTS)
+
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_edges_of_blocks_and_panels(caps: Capabilities, layout: str) -> None:
+    for s, t in ((1, 1), (1, 40), (2, 31), (11, 32), (12, 33), (13, 64), (25, 7), (40, 100)):
+        check(AttentionCase(b=2, s=s, t=t, layout=layout), caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_head_sizes(caps: Capabilities) -> None:
+    for d, e in ((1, 1), (15, 17), (64, 64), (40, 80), (128, 33)):
+        check(AttentionCase(s=13, t=20, d=d, e=e, layout="bshd", symbolic=""), caps)
+        check(AttentionCase(s=1, t=20, d=d, e=e, layout="bshd", symbolic=""), caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("masks", [(), ("full",), ("causal",)], ids=str)
+def test_several_passes(caps: Capabilities, masks: tuple[str, ...]) -> None:
+    """512 columns are one pass; beyond, the maximum runs. At 60 rows v is copied."""
+    for s, t in ((3, 511), (3, 512), (3, 513), (1, 1500), (60, 700)):
+        check(AttentionCase(s=s, t=t, layout="bshd", masks=masks, past=t - s), caps)
+
+
+MASKS = (("row",), ("full",), ("bool",), ("bias",), ("relative",), ("causal",), ("row", "causal"), ("causal", "row"))
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("masks", MASKS, ids="+".join)
+def test_masks(caps: Capabilities, masks: tuple[str, ...]) -> None:
+    for s, t in ((30, 30), (1, 45), (14, 50)):
+        check(AttentionCase(b=2, s=s, t=t, masks=masks, past=t - s, symbolic="t"), caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("masked", [-INF, LOWEST, -1e9, -1e4, -3.0, 2.0])
+def test_causal_numbers(caps: Capabilities, masked: float) -> None:
+    """-3 and 2 have weight, so nothing may be left out."""
+    for past, swapped in ((0, False), (7, True)):
+        case = AttentionCase(
+            s=37, t=70, masks=("causal",), masked=masked, swapped=swapped, past=past, symbolic=""
+        )
+        check(case, caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_finite_causal_mask_over_equally_low_scores(caps: Capabilities) -> None:
+    """Rows whose visible columns are all hidden by the other mask: their softmax runs over the masked columns too."""
+    case = AttentionCase(s=26, t=80, masks=("row", "causal"), masked=LOWEST)
+    program, inputs = build(case)
+    inputs[3][..., :30] = LOWEST
+    check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("nan_to_zero", [False, True])
+@pytest.mark.parametrize("past", [-3, -100])
+def test_rows_that_see_nothing(caps: Capabilities, nan_to_zero: bool, past: int) -> None:
+    for s, t in ((20, 20), (1, 9), (5, 600)):
+        check(AttentionCase(s=s, t=t, masks=("causal",), past=past, nan_to_zero=nan_to_zero, symbolic=""), caps)
+        hidden = AttentionCase(s=s, t=t, masks=("full",), nan_to_zero=nan_to_zero, symbolic="")
+        program, inputs = build(hidden)
+        inputs[3][..., 0, :] = -np.inf
+        check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_late_columns_after_an_empty_pass(caps: Capabilities) -> None:
+    program, inputs = build(AttentionCase(s=3, t=1100, masks=("full",)))
+    inputs[3][..., :700] = -np.inf
+    check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_a_row_of_lowest_scores_is_uniform(caps: Capabilities) -> None:
+    program, inputs = build(AttentionCase(s=4, t=40, masks=("full",)))
+    inputs[3][..., 2, :] = LOWEST
+    inputs[0][..., 2, :] = 0
+    check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("nan_to_zero", [False, True])
+def test_special_values_stay_in_their_rows(caps: Capabilities, value: float, nan_to_zero: bool) -> None:
+    program, inputs = build(AttentionCase(s=14, t=40, masks=("full",), nan_to_zero=nan_to_zero))
+    inputs[3][0, 0, 5, 33] = value
+    check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_empty_axes(caps: Capabilities) -> None:
+    for b, s, t in ((1, 0, 5), (1, 5, 0), (1, 1, 0), (0, 3, 3), (1, 0, 0)):
+        check(AttentionCase(b=b, s=s, t=t, symbolic="bst"), caps)
+        check(AttentionCase(b=b, s=s, t=t, masks=("causal",)), caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize(("k_layout", "v_layout"), [("bhds", ""), ("", "bhds"), ("bdsh", "sbdh")])
+def test_transposed_keys_and_values(caps: Capabilities, k_layout: str, v_layout: str) -> None:
+    for s in (1, 14):
+        check(AttentionCase(s=s, t=40, e=24, k_layout=k_layout, v_layout=v_layout, symbolic=""), caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_one_head_of_k_and_v_for_all(caps: Capabilities) -> None:
+    for s, t in ((1, 40), (14, 40), (60, 600)):
+        check(AttentionCase(b=2, h=3, s=s, t=t, shared=True, layout="bshd"), caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("stored", [DType.F16, DType.BF16])
+def test_narrow_storage(caps: Capabilities, stored: DType) -> None:
+    for s in (1, 3):
+        check(AttentionCase(s=s, t=40, e=24, dtype=stored, symbolic="", layout="bshd"), caps, STORED_ERR[stored])
+
+
+@pytest.mark.parametrize("rows", [6, 8, 12, 16])
+@pytest.mark.parametrize("columns", [16, 32])
+def test_every_configuration_is_legal(rows: int, columns: int) -> None:
+    program, _ = build(AttentionCase(s=30, t=50, symbolic=""))
+    context = BuildContext(caps=AVX512, program=program)
+    [variant] = VARIANTS
+    axes = {a.name: a.values for a in variant.space(attention_of(program), context)}
+    assert rows in axes["rows"] and columns in axes["columns"]
+    calls = variant.build(attention_of(program), {"rows": rows, "columns": columns}, context)
+    assert [call.kernel.name for call in calls] == [
+        f"xy_attention_keys_f32_{columns}_avx512",
+        f"xy_attention_f32_{rows}x{columns}_avx512",
+    ]
+
+
+def test_what_is_packed() -> None:
+    """A single row takes k in place; v is copied only where its rows lie apart and are used often."""
+
+    def kernels(case: AttentionCase) -> list[str]:
+        program, _ = build(case)
+        context = BuildContext(caps=AVX512, program=program)
+        [variant], op = VARIANTS, attention_of(program)
+        return [c.kernel.name.split("_")[2] for c in variant.build(op, variant.default(op, context), context)]
+
+    assert kernels(AttentionCase(s=1, t=100, symbolic="t", layout="bshd")) == ["f32"]
+    assert kernels(AttentionCase(s=9, t=100, symbolic="t")) == ["keys", "f32"]
+    assert kernels(AttentionCase(s=9, t=100, symbolic="st", layout="bshd")) == ["keys", "values", "f32"]
+    assert kernels(AttentionCase(s=100, t=100, symbolic="", layout="bshd")) == ["keys", "f32"]
+
+
+def test_reasons_for_refusing() -> None:
+    program, _ = build(AttentionCase())
+    op = attention_of(program)
+    context = BuildContext(caps=AVX512, program=program)
+
+    def with_width(width: object) -> Attention:
+        q, k, v = op.inputs
+        wide = Operand(value=v.value, dtype=v.dtype, shape=(*v.shape[:3], width), strides=v.strides)  # type: ignore[arg-type]
+        return Attention(inputs=(q, k, wide), score=op.score, nan_to_zero=False, output=op.output)
+
+    [variant] = VARIANTS
+    assert variant.admits(op, context) is None
+    assert variant.admits(with_width(symbol("e")), context) == "the head size of v is known only at run time"
+    assert variant.admits(with_width(1024), context) == "the head size of v is 1024, not in 1..512"
+
+
+def test_causal_masks_are_recognised() -> None:
+    x, hidden = acc(), const(-INF)
+    row, column = axis(2), axis(3)
+    later = call("add", row, const(4))
+
+    def reach(condition: str, *args: object, seen: bool = True) -> object:
+        found = find_causal(call("where", call(condition, *args), *((x, hidden) if seen else (hidden, x))))  # type: ignore[arg-type]
+        return found and found.reach
+
+    assert reach("le", column, row) == 1
+    assert reach("lt", column, row) == 0
+    assert reach("le", column, later) == 5
+    assert reach("lt", row, column, seen=False) == 1
+    assert reach("le", row, column, seen=False) == 0
+    assert reach("lt", later, column, seen=False) == 5
+    assert reach("le", call("sub", column, row), const(2)) == 3
+    assert reach("lt", row, column) is None
+    assert reach("le", column, call("mul", row, const(2))) is None
+    assert find_causal(call("where", call("le", column, row), x, acc())) is None
+
+
+def test_text(golden: Callable[[str, str], None]) -> None:
+    program, _ = build(AttentionCase(s=2, t=20, d=8, e=16, masks=("causal",), layout="bshd", symbolic=""))
+    golden(_text(program, AVX2), ".c")
+
+
+def test_text_of_a_single_row(golden: Callable[[str, str], None]) -> None:
+    program, _ = build(AttentionCase(s=1, d=16, e=16, masks=("row",), layout="bshd", symbolic="t"))
+    golden(_text(program, AVX512), ".c")
+
+
+def _text(program: Program, caps: Capabilities) -> str:
+    context = BuildContext(caps=caps, program=program)
+    [variant], op = VARIANTS, attention_of(program)
+    calls = variant.build(op, variant.default(op, context), context)
+    return "\n".join(emit(call.kernel, caps) for call in calls)
