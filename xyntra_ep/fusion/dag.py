@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.fusion.tensor import Reshape, Tensor, TNode, View
+from xyntra_ep.fusion.tensor import Permute, Reshape, Tensor, TNode, View
 from xyntra_ep.fusion.trace import operands_of
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
@@ -76,13 +76,20 @@ def unit_reshape(source: Sequence[Size], target: Sequence[Size], index: Sequence
     return [E.const(0) if extent == 1 else rest.pop(0) for extent in source]
 
 
-def through_unit_views(dag: Dag, t: Tensor, index: Sequence[Expr]) -> tuple[Tensor, list[Expr]]:
-    """Follow reshapes that only add or drop axes of extent 1, carrying the index along."""
+def through_free_views(dag: Dag, t: Tensor, index: Sequence[Expr]) -> tuple[Tensor, list[Expr]]:
+    """Follow permutations and reshapes that only add or drop axes of extent 1, carrying the index along."""
     position = list(index)
-    while isinstance(t.node, View) and isinstance(t.node.step, Reshape):
+    while isinstance(t.node, View):
         base = dag.get(t.node.base)
-        inner = unit_reshape(base.shape, t.shape, position)
-        if inner is None:
-            break
-        t, position = base, inner
+        match t.node.step:
+            case Reshape():
+                inner = unit_reshape(base.shape, t.shape, position)
+                if inner is None:
+                    break
+                position = inner
+            case Permute(perm=perm):
+                position = [position[perm.index(axis)] for axis in range(len(perm))]
+            case _:
+                break
+        t = base
     return t, position

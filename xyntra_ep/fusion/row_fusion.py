@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from itertools import combinations
 
 from xyntra_ep.fusion.compose import Composer, axes, is_identity
-from xyntra_ep.fusion.dag import Dag, through_unit_views, unit_reshape
-from xyntra_ep.fusion.tensor import Map, Reshape, RowNode, Tensor, TNode, View
+from xyntra_ep.fusion.dag import Dag, through_free_views, unit_reshape
+from xyntra_ep.fusion.tensor import Map, Permute, Reshape, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -34,21 +35,33 @@ def fuse_rows(dag: Dag) -> bool:
         if isinstance(node, Map) and not node.keep and id(node) in below and id(node) in dag.uses:
             whole = _result_of(dag, node)
             region = _Region(dag, node, whole.shape)
-            merged = _merge(dag, node, whole, region) if region.rows else None
-            if merged is not None:
-                dag.replace(node, merged)
-                dag.refresh()
-                changed = True
+            for order in _orders(whole.shape, region.rows[0]) if region.rows else ():
+                merged = _merge(dag, node, whole, region, order)
+                if merged is not None:
+                    dag.replace(node, merged)
+                    dag.refresh()
+                    changed = True
+                    break
     return changed
+
+
+def _orders(shape: Sequence[Size], row: RowNode) -> list[list[int]]:
+    """The ways to read ``shape`` as the rows of ``row``: axis i of it is axis order[i] of (outer, inner)."""
+    found: list[list[int]] = []
+    if len(shape) != len(row.outer) + len(row.inner):
+        return found
+    for reduced in reversed(list(combinations(range(len(shape)), len(row.inner)))):
+        domain = [*(i for i in range(len(shape)) if i not in reduced), *reduced]
+        if tuple(shape[i] for i in domain) == (*row.outer, *row.inner):
+            found.append([domain.index(i) for i in range(len(shape))])
+    return found
 
 
 def _below_rows(dag: Dag) -> set[int]:
     """Nodes that a reduction reaches through elementwise steps and views: only their regions are worth a look."""
     found: set[int] = set()
     for node in dag.order:
-        if isinstance(node, RowNode) or (
-            isinstance(node, (Map, View)) and any(id(t.node) in found for t in dag.operands(node))
-        ):
+        if isinstance(node, RowNode) or (isinstance(node, (Map, View)) and any(id(t.node) in found for t in dag.operands(node))):
             found.add(id(node))
     return found
 
@@ -60,8 +73,9 @@ def _result_of(dag: Dag, node: TNode) -> Tensor:
 
 
 class _Region:
-    """Nodes above ``root`` whose every reader is in the region: elementwise steps, views that only add or drop axes of extent 1,
-    and per-row reductions over one and the same split of ``shape`` into outer and inner axes. ``rows`` are those reductions."""
+    """Nodes above ``root`` whose every reader is in the region: elementwise steps, permutations, views that only add or drop axes
+    of extent 1, and per-row reductions over one and the same split of ``shape`` into outer and inner axes. ``rows`` are those
+    reductions."""
 
     def __init__(self, dag: Dag, root: Map, shape: Sequence[Size]) -> None:
         self._dag = dag
@@ -95,12 +109,12 @@ class _Region:
             return not node.keep
         if isinstance(node, View):
             if not isinstance(node.step, Reshape):
-                return False
+                return isinstance(node.step, Permute)
             base = self._dag.get(node.base).shape
             return unit_reshape(base, node.step.shape, axes(len(node.step.shape))) is not None
         if isinstance(node, RowNode) and len(node.outputs) == 1 and node.outputs[0][1] and node.inner:
             split = (node.outer, node.inner)
-            return (*node.outer, *node.inner) == tuple(shape) and all((r.outer, r.inner) == split for r in self.rows)
+            return bool(_orders(shape, node)) and all((r.outer, r.inner) == split for r in self.rows)
         return False
 
     def leads_to_rows(self, node: TNode) -> bool:
@@ -114,8 +128,9 @@ class _Region:
         return known
 
 
-def _merge(dag: Dag, root: Map, whole: Tensor, region: _Region) -> Tensor | None:
-    """The row op that computes ``root`` and the reductions of its region; None when it reads none of them at its own row."""
+def _merge(dag: Dag, root: Map, whole: Tensor, region: _Region, order: Sequence[int]) -> Tensor | None:
+    """The row op that computes ``root`` (its axis i is axis order[i] of a row) and the reductions of its region; None when it
+    reads none of them at its own row."""
     everywhere = axes(len(whole.shape))
     outer, inner = region.rows[0].outer, region.rows[0].inner
     stages: list[Stage] = []
@@ -123,7 +138,7 @@ def _merge(dag: Dag, root: Map, whole: Tensor, region: _Region) -> Tensor | None
     taken: list[TNode] = []
 
     def source(t: Tensor, index: list[Expr]) -> Expr | None:
-        base, position = through_unit_views(dag, t, index)
+        base, position = through_free_views(dag, t, index)
         node = base.node
         if not region.leads_to_rows(node):
             return None
@@ -144,7 +159,7 @@ def _merge(dag: Dag, root: Map, whole: Tensor, region: _Region) -> Tensor | None
         return results[id(node)]
 
     composer = Composer(dag, source)
-    body = composer.inline(root, everywhere)
+    body = composer.inline(root, [E.axis(i) for i in order])
     if not stages:
         return None
     sources = root.sources.union(*(n.sources for n in (*taken, *composer.members)))
@@ -156,7 +171,7 @@ def _merge(dag: Dag, root: Map, whole: Tensor, region: _Region) -> Tensor | None
         outputs=((body, False),),
         sources=sources,
     )
-    return Tensor(whole.shape, whole.dtype, row)
+    return Tensor((*outer, *inner), whole.dtype, row).permute(order)
 
 
 def _renumber(body: Expr, numbers: dict[int, int]) -> Expr:
