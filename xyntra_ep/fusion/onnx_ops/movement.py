@@ -23,7 +23,8 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, Size, ceildiv, select, smax, smin
 from xyntra_ep.tracea.core_ir.expr import Expr
 
-FAR = 2**31 - 1  # a slice bound beyond this means "to the end": no axis is longer
+OPEN_ENDS = (2**31 - 1, 2**63 - 1)  # as the end of a slice: all that is left, in either direction
+FAR = 2**31 - 1  # no axis is longer, so a bound beyond this is clamped whatever the size
 
 
 def concat(c: Context, parts: list[Tensor], axis: int) -> Tensor:
@@ -115,7 +116,8 @@ def _slice(c: Context, node: Node, inputs: Inputs) -> Tensor:
             continue
         low, high = (0, extent) if forward else (-1, extent - 1)
         begin[axis] = _bound(starts[i], extent, 0 if forward else smin(0, high), high)
-        last = _bound(ends[i], extent, low, high)
+        to_the_end = isinstance(ends[i], int) and ends[i] in OPEN_ENDS
+        last = (extent if forward else -1) if to_the_end else _bound(ends[i], extent, low, high)
         length = ceildiv(last - begin[axis], step[axis]) if forward else ceildiv(begin[axis] - last, -step[axis])
         shape[axis] = length if dims.known_nonnegative(length) else smax(0, length)
     return t.slice(begin, step, shape)
