@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xyntra_ep.diagnostics import doctor, explain
+    from xyntra_ep.diagnostics.explain import explain
+    from xyntra_ep.diagnostics.machine import doctor
     from xyntra_ep.provider.registration import get_ep_name, get_ep_names, get_library_path, register
 
 __version__ = "0.1.0"

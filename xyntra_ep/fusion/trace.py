@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -159,10 +158,16 @@ def operands_of(node: TNode) -> list[Tensor]:
     return found
 
 
-@cache
+_OPERAND_FIELDS: dict[type[TNode], tuple[tuple[str, bool], ...]] = {}
+
+
 def _operand_fields(kind: type[TNode]) -> tuple[tuple[str, bool], ...]:
     """(name, whether it holds several) of the fields that hold tensors."""
-    return tuple((f.name, f.type != "Tensor") for f in fields(kind) if f.type in ("Tensor", "tuple[Tensor, ...]"))
+    known = _OPERAND_FIELDS.get(kind)
+    if known is None:
+        known = tuple((f.name, f.type != "Tensor") for f in fields(kind) if f.type in ("Tensor", "tuple[Tensor, ...]"))
+        _OPERAND_FIELDS[kind] = known
+    return known
 
 
 def _constant_tensor(value: GraphValue) -> Tensor:
