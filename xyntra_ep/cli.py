@@ -51,6 +51,10 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("model", type=Path)
     explain.add_argument("--node", help="only why this node runs where it does")
     _options(explain, "as in a session; `-o claim=all` shows what could be fused")
+    fuse = command("fuse", "write the fused graph: standard ONNX with a function for each kernel, DOT, JSON or text", _fuse)
+    fuse.add_argument("model", type=Path)
+    fuse.add_argument("-o", "--output", type=Path, help="the file to write; pictures go to the terminal without")
+    fuse.add_argument("--format", choices=("onnx", "dot", "json", "text"), help="onnx with -o, text without")
     compare = command("compare", "where outputs drift from ONNX Runtime's CPU provider", _compare)
     compare.add_argument("model", type=Path)
     compare.add_argument("--nodes", action="store_true", help="compare intermediate tensors too (needs onnx)")
@@ -130,6 +134,27 @@ def _explain(chosen: argparse.Namespace) -> int:
         _print(reason, {"node": chosen.node, "reason": reason}, chosen)
     else:
         _print(found, found.raw, chosen)
+    return 0
+
+
+def _fuse(chosen: argparse.Namespace) -> int:
+    from xyntra_ep.diagnostics.fused_model import fuse, picture
+
+    form = chosen.format or ("text" if chosen.output is None else "onnx")
+    if form == "onnx":
+        if chosen.output is None:
+            raise ConfigError("an ONNX model needs a file", where="xyntra fuse", hint="write it as -o fused.onnx")
+        found = fuse(chosen.model, chosen.output)
+        _print(found, found, chosen)
+        return 0
+    drawn = picture(chosen.model, form)
+    if chosen.output is None:
+        print(drawn)
+        return 0
+    try:
+        chosen.output.write_text(drawn + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}", where=str(chosen.output)) from error
     return 0
 
 
