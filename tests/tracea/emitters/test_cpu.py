@@ -1,0 +1,246 @@
+"""What the C text means when a compiler has had it: every kind of node, on every instruction set, against numpy."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.run_program import kernel_cache
+from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64
+from xyntra_ep.tracea.core_ir.interpreter import random_like
+from xyntra_ep.tracea.emitters.cpu import emit
+from xyntra_ep.tracea.kernels.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
+from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelSource
+from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.check import check_kernel
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    Binary,
+    Bitcast,
+    Const,
+    Convert,
+    Fma,
+    Gather,
+    Iota,
+    Reduce,
+    Rvalue,
+    Select,
+    Shuffle,
+    Unary,
+    binary,
+    f32,
+    i32,
+    i64,
+    index,
+    splat,
+)
+
+pytestmark = pytest.mark.compiler("cc")
+
+Array = NDArray[Any]
+MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, SCALAR)]
+MACHINES_AND_LANES = [
+    pytest.param(caps, lanes, id=f"{caps.isa}-{lanes}")
+    for caps, lanes in ((AVX512, 16), (AVX512, 8), (AVX2, 8), (SCALAR, 4), (SCALAR, 1))
+]
+SMALLEST, LARGEST = -(2**63), 2**63 - 1
+
+
+def execute(b: KernelBuilder, caps: Capabilities, *buffers: Array) -> None:
+    """Compile the kernel of ``b`` and call it for one unit."""
+    kernel, params = b.finish()
+    assert not params
+    check_kernel(kernel)
+    source = KernelSource(symbol=kernel.name, text=emit(kernel, caps))
+    (compiled,) = kernel_cache(caps.isa, False, False).compile_many([source])
+    assert isinstance(compiled, CompiledKernel), compiled
+    function = getattr(ctypes.CDLL(str(compiled.path)), kernel.name)
+    pointers = (ctypes.c_void_p * len(buffers))(*(a.ctypes.data for a in buffers))
+    function(pointers, (ctypes.c_int64 * 1)(), ctypes.c_int64(0), ctypes.c_int64(1))
+
+
+def compute(
+    body: Callable[..., Rvalue], caps: Capabilities, lanes: int, result: DType, *inputs: tuple[DType, Array], count: int = 0
+) -> Array:
+    """``body`` of vectors of ``lanes`` elements of the inputs, stored as ``result`` (``count`` elements, if not all)."""
+    b = KernelBuilder("xy_test")
+    pointers = [b.buffer("x", dtype) for dtype, _ in inputs]
+    y = b.buffer("y", result, writable=True)
+    limit = index(count) if count else None
+    value = b.let("r", body(*(b.load(p, 0, lanes, limit) for p in pointers)))
+    out = np.zeros(max(lanes, value.type.lanes), dtype=result.numpy)
+    b.store(y, 0, value, limit)
+    execute(b, caps, *(np.ascontiguousarray(a) for _, a in inputs), out)
+    return out
+
+
+@pytest.mark.parametrize(("caps", "lanes"), MACHINES_AND_LANES)
+@pytest.mark.parametrize("dtype", list(DType))
+def test_loads_widen_and_stores_narrow(dtype: DType, caps: Capabilities, lanes: int) -> None:
+    data = random_like((lanes,), dtype, 1)
+    if dtype.is_float:
+        data[:1] = from_float64(np.array([np.nan]), dtype)
+    assert compute(lambda x: x, caps, lanes, dtype, (dtype, data)).tobytes() == data.tobytes()
+    for count in {1, lanes // 2, lanes} - {0}:
+        part = compute(lambda x: x, caps, lanes, dtype, (dtype, data), count=count)
+        assert part[:count].tobytes() == data[:count].tobytes() and not part[count:].view(np.uint8).any()
+
+
+@pytest.mark.parametrize("caps", [AVX512, AVX2])
+@pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
+def test_rounding_to_half_precision(dtype: DType, caps: Capabilities) -> None:
+    values = np.array([1.0, 1 + 2**-9, 1 + 3 * 2**-9, 65519.0, 1e9, -1e-9, np.inf, -np.inf], dtype=np.float32)
+    got = compute(lambda x: x, caps, 8, dtype, (DType.F32, values))
+    with np.errstate(over="ignore"):
+        assert got.tobytes() == from_float64(values.astype(np.float64), dtype).tobytes()
+
+
+@pytest.mark.parametrize(("caps", "lanes"), MACHINES_AND_LANES)
+@pytest.mark.parametrize("op", ["lt", "le", "eq", "ne", "min", "max"])
+def test_comparisons_of_long_integers(op: str, caps: Capabilities, lanes: int) -> None:
+    extremes = [SMALLEST, SMALLEST + 1, -(2**32), -1, 0, 1, 2**31, LARGEST]
+    a = np.repeat(extremes, 8).astype(np.int64)
+    b = np.tile(extremes, 8).astype(np.int64)
+    compare = {"lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "min": np.minimum, "max": np.maximum}
+    result = DType.I64 if op in ("min", "max") else DType.BOOL
+    for at in range(0, 64, 16):
+        x, y = a[at : at + lanes], b[at : at + lanes]
+        got = compute(partial(binary, op), caps, lanes, result, (DType.I64, x), (DType.I64, y))
+        assert (got == compare[op](x, y)).all()
+
+
+@pytest.mark.parametrize(("caps", "lanes"), MACHINES_AND_LANES)
+def test_minimum_and_maximum_take_the_second_of_a_nan(caps: Capabilities, lanes: int) -> None:
+    x = np.resize(np.array([np.nan, 1, np.nan, 2], dtype=np.float32), lanes)
+    y = np.resize(np.array([3, np.nan, np.nan, 1], dtype=np.float32), lanes)
+    for op, want in (("min", [3, np.nan, np.nan, 1]), ("max", [3, np.nan, np.nan, 2])):
+        got = compute(partial(binary, op), caps, lanes, DType.F32, (DType.F32, x), (DType.F32, y))
+        np.testing.assert_array_equal(got, np.resize(np.array(want, np.float32), lanes))
+
+
+@pytest.mark.parametrize(("caps", "lanes"), MACHINES_AND_LANES)
+def test_integer_division_never_traps(caps: Capabilities, lanes: int) -> None:
+    a = np.resize(np.array([7, -7, SMALLEST, 5]), lanes)
+    b = np.resize(np.array([2, 2, -1, 0]), lanes)
+    div = compute(partial(binary, "div"), caps, lanes, DType.I64, (DType.I64, a), (DType.I64, b))
+    mod = compute(partial(binary, "mod"), caps, lanes, DType.I64, (DType.I64, a), (DType.I64, b))
+    assert list(div[:2]) == [3, -3][: min(lanes, 2)] and list(mod[:2]) == [1, -1][: min(lanes, 2)]
+    if lanes >= 4:
+        assert div[3] == 0 and list(mod[2:4]) == [0, 0]
+
+
+@pytest.mark.parametrize(("caps", "lanes"), MACHINES_AND_LANES)
+@pytest.mark.parametrize("op", ["sqrt", "floor", "ceil", "rint", "abs", "neg", "sin", "log", "round_f16"])
+def test_functions_of_one_float(op: str, caps: Capabilities, lanes: int) -> None:
+    x = np.resize(np.array([0.25, 2.5, 3.5, 1e4, 0.5, -0.0], dtype=np.float32), lanes)
+    reference = {
+        "abs": np.abs, "neg": np.negative, "round_f16": lambda v: v.astype(np.float16).astype(np.float32),
+        **{name: getattr(np, name) for name in ("sqrt", "floor", "ceil", "rint", "sin", "log")},
+    }  # fmt: skip
+    with np.errstate(divide="ignore"):
+        want = reference[op](x)
+    got = compute(lambda v: Unary(op, v), caps, lanes, DType.F32, (DType.F32, x))
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+    assert (np.signbit(got) == np.signbit(want)).all()
+
+
+@pytest.mark.parametrize(("caps", "lanes"), [p for p in MACHINES_AND_LANES if p.values[1] != 1])
+def test_reductions_are_trees(caps: Capabilities, lanes: int) -> None:
+    x = random_like((lanes,), DType.F32, 0)
+    tree = x
+    while len(tree) > 1:
+        tree = tree[: len(tree) // 2] + tree[len(tree) // 2 :]
+    got = compute(lambda v: Reduce("add", v), caps, lanes, DType.F32, (DType.F32, x))
+    assert got[0] == tree[0]
+    for op, want in (("max", x.max()), ("min", x.min()), ("mul", x.prod())):
+        got = compute(lambda v, op=op: Reduce(op, v), caps, lanes, DType.F32, (DType.F32, x))
+        np.testing.assert_allclose(got[0], want, rtol=1e-5)
+    flags = np.zeros(lanes, dtype=bool)
+    flags[-1] = True
+    for op, answer in (("or", True), ("and", False)):
+        got = compute(lambda v, op=op: Reduce(op, v), caps, lanes, DType.BOOL, (DType.BOOL, flags))
+        assert got[0] == answer
+
+
+@pytest.mark.parametrize(("caps", "lanes"), [p for p in MACHINES_AND_LANES if p.values[1] != 1])
+def test_selects_shuffles_and_gathers(caps: Capabilities, lanes: int) -> None:
+    x, y = random_like((lanes,), DType.F32, 0), random_like((lanes,), DType.F32, 1)
+    k, m = np.arange(lanes) * 5 - 7, np.arange(lanes)[::-1].copy()
+    got = compute(lambda a, b: Select(binary("lt", a, b), a, b * 2.0), caps, lanes, DType.F32, (DType.F32, x), (DType.F32, y))
+    np.testing.assert_array_equal(got, np.where(x < y, x, y * 2))
+    got = compute(lambda a, b: Select(binary("lt", a, b), a, b), caps, lanes, DType.I64, (DType.I64, k), (DType.I64, m))
+    np.testing.assert_array_equal(got, np.minimum(k, m))
+    order = tuple(range(1, 2 * lanes, 2))
+    got = compute(lambda a, b: Shuffle(a, b, order), caps, lanes, DType.F32, (DType.F32, x), (DType.F32, y))
+    np.testing.assert_array_equal(got, np.concatenate([x, y])[list(order)])
+    for dtype in (DType.F32, DType.F16, DType.BF16, DType.U8, DType.BOOL, DType.I32):
+        data = random_like((lanes,), dtype, 2)
+        b = KernelBuilder("xy_test")
+        p, at, out = b.buffer("x", dtype), b.buffer("m", DType.I64), b.buffer("y", dtype, writable=True)
+        b.store(out, 0, Gather(p, b.load(at, 0, lanes)))
+        result = np.zeros_like(data)
+        execute(b, caps, data, m, result)
+        assert result.tobytes() == data[m].tobytes()
+
+
+@pytest.mark.parametrize(("caps", "lanes"), [p for p in MACHINES_AND_LANES if p.values[1] != 1])
+def test_conversions_and_constants(caps: Capabilities, lanes: int) -> None:
+    x = np.resize(np.array([1.9, -1.9, 1e9, 0.0], dtype=np.float32), lanes)
+    got = compute(lambda a: Convert(i64(lanes), a), caps, lanes, DType.I64, (DType.F32, x))
+    np.testing.assert_array_equal(got, np.trunc(x).astype(np.int64))
+    k = np.resize(np.array([2**24 + 1, -3, 2**40]), lanes)
+    got = compute(lambda a: Convert(f32(lanes), a), caps, lanes, DType.F32, (DType.I64, k))
+    np.testing.assert_array_equal(got, k.astype(np.float32))
+    got = compute(lambda a: Bitcast(f32(lanes), Bitcast(i32(lanes), a) + 1), caps, lanes, DType.F32, (DType.F32, x))
+    np.testing.assert_array_equal(got, (x.view(np.int32) + 1).view(np.float32))
+    got = compute(
+        lambda a: Fma(a, Const(f32(lanes), 0.5), splat(Const(f32(1), 3.0), lanes)), caps, lanes, DType.F32, (DType.F32, x)
+    )
+    np.testing.assert_array_equal(got, x * np.float32(0.5) + 3)
+    got = compute(lambda a: binary("add", Iota(i64(lanes)), a), caps, lanes, DType.I64, (DType.I64, k))
+    np.testing.assert_array_equal(got, k + np.arange(lanes))
+    for value in (float("inf"), float("-inf"), float("nan"), -0.0, 1e-45, 3.4028235e38, 1e300):
+        got = compute(lambda a, v=value: Const(f32(lanes), v), caps, lanes, DType.F32, (DType.F32, x))
+        with np.errstate(over="ignore"):
+            assert got.tobytes() == np.full(lanes, value, dtype=np.float32).tobytes() or np.isnan(value)
+    for whole in (SMALLEST, LARGEST, -1):
+        got = compute(lambda a, v=whole: Const(i64(lanes), v), caps, lanes, DType.I64, (DType.I64, k))
+        assert (got == whole).all()
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_control_flow(caps: Capabilities) -> None:
+    b = KernelBuilder("xy_test")
+    y = b.buffer("y", DType.I64, writable=True)
+    total = b.variable("total", Const(i64(1), 0))
+    with b.units(), b.loop("i", 0, 10, 3) as i:
+        with b.when(Binary("eq", i, index(6))):
+            b.assign(total, total + 100)
+        with b.otherwise():
+            b.assign(total, total + Convert(i64(1), i))
+        b.store(y, i // 3, total)
+    out = np.zeros(4, dtype=np.int64)
+    execute(b, caps, out)
+    assert list(out) == [0, 3, 103, 112]
+
+
+def test_other_targets_print_without_their_compiler() -> None:
+    b = KernelBuilder("xy_test")
+    x, y = b.buffer("x", DType.F32), b.buffer("y", DType.F32, writable=True)
+    b.store(y, 0, binary("max", b.load(x, 0, 4), 0.0))
+    text = emit(b.finish()[0], NEON)
+    assert "f32x4" in text and "ia32" not in text and text == emit(b.finish()[0], NEON)
+
+
+def test_bfloat16_is_rounded_as_the_interpreter_does() -> None:
+    values = np.random.default_rng(0).integers(0, 2**32, 4096, dtype=np.uint32).view(np.float32)
+    values = values[~np.isnan(values)][:1024]
+    want = from_float64(values.astype(np.float64), DType.BF16)
+    for at in range(0, 1024, 16):
+        part = compute(lambda x: x, AVX512, 16, DType.BF16, (DType.F32, values[at : at + 16]))
+        np.testing.assert_array_equal(part, want[at : at + 16])
