@@ -16,7 +16,8 @@ S, T = symbol("s"), symbol("t")
 def random_size(rng: np.random.Generator, depth: int) -> Size:
     """Any expression of sizes; divisors are positive, as dimensions are where they divide."""
     if depth == 0:
-        return [S, T, int(rng.integers(0, 7)), S * 4, T + 1][int(rng.integers(5))]
+        leaves: list[Size] = [S, T, int(rng.integers(0, 7)), S * 4, T + 1]
+        return leaves[int(rng.integers(5))]
     a, b = random_size(rng, depth - 1), random_size(rng, depth - 1)
     divisor = int(rng.integers(1, 6)) if rng.random() < 0.6 else T + 1
     made: tuple[Callable[[], Size], ...] = (
