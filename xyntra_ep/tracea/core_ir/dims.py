@@ -99,11 +99,7 @@ class Dim:
 
     def __mul__(self, other: Size) -> Size:
         return _from_terms(
-            [
-                (tuple(sorted(a + b, key=lambda atom: atom.key)), ca * cb)
-                for a, ca in _terms(self)
-                for b, cb in _terms(other)
-            ]
+            [(tuple(sorted(a + b, key=lambda atom: atom.key)), ca * cb) for a, ca in _terms(self) for b, cb in _terms(other)]
         )
 
     __rmul__ = __mul__
@@ -159,10 +155,12 @@ def _opaque(op: DimOp, *args: Size) -> Size:
 
 
 def _divide_exact(size: Size, divisor: Size) -> tuple[Size, Size]:
-    """(q, r) with size = q*divisor + r, moving into q every term that ``divisor`` (a monomial) divides."""
+    """(q, r) with size = q*divisor + r, moving into q every term that ``divisor`` divides; one of several terms divides all or
+    nothing."""
     divisor_terms = _terms(divisor)
     if len(divisor_terms) != 1:
-        return (1, 0) if size == divisor else (0, size)
+        whole = _quotient(size, divisor_terms) if divisor_terms else None
+        return (0, size) if whole is None else (whole, 0)
     d_monomial, d_coefficient = divisor_terms[0]
     quotient: list[tuple[Monomial, int]] = []
     rest: list[tuple[Monomial, int]] = []
@@ -179,6 +177,26 @@ def _divide_exact(size: Size, divisor: Size) -> tuple[Size, Size]:
                 continue
         rest.append((monomial, coefficient))
     return _from_terms(quotient), _from_terms(rest)
+
+
+def _quotient(size: Size, divisor: list[tuple[Monomial, int]]) -> Size | None:
+    """The polynomial ``size`` / ``divisor``, None when there is a remainder.
+
+    Long division: terms are sorted by degree, then by name, so each step removes the first one that is left.
+    """
+    (first, coefficient), whole = divisor[0], _from_terms(divisor)
+    result: Size = 0
+    while terms := _terms(size):
+        left = list(terms[0][0])
+        for atom in first:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if terms[0][1] % coefficient:
+            return None
+        step = _from_terms([(tuple(left), terms[0][1] // coefficient)])
+        result, size = result + step, size - step * whole
+    return result
 
 
 def _floordiv(a: Size, b: Size) -> Size:
@@ -198,6 +216,8 @@ def _mod(a: Size, b: Size) -> Size:
     if isinstance(a, int) and isinstance(b, int):
         return a % b if b else 0
     _, rest = _divide_exact(a, b)
+    if rest == 0:
+        return 0
     if isinstance(rest, int) and isinstance(b, int):
         return rest % b
     return _opaque(DimOp.MOD, rest, b)
