@@ -190,6 +190,13 @@ class _Builder:
                 at = call("sub", here[-1], const(3))
                 inside = call("le", const(0), at)
                 return call("add", result, call("where", inside, load(j, at, dtype=DType.F32), const(0.5)))
+            case "ahead":  # the same past the end, where memory ends too, along rows and columns
+                values, rows = more(DType.F32, shape[-1:], real[-1:]), more(DType.F32, shape[-2:-1], real[-2:-1])
+                for j, at, extent in ((values, here[-1], shape[-1]), (rows, here[-2], shape[-2])):
+                    later = call("add", at, const(900))
+                    found = load(j, later, dtype=DType.F32)
+                    result = call("add", result, call("where", call("lt", later, size(extent)), found, const(0.5)))
+                return result
             case "wrapped":  # a quotient of axes
                 j = more(DType.F32, shape[-1:], real[-1:])
                 at = call("div", here[-1], const(2))

@@ -56,7 +56,7 @@ def test_every_number_of_rows(m: int) -> None:
 
 
 EPILOGUES = (
-    "bias", "gelu", "residual", "row", "swapped", "mask", "gather", "lookup", "window", "wrapped", "sizes",
+    "bias", "gelu", "residual", "row", "swapped", "mask", "gather", "lookup", "window", "ahead", "wrapped", "sizes",
 )  # fmt: skip
 
 
