@@ -1,0 +1,83 @@
+"""Which indices are proven to stay inside, at the last element that is; and how addresses are taken apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from xyntra_ep.tracea.core_ir.dims import Size, symbol
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load, size, walk
+from xyntra_ep.tracea.core_ir.ops import Operand
+from xyntra_ep.tracea.kernels.cpu._index import AccessTable, Lane
+from xyntra_ep.tracea.kernels.cpu._index_range import affine, stays_inside
+from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+
+N = symbol("n")
+ROW, LANE = axis(0), axis(1)
+DOMAIN: tuple[Size, ...] = (N, 8)  # of ROW and LANE
+JUST_INSIDE: list[tuple[Expr, Size]] = [
+    (ROW, N),
+    (call("add", ROW, const(2)), N + 2),
+    (call("sub", size(N - 1), ROW), N),
+    (LANE, 8),
+    (call("sub", LANE, const(0)), 8),
+    (call("add", call("mul", ROW, const(3)), const(1)), N * 3 - 1),
+    (call("add", call("mul", ROW, const(8)), LANE), N * 8),
+    (call("mod", load(0, ROW, dtype=DType.I64), const(5)), 5),
+    (call("div", LANE, const(2)), 4),
+    (call("min", load(0, ROW, dtype=DType.I64), const(3)), -1),
+    (call("max", call("min", load(0, ROW, dtype=DType.I64), const(3)), const(0)), 4),
+    (call("where", call("lt", LANE, const(4)), LANE, call("sub", const(7), LANE)), 8),
+    (call("neg", call("mul", LANE, const(-2))), 15),
+]
+
+
+@pytest.mark.parametrize(("index", "extent"), JUST_INSIDE, ids=lambda v: repr(v))
+def test_proofs_are_tight(index: Expr, extent: Size) -> None:
+    """Inside the given extent (unless it is -1: never), and not inside one less."""
+    assert stays_inside(index, extent, DOMAIN) is (extent != -1)
+    assert not stays_inside(index, extent - 1, DOMAIN)
+
+
+def test_what_may_be_negative_is_not_inside() -> None:
+    for index in (call("sub", ROW, const(1)), call("mul", LANE, const(-1)), load(0, ROW, dtype=DType.I64)):
+        assert not stays_inside(index, 1000, DOMAIN) and not stays_inside(index, N * 1000 + 1000, DOMAIN)
+
+
+def test_linear_parts() -> None:
+    whole = call("sub", call("mul", call("add", ROW, const(2)), size(N)), call("neg", call("mod", LANE, const(2))))
+    parts = affine(whole)
+    assert dict(parts.coefficients) == {0: N} and ROW not in walk(parts.rest) and LANE in walk(parts.rest)
+    assert dict(affine(call("mul", ROW, LANE)).coefficients) == {}
+
+
+@pytest.mark.parametrize(
+    ("index", "stride", "mode"),
+    [
+        (LANE, 1, Lane.VECTOR),
+        (LANE, 3, Lane.STRIDED),
+        (LANE, 0, Lane.ONE),
+        (LANE, N, Lane.GUARDED),
+        (ROW, 7, Lane.ONE),
+        (call("sub", LANE, const(1)), 1, Lane.GUARDED),
+        (call("mul", LANE, const(2)), 1, Lane.GUARDED),
+        (call("sub", const(7), LANE), 1, Lane.STRIDED),
+        (call("sub", const(6), LANE), 1, Lane.GATHER),
+        (call("mod", LANE, const(3)), 1, Lane.GATHER),
+    ],
+)
+def test_how_lanes_meet_memory(index: Expr, stride: Size, mode: Lane) -> None:
+    b = KernelBuilder("test")
+    table = AccessTable(b, DOMAIN)
+    extent = N if index is ROW else 8
+    operand = Operand(value=0, dtype=DType.F32, shape=(extent,), strides=(stride,))
+    body = table.reading(load(0, index, dtype=DType.F32), [operand])
+    assert table.lanewise(table.accesses[body.attr], 1).mode is mode
+
+
+def test_a_view_that_may_be_empty_is_counted() -> None:
+    table = AccessTable(KernelBuilder("test"), DOMAIN)
+    operand = Operand(value=0, dtype=DType.F32, shape=(N,), strides=(1,))
+    for index, count in ((ROW, None), (call("sub", ROW, const(1)), N)):
+        body = table.reading(load(0, index, dtype=DType.F32), [operand])
+        assert table.accesses[body.attr].count == count
