@@ -101,14 +101,14 @@ def library() -> ctypes.CDLL:
     with _lock:
         if _state.library is None:
             opened = _open()
-            _state.callback = make_callback(opened)
-            attach(opened, _state.callback)
+            attach(opened, make_callback(opened))
             _state.library = opened
         return _state.library
 
 
 def attach(opened: ctypes.CDLL, callback: Any) -> None:
     """Give native code its planner, and what besides a graph decides about plans."""
+    _state.callback = callback  # native code holds a bare pointer to it
     opened.xyntra_attach(
         callback,
         _code_version().encode(),
