@@ -1,0 +1,49 @@
+"""ONNX's Attention becomes one core operation, whatever its mask and however its heads are shared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.graph_from_model import trace_model
+from tests.support.onnx_text import assert_same, model_of
+from xyntra_ep.fusion.schedule import build_program
+from xyntra_ep.tracea.core_ir.ops import Attention, Gemm
+
+CASES = [
+    ("", "", ""),
+    ("is_causal = 1", "", ""),
+    ("softcap = 2.0, scale = 0.5", "", ""),
+    ("", ", float[S, T] mask", ", mask"),
+    ("", ", float[B, 1, S, T] mask", ", mask"),
+    ("is_causal = 1", ", bool[B, 1, S, T] mask", ", mask"),
+]
+
+
+@pytest.mark.parametrize("kv_heads", [4, 2, 1])
+@pytest.mark.parametrize(("attributes", "declared", "operand"), CASES)
+def test_one_operation(attributes: str, declared: str, operand: str, kv_heads: int) -> None:
+    call = f"Attention <{attributes}> (q, k, v{operand})" if attributes else f"Attention (q, k, v{operand})"
+    model = model_of(
+        f"""g (float[B, 4, S, 8] q, float[B, {kv_heads}, T, 8] k, float[B, {kv_heads}, T, 6] v{declared})
+            => (float[B, 4, S, 6] y) {{ y = {call} }}""",
+        opset=23,
+    )
+    graph, context = trace_model(model)
+    inputs, outputs = graph.boundary([n.id for n in graph.nodes])
+    program = build_program(context, inputs, outputs)
+    assert sum(isinstance(op, Attention) for op in program.ops) == 1
+    assert not any(isinstance(op, Gemm) for op in program.ops)
+
+    rng = np.random.default_rng(0)
+    batch, queries, keys = 2, 5, 5
+    feeds = {
+        "q": rng.standard_normal((batch, 4, queries, 8)).astype(np.float32),
+        "k": rng.standard_normal((batch, kv_heads, keys, 8)).astype(np.float32),
+        "v": rng.standard_normal((batch, kv_heads, keys, 6)).astype(np.float32),
+    }
+    if declared:
+        shape = (queries, keys) if "[S" in declared else (batch, 1, queries, keys)
+        mask = rng.standard_normal(shape).astype(np.float32)
+        feeds["mask"] = mask > -1 if "bool" in declared else mask
+    assert_same(model, feeds)
