@@ -111,7 +111,7 @@ def test_reasons() -> None:
         parse("(float[N] x) => (float[N] y, int64[A,B] z) { z = NonZero(x) s = Unknown(x) t = Relu(s) y = Exp(x) }")
     )
     assert reasons(graph) == {"NonZero": "unsupported", "Unknown": "unsupported", "Relu": "dtype of input s"}
-    assert list(reasons_by_kind(graph, analyse(graph)))[0] == ("NonZero(unsupported)", 1)
+    assert next(reasons_by_kind(graph, analyse(graph))) == ("NonZero(unsupported)", 1)
 
 
 def test_nodes_after_a_declined_one_are_ours() -> None:
@@ -134,7 +134,8 @@ def test_control_flow_stays() -> None:
     graph = graph_from_model(
         parse(
             """(bool c, float[N] x) => (float[N] y)
-            { y = If (c) <then_branch = t () => (float[N] a) { a = Relu(x) }, else_branch = e () => (float[N] b) { b = Exp(x) }> }"""
+            { y = If (c) <then_branch = t () => (float[N] a) { a = Relu(x) },
+                          else_branch = e () => (float[N] b) { b = Exp(x) }> }"""
         )
     )
     assert reasons(graph) == {"If": "control-flow"}

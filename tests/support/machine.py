@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from xyntra_ep.tracea.doctor.profile import profile
-from xyntra_ep.tracea.kernels.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa
 
 
 @cache

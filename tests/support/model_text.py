@@ -1,6 +1,6 @@
 """Models as text, and what ONNX Runtime's CPU provider makes of them.
 
-model = parse("(float[N] x) => (float[N] y) { y = Relu(x) }")
+model = parse("(float[N] x) => (float[N] y) { y = Mul(x, c) }", c=np.float32(2))
 check(model, {"x": data})          both alternatives that apply, against ONNX Runtime, through the interpreter
 """
 
@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.numpy_helper
+import onnx.parser
 import onnxruntime as ort
 from numpy.typing import NDArray
 
@@ -19,9 +21,11 @@ from tests.support.alternatives import OneIsland, one_island
 Array = NDArray[Any]
 
 
-def parse(graph: str, opset: int = 18) -> onnx.ModelProto:
+def parse(graph: str, opset: int = 18, **constants: Array) -> onnx.ModelProto:
     """``graph`` is "(inputs) => (outputs) <constants> { nodes }" in ONNX's textual syntax."""
-    return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]> g {graph}')
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]> g {graph}')
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in constants.items())
+    return model
 
 
 def cpu(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> list[Array]:

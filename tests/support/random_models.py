@@ -179,7 +179,7 @@ class RandomModel:
         return self._input(shape, is_bool)
 
     def _steps(self) -> list[Callable[[Value], Value | None]]:
-        light = [self._unary, self._unary, self._binary, self._binary, self._binary, self._scalar, self._where, self._gelu, self._silu]
+        light = [*[self._unary] * 2, *[self._binary] * 3, self._scalar, self._where, self._gelu, self._silu]
         rows = [self._reduce, self._softmax, self._normalise, self._layer_norm]
         heavy = [self._matmul, self._gram]
         moves = [

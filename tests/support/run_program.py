@@ -31,12 +31,12 @@ from xyntra_ep.tracea.core_ir.dtypes import DType, to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Program, ValueKind
 from xyntra_ep.tracea.doctor.variants import AnyVariant, by_op, cpu_variants
-from xyntra_ep.tracea.kernels.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram, PlanStep
 from xyntra_ep.tracea.planning.planner import plan_program
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
 from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 
 Array = NDArray[Any]
 

@@ -155,9 +155,14 @@ def _conv(part: _Group, conv: Conv) -> NamedCall | None:
         return None
     if len(terms) == 2 and not rest:
         return NamedCall(name="ConvBiasRelu", inputs=node.inputs, attributes=attributes)
-    if len(terms) == 3 and len(rest) == 1 and any(_whole(t, conv.domain) for t in terms):
+    if len(terms) == 3 and len(rest) == 1 and any(_permuted(t, len(conv.domain)) for t in terms):
         return NamedCall(name="ConvBiasResidualRelu", inputs=(*node.inputs, *rest), attributes=attributes)
     return None
+
+
+def _permuted(e: Expr, rank: int) -> bool:
+    """A load at the loop position of a tensor whose axes are stored in another order, as images are."""
+    return e.kind == "load" and len(e.args) == rank and set(e.args) == {E.axis(a) for a in range(rank)}
 
 
 # -- attention

@@ -10,8 +10,8 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Pointwise
 from xyntra_ep.tracea.doctor.decision import Decision, Evidence, Tuned, decide
 from xyntra_ep.tracea.doctor.variants import CPU, by_op, cpu_variants
-from xyntra_ep.tracea.kernels.capabilities import SCALAR
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Variant
+from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 
 
 def op() -> tuple[CoreOp, BuildContext]:

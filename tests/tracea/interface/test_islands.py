@@ -12,9 +12,9 @@ from xyntra_ep import knobs
 from xyntra_ep.errors import CompileError, UnsupportedError
 from xyntra_ep.tracea.core_ir.ops import Pointwise, Program
 from xyntra_ep.tracea.interface import Context, Island, TensorEntry, compile_islands, report_rows, write_plan
-from xyntra_ep.tracea.kernels.capabilities import SCALAR
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall
 from xyntra_ep.tracea.planning.manifest_reader import read_manifest
+from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Let, Var
 
 pytestmark = pytest.mark.compiler("cc")

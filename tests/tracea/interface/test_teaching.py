@@ -6,7 +6,7 @@ import pytest
 
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.interface import Context
-from xyntra_ep.tracea.kernels.capabilities import AVX2, AVX512
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512
 
 
 def test_a_precision_of_a_later_release_falls_to_fp32_and_says_so(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from tests.support.run_program import check_program, plan_for
 from tests.tracea.kernels.conv_programs import Array, ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.capabilities import AVX2, AVX512, SCALAR, Capabilities
 from xyntra_ep.tracea.kernels.cpu import conv_generic, conv_nhwc_depthwise, conv_nhwc_direct, conv_nhwc_grouped
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 

@@ -11,12 +11,12 @@ from tests.support.run_program import plan_for
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dims import evaluate, symbol
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 from xyntra_ep.tracea.kernels.cpu import conv_generic, conv_nhwc_depthwise, conv_nhwc_direct
 from xyntra_ep.tracea.kernels.cpu._conv_blocking import choose_blocking
 from xyntra_ep.tracea.kernels.cpu._conv_row import TapRun, needs_halo, split_row
 from xyntra_ep.tracea.kernels.cpu._conv_shape import Line, conv_shape
 from xyntra_ep.tracea.kernels.variant import Variant
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 CASE = ConvCase(x=(1, 16, 4, 4), w=(16, 16, 3, 3), pads=(1, 1, 1, 1), tail=("bias", "relu"))
 

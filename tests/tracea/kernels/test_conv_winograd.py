@@ -11,10 +11,10 @@ import pytest
 from tests.support.run_program import check_program, plan_for, run_program
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.capabilities import AVX2, AVX512, SCALAR, Capabilities
 from xyntra_ep.tracea.kernels.cpu import conv_nhwc_winograd
 from xyntra_ep.tracea.kernels.cpu._winograd_matrices import TAPS, Matrix, winograd
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 

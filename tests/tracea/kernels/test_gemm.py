@@ -13,10 +13,10 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.emitters.cpu import emit
-from xyntra_ep.tracea.kernels.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 from xyntra_ep.tracea.kernels.cpu import gemm_batched, gemm_generic, gemm_packed_b
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import best_tile
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 

@@ -10,8 +10,8 @@ import pytest
 from tests.support.machine import runnable
 from tests.support.programs import ProgramBuilder
 from tests.support.run_program import check_program, plan_for
-from xyntra_ep.tracea.kernels.capabilities import Capabilities
 from xyntra_ep.tracea.planning.plan import BufferKind
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 

@@ -9,7 +9,6 @@ from tests.support.programs import ProgramBuilder
 from tests.support.toy_variants import TABLE
 from xyntra_ep.errors import XyntraError
 from xyntra_ep.tracea.core_ir.dims import eq, evaluate, symbol
-from xyntra_ep.tracea.kernels.capabilities import SCALAR
 from xyntra_ep.tracea.planning.manifest import (
     Alternative,
     IslandEntry,
@@ -23,6 +22,7 @@ from xyntra_ep.tracea.planning.manifest import (
 from xyntra_ep.tracea.planning.manifest_reader import read_manifest
 from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram
 from xyntra_ep.tracea.planning.planner import plan_program
+from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 
 
 def hash128(data: bytes) -> bytes:

@@ -16,10 +16,10 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, load
 from xyntra_ep.tracea.core_ir.interpreter import Array, interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm, Operand, Pointwise, Program, ValueKind
-from xyntra_ep.tracea.kernels.capabilities import SCALAR
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Phase, TempBuffer
 from xyntra_ep.tracea.planning.plan import BufferKind, PlanError, PlannedProgram
 from xyntra_ep.tracea.planning.planner import plan_program
+from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 
 
 def plan(p: ProgramBuilder | Program) -> PlannedProgram:

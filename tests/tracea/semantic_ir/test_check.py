@@ -11,9 +11,9 @@ from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.doctor.variants import cpu_variants
-from xyntra_ep.tracea.kernels.capabilities import AVX2, AVX512, SCALAR
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR
 from xyntra_ep.tracea.semantic_ir.check import ARRAY_BYTES, check_kernel
 from xyntra_ep.tracea.semantic_ir.nodes import (
     INDEX,

@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine
-from xyntra_ep.tracea.kernels.capabilities import Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 FILE = "ceilings.json"
 _CHAINS = 12  # latency 4 times 2 units, with room

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from xyntra_ep.tracea.kernels.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa
 
 _AVX512 = frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"})
 _AVX2 = frozenset({"avx2", "fma", "f16c"})

@@ -11,7 +11,7 @@ import struct
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.c_family import CPrinter
-from xyntra_ep.tracea.kernels.capabilities import Capabilities, Isa
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Function, Kernel, PointerType, Type, Var
 
 _SCALAR = {Elem.F32: "float", Elem.I32: "int", Elem.I64: "i64"}

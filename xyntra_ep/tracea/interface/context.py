@@ -14,13 +14,13 @@ from xyntra_ep.tracea.doctor.profile import Machine, capabilities, profile
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.interface.teaching import KernelPlan, plan_kernel
-from xyntra_ep.tracea.kernels.capabilities import Capabilities
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.optimizer.store import TuningStore
 from xyntra_ep.tracea.planning.builder import OpBuilder
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
 from xyntra_ep.tracea.runtime.compilers import Compiler, find_compiler, target_flags
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128, KernelCache
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 
 class Context:

@@ -15,10 +15,10 @@ from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Program
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned, decide
 from xyntra_ep.tracea.doctor.variants import VariantTable
-from xyntra_ep.tracea.kernels.capabilities import Capabilities
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.planning.op_parts import operands_of
 from xyntra_ep.tracea.runtime.kernel_cache import KernelSource
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 

@@ -15,7 +15,6 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, load
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Pointwise, Program, Value, ValueKind
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
-from xyntra_ep.tracea.kernels.capabilities import Capabilities
 from xyntra_ep.tracea.kernels.variant import Phase, ValueBuffer
 from xyntra_ep.tracea.planning.buffers import BufferTable, StepDraft
 from xyntra_ep.tracea.planning.builder import Built, Emit, Launch, OpBuilder
@@ -24,6 +23,7 @@ from xyntra_ep.tracea.planning.in_place import reused_input
 from xyntra_ep.tracea.planning.legality import check_program
 from xyntra_ep.tracea.planning.plan import OpFailure, PlanError, PlannedProgram, PlanStep
 from xyntra_ep.tracea.runtime.kernel_cache import KernelSource
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 
 @dataclass(slots=True)

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.capabilities import Capabilities
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, Line, typical
 from xyntra_ep.tracea.kernels.variant import Axis
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 _UNITS = 32  # enough for 16 threads to be busy to the end
 _LEAST_NS = 10_000  # a smaller unit is not worth handing to another thread

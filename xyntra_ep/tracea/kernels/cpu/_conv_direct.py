@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.capabilities import Capabilities
 from xyntra_ep.tracea.kernels.cpu._conv_blocking import Blocking, work_steps
 from xyntra_ep.tracea.kernels.cpu._conv_halo import halo_ns
 from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES, packed_bytes
@@ -19,6 +18,7 @@ from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape
 from xyntra_ep.tracea.kernels.cpu._conv_tile import TileFunction
 from xyntra_ep.tracea.kernels.cpu._conv_walk import build_conv
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.nodes import Fma, Rvalue, binary, splat
 
 _LINE = 64 // DType.F32.bytes  # elements of a cache line

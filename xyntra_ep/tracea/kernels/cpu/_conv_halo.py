@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.capabilities import Capabilities
 from xyntra_ep.tracea.kernels.cpu._conv_row import needs_halo, with_halo
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, typical
 from xyntra_ep.tracea.kernels.variant import KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, f32, vmin
 
 _BYTES_PER_NS = 8

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, evaluate, product, symbols_of
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from xyntra_ep.tracea.kernels.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.kernels.cpu._epilogue import Group
 from xyntra_ep.tracea.kernels.variant import Axis, Config
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 
 TYPICAL = 128  # stands for a symbol where a number is needed to compare variants
 

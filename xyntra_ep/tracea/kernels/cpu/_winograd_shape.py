@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.capabilities import Capabilities
 from xyntra_ep.tracea.kernels.cpu._conv_blocking import largest_tile
 from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, typical
 from xyntra_ep.tracea.kernels.cpu._winograd_matrices import Winograd, winograd
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 _STACK_BYTES = 192 << 10  # for V and M together
 _LEAST_TILES = 6  # with fewer rows the products wait for U

@@ -14,7 +14,6 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, RowReduce
-from xyntra_ep.tracea.kernels.capabilities import Isa
 from xyntra_ep.tracea.kernels.cpu._index import Lane
 from xyntra_ep.tracea.kernels.cpu._loops import Lanes, Nest, Scope, maskable
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
@@ -23,6 +22,7 @@ from xyntra_ep.tracea.kernels.cpu._loops_reduce import Accumulator, identity, is
 from xyntra_ep.tracea.kernels.cpu._loops_rows import Rows, RowStage, keep_values, loops_around, plan_rows
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Convert, Rvalue, i64, index, vmin
 
 _TOGETHER = 4  # vectors of rows: hides the latency of additions

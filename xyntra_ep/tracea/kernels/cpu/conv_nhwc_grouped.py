@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.capabilities import Capabilities
 from xyntra_ep.tracea.kernels.cpu._conv_blocking import Blocking, blocking_space, choose_blocking
 from xyntra_ep.tracea.kernels.cpu._conv_direct import build_direct, direct_ns
 from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape, why_not_channels_last
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 
 def admits(op: Conv, context: BuildContext) -> str | None:

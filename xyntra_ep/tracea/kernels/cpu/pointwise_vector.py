@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
 from xyntra_ep.tracea.core_ir.ops import Pointwise
-from xyntra_ep.tracea.kernels.capabilities import Isa
 from xyntra_ep.tracea.kernels.cpu._loops import Scope, maskable
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
 from xyntra_ep.tracea.kernels.cpu._loops_plan import BLOCK, Loop, Span, rows_of_units, spans, units_of
 from xyntra_ep.tracea.kernels.cpu._loops_pointwise import PointwisePlan, plan_pointwise
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index, vmin
 
 _BLOCK_AXIS = -2  # the loop over blocks of a long row; no expression refers to it

@@ -13,7 +13,6 @@ from xyntra_ep.tracea.core_ir.dims import ceildiv
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import load
 from xyntra_ep.tracea.core_ir.ops import Pointwise
-from xyntra_ep.tracea.kernels.capabilities import Isa
 from xyntra_ep.tracea.kernels.cpu._index import Lane
 from xyntra_ep.tracea.kernels.cpu._loops import Lanes, Scope
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
@@ -21,6 +20,7 @@ from xyntra_ep.tracea.kernels.cpu._loops_plan import Loop, Span, rows_of_units, 
 from xyntra_ep.tracea.kernels.cpu._loops_pointwise import PointwisePlan, plan_pointwise
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Load, Rvalue, Shuffle, index, lt, vmin
 
 _BLOCK = 64  # elements along the operand's axis that stay together: a page of it is used before it is left
