@@ -106,7 +106,7 @@ def _write(model: ModelProto, source: Path, target: Path) -> None:
     try:
         for location in locations:
             data, copy = source.parent / location, target.parent / location
-            if copy.exists() and not filecmp.cmp(data, copy):
+            if copy.exists() and not filecmp.cmp(data, copy, shallow=False):
                 raise ConfigError("is another model's data", where=str(copy), hint="write into an empty folder")
             if not copy.exists():
                 copy.parent.mkdir(parents=True, exist_ok=True)
