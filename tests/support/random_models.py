@@ -469,7 +469,7 @@ def _fits(shape: Sequence[Size], whole: Sequence[Size]) -> bool:
 
 
 def same_values(got: Sequence[Array], want: Sequence[Array], tolerance: float = ROUNDED) -> str:
-    """"" when all outputs agree, else where they do not."""
+    """ "" when all outputs agree, else where they do not."""
     for k, (g, w) in enumerate(zip(got, want, strict=True)):
         if g.shape != w.shape or g.dtype != w.dtype:
             return f"output {k}: {g.dtype}{g.shape} instead of {w.dtype}{w.shape}"
@@ -483,4 +483,3 @@ def same_values(got: Sequence[Array], want: Sequence[Array], tolerance: float = 
         if not error <= tolerance * max(1.0, float(np.max(np.abs(w)))):
             return f"output {k}: off by {error}, largest {np.max(np.abs(w))}"
     return ""
-

@@ -33,6 +33,7 @@ class Kernel:
     cost_ns: int
     config: Mapping[str, int]
     rejected: tuple[tuple[str, str], ...]
+    alternative: int = 0  # 0: the plan for what the model declares; 1: the one that assumes nothing about sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +162,7 @@ def _kernel(row: Mapping[str, Any]) -> Kernel:
         cost_ns=int(row.get("cost_ns", 0)),
         config=row.get("config", {}),
         rejected=tuple((name, why) for name, why in row.get("rejected", ())),
+        alternative=int(row.get("alternative", 0)),
     )
 
 
@@ -176,10 +178,13 @@ def _graph_text(graph: GraphReport) -> str:
         lines.append(f"  cache: {graph.cache}")
     for island in graph.islands:
         kinds = Counter(graph.nodes[n][0] for n in island.nodes)
-        lines.append(f"  {island.name}: {len(island.nodes)} nodes, {len(island.kernels)} kernels: {_counted(kinds)}")
-        for kernel in island.kernels:
+        usual = [k for k in island.kernels if k.alternative == 0]
+        lines.append(f"  {island.name}: {len(island.nodes)} nodes, {len(usual)} kernels: {_counted(kinds)}")
+        for kernel in usual:
             ops = _counted(Counter(graph.nodes[n][0] for n in kernel.nodes if n in graph.nodes))
             lines.append(f"    {kernel.label:<24} {kernel.variant:<24} {kernel.cost_ns / 1000:>9.1f} us  {ops}")
+        if len(usual) < len(island.kernels):
+            lines.append(f"    {len(island.kernels) - len(usual)} more for feeds whose sizes differ from what the model declares")
     if graph.declined:
         lines.append(f"  on CPU, {len(graph.declined)} nodes:")
         by_reason: dict[tuple[str, str], list[str]] = {}

@@ -126,12 +126,13 @@ def write_plan(
 def report_rows(entry: IslandEntry) -> list[Mapping[str, Any]]:
     """What `explain` prints about an island's kernels: one row per op of its alternatives, equal rows once."""
     rows: dict[str, Mapping[str, Any]] = {}
-    for alternative in entry.alternatives:
+    for number, alternative in enumerate(entry.alternatives):
         program = alternative.planned.program
         for op, decision in alternative.planned.decisions:
             row = {
                 "label": program.ops[op].label or decision.chosen.name,
                 "variant": decision.chosen.name,
+                "alternative": number,
                 "nodes": list(program.sources[op]),
                 "config": dict(decision.config),
                 "cost_ns": round(decision.cost_ns),
