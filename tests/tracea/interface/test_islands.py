@@ -15,7 +15,7 @@ from xyntra_ep.tracea.interface import Context, Island, TensorEntry, compile_isl
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall
 from xyntra_ep.tracea.planning.manifest_reader import read_manifest
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
-from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Let, Var
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Let, Var, index
 
 pytestmark = pytest.mark.compiler("cc")
 DIGEST = "0123456789abcdef" * 2
@@ -76,7 +76,7 @@ def test_a_kernel_that_does_not_compile_fails_the_ops_that_need_it(tmp_path: Pat
     def build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelCall]:
         [call] = POINTWISE.build(op, config, context)
         if "mul" in repr(op.bodies):
-            nonsense = Let(Var(INDEX, "here"), Var(INDEX, "nowhere_declared"))
+            nonsense = Let(Var(INDEX, "double"), index(1))  # legal IR, but no name for C
             kernel = dataclasses.replace(call.kernel, body=(nonsense, *call.kernel.body))
             call = dataclasses.replace(call, kernel=kernel)
         return [call]
@@ -85,7 +85,7 @@ def test_a_kernel_that_does_not_compile_fails_the_ops_that_need_it(tmp_path: Pat
     context = Context(cache_dir=tmp_path, hash128=hash128, caps=SCALAR, variants=broken)
     result = compile_islands([island("a", chain("add", "mul", "add", "mul")), island("b", chain("add"))], context)
     assert [(f.island, f.op) for f in result.failures] == [(0, 1), (0, 3)]
-    assert all(isinstance(f.error, CompileError) and "nowhere_declared" in f.error.log for f in result.failures)
+    assert all(isinstance(f.error, CompileError) and "double" in f.error.log for f in result.failures)
     assert [i is None for i in result.islands] == [True, False]
 
 
