@@ -124,3 +124,12 @@ def test_names_have_a_family_in_the_order() -> None:
     from xyntra_ep.fusion.rules._engine import ORDER
 
     assert {r.name.split(".")[0] for r in RULES} <= set(ORDER)
+
+
+def test_the_argument_may_be_a_sum_or_a_product() -> None:
+    """An activation follows a bias or a scale, in the same kernel."""
+    for x in (add(X, Y), mul(X, Y), mul(X, c(0.25)), add(add(X, Y), X)):
+        inner = mul(add(x, mul(x, x, x, c(0.044715))), c(math.sqrt(2 / math.pi)))
+        assert simplify(mul(mul(c(0.5), x), add(E.call("tanh", inner), c(1.0)))) is E.call("gelu_tanh", x)
+        assert simplify(mul(E.call("sigmoid", x), x)) is E.call("silu", x)
+        assert simplify(mul(x, erf_part(x), c(0.5))) is E.call("gelu_erf", x)

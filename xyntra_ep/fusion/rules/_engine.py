@@ -9,7 +9,7 @@ match in any order and grouping: a pattern's operands are searched among the fla
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -69,6 +69,7 @@ class ExprRule:
 
 
 RULES: Registry[ExprRule] = Registry("xyntra_ep.fusion.rules", "RULES")
+DEEPEST = 6  # levels of nested sums and products that are searched: written-out activations have three
 ORDER = ("gelu", "silu", "hard_swish")  # families in the order in which they are tried
 
 
@@ -127,7 +128,7 @@ def _match(p: Pattern, e: Expr, bound: dict[str, Expr]) -> bool:
         return False
     if p.op in COMMUTATIVE:
         patterns = _flatten_pattern(p, p.op)
-        return _match_terms(patterns, _flatten(e, p.op, len(patterns)), bound)
+        return any(_match_terms(patterns, terms, bound) for terms in _sums(e, p.op, len(patterns)))
     return _match_in_order(p.args, e.args, bound)
 
 
@@ -135,17 +136,13 @@ def _match_in_order(patterns: Sequence[Pattern], args: Sequence[Expr], bound: di
     return len(patterns) == len(args) and all(_match(p, a, bound) for p, a in zip(patterns, args, strict=True))
 
 
-def _flatten(e: Expr, name: str, most: int) -> list[Expr]:
-    """The operands of nested ``name``; cut off above ``most``, as shared operands can double at every level."""
-    terms: list[Expr] = []
-    stack = [e]
-    while stack and len(terms) <= most:
-        top = stack.pop()
-        if top.kind == "call" and top.attr == name:
-            stack.extend(reversed(top.args))
-        else:
-            terms.append(top)
-    return terms
+def _sums(e: Expr, name: str, most: int, depth: int = DEEPEST) -> Iterator[list[Expr]]:
+    """The ways to read nested ``name`` as at most ``most`` operands, whole first: x may itself be a sum in x + x*x*x."""
+    yield [e]
+    if e.kind == "call" and e.attr == name and most > 1 and depth:
+        for left in _sums(e.args[0], name, most - 1, depth - 1):
+            for right in _sums(e.args[1], name, most - len(left), depth - 1):
+                yield left + right
 
 
 def _flatten_pattern(p: Pattern, name: str) -> list[Pattern]:
@@ -168,23 +165,23 @@ def _match_terms(patterns: list[Pattern], terms: list[Expr], bound: dict[str, Ex
     return False
 
 
-def _factors(e: Expr, most: int) -> tuple[list[Expr], float]:
-    """A product as factors and one constant; a division by a constant is a multiplication. Cut off above ``most`` factors."""
-    factors: list[Expr] = []
-    constant = 1.0
-    stack = [e]
-    while stack and len(factors) <= most:
-        top = stack.pop()
-        if top.kind == "const" and isinstance(top.attr, float):
-            constant *= top.attr
-        elif top.kind == "call" and top.attr == "mul":
-            stack.extend(reversed(top.args))
-        elif top.kind == "call" and top.attr == "div" and top.args[1].kind == "const" and top.args[1].attr:
-            constant /= top.args[1].attr
-            stack.append(top.args[0])
-        else:
-            factors.append(top)
-    return factors, constant
+def _factors(e: Expr, most: int, depth: int = DEEPEST) -> Iterator[tuple[list[Expr], float]]:
+    """The ways to read ``e`` as at most ``most`` factors and one constant, whole first; a division by a constant is a
+    multiplication."""
+    if e.kind == "const" and isinstance(e.attr, float):
+        yield [], e.attr
+        return
+    if most:
+        yield [e], 1.0
+    if e.kind != "call" or not depth:
+        return
+    if e.attr == "mul":
+        for left, x in _factors(e.args[0], most, depth - 1):
+            for right, y in _factors(e.args[1], most - len(left), depth - 1):
+                yield left + right, x * y
+    elif e.attr == "div" and e.args[1].kind == "const" and e.args[1].attr:
+        for left, x in _factors(e.args[0], most, depth - 1):
+            yield left, x / e.args[1].attr
 
 
 def _pattern_factors(p: Pattern) -> tuple[list[Pattern], float]:
@@ -201,7 +198,6 @@ def _pattern_factors(p: Pattern) -> tuple[list[Pattern], float]:
 
 def _match_product(p: Pattern, e: Expr, bound: dict[str, Expr]) -> bool:
     patterns, want = _pattern_factors(p)
-    factors, have = _factors(e, len(patterns))
-    if len(factors) == 1 and factors[0] is e:  # a true division
-        return p.op == "div" and e.attr == "div" and _match_in_order(p.args, e.args, bound)
-    return _close(want, have) and _match_terms(patterns, factors, bound)
+    if e.attr == "div" and not (e.args[1].kind == "const" and e.args[1].attr):  # a true division
+        return p.op == "div" and _match_in_order(p.args, e.args, bound)
+    return any(_close(want, have) and _match_terms(patterns, found, bound) for found, have in _factors(e, len(patterns)))
