@@ -135,10 +135,11 @@ class _Planner:
             islands = self._islands()
             try:
                 result = compile_islands(islands, self.context)
-            except UnsupportedError as error:  # no compiler
+            except (UnsupportedError, OSError) as error:  # no compiler, or no place to work in
                 self.note = str(error)
                 self.lasting = False
-                self._decline_all({n for g in self.members for n in g}, error.what)
+                reason = error.what if isinstance(error, UnsupportedError) else str(error)
+                self._decline_all({n for g in self.members for n in g}, reason)
                 return CompileResult(islands=(), kernels=(), failures=(), compiled=0)
             if not result.failures and not self._decline_slow(result):
                 break
