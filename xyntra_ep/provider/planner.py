@@ -19,6 +19,7 @@ from xyntra_ep.fusion.cost import unprofitable
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.partition import analyse, partition, reasons_by_kind
 from xyntra_ep.fusion.schedule import build_program
+from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.fusion.trace import TraceError, trace
 from xyntra_ep.options import Claim, Options
 from xyntra_ep.provider import registration
@@ -213,16 +214,16 @@ class _Planner:
             Island(
                 name=f"island{len(islands)}",
                 nodes=tuple(self.graph.nodes[n].ort_id for n in group),
-                inputs=tuple(self._entry(name) for name in inputs),
-                outputs=tuple(self._entry(name) for name in outputs),
+                inputs=tuple(self._entry(name, traced) for name in inputs),
+                outputs=tuple(self._entry(name, traced) for name in outputs),
                 alternatives=tuple(programs),
             )
         )
         return None
 
-    def _entry(self, name: str) -> TensorEntry:
-        value = self.graph.values[name]
-        return TensorEntry(name=name, elem_type=value.elem_type, rank=-1 if value.shape is None else len(value.shape))
+    def _entry(self, name: str, traced: TraceContext) -> TensorEntry:
+        """The rank is what tracing found: of inner values ORT may not know it."""
+        return TensorEntry(name=name, elem_type=self.graph.values[name].elem_type, rank=traced.tensors[name].rank)
 
     # -- what the user is told
 
