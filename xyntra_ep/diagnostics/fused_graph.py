@@ -24,7 +24,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
-from xyntra_ep.fusion.trace import OPS
+from xyntra_ep.fusion.trace import OPS, SMALL_CONSTANT_BYTES
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_ort
 
 ONNX_DOMAINS = ("", "ai.onnx")
@@ -70,7 +70,7 @@ def source_of(model: ModelProto, folder: Path) -> Source:
     known = [(f.domain, f.name) for f in model.functions if f"{f.domain}.{f.name}" in OPS]
     if len(model.functions) > len(known):
         model = onnx.inliner.inline_selected_functions(model, known, exclude=True)
-    typed = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    typed = onnx.shape_inference.infer_shapes(_without_weights(model), data_prop=True)
     opsets = {"" if o.domain in ONNX_DOMAINS else o.domain: o.version for o in model.opset_import}
     constant_nodes = tuple(n for n in model.graph.node if n.op_type == "Constant" and n.domain in ONNX_DOMAINS)
     constant_names = {n.output[0] for n in constant_nodes}
@@ -90,6 +90,17 @@ def source_of(model: ModelProto, folder: Path) -> Source:
             values.setdefault(name, GraphValue(name=name, dtype=None, elem_type=0, shape=None))
     graph = Graph(nodes=nodes, values=values, opsets=opsets, name=model.graph.name)
     return Source(model=model, graph=graph, protos=protos, constant_nodes=constant_nodes, tensors=tensors)
+
+
+def _without_weights(model: ModelProto) -> ModelProto:
+    """The model with shapes in place of its larger tensors: inferring shapes copies what it is given, several times."""
+    graph = model.graph
+    light = GraphProto(name=graph.name, node=graph.node, input=graph.input, output=graph.output, value_info=graph.value_info)
+    for t in graph.initializer:
+        if t.ByteSize() > SMALL_CONSTANT_BYTES:
+            t = TensorProto(name=t.name, dims=t.dims, data_type=t.data_type, data_location=TensorProto.EXTERNAL)
+        light.initializer.append(t)
+    return ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions, graph=light)
 
 
 def _value(proto: ValueInfoProto, is_input: bool, is_output: bool) -> GraphValue:

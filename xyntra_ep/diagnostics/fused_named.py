@@ -6,12 +6,11 @@ graph value plays which part is read off the group's nodes. A group that is near
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xyntra_ep.diagnostics.fused_groups import Group
 from xyntra_ep.fusion.graph import Graph, Node
-from xyntra_ep.fusion.rules._engine import P, Pattern, match, op
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -95,13 +94,6 @@ def _whole(e: Expr, domain: Sequence[Size]) -> bool:
     if e.kind != "load" or len(e.args) != len(domain):
         return False
     return all(i is E.axis(a) or (n == 1 and i is E.const(0)) for a, (i, n) in enumerate(zip(e.args, domain, strict=True)))
-
-
-def _settled(found: Mapping[str, Expr], name: str, other: str, fits: Callable[[Expr], bool]) -> dict[str, Expr]:
-    """Two variables of one sum or product each match both operands: the one that ``fits`` is ``name``."""
-    if fits(found[name]) or not fits(found[other]):
-        return dict(found)
-    return {**found, name: found[other], other: found[name]}
 
 
 # -- products
@@ -208,63 +200,68 @@ def _broadcasts(e: Expr, rank: int) -> bool:
 # -- rows
 
 
-def _layer_norms(n: int) -> tuple[Pattern, ...]:
-    centred = P("x") - op("div", P("acc0"), float(n))
-    deviation = op("sqrt", op("div", P("acc1"), float(n)) + P("epsilon"))
-    forms = op("div", centred, deviation), centred * op("div", 1.0, deviation)
-    return tuple(form * P("scale") + P("bias") for form in forms)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Norm:
+    """dividend / sqrt(acc(last) / n + epsilon) * scale, over the last axis of ``domain``; scale is a constant's name."""
+
+    dividend: Expr
+    mean: Expr  # acc(0) / n
+    epsilon: float
+    scale: str
 
 
-def _rms_norms(n: int) -> tuple[Pattern, ...]:
-    deviation = op("sqrt", op("div", P("acc0"), float(n)) + P("epsilon"))
-    forms = op("div", P("x"), deviation), P("x") * op("div", 1.0, deviation)
-    return tuple(form * P("scale") for form in forms)
-
-
-def _rows(rows: RowReduce, forms: Callable[[int], Sequence[Pattern]]) -> Mapping[str, Expr]:
-    """The parts of a normalisation over the last axis, {} when it has none of the ``forms``."""
+def _norm(part: _Group, rows: RowReduce, body: Expr) -> _Norm | None:
     if len(rows.outputs) != 1 or rows.outputs[0].per_row or len(rows.inner) != 1 or not isinstance(rows.inner[0], int):
-        return {}
-    for form in forms(rows.inner[0]):
-        found = match(form, rows.outputs[0].body)
-        if found is None:
-            continue
-        found = _settled(found, "scale", "x", lambda e: _along(e, len(rows.outer)))
-        sums = [found.get(f"acc{i}") is E.acc(i) for i in range(len(rows.stages))]
-        if all(sums) and found["epsilon"].kind == "const" and _along(found["scale"], len(rows.outer)):
-            return found
-    return {}
+        return None
+    above, below = _quotient(body)
+    scales = [e for e in above if _along(e, len(rows.outer))]
+    if len(above) != 2 or len(scales) != 1 or len(below) != 1 or below[0].kind != "call" or below[0].attr != "sqrt":
+        return None
+    n = E.const(float(rows.inner[0]))
+    square = E.call("div", E.acc(len(rows.stages) - 1), n)
+    epsilon = [e.attr for e in _terms(below[0].args[0]) if e.kind == "const"]
+    scale = part.constant(scales[0])
+    if set(_terms(below[0].args[0])) != {square, *map(E.const, epsilon)} or len(epsilon) != 1 or scale is None:
+        return None
+    [dividend] = [e for e in above if e is not scales[0]]
+    return _Norm(dividend=dividend, mean=E.call("div", E.acc(0), n), epsilon=float(epsilon[0]), scale=scale)
+
+
+def _quotient(e: Expr) -> tuple[list[Expr], list[Expr]]:
+    """A product as what stands above and below the line."""
+    if e.kind == "call" and e.attr in ("mul", "div"):
+        (a, b), (c, d) = (_quotient(x) for x in e.args)
+        return (a + c, b + d) if e.attr == "mul" else (a + d, b + c)
+    return ([], []) if e is E.const(1.0) else ([e], [])
 
 
 def _layer_norm(part: _Group, rows: RowReduce) -> NamedCall | None:
-    found = _rows(rows, _layer_norms)
-    if not found or not _along(found["bias"], len(rows.outer)):
+    terms = _terms(rows.outputs[0].body)
+    shifts = [t for t in terms if _along(t, len(rows.outer))]
+    if len(terms) != 2 or len(shifts) != 1 or len(rows.stages) != 2:
         return None
-    x, width = found["x"], rows.inner[0]
-    assert isinstance(width, int)  # else there is no form
-    centred = E.call("sub", x, E.call("div", E.acc(0), E.const(float(width))))
-    scale, bias = part.constant(found["scale"]), part.constant(found["bias"])
-    squares = rows.stages[1].body is E.call("mul", centred, centred)
-    if rows.stages[0].body is not x or not squares or scale is None or bias is None:
+    norm = _norm(part, rows, terms[terms[0] is shifts[0]])
+    bias = part.constant(shifts[0])
+    x = rows.stages[0].body
+    if norm is None or bias is None or norm.dividend is not E.call("sub", x, norm.mean):
         return None
-    terms = [t for t in _terms(x) if not (part.group.moved and _along(t, len(rows.outer)))]
-    rest = part.others(scale, bias)
-    if len(terms) != 2 or len(rest) != 2 or not all(_whole(t, (*rows.outer, *rows.inner)) for t in terms):
+    summed = [t for t in _terms(x) if not (part.group.moved and _along(t, len(rows.outer)))]
+    rest = part.others(norm.scale, bias)
+    if rows.stages[1].body is not E.call("mul", norm.dividend, norm.dividend) or len(rest) != 2:
         return None
-    return NamedCall(name="LayerNormResidual", inputs=(*rest, scale, bias), attributes={"epsilon": float(found["epsilon"].attr)})
+    if len(summed) != 2 or not all(_whole(t, (*rows.outer, *rows.inner)) for t in summed):
+        return None
+    return NamedCall(name="LayerNormResidual", inputs=(*rest, norm.scale, bias), attributes={"epsilon": norm.epsilon})
 
 
 def _rms_norm(part: _Group, rows: RowReduce) -> NamedCall | None:
-    found = _rows(rows, _rms_norms)
-    if not found:
+    norm = _norm(part, rows, rows.outputs[0].body) if len(rows.stages) == 1 else None
+    if norm is None or not _whole(norm.dividend, (*rows.outer, *rows.inner)):
         return None
-    x, scale = found["x"], part.constant(found["scale"])
-    rest = part.others(scale or "")
-    if rows.stages[0].body is not E.call("mul", x, x) or scale is None or len(rest) != 1:
+    rest = part.others(norm.scale)
+    if rows.stages[0].body is not E.call("mul", norm.dividend, norm.dividend) or len(rest) != 1:
         return None
-    if not _whole(x, (*rows.outer, *rows.inner)):
-        return None
-    return NamedCall(name="RmsNorm", inputs=(*rest, scale), attributes={"epsilon": float(found["epsilon"].attr)})
+    return NamedCall(name="RmsNorm", inputs=(*rest, norm.scale), attributes={"epsilon": norm.epsilon})
 
 
 # -- activations
