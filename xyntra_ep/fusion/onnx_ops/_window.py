@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
-from xyntra_ep.fusion.tensor import Permute, Tensor, View, materialise
+from xyntra_ep.fusion.tensor import Permute, Reshape, Tensor, View, materialise
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, le, smax
 
 
@@ -22,8 +22,9 @@ def channels_last(t: Tensor) -> Tensor:
         base = t.node.base
         if not isinstance(base.node, View):
             return t
-    if t.shape[1] == 1 and not isinstance(t.node, View):
-        return t.reshape((t.shape[0], *t.shape[2:], 1)).permute(back)
+    whole = t.node.base if isinstance(t.node, View) and isinstance(t.node.step, Reshape) else t
+    if (t.shape[1] == 1 or all(s == 1 for s in t.shape[2:])) and not isinstance(whole.node, View):  # both orders are one
+        return t.reshape((t.shape[0], *t.shape[2:], t.shape[1])).permute(back)
     return materialise(t.permute((0, *range(2, t.rank), 1))).permute(back)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node, OpKind
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, maybe, one, within
+from xyntra_ep.fusion.onnx_ops._padding import unpadded
 from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, window
 from xyntra_ep.fusion.onnx_ops.linear import round_to
 from xyntra_ep.fusion.tensor import ConvNode, Map, Tensor, materialise
@@ -36,12 +37,13 @@ def _with_bias(c: Context, conv: ConvNode, spatial: Sequence[Size], bias: Tensor
 def convolve(c: Context, node: Node, x: Tensor, w: Tensor, bias: Tensor | None) -> Tensor:
     """ONNX Conv with the attributes of ``node``."""
     strides, dilations, pads, out = window(node, x.shape[2:], _kernel_of(node, x, w))
+    x, before = unpadded(x)
     conv = ConvNode(
         x=channels_last(x),
         w=w,
         strides=tuple(strides),
         dilations=tuple(dilations),
-        pads=tuple(pads),
+        pads=tuple(p + b for p, b in zip(pads, before, strict=True)),
         group=int(node.attr("group", 1)),
     )
     return _with_bias(c, conv, out, bias, x.dtype)
