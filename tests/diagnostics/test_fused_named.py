@@ -128,6 +128,8 @@ NEARLY = {
     "the product's other operand": X.format(n=24) + "{p = MatMul(x, w) p1 = Sub(p, bias) a = Relu(p1) " + GELU + "}",
     "a residual that is scaled": X_R.format(n=24)
     + "{p = MatMul(x, w) a = Add(p, bias) f = Constant<value_float = 2.0>() r2 = Mul(r, f) y = Add(a, r2)}",
+    "a view before the residual": "g (float[6, 16] x, float[2, 3, 24] r) => (float[2, 3, 24] y)"
+    "{a = Gemm(x, w, bias) shape = Constant<value_ints = [2, 3, 24]>() p = Reshape(a, shape) y = Add(p, r)}",
     "a residual that is broadcast": X_R.format(n=24).replace("[b, s, 24] r", "[b, 1, 24] r")
     + "{p = MatMul(x, w) a = Add(p, bias) y = Add(a, r)}",
 }
