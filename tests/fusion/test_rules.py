@@ -133,3 +133,10 @@ def test_the_argument_may_be_a_sum_or_a_product() -> None:
         assert simplify(mul(mul(c(0.5), x), add(E.call("tanh", inner), c(1.0)))) is E.call("gelu_tanh", x)
         assert simplify(mul(E.call("sigmoid", x), x)) is E.call("silu", x)
         assert simplify(mul(x, erf_part(x), c(0.5))) is E.call("gelu_erf", x)
+
+
+def test_a_true_division_in_a_product_is_no_product() -> None:
+    x, y, s = (E.load(i, E.axis(0), dtype=DType.F32) for i in range(3))
+    pattern = P("x") / op("sqrt", P("y")) * P("s")
+    assert match(pattern, E.call("mul", E.call("mul", x, y), s)) is None
+    assert match(pattern, E.call("mul", E.call("div", x, E.call("sqrt", y)), s)) == {"x": x, "y": y, "s": s}

@@ -200,4 +200,6 @@ def _match_product(p: Pattern, e: Expr, bound: dict[str, Expr]) -> bool:
     patterns, want = _pattern_factors(p)
     if e.attr == "div" and not (e.args[1].kind == "const" and e.args[1].attr):  # a true division
         return p.op == "div" and _match_in_order(p.args, e.args, bound)
+    if patterns == [p]:  # a true division cannot be a product; asking its factors would ask the same question again
+        return False
     return any(_close(want, have) and _match_terms(patterns, found, bound) for found, have in _factors(e, len(patterns)))
