@@ -93,8 +93,6 @@ typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int i32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int i32x4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef float f32x2 __attribute__((vector_size(8), aligned(4), may_alias));
-typedef int i32x2 __attribute__((vector_size(8), aligned(4), may_alias));
 static inline __attribute__((always_inline)) f32x8 xy_splat_f32x8(float a) { return (f32x8){a, a, a, a, a, a, a, a}; }
 static inline __attribute__((always_inline)) i32x8 xy_splat_i32x8(int a) { return (i32x8){a, a, a, a, a, a, a, a}; }
 static inline __attribute__((always_inline)) f32x8 xy_select_f32x8(i32x8 m, f32x8 a, f32x8 b) { return (f32x8)((m & (i32x8)a) | (~m & (i32x8)b)); }
@@ -104,9 +102,8 @@ static inline __attribute__((always_inline)) int xy_bits_i32x1(float a) { union 
 static inline __attribute__((always_inline)) float xy_bits_f32x1(int a) { union { int a; float b; } u; u.a = a; return u.b; }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
 static inline __attribute__((always_inline)) f32x4 xy_max_f32x4(f32x4 a, f32x4 b) { i32x4 m = (i32x4)(a > b); return (f32x4)((m & (i32x4)a) | (~m & (i32x4)b)); }
-static inline __attribute__((always_inline)) f32x2 xy_max_f32x2(f32x2 a, f32x2 b) { i32x2 m = (i32x2)(a > b); return (f32x2)((m & (i32x2)a) | (~m & (i32x2)b)); }
-static inline __attribute__((always_inline)) float xy_reduce_max_f32x8(f32x8 a) { f32x4 h8 = xy_max_f32x4(__builtin_shufflevector(a, a, 0, 1, 2, 3), __builtin_shufflevector(a, a, 4, 5, 6, 7)); f32x2 h4 = xy_max_f32x2(__builtin_shufflevector(h8, h8, 0, 1), __builtin_shufflevector(h8, h8, 2, 3)); float h2 = xy_max_f32x1(h4[0], h4[1]); return h2; }
-static inline __attribute__((always_inline)) float xy_reduce_add_f32x8(f32x8 a) { f32x4 h8 = __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7); f32x2 h4 = __builtin_shufflevector(h8, h8, 0, 1) + __builtin_shufflevector(h8, h8, 2, 3); float h2 = h4[0] + h4[1]; return h2; }
+static inline __attribute__((always_inline)) float xy_reduce_max_f32x8(f32x8 a) { f32x4 h8 = xy_max_f32x4(__builtin_shufflevector(a, a, 0, 1, 2, 3), __builtin_shufflevector(a, a, 4, 5, 6, 7)); f32x4 h4 = xy_max_f32x4(__builtin_shufflevector(h8, h8, 0, 1, 2, 3), __builtin_shufflevector(h8, h8, 2, 3, 2, 3)); float h2 = xy_max_f32x1(h4[0], h4[1]); return h2; }
+static inline __attribute__((always_inline)) float xy_reduce_add_f32x8(f32x8 a) { f32x4 h8 = __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7); f32x4 h4 = __builtin_shufflevector(h8, h8, 0, 1, 2, 3) + __builtin_shufflevector(h8, h8, 2, 3, 2, 3); float h2 = h4[0] + h4[1]; return h2; }
 static __attribute__((noinline)) void scores_2(const float *q, const float *panel, float *scores, i64 batch, i64 head, i64 row, i64 column) {
   f32x8 c_ = (f32x8){0};
   f32x8 c1 = (f32x8){0};

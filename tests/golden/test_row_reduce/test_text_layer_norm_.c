@@ -2,9 +2,8 @@ typedef __INT64_TYPE__ i64;
 typedef float f32x16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef float f32x2 __attribute__((vector_size(8), aligned(4), may_alias));
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
-static inline __attribute__((always_inline)) float xy_reduce_add_f32x16(f32x16 a) { f32x8 h16 = __builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7) + __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15); f32x4 h8 = __builtin_shufflevector(h16, h16, 0, 1, 2, 3) + __builtin_shufflevector(h16, h16, 4, 5, 6, 7); f32x2 h4 = __builtin_shufflevector(h8, h8, 0, 1) + __builtin_shufflevector(h8, h8, 2, 3); float h2 = h4[0] + h4[1]; return h2; }
+static inline __attribute__((always_inline)) float xy_reduce_add_f32x16(f32x16 a) { f32x8 h16 = __builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7) + __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15); f32x4 h8 = __builtin_shufflevector(h16, h16, 0, 1, 2, 3) + __builtin_shufflevector(h16, h16, 4, 5, 6, 7); f32x4 h4 = __builtin_shufflevector(h8, h8, 0, 1, 2, 3) + __builtin_shufflevector(h8, h8, 2, 3, 2, 3); float h2 = h4[0] + h4[1]; return h2; }
 static inline __attribute__((always_inline)) float xy_sqrt_f32x1(float a) { return __builtin_sqrtf(a); }
 __attribute__((visibility("default")))
 void xy_rows_f32_x16(void *const *buffers, const i64 *params, i64 begin, i64 end) {

@@ -3,17 +3,8 @@ typedef float f32x16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int i32x16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int i32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int i32x4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int i32x2 __attribute__((vector_size(8), aligned(4), may_alias));
 typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef float f32x2 __attribute__((vector_size(8), aligned(4), may_alias));
-static inline __attribute__((always_inline)) f32x16 xy_min_f32x16(f32x16 a, f32x16 b) { 
-#ifdef __clang__
- return __builtin_ia32_minps512(a, b, 4);
-#else
- return __builtin_ia32_minps512_mask(a, b, a, -1, 4);
-#endif
- }
 static inline __attribute__((always_inline)) f32x16 xy_max_f32x16(f32x16 a, f32x16 b) { 
 #ifdef __clang__
  return __builtin_ia32_maxps512(a, b, 4);
@@ -22,24 +13,21 @@ static inline __attribute__((always_inline)) f32x16 xy_max_f32x16(f32x16 a, f32x
 #endif
  }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
-static inline __attribute__((always_inline)) int xy_reduce_or_i32x16(i32x16 a) { i32x8 h16 = __builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7) | __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15); i32x4 h8 = __builtin_shufflevector(h16, h16, 0, 1, 2, 3) | __builtin_shufflevector(h16, h16, 4, 5, 6, 7); i32x2 h4 = __builtin_shufflevector(h8, h8, 0, 1) | __builtin_shufflevector(h8, h8, 2, 3); int h2 = h4[0] | h4[1]; return h2; }
+static inline __attribute__((always_inline)) int xy_reduce_or_i32x16(i32x16 a) { i32x8 h16 = __builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7) | __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15); i32x4 h8 = __builtin_shufflevector(h16, h16, 0, 1, 2, 3) | __builtin_shufflevector(h16, h16, 4, 5, 6, 7); i32x4 h4 = __builtin_shufflevector(h8, h8, 0, 1, 2, 3) | __builtin_shufflevector(h8, h8, 2, 3, 2, 3); int h2 = h4[0] | h4[1]; return h2; }
 static inline __attribute__((always_inline)) f32x8 xy_max_f32x8(f32x8 a, f32x8 b) { return __builtin_ia32_maxps256(a, b); }
 static inline __attribute__((always_inline)) f32x4 xy_max_f32x4(f32x4 a, f32x4 b) { i32x4 m = (i32x4)(a > b); return (f32x4)((m & (i32x4)a) | (~m & (i32x4)b)); }
-static inline __attribute__((always_inline)) f32x2 xy_max_f32x2(f32x2 a, f32x2 b) { i32x2 m = (i32x2)(a > b); return (f32x2)((m & (i32x2)a) | (~m & (i32x2)b)); }
 static inline __attribute__((always_inline)) float xy_max_f32x1(float a, float b) { return a > b ? a : b; }
-static inline __attribute__((always_inline)) float xy_reduce_max_f32x16(f32x16 a) { f32x8 h16 = xy_max_f32x8(__builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7), __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15)); f32x4 h8 = xy_max_f32x4(__builtin_shufflevector(h16, h16, 0, 1, 2, 3), __builtin_shufflevector(h16, h16, 4, 5, 6, 7)); f32x2 h4 = xy_max_f32x2(__builtin_shufflevector(h8, h8, 0, 1), __builtin_shufflevector(h8, h8, 2, 3)); float h2 = xy_max_f32x1(h4[0], h4[1]); return h2; }
-static inline __attribute__((always_inline)) float xy_reduce_add_f32x16(f32x16 a) { f32x8 h16 = __builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7) + __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15); f32x4 h8 = __builtin_shufflevector(h16, h16, 0, 1, 2, 3) + __builtin_shufflevector(h16, h16, 4, 5, 6, 7); f32x2 h4 = __builtin_shufflevector(h8, h8, 0, 1) + __builtin_shufflevector(h8, h8, 2, 3); float h2 = h4[0] + h4[1]; return h2; }
-static inline __attribute__((always_inline)) f32x16 xm_exp_16(f32x16 x) {
-  const f32x16 y_ = xy_max_f32x16((f32x16){(-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f), (-0x1.a000000000000p+6f)}, xy_min_f32x16((f32x16){0x1.6400000000000p+6f, 0x1.6400000000000p+6f, 0x1.6400000000000p+6f, 0x1.6400000000000p+6f, 0x1.6400000000000p+6f, 0x1.6400000000000p+6f, 0x1.6400000000000p+6f, 0x1.6400000000000p+6f, 0x1.6400000000000p+6f, 0x1.6400000000000p+6f, 0x1.6400000000000p+6f, 0x1.6400000000000p+6f, 0x1.6400000000000p+6f, 0x1.6400000000000p+6f, 0x1.6400000000000p+6f, 0x1.6400000000000p+6f}, x));
+static inline __attribute__((always_inline)) float xy_reduce_max_f32x16(f32x16 a) { f32x8 h16 = xy_max_f32x8(__builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7), __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15)); f32x4 h8 = xy_max_f32x4(__builtin_shufflevector(h16, h16, 0, 1, 2, 3), __builtin_shufflevector(h16, h16, 4, 5, 6, 7)); f32x4 h4 = xy_max_f32x4(__builtin_shufflevector(h8, h8, 0, 1, 2, 3), __builtin_shufflevector(h8, h8, 2, 3, 2, 3)); float h2 = xy_max_f32x1(h4[0], h4[1]); return h2; }
+static inline __attribute__((always_inline)) float xy_reduce_add_f32x16(f32x16 a) { f32x8 h16 = __builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7) + __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15); f32x4 h8 = __builtin_shufflevector(h16, h16, 0, 1, 2, 3) + __builtin_shufflevector(h16, h16, 4, 5, 6, 7); f32x4 h4 = __builtin_shufflevector(h8, h8, 0, 1, 2, 3) + __builtin_shufflevector(h8, h8, 2, 3, 2, 3); float h2 = h4[0] + h4[1]; return h2; }
+static inline __attribute__((always_inline)) f32x16 xm_exp_nonpositive_16(f32x16 x) {
+  const f32x16 y_ = xy_max_f32x16((f32x16){(-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f), (-0x1.5d51ec0000000p+6f)}, x);
   const f32x16 t_ = (y_ * (f32x16){0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f} + (f32x16){0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f});
   const f32x16 n_ = (t_ - (f32x16){0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f});
   const f32x16 r_ = (n_ * (f32x16){(-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f), (-0x1.7f7d1c0000000p-20f)} + (n_ * (f32x16){(-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f), (-0x1.62e4000000000p-1f)} + y_));
   const i32x16 k_ = (((i32x16)t_) - (i32x16){1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504});
   const f32x16 f_ = (r_ * (f32x16){0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f});
   const f32x16 p_ = (((((((f32x16){0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f} * f_ + (f32x16){0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f}) * f_ + (f32x16){0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f}) * f_ + (f32x16){0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f}) * f_ + (f32x16){0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f}) * f_ + (f32x16){0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f}) * f_ + (f32x16){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f});
-  const i32x16 h_ = (k_ >> (i32x16){1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
-  const i32x16 r1 = (k_ - h_);
-  return ((p_ * ((f32x16)((h_ + (i32x16){127, 127, 127, 127, 127, 127, 127, 127, 127, 127, 127, 127, 127, 127, 127, 127}) << (i32x16){23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23}))) * ((f32x16)((r1 + (i32x16){127, 127, 127, 127, 127, 127, 127, 127, 127, 127, 127, 127, 127, 127, 127, 127}) << (i32x16){23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23})));
+  return ((f32x16)(((i32x16)p_) + (k_ << (i32x16){23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23, 23})));
 }
 __attribute__((visibility("default")))
 void xy_rows_f32_x16(void *const *buffers, const i64 *params, i64 begin, i64 end) {
@@ -93,22 +81,22 @@ void xy_rows_f32_x16(void *const *buffers, const i64 *params, i64 begin, i64 end
       for (i64 i1 = 0; i1 < 768; i1 += 64) {
         const f32x16 v4 = (*(const f32x16 *)(b_i0 + (((i64)h_) + i1)));
         const f32x16 v5 = (v4 - (f32x16){result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_});
-        const f32x16 v6 = xm_exp_16(v5);
+        const f32x16 v6 = xm_exp_nonpositive_16(v5);
         *(f32x16 *)(kept_ + i1) = v6;
         acc6 = (acc6 + v6);
         const f32x16 v7 = (*(const f32x16 *)(b_i0 + (((i64)h_) + (i1 + 16))));
         const f32x16 v8 = (v7 - (f32x16){result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_});
-        const f32x16 v9 = xm_exp_16(v8);
+        const f32x16 v9 = xm_exp_nonpositive_16(v8);
         *(f32x16 *)(kept_ + (i1 + 16)) = v9;
         acc7 = (acc7 + v9);
         const f32x16 v10 = (*(const f32x16 *)(b_i0 + (((i64)h_) + (i1 + 32))));
         const f32x16 v11 = (v10 - (f32x16){result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_});
-        const f32x16 v12 = xm_exp_16(v11);
+        const f32x16 v12 = xm_exp_nonpositive_16(v11);
         *(f32x16 *)(kept_ + (i1 + 32)) = v12;
         acc8 = (acc8 + v12);
         const f32x16 v13 = (*(const f32x16 *)(b_i0 + (((i64)h_) + (i1 + 48))));
         const f32x16 v14 = (v13 - (f32x16){result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_, result_});
-        const f32x16 v15 = xm_exp_16(v14);
+        const f32x16 v15 = xm_exp_nonpositive_16(v14);
         *(f32x16 *)(kept_ + (i1 + 48)) = v15;
         acc9 = (acc9 + v15);
       }

@@ -232,15 +232,18 @@ class CpuTarget:
         steps = []
         name, n, current = "a", kind.lanes, kind
         while n > 1:
-            half = kind.with_lanes(n // 2)
+            # The last four stay in their register: GCC sends vectors of two through memory.
+            half = kind.with_lanes(4 if n == 4 else n // 2)
             t = self.type(half)
             low, high = ", ".join(map(str, range(n // 2))), ", ".join(map(str, range(n // 2, n)))
+            if n == 4:
+                low, high = "0, 1, 2, 3", "2, 3, 2, 3"
             if n == 2:
                 x, y = f"{name}[0]", f"{name}[1]"
             else:
                 x, y = (f"__builtin_shufflevector({name}, {name}, {part})" for part in (low, high))
             infix = {"add": "+", "mul": "*", "or": "|", "and": "&"}.get(op)
-            value = f"{x} {infix} {y}" if infix else f"{self.helper(op, half.with_lanes(max(1, n // 2)))}({x}, {y})"
+            value = f"{x} {infix} {y}" if infix else f"{self.helper(op, half if n > 2 else kind.with_lanes(1))}({x}, {y})"
             steps.append(f"{t} h{n} = {value};")
             name, n, current = f"h{n}", n // 2, half
         return f"{self.type(current)} {full}({self.type(kind)} a) {{ {' '.join(steps)} return {name}; }}"

@@ -67,8 +67,8 @@ class Rows:
 def plan_rows(op: RowReduce, b: KernelBuilder) -> Rows:
     """Loads become accesses, loops are put in memory order and merged."""
     table = AccessTable(b, op.outer + op.inner)
-    stages = [table.reading(reduced_body(s.kind, s.body), op.inputs) for s in op.stages]
-    bodies = [table.reading(_by_reciprocal(o.body, op), op.inputs) for o in op.outputs]
+    stages = [table.reading(reduced_body(s.kind, _below_maximum(s.body, op)), op.inputs) for s in op.stages]
+    bodies = [table.reading(_below_maximum(_by_reciprocal(o.body, op), op), op.inputs) for o in op.outputs]
     outputs = [table.writing(o.operand) for o in op.outputs]
     loops = [Loop(i, extent) for i, extent in enumerate(op.outer + op.inner)]
     domain = Domain(table, loops, stages + bodies)
@@ -100,6 +100,19 @@ def _by_reciprocal(body: Expr, op: RowReduce) -> Expr:
             if stage.kind is ReduceKind.SUM and stage.body.kind == "call" and stage.body.attr == "exp":
                 one_over = call("div", const(1.0), e.args[1])
                 return call("mul", rewrite(e.args[0], leaf), one_over)
+        return None
+
+    return rewrite(body, leaf)
+
+
+def _below_maximum(body: Expr, op: RowReduce) -> Expr:
+    """exp(x - acc) where acc is the maximum of x over the row: the exponential of something <= 0 is half the work."""
+
+    def leaf(e: Expr) -> Expr | None:
+        if e.kind == "call" and e.attr == "exp" and e.args[0].kind == "call" and e.args[0].attr == "sub":
+            x, top = e.args[0].args
+            if top.kind == "acc" and op.stages[top.attr].kind is ReduceKind.MAX and op.stages[top.attr].body is x:
+                return call("exp_nonpositive", e.args[0])
         return None
 
     return rewrite(body, leaf)
