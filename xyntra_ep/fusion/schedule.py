@@ -103,9 +103,7 @@ class _Builder:
         copies: list[tuple[Operand, Tensor]] = []
         for k, (name, t) in enumerate(zip(names, self._dag.outputs, strict=True)):
             value = self._add_value(Value(kind=ValueKind.OUTPUT, dtype=t.dtype, shape=t.shape, index=k, name=name))
-            base = t
-            while isinstance(base.node, View) and isinstance(base.node.step, Reshape):
-                base = self._dag.get(base.node.base)
+            base = self._in_order(t)
             key = (id(base.node), base.output)
             whole = Operand(value=value, dtype=t.dtype, shape=base.shape, strides=contiguous_strides(base.shape))
             if isinstance(base.node, (Leaf, View)) or key in self._values or not self._groups.is_materialised(base.node):
@@ -113,6 +111,21 @@ class _Builder:
             else:
                 self._values[key] = whole
         return copies
+
+    def _in_order(self, t: Tensor) -> Tensor:
+        """What stores the elements of ``t`` in their order: reshapes, and permutations there and back, are followed."""
+        while isinstance(t.node, View):
+            base = self._dag.get(t.node.base)
+            if isinstance(t.node.step, Permute):
+                if not (isinstance(base.node, View) and isinstance(base.node.step, Permute)):
+                    break
+                if any(base.node.step.perm[p] != i for i, p in enumerate(t.node.step.perm)):
+                    break
+                base = self._dag.get(base.node.base)
+            elif not isinstance(t.node.step, Reshape):
+                break
+            t = base
+        return t
 
     def _destination(self, t: Tensor) -> Operand:
         """Where ``t`` is (to be) stored."""
