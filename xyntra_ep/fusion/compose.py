@@ -24,6 +24,7 @@ class Composer:
         self._source = source
         self._memo: dict[tuple[int, int, tuple[Expr, ...]], Expr] = {}
         self.operands: list[Tensor] = list(operands)
+        self._given = len(operands)  # what an op reads by itself; its expressions do not
         self.members: list[TNode] = []
 
     def load(self, tensor: Tensor, index: Sequence[Expr]) -> Expr:
@@ -59,7 +60,7 @@ class Composer:
 
     def _operand(self, tensor: Tensor) -> int:
         for j, known in enumerate(self.operands):
-            if known.node is tensor.node and known.output == tensor.output:
+            if j >= self._given and known.node is tensor.node and known.output == tensor.output:
                 return j
         self.operands.append(tensor)
         return len(self.operands) - 1

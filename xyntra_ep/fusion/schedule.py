@@ -181,6 +181,7 @@ class _Builder:
             to = self.program.operand(value)
         source = self.operand(t)
         body = E.load(0, *axes(t.rank), dtype=t.dtype)
+        to = replace(to, shape=t.shape)
         op = Pointwise(domain=t.shape, inputs=(source,), bodies=(body,), outputs=(to,), label="copy")
         self._append(op, t.node.sources or self._current)
         return to
@@ -257,6 +258,7 @@ class _Builder:
         composer = self._composer()
         body = simplify(composer.inline(node, axes(t.rank)))
         inputs = tuple(self.operand(o) for o in composer.operands)
+        to = replace(to, shape=t.shape)
         op = Pointwise(domain=t.shape, inputs=inputs, bodies=(body,), outputs=(to,), label="pointwise")
         self._append(op, self._sources(composer))
 
@@ -309,7 +311,8 @@ class _Builder:
         outputs: list[RowOutput] = []
         if root is not None:
             assert t is not None
-            outputs.append(RowOutput(body=self._finish(root, composer, t.rank), operand=self._destination(t), per_row=False))
+            operand = replace(self._destination(t), shape=(*node.outer, *node.inner))
+            outputs.append(RowOutput(body=self._finish(root, composer, t.rank), operand=operand, per_row=False))
         else:
             for k, (body, per_row) in enumerate(node.outputs):
                 shape = node.outer if per_row else (*node.outer, *node.inner)
@@ -318,7 +321,7 @@ class _Builder:
                 ) or next((o.dtype for o in self._dag.outputs if o.node is node and o.output == k), None)
                 if dtype is None:
                     continue  # nobody reads this output
-                operand = self._destination(Tensor(shape, dtype, node, output=k))
+                operand = replace(self._destination(Tensor(shape, dtype, node, output=k)), shape=shape)
                 whole = simplify(composer.body(body, node.inputs, everywhere))
                 outputs.append(RowOutput(body=whole, operand=operand, per_row=per_row))
         op = RowReduce(
@@ -340,6 +343,7 @@ class _Builder:
         score = simplify(composer.body(node.score, extra, axes(4)))
         output = apply_view(self._destination(self._groups.shape_of(node)), Permute(perm=(0, 2, 1, 3)))
         assert output is not None
+        output = replace(output, shape=(*q.shape[:3], v.shape[3]))
         op = Attention(
             inputs=(q, k, v, *(self.operand(o) for o in composer.operands[3:])),
             score=score,
