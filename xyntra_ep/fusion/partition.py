@@ -13,18 +13,11 @@ from dataclasses import dataclass, field
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Graph, Node, NodeId
 from xyntra_ep.fusion.tensor import Checks
-from xyntra_ep.fusion.trace import Context, SymbolPolicy
+from xyntra_ep.fusion.trace import OPS, Context, SymbolPolicy
 
 QUANTIZE = "QuantizeLinear"
 DEQUANTIZE = "DequantizeLinear"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decline:
-    """Why a node stays where it is."""
-
-    node: NodeId
-    reason: str
+FUNCTION_DOMAIN = "ai.xyntra"
 
 
 def analyse(graph: Graph) -> dict[NodeId, str]:
@@ -180,6 +173,11 @@ def _join(islands: _Islands, candidates: Sequence[int], blocked: set[int]) -> in
         if islands.find(other) != home and islands.may_merge(home, islands.find(other)):
             islands.merge(home, islands.find(other))
     return home
+
+
+def awaits_inlining(graph: Graph) -> bool:
+    """Whether the graph calls outlined functions (`xyntra fuse` writes them): ORT inlines those and shows the graph again."""
+    return any(n.domain == FUNCTION_DOMAIN and f"{n.domain}.{n.op_type}" not in OPS for n in graph.nodes)
 
 
 def is_convex(graph: Graph, members: Sequence[NodeId]) -> bool:

@@ -17,7 +17,7 @@ from xyntra_ep import options as options_module
 from xyntra_ep.errors import CompileError, ConfigError, UnsupportedError
 from xyntra_ep.fusion.cost import unprofitable
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
-from xyntra_ep.fusion.partition import analyse, partition, reasons_by_kind
+from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reasons_by_kind
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.fusion.trace import TraceError, trace
@@ -233,6 +233,8 @@ class _Planner:
         text = f"XyntraEP: {claimed} of {total} nodes in {len(self.members) if claimed else 0} islands"
         if not self.declined:
             return LogLevel.INFO, text
+        if awaits_inlining(self.graph):
+            return LogLevel.INFO, f"XyntraEP: {total} nodes, some of them functions that are inlined next"
         kinds = list(reasons_by_kind(self.graph, self.declined))
         shown = ", ".join(f"{kind} {n}" for kind, n in kinds[:6]) + (", ..." if len(kinds) > 6 else "")
         text += f"; {len(self.declined)} on CPU: {shown}"
