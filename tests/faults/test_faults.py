@@ -1,5 +1,6 @@
 """What goes wrong around a session, in processes of their own: compilers that fail, disks that are full, caches that are
-damaged or foreign, planners that raise. There is always a session, always the right numbers, and one line that says why it is slower."""
+damaged or foreign, planners that raise. There is always a session, always the right numbers, and one line that says why it
+is slower."""
 
 from __future__ import annotations
 

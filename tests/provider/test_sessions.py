@@ -236,12 +236,12 @@ class TestSessions:
 
     def test_profitable_leaves_small_things(self, plans: Planned) -> None:
         model = parse("(float[N] x) => (float[N] y) { y = Exp(x) }")
-        agree(model, {"x": normal(4)}, planned(model, claim="profitable"))
+        agree(model, {"x": normal(4)}, planned(model, {"claim": "profitable"}))
         assert plans.claimed(0) == 0 and plans.reasons(0)["Exp"].startswith("not profitable")
 
     def test_min_island(self, plans: Planned) -> None:
         model = parse("(float[N] x) => (float[N] y) { e = Exp(x) y = Neg(e) }")
-        agree(model, {"x": normal(4)}, planned(model, min_island="3"))
+        agree(model, {"x": normal(4)}, planned(model, {"min_island": "3"}))
         assert set(plans.reasons(0).values()) == {"island of 2 below min_island"}
 
     @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ class TestSessions:
         """Even when nothing of the graph could be ours."""
         model = parse("(float[N] x) => (int64[] y) { y = NonZero(x) }")
         with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument, match=said):
-            planned(model, **{name: value})
+            planned(model, {name: value})
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -7,7 +7,7 @@ plain.run(feeds)             through the interpreter, in stored types; fails whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,8 @@ from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import trace
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.interpreter import interpret
-from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
+from xyntra_ep.tracea.core_ir.ops import Program
+from xyntra_ep.tracea.planning.legality import check_program
 
 Array = NDArray[Any]
 
@@ -63,14 +64,14 @@ class OneIsland:
         return [op for op in self.program.ops if isinstance(op, kind)]
 
 
-def one_island(model: onnx.ModelProto, trust: bool = True, edit: Callable[[Graph], Graph] | None = None) -> OneIsland:
-    """``model`` traced and scheduled as a whole. ``edit``: what else ONNX Runtime would have shown."""
+def one_island(model: onnx.ModelProto, trust: bool = True) -> OneIsland:
+    """``model`` traced and scheduled as a whole, into a program that planning takes."""
     graph = graph_from_model(model)
-    graph = graph if edit is None else edit(graph)
     everything = [n.id for n in graph.nodes]
     inputs, _ = graph.boundary(everything)
     context = trace(graph, everything, inputs, trust)
     program = build_program(context, inputs, [o.name for o in model.graph.output])
+    check_program(program)
     return OneIsland(graph, program, tuple(inputs))
 
 
@@ -84,6 +85,3 @@ def _constant(graph: Graph, name: str) -> Array:
     read = graph.values[name].read
     assert read is not None
     return np.asarray(read())
-
-
-__all__ = ["Array", "CoreOp", "OneIsland", "alternatives", "one_island"]

@@ -21,10 +21,10 @@ from tests.support.alternatives import OneIsland, one_island
 Array = NDArray[Any]
 
 
-def parse(graph: str, opset: int = 18, **constants: Array) -> onnx.ModelProto:
+def parse(graph: str, opset: int = 18, /, **constants: Any) -> onnx.ModelProto:
     """``graph`` is "(inputs) => (outputs) <constants> { nodes }" in ONNX's textual syntax."""
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]> g {graph}')
-    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in constants.items())
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items())
     return model
 
 

@@ -134,7 +134,7 @@ class RandomModel:
         self._nodes.append(helper.make_node(op, list(inputs), [name], **attrs))
         return name
 
-    def _constant(self, array: Array) -> str:
+    def _constant(self, array: Any) -> str:
         name = self._fresh("c")
         self._constants.append(numpy_helper.from_array(np.asarray(array), name))
         return name
@@ -326,7 +326,7 @@ class RandomModel:
         shape = (*v.shape[:i], extent, *v.shape[i + 2 :])
         if any(not isinstance(s, int) for j, s in enumerate(shape) if j > i):
             return None
-        spec = [0 if j < i else -1 if j == i else int(s) for j, s in enumerate(shape) if j <= i or isinstance(s, int)]
+        spec = [0 if j < i else -1 if j == i else evaluate(s, {}) for j, s in enumerate(shape)]
         return Value(self._node("Reshape", [v.name, self._ints(*spec)]), shape, v.bound)
 
     def _split_axis(self, v: Value) -> Value | None:
@@ -338,7 +338,7 @@ class RandomModel:
             return None
         parts: tuple[Size, ...] = (2, v.shape[i] // 2)
         shape = (*v.shape[:i], *parts, *v.shape[i + 1 :])
-        spec = [0 if j < i else int(s) for j, s in enumerate(shape) if j < i or isinstance(s, int)]
+        spec = [0 if j < i else evaluate(s, {}) for j, s in enumerate(shape)]
         return Value(self._node("Reshape", [v.name, self._ints(*spec)]), shape, v.bound)
 
     def _slice(self, v: Value) -> Value | None:

@@ -1,11 +1,12 @@
 """Sessions with the provider, and what its planner was asked meanwhile.
 
-session = planned(model, claim="all")
+session = planned(model, {"min_island": "2"})
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from xyntra_ep.tracea.planning.manifest_reader import ReadManifest, read_manifes
 from xyntra_ep.tracea.runtime.cache_root import PLANS
 
 
-def planned(model: onnx.ModelProto, *, level: Any = None, threads: int = 1, **options: str) -> ort.InferenceSession:
+def planned(
+    model: onnx.ModelProto, options: Mapping[str, str] | None = None, *, level: Any = None, threads: int = 1
+) -> ort.InferenceSession:
     """A session that claims everything unless told otherwise; what ONNX Runtime would try instead is an error."""
     xyntra_ep.register()
     settings = ort.SessionOptions()
@@ -28,7 +31,7 @@ def planned(model: onnx.ModelProto, *, level: Any = None, threads: int = 1, **op
     settings.intra_op_num_threads = threads
     if level is not None:
         settings.graph_optimization_level = level
-    providers = [("XyntraEP", {"claim": "all", **options}), "CPUExecutionProvider"]
+    providers = [("XyntraEP", {"claim": "all", **(options or {})}), "CPUExecutionProvider"]
     return ort.InferenceSession(model.SerializeToString(), settings, providers=providers, enable_fallback=0)
 
 
