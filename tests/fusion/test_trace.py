@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.support.graph_from_model import graph_from_model, trace_model
 from tests.support.alternatives import one_island
+from tests.support.graph_from_model import graph_from_model, trace_model
 from tests.support.model_text import check, close, normal, parse
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion import trace as trace_module

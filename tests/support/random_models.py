@@ -179,9 +179,9 @@ class RandomModel:
         return self._input(shape, is_bool)
 
     def _steps(self) -> list[Callable[[Value], Value | None]]:
-        light = [*[self._unary] * 2, *[self._binary] * 3, self._scalar, self._where, self._gelu, self._silu]
+        light = [*[self._unary] * 2, *[self._binary] * 3, self._scalar, self._where, self._masked, self._gelu, self._silu]
         rows = [self._reduce, self._softmax, self._normalise, self._layer_norm]
-        heavy = [self._matmul, self._gram]
+        heavy = [self._matmul, self._gram, self._image, self._conv, self._pool]
         moves = [
             self._transpose, self._merge, self._split_axis, self._slice, self._concat, self._gather, self._unsqueeze,
             self._squeeze, self._expand, self._split, self._pad, self._flatten_by_shape, self._scale_by_size, self._tile,
@@ -229,6 +229,17 @@ class RandomModel:
 
     def _silu(self, v: Value) -> Value | None:
         return Value(self._node("Mul", [self._node("Sigmoid", [v.name]), v.name]), v.shape, v.bound)
+
+    def _masked(self, v: Value) -> Value | None:
+        """A comparison, logic, and the bool as data."""
+        above = self._node("Greater", [v.name, self._constant(np.float32(0.123))])
+        mask = self._partner(v, is_bool=True)
+        both = self._node(self._pick(("And", "Or", "Xor")), [above, mask.name])
+        if self.rng.random() < 0.3:
+            both = self._node("Not", [both])
+        if self.rng.random() < 0.5:
+            return Value(self._node("Mul", [self._node("Cast", [both], to=TensorProto.FLOAT), v.name]), v.shape, v.bound)
+        return Value(self._node("Where", [both, v.name, self._constant(np.float32(-2))]), v.shape, max(2.0, v.bound))
 
     # -- steps: rows
 
@@ -309,6 +320,53 @@ class RandomModel:
         if self.rng.random() < 0.2:
             self._values.append(Value(weights, square))
         return Value(self._node("MatMul", [weights, v.name]), v.shape, v.bound)
+
+    # -- steps: images
+
+    def _image(self, v: Value) -> Value | None:
+        """Something of rank 4 for the next two, from the last static axis: [..., c] -> [n, c, h, 1]."""
+        if v.rank not in (2, 3) or not isinstance(v.shape[-1], int):
+            return None
+        shape = v.shape if v.rank == 3 else (1, *v.shape)
+        name = v.name if v.rank == 3 else self._node("Unsqueeze", [v.name, self._ints(0)])
+        turned = self._node("Transpose", [name], perm=[0, 2, 1])
+        made = (shape[0], shape[2], shape[1], 1)
+        return Value(self._node("Unsqueeze", [turned, self._ints(3)]), made, v.bound)
+
+    def _images(self) -> list[Value]:
+        return [w for w in self._values if w.rank == 4 and isinstance(w.shape[1], int)]
+
+    def _conv(self, v: Value) -> Value | None:
+        """A convolution and what usually follows it: normalisation, activation, a residual."""
+        v = self._pick(self._images()) if self._images() else v
+        if v.rank != 4 or not isinstance(v.shape[1], int):
+            return None
+        c, m = v.shape[1], v.shape[1] if self.rng.random() < 0.5 else self._pick((1, 2, 4))
+        group = c if m == c and self.rng.random() < 0.3 else 1
+        k = self._pick((1, 3))
+        data = self.rng.uniform(-1, 1, (m, c // group, k, 1)).astype(np.float32) / k
+        inputs = [v.name, self._constant(data)]
+        if self.rng.random() < 0.5:
+            inputs.append(self._constant(self.rng.uniform(-1, 1, m).astype(np.float32)))
+        made = self._node("Conv", inputs, group=group, pads=[k // 2, 0, k // 2, 0], kernel_shape=[k, 1])
+        shape, bound = (v.shape[0], m, *v.shape[2:]), v.bound * c + 1
+        if self.rng.random() < 0.4:
+            four = [self._constant(self.rng.uniform(0.5, 1.5, m).astype(np.float32)) for _ in range(4)]
+            made, bound = self._node("BatchNormalization", [made, *four]), bound * 3 + 4
+        if m == c and self.rng.random() < 0.5:
+            made, bound = self._node("Add", [made, v.name]), bound + v.bound
+        if self.rng.random() < 0.5:
+            made = self._node("Relu", [made])
+        return Value(made, shape, bound)
+
+    def _pool(self, v: Value) -> Value | None:
+        v = self._pick(self._images()) if self._images() else v
+        if v.rank != 4:
+            return None
+        op = self._pick(("GlobalAveragePool", "MaxPool", "AveragePool"))
+        if op == "GlobalAveragePool":
+            return Value(self._node(op, [v.name]), (*v.shape[:2], 1, 1), v.bound)
+        return Value(self._node(op, [v.name], kernel_shape=[3, 1], pads=[1, 0, 1, 0]), v.shape, v.bound)
 
     # -- steps: movement
 

@@ -340,10 +340,8 @@ def from_content(content: Any, dtype: DType = DType.I64) -> Tensor:
     if array.size <= 64:
         for position, value in reversed(list(enumerate(flat))):
             here = E.size(value) if dtype is not DType.BOOL else E.call("to_b", E.size(value))
-            if position == len(flat) - 1:
-                body = here
-            else:
-                body = E.call("where", E.call("eq", linear, E.const(position)), here, body)
+            last = position == len(flat) - 1
+            body = here if last else E.call("where", E.call("eq", linear, E.const(position)), here, body)
         node: TNode = Map(inputs=(), body=body)
     else:
         if any(isinstance(v, Dim) for v in flat):
@@ -528,7 +526,7 @@ Frame = tuple[list[Tensor], Callable[[Tensor], Tensor]]
 def _common_frame(
     inputs: Sequence[Tensor], shape: tuple[Size, ...], candidates: Sequence[int]
 ) -> tuple[list[Tensor], Callable[[Tensor], Tensor], int] | None:
-    """Operands moved into the frame of a permuted or reshaped, not yet materialised one of ``candidates``; the way back; which."""
+    """Operands moved into the frame of a permuted or reshaped, not yet stored one of ``candidates``; the way back; which."""
     for i in candidates:
         t = inputs[i]
         if isinstance(t.node, View) and t.shape == shape and _is_lazy(t.node.base) and not _is_inlined(t):

@@ -1,7 +1,8 @@
 """From ONNX nodes to lazy tensors: walks nodes in order and calls each op's function.
 
-An op is one row, `OpSpec`, in a file of fusion/onnx_ops. Its ``lower`` gets the context, the node and its input tensors (None for
-a missing optional one) and returns its output tensor or tensors. ``UnsupportedError`` from it is the recorded reason for a decline.
+An op is one row, `OpSpec`, in a file of fusion/onnx_ops. Its ``lower`` gets the context, the node and its input tensors (None
+for a missing optional one) and returns its output tensor or tensors. ``UnsupportedError`` from it is the recorded reason for a
+decline.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Binding, SymbolKind
 
 Lowered = Tensor | Sequence[Tensor]
+FIRST = NodeId(0)
 SMALL_CONSTANT_BYTES = 1024  # the graph digest covers constants up to this size, so plans may depend on their bytes
 
 
@@ -63,7 +65,7 @@ class Context:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     bindings: list[Binding] = field(default_factory=list)
     depends: set[str] = field(default_factory=set)  # large constants whose bytes decided something
-    current: NodeId = NodeId(0)
+    current: NodeId = FIRST
 
     # -- what op functions use
 

@@ -45,9 +45,7 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     except ConfigError as error:
         empty = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))
-    context = Context(
-        cache_dir=options.cache_dir, dump_dir=options.dump_dir, hash128=hash128, strict=options.fp32_strict
-    )
+    context = Context(cache_dir=options.cache_dir, dump_dir=options.dump_dir, hash128=hash128, strict=options.fp32_strict)
     graph = graph_of(raw)
     work = _Planner(graph, options, context)
     result = work.run()

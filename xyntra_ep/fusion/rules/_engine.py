@@ -48,7 +48,7 @@ def as_pattern(value: Pattern | float) -> Pattern:
     return value if isinstance(value, Pattern) else Pattern("const", value=float(value))
 
 
-def P(name: str) -> Pattern:  # noqa: N802 - reads as the formula's letter
+def P(name: str) -> Pattern:
     """Any expression, called ``name``."""
     return Pattern("var", name=name)
 
