@@ -2,6 +2,7 @@
 #
 #   make zoo           measure the model zoo against ONNX Runtime's CPU provider
 #   make test          run the tests
+#   make test-slow     the long ones: every ONNX node case compiled, full-size models
 #   make lint          ruff and mypy
 #   make dev           all that a developer needs, in .venv
 #   make native        build the plugin library into xyntra_ep/
@@ -23,17 +24,20 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LIB    := xyntra_ep/libxyntra_ep.so
 PREFER := $(CURDIR)/$(BIN)
 
-.PHONY: zoo test lint dev native test-wheel test-exports clean help
+.PHONY: zoo test test-slow lint dev native test-wheel test-exports clean help
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,10s/^# *//p' Makefile
+	@sed -n '3,11s/^# *//p' Makefile
 
 zoo: $(VENV)/.bench native
 	$(BIN)/bench run zoo $(ZOO_ARGS)
 
 test: $(VENV)/.test native
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+
+test-slow: $(VENV)/.test native
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
