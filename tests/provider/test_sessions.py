@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 from tests.support.model_text import close, cpu, normal, parse
 from tests.support.random_models import RandomModel, same_values
-from tests.support.sessions import Planned, forget_plans, planned
-from xyntra_ep import knobs
-from xyntra_ep.provider import callback, registration
+from tests.support.sessions import Planned, planned, watched_planner
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]
 
@@ -41,13 +39,8 @@ BLOCK = parse(
 
 @pytest.fixture
 def plans() -> Iterator[Planned]:
-    """The planner, watched; plans of earlier tests are forgotten."""
-    forget_plans(knobs.current().cache_root)
-    watched = Planned()
-    library = registration.library()
-    registration.attach(library, callback.make_callback(library, watched))
-    yield watched
-    registration.attach(library, callback.make_callback(library))
+    with watched_planner() as watched:
+        yield watched
 
 
 def run(session: ort.InferenceSession, feeds: Mapping[str, Array]) -> list[Array]:
@@ -85,6 +78,14 @@ class TestShapes:
         model = parse("(float[N] x, float[M] z) => (float[] y) { a = Mul(x, z) y = Tanh(a) }")
         with pytest.raises(Exception, match="incompatible sizes"):
             run(planned(model), {"x": normal(3), "z": normal(4)})
+
+    def test_channels_that_do_not_fit_fail_with_a_message(self) -> None:
+        """A kernel would read beyond its input."""
+        model = parse("(float[N,C,H] x) => (float[] y) { y = Conv(x, w) }", w=normal(2, 3, 1))
+        session = planned(model)
+        agree(model, {"x": normal(2, 3, 4)}, session)
+        with pytest.raises(Exception, match="channels differ"):
+            run(session, {"x": normal(2, 1, 4)})
 
     def test_wrong_shapes_of_inner_values(self) -> None:
         model = parse(

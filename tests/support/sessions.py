@@ -6,7 +6,8 @@ session = planned(model, {"min_island": "2"})
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import onnx
 import onnxruntime as ort
 
 import xyntra_ep
+from xyntra_ep import knobs
+from xyntra_ep.provider import callback, registration
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.provider.planner import plan_graph
 from xyntra_ep.tracea.planning.manifest_reader import ReadManifest, read_manifest
@@ -58,6 +61,19 @@ class Planned:
 
     def claimed(self, call: int) -> int:
         return sum(len(i.nodes) for i in self.answers[call].islands)
+
+
+@contextmanager
+def watched_planner() -> Iterator[Planned]:
+    """The real planner, watched; plans of earlier sessions are forgotten."""
+    forget_plans(knobs.current().cache_root)
+    watched = Planned()
+    library = registration.library()
+    registration.attach(library, callback.make_callback(library, watched))
+    try:
+        yield watched
+    finally:
+        registration.attach(library, callback.make_callback(library))
 
 
 def forget_plans(cache: Path) -> None:

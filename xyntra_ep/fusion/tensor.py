@@ -242,7 +242,7 @@ class Tensor:
             return self
         if isinstance(self.node, View) and isinstance(self.node.step, Permute):
             inner = self.node.step.perm
-            return self.node.base.permute([inner[p] for p in perm])
+            return self.node.base.permute([inner[p] for p in perm]).named([self.shape[p] for p in perm])
         content = None if self.content is None else self.content.transpose(perm)
         return self._view(Permute(perm=perm), [self.shape[p] for p in perm], content)
 

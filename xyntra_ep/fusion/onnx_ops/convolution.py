@@ -34,9 +34,16 @@ def _with_bias(c: Context, conv: ConvNode, spatial: Sequence[Size], bias: Tensor
     return round_to(c, stored, dtype).permute(from_last(rank))
 
 
+def _with_channels(c: Context, x: Tensor, channels: Size) -> Tensor:
+    """``x``, whose channels must be as many as the weights say: a kernel would read beyond it otherwise."""
+    c.require_equal(x.shape[1], channels, "Conv: the channels differ from those of the weights")
+    return x.named((x.shape[0], channels, *x.shape[2:]))
+
+
 def convolve(c: Context, node: Node, x: Tensor, w: Tensor, bias: Tensor | None) -> Tensor:
     """ONNX Conv with the attributes of ``node``."""
     strides, dilations, pads, out = window(node, x.shape[2:], _kernel_of(node, x, w))
+    x = _with_channels(c, x, w.shape[1] * int(node.attr("group", 1)))
     x, before = unpadded(x)
     conv = ConvNode(
         x=channels_last(x),
@@ -85,6 +92,7 @@ def _conv_transpose(c: Context, node: Node, inputs: Inputs) -> Tensor:
     channels = w.shape[0]
     if not isinstance(channels, int) or channels % group:
         raise UnsupportedError("ConvTranspose of an unknown number of channels")
+    x = _with_channels(c, x, channels)
     dilations = [int(d) for d in node.attr("dilations") or [1] * rank]
     pads, out = _transposed_window(node, x.shape[2:], kernel)
     reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
