@@ -7,7 +7,7 @@
 #   make dev           all that a developer needs, in .venv
 #   make native        build the plugin library into xyntra_ep/
 #   make test-wheel    build the wheel, install it in a fresh environment, run a session from there
-#   make test-exports  the tests that export models from PyTorch
+#   make test-exports  models exported from PyTorch and transformers, against ONNX Runtime's CPU provider
 #   make clean         forget all of the above
 #
 # .venv holds an editable install, so commands and tests both run this checkout, and `make native` puts the library

@@ -163,6 +163,11 @@ CASES = [
         call=logits, feeds=image, axes=IMAGE, sizes=BATCH,
     ),
     ExportCase(
+        name="efficientnet", model="EfficientNetForImageClassification", config="EfficientNetConfig",
+        small={"width_coefficient": 0.25, "depth_coefficient": 0.3, "image_size": 64, "hidden_dim": 320, "num_labels": 11},
+        call=logits, feeds=image, axes=IMAGE, sizes=BATCH,
+    ),
+    ExportCase(
         name="convnext", model="ConvNextModel", config="ConvNextConfig", norms=9, exporters=("traced14", "traced", "dynamo"),
         small={"hidden_sizes": [16, 32, 48, 64], "depths": [1, 1, 2, 1]},
         call=pooled, feeds=image, axes=ANY_IMAGE, sizes=PIXELS,
