@@ -9,18 +9,14 @@ from custom_ops._row import XYNTRA, Array, CustomOp, Example, Tensor, op
 
 
 @script(XYNTRA, default_opset=op)
-def LayerNormResidual(
-    x: Tensor, residual: Tensor, scale: Tensor, bias: Tensor, epsilon: float = 1e-5
-) -> tuple[Tensor, Tensor]:
+def LayerNormResidual(x: Tensor, residual: Tensor, scale: Tensor, bias: Tensor, epsilon: float = 1e-5) -> tuple[Tensor, Tensor]:
     """`scale` and `bias` are [N], N the last axis; the outputs are the normalised sum and the sum itself."""
     total = op.Add(x, residual)
     normalised = op.LayerNormalization(total, scale, bias, axis=-1, epsilon=epsilon)
     return normalised, total
 
 
-def reference(
-    x: Array, residual: Array, scale: Array, bias: Array, *, epsilon: float = 1e-5
-) -> tuple[Array, ...]:
+def reference(x: Array, residual: Array, scale: Array, bias: Array, *, epsilon: float = 1e-5) -> tuple[Array, ...]:
     total = x + residual
     centred = total - total.mean(axis=-1, keepdims=True)
     deviation = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + epsilon)

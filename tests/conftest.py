@@ -86,9 +86,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         elif not path.exists():
-            pytest.fail(
-                f"no golden file {path.relative_to(ROOT)}; look at this text, then --update-golden\n{text}"
-            )
+            pytest.fail(f"no golden file {path.relative_to(ROOT)}; look at this text, then --update-golden\n{text}")
         else:
             assert text == path.read_text(encoding="utf-8"), f"differs from {path.relative_to(ROOT)}"
 

@@ -31,9 +31,7 @@ def test_one_base_catches_all(kind: type[XyntraError]) -> None:
 
 
 def test_what_is_carried_survives_pickling() -> None:
-    compiling = CompileError(
-        "gcc ended with 1", where="xy_relu", hint="see the log", source="int f(", log="expected ')'"
-    )
+    compiling = CompileError("gcc ended with 1", where="xy_relu", hint="see the log", source="int f(", log="expected ')'")
     again = pickle.loads(pickle.dumps(compiling))
     assert (str(again), again.source, again.log) == (str(compiling), "int f(", "expected ')'")
 

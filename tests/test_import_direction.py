@@ -10,9 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("xyntra_ep", "custom_ops", "zoo", "bench", "reports")
 
 # The side of bench that holds results and measures nothing: all that reports may see of it.
-STORED = tuple(
-    f"bench.{name}" for name in ("results", "store", "codec", "errors", "show", "plan", "environment")
-)
+STORED = tuple(f"bench.{name}" for name in ("results", "store", "codec", "errors", "show", "plan", "environment"))
 
 # Who imports whom. What a layer may import is everything that its arrows lead to.
 ARROWS: dict[str, tuple[str, ...]] = {
@@ -142,9 +140,7 @@ def test_an_import_that_points_back_is_named(tmp_path: Path) -> None:
         (tmp_path / path).write_text(text, encoding="utf-8")
 
     write("xyntra_ep/tracea/core_ir/ops.py", "import numpy\nfrom xyntra_ep.fusion.graph import Graph\n")
-    write(
-        "xyntra_ep/fusion/graph.py", "from xyntra_ep.tracea import planning\nfrom xyntra_ep import errors\n"
-    )
+    write("xyntra_ep/fusion/graph.py", "from xyntra_ep.tracea import planning\nfrom xyntra_ep import errors\n")
     write("xyntra_ep/tracea/planning/plan.py", "from ..runtime import cache\nfrom ... import fusion\n")
     write("xyntra_ep/tracea/runtime/cache.py", "from xyntra_ep.knobs import current\n")
     write("xyntra_ep/errors.py", "")

@@ -78,9 +78,7 @@ def test_what_ort_reads_itself_passes() -> None:
 
 def test_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse({}).min_island == 1
-    (tmp_path / "fusion.toml").write_text(
-        "[provider]\nmin_island = 2\nfp32_strict = true\n", encoding="utf-8"
-    )
+    (tmp_path / "fusion.toml").write_text("[provider]\nmin_island = 2\nfp32_strict = true\n", encoding="utf-8")
     assert parse({}).min_island == 2
     monkeypatch.setenv("XYNTRA_MIN_ISLAND", "3")
     assert parse({}).min_island == 3
@@ -114,9 +112,7 @@ def test_cache_key_is_of_every_field() -> None:
     keys = {parse({name: text}).cache_key() for name, text in CHANGED.items()}
     assert base == parse({}).cache_key()
     assert len(keys | {base}) == len(CHANGED) + 1
-    single_valued = {
-        row.name for row in options.rows() if len(row.values) == 1 and row.values[0] == row.default
-    }
+    single_valued = {row.name for row in options.rows() if len(row.values) == 1 and row.values[0] == row.default}
     assert CHANGED.keys() | single_valued == {field.name for field in dataclasses.fields(Options)}
 
 
@@ -143,10 +139,7 @@ def test_write_refreshes_a_document(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
     )
-    assert (
-        document.read_text(encoding="utf-8")
-        == f"a\n<!-- options -->\n{options.table()}\n<!-- /options -->\nz\n"
-    )
+    assert document.read_text(encoding="utf-8") == f"a\n<!-- options -->\n{options.table()}\n<!-- /options -->\nz\n"
     assert run.stdout == ""
 
 

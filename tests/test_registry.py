@@ -34,9 +34,7 @@ def make_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakePackage
 
 
 def test_rows_come_in_the_order_of_module_names(make_package: MakePackage) -> None:
-    package = make_package(
-        b="ROWS = [Row(name='one')]", a="ROWS = [Row(name='two'), Row(name='three')]", helper="SIZE = 3"
-    )
+    package = make_package(b="ROWS = [Row(name='one')]", a="ROWS = [Row(name='two'), Row(name='three')]", helper="SIZE = 3")
     registry = Registry[Named](package, "ROWS")
     assert registry.names() == ("two", "three", "one")
     assert [row.name for row in registry] == ["two", "three", "one"]

@@ -18,9 +18,7 @@ SITE = Path(sysconfig.get_path("purelib")).resolve()
 def main() -> None:
     for name in ("xyntra_ep", "custom_ops", "zoo", "bench", "reports"):
         file = importlib.import_module(name).__file__
-        assert file and Path(file).resolve().is_relative_to(SITE), (
-            f"{name} comes from {file}, not from the wheel"
-        )
+        assert file and Path(file).resolve().is_relative_to(SITE), f"{name} comes from {file}, not from the wheel"
 
     import xyntra_ep
 
@@ -34,9 +32,7 @@ def main() -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
     settings = ort.SessionOptions()
     settings.add_session_config_entry("session.disable_cpu_ep_fallback", "1")  # an unclaimed node is an error
-    session = ort.InferenceSession(
-        model.SerializeToString(), settings, providers=[("XyntraEP", {"claim": "all"})]
-    )
+    session = ort.InferenceSession(model.SerializeToString(), settings, providers=[("XyntraEP", {"claim": "all"})])
     assert session.get_providers()[0] == "XyntraEP", session.get_providers()
     x = np.arange(4, dtype=np.float32)
     np.testing.assert_array_equal(session.run(None, {"x": x})[0], x + x)

@@ -46,9 +46,7 @@ class CompileError(XyntraError):
     "expected ')'"
     """
 
-    def __init__(
-        self, what: str, *, where: str = "", hint: str = "", source: str = "", log: str = ""
-    ) -> None:
+    def __init__(self, what: str, *, where: str = "", hint: str = "", source: str = "", log: str = "") -> None:
         super().__init__(what, where=where, hint=hint)
         self.source = source
         self.log = log
@@ -57,9 +55,7 @@ class CompileError(XyntraError):
 class InvariantError(XyntraError):
     """A pass left IR that breaks a rule: our bug, caught before it could reach a user's numbers."""
 
-    def __init__(
-        self, what: str, *, where: str = "", hint: str = "", pass_name: str = "", ir: str = ""
-    ) -> None:
+    def __init__(self, what: str, *, where: str = "", hint: str = "", pass_name: str = "", ir: str = "") -> None:
         super().__init__(what, where=where or pass_name, hint=hint)
         self.pass_name = pass_name
         self.ir = ir

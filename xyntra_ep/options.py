@@ -104,12 +104,8 @@ class Options:
         shown_default="~/.cache/xyntra",
         doc="compiled kernels and plans; holds native code, so it must belong to you alone",
     )
-    dump_dir: Path | None = option(
-        doc="write graphs, plans and kernel sources of each session here", shown_default="off"
-    )
-    fp32_strict: bool = option(
-        default=False, doc="no algorithm that moves NaN or Inf to other elements (Winograd convolution)"
-    )
+    dump_dir: Path | None = option(doc="write graphs, plans and kernel sources of each session here", shown_default="off")
+    fp32_strict: bool = option(default=False, doc="no algorithm that moves NaN or Inf to other elements (Winograd convolution)")
     log_level: LogLevel = option(
         default=LogLevel.INFO,
         doc="least severe message given to ONNX Runtime's logger, whose own level then applies",
@@ -200,9 +196,7 @@ def _check_name(name: str, where: str) -> None:
     if name in known:
         return
     if name in LATER_OPTIONS:
-        raise ConfigError(
-            f"option {name!r} is not in this release", where=where, hint=f"there are {', '.join(known)}"
-        )
+        raise ConfigError(f"option {name!r} is not in this release", where=where, hint=f"there are {', '.join(known)}")
     near = difflib.get_close_matches(name.lower(), known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
     raise ConfigError(f"no provider option {name!r}", where=where, hint=hint)
@@ -252,23 +246,15 @@ def _read_file(named: Path | None) -> _File | None:
     except FileNotFoundError:
         if named is None:
             return None
-        raise ConfigError(
-            f"no file {named}", where=knobs.variable_of("config"), hint="create it or unset it"
-        ) from None
+        raise ConfigError(f"no file {named}", where=knobs.variable_of("config"), hint="create it or unset it") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(
-            f"cannot be read ({error})", where=str(path), hint="correct it or take it away"
-        ) from None
+        raise ConfigError(f"cannot be read ({error})", where=str(path), hint="correct it or take it away") from None
     for name in table:
         if any(name == row.name for row in rows()):
-            raise ConfigError(
-                f"{name!r} stands outside a table", where=str(path), hint="put it under [provider]"
-            )
+            raise ConfigError(f"{name!r} stands outside a table", where=str(path), hint="put it under [provider]")
     provider = table.get("provider", {})
     if not isinstance(provider, dict):
-        raise ConfigError(
-            "'provider' is not a table", where=str(path), hint="write [provider] and options under it"
-        )
+        raise ConfigError("'provider' is not a table", where=str(path), hint="write [provider] and options under it")
     for name in provider:
         _check_name(name, str(path))
     if named is None and "cache_dir" in provider:
@@ -285,9 +271,7 @@ def table() -> str:
     """All options as a Markdown table."""
     lines = ["| option | values | default | environment | meaning |", "|---|---|---|---|---|"]
     for row in rows():
-        values = (
-            ", ".join(f"`{value}`" for value in row.values) if row.kind not in (int, Path) else row.values[0]
-        )
+        values = ", ".join(f"`{value}`" for value in row.values) if row.kind not in (int, Path) else row.values[0]
         lines.append(f"| `{row.name}` | {values} | `{row.default}` | `{row.variable}` | {row.doc} |")
     return "\n".join(lines)
 
@@ -298,19 +282,13 @@ def refresh(document: str) -> str:
     head, found_begin, rest = document.partition(begin)
     _, found_end, tail = rest.partition(end)
     if not (found_begin and found_end):
-        raise ConfigError(
-            f"no {begin} ... {end}", where="document", hint="put the marks where the table belongs"
-        )
+        raise ConfigError(f"no {begin} ... {end}", where="document", hint="put the marks where the table belongs")
     return f"{head}{begin}\n{table()}\n{end}{tail}"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m xyntra_ep.options", description="Print the table of provider options."
-    )
-    parser.add_argument(
-        "--write", metavar="FILE", type=Path, help="refresh the table inside this document instead"
-    )
+    parser = argparse.ArgumentParser(prog="python -m xyntra_ep.options", description="Print the table of provider options.")
+    parser.add_argument("--write", metavar="FILE", type=Path, help="refresh the table inside this document instead")
     chosen = parser.parse_args(arguments)
     if chosen.write is None:
         print(table())

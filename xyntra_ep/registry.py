@@ -58,15 +58,11 @@ class Registry(Generic[Row]):
             if not hasattr(module, self.attr):
                 lists = [name for name, value in vars(module).items() if isinstance(value, list)]
                 if misspelt := difflib.get_close_matches(self.attr, lists, n=1, cutoff=0.8):
-                    raise ConfigError(
-                        f"declares {misspelt[0]}", where=path, hint=f"the registry reads {self.attr}"
-                    )
+                    raise ConfigError(f"declares {misspelt[0]}", where=path, hint=f"the registry reads {self.attr}")
                 continue
             for row in getattr(module, self.attr):
                 if row.name in rows:
-                    raise ConfigError(
-                        f"{row.name!r} is declared in {origin[row.name]} and in {path}", where=self.package
-                    )
+                    raise ConfigError(f"{row.name!r} is declared in {origin[row.name]} and in {path}", where=self.package)
                 rows[row.name] = row
                 origin[row.name] = path
         self._rows = rows  # one assignment: two threads may both load, neither sees half a registry

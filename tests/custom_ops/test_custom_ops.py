@@ -11,11 +11,7 @@ from custom_ops import DOMAIN, CustomOp, Example, to_model
 from xyntra_ep.registry import Registry
 
 OPS = Registry[CustomOp]("custom_ops", "CUSTOM_OPS")
-CALLS = [
-    pytest.param(op, example, id=f"{op.name}-{number}")
-    for op in OPS
-    for number, example in enumerate(op.examples)
-]
+CALLS = [pytest.param(op, example, id=f"{op.name}-{number}") for op in OPS for number, example in enumerate(op.examples)]
 
 
 def test_there_are_operators() -> None:
@@ -35,10 +31,7 @@ def test_body_computes_the_reference(op: CustomOp, example: Example) -> None:
     model = to_model(op, example)
     onnx.checker.check_model(model)
     names = [value.name for value in model.graph.input]
-    feeds = {
-        name: random.standard_normal(shape, dtype=np.float32)
-        for name, shape in zip(names, example.shapes, strict=True)
-    }
+    feeds = {name: random.standard_normal(shape, dtype=np.float32) for name, shape in zip(names, example.shapes, strict=True)}
 
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     got = session.run(None, feeds)

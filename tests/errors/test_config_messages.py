@@ -43,8 +43,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (
             "log_level",
             "warn",
-            "XyntraEP: log_level='warn' is not valid. did you mean 'warning'? "
-            "allowed: verbose, info, warning, error",
+            "XyntraEP: log_level='warn' is not valid. did you mean 'warning'? allowed: verbose, info, warning, error",
         ),
     ],
 )
@@ -105,7 +104,5 @@ def test_wrong_file(text: str, message: str, tmp_path: Path) -> None:
 
 def test_file_that_is_not_toml(tmp_path: Path) -> None:
     (tmp_path / "fusion.toml").write_text("claim = = 1", encoding="utf-8")
-    with pytest.raises(
-        ConfigError, match=r"fusion\.toml: cannot be read \(.*\)\. correct it or take it away"
-    ):
+    with pytest.raises(ConfigError, match=r"fusion\.toml: cannot be read \(.*\)\. correct it or take it away"):
         parse({})

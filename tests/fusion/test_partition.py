@@ -96,6 +96,11 @@ def test_two_islands_that_wait_for_each_other() -> None:
     islands_of([[], [], [0], [1], [0, 3], [1, 2]], [2, 3])
 
 
+def test_islands_that_reach_one_another_are_not_merged() -> None:
+    """0 -> 1 (declined) -> 2; 3 stays with 2; 4 reads 0 and 3: merging both sides would have to be taken apart again."""
+    assert [2, 3] in islands_of([[], [0], [1], [], [0, 3]], [1])
+
+
 def test_convexity_is_judged_independently() -> None:
     graph = dag([[], [0], [1]])
     assert is_convex(graph, [NodeId(0), NodeId(1)])

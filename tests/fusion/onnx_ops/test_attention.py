@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -37,7 +39,7 @@ def test_one_operation(attributes: str, declared: str, operand: str, kv_heads: i
 
     rng = np.random.default_rng(0)
     batch, queries, keys = 2, 5, 5
-    feeds = {
+    feeds: dict[str, np.ndarray[Any, np.dtype[Any]]] = {
         "q": rng.standard_normal((batch, 4, queries, 8)).astype(np.float32),
         "k": rng.standard_normal((batch, kv_heads, keys, 8)).astype(np.float32),
         "v": rng.standard_normal((batch, kv_heads, keys, 6)).astype(np.float32),

@@ -76,9 +76,7 @@ class _Builder:
         inputs = [q, *(self.all_heads(o) if case.shared else o for o in (k, v))]
         score = self.score(inputs, b, s, t)
         out = self.view(ValueKind.OUTPUT, case.layout, (b, case.h, s, case.e), case.dtype)
-        op = Attention(
-            inputs=tuple(inputs), score=score, nan_to_zero=case.nan_to_zero, output=out, label="attention"
-        )
+        op = Attention(inputs=tuple(inputs), score=score, nan_to_zero=case.nan_to_zero, output=out, label="attention")
         self.program.ops.append(op)
         self.program.sources.append((0,))
         for letter, source, place in (("b", 0, "b"), ("s", 0, "s"), ("t", 1, "s")):

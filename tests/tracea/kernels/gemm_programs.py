@@ -105,9 +105,7 @@ class _Builder:
             if not isinstance(extent, int) and str(extent) not in self.bound:
                 self.bound.add(str(extent))
                 position = len(self.inputs) - 1
-                self.program.bindings.append(
-                    Binding(name=str(extent), kind=SymbolKind.DIM, input=position, index=i)
-                )
+                self.program.bindings.append(Binding(name=str(extent), kind=SymbolKind.DIM, input=position, index=i))
         return self.value(ValueKind.INPUT, dtype, shape, len(self.inputs) - 1)
 
     def matrix(

@@ -32,7 +32,6 @@ def check(case: AttentionCase, caps: Capabilities, max_err: float = MAX_ERR) -> 
     check_program(program, inputs, [], caps, max_err, variants=VARIANTS)
 
 
-
 @pytest.mark.parametrize("caps", MACHINES)
 @pytest.mark.parametrize("layout", ["bhsd", "bshd"])
 def test_edges_of_blocks_and_panels(caps: Capabilities, layout: str) -> None:
@@ -70,9 +69,7 @@ def test_masks(caps: Capabilities, masks: tuple[str, ...]) -> None:
 def test_causal_numbers(caps: Capabilities, masked: float) -> None:
     """-3 and 2 have weight, so nothing may be left out."""
     for past, swapped in ((0, False), (7, True)):
-        case = AttentionCase(
-            s=37, t=70, masks=("causal",), masked=masked, swapped=swapped, past=past, symbolic=""
-        )
+        case = AttentionCase(s=37, t=70, masks=("causal",), masked=masked, swapped=swapped, past=past, symbolic="")
         check(case, caps)
 
 

@@ -85,9 +85,7 @@ def test_transposed_operands(caps: Capabilities, transpose: str) -> None:
 @pytest.mark.parametrize("caps", MACHINES)
 @pytest.mark.parametrize("variants", [PACKED, BATCHED], ids=["packed_b", "batched"])
 def test_result_with_strided_columns(caps: Capabilities, variants: list[Variant[Gemm]]) -> None:
-    program, inputs, constants = build(
-        GemmCase(m=11, k=16, n=50, batch=(2,), epilogue="bias", constant_b=variants is PACKED)
-    )
+    program, inputs, constants = build(GemmCase(m=11, k=16, n=50, batch=(2,), epilogue="bias", constant_b=variants is PACKED))
     swap_output(program)
     check_program(program, inputs, constants, caps, F32_ERR, variants=variants)
 
@@ -110,9 +108,7 @@ def test_batch_axes_that_do_not_follow_each_other_are_looped_over() -> None:
     [((2, 3), (2, 3)), ((2, 1), (1, 3)), ((1, 1), (2, 3)), ((2, 3), (3,)), ((2, 3), ()), ((1, 3), (2, 1))],
 )
 @pytest.mark.parametrize("transpose", ["", "b"])
-def test_broadcast_batches(
-    caps: Capabilities, a_batch: tuple[int, ...], b_batch: tuple[int, ...], transpose: str
-) -> None:
+def test_broadcast_batches(caps: Capabilities, a_batch: tuple[int, ...], b_batch: tuple[int, ...], transpose: str) -> None:
     for symbolic in ("", "01mkn"):
         case = GemmCase(
             m=5, k=20, n=37, batch=(2, 3), a_batch=a_batch, b_batch=b_batch, transpose=transpose,
@@ -241,9 +237,7 @@ def test_best_tile_pads_least() -> None:
         pytest.param(GENERIC, SCALAR, "", id="generic-scalar"),
     ],
 )
-def test_text(
-    variants: list[Variant[Gemm]], caps: Capabilities, transpose: str, golden: Callable[[str, str], None]
-) -> None:
+def test_text(variants: list[Variant[Gemm]], caps: Capabilities, transpose: str, golden: Callable[[str, str], None]) -> None:
     case = GemmCase(m=2, k=5, n=12, epilogue="bias", symbolic="", transpose=transpose)
     program, _, _ = build(case)
     context = BuildContext(caps=caps, program=program, constants=frozenset({1}))

@@ -197,7 +197,9 @@ def _convolve(memory: Memory, op: Conv) -> Array:
     m, c_group = w.shape[:2]
     kernel, out_spatial = w.shape[2:], memory.shape(op.output.shape)[2:]
     rank = len(kernel)
-    padded_extent = [(o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(out_spatial, op.strides, kernel, op.dilations, strict=True)]
+    padded_extent = [
+        (o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(out_spatial, op.strides, kernel, op.dilations, strict=True)
+    ]
     begin = memory.shape(op.pads)
     widths = [(b, max(0, e - b - i)) for b, e, i in zip(begin, padded_extent, x.shape[2:], strict=True)]
     padded = np.pad(x, [(0, 0), (0, 0), *widths])

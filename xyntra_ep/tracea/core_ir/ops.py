@@ -57,7 +57,7 @@ def contiguous_strides(shape: Sequence[Size]) -> tuple[Size, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pointwise:
-    """outputs[k][i...] = bodies[k] for every index of ``domain``; operands may be indexed arbitrarily (gathers, pads, windows)."""
+    """outputs[k][i...] = bodies[k] for every index of ``domain``; operands may be indexed at will (gathers, pads, windows)."""
 
     domain: tuple[Size, ...]
     inputs: tuple[Operand, ...]
@@ -80,7 +80,7 @@ class ReduceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One reduction over the inner domain; ``body`` may read acc(j) of earlier stages. ``dtype`` F32, I64 or BOOL of the result."""
+    """One reduction over the inner domain; ``body`` may read acc(j) of earlier stages. ``dtype``: F32, I64 or BOOL."""
 
     kind: ReduceKind
     body: Expr
@@ -89,7 +89,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOutput:
-    """A result of a RowReduce: per element of outer x inner (``per_row`` false), or one per row (``per_row`` true: no inner axes)."""
+    """A result of a RowReduce: per element of outer x inner (``per_row`` false), or one per row (``per_row``: no inner axes)."""
 
     body: Expr
     operand: Operand

@@ -90,9 +90,13 @@ class CPrinter:
             Splat: self._splat,
             Iota: lambda e: f"({self.target.type(e.to)}){{{', '.join(str(i) for i in range(max(1, e.to.lanes)))}}}",
             Load: self._load,
-            Gather: lambda e: f"{self._helper('gather', e.type, self._dtype(e.pointer))}({self.address(e.pointer)}, {self.expr(e.index)})",
+            Gather: lambda e: (
+                f"{self._helper('gather', e.type, self._dtype(e.pointer))}({self.address(e.pointer)}, {self.expr(e.index)})"
+            ),
             Shuffle: self._shuffle,
-            Reduce: lambda e: self.expr(e.a) if e.a.type.lanes <= 1 else f"{self._helper('reduce_' + e.op, e.a.type)}({self.expr(e.a)})",
+            Reduce: lambda e: (
+                self.expr(e.a) if e.a.type.lanes <= 1 else f"{self._helper('reduce_' + e.op, e.a.type)}({self.expr(e.a)})"
+            ),
             CallValue: lambda e: f"{e.function.name}({self._arguments(e.args)})",
         }
 
@@ -128,8 +132,8 @@ class CPrinter:
                 self._line(depth, self._store(s))
             case For():
                 v = s.var.name
-                head = f"for ({self.target.type(s.var.type)} {v} = {self.expr(s.begin)}; {v} < {self.expr(s.end)}; {v} += {self.expr(s.step)}) {{"
-                self._line(depth, head)
+                begin = f"{self.target.type(s.var.type)} {v} = {self.expr(s.begin)}"
+                self._line(depth, f"for ({begin}; {v} < {self.expr(s.end)}; {v} += {self.expr(s.step)}) {{")
                 self.block(s.body, depth + 1)
                 self._line(depth, "}")
             case If():

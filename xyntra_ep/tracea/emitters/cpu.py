@@ -53,7 +53,8 @@ class CpuTarget:
     def _storage_vector(self, dtype: DType, lanes: int) -> str:
         name = f"s_{dtype}x{lanes}"
         self._types[name] = (
-            f"typedef {_STORAGE[dtype]} {name} __attribute__((vector_size({lanes * dtype.bytes}), aligned({dtype.bytes}), may_alias));"
+            f"typedef {_STORAGE[dtype]} {name} "
+            f"__attribute__((vector_size({lanes * dtype.bytes}), aligned({dtype.bytes}), may_alias));"
         )
         return name
 
@@ -218,9 +219,7 @@ class CpuTarget:
         if n == 8 and self.isa in (Isa.AVX512, Isa.AVX2):
             if name == "sqrt":
                 each = "for (int l = 0; l < 8; l++) r[l] = __builtin_sqrtf(a[l]);"
-                return (
-                    f"\n#ifdef __clang__\n {t} r; {each} return r;\n#else\n return __builtin_ia32_sqrtps256(a);\n#endif\n"
-                )
+                return f"\n#ifdef __clang__\n {t} r; {each} return r;\n#else\n return __builtin_ia32_sqrtps256(a);\n#endif\n"
             if name in rounding:
                 return f"return __builtin_ia32_roundps256(a, {rounding[name]});"
         function = f"__builtin_{name.removeprefix('libm_')}f"
@@ -330,7 +329,8 @@ class CpuTarget:
     def _short_vector(self, lanes: int, signed: bool = True) -> str:
         name = f"s_{'i' if signed else 'u'}16x{lanes}"
         self._types[name] = (
-            f"typedef {'' if signed else 'unsigned '}short {name} __attribute__((vector_size({lanes * 2}), aligned(2), may_alias));"
+            f"typedef {'' if signed else 'unsigned '}short {name} "
+            f"__attribute__((vector_size({lanes * 2}), aligned(2), may_alias));"
         )
         return name
 
@@ -361,7 +361,8 @@ class CpuTarget:
         if name not in self._helpers:
             bits = self.helper("bits", Type(Elem.I32, 1))
             self._helpers[name] = (
-                f"static inline __attribute__((always_inline)) unsigned short {name}(float v) {{ unsigned b = (unsigned){bits}(v); "
+                f"static inline __attribute__((always_inline)) unsigned short {name}(float v) {{ "
+                f"unsigned b = (unsigned){bits}(v); "
                 "return (unsigned short)(v != v ? (b >> 16) | 0x40 : (b + 0x7fff + ((b >> 16) & 1)) >> 16); }"
             )
         return name

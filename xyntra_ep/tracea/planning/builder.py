@@ -43,7 +43,9 @@ class Built:
 class OpBuilder:
     """Decides and builds ops for one machine. Keep it as long as programs may share ops: a session, or longer."""
 
-    def __init__(self, caps: Capabilities, variants: VariantTable, emit: Emit, tuned_for: TunedFor | None = None, *, strict: bool = False) -> None:
+    def __init__(
+        self, caps: Capabilities, variants: VariantTable, emit: Emit, tuned_for: TunedFor | None = None, *, strict: bool = False
+    ) -> None:
         self.caps = caps
         self._strict = strict
         self._variants = variants

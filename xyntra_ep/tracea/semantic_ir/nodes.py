@@ -167,7 +167,7 @@ class Unary(Rvalue):
 
 
 # max(a, b) is a > b ? a : b, min(a, b) is a < b ? a : b: with a NaN the result is b (the hardware's rule).
-# div and mod truncate on integers. shr is arithmetic. lt, le, eq, ne give masks (index scalars give an index 0 / 1). pow, fmod: libm.
+# div and mod truncate on integers. shr is arithmetic. lt, le, eq, ne give masks (for index scalars 0 or 1). pow, fmod: libm.
 ARITHMETIC = frozenset({"add", "sub", "mul", "div", "mod", "and", "or", "xor", "shl", "shr", "min", "max", "pow", "fmod"})
 COMPARE = frozenset({"lt", "le", "eq", "ne"})
 

@@ -127,9 +127,7 @@ class WeightedSums:
             if width not in self._families:
                 self._families[width] = self._family(width)
 
-    def call(
-        self, rows: Rvalue, weights: Var, v: Pointer, v_row: Rvalue, sums: Var, factors: Var, columns: Rvalue
-    ) -> None:
+    def call(self, rows: Rvalue, weights: Var, v: Pointer, v_row: Rvalue, sums: Var, factors: Var, columns: Rvalue) -> None:
         for start, width in self._strips():
             self._families[width].call(
                 rows, [weights, Offset(v, index(start)), v_row, Offset(sums, index(start)), factors, columns]

@@ -144,9 +144,7 @@ class Here:
         results = {0: acc} if isinstance(acc, Rvalue) else acc
         return _Vector(self, at, results, lanes, count).emit(self._e.root)
 
-    def store(
-        self, output: Operand, pointer: Pointer, at: Sequence[Rvalue], value: Rvalue, count: Rvalue | None = None
-    ) -> None:
+    def store(self, output: Operand, pointer: Pointer, at: Sequence[Rvalue], value: Rvalue, count: Rvalue | None = None) -> None:
         """Store one vector of the operand, whose axes are the domain's."""
         lanes = max(1, value.type.lanes)
         form: Affine = {CONSTANT: output.offset, **dict(enumerate(output.strides))}
@@ -168,9 +166,7 @@ class Here:
 class _Vector:
     """The leaves of one vector's expression."""
 
-    def __init__(
-        self, here: Here, at: Sequence[Rvalue], acc: Mapping[int, Rvalue], lanes: int, count: Rvalue | None
-    ) -> None:
+    def __init__(self, here: Here, at: Sequence[Rvalue], acc: Mapping[int, Rvalue], lanes: int, count: Rvalue | None) -> None:
         self._here = here
         self._e = here._e
         self._block = here._block

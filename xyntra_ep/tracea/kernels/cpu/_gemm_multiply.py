@@ -79,9 +79,7 @@ class _Multiply:
         self.weights = k.buffer("w", b.dtype)
         self.out = k.buffer("out", out.dtype, writable=True)
         groups = shape.groups
-        self.epilogue = Epilogue(
-            k, context.program, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1
-        )
+        self.epilogue = Epilogue(k, context.program, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1)
 
     def call(self) -> KernelCall:
         chunks = self._units()
@@ -213,9 +211,7 @@ class _Multiply:
         stored = {self.op.output.dtype, *(() if self.b.padded else (self.b.dtype,))}
         return self.caps.isa is Isa.AVX512 and stored == {DType.F32}
 
-    def _finish(
-        self, block: FunctionBuilder, tile: Tile, sums: list[list[Rvalue]], at: list[Var], left: Rvalue | None
-    ) -> None:
+    def _finish(self, block: FunctionBuilder, tile: Tile, sums: list[list[Rvalue]], at: list[Var], left: Rvalue | None) -> None:
         here = self.epilogue.at(block)
         *batch, first_row, first_column = at
         rows = [first_row + i for i in range(tile.rows)]

@@ -34,9 +34,7 @@ def divide_rows(kernel: KernelBuilder, rows: Size, most: int) -> RowBlocks:
     m = kernel.param(rows)
     number = kernel.let("blocks", (m + (most - 1)) // most)
     divisor = kernel.let("divisor", binary("max", number, 1))  # no rows, no blocks: the division must not trap
-    return RowBlocks(
-        number=number, least=kernel.let("least", m // divisor), larger=kernel.let("larger", m % divisor)
-    )
+    return RowBlocks(number=number, least=kernel.let("least", m // divisor), larger=kernel.let("larger", m % divisor))
 
 
 def block_sizes(rows: Size, most: int) -> list[int]:
@@ -95,5 +93,3 @@ class TileFamily:
             self._tiles[sizes[0]].call(self._kernel, args)
         with self._kernel.otherwise():
             self._choose(rows, sizes[1:], args)
-
-

@@ -67,10 +67,7 @@ def accumulate(
 ) -> list[list[Rvalue]]:
     """Emit the loops; returns the sums by row and vector. ``count``: b has only so many columns from its pointer on."""
     zero = Const(f32(tile.lanes), 0.0)
-    sums = [
-        [[block.variable("c", zero) for _ in range(tile.vectors)] for _ in range(tile.rows)]
-        for _ in range(tile.phases)
-    ]
+    sums = [[[block.variable("c", zero) for _ in range(tile.vectors)] for _ in range(tile.rows)] for _ in range(tile.phases)]
     whole = block.let("whole", depth - depth % tile.unroll) if tile.unroll > 1 else depth
     line_step = block.let("stride", ahead.rate * (LINE // tile.unroll)) if ahead is not None else index(0)
     with block.loop("k", 0, whole, tile.unroll) as k:
@@ -89,13 +86,10 @@ def accumulate(
     return [list(row) for row in sums[0]]
 
 
-def _step(
-    block: BlockBuilder, tile: Tile, a: Matrix, b: Matrix, sums: list[list[Var]], k: Rvalue, count: Rvalue | None
-) -> None:
+def _step(block: BlockBuilder, tile: Tile, a: Matrix, b: Matrix, sums: list[list[Var]], k: Rvalue, count: Rvalue | None) -> None:
     lanes = tile.lanes
     columns = [
-        block.let("w", block.load(b.pointer, k * b.row + j * lanes, lanes, _left(count, j * lanes)))
-        for j in range(tile.vectors)
+        block.let("w", block.load(b.pointer, k * b.row + j * lanes, lanes, _left(count, j * lanes))) for j in range(tile.vectors)
     ]
     for i in range(tile.rows):
         element = block.load(a.pointer, index(i) * a.row + k * a.step, 1)

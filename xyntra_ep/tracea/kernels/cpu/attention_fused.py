@@ -109,9 +109,7 @@ def _cost(shape: AttentionShape, context: BuildContext) -> Size:
 
 
 class _Attend:
-    def __init__(
-        self, shape: AttentionShape, keys: TempBuffer | None, values: TempBuffer | None, context: BuildContext
-    ) -> None:
+    def __init__(self, shape: AttentionShape, keys: TempBuffer | None, values: TempBuffer | None, context: BuildContext) -> None:
         self.shape = shape
         self.context = context
         op, tile = shape.op, shape.tile
