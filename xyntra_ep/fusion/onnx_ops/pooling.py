@@ -43,28 +43,35 @@ class _Pool:
             tap = E.call("mul", E.axis(len(outer) + i), E.const(self.dilations[i]))
             position = E.call("add", self.start(i), tap)
             at.append(position)
-            if not self._stays_inside(i):
+            if not self._stays_inside(i, self._reach(i)):
                 legal = within(position, x.shape[2 + i])
                 inside = legal if inside is E.const(True) else E.call("and", inside, legal)
         value = before(E.load(0, E.axis(0), E.axis(1 + rank), *at, dtype=x.dtype))
         stage = Stage(kind=kind, body=E.call("where", inside, value, outside), dtype=x.dtype.compute)
         acc = E.acc(0) if x.dtype.is_float else E.acc_int(0)
         result = same_float_rounding(x.dtype, finish(acc))
-        node = RowNode(outer=outer, inner=tuple(self.kernel), inputs=(x,), stages=(stage,), outputs=((result, True),))
+        node = RowNode(outer=outer, inner=tuple(map(self._reach, range(rank))), inputs=(x,), stages=(stage,), outputs=((result, True),))
         return Tensor(outer, x.dtype, node).permute(from_last(x.rank))
 
     def start(self, i: int) -> Expr:
         """Where the window of output axis ``i`` begins."""
         return E.call("sub", E.call("mul", E.axis(1 + i), E.const(self.strides[i])), E.size(self.pads[i]))
 
-    def _stays_inside(self, i: int) -> bool:
-        last = (self.out[i] - 1) * self.strides[i] + (self.kernel[i] - 1) * self.dilations[i]
+    def _reach(self, i: int) -> int:
+        """Taps that can lie inside for some window: an exporter's "global" pool may be far larger than its image."""
+        extent, pad = self.x.shape[2 + i], self.pads[i]
+        if not isinstance(extent, int) or not isinstance(pad, int):
+            return self.kernel[i]
+        return min(self.kernel[i], max(1, (extent - 1 + pad) // self.dilations[i] + 1))
+
+    def _stays_inside(self, i: int, taps: int) -> bool:
+        last = (self.out[i] - 1) * self.strides[i] + (taps - 1) * self.dilations[i]
         extent = self.x.shape[2 + i]
         return self.pads[i] == 0 and isinstance(last, int) and isinstance(extent, int) and last < extent
 
     @property
     def never_padded(self) -> bool:
-        return all(self._stays_inside(i) for i in range(len(self.kernel)))
+        return all(self._stays_inside(i, taps) for i, taps in enumerate(self.kernel))
 
     def taps(self, ends: Sequence[Size] | None) -> Expr:
         """How many elements of the window lie inside; with ``ends``, inside the padded extent up to there."""
