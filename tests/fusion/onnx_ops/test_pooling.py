@@ -16,7 +16,7 @@ from xyntra_ep.tracea.core_ir.ops import RowReduce
 
 
 def model(op: str, **attributes: int | list[int]) -> onnx.ModelProto:
-    node = oh.make_node(op, ["x"], ["y"], **attributes)
+    node = oh.make_node(op, ["x"], ["y"], **attributes)  # type: ignore[arg-type]  # its stub gives all keywords one type
     x = oh.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 7, 7])
     y = oh.make_tensor_value_info("y", TensorProto.FLOAT, None)
     return oh.make_model(oh.make_graph([node], "pool", [x], [y]), opset_imports=[oh.make_opsetid("", 17)], ir_version=9)
