@@ -114,4 +114,4 @@ def test_large_layers_take_it() -> None:
         case = ConvCase(x=(1, channels, size, size), w=(channels, channels, 3, 3), pads=SAME)
         program, _, _ = conv_program(case)
         chosen = {d.chosen.name: d.config for _, d in plan_for(program, AVX512).decisions}
-        assert chosen["conv.nhwc_winograd"]["outputs"] == (2 if size == 7 else 4)
+        assert chosen["conv.nhwc_winograd"]["outputs"] == 2  # F(4x4) is for a tuner that was told it may cost accuracy

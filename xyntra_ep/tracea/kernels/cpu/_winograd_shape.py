@@ -123,9 +123,12 @@ class WinogradShape:
 
 
 def choose_winograd(shape: ConvShape, caps: Capabilities) -> dict[str, int]:
-    """The analytic default."""
-    candidates = [_choose_tiles(shape, outputs, caps) for outputs in (4, 2)]
-    return min(candidates, key=lambda config: WinogradShape.of(shape, config, caps).cost_ns(caps))
+    """The analytic default: F(2x2), whose error is that of a direct convolution.
+
+    F(4x4) is faster still and within 4e-6 a layer, but over the 16 such layers of ResNet-50 the errors add up to twice those of
+    a direct convolution (1.8e-5 against float64, direct 0.9e-5): it stays in the search space and is never taken unasked.
+    """
+    return _choose_tiles(shape, 2, caps)
 
 
 def _choose_tiles(shape: ConvShape, outputs: int, caps: Capabilities) -> dict[str, int]:
