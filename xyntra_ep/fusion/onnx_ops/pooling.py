@@ -50,7 +50,8 @@ class _Pool:
         stage = Stage(kind=kind, body=E.call("where", inside, value, outside), dtype=x.dtype.compute)
         acc = E.acc(0) if x.dtype.is_float else E.acc_int(0)
         result = same_float_rounding(x.dtype, finish(acc))
-        node = RowNode(outer=outer, inner=tuple(map(self._reach, range(rank))), inputs=(x,), stages=(stage,), outputs=((result, True),))
+        inner = tuple(map(self._reach, range(rank)))
+        node = RowNode(outer=outer, inner=inner, inputs=(x,), stages=(stage,), outputs=((result, True),))
         return Tensor(outer, x.dtype, node).permute(from_last(x.rank))
 
     def start(self, i: int) -> Expr:
