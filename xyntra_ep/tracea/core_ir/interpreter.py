@@ -19,6 +19,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Gemm,
     Operand,
     Pointwise,
+    Product,
     Program,
     ReduceKind,
     RowReduce,
@@ -110,6 +111,10 @@ def interpret_op(memory: Memory, op: CoreOp) -> None:
             _row_reduce(memory, op)
         case Gemm():
             a, b = memory.read(op.inputs[0]), memory.read(op.inputs[1])
+            if op.product is Product.INT8W:
+                b = _as_int8(b)
+            elif op.product is Product.BF16:
+                a, b = as_bf16(a), as_bf16(b)
             _epilogue(memory, op, np.matmul(a, b))
         case Conv():
             _epilogue(memory, op, _convolve(memory, op))
@@ -186,6 +191,17 @@ def _row_reduce(memory: Memory, op: RowReduce) -> None:
         memory.write(out.operand, evaluate_expr(out.body, memory, op.inputs, domain, at))
 
 
+def as_bf16(x: Array) -> Array:
+    """``x`` (float64) rounded to bfloat16 (through f32, as it is stored before)."""
+    return to_float64(from_float64(x, DType.BF16), DType.BF16)
+
+
+def _as_int8(b: Array) -> Array:
+    """``b`` [..., k, n] after quantisation to 8 bits with a scale for each column."""
+    scale = np.max(np.abs(b), axis=-2, keepdims=True, initial=0.0) / 127.0
+    return np.rint(b / np.where(scale > 0, scale, 1.0)) * scale
+
+
 def _epilogue(memory: Memory, op: Gemm | Conv, acc: Array) -> None:
     domain = memory.shape(op.domain)
     memory.write(op.output, evaluate_expr(op.epilogue, memory, op.inputs, domain, {0: np.broadcast_to(acc, domain)}))
@@ -193,6 +209,8 @@ def _epilogue(memory: Memory, op: Gemm | Conv, acc: Array) -> None:
 
 def _convolve(memory: Memory, op: Conv) -> Array:
     x, w = memory.read(op.inputs[0]), memory.read(op.inputs[1])
+    if op.product is Product.BF16:
+        x, w = as_bf16(x), as_bf16(w)
     n, c = x.shape[:2]
     m, c_group = w.shape[:2]
     kernel, out_spatial = w.shape[2:], memory.shape(op.output.shape)[2:]
@@ -218,11 +236,14 @@ def _convolve(memory: Memory, op: Conv) -> Array:
 
 def _attention(memory: Memory, op: Attention) -> None:
     q, k, v = (memory.read(o) for o in op.inputs[:3])
+    if op.product is Product.BF16:
+        q, k, v = as_bf16(q), as_bf16(k), as_bf16(v)
     raw = np.matmul(q, np.swapaxes(k, -1, -2))
     score = evaluate_expr(op.score, memory, op.inputs, raw.shape, {0: raw})
     top = score.max(axis=-1, keepdims=True, initial=-np.inf)
     weight = np.exp(score - top)
-    probability = weight / weight.sum(axis=-1, keepdims=True)
+    total = weight.sum(axis=-1, keepdims=True)
+    probability = (as_bf16(weight) if op.product is Product.BF16 else weight) / total
     if op.nan_to_zero:
         probability = np.where(np.isnan(probability), 0.0, probability)
     memory.write(op.output, np.matmul(probability, v))

@@ -112,6 +112,17 @@ class RowReduce:
     label: str = ""
 
 
+class Product(StrEnum):
+    """In what the operands of a matrix product are multiplied; the sums are f32 in every case.
+
+    A request for speed, not a promise of loss: a variant that keeps more digits than asked for is as legal.
+    """
+
+    F32 = "f32"
+    BF16 = "bf16"  # both operands rounded to bfloat16 (nearest even)
+    INT8W = "int8w"  # b rounded to 8 bits, symmetric, with one f32 scale for each column (max |b[:, n]| / 127)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemm:
     """out[..., m, n] = epilogue(acc = sum_k a[..., m, k] * b[..., k, n]).
@@ -123,6 +134,7 @@ class Gemm:
     inputs: tuple[Operand, ...]
     epilogue: Expr
     output: Operand
+    product: Product = Product.F32
     label: str = ""
 
     @property
@@ -145,6 +157,7 @@ class Conv:
     group: int
     epilogue: Expr
     output: Operand
+    product: Product = Product.F32  # F32 or BF16
     label: str = ""
 
     @property
@@ -164,6 +177,7 @@ class Attention:
     score: Expr
     nan_to_zero: bool
     output: Operand
+    product: Product = Product.F32  # F32, or BF16: q, k, v and the softmax weights rounded
     label: str = ""
 
 

@@ -12,8 +12,10 @@ from pathlib import Path
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa
 
 _AVX512 = frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"})
+_AMX = frozenset({"amx_tile", "amx_bf16"})
 _AVX2 = frozenset({"avx2", "fma", "f16c"})
 _ROWS = {Isa.AVX512: AVX512, Isa.AVX2: AVX2, Isa.NEON: NEON, Isa.SCALAR: SCALAR}
+_BF16_TILES, _BF16_PAIRS = 16.0, 2.0  # rate of bfloat16 products over fp32 ones, by instruction
 # One core, where nothing was measured: (fp32 GFLOP/s, DRAM GB/s) at 3 GHz with two FMA units (AVX-512: one
 # and a half, because client parts fuse two 256-bit units), and what one core of a server draws from DRAM.
 _DEFAULT_CEILINGS = {
@@ -39,6 +41,7 @@ class Machine:
     """The CPU and what the process may use of it."""
 
     model: str
+    vendor: str
     features: frozenset[str]
     architecture: str
     cores: int
@@ -67,6 +70,7 @@ def profile(root: Path = Path("/")) -> Machine:
     caches = _caches(root / "sys/devices/system/cpu/cpu0/cache")
     return Machine(
         model=info.get("model name") or info.get("CPU part") or platform.processor() or "unknown",
+        vendor=info.get("vendor_id") or info.get("CPU implementer") or "unknown",
         features=frozenset((info.get("flags") or info.get("Features") or "").split()),
         architecture=platform.machine(),
         cores=usable_cores(root),
@@ -81,16 +85,21 @@ def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabili
     row = _ROWS[machine.isa]
     fma_gflops, dram_gbs = _DEFAULT_CEILINGS[machine.isa]
     wide = machine.isa is Isa.AVX512
+    pairs = wide and "avx512_bf16" in machine.features and machine.vendor == "AuthenticAMD"
+    tiles = wide and machine.features >= _AMX
+    fma = ceilings.fma_gflops if ceilings is not None else fma_gflops
     return Capabilities(
         isa=machine.isa,
         lanes=row.lanes,
         vector_registers=row.vector_registers,
-        avx512_bf16=wide and "avx512_bf16" in machine.features,
+        avx512_bf16=pairs,
+        amx_bf16=tiles,
         avx512_vnni=wide and "avx512_vnni" in machine.features,
         l1d_bytes=machine.l1d_bytes,
         l2_bytes=machine.l2_bytes,
         l3_bytes=machine.l3_bytes,
-        fma_gflops=ceilings.fma_gflops if ceilings is not None else fma_gflops,
+        fma_gflops=fma,
+        bf16_gflops=_BF16_TILES * fma if tiles else _BF16_PAIRS * fma if pairs else 0.0,
         dram_gbs=ceilings.dram_gbs if ceilings is not None else dram_gbs,
         cores=machine.cores,
     )

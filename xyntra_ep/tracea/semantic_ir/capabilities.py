@@ -15,19 +15,30 @@ class Isa(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """A CPU as kernels see it. ``lanes`` is the number of f32 in a vector register."""
+    """A CPU as kernels see it. ``lanes`` is the number of f32 in a vector register.
+
+    ``avx512_bf16``: pairs of bfloat16 multiply at twice the rate of f32 (vdpbf16ps; not so on Intel, where it is slower than
+    f32 itself). ``amx_bf16``: matrix tiles of bfloat16 (tdpbf16ps).
+    """
 
     isa: Isa
     lanes: int
     vector_registers: int
     avx512_bf16: bool = False
+    amx_bf16: bool = False
     avx512_vnni: bool = False
     l1d_bytes: int = 32 << 10
     l2_bytes: int = 1 << 20
     l3_bytes: int = 16 << 20
     fma_gflops: float = 100.0  # one core, fp32
+    bf16_gflops: float = 0.0  # one core, bfloat16 products by the fastest instruction there is; 0 without one
     dram_gbs: float = 20.0
     cores: int = 1
+
+    @property
+    def has_bf16(self) -> bool:
+        """Whether products in bfloat16 are faster than in f32."""
+        return self.avx512_bf16 or self.amx_bf16
 
 
 AVX512 = Capabilities(isa=Isa.AVX512, lanes=16, vector_registers=32)
