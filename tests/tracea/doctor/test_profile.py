@@ -16,11 +16,9 @@ from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, SCALAR, Isa
 ZEN = "fpu sse2 avx avx2 fma f16c avx512f avx512bw avx512dq avx512vl avx512_bf16 avx512_vnni"
 
 
-def machine_at(root: Path, flags: str, architecture: str = "x86_64") -> module.Machine:
-    write(
-        root / "proc/cpuinfo",
-        f"processor\t: 0\nmodel name\t: Test CPU: 9000\nflags\t\t: {flags}\n\nprocessor\t: 1\nflags\t: none\n",
-    )
+def machine_at(root: Path, flags: str, vendor: str = "AuthenticAMD") -> module.Machine:
+    first = f"processor\t: 0\nvendor_id\t: {vendor}\nmodel name\t: Test CPU: 9000\nflags\t\t: {flags}\n"
+    write(root / "proc/cpuinfo", f"{first}\nprocessor\t: 1\nflags\t: none\n")
     for index, (level, kind, size) in enumerate(
         [(1, "Data", "48K"), (1, "Instruction", "32K"), (2, "Unified", "2048K"), (3, "Unified", "24M")]
     ):
@@ -64,7 +62,21 @@ def test_the_widest_set_that_is_complete(flags: str, isa: Isa, tmp_path: Path) -
 
 
 def test_bf16_only_with_avx512(tmp_path: Path) -> None:
-    assert not capabilities(machine_at(tmp_path, "avx2 fma f16c avx512_bf16")).avx512_bf16
+    caps = capabilities(machine_at(tmp_path, "avx2 fma f16c avx512_bf16 amx_tile amx_bf16"))
+    assert not (caps.avx512_bf16 or caps.amx_bf16 or caps.has_bf16 or caps.bf16_gflops)
+
+
+def test_pairs_of_bf16_only_where_they_are_fast(tmp_path: Path) -> None:
+    amd = capabilities(machine_at(tmp_path / "amd", ZEN))
+    assert (amd.has_bf16, amd.amx_bf16, amd.bf16_gflops) == (True, False, 2 * amd.fma_gflops)
+    intel = capabilities(machine_at(tmp_path / "intel", ZEN, "GenuineIntel"))
+    assert not intel.avx512_bf16 and not intel.has_bf16
+
+
+def test_tiles_of_bf16(tmp_path: Path) -> None:
+    caps = capabilities(machine_at(tmp_path, f"{ZEN} amx_tile amx_bf16", "GenuineIntel"))
+    assert (caps.amx_bf16, caps.avx512_bf16, caps.has_bf16) == (True, False, True)
+    assert caps.bf16_gflops == 16 * caps.fma_gflops
 
 
 def test_arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

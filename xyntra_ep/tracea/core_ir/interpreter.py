@@ -199,7 +199,8 @@ def as_bf16(x: Array) -> Array:
 def _as_int8(b: Array) -> Array:
     """``b`` [..., k, n] after quantisation to 8 bits with a scale for each column."""
     scale = np.max(np.abs(b), axis=-2, keepdims=True, initial=0.0) / 127.0
-    return np.rint(b / np.where(scale > 0, scale, 1.0)) * scale
+    quantised: Array = np.rint(b / np.where(scale > 0, scale, 1.0)) * scale
+    return quantised
 
 
 def _epilogue(memory: Memory, op: Gemm | Conv, acc: Array) -> None:
