@@ -65,6 +65,13 @@ def _debug(text: str) -> int:
     return parse_int(text, least=0, most=5)
 
 
+def _isa(text: str) -> str:
+    folded = text.strip().lower()
+    if folded not in ("avx512", "avx2", "scalar"):
+        raise ValueError("wants avx512, avx2 or scalar")
+    return folded
+
+
 def _jobs(text: str) -> int:
     return parse_int(text, least=1)
 
@@ -79,6 +86,7 @@ class Knobs:
 
     register: bool = True  # XYNTRA_REGISTER=0: `import xyntra_ep` does not register the provider
     cc: str | None = None  # XYNTRA_CC: the C compiler, a name or a path
+    isa: str | None = None  # XYNTRA_ISA: avx512, avx2 or scalar: the widest instruction set to use of those the machine has
     debug: int = 0  # XYNTRA_DEBUG: 1 plan, 2 groups and declines, 3 IR, 4 source, 5 every rewrite
     compile_timeout_s: float = 60.0  # XYNTRA_COMPILE_TIMEOUT_S: for one kernel
     jobs: int = dataclasses.field(default_factory=lambda: _cpus())  # XYNTRA_JOBS: compilers at a time
@@ -122,6 +130,7 @@ class Knobs:
 _READERS: dict[str, Callable[[str], object]] = {
     "register": parse_flag,
     "debug": _debug,
+    "isa": _isa,
     "compile_timeout_s": _seconds,
     "jobs": _jobs,
     "config": lambda text: Path(text).expanduser(),

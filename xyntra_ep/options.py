@@ -36,6 +36,8 @@ class Backend(StrEnum):
 
 class Precision(StrEnum):
     FP32 = "fp32"
+    BF16 = "bf16"
+    INT8W = "int8w"
 
 
 class Claim(StrEnum):
@@ -91,8 +93,9 @@ class Options:
     )
     precision: Precision = option(
         default=Precision.FP32,
-        later=("bf16", "fp16", "int8w"),
-        doc="what matrix products and convolutions compute in",
+        later=("fp16",),
+        doc="what matrix products and convolutions multiply in; sums are always f32 (`bf16` needs AMX or AMD's AVX512_BF16, else "
+        "fp32 is used and a warning says so; `int8w`: constant matrices in 8 bits, for models bound by reading them)",
     )
     claim: Claim = option(
         default=Claim.PROFITABLE,

@@ -250,7 +250,7 @@ class TestSessions:
         [
             ("clam", "all", "did you mean 'claim'"),
             ("claim", "most", "allowed: profitable, all"),
-            ("precision", "bf16", "not in this release"),
+            ("precision", "fp16", "not in this release"),
         ],
     )
     def test_wrong_options_fail_the_session(self, name: str, value: str, said: str) -> None:

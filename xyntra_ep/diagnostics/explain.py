@@ -66,6 +66,7 @@ class GraphReport:
     stored: bool
     failure: str
     cache: str
+    precision: str  # the option, or why it was not followed
 
     @property
     def claimed(self) -> int:
@@ -151,6 +152,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         stored=bool(entry.get("stored")),
         failure=str(entry.get("failure") or ""),
         cache=str(plan.get("cache", "")),
+        precision=str(plan.get("precision", "")),
     )
 
 
@@ -176,6 +178,8 @@ def _graph_text(graph: GraphReport) -> str:
     ]
     if graph.cache:
         lines.append(f"  cache: {graph.cache}")
+    if graph.precision not in ("", "fp32"):
+        lines.append(f"  precision: {graph.precision}")
     for island in graph.islands:
         kinds = Counter(graph.nodes[n][0] for n in island.nodes)
         usual = [k for k in island.kernels if k.alternative == 0]

@@ -18,14 +18,15 @@ from xyntra_ep.errors import CompileError, ConfigError, UnsupportedError
 from xyntra_ep.fusion.cost import unprofitable
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reasons_by_kind
+from xyntra_ep.fusion.precision import lower_precision
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.fusion.trace import TraceError, trace
-from xyntra_ep.options import Claim, Options
+from xyntra_ep.options import Claim, Options, Precision
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.tracea.core_ir.dtypes import from_ort
-from xyntra_ep.tracea.core_ir.ops import Program
+from xyntra_ep.tracea.core_ir.ops import Product, Program
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.islands import CompileResult, Island, compile_islands, fallbacks, report_rows, write_plan
 from xyntra_ep.tracea.planning.manifest import LogLevel, TensorEntry
@@ -34,6 +35,7 @@ from xyntra_ep.tracea.runtime.plan_store import store_plan
 
 ROUNDS = 6  # of un-claiming what failed; after that whole islands go
 _said: set[str] = set()  # digests of graphs whose line this process has logged
+_PRODUCTS = {Precision.FP32: Product.F32, Precision.BF16: Product.BF16, Precision.INT8W: Product.INT8W}
 _LEVELS = {"verbose": LogLevel.VERBOSE, "info": LogLevel.INFO, "warning": LogLevel.WARNING, "error": LogLevel.ERROR}
 
 
@@ -158,6 +160,16 @@ class _Planner:
             self._decline_all({node}, f"not profitable: only {name} computes it")
         return bool(slow)
 
+    @property
+    def _product(self) -> Product:
+        return Product.F32 if self._shortfall() else _PRODUCTS[self.options.precision]
+
+    def _shortfall(self) -> str:
+        """Why the precision asked for is not what is computed in; empty when it is."""
+        if self.options.precision is Precision.BF16 and not self.context.caps.has_bf16:
+            return "precision=bf16 needs AMX, or AVX512_BF16 on AMD: computed in fp32"
+        return ""
+
     def _decline_all(self, nodes: set[NodeId], reason: str) -> None:
         for n in nodes:
             self.declined.setdefault(n, reason)
@@ -192,6 +204,7 @@ class _Planner:
             try:
                 traced = trace(self.graph, group, inputs, trust=trust)
                 program = build_program(traced, inputs, outputs)
+                lower_precision(program, self._product)
             except TraceError as error:
                 if programs:  # only the alternative that assumes nothing failed: without it feeds could be refused
                     error.what = f"needs what the model declares about shapes ({error.what})"
@@ -229,8 +242,11 @@ class _Planner:
         total = len(self.graph.nodes)
         claimed = total - len(self.declined)
         text = f"XyntraEP: {claimed} of {total} nodes in {len(self.members) if claimed else 0} islands"
+        shortfall = self._shortfall() if claimed else ""
+        if shortfall:
+            text += f", {shortfall}"
         if not self.declined:
-            return LogLevel.INFO, text
+            return LogLevel.WARNING if shortfall else LogLevel.INFO, text
         if awaits_inlining(self.graph):
             return LogLevel.INFO, f"XyntraEP: {total} nodes, some of them functions that are inlined next"
         kinds = list(reasons_by_kind(self.graph, self.declined))
@@ -259,4 +275,5 @@ class _Planner:
                 for n, reason in sorted(self.declined.items())
             ],
             "cache": self.context.root.reason,
+            "precision": self._shortfall() or str(self.options.precision),
         }

@@ -7,7 +7,7 @@ import pytest
 
 from xyntra_ep.tracea.doctor import profile as module
 from xyntra_ep.tracea.doctor.ceilings import load, measure, source, stored_with
-from xyntra_ep.tracea.doctor.profile import Ceilings, capabilities, profile, usable_cores
+from xyntra_ep.tracea.doctor.profile import Ceilings, capabilities, limited, profile, usable_cores
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.compilers import find_compiler
 from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache, KernelSource
@@ -71,6 +71,13 @@ def test_pairs_of_bf16_only_where_they_are_fast(tmp_path: Path) -> None:
     assert (amd.has_bf16, amd.amx_bf16, amd.bf16_gflops) == (True, False, 2 * amd.fma_gflops)
     intel = capabilities(machine_at(tmp_path / "intel", ZEN, "GenuineIntel"))
     assert not intel.avx512_bf16 and not intel.has_bf16
+
+
+def test_a_machine_can_be_limited(tmp_path: Path) -> None:
+    machine = machine_at(tmp_path, f"{ZEN} amx_tile amx_bf16")
+    assert limited(machine, Isa.AVX512).isa is Isa.AVX512 and not capabilities(limited(machine, Isa.AVX512)).amx_bf16
+    assert limited(machine, Isa.AVX2).isa is Isa.AVX2 and not capabilities(limited(machine, Isa.AVX2)).has_bf16
+    assert limited(machine, Isa.SCALAR).isa is Isa.SCALAR
 
 
 def test_tiles_of_bf16(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import platform
 import re
@@ -78,6 +79,13 @@ def profile(root: Path = Path("/")) -> Machine:
         l2_bytes=caches.get((2, "Unified"), SCALAR.l2_bytes),
         l3_bytes=caches.get((3, "Unified"), SCALAR.l3_bytes),
     )
+
+
+def limited(machine: Machine, widest: Isa) -> Machine:
+    """``machine`` as if it had no instruction set beyond ``widest`` (AVX512: without AMX)."""
+    beyond = {Isa.AVX512: ("amx_",), Isa.AVX2: ("amx_", "avx512"), Isa.SCALAR: ("amx_", "avx", "fma")}[widest]
+    kept = frozenset(feature for feature in machine.features if not feature.startswith(beyond))
+    return dataclasses.replace(machine, features=kept)
 
 
 def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabilities:

@@ -10,7 +10,7 @@ from xyntra_ep import knobs
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned
-from xyntra_ep.tracea.doctor.profile import Machine, capabilities, profile
+from xyntra_ep.tracea.doctor.profile import Machine, capabilities, limited, profile
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.interface.teaching import KernelPlan, plan_kernel
@@ -20,7 +20,7 @@ from xyntra_ep.tracea.planning.builder import OpBuilder
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
 from xyntra_ep.tracea.runtime.compilers import Compiler, find_compiler, target_flags
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128, KernelCache
-from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 
 
 class Context:
@@ -54,7 +54,9 @@ class Context:
 
     @cached_property
     def machine(self) -> Machine:
-        return profile()
+        """This machine, no wider than XYNTRA_ISA."""
+        widest, machine = knobs.current().isa, profile()
+        return machine if widest is None else limited(machine, Isa(widest))
 
     @cached_property
     def caps(self) -> Capabilities:

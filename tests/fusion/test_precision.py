@@ -1,0 +1,164 @@
+"""Lower precision: which products are marked, which temporaries are stored narrow, and that the result stays near."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.alternatives import one_island
+from tests.support.model_text import normal, parse
+from xyntra_ep.fusion.precision import lower_precision
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.interpreter import interpret
+from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, Pointwise, Product, Program, RowReduce, ValueKind, outputs_of
+from xyntra_ep.tracea.planning.legality import check_program
+
+K = 32
+RESIDUAL = """(float[b, s, 32] x) => (float[b, s, 32] y) {
+    n = LayerNormalization(x, scale)
+    h = MatMul(n, w1)
+    g = Relu(h)
+    d = MatMul(g, w2)
+    y = Add(d, n)
+}"""
+CONVOLUTIONS = """(float[1, 16, 8, 8] x) => (float[1, 16] y) {
+    a = Conv(x, w1)
+    b = Relu(a)
+    c = Conv(b, w2)
+    d = Add(c, b)
+    e = Conv(d, w1)
+    f = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(e)
+    g = Conv(f, w2)
+    m = GlobalAveragePool(g)
+    y = Flatten(m)
+}"""
+
+
+def residual() -> Program:
+    weights = {"scale": normal(K), "w1": normal(K, 48, seed=1), "w2": normal(48, K, seed=2)}
+    return one_island(parse(RESIDUAL, **weights)).program
+
+
+def convolutions(w: tuple[int, ...] = (16, 16, 1, 1)) -> Program:
+    return one_island(parse(CONVOLUTIONS, w1=normal(*w), w2=normal(*w, seed=1))).program
+
+
+def stored(program: Program, operand: int) -> DType:
+    return program.values[operand].dtype
+
+
+def products(program: Program) -> list[Gemm | Conv | Attention]:
+    return [op for op in program.ops if isinstance(op, (Gemm, Conv, Attention))]
+
+
+def test_fp32_changes_nothing() -> None:
+    program, same = residual(), residual()
+    lower_precision(program, Product.F32)
+    assert program.ops == same.ops and program.values == same.values
+
+
+def test_what_only_feeds_products_is_narrow() -> None:
+    program = residual()
+    lower_precision(program, Product.BF16)
+    check_program(program)
+    first, second = products(program)
+    assert first.product is second.product is Product.BF16
+    assert stored(program, second.inputs[0].value) is DType.BF16  # relu(h)
+    assert second.output.dtype is DType.F32
+
+
+def test_a_normalisation_is_stored_twice_for_product_and_residual() -> None:
+    program = residual()
+    lower_precision(program, Product.BF16)
+    (rows,) = (op for op in program.ops if isinstance(op, RowReduce))
+    assert sorted(o.dtype for o in outputs_of(rows)) == [DType.BF16, DType.F32]
+    first, second = products(program)
+    assert first.inputs[0].dtype is DType.BF16
+    assert second.inputs[2].dtype is DType.F32  # the residual
+
+
+@pytest.mark.parametrize(("product", "limit"), [(Product.BF16, 2e-2), (Product.INT8W, 2e-2)])
+def test_the_result_stays_near(product: Product, limit: float) -> None:
+    exact, lowered = residual(), residual()
+    lower_precision(lowered, product)
+    weights = {"scale": normal(K), "w1": normal(K, 48, seed=1), "w2": normal(48, K, seed=2)}
+    feeds = [normal(2, 5, K, seed=3)]
+    (want,) = interpret(exact, feeds, [weights[name] for name in exact.constants])
+    (got,) = interpret(lowered, feeds, [weights[name] for name in lowered.constants])
+    error = np.abs(got - want).max() / np.abs(want).max()
+    assert 1e-5 < error < limit  # it does round
+
+
+def test_int8_is_for_constant_matrices() -> None:
+    text = """(float[m, 32] a, float[32, n] b) => (float[m, n] y, float[m, 48] z) {
+        y = MatMul(a, b)
+        z = MatMul(a, w)
+    }"""
+    program = one_island(parse(text, w=normal(K, 48))).program
+    lower_precision(program, Product.INT8W)
+    assert [op.product for op in products(program)] == [Product.F32, Product.INT8W]
+    assert all(v.dtype is DType.F32 for v in program.values)
+
+
+def test_short_sums_are_left() -> None:
+    text = "(float[m, 4] a) => (float[m, 8] y) { y = MatMul(a, w) }"
+    program = one_island(parse(text, w=normal(4, 8))).program
+    lower_precision(program, Product.BF16)
+    assert products(program)[0].product is Product.F32
+
+
+def test_between_convolutions_everything_is_narrow() -> None:
+    program = convolutions()
+    lower_precision(program, Product.BF16)
+    check_program(program)
+    assert all(op.product is Product.BF16 for op in products(program))
+    written = {o.value for op in program.ops[:-1] for o in outputs_of(op)}
+    temporaries = [program.values[i] for i in written if program.values[i].kind is ValueKind.TEMP]
+    assert temporaries and all(v.dtype is DType.BF16 for v in temporaries)
+    assert next(v for v in program.values if v.kind is ValueKind.OUTPUT).dtype is DType.F32
+
+
+def test_a_grouped_convolution_and_what_it_reads_stay_wide() -> None:
+    text = """(float[1, 16, 8, 8] x) => (float[1, 16, 8, 8] y) {
+        a = Conv(x, w)
+        b = Conv<group = 16, pads = [1, 1, 1, 1]>(a, depthwise)
+        y = Conv(b, w)
+    }"""
+    program = one_island(parse(text, w=normal(16, 16, 1, 1), depthwise=normal(16, 1, 3, 3))).program
+    lower_precision(program, Product.BF16)
+    check_program(program)
+    first, middle, last = products(program)
+    assert (first.product, middle.product, last.product) == (Product.BF16, Product.F32, Product.BF16)
+    assert middle.inputs[0].dtype is DType.F32 and last.inputs[0].dtype is DType.BF16
+
+
+def test_outputs_keep_their_type() -> None:
+    text = """(float[m, 32] x) => (float[m, 32] h, float[m, 32] y) {
+        h = MatMul(x, w)
+        y = MatMul(h, w)
+    }"""
+    program = one_island(parse(text, w=normal(K, K))).program
+    lower_precision(program, Product.BF16)
+    check_program(program)
+    assert all(v.dtype is DType.F32 for v in program.values if v.kind is ValueKind.OUTPUT)
+
+
+def test_movement_into_a_product_is_narrow_too() -> None:
+    text = """(float[m, 32] x) => (float[m, 32] y) {
+        h = MatMul(x, w)
+        a, b = Split<axis = 0, num_outputs = 2>(h)
+        swapped = Concat<axis = 0>(b, a)
+        y = MatMul(swapped, w)
+    }"""
+    program = one_island(parse(text, w=normal(K, K))).program
+    lower_precision(program, Product.BF16)
+    check_program(program)
+    moves = [op for op in program.ops if isinstance(op, Pointwise)]
+    assert all(o.dtype is DType.BF16 for op in moves for o in (*op.inputs, *op.outputs))
+
+
+def test_a_model_in_bfloat16_multiplies_in_it() -> None:
+    text = "(bfloat16[m, 32] x, bfloat16[32, 8] w) => (bfloat16[m, 8] y) { y = MatMul(x, w) }"
+    program = one_island(parse(text)).program
+    lower_precision(program, Product.F32)
+    assert products(program)[0].product is Product.BF16

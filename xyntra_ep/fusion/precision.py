@@ -1,0 +1,228 @@
+"""Lower precision, asked for by an option or given by the model: products are marked, and what feeds them is stored narrow.
+
+    fp32 program -> mark Gemm, Conv, Attention -> give each temporary the type its readers want -> program
+
+    bf16    h = Gemm(x, w) -> f32;  y = rows(h) -> f32;  z = Gemm(y, v) + y
+            h = Gemm(x, w) -> f32;  y, y' = rows(h) -> f32, bf16;  z = Gemm(y', v, product=bf16) + y
+
+Sums, normalisations, softmax and the residual stream of a transformer stay f32; a temporary becomes bfloat16 where it is only
+an operand of bfloat16 products, or is moved to where it is one. Between convolutions the residual is bfloat16 too: it is read
+once by a sum of the same size, and its traffic is what bounds the layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import (
+    Attention,
+    Conv,
+    CoreOp,
+    Gemm,
+    Operand,
+    Pointwise,
+    Product,
+    Program,
+    ReduceKind,
+    RowReduce,
+    Value,
+    ValueKind,
+    outputs_of,
+)
+
+LEAST_DEPTH = 16  # a product of fewer terms costs its epilogue, whatever it multiplies in
+_WIDE = frozenset({DType.F32, DType.F16})
+_WRITERS = (Pointwise, RowReduce, Gemm, Conv, Attention)  # stores that narrow what they computed in f32
+
+
+def lower_precision(program: Program, product: Product) -> None:
+    """Change ``program`` in place so that its products are in ``product``.
+
+    With F32 only what costs no digit is done: products whose operands are both stored as bfloat16.
+    """
+    constants = _constants(program)
+    for i, op in enumerate(program.ops):
+        program.ops[i] = _marked(op, product, constants)
+    if product is Product.BF16:
+        _Storage(program).narrow()
+
+
+def _constants(program: Program) -> set[int]:
+    """Values that follow from the model alone."""
+    known = {i for i, v in enumerate(program.values) if v.kind in (ValueKind.CONST, ValueKind.LITERAL)}
+    for op in program.ops:
+        if all(o.value in known for o in op.inputs):
+            known |= {o.value for o in outputs_of(op)}
+    return known
+
+
+def _marked(op: CoreOp, product: Product, constants: set[int]) -> CoreOp:
+    if not isinstance(op, (Gemm, Conv, Attention)):
+        return op
+    operands = op.inputs[: _operands(op)]
+    if not all(o.dtype.is_float for o in operands):
+        return op
+    if all(o.dtype is DType.BF16 for o in operands):
+        return replace(op, product=Product.BF16)
+    if product is Product.BF16:
+        return replace(op, product=Product.BF16) if _is_worth_it(op) else op
+    if product is Product.INT8W and isinstance(op, Gemm) and op.inputs[1].value in constants and _is_worth_it(op):
+        return replace(op, product=Product.INT8W)
+    return op
+
+
+def _operands(op: Gemm | Conv | Attention) -> int:
+    return 3 if isinstance(op, Attention) else 2
+
+
+def _is_worth_it(op: Gemm | Conv | Attention) -> bool:
+    match op:
+        case Gemm():
+            depth = op.inputs[0].shape[-1]
+            return not isinstance(depth, int) or depth >= LEAST_DEPTH
+        case Conv():
+            return op.group == 1  # of grouped ones a channel's sum is short; they are bound by their loads
+        case Attention():
+            return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """``ops[op].inputs[place]`` reads a value."""
+
+    op: int
+    place: int
+
+
+class _Storage:
+    """Which temporaries may be narrow, decided by their readers."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.uses: dict[int, list[_Use]] = {}
+        self.writers: dict[int, list[int]] = {}
+        for i, op in enumerate(program.ops):
+            for place, operand in enumerate(op.inputs):
+                self.uses.setdefault(operand.value, []).append(_Use(i, place))
+            for operand in outputs_of(op):
+                self.writers.setdefault(operand.value, []).append(i)
+        self.narrowed: set[int] = set()
+        self.from_convolution = self._from_convolution()
+
+    def narrow(self) -> None:
+        """Readers come after writers, so going backwards every reader's own result has been decided."""
+        for value in sorted(self.writers, key=lambda v: self.writers[v][0], reverse=True):
+            if self.program.values[value].dtype not in _WIDE or not self._writers_can(value):
+                continue
+            narrow = [use for use in self.uses.get(value, ()) if self._is_content(use)]
+            wide = [use for use in self.uses.get(value, ()) if use not in narrow]
+            if not narrow:
+                continue
+            if not wide and self.program.values[value].kind is ValueKind.TEMP:
+                self._retype(value)
+            elif any(self._multiplies(use) for use in narrow):
+                self._twice(value, narrow)
+
+    def _writers_can(self, value: int) -> bool:
+        return all(isinstance(self.program.ops[i], _WRITERS) for i in self.writers[value])
+
+    # -- what a reader wants
+
+    def _is_content(self, use: _Use) -> bool:
+        """Whether this reader is as well served by bfloat16."""
+        return self._multiplies(use) or self._moves(use) or self._adds_to_convolution(use)
+
+    def _multiplies(self, use: _Use) -> bool:
+        op = self.program.ops[use.op]
+        return isinstance(op, (Gemm, Conv, Attention)) and op.product is Product.BF16 and use.place < _operands(op)
+
+    def _moves(self, use: _Use) -> bool:
+        """Elements only change their place, and where they go is narrow; or the largest of some is taken."""
+        op = self.program.ops[use.op]
+        written = {o.value for o in outputs_of(op)}
+        if not written <= self.narrowed:
+            return False
+        if isinstance(op, Pointwise):
+            return all(body.kind == "load" for body in op.bodies)
+        return isinstance(op, RowReduce) and all(s.kind in (ReduceKind.MAX, ReduceKind.ANY_NAN_MAX) for s in op.stages)
+
+    def _adds_to_convolution(self, use: _Use) -> bool:
+        """The residual of a convolution, and what pools its result: bfloat16 when the value comes from a convolution."""
+        op = self.program.ops[use.op]
+        value = op.inputs[use.place].value
+        if value not in self.from_convolution:
+            return False
+        if isinstance(op, Conv):
+            return op.product is Product.BF16
+        return isinstance(op, RowReduce) and len(op.stages) == 1 and all(o.per_row for o in op.outputs)
+
+    def _from_convolution(self) -> set[int]:
+        """Results of bfloat16 convolutions, and of what only adds to them, moves them or pools them."""
+        found: set[int] = set()
+        for op in self.program.ops:
+            written = {o.value for o in outputs_of(op)}
+            if isinstance(op, Conv):
+                if op.product is Product.BF16:
+                    found |= written
+            elif isinstance(op, (Pointwise, RowReduce)):
+                floats = {o.value for o in op.inputs if o.dtype in _WIDE}
+                if floats and floats <= found:
+                    found |= written
+        return found
+
+    # -- changes
+
+    def _retype(self, value: int) -> None:
+        """Store ``value`` as bfloat16."""
+        self.narrowed.add(value)
+        self.program.values[value] = replace(self.program.values[value], dtype=DType.BF16)
+        places = {use.op for use in self.uses.get(value, ())} | set(self.writers[value])
+        for i in places:
+            self.program.ops[i] = _with_dtype(self.program.ops[i], value, DType.BF16)
+
+    def _twice(self, value: int, readers: Sequence[_Use]) -> None:
+        """Let the only writer of all of ``value`` store it a second time, narrow, for ``readers``."""
+        if len(self.writers[value]) != 1:
+            return
+        i = self.writers[value][0]
+        op, old = self.program.ops[i], self.program.values[value]
+        copy = Value(kind=ValueKind.TEMP, dtype=DType.BF16, shape=old.shape)
+        number = len(self.program.values)
+        match op:
+            case RowReduce():
+                at = next(k for k, o in enumerate(op.outputs) if o.operand.value == value)
+                extra = replace(op.outputs[at], operand=replace(op.outputs[at].operand, value=number, dtype=DType.BF16))
+                self.program.ops[i] = replace(op, outputs=(*op.outputs, extra))
+            case Pointwise():
+                at = next(k for k, o in enumerate(op.outputs) if o.value == value)
+                target = replace(op.outputs[at], value=number, dtype=DType.BF16)
+                self.program.ops[i] = replace(op, bodies=(*op.bodies, op.bodies[at]), outputs=(*op.outputs, target))
+            case _:
+                return  # an epilogue stores once: the product rounds as it packs
+        self.program.values.append(copy)
+        self.narrowed.add(number)
+        for use in readers:
+            reader = self.program.ops[use.op]
+            inputs = list(reader.inputs)
+            inputs[use.place] = replace(inputs[use.place], value=number, dtype=DType.BF16)
+            self.program.ops[use.op] = replace(reader, inputs=tuple(inputs))
+
+
+def _with_dtype(op: CoreOp, value: int, dtype: DType) -> CoreOp:
+    """``op`` with its operands over ``value`` of another type."""
+
+    def typed(operand: Operand) -> Operand:
+        return replace(operand, dtype=dtype) if operand.value == value else operand
+
+    op = replace(op, inputs=tuple(typed(o) for o in op.inputs))
+    match op:
+        case Pointwise():
+            return replace(op, outputs=tuple(typed(o) for o in op.outputs))
+        case RowReduce():
+            return replace(op, outputs=tuple(replace(o, operand=typed(o.operand)) for o in op.outputs))
+        case Gemm() | Conv() | Attention():
+            return replace(op, output=typed(op.output))
+        case _:
+            return op
