@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import cProfile
 from struct import pack
 from typing import Any
 
@@ -202,12 +202,13 @@ def test_what_is_no_graph_buffer(data: bytes, why: str) -> None:
         read(memoryview(data))
 
 
-def test_a_thousand_nodes_are_read_fast() -> None:
-    data = memoryview(written(1000))
-    read(data)
-    times = []
-    for _ in range(10):
-        begin = time.perf_counter()
-        read(data)
-        times.append(time.perf_counter() - begin)
-    assert min(times) < 0.015 * 3, "1000 nodes should take below 15 ms; a loaded machine gets three times that"
+def test_reading_a_node_is_a_few_calls() -> None:
+    """Time grows with the nodes alone, by about 15 microseconds each: sessions wait for it."""
+
+    def calls(n_nodes: int) -> int:
+        data, profile = memoryview(written(n_nodes)), cProfile.Profile()
+        profile.runcall(read, data)
+        return sum(entry.callcount for entry in profile.getstats())
+
+    few, many = calls(10), calls(1010)
+    assert (many - few) / 1000 <= 100

@@ -142,7 +142,7 @@ def _functions(planned: PlannedProgram, caps: Capabilities) -> list[_Function]:
         pytest.skip(f"this machine does not have {caps.isa}")
     cache = kernel_cache(caps.isa, caps.avx512_bf16, caps.avx512_vnni)
     functions = []
-    for kernel in cache.compile_many(planned.kernels):
+    for kernel in cache.compile_many([k.distinct() for k in planned.kernels]):
         if isinstance(kernel, CompileError):
             raise AssertionError(f"{kernel}\n{kernel.log}\n{kernel.source}")
         if str(kernel.path) not in _loaded:

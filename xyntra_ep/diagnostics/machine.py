@@ -15,7 +15,7 @@ from xyntra_ep.tracea.doctor.variants import cpu_variants
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.runtime.cache_root import atomic_write
 from xyntra_ep.tracea.runtime.compilers import REMEDY, Candidate, survey
-from xyntra_ep.tracea.runtime.kernel_cache import KernelSource
+from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.maintenance import entries
 
 

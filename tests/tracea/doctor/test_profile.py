@@ -10,7 +10,8 @@ from xyntra_ep.tracea.doctor.ceilings import load, measure, source, stored_with
 from xyntra_ep.tracea.doctor.profile import Ceilings, capabilities, limited, profile, usable_cores
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.compilers import find_compiler
-from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache, KernelSource
+from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
+from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, SCALAR, Isa
 
 ZEN = "fpu sse2 avx avx2 fma f16c avx512f avx512bw avx512dq avx512vl avx512_bf16 avx512_vnni"

@@ -15,7 +15,8 @@ from tests.support.run_program import kernel_cache
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.emitters.cpu import emit
-from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelSource
+from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel
+from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel

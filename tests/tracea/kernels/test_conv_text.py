@@ -32,7 +32,7 @@ CASE = ConvCase(x=(1, 16, 4, 4), w=(16, 16, 3, 3), pads=(1, 1, 1, 1), tail=("bia
 )
 def test_text(case: ConvCase, variants: list[Variant[Conv]], golden: Callable[[str, str], None]) -> None:
     program, _, _ = conv_program(case)
-    kernels = [k.text for k in plan_for(program, AVX512, variants).kernels if "xy_conv" in k.symbol]
+    kernels = [k.readable for k in plan_for(program, AVX512, variants).kernels if "xy_conv" in k.symbol]
     golden("\n".join(kernels), ".c")
 
 

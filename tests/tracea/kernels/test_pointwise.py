@@ -188,4 +188,4 @@ def test_everything_is_admitted_and_text_is_stable(golden: Callable[[str, str], 
     program, _ = elementwise((4, 20), lambda x, y: call("relu", call("add", x, y)), DType.F32, DType.F32)
     context = BuildContext(caps=AVX512, program=program)
     assert VARIANTS[0].admits(program.ops[0], context) is None  # type: ignore[arg-type]  # the op is a Pointwise
-    golden(plan_for(program, AVX512, VARIANTS).kernels[0].text, ".c")
+    golden(plan_for(program, AVX512, VARIANTS).kernels[0].readable, ".c")

@@ -157,4 +157,4 @@ def test_random_expressions(seed: int) -> None:
 @pytest.mark.parametrize("name", ["layer_norm", "softmax"])
 def test_text(name: str, golden: Callable[[str, str], None]) -> None:
     program = {"layer_norm": layer_norm, "softmax": softmax}[name](128, 768)
-    golden(plan_for(program, AVX512, VARIANTS).kernels[0].text, ".c")
+    golden(plan_for(program, AVX512, VARIANTS).kernels[0].readable, ".c")

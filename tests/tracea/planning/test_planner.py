@@ -19,7 +19,7 @@ from xyntra_ep.tracea.core_ir.ops import Gemm, Operand, Pointwise, Program, Valu
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Phase, TempBuffer
 from xyntra_ep.tracea.planning.plan import BufferKind, PlanError, PlannedProgram
 from xyntra_ep.tracea.planning.planner import plan_program
-from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX512, SCALAR
 
 
 def plan(p: ProgramBuilder | Program) -> PlannedProgram:
@@ -209,6 +209,18 @@ def test_equal_ops_share_kernels() -> None:
     assert [k.symbol for k in planned.kernels] == ["toy_pack", "toy_gemm"]
     assert len(planned.run) == 5 and planned.ops_of_kernel(1) == (0, 1, 2, 3, 4)
     check(p, planned, s=3)
+
+
+def test_kernels_do_not_depend_on_the_names_of_sizes() -> None:
+    """Layers whose sizes have other names, and alternatives of an island, share what is compiled."""
+    texts = []
+    for m in ("s", "another"):
+        p = ProgramBuilder()
+        p.output(p.gemm(p.input(m, 64), p.constant(64, 64)))
+        kernels = plan_program(p.program, AVX512).kernels
+        assert any(k.note and m in k.note for k in kernels)
+        texts.append([(k.symbol, k.text) for k in kernels])
+    assert texts[0] == texts[1]
 
 
 def test_all_ops_without_a_kernel_are_named_at_once() -> None:

@@ -23,7 +23,8 @@ from xyntra_ep.tracea.planning.manifest import (
 from xyntra_ep.tracea.planning.plan import PlanError, PlannedProgram
 from xyntra_ep.tracea.planning.planner import plan_program
 from xyntra_ep.tracea.runtime.cache_root import KERNELS
-from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelSource
+from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel
+from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,8 @@ def compile_islands(islands: Sequence[Island], context: Context) -> CompileResul
                 failures.append(IslandFailure(island=i, op=None, nodes=island.nodes, error=error))
         planned.append(programs)
     sources = list({k.text: k for programs in planned for p in programs for k in p.kernels}.values())
-    results = dict(zip((s.text for s in sources), context.kernels.compile_many(sources) if sources else [], strict=True))
+    compiled = context.kernels.compile_many([s.distinct() for s in sources]) if sources else []
+    results = dict(zip((s.text for s in sources), compiled, strict=True))
     for i, programs in enumerate(planned):
         failures += [f for p in programs for f in _kernel_failures(i, p, results)]
     bad = {f.island for f in failures}

@@ -5,6 +5,7 @@ The twelve layers of a transformer are one layer here: deciding, building and pr
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from xyntra_ep.tracea.doctor.decision import Decision, Tuned, decide
 from xyntra_ep.tracea.doctor.variants import VariantTable
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.planning.op_parts import operands_of
-from xyntra_ep.tracea.runtime.kernel_cache import KernelSource
+from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
@@ -94,11 +95,15 @@ class OpBuilder:
                 )
             if id(call.kernel) not in printed:
                 check_kernel(call.kernel)
-                text = self._emit(call.kernel, self.caps)
-                source = KernelSource(symbol=call.kernel.name, text=text)
-                printed[id(call.kernel)] = self._sources.setdefault(text, source)
+                source = self._print(call.kernel)
+                printed[id(call.kernel)] = self._sources.setdefault(source.text, source)
             launches.append(Launch(call=call, source=printed[id(call.kernel)]))
         return Built(decision=decision, launches=tuple(launches))
+
+    def _print(self, kernel: Kernel) -> KernelSource:
+        """Notes name the sizes of one op. They are no part of the text, so that kernels of many ops are one."""
+        text = self._emit(dataclasses.replace(kernel, notes=()), self.caps)
+        return KernelSource(symbol=kernel.name, text=text, note="".join(f"// {note}\n" for note in kernel.notes))
 
 
 def _shape_of(op: CoreOp, program: Program, constants: frozenset[int]) -> tuple[Any, tuple[int, ...]]:

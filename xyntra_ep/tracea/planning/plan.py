@@ -10,7 +10,7 @@ from xyntra_ep.errors import UnsupportedError, XyntraError
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.ops import Program
 from xyntra_ep.tracea.doctor.decision import Decision
-from xyntra_ep.tracea.runtime.kernel_cache import KernelSource
+from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
 
 class BufferKind(IntEnum):

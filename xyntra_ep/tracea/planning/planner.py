@@ -22,7 +22,7 @@ from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
 from xyntra_ep.tracea.planning.in_place import reused_input
 from xyntra_ep.tracea.planning.legality import check_program
 from xyntra_ep.tracea.planning.plan import OpFailure, PlanError, PlannedProgram, PlanStep
-from xyntra_ep.tracea.runtime.kernel_cache import KernelSource
+from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 

@@ -1,15 +1,17 @@
-"""Compiled kernels by content: the same text, flags and compiler give the same file, made once per machine.
+"""Compiled kernels by content: the same text, flags and compiler give the same kernel, made once per machine.
 
 A file is a shared object followed by a trailer, ``MAGIC sha256(shared object)``: one rename publishes code
-and checksum together, and loaders ignore what follows the last section.
+and checksum together, and loaders ignore what follows the last section. Kernels that were compiled together
+share their file: each has its own name for it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,20 +19,14 @@ from xyntra_ep import knobs
 from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot
 from xyntra_ep.tracea.runtime.compilers import Compiler
+from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.process import Outcome, run_all
+from xyntra_ep.tracea.runtime.translation_unit import merged, split
 
 MAGIC = b"XYNTRA-SHA256:"
 _TRAILER_BYTES = len(MAGIC) + hashlib.sha256().digest_size
 
 Hash128 = Callable[[bytes], bytes]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelSource:
-    """A C translation unit that exports one function, ``symbol``."""
-
-    symbol: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,43 +95,71 @@ class KernelCache:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _compile_in(self, folder: Path, missing: dict[str, KernelSource]) -> dict[str, CompiledKernel | CompileError]:
+        keys = list(missing)
+        units = [[keys[i] for i in unit] for unit in split(list(missing.values()), knobs.current().jobs)]
+        results = self._compile_units(folder, units, missing)
+        # One kernel that does not compile takes its unit with it: each by itself tells which one it is.
+        alone = [[key] for unit in units if len(unit) > 1 for key in unit if isinstance(results[key], CompileError)]
+        return results | self._compile_units(folder, alone, missing)
+
+    def _compile_units(
+        self, folder: Path, units: Sequence[Sequence[str]], sources: Mapping[str, KernelSource]
+    ) -> dict[str, CompiledKernel | CompileError]:
+        """Compile each unit (the keys of its kernels) with one compiler process."""
         results: dict[str, CompiledKernel | CompileError] = {}
-        commands: dict[str, list[str]] = {}
-        # The longest first: the last compiler to end is then one that started late with little to do.
-        for key, source in sorted(missing.items(), key=lambda item: -len(item[1].text)):
+        written: list[Sequence[str]] = []
+        for unit in units:
             try:
-                (folder / f"{key}.c").write_text(source.text, encoding="utf-8")
+                (folder / f"{unit[0]}.c").write_text(merged([sources[key] for key in unit]), encoding="utf-8")
             except OSError as error:
-                results[key] = _refused(source, f"cannot write the source ({error})")
-                continue
-            commands[key] = self.compiler.argv(f"{key}.c", f"{key}.so", self.target)
+                results |= {key: _refused(sources[key], f"cannot write the source ({error})") for key in unit}
+            else:
+                written.append(unit)
+        commands = [self.compiler.argv(f"{unit[0]}.c", f"{unit[0]}.so", self.target) for unit in written]
         knob = knobs.current()
-        outcomes = run_all(list(commands.values()), folder=folder, parallel=knob.jobs, timeout_s=knob.compile_timeout_s)
-        for key, outcome in zip(commands, outcomes, strict=True):
-            results[key] = self._publish(folder, key, missing[key], outcome)
+        outcomes = run_all(commands, folder=folder, parallel=knob.jobs, timeout_s=knob.compile_timeout_s)
+        for unit, outcome in zip(written, outcomes, strict=True):
+            results |= self._publish(folder, {key: sources[key] for key in unit}, outcome)
         return results
 
-    def _publish(self, folder: Path, key: str, source: KernelSource, outcome: Outcome) -> CompiledKernel | CompileError:
+    def _publish(
+        self, folder: Path, unit: Mapping[str, KernelSource], outcome: Outcome
+    ) -> dict[str, CompiledKernel | CompileError]:
         name = " ".join(self.compiler.command)
+        made = folder / f"{next(iter(unit))}.so"
+        problem, data = "", b""
         if outcome.problem:
-            return _refused(source, f"{name} {outcome.problem}", outcome.log)
-        made = folder / f"{key}.so"
-        try:
-            data = made.read_bytes()
-            if not data.startswith(b"\x7fELF"):
-                return _refused(source, f"{name} wrote something that is not a shared object", outcome.log)
-            sealed = seal(data)
-            with made.open("ab") as file:
-                file.write(sealed[len(data) :])
-            made.chmod(0o700)
+            problem = f"{name} {outcome.problem}"
+        else:
+            try:
+                data = made.read_bytes()
+                if data.startswith(b"\x7fELF"):
+                    data = self._store(made, data, unit)
+                else:
+                    problem = f"{name} wrote something that is not a shared object"
+            except FileNotFoundError:
+                problem = f"{name} reported success and wrote nothing"
+            except OSError as error:
+                problem = f"cannot store the kernel ({error})"
+        if problem:
+            return {key: _refused(source, problem, outcome.log) for key, source in unit.items()}
+        return {key: self._compiled(key, source, data, cached=False) for key, source in unit.items()}
+
+    def _store(self, made: Path, data: bytes, unit: Mapping[str, KernelSource]) -> bytes:
+        """Seal the file and give it the name of each of its kernels; the bytes as they are stored."""
+        sealed = seal(data)
+        with made.open("ab") as file:
+            file.write(sealed[len(data) :])
+        made.chmod(0o700)
+        for key, source in unit.items():
             if self._keep_sources:
-                (folder / f"{key}.c").replace(self.root.kernels / f"{key}.c")
-            made.replace(self._path(key))
-        except FileNotFoundError:
-            return _refused(source, f"{name} reported success and wrote nothing", outcome.log)
-        except OSError as error:
-            return _refused(source, f"cannot store the kernel ({error})", outcome.log)
-        return self._compiled(key, source, sealed, cached=False)
+                written = made.with_name(f"{key}.kept.c")
+                written.write_text(source.readable, encoding="utf-8")
+                written.replace(self.root.kernels / f"{key}.c")
+            named = made.with_name(f"{key}.named.so")
+            _link_or_copy(made, named)
+            named.replace(self._path(key))
+        return sealed
 
     def _compiled(self, key: str, source: KernelSource, data: bytes, *, cached: bool) -> CompiledKernel:
         digest = self._hash128(data) if self._hash128 is not None else b""
@@ -149,9 +173,17 @@ class KernelCache:
         assert self._dump_dir is not None
         try:
             self._dump_dir.mkdir(parents=True, exist_ok=True)
-            (self._dump_dir / f"{source.symbol}-{key[:8]}.c").write_text(source.text, encoding="utf-8")
+            (self._dump_dir / f"{source.symbol}-{key[:8]}.c").write_text(source.readable, encoding="utf-8")
         except OSError:
             return
+
+
+def _link_or_copy(made: Path, named: Path) -> None:
+    """Some file systems have no links."""
+    try:
+        os.link(made, named)
+    except OSError:
+        shutil.copy2(made, named)
 
 
 def seal(data: bytes) -> bytes:

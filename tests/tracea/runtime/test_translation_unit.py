@@ -1,0 +1,98 @@
+"""Kernels that are compiled together stay what they are alone."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+import pytest
+
+from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
+from xyntra_ep.tracea.runtime.compilers import Family, survey
+from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache, intact
+from xyntra_ep.tracea.runtime.kernel_source import KernelSource
+from xyntra_ep.tracea.runtime.translation_unit import merged, split
+
+
+def kernel(number: int, length: int = 0) -> KernelSource:
+    """All of them have helpers of the same names, and other numbers in them."""
+    text = (
+        "typedef __INT64_TYPE__ i64;\n"
+        "typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));\n"
+        f"static const i64 table[2] = {{{number}, 1}};\n"
+        f"static inline __attribute__((always_inline)) f32x4 one(f32x4 a) {{ return a + {number}; }}\n"
+        "static __attribute__((noinline)) i64 tile(const float *p) {\n"
+        "  return (i64)one(*(const f32x4 *)p)[0];\n"
+        "}\n"
+        '__attribute__((visibility("default")))\n'
+        f"i64 kernel{number}(void) {{ const float zero[4] = {{0}}; return tile(zero) + table[1]; }}\n"
+    )
+    return KernelSource(symbol=f"kernel{number}", text=text + "//" + "x" * length + "\n", note=f"// number {number}\n")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> CacheRoot:
+    return open_root(tmp_path / "root")
+
+
+def call(compiled: object) -> int:
+    assert isinstance(compiled, CompiledKernel), compiled
+    return int(getattr(ctypes.CDLL(str(compiled.path)), compiled.symbol)())
+
+
+@pytest.mark.compiler("cc")
+@pytest.mark.parametrize("family", [Family.GCC, Family.CLANG])
+def test_equal_names_do_not_meet(root: CacheRoot, family: Family) -> None:
+    compiler = next((c.compiler for c in survey(root) if c.compiler is not None and c.compiler.family is family), None)
+    if compiler is None:
+        pytest.skip(f"no {family} here")
+    sources = [kernel(n) for n in range(5)]
+    results = KernelCache(root, compiler, ()).compile_many(sources)
+    assert [call(r) for r in results] == [1, 2, 3, 4, 5]
+    inodes = {r.path.stat().st_ino for r in results if isinstance(r, CompiledKernel)}
+    assert len(inodes) == 1, "small kernels share a file"
+    again = KernelCache(root, compiler, ()).compile_many(sources[3:])
+    assert [call(r) for r in again] == [4, 5] and all(isinstance(r, CompiledKernel) and r.cached for r in again)
+    assert list(root.tmp.iterdir()) == []
+
+
+@pytest.mark.compiler("cc")
+def test_without_links_each_has_a_file(root: CacheRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    compiler = next(c.compiler for c in survey(root) if c.compiler is not None)
+    results = KernelCache(root, compiler, ()).compile_many([kernel(1), kernel(2)])
+    assert [call(r) for r in results] == [2, 3]
+    files = list(root.kernels.glob("*.so"))
+    assert len({f.stat().st_ino for f in files}) == 2 and all(intact(f.read_bytes()) for f in files)
+    assert all(os.access(f, os.X_OK) for f in files)
+
+
+def test_the_note_is_for_readers_only(root: CacheRoot) -> None:
+    assert kernel(1).readable.startswith("// number 1\ntypedef")
+    assert "number" not in merged([kernel(1), kernel(2)])
+
+
+def test_one_kernel_is_its_own_unit() -> None:
+    assert merged([kernel(1)]) == kernel(1).text
+
+
+def test_units_are_balanced_and_begin_with_the_longest() -> None:
+    sizes = [400_000, 60_000, 60_000, 60_000, 60_000, 60_000, 60_000, *[1_000] * 40]
+    sources = [kernel(n, size) for n, size in enumerate(sizes)]
+    units = split(sources, jobs=2)
+    assert sorted(i for unit in units for i in unit) == list(range(len(sources)))
+    assert units[0] == [0], "the longest goes by itself and first"
+    loads = [sum(len(sources[i].text) for i in unit) for unit in units]
+    assert loads == sorted(loads, reverse=True) and len(units) == 6
+    assert max(loads[1:]) < 2 * min(loads[1:])
+
+
+def test_little_work_is_one_unit_and_equal_symbols_are_apart() -> None:
+    [unit] = split([kernel(n) for n in range(20)], jobs=8)
+    assert sorted(unit) == list(range(20))
+    assert sorted(split([kernel(1), kernel(2), kernel(1, 50)], jobs=8)) == [[0, 1], [2]]
+    assert split([], jobs=2) == []

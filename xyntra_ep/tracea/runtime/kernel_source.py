@@ -1,0 +1,32 @@
+"""What is given to a compiler."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSource:
+    """A C translation unit that exports one function, ``symbol``. ``note``: comment lines for a person who reads it,
+    which are no part of what is compiled."""
+
+    symbol: str
+    text: str
+    note: str = ""
+
+    @property
+    def readable(self) -> str:
+        return self.note + self.text
+
+    def distinct(self) -> KernelSource:
+        """The same kernel under a symbol of its own, so that it can be compiled together with others.
+
+        >>> KernelSource(symbol="f", text="void f(void) {}").distinct().symbol
+        'f_6e9f6702'
+        """
+        symbol = f"{self.symbol}_{hashlib.sha256(self.text.encode()).hexdigest()[:8]}"
+        text, renamed = re.subn(rf"\b{re.escape(self.symbol)}\b", symbol, self.text)
+        assert renamed == 1, f"{self.symbol} is named {renamed} times in its text"
+        return KernelSource(symbol=symbol, text=text, note=self.note)
