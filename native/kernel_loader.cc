@@ -6,10 +6,13 @@
 #include <mutex>
 #include <utility>
 
+#include "matrix_tiles.h"
 #include "trusted_file.h"
 
 namespace xyntra {
 namespace {
+
+constexpr const char* kNeedsTiles = "xy_needs_tiles";  // exported by kernels that use matrix tiles
 
 struct Library {
   void* handle = nullptr;
@@ -26,6 +29,8 @@ Library open_library(const std::string& path, const Hash128& hash) {
     const char* reason = dlerror();
     return {nullptr, reason != nullptr ? reason : path + ": cannot be opened"};
   }
+  if (dlsym(handle, kNeedsTiles) != nullptr && !permit_matrix_tiles().empty())
+    return {nullptr, path + ": " + permit_matrix_tiles()};
   return {handle, {}};
 }
 

@@ -45,8 +45,9 @@ def right(s):
 """
 
 
-def run_python(folder: Path, body: str) -> subprocess.CompletedProcess[str]:
-    code = PRELUDE + textwrap.dedent(body)
+def run_python(folder: Path, body: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    """``before``: what runs in front of the imports."""
+    code = before + PRELUDE + textwrap.dedent(body)
     return subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, timeout=120)
 
 

@@ -19,10 +19,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
-from tests.support.machine import runnable
+from tests.support.machine import need
 from tests.support.memory import Arena, Block, Tensor
 from xyntra_ep import knobs
 from xyntra_ep.errors import CompileError
@@ -138,8 +137,7 @@ _loaded: dict[str, _Function] = {}
 
 
 def _functions(planned: PlannedProgram, caps: Capabilities) -> list[_Function]:
-    if caps.isa not in {c.isa for c in runnable()}:
-        pytest.skip(f"this machine does not have {caps.isa}")
+    need(caps)
     cache = kernel_cache(caps.isa, caps.avx512_bf16, caps.avx512_vnni)
     functions = []
     for kernel in cache.compile_many([k.distinct() for k in planned.kernels]):

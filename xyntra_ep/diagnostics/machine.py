@@ -10,7 +10,7 @@ from xyntra_ep.errors import CompileError, XyntraError
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.doctor import ceilings
-from xyntra_ep.tracea.doctor.profile import Ceilings, Machine
+from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities
 from xyntra_ep.tracea.doctor.variants import cpu_variants
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.runtime.cache_root import atomic_write
@@ -46,6 +46,7 @@ class Checkup:
             f"xyntra-ep {self.version}, onnxruntime {self.ort}, {'registered' if self.registered else 'NOT registered'}",
             f"machine    {m.model}, {m.architecture}, {m.isa}, {m.cores} cores usable,"
             f" L1d {m.l1d_bytes >> 10} KiB, L2 {m.l2_bytes >> 10} KiB, L3 {m.l3_bytes >> 20} MiB",
+            f"bfloat16   {_bfloat16_text(m)}",
             f"ceilings   {_ceilings_text(self.ceilings)}",
             "targets    cpu (cuda, opencl, webgpu: not in this release)",
             f"cache      {self.cache}: {self.cache_files} files, {self.cache_bytes / 1e6:.1f} MB",
@@ -126,6 +127,16 @@ def _ort_version() -> str:
     except ImportError:
         return "absent"
     return str(getattr(onnxruntime, "__version__", "unknown"))
+
+
+def _bfloat16_text(machine: Machine) -> str:
+    caps = capabilities(machine)
+    if caps.amx_bf16:
+        return "by matrix tiles (AMX)"
+    if caps.avx512_bf16:
+        return "by pairs (AVX512_BF16)"
+    refused = "amx_bf16" in machine.features and not machine.tiles_granted
+    return "not faster than fp32 here" + (": the operating system does not grant matrix tiles" if refused else "")
 
 
 def _ceilings_text(found: Ceilings | None) -> str:

@@ -187,14 +187,19 @@ def _code_version() -> str:
 
 
 def _cpu_features() -> str:
-    """What the first CPU says about itself: model and feature flags."""
+    """What the first CPU says about itself, model and feature flags, and what of it the operating system grants."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             first = file.read(8192).split("\n\n")[0]
     except OSError:
         return platform.processor()
     wanted = ("vendor_id", "model name", "flags", "CPU implementer", "CPU part", "Features", "isa")
-    return "\n".join(line for line in first.splitlines() if line.startswith(wanted))
+    lines = [line for line in first.splitlines() if line.startswith(wanted)]
+    if " amx_tile" in first:
+        from xyntra_ep.tracea.doctor import matrix_tiles  # only where it matters: this runs at import
+
+        lines.append(f"matrix tiles: {matrix_tiles.granted()}")
+    return "\n".join(lines)
 
 
 def _compiler_id() -> str:

@@ -17,7 +17,7 @@ from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, SCALAR, Isa
 ZEN = "fpu sse2 avx avx2 fma f16c avx512f avx512bw avx512dq avx512vl avx512_bf16 avx512_vnni"
 
 
-def machine_at(root: Path, flags: str, vendor: str = "AuthenticAMD") -> module.Machine:
+def machine_at(root: Path, flags: str, vendor: str = "AuthenticAMD", tiles_granted: bool = True) -> module.Machine:
     first = f"processor\t: 0\nvendor_id\t: {vendor}\nmodel name\t: Test CPU: 9000\nflags\t\t: {flags}\n"
     write(root / "proc/cpuinfo", f"{first}\nprocessor\t: 1\nflags\t: none\n")
     for index, (level, kind, size) in enumerate(
@@ -27,7 +27,7 @@ def machine_at(root: Path, flags: str, vendor: str = "AuthenticAMD") -> module.M
         write(folder / "level", f"{level}\n")
         write(folder / "type", f"{kind}\n")
         write(folder / "size", f"{size}\n")
-    return profile(root)
+    return profile(root, lambda: tiles_granted)
 
 
 def write(path: Path, text: str) -> None:
@@ -83,8 +83,15 @@ def test_a_machine_can_be_limited(tmp_path: Path) -> None:
 
 def test_tiles_of_bf16(tmp_path: Path) -> None:
     caps = capabilities(machine_at(tmp_path, f"{ZEN} amx_tile amx_bf16", "GenuineIntel"))
-    assert (caps.amx_bf16, caps.avx512_bf16, caps.has_bf16) == (True, False, True)
+    assert (caps.amx_bf16, caps.avx512_bf16, caps.avx512_bf16_convert, caps.has_bf16) == (True, False, True, True)
     assert caps.bf16_gflops == 16 * caps.fma_gflops
+
+
+def test_tiles_that_are_not_granted_do_not_count(tmp_path: Path) -> None:
+    machine = machine_at(tmp_path, f"{ZEN} amx_tile amx_bf16", "GenuineIntel", tiles_granted=False)
+    caps = capabilities(machine)
+    assert (caps.amx_bf16, caps.has_bf16, caps.avx512_bf16_convert) == (False, False, True)
+    assert machine_at(tmp_path, ZEN).tiles_granted is False
 
 
 def test_arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

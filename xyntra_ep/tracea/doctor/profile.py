@@ -6,10 +6,11 @@ import dataclasses
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from xyntra_ep.tracea.doctor import matrix_tiles
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa
 
 _AVX512 = frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"})
@@ -49,6 +50,7 @@ class Machine:
     l1d_bytes: int
     l2_bytes: int
     l3_bytes: int
+    tiles_granted: bool = False  # the operating system lets processes use matrix tiles
 
     @property
     def key(self) -> str:
@@ -65,19 +67,21 @@ class Machine:
         return Isa.AVX2 if self.features >= _AVX2 else Isa.SCALAR
 
 
-def profile(root: Path = Path("/")) -> Machine:
-    """This machine. ``root``: where /proc and /sys are, for tests."""
+def profile(root: Path = Path("/"), tiles_granted: Callable[[], bool] = matrix_tiles.granted) -> Machine:
+    """This machine. For tests, ``root``: where /proc and /sys are, and another answer of the operating system."""
     info = _cpuinfo(root / "proc/cpuinfo")
     caches = _caches(root / "sys/devices/system/cpu/cpu0/cache")
+    features = frozenset((info.get("flags") or info.get("Features") or "").split())
     return Machine(
         model=info.get("model name") or info.get("CPU part") or platform.processor() or "unknown",
         vendor=info.get("vendor_id") or info.get("CPU implementer") or "unknown",
-        features=frozenset((info.get("flags") or info.get("Features") or "").split()),
+        features=features,
         architecture=platform.machine(),
         cores=usable_cores(root),
         l1d_bytes=caches.get((1, "Data"), SCALAR.l1d_bytes),
         l2_bytes=caches.get((2, "Unified"), SCALAR.l2_bytes),
         l3_bytes=caches.get((3, "Unified"), SCALAR.l3_bytes),
+        tiles_granted=features >= _AMX and tiles_granted(),
     )
 
 
@@ -93,14 +97,16 @@ def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabili
     row = _ROWS[machine.isa]
     fma_gflops, dram_gbs = _DEFAULT_CEILINGS[machine.isa]
     wide = machine.isa is Isa.AVX512
-    pairs = wide and "avx512_bf16" in machine.features and machine.vendor == "AuthenticAMD"
-    tiles = wide and machine.features >= _AMX
+    converts = wide and "avx512_bf16" in machine.features
+    pairs = converts and machine.vendor == "AuthenticAMD"
+    tiles = wide and machine.features >= _AMX and machine.tiles_granted
     fma = ceilings.fma_gflops if ceilings is not None else fma_gflops
     return Capabilities(
         isa=machine.isa,
         lanes=row.lanes,
         vector_registers=row.vector_registers,
         avx512_bf16=pairs,
+        avx512_bf16_convert=converts,
         amx_bf16=tiles,
         avx512_vnni=wide and "avx512_vnni" in machine.features,
         l1d_bytes=machine.l1d_bytes,

@@ -6,10 +6,23 @@ kernel carries only what it uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
+    LoadPairs,
+    PackPairs,
+    PairDot,
+    StorePairs,
+    TileConfigure,
+    TileDot,
+    TileLoad,
+    TileRelease,
+    TileStatement,
+    TileStore,
+    TileZero,
+)
 from xyntra_ep.tracea.semantic_ir.nodes import (
     COMPARE,
     LIBM,
@@ -66,6 +79,13 @@ class Target(Protocol):
     def array(self, var: Var, dtype: DType, count: int) -> str: ...
     def prefetch(self, address: str, locality: int, write: bool) -> str: ...
     def float_literal(self, value: float) -> str: ...
+    def tile_configure(self, shapes: Sequence[tuple[str, str]]) -> str:
+        """Rows and bytes of a row of each tile register, as text."""
+        ...
+
+    def tile_operation(self, name: str, tiles: Sequence[int], address: str = "", stride_bytes: str = "") -> str:
+        """``name``: zero, load, dot (c, a, b), store, release."""
+        ...
 
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>"}
@@ -98,6 +118,9 @@ class CPrinter:
                 self.expr(e.a) if e.a.type.lanes <= 1 else f"{self._helper('reduce_' + e.op, e.a.type)}({self.expr(e.a)})"
             ),
             CallValue: lambda e: f"{e.function.name}({self._arguments(e.args)})",
+            LoadPairs: self._load_pairs,
+            PackPairs: lambda e: f"{self._helper('pack_pairs', e.type)}({self.expr(e.low)}, {self.expr(e.high)})",
+            PairDot: lambda e: f"{self._helper('pair_dot', e.type)}({self.expr(e.a)}, {self.expr(e.b)}, {self.expr(e.c)})",
         }
 
     def kernel(self, kernel: Kernel) -> str:
@@ -148,6 +171,10 @@ class CPrinter:
                 self._line(depth, f"return {self.expr(s.value)};")
             case Comment():
                 self._line(depth, f"// {s.text}")
+            case StorePairs():
+                self._line(depth, self._store_pairs(s))
+            case TileConfigure() | TileZero() | TileLoad() | TileDot() | TileStore() | TileRelease():
+                self._line(depth, self._tile(s))
             case _:
                 raise AssertionError(f"no printing for {s}")
 
@@ -205,6 +232,35 @@ class CPrinter:
         if dtype is DType.F32:
             return f"*({self.target.type(kind)} *)({address}) = {value};"
         return f"{self._helper('store', kind, dtype)}({address}, {value});"
+
+    def _load_pairs(self, e: LoadPairs) -> str:
+        address = self.address(e.pointer, e.index)
+        if e.count is not None:
+            return f"{self._helper('load_pairs_n', e.type)}({address}, {self.expr(e.count)})"
+        return f"{self._helper('load_pairs', e.type)}({address})"
+
+    def _store_pairs(self, s: StorePairs) -> str:
+        address, value, kind = self.address(s.pointer, s.index), self.expr(s.value), s.value.type
+        if s.count is not None:
+            return f"{self._helper('store_pairs_n', kind)}({address}, {value}, {self.expr(s.count)});"
+        return f"{self._helper('store_pairs', kind)}({address}, {value});"
+
+    # -- tiles
+
+    def _tile(self, s: TileStatement) -> str:
+        match s:
+            case TileConfigure():
+                return self.target.tile_configure([(self.expr(t.rows), self.expr(t.row_bytes)) for t in s.shapes])
+            case TileZero():
+                return self.target.tile_operation("zero", (s.tile,))
+            case TileDot():
+                return self.target.tile_operation("dot", (s.c, s.a, s.b))
+            case TileRelease():
+                return self.target.tile_operation("release", ())
+            case TileLoad() | TileStore():
+                name = "load" if isinstance(s, TileLoad) else "store"
+                stride = self.expr(s.stride * self._dtype(s.pointer).bytes)
+                return self.target.tile_operation(name, (s.tile,), self.address(s.pointer, s.index), stride)
 
     # -- rvalues
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.emitters import cpu_matrix
 from xyntra_ep.tracea.emitters.c_family import CPrinter
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Function, Kernel, PointerType, Type, Var
@@ -21,6 +23,7 @@ _STORAGE = {
 }  # fmt: skip
 # all ones where a < b; a - b may wrap, which is why it only counts where the signs agree
 _LESS_I64 = "((({a}) & ~({b})) | (~(({a}) ^ ({b})) & (({a}) - ({b})))) >> 63"
+_TILE_NAMES = {"zero": "tilezero", "load": "tileloadd", "dot": "tdpbf16ps", "store": "tilestored", "release": "tilerelease"}
 _ELEM_BYTES = {Elem.F32: 4, Elem.I32: 4, Elem.I64: 8}
 
 
@@ -34,6 +37,7 @@ class CpuTarget:
 
     def __init__(self, caps: Capabilities) -> None:
         self.isa = caps.isa
+        self._has_pairs = caps.isa is Isa.AVX512 and (caps.avx512_bf16 or caps.avx512_bf16_convert)
         self._types: dict[str, str] = {}
         self._helpers: dict[str, str] = {}
 
@@ -110,6 +114,23 @@ class CpuTarget:
         text = float(narrow).hex() + "f"
         return f"({text})" if text.startswith("-") else text
 
+    # -- products of bfloat16
+
+    def tile_configure(self, shapes: Sequence[tuple[str, str]]) -> str:
+        self._types["xy_tiles"] = cpu_matrix.TILE_STRUCT
+        self._helpers[cpu_matrix.NEEDS_TILES] = cpu_matrix.NEEDS_TILES_TEXT
+        return cpu_matrix.tile_configure(shapes)
+
+    def tile_operation(self, name: str, tiles: Sequence[int], address: str = "", stride_bytes: str = "") -> str:
+        # An assembler has the operands of a product the other way round.
+        return cpu_matrix.tile_operation(_TILE_NAMES[name], tiles[::-1], address, stride_bytes)
+
+    def pair_vector(self, lanes: int) -> str:
+        name = f"s_pairsx{lanes}"
+        size = f"vector_size({4 * lanes}), " if lanes > 1 else ""
+        self._types[name] = f"typedef int {name} __attribute__(({size}aligned(2), may_alias));"
+        return name
+
     # -- helpers
 
     def helper(self, name: str, kind: Type, dtype: DType | None = None) -> str:
@@ -126,6 +147,8 @@ class CpuTarget:
     def _define(self, name: str, full: str, kind: Type, dtype: DType | None) -> str:
         t = self.type(kind)
         head = "static inline __attribute__((always_inline)) "
+        if name in cpu_matrix.PAIR_HELPERS:
+            return head + cpu_matrix.pair_helper(self, name, full, kind, self._has_pairs, self.isa is Isa.AVX512)
         if dtype is not None:
             return head + self._memory_helper(name, full, kind, dtype)
         if name.startswith("reduce_"):
@@ -271,7 +294,11 @@ class CpuTarget:
             return f"return n > 0 ? {one} : ({t})0;" if name == "load_n" else f"return {one};"
         if name == "load_n":
             if dtype is DType.F32 and n == 16 and self.isa is Isa.AVX512:
-                return f"{self._mask16} return __builtin_ia32_loadups512_mask((const float *)p, ({t}){{0}}, k);"
+                return f"{cpu_matrix.MASK16} return __builtin_ia32_loadups512_mask((const float *)p, ({t}){{0}}, k);"
+            if dtype is DType.BF16 and n == 16 and self.isa is Isa.AVX512:
+                bits, wide = self._short_vector(n, signed=False), self.type(Type(Elem.I32, n))
+                words = f"__builtin_ia32_loaddquhi256_mask((const {self._short_vector(n)} *)p, ({self._short_vector(n)}){{0}}, k)"
+                return f"{cpu_matrix.MASK16} return ({t})(__builtin_convertvector(({bits}){words}, {wide}) << 16);"
             return f"{t} r = ({t}){{0}}; for (int l = 0; l < {n}; l++) if (l < n) r[l] = {self._widen('p[l]', dtype)}; return r;"
         v = self._storage_vector(dtype, n)
         if dtype is DType.BF16:
@@ -296,15 +323,14 @@ class CpuTarget:
             return f"if (n > 0) {one}" if name == "store_n" else one
         if name == "store_n":
             if dtype is DType.F32 and n == 16 and self.isa is Isa.AVX512:
-                return f"{self._mask16} __builtin_ia32_storeups512_mask((float *)p, v, k);"
+                return f"{cpu_matrix.MASK16} __builtin_ia32_storeups512_mask((float *)p, v, k);"
+            if dtype is DType.BF16 and n == 16 and self.isa is Isa.AVX512:
+                short = self._short_vector(n)
+                masked = f"__builtin_ia32_storedquhi256_mask(({short} *)p, ({short})r, k);"
+                return f"{cpu_matrix.MASK16} {self._round_bf16(n)} {masked}"
             return f"for (int l = 0; l < {n}; l++) if (l < n) p[l] = {self._narrow('v[l]', dtype)};"
         if dtype is DType.BF16:
-            i = self.type(Type(Elem.I32, n))
-            v = self._storage_vector(dtype, n)
-            return (
-                f"{i} b = ({i})v, nan = ({i})(v != v), r = (b + 0x7fff + ((b >> 16) & 1)) >> 16; "
-                f"r = (nan & ((b >> 16) | 0x40)) | (~nan & r); *({v} *)p = __builtin_convertvector(r, {v});"
-            )
+            return f"{self._round_bf16(n)} *({self._storage_vector(dtype, n)} *)p = r;"
         if dtype is DType.F16:
             if self._converts_f16(n):
                 bits = self._short_vector(n)
@@ -315,6 +341,17 @@ class CpuTarget:
         v = self._storage_vector(dtype, n)
         value = "v & 1" if dtype is DType.BOOL else "v"
         return f"*({v} *)p = {self._in_steps(value, dtype, v, n, narrow=True)};"
+
+    def _round_bf16(self, lanes: int) -> str:
+        """Text that declares ``r``, the vector ``v`` in storage."""
+        v = self._storage_vector(DType.BF16, lanes)
+        if self._has_pairs and lanes == 16:
+            return f'{v} r; __asm__("vcvtneps2bf16 %1, %0" : "=v"(r) : "v"(v));'
+        i = self.type(Type(Elem.I32, lanes))
+        return (
+            f"{i} b = ({i})v, nan = ({i})(v != v), w = (b + 0x7fff + ((b >> 16) & 1)) >> 16; "
+            f"w = (nan & ((b >> 16) | 0x40)) | (~nan & w); {v} r = __builtin_convertvector(w, {v});"
+        )
 
     def _in_steps(self, value: str, dtype: DType, to: str, lanes: int, narrow: bool = False) -> str:
         """``value`` converted between bytes and words by doubling or halving: GCC takes larger steps element by element."""
@@ -338,8 +375,6 @@ class CpuTarget:
         """Whether one instruction converts a vector of half floats."""
         return (lanes == 16 and self.isa is Isa.AVX512) or (lanes == 8 and self.isa in (Isa.AVX512, Isa.AVX2))
 
-    _mask16 = "unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1);"
-
     def _widen(self, element: str, dtype: DType) -> str:
         if dtype is DType.BF16:
             return f"{self.helper('bits', Type(Elem.F32, 1))}((int)((unsigned){element} << 16))"
@@ -351,12 +386,12 @@ class CpuTarget:
 
     def _narrow(self, element: str, dtype: DType) -> str:
         if dtype is DType.BF16:
-            return f"{self._bf16_narrow()}({element})"
+            return f"{self.narrow_bf16()}({element})"
         if dtype is DType.BOOL:
             return f"(unsigned char)({element} & 1)"
         return f"({_STORAGE[dtype]}){element}"
 
-    def _bf16_narrow(self) -> str:
+    def narrow_bf16(self) -> str:
         name = "xy_narrow_bf16"
         if name not in self._helpers:
             bits = self.helper("bits", Type(Elem.I32, 1))

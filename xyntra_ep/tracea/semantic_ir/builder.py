@@ -21,6 +21,15 @@ from dataclasses import fields
 
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
+    LoadPairs,
+    StorePairs,
+    TileConfigure,
+    TileLoad,
+    TileRelease,
+    TileShape,
+    TileStore,
+)
 from xyntra_ep.tracea.semantic_ir.nodes import (
     BEGIN,
     END,
@@ -65,7 +74,7 @@ def variables_in(node: object) -> list[Var]:
             found[item] = None
         elif isinstance(item, tuple):
             stack.extend(reversed(item))
-        elif isinstance(item, (Statement, Rvalue)):
+        elif isinstance(item, (Statement, Rvalue, TileShape)):
             names = [f.name for f in fields(item) if f.name != "function"]  # type: ignore[arg-type]  # a dataclass
             stack.extend(getattr(item, name) for name in reversed(names))
     return list(found)
@@ -115,6 +124,26 @@ class BlockBuilder:
 
     def store(self, pointer: Pointer, at: Rvalue | int, value: Rvalue, count: Rvalue | None = None) -> None:
         self.emit(Store(pointer, as_rvalue(at, INDEX), value, count))
+
+    def load_pairs(self, pointer: Pointer, at: Rvalue | int, lanes: int = 1, count: Rvalue | None = None) -> Rvalue:
+        return LoadPairs(pointer, as_rvalue(at, INDEX), lanes, count)
+
+    def store_pairs(self, pointer: Pointer, at: Rvalue | int, value: Rvalue, count: Rvalue | None = None) -> None:
+        self.emit(StorePairs(pointer, as_rvalue(at, INDEX), value, count))
+
+    @contextmanager
+    def tiles(self, shapes: Sequence[tuple[Rvalue | int, Rvalue | int]]) -> Iterator[None]:
+        """Code that uses tile registers; ``shapes``: (rows, bytes of a row) of each."""
+        made = (TileShape(as_rvalue(rows, INDEX), as_rvalue(row_bytes, INDEX)) for rows, row_bytes in shapes)
+        self.emit(TileConfigure(tuple(made)))
+        yield
+        self.emit(TileRelease())
+
+    def tile_load(self, tile: int, pointer: Pointer, at: Rvalue | int, stride: Rvalue | int) -> None:
+        self.emit(TileLoad(tile, pointer, as_rvalue(at, INDEX), as_rvalue(stride, INDEX)))
+
+    def tile_store(self, tile: int, pointer: Pointer, at: Rvalue | int, stride: Rvalue | int) -> None:
+        self.emit(TileStore(tile, pointer, as_rvalue(at, INDEX), as_rvalue(stride, INDEX)))
 
     def prefetch(self, pointer: Pointer, at: Rvalue | int, locality: int = 2, write: bool = False) -> None:
         self.emit(Prefetch(pointer, as_rvalue(at, INDEX), locality, write))

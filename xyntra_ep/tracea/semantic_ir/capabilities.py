@@ -18,13 +18,15 @@ class Capabilities:
     """A CPU as kernels see it. ``lanes`` is the number of f32 in a vector register.
 
     ``avx512_bf16``: pairs of bfloat16 multiply at twice the rate of f32 (vdpbf16ps; not so on Intel, where it is slower than
-    f32 itself). ``amx_bf16``: matrix tiles of bfloat16 (tdpbf16ps).
+    f32 itself). ``avx512_bf16_convert``: the instructions exist, however slowly they multiply; they round to bfloat16 fast.
+    ``amx_bf16``: matrix tiles of bfloat16 (tdpbf16ps), which the operating system grants.
     """
 
     isa: Isa
     lanes: int
     vector_registers: int
     avx512_bf16: bool = False
+    avx512_bf16_convert: bool = False
     amx_bf16: bool = False
     avx512_vnni: bool = False
     l1d_bytes: int = 32 << 10

@@ -5,6 +5,7 @@ types      operands agree in element and lanes (an index scalar may meet a singl
 memory     stores go to writable pointers, in the pointer's compute type; local arrays fit a thread's stack
 loops      steps are positive literals or names that do not change
 functions  defined before their callers, called with what they declare; a result is returned
+tiles      used between their configuration and their release, which a block does not leave to others; pairs are bf16 memory
 """
 
 from __future__ import annotations
@@ -12,6 +13,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xyntra_ep.errors import InvariantError
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
+    TILES,
+    LoadPairs,
+    PackPairs,
+    PairDot,
+    StorePairs,
+    TileConfigure,
+    TileDot,
+    TileLoad,
+    TileRelease,
+    TileStatement,
+    TileStore,
+    TileZero,
+)
 from xyntra_ep.tracea.semantic_ir.nodes import (
     ARITHMETIC,
     BEGIN,
@@ -113,6 +129,8 @@ class _Checker:
         self._functions: dict[str, Function] = {}
         self._result: Type | None = None
         self._array_bytes = 0
+        self._with_tiles: set[str] = set()  # functions that use the tiles of their callers
+        self._tiles_ready = False
         self._rules: dict[type, Callable[..., None]] = {
             Const: lambda e: None,
             Var: self._variable,
@@ -129,6 +147,9 @@ class _Checker:
             Shuffle: self._shuffle,
             Reduce: self._reduce,
             CallValue: self._call_value,
+            LoadPairs: self._load_pairs,
+            PackPairs: self._pack_pairs,
+            PairDot: self._pair_dot,
             Offset: lambda e: _require(False, "a pointer is used as a value"),
         }
 
@@ -139,11 +160,15 @@ class _Checker:
             self._function(function)
         buffers = [Var(PointerType(b.dtype, b.writable), b.name) for b in kernel.buffers]
         self._enter([*buffers, *(Var(INDEX, name) for name in kernel.params), BEGIN, END], None)
+        self._tiles_ready = False
         self._block(kernel.body)
 
     def _function(self, function: Function) -> None:
         _require(function.name not in self._functions, "function {} is defined twice", function.name)
         self._enter(function.arguments, function.result)
+        self._tiles_ready = self._takes_tiles(function.body)
+        if self._tiles_ready:
+            self._with_tiles.add(function.name)
         self._block(function.body)
         returns = [s for s in function.body if isinstance(s, Return)]
         _require(
@@ -169,7 +194,7 @@ class _Checker:
     # -- statements
 
     def _block(self, statements: Sequence[Statement]) -> None:
-        names, values = len(self._names), len(self._values)
+        names, values, tiles_ready = len(self._names), len(self._values), self._tiles_ready
         for statement in statements:
             try:
                 self._statement(statement)
@@ -181,6 +206,7 @@ class _Checker:
             del self._visible[name]
         self._legal.difference_update(self._values[values:])
         del self._names[names:], self._values[values:]
+        _require(self._tiles_ready == tiles_ready, "a block must leave tiles as it found them")
 
     def _statement(self, s: Statement) -> None:
         match s:
@@ -222,6 +248,12 @@ class _Checker:
                 _require(self._result is not None and _same(self._result, s.value.type), "the result has another type")
             case Comment():
                 pass
+            case StorePairs():
+                self._pairs_at(s.pointer, s.index, s.count, writable=True)
+                self._value(s.value)
+                _require(s.value.type.elem is Elem.I32, "{} is stored as pairs", s.value.type)
+            case TileConfigure() | TileZero() | TileLoad() | TileDot() | TileStore() | TileRelease():
+                self._tile_statement(s)
             case _:
                 _require(False, "there is no such statement")
 
@@ -249,6 +281,7 @@ class _Checker:
         self._define(s.var)
 
     def _call(self, function: Function, args: Sequence[Rvalue]) -> None:
+        _require(self._tiles_ready or function.name not in self._with_tiles, "{} is called without tiles", function.name)
         _require(self._known(function), "function {} is not defined before its caller", function.name)
         _require(len(args) == len(function.arguments), "{} takes {} arguments", function.name, len(function.arguments))
         for arg, declared in zip(args, function.arguments, strict=True):
@@ -261,6 +294,73 @@ class _Checker:
             else:
                 self._value(arg)
                 _require(_same(arg.type, declared.vtype), "{}: {} is given for {}", function.name, arg.type, declared.vtype)
+
+    # -- tiles and pairs
+
+    def _takes_tiles(self, body: Sequence[Statement]) -> bool:
+        """Whether a function works on the tiles of its caller: it uses some and configures none."""
+        used = False
+        waiting = list(body)
+        while waiting:
+            match waiting.pop():
+                case TileConfigure():
+                    return False
+                case TileZero() | TileLoad() | TileDot() | TileStore():
+                    used = True
+                case CallStatement(function=function):
+                    used = used or function.name in self._with_tiles
+                case For(body=inner):
+                    waiting.extend(inner)
+                case If(then=then, otherwise=otherwise):
+                    waiting.extend((*then, *otherwise))
+        return used
+
+    def _tile_statement(self, s: TileStatement) -> None:
+        if isinstance(s, TileConfigure):
+            _require(0 < len(s.shapes) <= TILES, "there are {} tiles", TILES)
+            for shape in s.shapes:
+                self._index(shape.rows, "the rows of a tile")
+                self._index(shape.row_bytes, "the width of a tile")
+            self._tiles_ready = True
+            return
+        _require(self._tiles_ready, "tiles are used before they are configured")
+        if isinstance(s, TileRelease):
+            self._tiles_ready = False
+            return
+        numbers = (s.c, s.a, s.b) if isinstance(s, TileDot) else (s.tile,)
+        _require(all(0 <= n < TILES for n in numbers), "there are {} tiles", TILES)
+        _require(len(set(numbers)) == len(numbers), "a product needs three different tiles")
+        if isinstance(s, TileLoad | TileStore):
+            kind = self._pointer(s.pointer)
+            self._index(s.index, "an address")
+            self._index(s.stride, "a stride")
+            stored = isinstance(s, TileStore)
+            _require(not stored or kind.writable, "a store needs a writable pointer")
+            _require(kind.dtype is DType.F32 or (kind.dtype is DType.BF16 and not stored), "a tile of {}", kind.dtype)
+
+    def _pairs_at(self, pointer: Pointer, at: Rvalue, count: Rvalue | None, writable: bool = False) -> None:
+        kind = self._pointer(pointer)
+        _require(kind.dtype is DType.BF16, "pairs of {}", kind.dtype)
+        _require(kind.writable or not writable, "a store needs a writable pointer")
+        self._index(at, "an address")
+        if count is not None:
+            self._index(count, "a count")
+
+    def _load_pairs(self, e: LoadPairs) -> None:
+        self._pairs_at(e.pointer, e.index, e.count)
+        _require(e.lanes >= 1, "a load of {} lanes", e.lanes)
+
+    def _pack_pairs(self, e: PackPairs) -> None:
+        self._value(e.low)
+        self._value(e.high)
+        _require(_same(e.low.type, e.high.type) and e.low.type.elem is Elem.F32, "pairs of {}, {}", e.low.type, e.high.type)
+
+    def _pair_dot(self, e: PairDot) -> None:
+        for part in (e.a, e.b, e.c):
+            self._value(part)
+        a, b, c = e.a.type, e.b.type, e.c.type
+        fits = _same(a, b) and a.elem is Elem.I32 and c.elem is Elem.F32 and a.lanes == c.lanes
+        _require(fits, "products of pairs {}, {} to {}", a, b, c)
 
     def _known(self, function: Function) -> bool:
         found = self._functions.get(function.name)

@@ -9,6 +9,8 @@
     type      = elem with lanes; lanes 0 is an index scalar (i64), lanes 1 a single data element, lanes n a vector
               | pointer to a storage type
 
+Products of bfloat16 pairs and of tiles: `matrix_nodes.py`.
+
 Data values are f32, i64, i32 or masks (i32 lanes of 0 / -1). ``Load`` widens the storage type to its compute type (f16 and
 bf16 to f32, integers to i64, bool to a mask) and ``Store`` narrows, so bodies never see storage types.
 Operators on rvalues build Binary nodes: ``a + b``, ``a * b``, ``a // b`` (index division), ``a < b`` by ``lt``.

@@ -1,0 +1,154 @@
+"""Products of bfloat16 pairs and of tiles, by instruction and without, against numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.machine import BF16_PAIRS, BF16_TILES, need
+from tests.tracea.emitters.test_cpu import compute, execute
+from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
+from xyntra_ep.tracea.core_ir.interpreter import random_like
+from xyntra_ep.tracea.emitters.cpu import emit
+from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import PackPairs, PairDot, TileConfigure, TileDot, TileShape, TileZero
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, PointerType, Splat, i32, index
+
+pytestmark = pytest.mark.compiler("cc")
+
+Array = NDArray[Any]
+MACHINES = [
+    pytest.param(BF16_PAIRS, 16, id="pairs-16"),
+    pytest.param(AVX512, 16, id="avx512-16"),
+    pytest.param(AVX2, 8, id="avx2-8"),
+    pytest.param(SCALAR, 4, id="scalar-4"),
+    pytest.param(SCALAR, 1, id="scalar-1"),
+]
+
+
+def bf16(*shape: int, seed: int = 0) -> Array:
+    return random_like(shape, DType.BF16, seed)
+
+
+def wide(x: Array) -> Array:
+    return to_float64(x, DType.BF16)
+
+
+@pytest.mark.parametrize(("caps", "lanes"), MACHINES)
+def test_products_of_pairs(caps: Capabilities, lanes: int) -> None:
+    need(caps)
+    a, b, c = bf16(lanes, 2), bf16(lanes, 2, seed=1), random_like((lanes,), DType.F32, 2)
+    k = KernelBuilder("xy_test")
+    p, q, r = k.buffer("a", DType.BF16), k.buffer("b", DType.BF16), k.buffer("c", DType.F32, writable=True)
+    k.store(r, 0, PairDot(k.load_pairs(p, 0, lanes), k.load_pairs(q, 0, lanes), k.load(r, 0, lanes)))
+    got = c.copy()
+    execute(k, caps, a, b, got)
+    np.testing.assert_allclose(got, c + (wide(a) * wide(b)).sum(axis=1), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("caps", "lanes"), MACHINES[:3])
+def test_one_pair_in_every_lane(caps: Capabilities, lanes: int) -> None:
+    """From an odd element on: pairs lie at any even address."""
+    need(caps)
+    a, b = bf16(5), bf16(lanes, 2, seed=1)
+    k = KernelBuilder("xy_test")
+    p, q, r = k.buffer("a", DType.BF16), k.buffer("b", DType.BF16), k.buffer("c", DType.F32, writable=True)
+    pair = Splat(i32(lanes), k.load_pairs(p, 3))
+    k.store(r, 0, PairDot(pair, k.load_pairs(q, 0, lanes), k.load(r, 0, lanes)))
+    got = np.zeros(lanes, dtype=np.float32)
+    execute(k, caps, a, b, got)
+    np.testing.assert_allclose(got, wide(b) @ wide(a[3:]), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("caps", "lanes"), MACHINES)
+def test_packing_of_pairs(caps: Capabilities, lanes: int) -> None:
+    """Rounded to nearest even, NaN and infinities kept; partial loads and stores touch nothing beyond."""
+    need(caps)
+    low, high = random_like((lanes,), DType.F32, 0), random_like((lanes,), DType.F32, 1)
+    high[-1] = np.float32(1 + 2**-8)  # half way: down, to even
+    low[0], high[0] = np.inf, -np.nan
+    for count in {1, lanes // 2 + 1, lanes}:
+        k = KernelBuilder("xy_test")
+        p, q = k.buffer("low", DType.F32), k.buffer("high", DType.F32)
+        r, s = k.buffer("pairs", DType.BF16, writable=True), k.buffer("copy", DType.BF16, writable=True)
+        limit = None if count == lanes else index(count)
+        k.store_pairs(r, 0, PackPairs(k.load(p, 0, lanes), k.load(q, 0, lanes)), limit)
+        k.store_pairs(s, 0, k.load_pairs(r, 0, lanes, limit))
+        pairs, copy = np.full((lanes, 2), 7, np.uint16), np.full((lanes, 2), 9, np.uint16)
+        execute(k, caps, low, high, pairs, copy)
+        want = from_float64(np.stack([low, high], axis=1)[:count].astype(np.float64), DType.BF16)
+        assert np.isnan(wide(pairs[0, 1])) and np.isinf(wide(pairs[0, 0]))
+        np.testing.assert_array_equal(pairs[1:count], want[1:])
+        assert (pairs[count:] == 7).all()
+        np.testing.assert_array_equal(copy[:count], pairs[:count])
+        assert not copy[count:].any()
+
+
+@pytest.mark.parametrize("caps", [AVX512, BF16_PAIRS], ids=["avx512", "pairs"])
+@pytest.mark.parametrize("count", [0, 9])
+def test_rounding_by_instruction(caps: Capabilities, count: int) -> None:
+    """As the interpreter rounds, but for what is too small to be a normal f32."""
+    need(caps)
+    values = np.random.default_rng(0).integers(0, 2**32, 4096, dtype=np.uint32).view(np.float32)
+    values = values[np.abs(values) >= np.finfo(np.float32).tiny][:256]
+    values[::7] = np.nan
+    want = from_float64(values.astype(np.float64), DType.BF16)
+    for at in range(0, 256, 16):
+        part = compute(lambda x: x, caps, 16, DType.BF16, (DType.F32, values[at : at + 16]), count=count)
+        width, nan = count or 16, np.isnan(values[at : at + 16])
+        assert np.isnan(wide(part[:width][nan[:width]])).all()
+        np.testing.assert_array_equal(part[:width][~nan[:width]], want[at : at + width][~nan[:width]])
+        assert not part[width:].any()
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(16, 32, 16), (5, 32, 16), (1, 2, 1), (13, 6, 7)])
+def test_products_of_tiles(m: int, k: int, n: int) -> None:
+    """Two steps of k and a sum that was there before; memory beyond a tile's rows and columns stays as it is."""
+    need(BF16_TILES)
+    a, b, c = bf16(m, 2 * k), bf16(2, k // 2, n, 2, seed=1), random_like((m, n), DType.F32, 2)
+    kernel = KernelBuilder("xy_test")
+    pa, pb = kernel.buffer("a", DType.BF16), kernel.buffer("b", DType.BF16)
+    pc, sizes = kernel.buffer("c", DType.F32, writable=True), kernel.buffer("sizes", DType.I64)
+    rows = kernel.let("rows", kernel.load(sizes, 0))
+    function = FunctionBuilder("step")
+    first, second = (function.argument(name, PointerType(DType.BF16)) for name in "ab")
+    at = function.argument("k", INDEX)
+    function.tile_load(1, first, at * k, 2 * k)
+    function.tile_load(2, second, at * k * n, 2 * n)
+    function.emit(TileDot(0, 1, 2))
+    step = kernel.function(function.finish())
+    with kernel.tiles([(rows, 4 * n), (rows, 2 * k), (k // 2, 4 * n)]):
+        kernel.tile_load(0, pc, 0, n)
+        with kernel.loop("k", 0, 2) as turn:
+            kernel.call(step, pa, pb, turn)
+        kernel.tile_store(0, pc, 0, n)
+    got = np.concatenate([c, np.full((1, n), 7, np.float32)])
+    execute(kernel, BF16_TILES, a, b, got, np.array([m]))
+    rows_of_b = wide(b).transpose(0, 1, 3, 2).reshape(2 * k, n)
+    np.testing.assert_allclose(got[:m], c + wide(a) @ rows_of_b, rtol=1e-5, atol=1e-5)
+    assert (got[m:] == 7).all()
+
+
+def test_tiles_are_announced_to_the_loader() -> None:
+    kernel = KernelBuilder("xy_test")
+    with kernel.tiles([(index(1), index(4))]):
+        kernel.emit(TileZero(0))
+    assert "const char xy_needs_tiles" in emit(kernel.finish()[0], BF16_TILES)
+    assert "xy_needs_tiles" not in emit(KernelBuilder("xy_test").finish()[0], BF16_TILES)
+
+
+def test_a_new_configuration_replaces_the_old() -> None:
+    need(BF16_TILES)
+    kernel = KernelBuilder("xy_test")
+    c = kernel.buffer("c", DType.F32, writable=True)
+    with kernel.tiles([(index(2), index(8))]):
+        kernel.emit(TileConfigure((TileShape(index(1), index(4)),)))
+        kernel.emit(TileZero(0))
+        kernel.tile_store(0, c, 0, 1)
+    got = np.full(4, 7, np.float32)
+    execute(kernel, BF16_TILES, got)
+    assert list(got) == [0, 7, 7, 7]

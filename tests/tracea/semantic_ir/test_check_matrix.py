@@ -1,0 +1,102 @@
+"""The rules of the legality check for tiles and pairs, each broken once; what is legal passes in tests of the emitter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from xyntra_ep.errors import InvariantError
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
+from xyntra_ep.tracea.semantic_ir.check import check_kernel
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
+    LoadPairs,
+    PackPairs,
+    PairDot,
+    StorePairs,
+    TileConfigure,
+    TileDot,
+    TileLoad,
+    TileRelease,
+    TileShape,
+    TileStore,
+    TileZero,
+)
+from xyntra_ep.tracea.semantic_ir.nodes import Array, Const, For, If, Let, PointerType, Statement, Var, f32, i32, index
+
+A = Var(PointerType(DType.BF16), "b_a0")
+C = Var(PointerType(DType.F32, writable=True), "b_c1")
+ONE, FLOATS, PAIRS, ZERO = Const(f32(1), 1.0), Const(f32(4), 1.0), Const(i32(4), 0), index(0)
+READY = TileConfigure((TileShape(index(1), index(64)),))
+DONE = TileRelease()
+ARRAY = Array(Var(PointerType(DType.BF16, writable=True), "t"), DType.BF16, 64)
+VALUE = Var(f32(4), "v")
+
+
+def check(*body: Statement) -> None:
+    k = KernelBuilder("broken")
+    assert (k.buffer("a", DType.BF16), k.buffer("c", DType.F32, writable=True)) == (A, C)
+    for statement in body:
+        k.emit(statement)
+    check_kernel(k.finish()[0])
+
+
+def _called(configured: bool, *body: Statement) -> None:
+    """A kernel that calls a function of ``body``."""
+    f, k = FunctionBuilder("f"), KernelBuilder("broken")
+    for statement in body:
+        f.emit(statement)
+    function = k.function(f.finish())
+    if configured:
+        k.emit(READY)
+    k.call(function)
+    if configured:
+        k.emit(DONE)
+    check_kernel(k.finish()[0])
+
+
+BROKEN: dict[str, tuple[str, Callable[[], None]]] = {
+    "no configuration": ("before they are configured", lambda: check(TileZero(0))),
+    "after the release": ("before they are configured", lambda: check(READY, DONE, TileZero(0))),
+    "release alone": ("before they are configured", lambda: check(DONE)),
+    "no release": ("a block must leave tiles as it found them", lambda: check(READY)),
+    "configured in one branch": ("a block must leave tiles", lambda: check(If(index(1), (READY,)), TileZero(0), DONE)),
+    "released in a loop": (
+        "a block must leave tiles",
+        lambda: check(READY, For(Var(index(0).type, "i"), ZERO, ZERO, index(1), (DONE,))),
+    ),
+    "nine tiles": ("there are 8 tiles", lambda: check(TileConfigure((TileShape(ZERO, ZERO),) * 9), DONE)),
+    "tile 8": ("there are 8 tiles", lambda: check(READY, TileZero(8), DONE)),
+    "rows by a float": ("the rows of a tile must be an index", lambda: check(TileConfigure((TileShape(ONE, ZERO),)), DONE)),
+    "width by a float": ("the width of a tile must be", lambda: check(TileConfigure((TileShape(ZERO, ONE),)), DONE)),
+    "product with itself": ("three different tiles", lambda: check(READY, TileDot(0, 1, 1), DONE)),
+    "float stride": ("a stride must be an index", lambda: check(READY, TileLoad(0, A, ZERO, ONE), DONE)),
+    "float address of a tile": ("an address must be an index", lambda: check(READY, TileLoad(0, A, ONE, ZERO), DONE)),
+    "tile to an input": ("needs a writable pointer", lambda: check(READY, TileStore(0, A, ZERO, ZERO), DONE)),
+    "sums as bf16": ("a tile of bf16", lambda: check(ARRAY, READY, TileStore(0, ARRAY.var, ZERO, ZERO), DONE)),
+    "pairs of floats to memory": ("is stored as pairs", lambda: check(ARRAY, StorePairs(ARRAY.var, ZERO, FLOATS))),
+    "function without tiles": ("f is called without tiles", lambda: _called(False, TileZero(0))),
+    "function that keeps them": ("a block must leave tiles", lambda: _called(False, READY)),
+    "pairs of floats": ("pairs of f32", lambda: check(Let(Var(i32(4), "p"), LoadPairs(C, ZERO, 4)))),
+    "pairs to an input": ("needs a writable pointer", lambda: check(StorePairs(A, ZERO, PAIRS))),
+    "no pairs": ("a load of 0 lanes", lambda: check(Let(Var(i32(4), "p"), LoadPairs(A, ZERO, 0)))),
+    "float count of pairs": ("a count must be an index", lambda: check(Let(Var(i32(4), "p"), LoadPairs(A, ZERO, 4, ONE)))),
+    "pairs of pairs": ("pairs of", lambda: check(Let(Var(i32(4), "p"), PackPairs(PAIRS, PAIRS)))),
+    "product of floats": ("products of pairs", lambda: check(Let(VALUE, PairDot(FLOATS, FLOATS, FLOATS)))),
+    "sums in pairs": ("products of pairs", lambda: check(Let(Var(i32(4), "p"), PairDot(PAIRS, PAIRS, PAIRS)))),
+}
+
+
+@pytest.mark.parametrize("name", list(BROKEN))
+def test_broken(name: str) -> None:
+    rule, run = BROKEN[name]
+    with pytest.raises(InvariantError) as caught:
+        run()
+    assert rule in str(caught.value)
+
+
+def test_functions_use_the_tiles_of_their_caller_or_their_own() -> None:
+    _called(True, TileZero(0))
+    _called(False, READY, TileZero(0), DONE)
+    check(READY, READY, TileZero(0), DONE)

@@ -1,0 +1,129 @@
+"""Nodes for matrix products in bfloat16: products of pairs in vector lanes, and products of whole tiles.
+
+pairs    two bfloat16 in one i32 lane, the first in the low half. ``LoadPairs`` takes them from memory as they lie, ``PackPairs``
+         makes them of two f32 vectors, and ``PairDot`` multiplies them: lane l gains a[l].lo * b[l].lo + a[l].hi * b[l].hi
+tiles    eight registers, each of at most 16 rows of at most 64 bytes (Intel AMX). ``TileConfigure`` says how large they are, for
+         all that follows until ``TileRelease``; a register is named by its number
+
+``TileDot(c, a, b)`` with a of M rows of 4 K bytes, b of K rows of 4 N bytes and c of M rows of 4 N bytes:
+
+    c[m][n] += sum over k < K of a[m][2 k] * b[k][2 n] + a[m][2 k + 1] * b[k][2 n + 1]
+
+so the rows of a lie as in a row-major matrix, and a row of b holds the pairs of two rows (k-major panels of pairs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Statement, Type, i32
+
+TILES = 8
+TILE_ROWS = 16
+TILE_ROW_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPairs(Rvalue):
+    """``lanes`` pairs of bfloat16 from pointer + index (in elements) on, as i32 lanes; those from ``count`` pairs on are 0."""
+
+    pointer: Pointer
+    index: Rvalue
+    lanes: int
+    count: Rvalue | None = None
+
+    @property
+    def type(self) -> Type:
+        return i32(self.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class PackPairs(Rvalue):
+    """Two f32 values or vectors rounded to bfloat16 (nearest even), side by side in i32 lanes."""
+
+    low: Rvalue
+    high: Rvalue
+
+    @property
+    def type(self) -> Type:
+        return i32(self.low.type.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class PairDot(Rvalue):
+    """c + a.lo * b.lo + a.hi * b.hi per lane, in f32. Numbers too small for a normal f32 may count as 0."""
+
+    a: Rvalue
+    b: Rvalue
+    c: Rvalue
+
+    @property
+    def type(self) -> Type:
+        return self.c.type
+
+
+@dataclass(frozen=True, slots=True)
+class StorePairs(Statement):
+    """Store i32 lanes of pairs (those below ``count``) at pointer + index (in elements) of bfloat16 memory."""
+
+    pointer: Pointer
+    index: Rvalue
+    value: Rvalue
+    count: Rvalue | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TileShape:
+    """``rows`` may be 0: the register is not used."""
+
+    rows: Rvalue
+    row_bytes: Rvalue
+
+
+@dataclass(frozen=True, slots=True)
+class TileConfigure(Statement):
+    """Tile register i has shape i; what the registers held is lost."""
+
+    shapes: tuple[TileShape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TileZero(Statement):
+    tile: int
+
+
+@dataclass(frozen=True, slots=True)
+class TileLoad(Statement):
+    """Fill ``tile`` with rows that follow ``stride`` elements apart; f32 for sums, bfloat16 for factors."""
+
+    tile: int
+    pointer: Pointer
+    index: Rvalue
+    stride: Rvalue
+
+
+@dataclass(frozen=True, slots=True)
+class TileDot(Statement):
+    """See the module's docstring. The three are different registers."""
+
+    c: int
+    a: int
+    b: int
+
+
+@dataclass(frozen=True, slots=True)
+class TileStore(Statement):
+    """Write the f32 rows of ``tile`` ``stride`` elements apart."""
+
+    tile: int
+    pointer: Pointer
+    index: Rvalue
+    stride: Rvalue
+
+
+@dataclass(frozen=True, slots=True)
+class TileRelease(Statement):
+    """Tiles are no longer needed: threads that change place on the core need not carry them along."""
+
+
+TileStatement = TileConfigure | TileZero | TileLoad | TileDot | TileStore | TileRelease
