@@ -12,19 +12,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from bench.contenders import DEFAULT_MAX_ERR, Contender, parse_contenders
 from bench.environment import read_environment
 from bench.errors import BenchError
-from bench.plan import (
-    DEFAULT_MAX_ERR,
-    FULL,
-    QUICK,
-    Budget,
-    Contender,
-    Plan,
-    file_cases,
-    parse_counts,
-    zoo_cases,
-)
+from bench.imports import measure_imports
+from bench.plan import FULL, QUICK, Budget, Plan, file_cases, parse_counts, parse_scenarios, zoo_cases
 from bench.results import lacks_data
 from bench.run import probe, run_case
 from bench.show import COLUMNS, progress, show_cases, show_notes
@@ -39,7 +31,12 @@ app.add_typer(run_app, name="run")
 
 Providers = Annotated[
     list[str] | None,
-    typer.Option("--providers", "-e", metavar="SPEC", help="Contender, XyntraEP:claim=all,precision=bf16. Repeat."),
+    typer.Option(
+        "--providers", "-e", metavar="SPEC,SPEC", help="Contenders, XyntraEP,XyntraEP:claim=all+precision=bf16,OpenVINO:bf16."
+    ),
+]
+Scenarios = Annotated[
+    str, typer.Option("--scenario", "-s", metavar="NAME,NAME", help="single-stream, scaling, concurrent, specialised, all.")
 ]
 Threads = Annotated[str, typer.Option(help="Intra-op thread counts.", metavar="N,N")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few runs per case: orientation, not a result.")]
@@ -55,14 +52,16 @@ def run_zoo(
     threads: Threads = "1,2",
     batch: Annotated[str, typer.Option(metavar="N,N", help="Batch sizes.")] = "1",
     seq: Annotated[str, typer.Option(metavar="N,N", help="Sequence lengths. Default: the model's own.")] = "",
+    scenario: Scenarios = "single-stream",
     quick: Quick = False,
     json: Json = None,
     min_time: MinTime = None,
     max_time: MaxTime = None,
 ) -> None:
-    """The models of the zoo: BERT, ResNet, ViT, GPT-2 prefill and decode."""
+    """The models of the zoo: BERT, ResNet, MobileNet, ViT, GPT-2 prefill and decode."""
     seqs = parse_counts(seq, "--seq") if seq else ()
-    cases = zoo_cases(model or [], parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), seqs, quick=quick)
+    counts, batches, scenarios = parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), parse_scenarios(scenario)
+    cases = zoo_cases(model or [], counts, batches, seqs, scenarios, quick=quick)
     plan = Plan(cases=cases, contenders=_contenders(providers), budget=_budget(quick, min_time, max_time), quick=quick)
     _execute(plan, json or _default_json("zoo"))
 
@@ -73,6 +72,7 @@ def run_model(
     shape: Annotated[list[str] | None, typer.Option(metavar="NAME=1x128", help="Shape of an input. Repeat.")] = None,
     providers: Providers = None,
     threads: Threads = "1,2",
+    scenario: Scenarios = "single-stream",
     quick: Quick = False,
     json: Json = None,
     seed: Annotated[int, typer.Option(help="Of the made-up inputs.")] = 0,
@@ -81,7 +81,8 @@ def run_model(
     max_time: MaxTime = None,
 ) -> None:
     """A model of your own, with inputs made up from its declared types."""
-    cases = file_cases(file, shape or [], parse_counts(threads, "--threads"), seed=seed, max_err=max_err)
+    counts, scenarios = parse_counts(threads, "--threads"), parse_scenarios(scenario)
+    cases = file_cases(file, shape or [], counts, scenarios, seed=seed, max_err=max_err)
     plan = Plan(cases=cases, contenders=_contenders(providers), budget=_budget(quick, min_time, max_time), quick=quick)
     _execute(plan, json or _default_json(file.stem))
 
@@ -127,13 +128,17 @@ def main() -> None:
 def _execute(plan: Plan, path: Path) -> None:
     console = Console()
     environment = read_environment()
-    for contender in plan.contenders:
-        probe(contender)
+    missing = [reason for contender in plan.contenders if (reason := probe(contender))]
+    if len(missing) == len(plan.contenders):
+        raise BenchError(missing[0])
+    for reason in missing:
+        typer.echo(f"! {reason}", err=True)
     with progress(console, len(plan.cases)) as tick:
         for name in dict.fromkeys(case.model for case in plan.cases if not case.file):
             tick(f"building {name}", done=0)
             model_path(zoo[name])
-        store = Store(path, plan, environment, _command(sys.argv[1:]))
+        tick("imports", done=0)
+        store = Store(path, plan, environment, _command(sys.argv[1:]), measure_imports(plan.contenders))
         if not console.is_terminal:
             print("\t".join(COLUMNS))
         try:
@@ -156,7 +161,7 @@ def _execute(plan: Plan, path: Path) -> None:
 
 
 def _contenders(specs: list[str] | None) -> tuple[Contender, ...]:
-    return tuple(Contender.parse(spec) for spec in specs or ["XyntraEP"])
+    return parse_contenders(specs or ["XyntraEP"])
 
 
 def _budget(quick: bool, min_time_s: float | None, max_time_s: float | None) -> Budget:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-PACKAGES = ("onnxruntime", "onnx", "numpy", "xyntra-ep", "onnxruntime-openvino")
+PACKAGES = ("onnxruntime", "onnx", "numpy", "xyntra-ep", "openvino", "onnxruntime-openvino")
 TELLING_FLAGS = ("sse4_2", "f16c", "fma", "avx", "amx", "asimd", "sve", "bf16", "i8mm", "svebf16")
 
 

@@ -39,6 +39,17 @@ def case_feeds(case: Case, inputs: Sequence[Any]) -> Feeds:
     return zoo[case.model].feeds(case.batch, case.seq or 1, case.seed)
 
 
+def save_feeds(feeds: Feeds, path: Path) -> None:
+    """Names apart from arrays: an input may be called anything."""
+    np.savez(path, np.array(list(feeds)), *feeds.values())
+
+
+def load_feeds(path: Path) -> Feeds:
+    with np.load(path) as stored:
+        names = stored["arr_0"].tolist()
+        return {name: stored[f"arr_{i}"] for i, name in enumerate(names, start=1)}
+
+
 def synthetic_feeds(inputs: Sequence[Any], shapes: Mapping[str, tuple[int, ...]], seed: int) -> Feeds:
     """Normal floats, ones for masks, and zeros and ones for other integers: legal for any vocabulary.
 

@@ -1,55 +1,24 @@
-"""What will be measured: cases (model, shape, threads) and contenders, decided before anything runs."""
+"""What will be measured: cases (model, shape, threads, scenario) and contenders, decided before anything runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 
+from bench.contenders import DEFAULT_MAX_ERR, Contender
 from bench.errors import BenchError
 from zoo import ZooModel, zoo
 
-BASELINE = "CPUExecutionProvider"
 
-# What a reduced precision may cost, relative to max|b|: 8 bits of mantissa through the depth of the zoo's
-# models (4e-3 to 1e-2 measured with bf16), and quantised weights.
-PRECISION_MAX_ERR = {"bf16": 2e-2, "fp16": 5e-3, "int8w": 5e-2}
-DEFAULT_MAX_ERR = 2e-5
+class Scenario(StrEnum):
+    """What a case asks. Further ones of MLPerf's (MultiStream, Server, Offline) fit beside."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contender:
-    """A provider with its options.
-
-    >>> Contender.parse("XyntraEP:claim=all,precision=bf16").options
-    {'claim': 'all', 'precision': 'bf16'}
-    >>> Contender.parse("XyntraEP:claim=all").label
-    'XyntraEP:claim=all'
-    """
-
-    provider: str
-    options: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, spec: str) -> Contender:
-        provider, colon, rest = spec.partition(":")
-        options = {}
-        for part in rest.split(",") if colon else ():
-            key, equals, value = part.partition("=")
-            if not (key and equals):
-                raise BenchError(f"provider '{spec}': '{part}' is not key=value. write NAME:key=value,key=value")
-            options[key.strip()] = value.strip()
-        if not provider:
-            raise BenchError(f"provider '{spec}': the name is missing. write NAME:key=value,key=value")
-        return cls(provider=provider, options=options)
-
-    @property
-    def label(self) -> str:
-        options = ",".join(f"{key}={value}" for key, value in self.options.items())
-        return f"{self.provider}:{options}" if options else self.provider
-
-    def max_err(self, fp32_max_err: float) -> float:
-        return max(fp32_max_err, PRECISION_MAX_ERR.get(self.options.get("precision", "fp32"), 0.0))
+    SINGLE_STREAM = "single-stream"  # one run after the other; contenders against the CPU provider
+    SCALING = "scaling"  # each contender with several threads against itself with one
+    CONCURRENT = "concurrent"  # several Run calls at a time on one session against one, one intra-op thread each
+    SPECIALISED = "specialised"  # each contender with dynamic shapes against itself with the shapes fixed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +39,10 @@ class Budget:
     max_turns: int = 1000
     creations: int = 1  # warm session creations; their median counts
 
+    def for_arms(self, count: int) -> Budget:
+        """The limits are meant for two sessions that take turns; more take longer for the same turns."""
+        return replace(self, max_time_s=self.max_time_s * max(count, 2) / 2)
+
 
 FULL = Budget(rounds=5, warmups=2, min_turns=50, runs_per_turn=2, min_time_s=10.0, max_time_s=150.0, creations=3)
 QUICK = Budget(rounds=3, warmups=1, min_turns=12, runs_per_turn=2, min_time_s=3.0, max_time_s=20.0, max_turns=90)
@@ -77,10 +50,11 @@ QUICK = Budget(rounds=3, warmups=1, min_turns=12, runs_per_turn=2, min_time_s=3.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A model at one shape with one number of threads. `model` names a zoo entry, unless `file` is set; then
-    `shapes` fixes the dynamic dims of its inputs."""
+    """A model at one shape with one number of threads in one scenario. `model` names a zoo entry, unless `file` is
+    set; then `shapes` fixes the dynamic dims of its inputs. In `CONCURRENT`, `threads` counts the Run calls."""
 
     model: str
+    scenario: Scenario = Scenario.SINGLE_STREAM
     family: str = ""
     batch: int = 1
     seq: int | None = None
@@ -89,6 +63,7 @@ class Case:
     max_err: float = DEFAULT_MAX_ERR
     file: str = ""
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    memory: bool = False  # measured too, in processes of their own
 
     @property
     def shape(self) -> str:
@@ -98,7 +73,8 @@ class Case:
 
     @property
     def label(self) -> str:
-        return f"{self.model} {self.shape} t{self.threads}".replace("  ", " ")
+        what = "" if self.scenario is Scenario.SINGLE_STREAM else f" {self.scenario}"
+        return f"{self.model} {self.shape} t{self.threads}{what}".replace("  ", " ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,47 +86,75 @@ class Plan:
 
 
 def zoo_cases(
-    names: Sequence[str], threads: Sequence[int], batches: Sequence[int], seqs: Sequence[int], *, quick: bool
+    names: Sequence[str],
+    threads: Sequence[int],
+    batches: Sequence[int] = (1,),
+    seqs: Sequence[int] = (),
+    scenarios: Sequence[Scenario] = (Scenario.SINGLE_STREAM,),
+    *,
+    quick: bool,
 ) -> tuple[Case, ...]:
     """Full-size models unless named. Without `seqs` each model's own lengths, with `quick` the first."""
     models: list[ZooModel] = [zoo[name] for name in names] or [model for model in zoo if not model.tiny]
-    cases = []
+    cases: list[Case] = []
     for model in models:
         lengths: Sequence[int | None] = [None]
         if model.seqs:
             lengths = list(seqs) or list(model.seqs[:1] if quick else model.seqs)
-        cases += [
-            Case(
-                model=model.name,
-                family=model.family.value,
-                batch=batch,
-                seq=seq,
-                threads=count,
-                seed=model.seed,
-                max_err=model.max_err,
-            )
-            for batch in batches
-            for seq in lengths
-            for count in threads
-        ]
+        for batch in batches:
+            for seq in lengths:
+                case = Case(
+                    model=model.name,
+                    family=model.family.value,
+                    batch=batch,
+                    seq=seq,
+                    seed=model.seed,
+                    max_err=model.max_err,
+                )
+                cases += expand(case, threads, scenarios)
     return tuple(cases)
 
 
-def file_cases(file: Path, shapes: Sequence[str], threads: Sequence[int], *, seed: int, max_err: float) -> tuple[Case, ...]:
+def file_cases(
+    file: Path,
+    shapes: Sequence[str],
+    threads: Sequence[int],
+    scenarios: Sequence[Scenario] = (Scenario.SINGLE_STREAM,),
+    *,
+    seed: int,
+    max_err: float,
+) -> tuple[Case, ...]:
     if not file.is_file():
         raise BenchError(f"{file}: no such file")
     parsed = dict(parse_shape(shape) for shape in shapes)
-    return tuple(
-        Case(
-            model=file.name,
-            threads=count,
-            seed=seed,
-            max_err=max_err,
-            file=str(file.resolve()),
-            shapes=parsed,
-        )
-        for count in threads
-    )
+    case = Case(model=file.name, seed=seed, max_err=max_err, file=str(file.resolve()), shapes=parsed)
+    return tuple(expand(case, threads, scenarios))
+
+
+def expand(case: Case, threads: Sequence[int], scenarios: Sequence[Scenario]) -> list[Case]:
+    """The case in every scenario with every thread count that means something there."""
+    cases = []
+    for scenario in scenarios:
+        compared = scenario in (Scenario.SCALING, Scenario.CONCURRENT)
+        counts = [count for count in threads if count > 1] or [2] if compared else threads
+        # Memory hardly depends on the threads, and measuring it takes a process for each contender.
+        cases += [
+            replace(case, scenario=scenario, threads=count, memory=scenario is Scenario.SINGLE_STREAM and i == 0)
+            for i, count in enumerate(counts)
+        ]
+    return cases
+
+
+def parse_scenarios(text: str) -> tuple[Scenario, ...]:
+    """
+    >>> parse_scenarios("scaling,concurrent")
+    (<Scenario.SCALING: 'scaling'>, <Scenario.CONCURRENT: 'concurrent'>)
+    """
+    known = [scenario.value for scenario in Scenario]
+    names = known if text == "all" else [part.strip() for part in text.split(",")]
+    if wrong := [name for name in names if name not in known]:
+        raise BenchError(f"--scenario '{wrong[0]}': no such scenario. there are {', '.join(known)}, and all")
+    return tuple(Scenario(name) for name in dict.fromkeys(names))
 
 
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from bench.contenders import Contender
 from bench.environment import Environment
-from bench.plan import Budget
+from bench.plan import Budget, Scenario
 
-SCHEMA = "xyntra-bench/1"
+SCHEMA = "xyntra-bench/2"
 
 
 class Verdict(StrEnum):
@@ -22,6 +23,7 @@ class Verdict(StrEnum):
 
 class Status(StrEnum):
     OK = "ok"
+    UNAVAILABLE = "unavailable"  # not on this machine, or not installed; the text says what is missing
     FAILED = "failed"  # an exception; the text says which
     CRASHED = "crashed"  # the process died
     TIMED_OUT = "timed out"
@@ -45,6 +47,7 @@ class Warn(StrEnum):
     GOVERNOR = "governor"
     NOTHING_CLAIMED = "nothing claimed"
     NO_ASSIGNMENT = "no assignment"
+    OTHER_PRECISION = "other precision"
     SLOW_FIRST_RUN = "slow first run"
     INACCURATE = "inaccurate"
     DEAD_REFERENCE = "dead reference"
@@ -64,6 +67,7 @@ ADVICE = {
     Warn.GOVERNOR: "the clock follows the load: set the CPU governor to 'performance' and repeat",
     Warn.NOTHING_CLAIMED: "the provider took no node, so its fallback was measured: ask `xyntra explain` why",
     Warn.NO_ASSIGNMENT: "this runtime does not say which provider runs a node: upgrade onnxruntime",
+    Warn.OTHER_PRECISION: "the precision asked for is not what ran: the runtime's notes in the result file say why",
     Warn.SLOW_FIRST_RUN: "the first run took over 3 medians: look for work that belongs in creation",
     Warn.INACCURATE: "outputs differ from the CPU provider's beyond the bound, so speed does not count: run "
     "`xyntra compare` to find the node",
@@ -99,8 +103,19 @@ class Creation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Resident bytes of a process that does nothing else: with the runtime loaded, after creation from a warm
+    cache, after some runs, and the most there ever was."""
+
+    loaded_bytes: int
+    created_bytes: int
+    steady_bytes: int
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """Baseline time over contender time, above 1 is faster. Median of paired turns with its 95 % interval."""
+    """Time of the arm compared with over this one's, above 1 is faster. Median of paired turns, 95 % interval."""
 
     median: float
     low: float
@@ -130,28 +145,42 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One session in one case; the baseline has neither `check` nor `ratio`."""
+    """One arm of a case: a session with its threads, form of shapes and concurrent calls. The CPU provider's has no
+    `check`, and those that nothing is compared with have no `ratio`."""
 
     label: str
     provider: str
     options: Mapping[str, str]
+    threads: int = 1
+    specialised: bool = False
+    streams: int = 0
     status: Status
     error: str = ""
+    precision: str = ""  # what it ran in, where the runtime tells
+    notes: tuple[str, ...] = ()  # what the runtime warned of at creation
     latency: Latency | None = None
     first_run_ns: int | None = None
     creation: Creation | None = None
+    memory: Memory | None = None
     placement: Placement | None = None
     check: Check | None = None
+    against: str = ""  # the label of the arm that `ratio` compares with
     ratio: Ratio | None = None
+    peers: Mapping[str, Ratio] = field(default_factory=dict)  # by the label of the other
     verdict: Verdict = Verdict.NO_DATA
     warnings: tuple[Warn, ...] = ()
     samples_ns: tuple[int, ...] = ()
+
+    @property
+    def contender(self) -> Contender:
+        return Contender(provider=self.provider, options=self.options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
     model: str
     family: str
+    scenario: Scenario = Scenario.SINGLE_STREAM
     shape: str
     batch: int
     seq: int | None
@@ -168,6 +197,10 @@ class CaseResult:
     load_after: float | None = None
     foreign_cores: float | None = None  # kept busy by other processes meanwhile
     peak_rss_bytes: int | None = None
+
+    @property
+    def arms(self) -> tuple[Measurement, ...]:
+        return (*([self.baseline] if self.baseline else []), *self.contenders)
 
 
 def lacks_data(case: CaseResult) -> bool:
@@ -190,4 +223,5 @@ class Run:
     environment: Environment
     budget: Budget
     planned: int = 0
+    imports_ns: Mapping[str, int] = field(default_factory=dict)  # by module, over what was imported before it
     cases: tuple[CaseResult, ...] = field(default=())

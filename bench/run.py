@@ -8,53 +8,103 @@ import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from bench.arms import Arm, arms_of
 from bench.codec import decode, encode
-from bench.errors import BenchError
-from bench.plan import Case, Contender, Plan
-from bench.results import CaseResult, Status
+from bench.contenders import Contender
+from bench.feeds import case_path
+from bench.measure import FEEDS_FILE, cache_dir
+from bench.memory import MemoryJob
+from bench.plan import Case, Plan
+from bench.results import CaseResult, Measurement, Memory, Status
 from bench.worker import Job
 
 WORKER = ("-m", "bench.worker")
+MEMORY = ("-m", "bench.memory")
+MEMORY_LIMIT_S = 300.0
 TAIL_LINES = 12
 
 
 def run_case(case: Case, plan: Plan, worker: tuple[str, ...] = WORKER) -> CaseResult:
     job = Job(case=case, contenders=plan.contenders, budget=plan.budget, quick=plan.quick)
     with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as folder:
-        job_file, result_file, log_file = (Path(folder) / name for name in ("job.json", "result.json", "log"))
-        job_file.write_text(json.dumps(encode(job)))
-        with log_file.open("wb") as log:
-            command = [sys.executable, *worker, str(job_file), str(result_file)]
-            child = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_environment())
-            try:
-                code = child.wait(timeout=time_limit_s(plan))
-            except subprocess.TimeoutExpired:
-                return _without_result(case, Status.TIMED_OUT, f"no result after {time_limit_s(plan):.0f} s")
-            finally:
-                if child.poll() is None:
-                    child.kill()
-                    child.wait()
-        if code == 0 and result_file.exists():
-            return decode(CaseResult, json.loads(result_file.read_text()))
-        log_lines = log_file.read_text(errors="replace").splitlines()
-        return _without_result(case, *_describe(code, log_lines[-TAIL_LINES:]))
+        scratch = Path(folder)
+        try:
+            data = _in_child(worker, encode(job), scratch, time_limit_s(case, plan))
+        except _ChildFailed as failure:
+            return _without_result(case, failure.status, failure.text)
+        result = decode(CaseResult, data)
+        if not case.memory:
+            return result
+        measured = {arm.label: arm for arm in arms_of(case, plan.contenders)}
+        with_memory = [_with_memory(m, measured[m.label], case, scratch) for m in result.arms]
+        return replace(result, baseline=with_memory[0], contenders=tuple(with_memory[1:]))
 
 
-def time_limit_s(plan: Plan) -> float:
+def time_limit_s(case: Case, plan: Plan) -> float:
     """Generous: it is there for a hang, not for a slow compiler."""
-    return 4 * plan.budget.max_time_s + 300.0 * (1 + len(plan.contenders))
+    arms = len(arms_of(case, plan.contenders))
+    return 4 * plan.budget.for_arms(arms).max_time_s + 300.0 * arms
 
 
-def probe(contender: Contender) -> None:
-    """Fail before the first case when the provider is not there; in a child, as loading may crash."""
+def probe(contender: Contender) -> str:
+    """Why the contender cannot be measured here, empty when it can; asked in a child, as loading may crash."""
     command = [sys.executable, "-m", "bench.sessions", contender.provider]
-    done = subprocess.run(command, capture_output=True, text=True, env=_environment(), check=False)
-    if done.returncode != 0:
-        _, what = _describe(done.returncode, done.stderr.splitlines()[-TAIL_LINES:])
-        text = what if what.startswith(contender.provider) else f"{contender.provider}: cannot be loaded: {what}"
-        raise BenchError(text)
+    done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
+    if done.returncode == 0:
+        return ""
+    _, what = _describe(done.returncode, done.stderr.splitlines()[-TAIL_LINES:])
+    return what if what.startswith(contender.provider) else f"{contender.provider}: cannot be loaded: {what}"
+
+
+def child_environment() -> dict[str, str]:
+    """The child must find this package also when it was started from a checkout that is not installed."""
+    here = str(Path(__file__).parent.parent)
+    inherited = os.environ.get("PYTHONPATH", "")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (here, inherited)))}
+
+
+class _ChildFailed(Exception):
+    def __init__(self, status: Status, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+
+
+def _in_child(module: tuple[str, ...], job: Any, scratch: Path, limit_s: float) -> Any:
+    """What the child made of the job, as JSON values."""
+    job_file, result_file, log_file = (scratch / name for name in ("job.json", "result.json", "log"))
+    result_file.unlink(missing_ok=True)
+    job_file.write_text(json.dumps(job))
+    with log_file.open("wb") as log:
+        command = [sys.executable, *module, str(job_file), str(result_file)]
+        child = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=child_environment())
+        try:
+            code = child.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            raise _ChildFailed(Status.TIMED_OUT, f"no result after {limit_s:.0f} s") from None
+        finally:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+    if code == 0 and result_file.exists():
+        return json.loads(result_file.read_text())
+    raise _ChildFailed(*_describe(code, log_file.read_text(errors="replace").splitlines()[-TAIL_LINES:]))
+
+
+def _with_memory(m: Measurement, arm: Arm, case: Case, scratch: Path) -> Measurement:
+    """A session that was measured alive and does not come up alone leaves the figure empty, with a note."""
+    if m.status is not Status.OK:
+        return m
+    files = {"model": str(case_path(case)), "feeds": str(scratch / FEEDS_FILE), "cache_dir": str(cache_dir(scratch, arm))}
+    try:
+        data = _in_child(MEMORY, encode(MemoryJob(arm=arm, **files)), scratch, MEMORY_LIMIT_S)
+    except _ChildFailed as failure:
+        return replace(m, notes=(*m.notes, f"memory: {failure.status}: {failure.text.splitlines()[0]}"))
+    return replace(m, memory=decode(Memory, data))
 
 
 def _describe(code: int, log_tail: list[str]) -> tuple[Status, str]:
@@ -69,17 +119,11 @@ def _describe(code: int, log_tail: list[str]) -> tuple[Status, str]:
     return Status.FAILED, "\n".join([last.removeprefix("bench.errors.BenchError: "), *log_tail[:-1]])
 
 
-def _environment() -> dict[str, str]:
-    """The child must find this package also when it was started from a checkout that is not installed."""
-    here = str(Path(__file__).parent.parent)
-    inherited = os.environ.get("PYTHONPATH", "")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (here, inherited)))}
-
-
 def _without_result(case: Case, status: Status, error: str) -> CaseResult:
     return CaseResult(
         model=case.model,
         family=case.family,
+        scenario=case.scenario,
         shape=case.shape,
         batch=case.batch,
         seq=case.seq,

@@ -18,6 +18,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from bench.plan import Scenario
 from bench.results import CaseResult, Measurement, Run, Status, Verdict, Warn
 
 COLUMNS = (
@@ -29,10 +30,12 @@ COLUMNS = (
     "p95 ms",
     "p99 ms (n)",
     "ratio [95 %]",
+    "vs OpenVINO",
     "verdict",
     "error",
     "nodes",
     "create cold/warm ms",
+    "RSS steady/peak MiB",
 )
 STYLES = {
     Verdict.FASTER: "green",
@@ -60,33 +63,50 @@ def progress(console: Console, total: int) -> Iterator[Tick]:
 
 def rows(case: CaseResult) -> Iterator[tuple[list[str], Verdict | None]]:
     """Cells of the baseline's row (no verdict) and of each contender's."""
-    head = [case.model, case.shape, str(case.threads)]
+    head = [case.model, case.shape]
     if case.status is not Status.OK:
         first_line = case.error.splitlines()[0] if case.error else ""
-        yield [*head, f"{case.status}: {first_line}", *[""] * (len(COLUMNS) - 4)], Verdict.NO_DATA
+        cells = [*head, str(case.threads), f"{case.status}: {first_line}"]
+        yield cells + [""] * (len(COLUMNS) - len(cells)), Verdict.NO_DATA
         return
-    if case.baseline:
-        yield head + _cells(case.baseline), None
-    for contender in case.contenders:
-        yield head + _cells(contender), contender.verdict
+    for m in case.arms:
+        yield head + _cells(m), None if m is case.baseline else m.verdict
 
 
 def _cells(m: Measurement) -> list[str]:
+    cells = [str(m.threads), named(m)]
     if m.status is not Status.OK or m.latency is None:
-        return [m.label, *[""] * 4, m.verdict, m.status, "", ""]
+        return [*cells, *[""] * 5, m.verdict, m.status, *[""] * 3]
     latency, ratio, check = m.latency, m.ratio, m.check
     p99 = f"{milliseconds(latency.p99_ns)} ({latency.n})" if latency.p99_ns is not None else f"- ({latency.n})"
     return [
-        m.label,
+        *cells,
         milliseconds(latency.p50_ns),
         milliseconds(latency.p95_ns),
         p99,
         f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "",
+        " ".join(f"{peer.median:.3f}" for peer in m.peers.values()),
         m.verdict if check else "",
         "" if check is None else f"{check.error:.1e}" if check.error is not None else check.state,
         claimed(m),
         f"{milliseconds(m.creation.cold_ns)} / {milliseconds(m.creation.warm_ns)}" if m.creation else "",
+        f"{mebibytes(m.memory.steady_bytes)} / {mebibytes(m.memory.peak_bytes)}" if m.memory else "",
     ]
+
+
+def named(m: Measurement) -> str:
+    """With what it ran in, when that is not what was asked for.
+
+    >>> from bench.results import Status
+    >>> options = {"precision": "bf16"}
+    >>> named(Measurement(label="A", provider="A", options=options, status=Status.OK, precision="fp32"))
+    'A (ran fp32)'
+    >>> named(Measurement(label="A", provider="A", options={}, status=Status.OK, warnings=(Warn.OTHER_PRECISION,)))
+    'A (other precision)'
+    """
+    if m.precision and m.precision != m.contender.precision:
+        return f"{m.label} (ran {m.precision})"
+    return f"{m.label} ({Warn.OTHER_PRECISION})" if Warn.OTHER_PRECISION in m.warnings else m.label
 
 
 def claimed(m: Measurement) -> str:
@@ -94,6 +114,10 @@ def claimed(m: Measurement) -> str:
     if m.placement is None:
         return ""
     return f"{m.placement.nodes.get(m.provider, 0)}/{sum(m.placement.nodes.values())}"
+
+
+def mebibytes(count: int) -> str:
+    return f"{count / 2**20:.0f}"
 
 
 def milliseconds(ns: int | None) -> str:
@@ -126,15 +150,17 @@ def show_notes(console: Console, run: Run) -> None:
     seen: dict[Warn, list[str]] = {}
     for case in run.cases:
         where = f"{case.model} {case.shape} t{case.threads}"
+        if case.scenario is not Scenario.SINGLE_STREAM:
+            where += f" {case.scenario}"
         if case.status is not Status.OK:
             _note(console, f"{where}: {case.status}: {case.error}")
         for warn in case.warnings:
             seen.setdefault(warn, []).append(where)
-        for m in (case.baseline, *case.contenders):
-            if m is None:
-                continue
+        for m in case.arms:
             if m.status is not Status.OK:
                 _note(console, f"{where} {m.label}: {m.status}: {m.error}")
+            for note in m.notes:
+                _note(console, f"{where} {m.label}: {note}")
             for warn in m.warnings:
                 seen.setdefault(warn, []).append(f"{where} {m.label}")
     for warn, places in seen.items():

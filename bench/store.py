@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from bench.environment import Environment
 from bench.errors import BenchError
 from bench.plan import Plan
 from bench.results import SCHEMA, CaseResult, Run
+from bench.upgrade import UPGRADES
 
-SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v1.json"
+SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v2.json"
 
 
 def now() -> str:
@@ -25,7 +27,9 @@ def now() -> str:
 class Store:
     """A run being written. What was added is on disk when `add` returns."""
 
-    def __init__(self, path: Path, plan: Plan, environment: Environment, command: str) -> None:
+    def __init__(
+        self, path: Path, plan: Plan, environment: Environment, command: str, imports_ns: Mapping[str, int] | None = None
+    ) -> None:
         self.path = path
         self.run = Run(
             command=command,
@@ -34,6 +38,7 @@ class Store:
             environment=environment,
             budget=plan.budget,
             planned=len(plan.cases),
+            imports_ns=imports_ns or {},
         )
         self._write()
 
@@ -75,6 +80,9 @@ def load(path: Path) -> Run:
     except ValueError as error:
         raise BenchError(f"{path}: not JSON ({error})") from None
     schema = data.get("schema") if isinstance(data, dict) else None
+    while upgrade := UPGRADES.get(schema or ""):
+        data = upgrade(data)
+        schema = data["schema"]
     if schema != SCHEMA:
         raise BenchError(f"{path}: schema {schema!r}, this version reads {SCHEMA!r}. measure again")
     try:
@@ -83,9 +91,9 @@ def load(path: Path) -> Run:
         raise BenchError(f"{path}: {error}. the file is damaged or was edited") from None
 
 
-def newest(folder: Path) -> Path:
-    """The run that started last; dates inside the files count, because a checkout changes the others."""
-    paths = sorted(folder.glob("*.json"))
-    if not paths:
+def newest(folder: Path, wanted: Callable[[Run], bool] = lambda run: True) -> Path:
+    """The run that started last of those wanted; dates inside the files count, because a checkout changes the others."""
+    started = {path: run.started for path in sorted(folder.glob("*.json")) if wanted(run := load(path))}
+    if not started:
         raise BenchError(f"{folder}: no stored results. `bench run zoo --json {folder / 'zoo.json'}` makes one")
-    return max(paths, key=lambda path: load(path).started)
+    return max(started, key=lambda path: started[path])

@@ -5,15 +5,18 @@ from __future__ import annotations
 import gc
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bench.arms import Arm
 from bench.feeds import Feeds
-from bench.plan import Budget, Contender
+from bench.loads import Load
+from bench.plan import Budget
 from bench.results import Creation, Placement
-from bench.sessions import SessionFactory
+from bench.sessions import Factory, Session
 
 # One turn of a session: wait until the process is idle, settle, then timed runs.
 IDLE_POLL_S = 0.003
@@ -25,22 +28,24 @@ MAX_BLOCK_RUNS = 20
 
 @dataclass(slots=True, kw_only=True)
 class Runner:
-    """A contender's live session, renewed in every round, and what its sessions have shown so far."""
+    """An arm's live session, renewed in every round, and what its sessions have shown so far."""
 
-    contender: Contender
-    factory: SessionFactory
-    session: Any
+    arm: Arm
+    factory: Factory
+    session: Session | None  # None only while it is being renewed
     creation: Creation
     placement: Placement | None
+    precision: str
+    load: Load
     outputs: list[npt.NDArray[Any]] = field(default_factory=list)
     first_run_ns: int = 0
     samples_ns: list[int] = field(default_factory=list)
     round_ns: list[list[float]] = field(default_factory=list)  # median of each turn, by round
 
     def run(self, feeds: Feeds) -> int:
-        begin = time.perf_counter_ns()
-        self.session.run(None, feeds)
-        return time.perf_counter_ns() - begin
+        """Nanoseconds of a run, or of one among concurrent runs."""
+        assert self.session is not None
+        return self.load.sample(partial(self.session.run, feeds))
 
 
 def take_turns(runners: list[Runner], feeds: Feeds, budget: Budget) -> int:

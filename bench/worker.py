@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.codec import decode, encode
+from bench.contenders import Contender
 from bench.measure import measure
-from bench.plan import Budget, Case, Contender
+from bench.plan import Budget, Case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class Job:
 
 def main(job_file: Path, result_file: Path) -> None:
     job = decode(Job, json.loads(job_file.read_text()))
-    result = measure(job.case, job.contenders, job.budget, quick=job.quick)
+    result = measure(job.case, job.contenders, job.budget, job_file.parent, quick=job.quick)
     result_file.write_text(json.dumps(encode(result)))
 
 

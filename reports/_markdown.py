@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bench.results import Run
+from bench.plan import Scenario
+from bench.results import CaseResult, Ratio, Run
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
@@ -18,6 +19,24 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1
     rule = "|" + "|".join(":--" if i < left else "--:" for i in range(len(header))) + "|"
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(["| " + " | ".join(header) + " |", rule, *lines])
+
+
+def cases_of(run: Run, scenario: Scenario) -> tuple[CaseResult, ...]:
+    return tuple(case for case in run.cases if case.scenario is scenario)
+
+
+def speed_up(ratio: Ratio | None) -> str:
+    """
+    >>> speed_up(Ratio(median=1.3, low=1.281, high=1.324, pairs=60, rounds=3))
+    '1.30x [1.28, 1.32]'
+    """
+    return f"{ratio.median:.2f}x [{ratio.low:.2f}, {ratio.high:.2f}]" if ratio else "-"
+
+
+def bounds(cases: Sequence[CaseResult]) -> str:
+    """The bound of each precision that was checked, as in `2e-05 in fp32, 0.02 in bf16`."""
+    checked = {m.contender.precision: m.check.max_err for case in cases for m in case.contenders if m.check}
+    return ", ".join(f"{bound:g} in {precision}" for precision, bound in checked.items()) or "none checked"
 
 
 def provenance(run: Run, source: str) -> str:

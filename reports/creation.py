@@ -1,35 +1,63 @@
-"""Session creation, which users feel first: cold from an empty kernel cache, warm from a filled one."""
+"""What comes before the first result: imports, session creation cold and warm, and the memory it settles at."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bench.plan import Scenario
 from bench.results import CaseResult, Run
-from bench.show import milliseconds
-from reports._markdown import provenance, table
+from bench.show import mebibytes, milliseconds
+from reports._markdown import cases_of, provenance, table
 from reports.registry import Report
 
-HEADER = ("model", "provider", "threads", "cold ms", "warm ms", "first run ms", "memory MiB")
+HEADER = (
+    "model",
+    "provider",
+    "threads",
+    "cold ms",
+    "warm ms",
+    "warm over CPU ms",
+    "first run ms",
+    "steady MiB",
+    "peak MiB",
+    "steady / CPU",
+)
 
 
 def render(run: Run, source: str) -> str:
-    rows = [row for case in run.cases for row in _rows(case)]
-    return f"{table(HEADER, rows, left=2)}\n\n{provenance(run, source)}\n"
+    rows = [row for case in cases_of(run, Scenario.SINGLE_STREAM) for row in _rows(case)]
+    note = (
+        "Cold starts from an empty kernel cache, warm from a filled one. Memory is resident, of a process of its own "
+        "that creates one session from a warm cache and runs it; it includes Python and the runtime."
+    )
+    parts = [table(HEADER, rows, left=2), note, _imports(run), provenance(run, source)]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _imports(run: Run) -> str:
+    times = ", ".join(f"`{module}` {milliseconds(ns)} ms" for module, ns in run.imports_ns.items())
+    return f"Import, of a plugin what it adds to ONNX Runtime's: {times}." if times else ""
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:
-    for m in (case.baseline, *case.contenders):
-        if m is None or m.creation is None:
+    base = case.baseline
+    for m in case.arms:
+        if m.creation is None:
             continue
+        over_ns = m.creation.warm_ns - base.creation.warm_ns if base and base.creation and m is not base else None
+        ours, theirs = m.memory, base.memory if base and m is not base else None
         yield [
             f"{case.model} {case.shape}",
             m.label,
             str(case.threads),
             milliseconds(m.creation.cold_ns),
             milliseconds(m.creation.warm_ns),
+            "-" if over_ns is None else f"{over_ns / 1e6:+.0f}",
             milliseconds(m.first_run_ns),
-            f"{m.creation.rss_growth_bytes / 2**20:.0f}",
+            mebibytes(ours.steady_bytes) if ours else "-",
+            mebibytes(ours.peak_bytes) if ours else "-",
+            f"{ours.steady_bytes / theirs.steady_bytes:.2f}x" if ours and theirs else "-",
         ]
 
 
-REPORTS = [Report(name="creation", title="Session creation", render=render)]
+REPORTS = [Report(name="creation", title="Imports, session creation and memory", render=render)]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.plan import QUICK, Budget, Case, Contender, Plan
+from bench.contenders import Contender
+from bench.plan import QUICK, Budget, Case, Plan
 from zoo import zoo
 
 FAST = dataclasses.replace(QUICK, rounds=2, min_turns=8, min_time_s=0.0, max_turns=8, max_time_s=600.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,20 @@ import pytest
 
 from bench import measure as module
 from bench import turns
+from bench.arms import Arm
+from bench.contenders import Contender
 from bench.measure import measure
-from bench.plan import Budget, Case, Contender
+from bench.ort_sessions import OrtSession
+from bench.plan import Budget, Case, Scenario
 from bench.results import Accuracy, CaseResult, Placement, Status, Verdict, Warn, lacks_data
-from bench.sessions import SessionFactory
+from bench.sessions import Session, factory_for
 
 CPU = Contender(provider="CPUExecutionProvider")
+AGAIN = "CPUExecutionProvider again"
 
 
-def test_a_case_against_itself_is_complete(case: Case, fast: Budget) -> None:
-    result = measure(case, (CPU,), fast, quick=True)
+def test_a_case_against_itself_is_complete(case: Case, fast: Budget, tmp_path: Path) -> None:
+    result = measure(case, (CPU,), fast, tmp_path, quick=True)
     assert result.status is Status.OK and result.turns == fast.max_turns and not lacks_data(result)
     assert len(result.model_sha256) == 64 and Warn.QUICK in result.warnings
     base, (contender,) = result.baseline, result.contenders
@@ -35,10 +40,10 @@ def test_a_case_against_itself_is_complete(case: Case, fast: Budget) -> None:
     assert contender.verdict is not Verdict.NO_DATA
 
 
-def test_a_missing_provider_fails_alone_and_says_why(case: Case, fast: Budget) -> None:
-    result = measure(case, (Contender(provider="NoSuchEP"), CPU), fast, quick=False)
+def test_a_missing_provider_fails_alone_and_says_why(case: Case, fast: Budget, tmp_path: Path) -> None:
+    result = measure(case, (Contender(provider="NoSuchEP"), CPU), fast, tmp_path, quick=False)
     absent, present = result.contenders
-    assert absent.status is Status.FAILED and absent.verdict is Verdict.NO_DATA
+    assert absent.status is Status.UNAVAILABLE and absent.verdict is Verdict.NO_DATA
     assert "NoSuchEP: not in onnxruntime" in absent.error and "CPUExecutionProvider" in absent.error
     assert present.status is Status.OK and lacks_data(result)
 
@@ -46,41 +51,38 @@ def test_a_missing_provider_fails_alone_and_says_why(case: Case, fast: Budget) -
 class Distorted:
     """A session whose float outputs are multiplied by `factor`."""
 
-    def __init__(self, session: Any, factor: float) -> None:
+    def __init__(self, session: Session, factor: float) -> None:
         self._session = session
         self._factor = np.float32(factor)
 
-    def run(self, names: Any, feeds: Any) -> Any:
-        return [output * self._factor for output in self._session.run(names, feeds)]
+    def outputs(self, feeds: Any, names: Any) -> Any:
+        return [output * self._factor for output in self._session.outputs(feeds, names)]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)
 
 
-def distorted(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, *, baseline: float, contender: float) -> CaseResult:
-    create = SessionFactory.create
-    factors = {"0": baseline, "1": contender}
+def distorted(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, scratch: Path, *, by: dict[str, float]) -> CaseResult:
+    """The CPU provider against itself, the outputs of each arm distorted by its factor."""
+    made = factory_for
 
-    def make(self: SessionFactory) -> tuple[Any, int]:
-        session, took = create(self)
-        return Distorted(session, factors[module_cache_name(self)]), took
+    def make(model: Path, arm: Arm, *others: Any) -> Any:
+        factory = made(model, arm, *others)
+        create = factory.create
 
-    def init(self: SessionFactory, model: Any, who: Contender, threads: int, cache_dir: Any) -> None:
-        original(self, model, who, threads, cache_dir)
-        names[id(self)] = cache_dir.name
+        def distorting(*, watched: bool = False) -> tuple[Any, int]:
+            session, took = create(watched=watched)
+            return Distorted(session, by[arm.label]), took
 
-    def module_cache_name(factory: SessionFactory) -> str:
-        return names[id(factory)]
+        monkeypatch.setattr(factory, "create", distorting)
+        return factory
 
-    names: dict[int, str] = {}
-    original = SessionFactory.__init__
-    monkeypatch.setattr(SessionFactory, "__init__", init)
-    monkeypatch.setattr(SessionFactory, "create", make)
-    return measure(case, (CPU,), fast, quick=False)
+    monkeypatch.setattr(module, "factory_for", make)
+    return measure(case, (CPU,), fast, scratch, quick=False)
 
 
-def test_a_wrong_result_voids_the_speed(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget) -> None:
-    result = distorted(monkeypatch, case, fast, baseline=1, contender=1.001)
+def test_a_wrong_result_voids_the_speed(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, tmp_path: Path) -> None:
+    result = distorted(monkeypatch, case, fast, tmp_path, by={CPU.label: 1, AGAIN: 1.001})
     (m,) = result.contenders
     assert m.check is not None and m.check.state is Accuracy.INACCURATE
     assert m.check.error == pytest.approx(1e-3, rel=0.1)
@@ -88,44 +90,91 @@ def test_a_wrong_result_voids_the_speed(monkeypatch: pytest.MonkeyPatch, case: C
     assert lacks_data(result)
 
 
-def test_a_dead_reference_voids_the_speed(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget) -> None:
-    (m,) = distorted(monkeypatch, case, fast, baseline=0, contender=0).contenders
+def test_a_dead_reference_voids_the_speed(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, tmp_path: Path) -> None:
+    (m,) = distorted(monkeypatch, case, fast, tmp_path, by={CPU.label: 0, AGAIN: 0}).contenders
     assert m.check is not None and m.check.state is Accuracy.DEAD_REFERENCE
     assert m.ratio is None and m.verdict is Verdict.NO_DATA and Warn.DEAD_REFERENCE in m.warnings
 
 
-def test_turns_alternate_and_rotate(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget) -> None:
+def test_turns_alternate_and_rotate(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, tmp_path: Path) -> None:
     order: list[str] = []
     repeat = turns._repeat
 
     def spy(runner: turns.Runner, feeds: Any, *, at_least: int, block_ns: int) -> list[int]:
         if block_ns == turns.BLOCK_NS:  # a timed turn
-            order.append(runner.contender.label)
+            order.append(runner.arm.label)
         return repeat(runner, feeds, at_least=at_least, block_ns=0)
 
     monkeypatch.setattr(turns, "_repeat", spy)
     monkeypatch.setattr(turns, "_wait_until_idle", lambda: None)
     other = Contender(provider=CPU.provider, options={"arena_extend_strategy": "kNextPowerOfTwo"})
-    measure(case, (other,), dataclasses.replace(fast, max_turns=4, min_turns=4, rounds=2), quick=False)
+    measure(case, (other,), dataclasses.replace(fast, max_turns=4, min_turns=4, rounds=2), tmp_path, quick=False)
     a, b = CPU.label, other.label
     assert order == [a, b, b, a, *(b, a, a, b)], "the second round starts with the other"
 
 
-def test_a_claim_of_nothing_is_a_warning(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget) -> None:
+def test_a_claim_of_nothing_is_a_warning(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, tmp_path: Path) -> None:
     empty = Placement(nodes={"Other": 3}, groups={"Other": 1})
-    monkeypatch.setattr(module, "placement", lambda session: empty)
-    assert Warn.NOTHING_CLAIMED in measure(case, (CPU,), fast, quick=False).contenders[0].warnings
-    monkeypatch.setattr(module, "placement", lambda session: None)
-    assert Warn.NO_ASSIGNMENT in measure(case, (CPU,), fast, quick=False).contenders[0].warnings
+    monkeypatch.setattr(OrtSession, "placement", lambda session: empty)
+    assert Warn.NOTHING_CLAIMED in measure(case, (CPU,), fast, tmp_path, quick=False).contenders[0].warnings
+    monkeypatch.setattr(OrtSession, "placement", lambda session: None)
+    assert Warn.NO_ASSIGNMENT in measure(case, (CPU,), fast, tmp_path, quick=False).contenders[0].warnings
 
 
-def test_more_threads_than_cores_is_a_warning(case: Case, fast: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_threads_than_cores_is_a_warning(case: Case, fast: Budget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "cores_allowed", lambda: 0.5)
     monkeypatch.setattr(module, "governor", lambda: "powersave")
-    warnings = measure(case, (), fast, quick=False).warnings
+    warnings = measure(case, (), fast, tmp_path, quick=False).warnings
     assert Warn.OVERSUBSCRIBED in warnings and Warn.GOVERNOR in warnings and Warn.QUICK not in warnings
 
 
 def test_every_warning_says_what_to_do() -> None:
     for warn in Warn:
         assert ":" in warn.advice
+
+
+@pytest.mark.parametrize("scenario", [Scenario.SCALING, Scenario.CONCURRENT, Scenario.SPECIALISED])
+def test_a_contender_against_itself(scenario: Scenario, case: Case, fast: Budget, tmp_path: Path) -> None:
+    asked = dataclasses.replace(case, scenario=scenario, threads=2)
+    result = measure(asked, (CPU,), fast, tmp_path, quick=False)
+    assert result.scenario is scenario and len(result.arms) == 2
+    compared, reference = sorted(result.arms, key=lambda m: not m.against)
+    assert compared.against == reference.label and compared.ratio is not None and reference.ratio is None
+    assert compared.ratio.pairs == fast.max_turns
+    (second,) = result.contenders
+    assert second.check is not None and second.check.state is Accuracy.OK
+
+
+def test_a_note_about_the_precision_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(module, "factory_for", with_notes(("precision=bf16: this machine has no bf16, fp32 is used",)))
+    (m,) = measure(case, (CPU,), fast, tmp_path, quick=False).contenders
+    assert Warn.OTHER_PRECISION in m.warnings and m.notes[0].startswith("precision=bf16")
+    monkeypatch.setattr(module, "factory_for", with_notes(("takes nothing: no compiler",)))
+    (m,) = measure(case, (CPU,), fast, tmp_path, quick=False).contenders
+    assert Warn.OTHER_PRECISION not in m.warnings
+
+
+def with_notes(notes: tuple[str, ...]) -> Any:
+    def make(*arguments: Any) -> Any:
+        factory = factory_for(*arguments)
+        create = factory.create
+
+        def noting(*, watched: bool = False) -> Any:
+            made = create(watched=watched)
+            factory.notes = notes  # type: ignore[misc]  # what a runtime would have warned of
+            return made
+
+        factory.create = noting  # type: ignore[method-assign]
+        return factory
+
+    return make
+
+
+def test_a_runtime_that_says_what_it_ran_in_is_believed(
+    monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(OrtSession, "precision", lambda self: "bf16")
+    (m,) = measure(case, (CPU,), fast, tmp_path, quick=False).contenders
+    assert m.precision == "bf16" and Warn.OTHER_PRECISION in m.warnings

@@ -5,30 +5,9 @@ from pathlib import Path
 import pytest
 
 from bench.errors import BenchError
-from bench.plan import Case, Contender, file_cases, parse_counts, parse_shape, zoo_cases
+from bench.plan import QUICK, Case, Scenario, file_cases, parse_counts, parse_scenarios, parse_shape, zoo_cases
 from zoo import zoo
 from zoo.registry import RegistryError
-
-
-def test_contender_specs() -> None:
-    plain = Contender.parse("XyntraEP")
-    assert (plain.provider, dict(plain.options), plain.label) == ("XyntraEP", {}, "XyntraEP")
-    tuned = Contender.parse("XyntraEP:claim=all,precision=bf16")
-    assert dict(tuned.options) == {"claim": "all", "precision": "bf16"}
-    assert tuned.label == "XyntraEP:claim=all,precision=bf16"
-    assert dict(Contender.parse("A:path=a=b").options) == {"path": "a=b"}
-
-
-@pytest.mark.parametrize("spec", ["XyntraEP:claim", "XyntraEP:", "XyntraEP:=all", ":claim=all"])
-def test_bad_specs_say_how_to_write_them(spec: str) -> None:
-    with pytest.raises(BenchError, match=r"write NAME:key=value"):
-        Contender.parse(spec)
-
-
-def test_a_reduced_precision_may_differ_more_but_never_less() -> None:
-    assert Contender.parse("X").max_err(2e-5) == 2e-5
-    assert Contender.parse("X:precision=bf16").max_err(2e-5) == 2e-2
-    assert Contender.parse("X:precision=bf16").max_err(0.5) == 0.5
 
 
 def test_quick_covers_every_family_at_full_size() -> None:
@@ -45,6 +24,33 @@ def test_axes_multiply() -> None:
     assert [case.seq for case in cases if case.model == "resnet50"] == [None] * 4, "images have no sequence"
     full = zoo_cases(["bert-base"], (1,), (1,), (), quick=False)
     assert [case.seq for case in full] == [128, 384]
+
+
+def test_scenarios_multiply_and_only_what_compares_threads_leaves_one_thread_out() -> None:
+    cases = zoo_cases(["resnet50"], (1, 2), scenarios=tuple(Scenario), quick=True)
+    assert [(case.scenario.value, case.threads) for case in cases] == [
+        ("single-stream", 1),
+        ("single-stream", 2),
+        ("scaling", 2),
+        ("concurrent", 2),
+        ("specialised", 1),
+        ("specialised", 2),
+    ]
+    assert [case.memory for case in cases] == [True, *[False] * 5]
+    assert len({case.label for case in cases}) == len(cases)
+    (alone,) = zoo_cases(["resnet50"], (1,), scenarios=(Scenario.SCALING,), quick=True)
+    assert alone.threads == 2
+
+
+def test_scenario_names() -> None:
+    assert parse_scenarios("scaling, specialised,scaling") == (Scenario.SCALING, Scenario.SPECIALISED)
+    assert parse_scenarios("all") == tuple(Scenario)
+    with pytest.raises(BenchError, match=r"--scenario 'server': no such scenario\. there are single-stream, scaling"):
+        parse_scenarios("server")
+
+
+def test_more_sessions_get_more_time() -> None:
+    assert [QUICK.for_arms(n).max_time_s / QUICK.max_time_s for n in (1, 2, 5)] == [1, 1, 2.5]
 
 
 def test_unknown_models_are_refused() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench import run as module
-from bench.errors import BenchError
-from bench.plan import Case, Contender, Plan
+from bench.contenders import Contender
+from bench.plan import Case, Plan
 from bench.results import Status
 from bench.run import probe, run_case
 
@@ -39,7 +39,7 @@ def test_an_exception_is_recorded_message_first(case: Case, plan: Plan) -> None:
 
 
 def test_a_hang_is_ended(case: Case, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "time_limit_s", lambda plan: 0.2)
+    monkeypatch.setattr(module, "time_limit_s", lambda case, plan: 0.2)
     result = run_case(case, plan, child("import time; time.sleep(60)"))
     assert result.status is Status.TIMED_OUT and "no result after" in result.error
 
@@ -50,6 +50,23 @@ def test_a_mistake_of_the_caller_is_shown_without_its_class(case: Case, plan: Pl
 
 
 def test_probe() -> None:
-    probe(Contender(provider="CPUExecutionProvider"))
-    with pytest.raises(BenchError, match=r"^NoSuchEP: not in onnxruntime .*this runtime has .*CPUExecutionProvider"):
-        probe(Contender(provider="NoSuchEP"))
+    assert probe(Contender(provider="CPUExecutionProvider")) == ""
+    reason = probe(Contender(provider="NoSuchEP"))
+    assert reason.startswith("NoSuchEP: not in onnxruntime") and "this runtime has" in reason
+    assert "\n" not in reason
+
+
+def test_memory_is_measured_in_processes_of_their_own(case: Case, plan: Plan) -> None:
+    result = run_case(dataclasses.replace(case, memory=True), plan)
+    for m in result.arms:
+        assert m.memory is not None, m.notes
+        assert 0 < m.memory.loaded_bytes <= m.memory.peak_bytes
+        assert m.memory.steady_bytes <= m.memory.peak_bytes
+    assert all(m.memory is None for m in run_case(case, plan).arms), "only where the case asks for it"
+
+
+def test_memory_that_cannot_be_measured_leaves_a_note(case: Case, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MEMORY", child("import os; os.kill(os.getpid(), 11)"))
+    result = run_case(dataclasses.replace(case, memory=True), plan)
+    assert result.baseline is not None and result.baseline.memory is None and result.baseline.latency is not None
+    assert result.baseline.notes == ("memory: crashed: killed by SIGSEGV",)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from bench.contenders import Contender
 from bench.environment import Environment, read_environment
 from bench.errors import BenchError
 from bench.measure import measure
-from bench.plan import Budget, Case, Contender, Plan
+from bench.plan import Budget, Case, Plan, Scenario
 from bench.results import CaseResult, Status
 from bench.store import SCHEMA_FILE, Store, load, newest
 
@@ -43,7 +45,7 @@ def test_a_measured_run_fits_the_schema_and_comes_back_equal(
     validator = Draft202012Validator(schema)
     store = Store(tmp_path / "run.json", plan, environment, "bench run zoo")
     contenders = (Contender(provider="CPUExecutionProvider"), Contender(provider="NoSuchEP"))
-    store.add(measure(case, contenders, fast, quick=True))
+    store.add(measure(case, contenders, fast, tmp_path, quick=True))
     store.add(failed(case))
     store.finish()
     data = json.loads(store.path.read_text())
@@ -55,11 +57,43 @@ def test_a_measured_run_fits_the_schema_and_comes_back_equal(
         change(other)
         return not validator.is_valid(other)
 
-    assert broken(lambda d: d.update(schema="xyntra-bench/2"))
+    assert broken(lambda d: d.update(schema="xyntra-bench/3"))
     assert broken(lambda d: d.update(surprise=1))
     assert broken(lambda d: d["cases"][0].pop("baseline"))
     assert broken(lambda d: d["cases"][0]["contenders"][0].update(verdict="splendid"))
     assert broken(lambda d: d["cases"][0]["baseline"]["latency"].update(p50_ns=1.5))
+
+
+def test_a_run_of_the_first_schema_is_still_read(
+    tmp_path: Path, plan: Plan, case: Case, fast: Budget, environment: Environment
+) -> None:
+    """Taken back to what version 1 stored, a run comes back without what version 2 added, and nothing else is lost."""
+    first = json.loads(SCHEMA_FILE.with_name("run.v1.json").read_text())
+    store = Store(tmp_path / "run.json", plan, environment, "")
+    store.add(measure(case, (Contender(provider="CPUExecutionProvider"),), fast, tmp_path, quick=True))
+    store.add(failed(case))
+    data = json.loads(store.path.read_text())
+
+    def keep(value: Any, definition: str) -> Any:
+        return {name: value[name] for name in first["$defs"][definition]["required"]}
+
+    old = {name: data[name] for name in first["required"]} | {"schema": "xyntra-bench/1"}
+    old["cases"] = [keep(c, "CaseResult") for c in old["cases"]]
+    measured = old["cases"][0]
+    measured["baseline"] = keep(measured["baseline"], "Measurement")
+    measured["contenders"] = [keep(m, "Measurement") for m in measured["contenders"]]
+    Draft202012Validator(first).validate(old)
+    store.path.write_text(json.dumps(old))
+
+    back = load(store.path)
+    (again,) = back.cases[0].contenders
+    (now,) = store.run.cases[0].contenders
+    assert again == dataclasses.replace(now, precision="", label=again.label)
+    assert back.cases[0].scenario is Scenario.SINGLE_STREAM and back.cases[1] == store.run.cases[1]
+    old["cases"][0].pop("turns")
+    store.path.write_text(json.dumps(old))
+    with pytest.raises(BenchError, match=r"cases\.0: fields differ: \['turns'\]"):
+        load(store.path)
 
 
 def test_each_case_is_on_disk_at_once(tmp_path: Path, plan: Plan, case: Case, environment: Environment) -> None:
@@ -92,7 +126,7 @@ def test_unreadable_files_are_explained(tmp_path: Path, plan: Plan, environment:
     for text, message in (
         ("{", "not JSON"),
         ("[]", "schema None"),
-        (good.replace("xyntra-bench/1", "xyntra-bench/9"), "measure again"),
+        (good.replace("xyntra-bench/2", "xyntra-bench/9"), "measure again"),
         (good.replace('"planned": 1', '"planned": "1"'), "planned: str instead of int"),
         (good.replace('"planned": 1', '"plenty": 1'), "fields differ: .'planned', 'plenty'."),
     ):

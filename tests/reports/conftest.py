@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench.environment import Environment
-from bench.plan import QUICK
-from bench.results import Accuracy, CaseResult, Check, Creation, Measurement, Placement, Run, Status, Warn
+from bench.plan import QUICK, Scenario
+from bench.results import Accuracy, CaseResult, Check, Creation, Measurement, Memory, Placement, Run, Status, Warn
 from bench.statistics import judge, latency, paired_ratio
 from bench.store import dump
 
@@ -41,6 +41,7 @@ def measurement(label: str, ms: float, n: int = 120) -> Measurement:
         status=Status.OK,
         latency=latency(samples),
         first_run_ns=int(ms * 2e6),
+        memory=Memory(loaded_bytes=50 << 20, created_bytes=90 << 20, steady_bytes=int(ms) << 20, peak_bytes=200 << 20),
         creation=Creation(cold_ns=2_000_000_000, warm_ns=300_000_000, rss_growth_bytes=100 << 20),
         placement=Placement(nodes={label: 90, "CPUExecutionProvider": 10}, groups={label: 1}),
         samples_ns=samples,
@@ -80,7 +81,31 @@ def case(model: str, threads: int, status: Status = Status.OK, error: float = 1e
     )
 
 
-@pytest.fixture
+def against_itself(scenario: Scenario) -> CaseResult:
+    """One contender in two forms, the second twice as fast."""
+    slow, fast = measurement("XyntraEP one", 100.0), measurement("XyntraEP two", 50.0)
+    fast = dataclasses.replace(
+        fast, provider="XyntraEP", against=slow.label, ratio=paired_ratio([slow.samples_ns], [fast.samples_ns])
+    )
+    base = measurement("CPUExecutionProvider", 130.0)
+    return dataclasses.replace(case("self", 2), scenario=scenario, baseline=base, contenders=(slow, fast))
+
+
+def with_peer(model: str) -> CaseResult:
+    """Both beside OpenVINO in bf16, which one of them could not do."""
+    plain = case(model, 1)
+    assert plain.baseline is not None
+    options = {"precision": "bf16"}
+    ours, peer = (dataclasses.replace(contender(ms, plain.baseline, 1e-6), options=options) for ms in (65.0, 78.0))
+    peer = dataclasses.replace(peer, label="OpenVINO:precision=bf16", provider="OpenVINO")
+    ratio = paired_ratio([peer.samples_ns], [ours.samples_ns])
+    assert ratio is not None
+    ours = dataclasses.replace(ours, label="XyntraEP:precision=bf16", peers={peer.label: ratio}, precision="fp32")
+    absent = dataclasses.replace(peer, label="OpenVINO:precision=int8w", status=Status.UNAVAILABLE, latency=None)
+    return dataclasses.replace(plain, contenders=(ours, peer, absent))
+
+
+@pytest.fixture(scope="session")  # its intervals take a while
 def run() -> Run:
     return Run(
         command="bench run zoo --quick",
@@ -89,8 +114,16 @@ def run() -> Run:
         quick=True,
         environment=ENVIRONMENT,
         budget=QUICK,
-        planned=3,
-        cases=(case("wins", 1), case("wrong", 1, error=0.5), case("dies", 2, Status.CRASHED)),
+        planned=6,
+        imports_ns={"onnxruntime": 80_000_000, "xyntra_ep": 40_000_000},
+        cases=(
+            case("wins", 1),
+            case("wrong", 1, error=0.5),
+            case("dies", 2, Status.CRASHED),
+            against_itself(Scenario.SCALING),
+            against_itself(Scenario.CONCURRENT),
+            against_itself(Scenario.SPECIALISED),
+        ),
     )
 
 

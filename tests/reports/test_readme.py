@@ -37,6 +37,14 @@ def test_blocks_are_filled_and_the_rest_is_kept(readme: Path, results: Path) -> 
     assert update_file(readme, results, write=True) == [], "nothing to do the second time"
 
 
+def test_a_block_that_nothing_is_stored_for_says_how_to_measure_it(readme: Path, results: Path) -> None:
+    file = next(results.iterdir())
+    file.write_text(file.read_text().replace('"scenario": "scaling"', '"scenario": "concurrent"'))
+    readme.write_text("<!-- bench:scaling -->\n<!-- /bench:scaling -->\n")
+    update_file(readme, results, write=True)
+    assert "Nothing is stored yet: `bench run zoo --scenario scaling --json" in readme.read_text()
+
+
 def test_check_changes_nothing(readme: Path, results: Path) -> None:
     assert update_file(readme, results, write=False) == ["zoo", "creation"]
     assert readme.read_text() == TEXT

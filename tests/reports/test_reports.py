@@ -8,6 +8,7 @@ import pytest
 from bench.results import Run
 from bench.store import dump
 from reports import render_report, reports
+from tests.reports.conftest import with_peer
 from zoo.registry import RegistryError
 
 
@@ -34,10 +35,48 @@ def test_zoo_shows_wins_and_losses_alike(results: Path) -> None:
     assert dict(zip(header, dies, strict=True))["verdict"] == "crashed"
 
 
+def test_openvino_has_a_column_where_it_took_part(tmp_path: Path, run: Run) -> None:
+    assert "OpenVINO" not in (text_of(run, "zoo", tmp_path))
+    text = text_of(dataclasses.replace(run, cases=(with_peer("both"),)), "zoo", tmp_path)
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
+    _, ours, peer, absent = (dict(zip(rows[0], row, strict=True)) for row in rows)
+    assert ours["provider"] == "XyntraEP:precision=bf16 (ran fp32)"
+    assert ours["speed-up [95 %]"].startswith("2.00x") and ours["vs OpenVINO [95 %]"].startswith("1.20x")
+    assert peer["vs OpenVINO [95 %]"] == "-" and peer["speed-up [95 %]"].startswith("1.67x")
+    assert absent["verdict"] == "unavailable" and "2e-05 in bf16" in text
+
+
+def text_of(run: Run, name: str, folder: Path) -> str:
+    file = folder / "run.json"
+    file.write_text(dump(run))
+    return render_report(name, file)
+
+
+@pytest.mark.parametrize("name", ["scaling", "concurrent", "specialised"])
+def test_a_contender_against_itself_has_both_forms_in_a_row(name: str, results: Path) -> None:
+    rows = [line for line in render_report(name, results).splitlines() if line.startswith("| ")]
+    (_, row) = rows
+    assert row == "| self b1 s128 | XyntraEP | 2 | 101 | 50.3 | 2.00x [2.00, 2.00] |"
+
+
+def test_creation_has_memory_and_imports(results: Path) -> None:
+    text = render_report("creation", results)
+    ours = next(line for line in text.splitlines() if "| XyntraEP |" in line)
+    assert ours == "| wins b1 s128 | XyntraEP | 1 | 2000 | 300 | +0 | 200 | 100 | 200 | 0.77x |"
+    assert "`onnxruntime` 80.0 ms, `xyntra_ep` 40.0 ms" in text
+
+
+def test_a_report_reads_the_newest_run_that_has_something_for_it(results: Path, run: Run) -> None:
+    later = dataclasses.replace(run, started="2027-01-01", cases=run.cases[:1])
+    (results / "later.json").write_text(dump(later))
+    assert "`later.json`" in render_report("zoo", results)
+    assert "`example.json`" in render_report("scaling", results)
+
+
 def test_an_interrupted_run_is_called_one(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "half.json"
     file.write_text(dump(dataclasses.replace(run, finished="", planned=9)))
-    assert "Interrupted after 3 of 9 cases" in render_report("zoo", file)
+    assert "Interrupted after 6 of 9 cases" in render_report("zoo", file)
 
 
 def test_an_unknown_report_is_refused(results: Path) -> None:

@@ -1,0 +1,71 @@
+"""The sessions of a case and who is compared with whom, by scenario. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from bench.contenders import BASELINE, OPENVINO, Contender
+from bench.plan import Case, Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One session that takes turns with the others.
+
+    `streams` is how many Run calls go on at a time, each on a thread of its own; with 0 the measuring thread calls.
+    `against` is the label of the arm whose time is divided by this one's, empty for none; `peers` those of others
+    that are worth a ratio too.
+    """
+
+    label: str
+    contender: Contender
+    threads: int
+    specialised: bool = False
+    streams: int = 0
+    against: str = ""
+    peers: tuple[str, ...] = ()
+
+
+def arms_of(case: Case, contenders: Sequence[Contender]) -> tuple[Arm, ...]:
+    """The first is the CPU provider, whose outputs are the reference for all."""
+    baseline = Contender(provider=BASELINE)
+    if case.scenario is Scenario.SINGLE_STREAM:
+        arms = [Arm(label=c.label, contender=c, threads=case.threads, against=BASELINE) for c in contenders]
+        arms = [replace(arm, peers=tuple(_peers(arm, arms))) for arm in arms]
+        return _distinct([Arm(label=BASELINE, contender=baseline, threads=case.threads), *arms])
+    everyone = [baseline, *(c for c in contenders if c != baseline)]
+    return tuple(arm for contender in everyone for arm in _against_itself(case, contender))
+
+
+def _against_itself(case: Case, contender: Contender) -> Iterator[Arm]:
+    name, n = contender.label, case.threads
+    match case.scenario:
+        case Scenario.SCALING:
+            yield Arm(label=f"{name} t1", contender=contender, threads=1)
+            yield Arm(label=f"{name} t{n}", contender=contender, threads=n, against=f"{name} t1")
+        case Scenario.CONCURRENT:
+            yield Arm(label=f"{name} x1", contender=contender, threads=1, streams=1)
+            yield Arm(label=f"{name} x{n}", contender=contender, threads=1, streams=n, against=f"{name} x1")
+        case Scenario.SPECIALISED:
+            fixed = f"{name} fixed"
+            yield Arm(label=name, contender=contender, threads=n, against=fixed)
+            yield Arm(label=fixed, contender=contender, threads=n, specialised=True)
+
+
+def _peers(arm: Arm, arms: Sequence[Arm]) -> Iterator[str]:
+    """OpenVINO in the same precision."""
+    for other in arms:
+        same_precision = other.contender.precision == arm.contender.precision
+        if same_precision and other.contender.provider == OPENVINO != arm.contender.provider:
+            yield other.label
+
+
+def _distinct(arms: Sequence[Arm]) -> tuple[Arm, ...]:
+    """The CPU provider against itself: the second of the name is told apart."""
+    seen: set[str] = set()
+    named = []
+    for arm in arms:
+        named.append(replace(arm, label=f"{arm.label} again") if arm.label in seen else arm)
+        seen.add(arm.label)
+    return tuple(named)

@@ -1,0 +1,81 @@
+"""Who is measured: a provider of ONNX Runtime or another runtime, with its options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bench.errors import BenchError
+
+BASELINE = "CPUExecutionProvider"
+OPENVINO = "OpenVINO"  # its own runtime, through its own package; ONNX Runtime is not asked
+
+# Where a provider that ONNX Runtime does not bring along comes from.
+PLUGINS = {"XyntraEP": "xyntra_ep"}
+
+FP32 = "fp32"
+# What a reduced precision may cost, relative to max|b|: 8 bits of mantissa through the depth of the zoo's
+# models (4e-3 to 1e-2 measured with bf16), and quantised weights.
+PRECISION_MAX_ERR = {FP32: 0.0, "bf16": 2e-2, "fp16": 5e-3, "int8w": 5e-2}
+DEFAULT_MAX_ERR = 2e-5
+
+HOW = "write NAME:key=value+key=value, contenders apart by commas"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """A provider with its options. A precision may stand alone.
+
+    >>> Contender.parse("XyntraEP:claim=all+precision=bf16").options
+    {'claim': 'all', 'precision': 'bf16'}
+    >>> Contender.parse("OpenVINO:bf16").label
+    'OpenVINO:precision=bf16'
+    """
+
+    provider: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, spec: str) -> Contender:
+        provider, colon, rest = spec.partition(":")
+        if not provider or "=" in provider:
+            raise BenchError(f"provider '{spec}': the name is missing. {HOW}")
+        options = {}
+        for part in rest.split("+") if colon else ():
+            key, equals, value = part.partition("=")
+            if part in PRECISION_MAX_ERR:
+                key, equals, value = "precision", "=", part
+            if not (key and equals):
+                raise BenchError(f"provider '{spec}': '{part}' is not key=value. {HOW}")
+            options[key.strip()] = value.strip()
+        return cls(provider=provider, options=options)
+
+    @property
+    def label(self) -> str:
+        options = "+".join(f"{key}={value}" for key, value in self.options.items())
+        return f"{self.provider}:{options}" if options else self.provider
+
+    @property
+    def precision(self) -> str:
+        """What was asked for; a runtime may have fallen back."""
+        return self.options.get("precision", FP32)
+
+    def max_err(self, fp32_max_err: float) -> float:
+        return max(fp32_max_err, PRECISION_MAX_ERR.get(self.precision, 0.0))
+
+
+def parse_contenders(specs: Sequence[str]) -> tuple[Contender, ...]:
+    """Each text may hold several, apart by commas.
+
+    The baseline takes part in every comparison, so naming it beside others changes nothing; named alone it is
+    measured against itself, which is the noise of the machine.
+
+    >>> [c.label for c in parse_contenders(["CPUExecutionProvider,XyntraEP", "OpenVINO:bf16"])]
+    ['XyntraEP', 'OpenVINO:precision=bf16']
+    >>> [c.label for c in parse_contenders(["CPUExecutionProvider"])]
+    ['CPUExecutionProvider']
+    """
+    parsed = [Contender.parse(part.strip()) for spec in specs for part in spec.split(",")]
+    unique = list({contender.label: contender for contender in parsed}.values())
+    others = [contender for contender in unique if contender.label != BASELINE]
+    return tuple(others or unique)

@@ -1,0 +1,66 @@
+"""Resident memory of one contender: `python -m bench.memory JOB RESULT`, a process in which nothing else happens."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.arms import Arm
+from bench.codec import decode, encode
+from bench.feeds import load_feeds
+from bench.results import Memory
+from bench.sessions import factory_for, make_available
+
+RUNS = 5  # after the first; arenas have grown to their size by then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryJob:
+    arm: Arm
+    model: str
+    feeds: str
+    cache_dir: str  # filled by the sessions that were timed
+
+
+def main(job_file: Path, result_file: Path) -> None:
+    job = decode(MemoryJob, json.loads(job_file.read_text()))
+    result_file.write_text(json.dumps(encode(measure_memory(job))))
+
+
+def measure_memory(job: MemoryJob) -> Memory:
+    make_available(job.arm.contender.provider)
+    feeds = load_feeds(Path(job.feeds))
+    loaded = rss_bytes()
+    session, _ = factory_for(Path(job.model), job.arm, Path(job.cache_dir)).create()
+    created = rss_bytes()
+    for _ in range(1 + RUNS):
+        session.run(feeds)
+    return Memory(loaded_bytes=loaded, created_bytes=created, steady_bytes=rss_bytes(), peak_bytes=peak_rss_bytes())
+
+
+def rss_bytes() -> int:
+    return _status_bytes("VmRSS") or peak_rss_bytes()
+
+
+def peak_rss_bytes() -> int:
+    """Of this program: getrusage's figure outlives exec, so a child would inherit that of its parent."""
+    if own := _status_bytes("VmHWM"):
+        return own
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _status_bytes(field: str) -> int | None:
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return None
+    values = [line.split()[1] for line in lines if line.startswith(f"{field}:")]
+    return int(values[0]) * 1024 if values else None
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,97 @@
+"""OpenVINO through its own Python package, as its documentation says to use it."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bench.arms import Arm
+from bench.contenders import FP32
+from bench.errors import Unavailable
+from bench.results import Placement
+
+if TYPE_CHECKING:  # its own names for things are in `sessions`, which imports this module when it is asked for
+    from bench.sessions import Feeds, FixedShapes, Session
+
+DEVICE = "CPU"
+# Its names for what an activation is computed in; asked for always, because its own default on a CPU with bf16
+# instructions is bf16.
+HINTS = {FP32: "f32", "bf16": "bf16", "fp16": "f16"}
+
+
+@cache
+def core() -> Any:
+    try:
+        import openvino
+    except ImportError as error:
+        raise Unavailable(f"OpenVINO: its package cannot be imported ({error}). pip install 'xyntra-ep[peers]'") from None
+    return openvino.Core()
+
+
+class OpenVinoSession:
+    """A compiled model. Each thread that calls has an infer request of its own, as the runtime demands."""
+
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+        self._local = threading.local()
+
+    def run(self, feeds: Feeds) -> object:
+        # Inputs are read in place and outputs copied out, which is what ONNX Runtime's run() does.
+        return self._request().infer(feeds, share_inputs=True)
+
+    def outputs(self, feeds: Feeds, names: Sequence[str]) -> list[npt.NDArray[Any]]:
+        request = self._request()
+        request.infer(feeds, share_inputs=True)
+        return [np.array(request.get_tensor(name).data) for name in names]
+
+    def placement(self) -> Placement | None:
+        return None
+
+    def precision(self) -> str:
+        reported: str = self._compiled.get_property("INFERENCE_PRECISION_HINT").to_string()
+        return next((name for name, hint in HINTS.items() if hint == reported), reported)
+
+    def _request(self) -> Any:
+        if not hasattr(self._local, "request"):
+            self._local.request = self._compiled.create_infer_request()
+        return self._local.request
+
+
+class OpenVinoFactory:
+    """Latency hint and one stream, as for one run at a time; as many streams as there are concurrent runs."""
+
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, model: Path, arm: Arm, fixed: FixedShapes | None) -> None:
+        self._model = model
+        self._fixed = fixed
+        options = dict(arm.contender.options)
+        precision = options.pop("precision", FP32)
+        if precision not in HINTS:
+            raise Unavailable(f"OpenVINO: {precision} is none of its inference precisions. it has {', '.join(HINTS)}")
+        streams = max(arm.streams, 1)
+        self._config = {
+            "INFERENCE_PRECISION_HINT": HINTS[precision],
+            "INFERENCE_NUM_THREADS": arm.threads * streams,
+            "PERFORMANCE_HINT": "LATENCY",
+            "NUM_STREAMS": streams,
+            **options,
+        }
+
+    def create(self, *, watched: bool = False) -> tuple[Session, int]:
+        gc.collect()
+        begin = time.perf_counter_ns()
+        model = core().read_model(str(self._model))
+        if self._fixed:
+            model.reshape({name: list(shape) for name, shape in self._fixed.shapes.items()})
+        compiled = core().compile_model(model, DEVICE, self._config)
+        took = time.perf_counter_ns() - begin
+        return OpenVinoSession(compiled), took

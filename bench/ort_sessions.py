@@ -1,0 +1,143 @@
+"""Sessions of ONNX Runtime, with any provider: one it brings along or one that a plugin registers."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime as ort
+
+from bench.arms import Arm
+from bench.contenders import BASELINE, FP32, PLUGINS
+from bench.errors import BenchError, Unavailable
+from bench.results import Placement
+from bench.stderr import Captured, stderr_captured
+
+if TYPE_CHECKING:  # `sessions` imports this module when it is asked for
+    from bench.sessions import Feeds, FixedShapes, Session
+
+WARNING, ERROR = 2, 3  # of ONNX Runtime's log
+
+
+def register(provider: str) -> None:
+    """Import what registers the provider, and refuse to go on without it: ONNX Runtime itself only warns."""
+    reason = ""
+    if module := PLUGINS.get(provider):
+        try:
+            plugin = importlib.import_module(module)
+            if hasattr(plugin, "register"):
+                plugin.register()  # raises the reason that the import kept to itself
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+    known = available_providers()
+    if provider in known:
+        return
+    hint = f"{module} says {reason}" if reason else f"this runtime has {', '.join(known)}"
+    raise Unavailable(f"{provider}: not in onnxruntime {ort.__version__}. {hint}")
+
+
+def available_providers() -> list[str]:
+    names: list[str] = list(ort.get_available_providers())
+    if hasattr(ort, "get_ep_devices"):
+        names += [device.ep_name for device in ort.get_ep_devices()]
+    return list(dict.fromkeys(names))
+
+
+def plain_session(model: Path) -> Any:
+    """Of the CPU provider, with nothing said about threads: to be asked for inputs and outputs."""
+    options = ort.SessionOptions()
+    options.log_severity_level = ERROR
+    return ort.InferenceSession(str(model), options, providers=[BASELINE])
+
+
+class OrtSession:
+    """Of ONNX Runtime, with any provider."""
+
+    def __init__(self, session: Any, provider: str) -> None:
+        self._session = session
+        self._run: Callable[..., Any] = session.run
+        self._provider = provider
+
+    def run(self, feeds: Feeds) -> object:
+        return self._run(None, feeds)
+
+    def outputs(self, feeds: Feeds, names: Sequence[str]) -> list[npt.NDArray[Any]]:
+        return [np.array(output) for output in self._run(list(names), feeds)]
+
+    def placement(self) -> Placement | None:
+        """Nodes and groups by provider; None where the runtime does not tell."""
+        if not hasattr(self._session, "get_provider_graph_assignment_info"):
+            return None
+        nodes: Counter[str] = Counter()
+        groups: Counter[str] = Counter()
+        for group in self._session.get_provider_graph_assignment_info():
+            nodes[group.ep_name] += len(group.get_nodes())
+            groups[group.ep_name] += 1
+        return Placement(nodes=_plain(nodes), groups=_plain(groups))
+
+    def precision(self) -> str:
+        return FP32 if self._provider == BASELINE else ""
+
+
+class OrtFactory:
+    def __init__(self, model: Path, arm: Arm, cache_dir: Path, fixed: FixedShapes | None) -> None:
+        self._model = model
+        self._threads = arm.threads
+        self._provider = arm.contender.provider
+        self._options = dict(arm.contender.options)
+        self._fixed = fixed
+        self.notes: tuple[str, ...] = ()
+        if self._provider in PLUGINS:
+            self._options.setdefault("cache_dir", str(cache_dir))
+
+    def create(self, *, watched: bool = False) -> tuple[Session, int]:
+        if self._fixed and self._fixed.unnamed:
+            raise Unavailable(
+                f"{self._provider}: {self._fixed.unnamed} has a dynamic dim that cannot be fixed by name, because "
+                "it has no name of its own. name it in the model"
+            )
+        gc.collect()
+        with stderr_captured(active=watched) as captured:
+            begin = time.perf_counter_ns()
+            session = self._create(WARNING if watched else ERROR)
+            took = time.perf_counter_ns() - begin
+        if watched:
+            self.notes = warnings_of(self._provider, captured)
+        if self._provider not in session.get_providers():
+            raise BenchError(f"{self._provider}: the session runs on {session.get_providers()} instead")
+        return OrtSession(session, self._provider), took
+
+    def _create(self, severity: int) -> Any:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = severity
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        for name, size in (self._fixed.dims if self._fixed else {}).items():
+            options.add_free_dimension_override_by_name(name, size)
+        providers: list[Any] = [(self._provider, self._options)]
+        if self._provider != BASELINE:
+            providers.append(BASELINE)
+        # Without the fallback: a provider that fails must fail the measurement, not be measured as the CPU.
+        return ort.InferenceSession(str(self._model), options, providers=providers, enable_fallback=0)
+
+
+def warnings_of(provider: str, captured: Captured) -> tuple[str, ...]:
+    """The lines of ONNX Runtime's log that the provider wrote, without time and place.
+
+    >>> warnings_of("XyntraEP", Captured(["2026-05-04 10:00:00.1 [W:onnxruntime:, ep.cc:7 XyntraEP] precision"]))
+    ('precision',)
+    """
+    own = (line for line in captured.lines if provider in line and "[W:" in line)
+    return tuple(dict.fromkeys(line.partition("] ")[2].removesuffix("\x1b[m") or line for line in own))
+
+
+def _plain(counts: Counter[str]) -> Mapping[str, int]:
+    return {name: counts[name] for name in sorted(counts)}

@@ -1,0 +1,62 @@
+"""Each contender against itself: with more threads, with concurrent calls, with its shapes known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from bench.plan import Scenario
+from bench.results import CaseResult, Measurement, Run, Status
+from bench.show import milliseconds, named
+from reports._markdown import cases_of, provenance, speed_up, table
+from reports.registry import Report
+
+HEADERS = {
+    Scenario.SCALING: ("1 thread p50 ms", "p50 ms", "1 thread / threads [95 %]"),
+    Scenario.CONCURRENT: ("1 call: ms a run", "ms a run", "throughput / 1 call [95 %]"),
+    Scenario.SPECIALISED: ("fixed p50 ms", "dynamic p50 ms", "fixed / dynamic [95 %]"),
+}
+NOTES = {
+    Scenario.SCALING: "The same session with one intra-op thread and with several, taking turns in one process; the ratio "
+    "is of paired turns.",
+    Scenario.CONCURRENT: "Concurrent Run calls on one session with one intra-op thread, `threads` at a time, against one at a "
+    "time; OpenVINO gets as many streams. A run's time is that of all divided by their number.",
+    Scenario.SPECIALISED: "The model as it is, with dynamic dims, against the same with its input shapes fixed before the "
+    "session is created, taking turns in one process. 1.00x loses nothing.",
+}
+
+
+def render(run: Run, source: str, *, scenario: Scenario) -> str:
+    rows = [row for case in cases_of(run, scenario) for row in _rows(case)]
+    header = ("model", "provider", "threads", *HEADERS[scenario])
+    return f"{table(header, rows, left=2)}\n\n{NOTES[scenario]}\n\n{provenance(run, source)}\n"
+
+
+def _rows(case: CaseResult) -> Iterator[list[str]]:
+    name = f"{case.model} {case.shape}"
+    if case.status is not Status.OK:
+        yield [name, "-", str(case.threads), "-", "-", str(case.status)]
+        return
+    by_label = {m.label: m for m in case.arms}
+    for m in case.arms:
+        if not m.against:
+            continue
+        reference = by_label.get(m.against)
+        result = speed_up(m.ratio) if m.status is Status.OK else str(m.status)
+        label = named(m).removeprefix(m.label)
+        yield [name, f"{m.contender.label}{label}", str(case.threads), _p50(reference), _p50(m), result]
+
+
+def _p50(m: Measurement | None) -> str:
+    return milliseconds(m.latency.p50_ns if m and m.latency else None)
+
+
+TITLES = {
+    Scenario.SCALING: "Several threads against one",
+    Scenario.CONCURRENT: "Concurrent calls on one session",
+    Scenario.SPECIALISED: "Dynamic against fixed shapes",
+}
+REPORTS = [
+    Report(name=scenario.value, title=title, scenario=scenario, render=partial(render, scenario=scenario))
+    for scenario, title in TITLES.items()
+]

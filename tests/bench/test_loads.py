@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import threading
+
+from bench.loads import BURST, load_of
+
+
+def test_one_at_a_time_runs_once_on_the_calling_thread() -> None:
+    seen: list[int] = []
+    assert load_of(0).sample(lambda: seen.append(threading.get_ident())) > 0
+    assert seen == [threading.get_ident()]
+
+
+def test_streams_call_at_the_same_time() -> None:
+    """Each of two calls waits for the other: one after the other they would wait for ever."""
+    together = threading.Barrier(2, timeout=60)
+    calls: list[int] = []
+
+    def run() -> None:
+        together.wait()
+        calls.append(threading.get_ident())
+
+    assert load_of(2).sample(run) > 0
+    assert len(calls) == 2 * BURST and len(set(calls)) == 2
+
+
+def test_what_a_stream_throws_is_thrown() -> None:
+    def run() -> None:
+        raise ValueError("in a stream")
+
+    try:
+        load_of(2).sample(run)
+    except ValueError as error:
+        assert str(error) == "in a stream"
+    else:
+        raise AssertionError("nothing was thrown")
