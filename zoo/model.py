@@ -18,6 +18,7 @@ Feeds = dict[str, npt.NDArray[np.generic]]
 class Family(StrEnum):
     BERT = "bert"
     RESNET = "resnet"
+    MOBILENET = "mobilenet"
     VIT = "vit"
     GPT2 = "gpt2"
 

@@ -11,11 +11,11 @@ from functools import partial
 import numpy as np
 import onnx
 
+from zoo._convnet import image_feeds
 from zoo.graph_builder import GraphBuilder, Value
 from zoo.layers import dim, gelu_erf, layer_norm, linear, linear_2d, reshape, shape_of
 from zoo.model import Checkpoint, Family, ZooModel
 from zoo.params import RESIDUAL_GAIN, Init, Params
-from zoo.resnet50 import resnet_feeds
 
 LN_EPS = 1e-6
 
@@ -106,14 +106,14 @@ MODELS = [
         name="vit-tiny16",
         family=Family.VIT,
         build=partial(vit, c=VIT_TINY),
-        feeds=partial(resnet_feeds, image=VIT_TINY.image),
+        feeds=partial(image_feeds, image=VIT_TINY.image),
         checkpoint=Checkpoint(hub_id="timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k"),
     ),
     ZooModel(
         name="vit-tiny16-tiny",
         family=Family.VIT,
         build=partial(vit, c=TINY),
-        feeds=partial(resnet_feeds, image=TINY.image),
+        feeds=partial(image_feeds, image=TINY.image),
         tiny=True,
     ),
 ]

@@ -79,6 +79,8 @@ def test_graph_forms_are_those_of_the_exporter() -> None:
     assert prefill["LayerNormalization"] == 5 and prefill["Tanh"] == 2 and prefill["Where"] == 2
     assert decode["LayerNormalization"] == 0 and decode["Sqrt"] == 5
     assert resnet["Conv"] == resnet["BatchNormalization"] > 0 and resnet["Gemm"] == 1
+    mobilenet = ops("mobilenetv2-tiny")
+    assert mobilenet["Conv"] == mobilenet["BatchNormalization"] == 10 and mobilenet["Clip"] == 7 and mobilenet["Add"] == 1
 
 
 def test_bert_ignores_padding() -> None:

@@ -81,6 +81,16 @@ def test_full_size_models_ask_for_the_names_of_their_checkpoints(monkeypatch: py
             "layer4.2.bn3.running_mean": (2048,),
             "fc.weight": (1000, 2048),
         },
+        "mobilenetv2": {
+            "conv_stem.weight": (32, 3, 3, 3),
+            "blocks.0.0.conv_dw.weight": (32, 1, 3, 3),
+            "blocks.0.0.conv_pw.weight": (16, 32, 1, 1),
+            "blocks.1.0.conv_pw.weight": (96, 16, 1, 1),
+            "blocks.6.0.conv_pwl.weight": (320, 960, 1, 1),
+            "blocks.6.0.bn3.running_var": (320,),
+            "conv_head.weight": (1280, 320, 1, 1),
+            "classifier.bias": (1000,),
+        },
         "vit-tiny16": {
             "cls_token": (1, 1, 192),
             "pos_embed": (1, 197, 192),
