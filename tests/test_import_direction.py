@@ -10,7 +10,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("xyntra_ep", "custom_ops", "zoo", "bench", "reports")
 
 # The side of bench that holds results and measures nothing: all that reports may see of it.
-STORED = tuple(f"bench.{name}" for name in ("results", "store", "codec", "errors", "show", "plan", "environment", "contenders", "upgrade"))
+STORED = tuple(
+    f"bench.{name}" for name in ("results", "store", "codec", "errors", "show", "plan", "environment", "contenders", "upgrade")
+)
 
 # Who imports whom. What a layer may import is everything that its arrows lead to.
 ARROWS: dict[str, tuple[str, ...]] = {
