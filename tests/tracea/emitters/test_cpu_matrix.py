@@ -9,10 +9,14 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.machine import BF16_PAIRS, BF16_TILES, need
+from tests.support.run_program import kernel_cache
 from tests.tracea.emitters.test_cpu import compute, execute
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.emitters.cpu import emit
+from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel
+from xyntra_ep.tracea.runtime.kernel_source import KernelSource
+from xyntra_ep.tracea.runtime.translation_unit import merged
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import PackPairs, PairDot, TileConfigure, TileDot, TileShape, TileZero
@@ -137,7 +141,7 @@ def test_tiles_are_announced_to_the_loader() -> None:
     kernel = KernelBuilder("xy_test")
     with kernel.tiles([(index(1), index(4))]):
         kernel.emit(TileZero(0))
-    assert "const char xy_needs_tiles" in emit(kernel.finish()[0], BF16_TILES)
+    assert "char xy_needs_tiles;" in emit(kernel.finish()[0], BF16_TILES)
     assert "xy_needs_tiles" not in emit(KernelBuilder("xy_test").finish()[0], BF16_TILES)
 
 
@@ -152,3 +156,14 @@ def test_a_new_configuration_replaces_the_old() -> None:
     got = np.full(4, 7, np.float32)
     execute(kernel, BF16_TILES, got)
     assert list(got) == [0, 7, 7, 7]
+
+
+def test_kernels_with_tiles_can_be_compiled_together() -> None:
+    sources = []
+    for name in ("xy_one", "xy_two"):
+        kernel = KernelBuilder(name)
+        with kernel.tiles([(index(1), index(4))]):
+            kernel.emit(TileZero(0))
+        sources.append(KernelSource(symbol=name, text=emit(kernel.finish()[0], BF16_TILES)))
+    [compiled] = kernel_cache(AVX512.isa, False, False).compile_many([KernelSource(symbol="xy_one", text=merged(sources))])
+    assert isinstance(compiled, CompiledKernel), compiled

@@ -117,7 +117,7 @@ class CpuTarget:
     # -- products of bfloat16
 
     def tile_configure(self, shapes: Sequence[tuple[str, str]]) -> str:
-        self._types["xy_tiles"] = cpu_matrix.TILE_STRUCT
+        self._types["xy_tiles"] = cpu_matrix.TILES_TYPE
         self._helpers[cpu_matrix.NEEDS_TILES] = cpu_matrix.NEEDS_TILES_TEXT
         return cpu_matrix.tile_configure(shapes)
 

@@ -13,11 +13,13 @@ from typing import Protocol
 from xyntra_ep.tracea.semantic_ir.nodes import Type, f32, i32
 
 PAIR_HELPERS = frozenset({"pair_dot", "pack_pairs", "round_pairs", "load_pairs", "load_pairs_n", "store_pairs", "store_pairs_n"})
-# What a loader looks for: the kernel needs the operating system's permission to use tiles.
+# What a loader looks for: the kernel needs the operating system's permission to use tiles. Without a value, and the type as a
+# typedef, because kernels that are compiled together each declare them.
 NEEDS_TILES = "xy_needs_tiles"
-NEEDS_TILES_TEXT = f'__attribute__((visibility("default"))) const char {NEEDS_TILES} = 1;'
-TILE_STRUCT = (
-    "struct xy_tiles { unsigned char palette, start_row, reserved[14]; unsigned short row_bytes[16]; unsigned char rows[16]; };"
+NEEDS_TILES_TEXT = f'__attribute__((visibility("default"))) char {NEEDS_TILES};'
+TILES_TYPE = (
+    "typedef struct { unsigned char palette, start_row, reserved[14]; unsigned short row_bytes[16]; unsigned char rows[16]; } "
+    "xy_tiles;"
 )
 MASK16 = "unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1);"
 
@@ -109,7 +111,7 @@ def _store_n(names: Names, lanes: int, masked: bool) -> str:
 
 def tile_configure(shapes: Sequence[tuple[str, str]]) -> str:
     """``shapes``: text of (rows, bytes of a row) of each register."""
-    parts = ["struct xy_tiles t __attribute__((aligned(64))) = {1};"]
+    parts = ["xy_tiles t __attribute__((aligned(64))) = {1};"]
     for i, (rows, row_bytes) in enumerate(shapes):
         parts.append(f"t.rows[{i}] = (unsigned char)({rows}); t.row_bytes[{i}] = (unsigned short)({row_bytes});")
     parts.append('__asm__ volatile("ldtilecfg %0" :: "m"(t));')
