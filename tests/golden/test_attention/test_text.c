@@ -86,7 +86,7 @@ void xy_attention_keys_f32_16_avx2(void *const *buffers, const i64 *params, i64 
   }
 }
 
-// rows = 2, columns = 20, depth = 8, width = 16
+// rows = 8, columns = 20, depth = 8, width = 16
 // score: where(le(i3, i2), mul(acc0, 0.25), -inf)
 typedef __INT64_TYPE__ i64;
 typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -97,14 +97,13 @@ static inline __attribute__((always_inline)) f32x8 xy_splat_f32x8(float a) { ret
 static inline __attribute__((always_inline)) i32x8 xy_splat_i32x8(int a) { return (i32x8){a, a, a, a, a, a, a, a}; }
 static inline __attribute__((always_inline)) f32x8 xy_select_f32x8(i32x8 m, f32x8 a, f32x8 b) { return (f32x8)((m & (i32x8)a) | (~m & (i32x8)b)); }
 static inline __attribute__((always_inline)) f32x8 xy_max_f32x8(f32x8 a, f32x8 b) { return __builtin_ia32_maxps256(a, b); }
-static inline __attribute__((always_inline)) float xy_max_f32x1(float a, float b) { return a > b ? a : b; }
-static inline __attribute__((always_inline)) int xy_bits_i32x1(float a) { union { float a; int b; } u; u.a = a; return u.b; }
-static inline __attribute__((always_inline)) float xy_bits_f32x1(int a) { union { int a; float b; } u; u.a = a; return u.b; }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
+static inline __attribute__((always_inline)) i64 xy_max_index(i64 a, i64 b) { return a > b ? a : b; }
 static inline __attribute__((always_inline)) f32x4 xy_max_f32x4(f32x4 a, f32x4 b) { i32x4 m = (i32x4)(a > b); return (f32x4)((m & (i32x4)a) | (~m & (i32x4)b)); }
+static inline __attribute__((always_inline)) float xy_max_f32x1(float a, float b) { return a > b ? a : b; }
 static inline __attribute__((always_inline)) float xy_reduce_max_f32x8(f32x8 a) { f32x4 h8 = xy_max_f32x4(__builtin_shufflevector(a, a, 0, 1, 2, 3), __builtin_shufflevector(a, a, 4, 5, 6, 7)); f32x4 h4 = xy_max_f32x4(__builtin_shufflevector(h8, h8, 0, 1, 2, 3), __builtin_shufflevector(h8, h8, 2, 3, 2, 3)); float h2 = xy_max_f32x1(h4[0], h4[1]); return h2; }
 static inline __attribute__((always_inline)) float xy_reduce_add_f32x8(f32x8 a) { f32x4 h8 = __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7); f32x4 h4 = __builtin_shufflevector(h8, h8, 0, 1, 2, 3) + __builtin_shufflevector(h8, h8, 2, 3, 2, 3); float h2 = h4[0] + h4[1]; return h2; }
-static __attribute__((noinline)) void scores_2(const float *q, const float *panel, float *scores, i64 batch, i64 head, i64 row, i64 column) {
+static __attribute__((noinline)) void scores_4(const float *q, const float *panel, float *scores, i64 batch, i64 head, i64 row, i64 column) {
   f32x8 c_ = (f32x8){0};
   f32x8 c1 = (f32x8){0};
   f32x8 c2 = (f32x8){0};
@@ -122,62 +121,102 @@ static __attribute__((noinline)) void scores_2(const float *q, const float *pane
     const f32x8 x1 = xy_splat_f32x8(((float)*(q + (16 + k_))));
     c2 = (x1 * w_ + c2);
     c3 = (x1 * w1 + c3);
+    const f32x8 x2 = xy_splat_f32x8(((float)*(q + (32 + k_))));
+    c4 = (x2 * w_ + c4);
+    c5 = (x2 * w1 + c5);
+    const f32x8 x3 = xy_splat_f32x8(((float)*(q + (48 + k_))));
+    c6 = (x3 * w_ + c6);
+    c7 = (x3 * w1 + c7);
     const f32x8 w2 = (*(const f32x8 *)(panel + ((k_ + 1) * 16)));
     const f32x8 w3 = (*(const f32x8 *)(panel + (((k_ + 1) * 16) + 8)));
-    const f32x8 x2 = xy_splat_f32x8(((float)*(q + (k_ + 1))));
-    c4 = (x2 * w2 + c4);
-    c5 = (x2 * w3 + c5);
-    const f32x8 x3 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 1)))));
-    c6 = (x3 * w2 + c6);
-    c7 = (x3 * w3 + c7);
+    const f32x8 x4 = xy_splat_f32x8(((float)*(q + (k_ + 1))));
+    c_ = (x4 * w2 + c_);
+    c1 = (x4 * w3 + c1);
+    const f32x8 x5 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 1)))));
+    c2 = (x5 * w2 + c2);
+    c3 = (x5 * w3 + c3);
+    const f32x8 x6 = xy_splat_f32x8(((float)*(q + (32 + (k_ + 1)))));
+    c4 = (x6 * w2 + c4);
+    c5 = (x6 * w3 + c5);
+    const f32x8 x7 = xy_splat_f32x8(((float)*(q + (48 + (k_ + 1)))));
+    c6 = (x7 * w2 + c6);
+    c7 = (x7 * w3 + c7);
     const f32x8 w4 = (*(const f32x8 *)(panel + ((k_ + 2) * 16)));
     const f32x8 w5 = (*(const f32x8 *)(panel + (((k_ + 2) * 16) + 8)));
-    const f32x8 x4 = xy_splat_f32x8(((float)*(q + (k_ + 2))));
-    c_ = (x4 * w4 + c_);
-    c1 = (x4 * w5 + c1);
-    const f32x8 x5 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 2)))));
-    c2 = (x5 * w4 + c2);
-    c3 = (x5 * w5 + c3);
+    const f32x8 x8 = xy_splat_f32x8(((float)*(q + (k_ + 2))));
+    c_ = (x8 * w4 + c_);
+    c1 = (x8 * w5 + c1);
+    const f32x8 x9 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 2)))));
+    c2 = (x9 * w4 + c2);
+    c3 = (x9 * w5 + c3);
+    const f32x8 x10 = xy_splat_f32x8(((float)*(q + (32 + (k_ + 2)))));
+    c4 = (x10 * w4 + c4);
+    c5 = (x10 * w5 + c5);
+    const f32x8 x11 = xy_splat_f32x8(((float)*(q + (48 + (k_ + 2)))));
+    c6 = (x11 * w4 + c6);
+    c7 = (x11 * w5 + c7);
     const f32x8 w6 = (*(const f32x8 *)(panel + ((k_ + 3) * 16)));
     const f32x8 w7 = (*(const f32x8 *)(panel + (((k_ + 3) * 16) + 8)));
-    const f32x8 x6 = xy_splat_f32x8(((float)*(q + (k_ + 3))));
-    c4 = (x6 * w6 + c4);
-    c5 = (x6 * w7 + c5);
-    const f32x8 x7 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 3)))));
-    c6 = (x7 * w6 + c6);
-    c7 = (x7 * w7 + c7);
+    const f32x8 x12 = xy_splat_f32x8(((float)*(q + (k_ + 3))));
+    c_ = (x12 * w6 + c_);
+    c1 = (x12 * w7 + c1);
+    const f32x8 x13 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 3)))));
+    c2 = (x13 * w6 + c2);
+    c3 = (x13 * w7 + c3);
+    const f32x8 x14 = xy_splat_f32x8(((float)*(q + (32 + (k_ + 3)))));
+    c4 = (x14 * w6 + c4);
+    c5 = (x14 * w7 + c5);
+    const f32x8 x15 = xy_splat_f32x8(((float)*(q + (48 + (k_ + 3)))));
+    c6 = (x15 * w6 + c6);
+    c7 = (x15 * w7 + c7);
   }
-  c_ = (c_ + c4);
-  c1 = (c1 + c5);
-  c2 = (c2 + c6);
-  c3 = (c3 + c7);
   const i64 left_ = (20 - column);
   if (((16 <= left_) & ((column + 16) <= (row + 1)))) {
     const f32x8 v_ = (c_ * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
     *(f32x8 *)(scores) = v_;
     const f32x8 v1 = (c2 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
     *(f32x8 *)(scores + 48) = v1;
-    const f32x8 v2 = (c1 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    *(f32x8 *)(scores + 8) = v2;
-    const f32x8 v3 = (c3 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    *(f32x8 *)(scores + 56) = v3;
+    const f32x8 v2 = (c4 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    *(f32x8 *)(scores + 96) = v2;
+    const f32x8 v3 = (c6 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    *(f32x8 *)(scores + 144) = v3;
+    const f32x8 v4 = (c1 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    *(f32x8 *)(scores + 8) = v4;
+    const f32x8 v5 = (c3 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    *(f32x8 *)(scores + 56) = v5;
+    const f32x8 v6 = (c5 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    *(f32x8 *)(scores + 104) = v6;
+    const f32x8 v7 = (c7 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    *(f32x8 *)(scores + 152) = v7;
   } else {
-    const f32x8 v4 = (c_ * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    const f32x8 v8 = (c_ * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
     const i64 seen_ = ((row + 1) - column);
-    *(f32x8 *)(scores) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen_)))), v4, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
-    const f32x8 v5 = (c2 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    *(f32x8 *)(scores) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen_)))), v8, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+    const f32x8 v9 = (c2 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
     const i64 seen1 = (((row + 1) + 1) - column);
-    *(f32x8 *)(scores + 48) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen1)))), v5, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+    *(f32x8 *)(scores + 48) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen1)))), v9, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+    const f32x8 v10 = (c4 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    const i64 seen2 = (((row + 2) + 1) - column);
+    *(f32x8 *)(scores + 96) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen2)))), v10, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+    const f32x8 v11 = (c6 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    const i64 seen3 = (((row + 3) + 1) - column);
+    *(f32x8 *)(scores + 144) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen3)))), v11, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
     const i64 count_ = (left_ - 8);
-    const f32x8 v6 = (c1 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    const i64 seen2 = ((row + 1) - (column + 8));
-    *(f32x8 *)(scores + 8) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)count_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen2)))), v6, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
-    const f32x8 v7 = (c3 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    const i64 seen3 = (((row + 1) + 1) - (column + 8));
-    *(f32x8 *)(scores + 56) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)count_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen3)))), v7, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+    const f32x8 v12 = (c1 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    const i64 seen4 = ((row + 1) - (column + 8));
+    *(f32x8 *)(scores + 8) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)count_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen4)))), v12, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+    const f32x8 v13 = (c3 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    const i64 seen5 = (((row + 1) + 1) - (column + 8));
+    *(f32x8 *)(scores + 56) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)count_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen5)))), v13, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+    const f32x8 v14 = (c5 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    const i64 seen6 = (((row + 2) + 1) - (column + 8));
+    *(f32x8 *)(scores + 104) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)count_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen6)))), v14, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+    const f32x8 v15 = (c7 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+    const i64 seen7 = (((row + 3) + 1) - (column + 8));
+    *(f32x8 *)(scores + 152) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)count_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen7)))), v15, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
   }
 }
-static __attribute__((noinline)) void sums_16_2(const float *weights, const float *v, i64 v_row, float *sums, const float *factors, i64 columns) {
+static __attribute__((noinline)) void sums_16_4(const float *weights, const float *v, i64 start, i64 v_row, i64 columns, const float *scales, i64 batch, i64 head, i64 row, float *b_out3) {
   f32x8 c_ = (f32x8){0};
   f32x8 c1 = (f32x8){0};
   f32x8 c2 = (f32x8){0};
@@ -196,69 +235,100 @@ static __attribute__((noinline)) void sums_16_2(const float *weights, const floa
     const f32x8 x1 = xy_splat_f32x8(((float)*(weights + (48 + k_))));
     c2 = (x1 * w_ + c2);
     c3 = (x1 * w1 + c3);
+    const f32x8 x2 = xy_splat_f32x8(((float)*(weights + (96 + k_))));
+    c4 = (x2 * w_ + c4);
+    c5 = (x2 * w1 + c5);
+    const f32x8 x3 = xy_splat_f32x8(((float)*(weights + (144 + k_))));
+    c6 = (x3 * w_ + c6);
+    c7 = (x3 * w1 + c7);
     const f32x8 w2 = (*(const f32x8 *)(v + ((k_ + 1) * v_row)));
     const f32x8 w3 = (*(const f32x8 *)(v + (((k_ + 1) * v_row) + 8)));
-    const f32x8 x2 = xy_splat_f32x8(((float)*(weights + (k_ + 1))));
-    c4 = (x2 * w2 + c4);
-    c5 = (x2 * w3 + c5);
-    const f32x8 x3 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 1)))));
-    c6 = (x3 * w2 + c6);
-    c7 = (x3 * w3 + c7);
+    const f32x8 x4 = xy_splat_f32x8(((float)*(weights + (k_ + 1))));
+    c_ = (x4 * w2 + c_);
+    c1 = (x4 * w3 + c1);
+    const f32x8 x5 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 1)))));
+    c2 = (x5 * w2 + c2);
+    c3 = (x5 * w3 + c3);
+    const f32x8 x6 = xy_splat_f32x8(((float)*(weights + (96 + (k_ + 1)))));
+    c4 = (x6 * w2 + c4);
+    c5 = (x6 * w3 + c5);
+    const f32x8 x7 = xy_splat_f32x8(((float)*(weights + (144 + (k_ + 1)))));
+    c6 = (x7 * w2 + c6);
+    c7 = (x7 * w3 + c7);
     const f32x8 w4 = (*(const f32x8 *)(v + ((k_ + 2) * v_row)));
     const f32x8 w5 = (*(const f32x8 *)(v + (((k_ + 2) * v_row) + 8)));
-    const f32x8 x4 = xy_splat_f32x8(((float)*(weights + (k_ + 2))));
-    c_ = (x4 * w4 + c_);
-    c1 = (x4 * w5 + c1);
-    const f32x8 x5 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 2)))));
-    c2 = (x5 * w4 + c2);
-    c3 = (x5 * w5 + c3);
+    const f32x8 x8 = xy_splat_f32x8(((float)*(weights + (k_ + 2))));
+    c_ = (x8 * w4 + c_);
+    c1 = (x8 * w5 + c1);
+    const f32x8 x9 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 2)))));
+    c2 = (x9 * w4 + c2);
+    c3 = (x9 * w5 + c3);
+    const f32x8 x10 = xy_splat_f32x8(((float)*(weights + (96 + (k_ + 2)))));
+    c4 = (x10 * w4 + c4);
+    c5 = (x10 * w5 + c5);
+    const f32x8 x11 = xy_splat_f32x8(((float)*(weights + (144 + (k_ + 2)))));
+    c6 = (x11 * w4 + c6);
+    c7 = (x11 * w5 + c7);
     const f32x8 w6 = (*(const f32x8 *)(v + ((k_ + 3) * v_row)));
     const f32x8 w7 = (*(const f32x8 *)(v + (((k_ + 3) * v_row) + 8)));
-    const f32x8 x6 = xy_splat_f32x8(((float)*(weights + (k_ + 3))));
-    c4 = (x6 * w6 + c4);
-    c5 = (x6 * w7 + c5);
-    const f32x8 x7 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 3)))));
-    c6 = (x7 * w6 + c6);
-    c7 = (x7 * w7 + c7);
+    const f32x8 x12 = xy_splat_f32x8(((float)*(weights + (k_ + 3))));
+    c_ = (x12 * w6 + c_);
+    c1 = (x12 * w7 + c1);
+    const f32x8 x13 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 3)))));
+    c2 = (x13 * w6 + c2);
+    c3 = (x13 * w7 + c3);
+    const f32x8 x14 = xy_splat_f32x8(((float)*(weights + (96 + (k_ + 3)))));
+    c4 = (x14 * w6 + c4);
+    c5 = (x14 * w7 + c5);
+    const f32x8 x15 = xy_splat_f32x8(((float)*(weights + (144 + (k_ + 3)))));
+    c6 = (x15 * w6 + c6);
+    c7 = (x15 * w7 + c7);
   }
   for (i64 k1 = whole_; k1 < columns; k1 += 1) {
     const f32x8 w8 = (*(const f32x8 *)(v + (k1 * v_row)));
     const f32x8 w9 = (*(const f32x8 *)(v + ((k1 * v_row) + 8)));
-    const f32x8 x8 = xy_splat_f32x8(((float)*(weights + k1)));
-    c_ = (x8 * w8 + c_);
-    c1 = (x8 * w9 + c1);
-    const f32x8 x9 = xy_splat_f32x8(((float)*(weights + (48 + k1))));
-    c2 = (x9 * w8 + c2);
-    c3 = (x9 * w9 + c3);
+    const f32x8 x16 = xy_splat_f32x8(((float)*(weights + k1)));
+    c_ = (x16 * w8 + c_);
+    c1 = (x16 * w9 + c1);
+    const f32x8 x17 = xy_splat_f32x8(((float)*(weights + (48 + k1))));
+    c2 = (x17 * w8 + c2);
+    c3 = (x17 * w9 + c3);
+    const f32x8 x18 = xy_splat_f32x8(((float)*(weights + (96 + k1))));
+    c4 = (x18 * w8 + c4);
+    c5 = (x18 * w9 + c5);
+    const f32x8 x19 = xy_splat_f32x8(((float)*(weights + (144 + k1))));
+    c6 = (x19 * w8 + c6);
+    c7 = (x19 * w9 + c7);
   }
-  c_ = (c_ + c4);
-  c1 = (c1 + c5);
-  c2 = (c2 + c6);
-  c3 = (c3 + c7);
-  const f32x8 factor_ = xy_splat_f32x8(((float)*(factors)));
-  *(f32x8 *)(sums) = ((*(const f32x8 *)(sums)) * factor_ + c_);
-  *(f32x8 *)(sums + 8) = ((*(const f32x8 *)(sums + 8)) * factor_ + c1);
-  const f32x8 factor1 = xy_splat_f32x8(((float)*(factors + 1)));
-  *(f32x8 *)(sums + 16) = ((*(const f32x8 *)(sums + 16)) * factor1 + c2);
-  *(f32x8 *)(sums + 24) = ((*(const f32x8 *)(sums + 24)) * factor1 + c3);
+  const f32x8 scale_ = xy_splat_f32x8(((float)*(scales)));
+  const f32x8 value_ = (c_ * scale_);
+  *(f32x8 *)(b_out3 + (((head * 16) + (row * 32)) + start)) = value_;
+  const f32x8 value1 = (c1 * scale_);
+  *(f32x8 *)(b_out3 + (((head * 16) + (row * 32)) + (start + 8))) = value1;
+  const f32x8 scale1 = xy_splat_f32x8(((float)*(scales + 1)));
+  const f32x8 value2 = (c2 * scale1);
+  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 1) * 32)) + start)) = value2;
+  const f32x8 value3 = (c3 * scale1);
+  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 1) * 32)) + (start + 8))) = value3;
+  const f32x8 scale2 = xy_splat_f32x8(((float)*(scales + 2)));
+  const f32x8 value4 = (c4 * scale2);
+  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 2) * 32)) + start)) = value4;
+  const f32x8 value5 = (c5 * scale2);
+  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 2) * 32)) + (start + 8))) = value5;
+  const f32x8 scale3 = xy_splat_f32x8(((float)*(scales + 3)));
+  const f32x8 value6 = (c6 * scale3);
+  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 3) * 32)) + start)) = value6;
+  const f32x8 value7 = (c7 * scale3);
+  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 3) * 32)) + (start + 8))) = value7;
 }
-static inline __attribute__((always_inline)) f32x8 xm_exp2_nonpositive_8(f32x8 x) {
-  const f32x8 y_ = xy_max_f32x8((f32x8){(-0x1.f800000000000p+6f), (-0x1.f800000000000p+6f), (-0x1.f800000000000p+6f), (-0x1.f800000000000p+6f), (-0x1.f800000000000p+6f), (-0x1.f800000000000p+6f), (-0x1.f800000000000p+6f), (-0x1.f800000000000p+6f)}, x);
+static inline __attribute__((always_inline)) f32x8 xm_exp2_weight_8(f32x8 x) {
+  const f32x8 y_ = xy_max_f32x8((f32x8){(-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f)}, x);
   const f32x8 t_ = (y_ + (f32x8){0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f});
   const f32x8 n_ = (t_ - (f32x8){0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f, 0x1.8000000000000p+23f});
   const f32x8 f_ = (y_ - n_);
   const i32x8 k_ = (((i32x8)t_) - (i32x8){1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504, 1262485504});
-  const f32x8 p_ = (((((((f32x8){0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f, 0x1.41fbbc0000000p-13f} * f_ + (f32x8){0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f, 0x1.5f3e520000000p-10f}) * f_ + (f32x8){0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f, 0x1.3b2d4c0000000p-7f}) * f_ + (f32x8){0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f, 0x1.c6aee80000000p-5f}) * f_ + (f32x8){0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f, 0x1.ebfbdc0000000p-3f}) * f_ + (f32x8){0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f, 0x1.62e4300000000p-1f}) * f_ + (f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f});
+  const f32x8 p_ = ((((((f32x8){0x1.5bba140000000p-10f, 0x1.5bba140000000p-10f, 0x1.5bba140000000p-10f, 0x1.5bba140000000p-10f, 0x1.5bba140000000p-10f, 0x1.5bba140000000p-10f, 0x1.5bba140000000p-10f, 0x1.5bba140000000p-10f} * f_ + (f32x8){0x1.3cea880000000p-7f, 0x1.3cea880000000p-7f, 0x1.3cea880000000p-7f, 0x1.3cea880000000p-7f, 0x1.3cea880000000p-7f, 0x1.3cea880000000p-7f, 0x1.3cea880000000p-7f, 0x1.3cea880000000p-7f}) * f_ + (f32x8){0x1.c6b7520000000p-5f, 0x1.c6b7520000000p-5f, 0x1.c6b7520000000p-5f, 0x1.c6b7520000000p-5f, 0x1.c6b7520000000p-5f, 0x1.c6b7520000000p-5f, 0x1.c6b7520000000p-5f, 0x1.c6b7520000000p-5f}) * f_ + (f32x8){0x1.ebf9bc0000000p-3f, 0x1.ebf9bc0000000p-3f, 0x1.ebf9bc0000000p-3f, 0x1.ebf9bc0000000p-3f, 0x1.ebf9bc0000000p-3f, 0x1.ebf9bc0000000p-3f, 0x1.ebf9bc0000000p-3f, 0x1.ebf9bc0000000p-3f}) * f_ + (f32x8){0x1.62e42a0000000p-1f, 0x1.62e42a0000000p-1f, 0x1.62e42a0000000p-1f, 0x1.62e42a0000000p-1f, 0x1.62e42a0000000p-1f, 0x1.62e42a0000000p-1f, 0x1.62e42a0000000p-1f, 0x1.62e42a0000000p-1f}) * f_ + (f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f});
   return ((f32x8)(((i32x8)p_) + (k_ << (i32x8){23, 23, 23, 23, 23, 23, 23, 23})));
-}
-static inline __attribute__((always_inline)) float xm_exp2_nonpositive_1(float x) {
-  const float y_ = xy_max_f32x1((-0x1.f800000000000p+6f), x);
-  const float t_ = (y_ + 0x1.8000000000000p+23f);
-  const float n_ = (t_ - 0x1.8000000000000p+23f);
-  const float f_ = (y_ - n_);
-  const int k_ = (xy_bits_i32x1(t_) - 1262485504);
-  const float p_ = ((((((0x1.41fbbc0000000p-13f * f_ + 0x1.5f3e520000000p-10f) * f_ + 0x1.3b2d4c0000000p-7f) * f_ + 0x1.c6aee80000000p-5f) * f_ + 0x1.ebfbdc0000000p-3f) * f_ + 0x1.62e4300000000p-1f) * f_ + 0x1.0000000000000p+0f);
-  return xy_bits_f32x1((xy_bits_i32x1(p_) + (k_ << 23)));
 }
 __attribute__((visibility("default")))
 void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 begin, i64 end) {
@@ -269,28 +339,36 @@ void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 beg
   const float *const b_keys4 = (const float *)buffers[4];
   (void)params;
   float scores_[288] __attribute__((aligned(64)));
-  float sums_[96] __attribute__((aligned(64)));
-  float maxima_[6] __attribute__((aligned(64)));
-  float totals_[6] __attribute__((aligned(64)));
-  float factors_[6] __attribute__((aligned(64)));
+  float maxima_[8] __attribute__((aligned(64)));
+  float totals_[8] __attribute__((aligned(64)));
+  float factors_[8] __attribute__((aligned(64)));
+  float scales_[8] __attribute__((aligned(64)));
+  float tops_[8] __attribute__((aligned(64)));
+  float bases_[8] __attribute__((aligned(64)));
+  float parts_[8] __attribute__((aligned(64)));
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
     const i64 i_ = (unit_ % 2);
     const i64 i1 = (unit_ / 2);
-    for (i64 i2 = 0; i2 < 2; i2 += 1) {
-      *(maxima_ + i2) = (float)(-__builtin_inff());
-      *(totals_ + i2) = (float)0x0.0p+0f;
-    }
-    for (i64 i3 = 0; i3 < 32; i3 += 8) {
-      *(f32x8 *)(sums_ + i3) = (f32x8){0};
-    }
-    for (i64 column_ = 0; column_ < 16; column_ += 16) {
-      const i64 here_ = xy_min_index(16, (16 - column_));
-      const i64 q_at_ = ((i1 * 32) + (i_ * 8));
-      const i64 keys_ = (((i1 * 2) + i_) * 256);
+    const i64 i2 = (i1 % 2);
+    const i64 i3 = (i1 / 2);
+    const i64 first_ = ((i_ * 4) + xy_min_index(i_, 0));
+    const i64 count_ = (4 + (i_ < 0));
+    *(f32x8 *)(maxima_) = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
+    *(f32x8 *)(totals_) = (f32x8){0};
+    *(f32x8 *)(tops_) = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
+    *(f32x8 *)(parts_) = (f32x8){0};
+    const i64 sight_ = xy_min_index((((xy_max_index((first_ + count_), 0) + 15) / 16) * 16), 20);
+    const i64 passes_ = xy_max_index(((sight_ + 31) / 32), 1);
+    const i64 each_ = ((xy_max_index((((sight_ + (passes_ - 1)) / passes_) + 15), 16) / 16) * 16);
+    for (i64 pass_ = 0; pass_ < passes_; pass_ += 1) {
+      const i64 column_ = (pass_ * each_);
+      const i64 here_ = xy_max_index(xy_min_index(each_, (sight_ - column_)), 0);
+      const i64 q_at_ = (((i3 * 128) + (i2 * 8)) + (first_ * 16));
+      const i64 keys_ = (((i3 * 2) + i2) * 256);
       for (i64 t_ = 0; t_ < here_; t_ += 16) {
-        scores_2(b_q0 + q_at_, b_keys4 + (keys_ + ((column_ + t_) * 8)), scores_ + t_, i1, i_, 0, (column_ + t_));
+        scores_4(b_q0 + q_at_, b_keys4 + (keys_ + ((column_ + t_) * 8)), scores_ + t_, i3, i2, first_, (column_ + t_));
       }
-      for (i64 i4 = 0; i4 < 2; i4 += 1) {
+      for (i64 i4 = 0; i4 < count_; i4 += 1) {
         const i64 row_ = (i4 * 48);
         f32x8 top_ = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
         f32x8 top1 = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
@@ -298,36 +376,45 @@ void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 beg
           top_ = xy_max_f32x8((*(const f32x8 *)(scores_ + row_ + t1)), top_);
           top1 = xy_max_f32x8((*(const f32x8 *)(scores_ + row_ + (t1 + 8))), top1);
         }
-        const float old_ = ((float)*(maxima_ + i4));
-        const float new_ = xy_max_f32x1(xy_reduce_max_f32x8(xy_max_f32x8(top_, top1)), old_);
-        const float base_ = ((-(new_ == (-__builtin_inff()))) ? 0x0.0p+0f : new_);
-        const f32x8 bases_ = (f32x8){base_, base_, base_, base_, base_, base_, base_, base_};
+        *(tops_ + i4) = (float)xy_reduce_max_f32x8(xy_max_f32x8(top_, top1));
+      }
+      const f32x8 v_ = (*(const f32x8 *)(maxima_));
+      const f32x8 v1 = (*(const f32x8 *)(tops_));
+      const f32x8 new_ = xy_max_f32x8(v1, v_);
+      const f32x8 base_ = xy_select_f32x8(((i32x8)(new_ == (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())})), (f32x8){0}, new_);
+      *(f32x8 *)(maxima_) = new_;
+      *(f32x8 *)(bases_) = base_;
+      const f32x8 factor_ = xm_exp2_weight_8(((v_ - base_) * (f32x8){0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f}));
+      *(f32x8 *)(factors_) = factor_;
+      for (i64 i5 = 0; i5 < count_; i5 += 1) {
+        const i64 row1 = (i5 * 48);
+        const float b_ = ((float)*(bases_ + i5));
+        const f32x8 base1 = (f32x8){b_, b_, b_, b_, b_, b_, b_, b_};
         f32x8 part_ = (f32x8){0};
         f32x8 part1 = (f32x8){0};
         for (i64 t2 = 0; t2 < here_; t2 += 16) {
-          const f32x8 weight_ = xm_exp2_nonpositive_8((((*(const f32x8 *)(scores_ + row_ + t2)) - bases_) * (f32x8){0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f}));
-          *(f32x8 *)(scores_ + row_ + t2) = weight_;
+          const f32x8 weight_ = xm_exp2_weight_8((((*(const f32x8 *)(scores_ + row1 + t2)) - base1) * (f32x8){0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f}));
+          *(f32x8 *)(scores_ + row1 + t2) = weight_;
           part_ = (part_ + weight_);
-          const f32x8 weight1 = xm_exp2_nonpositive_8((((*(const f32x8 *)(scores_ + row_ + (t2 + 8))) - bases_) * (f32x8){0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f}));
-          *(f32x8 *)(scores_ + row_ + (t2 + 8)) = weight1;
+          const f32x8 weight1 = xm_exp2_weight_8((((*(const f32x8 *)(scores_ + row1 + (t2 + 8))) - base1) * (f32x8){0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f}));
+          *(f32x8 *)(scores_ + row1 + (t2 + 8)) = weight1;
           part1 = (part1 + weight1);
         }
-        const float factor_ = xm_exp2_nonpositive_1(((old_ - base_) * 0x1.7154760000000p+0f));
-        *(maxima_ + i4) = (float)new_;
-        *(factors_ + i4) = (float)factor_;
-        *(totals_ + i4) = (float)((((float)*(totals_ + i4)) * factor_) + xy_reduce_add_f32x8((part_ + part1)));
+        *(parts_ + i5) = (float)xy_reduce_add_f32x8((part_ + part1));
       }
-      const i64 v_at_ = (((i1 * 640) + (i_ * 16)) + (column_ * 32));
-      sums_16_2(scores_, b_v2 + v_at_, 32, sums_, factors_, here_);
-    }
-    for (i64 i5 = 0; i5 < 2; i5 += 1) {
-      const float total_ = ((float)*(totals_ + i5));
-      const float top2 = ((float)*(maxima_ + i5));
-      const float scale_ = ((-(top2 == (-__builtin_inff()))) ? (1 ? __builtin_nanf("") : 0x0.0p+0f) : (0x1.0000000000000p+0f / total_));
-      for (i64 e_ = 0; e_ < 16; e_ += 8) {
-        const f32x8 value_ = ((*(const f32x8 *)(sums_ + ((i5 * 16) + e_))) * (f32x8){scale_, scale_, scale_, scale_, scale_, scale_, scale_, scale_});
-        *(f32x8 *)(b_out3 + (((i_ * 16) + (i5 * 32)) + e_)) = value_;
+      const f32x8 v2 = (*(const f32x8 *)(parts_));
+      *(f32x8 *)(totals_) = ((*(const f32x8 *)(totals_)) * (*(const f32x8 *)(factors_)) + v2);
+      const i64 last_ = (passes_ <= (pass_ + 1));
+      if (last_) {
+        const float none_ = (1 ? __builtin_nanf("") : 0x0.0p+0f);
+        const f32x8 nothing_ = (f32x8){none_, none_, none_, none_, none_, none_, none_, none_};
+        const f32x8 v3 = (*(const f32x8 *)(totals_));
+        const f32x8 v4 = (*(const f32x8 *)(maxima_));
+        const f32x8 scale_ = xy_select_f32x8(((i32x8)(v4 == (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())})), nothing_, ((f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v3));
+        *(f32x8 *)(scales_) = scale_;
       }
+      const i64 v_at_ = (((i3 * 640) + (i2 * 16)) + (column_ * 32));
+      sums_16_4(scores_, b_v2 + v_at_, 0, 32, here_, scales_, i3, i2, first_, b_out3);
     }
   }
 }

@@ -133,7 +133,7 @@ SCALAR_OPS: Mapping[str, ScalarOp] = {
         ScalarOp(name="relu", args="f", result="f", reference=_relu),
         ScalarOp(name="sqrt", args="f", result="f", reference=np.sqrt),
         ScalarOp(name="exp", args="f", result="f", reference=np.exp),
-        ScalarOp(name="exp_nonpositive", args="f", result="f", reference=np.exp),  # for x <= 0; may end at 1e-38 instead of 0
+        ScalarOp(name="exp_nonpositive", args="f", result="f", reference=np.exp),  # for x <= 0; 0 from -88 down
         ScalarOp(name="log", args="f", result="f", reference=np.log),
         ScalarOp(name="sin", args="f", result="f", reference=np.sin),
         ScalarOp(name="cos", args="f", result="f", reference=np.cos),

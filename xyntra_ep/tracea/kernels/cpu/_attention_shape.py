@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, lt
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
 from xyntra_ep.tracea.kernels.cpu._attention_mask import CausalMask, find_causal
@@ -79,13 +80,20 @@ class AttentionShape:
 
     @property
     def packs(self) -> Size:
-        """1 when the columns of k are packed. A single row of q reads k as often as packing would: it takes it in place."""
-        return 1 - eq(self.rows, 1) if self.takes_single_rows else 1
+        """1 when the columns of k are packed: where more than one block of rows uses them, or they cannot be taken in place."""
+        return lt(self.tile.rows, self.rows) if self.takes_few_rows else 1
 
     @property
-    def takes_single_rows(self) -> bool:
-        """Whether one row of q may be multiplied with k as it lies: along contiguous d."""
-        return self.k.strides[3] == 1 and isinstance(self.depth, int) and eq(self.rows, 1) != 0
+    def takes_few_rows(self) -> bool:
+        """Whether a single block of rows of q may be multiplied with k as it lies: along contiguous d."""
+        few = not isinstance(self.rows, int) or self.rows <= self.tile.rows
+        return self.k.strides[3] == 1 and isinstance(self.depth, int) and few
+
+    @property
+    def is_single_pass(self) -> bool:
+        """Whether one pass is known to see all columns that count. Of a finite causal mask it may turn out otherwise."""
+        finite = self.causal is not None and not math.isinf(self.causal.masked)
+        return isinstance(self.columns, int) and self.columns <= self.pass_columns and not finite
 
     @property
     def packs_v(self) -> Size:

@@ -2,8 +2,8 @@
 
     new = max(old, scores);  weights = exp(scores - new);  factor = exp(old - new);  total = total * factor + sum(weights)
 
-A row that has seen nothing but -inf subtracts 0 instead, so that what comes later still counts; ``scale`` makes it NaN at the
-end. The weight of a score far below the maximum is 2^-126, not 0: too small to be seen beside the maximum's 1.
+What there is one of per row is computed for all rows of the block at once, as vectors over the rows. A row that has seen
+nothing but -inf subtracts 0 instead, so that what comes later still counts; ``finish`` makes its scale NaN at the end.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     CallValue,
     Const,
     Convert,
+    Fma,
     Reduce,
     Rvalue,
     Select,
@@ -38,57 +39,91 @@ UNDERFLOW = 104.0  # exp(-104) is below the smallest f32
 
 
 class RowStates:
-    """Arrays on the stack, one element per row of a block."""
+    """Arrays on the stack, one element per row of a block, whole vectors."""
 
     def __init__(self, kernel: KernelBuilder, shape: AttentionShape) -> None:
         self._k = kernel
         self._shape = shape
-        self.maxima = kernel.array("maxima", DType.F32, shape.tile.rows)
-        self.totals = kernel.array("totals", DType.F32, shape.tile.rows)
-        self.factors = kernel.array("factors", DType.F32, shape.tile.rows)
+        self._lanes = shape.tile.lanes
+        self._firsts = range(0, shape.tile.rows, self._lanes)
+        self.maxima = self._array("maxima")
+        self.totals = self._array("totals")
+        self.factors = self._array("factors")
+        self.scales = self._array("scales")
+        self._tops = self._array("tops")  # of this pass
+        self._bases = self._array("bases")
+        self._parts = self._array("parts")
 
-    def reset(self, rows: Rvalue) -> None:
-        k = self._k
-        with k.loop("i", 0, rows) as i:
-            k.store(self.maxima, i, Const(f32(1), LOWEST))
-            k.store(self.totals, i, Const(f32(1), 0.0))
+    def _array(self, stem: str) -> Var:
+        return self._k.array(stem, DType.F32, len(self._firsts) * self._lanes)
+
+    def reset(self) -> None:
+        """Nothing seen yet. All elements are set: vectors over the rows also carry rows that the block does not have."""
+        for first in self._firsts:
+            for array, value in ((self.maxima, LOWEST), (self.totals, 0.0), (self._tops, LOWEST), (self._parts, 0.0)):
+                self._k.store(array, first, Const(f32(self._lanes), value))
 
     def weigh(self, rows: Rvalue, scores: Var, columns: Rvalue) -> None:
         """Turn ``columns`` scores of each row into weights, in place. Whole panels are read: past the end lies -inf."""
-        k, tile = self._k, self._shape.tile
-        lanes, vectors = tile.lanes, range(tile.vectors)
+        k = self._k
         with k.loop("i", 0, rows) as i:
-            row = k.pointer("row", scores, i * self._shape.score_stride)
-            tops = [k.variable("top", Const(f32(lanes), LOWEST)) for _ in vectors]
-            with k.loop("t", 0, columns, tile.columns) as t:
-                for j in vectors:
-                    k.assign(tops[j], vmax(k.load(row, t + j * lanes, lanes), tops[j]))  # leaves NaN out
-            top: Rvalue = tops[0]
-            for other in tops[1:]:
-                top = vmax(top, other)
-            old = k.let("old", k.load(self.maxima, i))
-            new = k.let("new", vmax(Reduce("max", top), old))
-            base = k.let("base", Select(binary("eq", new, LOWEST), Const(f32(1), 0.0), new))
-            bases = k.let("bases", splat(base, lanes))
-            parts = [k.variable("part", Const(f32(lanes), 0.0)) for _ in vectors]
-            with k.loop("t", 0, columns, tile.columns) as t:
-                for j in vectors:
-                    weight = k.let("weight", self._exp(k.load(row, t + j * lanes, lanes) - bases, lanes))
-                    k.store(row, t + j * lanes, weight)
-                    k.assign(parts[j], parts[j] + weight)
-            total: Rvalue = parts[0]
-            for other in parts[1:]:
-                total = total + other
-            factor = k.let("factor", self._exp(old - base, 1))
-            k.store(self.maxima, i, new)
-            k.store(self.factors, i, factor)
-            k.store(self.totals, i, k.load(self.totals, i) * factor + Reduce("add", total))
+            self._find_top(i, scores, columns)
+        for first in self._firsts:
+            self._move_maxima(first)
+        with k.loop("i", 0, rows) as i:
+            self._exponentiate(i, scores, columns)
+        for first in self._firsts:
+            total = Fma(
+                k.load(self.totals, first, self._lanes),
+                k.load(self.factors, first, self._lanes),
+                self._vector(self._parts, first),
+            )
+            k.store(self.totals, first, total)
+
+    def _vector(self, array: Var, first: int) -> Rvalue:
+        return self._k.let("v", self._k.load(array, first, self._lanes))
+
+    def _find_top(self, i: Rvalue, scores: Var, columns: Rvalue) -> None:
+        k, tile, lanes = self._k, self._shape.tile, self._lanes
+        row = k.pointer("row", scores, i * self._shape.score_stride)
+        tops = [k.variable("top", Const(f32(lanes), LOWEST)) for _ in range(tile.vectors)]
+        with k.loop("t", 0, columns, tile.columns) as t:
+            for j, top in enumerate(tops):
+                k.assign(top, vmax(k.load(row, t + j * lanes, lanes), top))  # leaves NaN out
+        best: Rvalue = tops[0]
+        for other in tops[1:]:
+            best = vmax(best, other)
+        k.store(self._tops, i, Reduce("max", best))
+
+    def _move_maxima(self, first: int) -> None:
+        k, lanes = self._k, self._lanes
+        old = self._vector(self.maxima, first)
+        new = k.let("new", vmax(self._vector(self._tops, first), old))
+        base = k.let("base", Select(binary("eq", new, LOWEST), Const(f32(lanes), 0.0), new))
+        k.store(self.maxima, first, new)
+        k.store(self._bases, first, base)
+        k.store(self.factors, first, k.let("factor", self._exp(old - base, lanes)))
+
+    def _exponentiate(self, i: Rvalue, scores: Var, columns: Rvalue) -> None:
+        k, tile, lanes = self._k, self._shape.tile, self._lanes
+        row = k.pointer("row", scores, i * self._shape.score_stride)
+        base = k.let("base", splat(k.let("b", k.load(self._bases, i)), lanes))
+        parts = [k.variable("part", Const(f32(lanes), 0.0)) for _ in range(tile.vectors)]
+        with k.loop("t", 0, columns, tile.columns) as t:
+            for j, part in enumerate(parts):
+                weight = k.let("weight", self._exp(k.load(row, t + j * lanes, lanes) - base, lanes))
+                k.store(row, t + j * lanes, weight)
+                k.assign(part, part + weight)
+        total: Rvalue = parts[0]
+        for other in parts[1:]:
+            total = total + other
+        k.store(self._parts, i, Reduce("add", total))
 
     def _exp(self, x: Rvalue, lanes: int) -> Rvalue:
         """e^x for x <= 0. The product comes after the difference: the lowest float times log2(e) would be -inf."""
-        for function in math_dependencies("exp2_nonpositive", lanes):
+        for function in math_dependencies("exp2_weight", lanes):
             self._k.function(function)
-        return CallValue(math_function("exp2_nonpositive", lanes), (x * LOG2E,))
+        return CallValue(math_function("exp2_weight", lanes), (x * LOG2E,))
 
     def may_weigh(self, rows: Rvalue, score: float) -> Rvalue:
         """Whether ``score`` may have a weight that is not 0 in some row, by the maxima so far."""
@@ -96,14 +131,14 @@ class RowStates:
         lowest = k.variable("lowest", Const(f32(1), float("inf")))
         with k.loop("i", 0, rows) as i:
             k.assign(lowest, vmin(k.load(self.maxima, i), lowest))
-        return Convert(INDEX, le(lowest, Const(f32(1), score + UNDERFLOW)))
+        return Convert(INDEX, le(lowest, Const(f32(1), score + UNDERFLOW))) & 1
 
-    def scale(self, row: Rvalue) -> tuple[Rvalue, Rvalue]:
-        """(what the row's weighted sums are to be multiplied with, mask of a row that has a softmax at all)."""
-        k = self._k
-        total, top = k.let("total", k.load(self.totals, row)), k.let("top", k.load(self.maxima, row))
-        exists = binary("and", lt(Const(f32(1), LOWEST), top), binary("eq", total, total))
+    def finish(self) -> None:
+        """Compute ``scales``: what the rows' weighted sums are to be multiplied with, NaN for a row that has no softmax."""
+        k, lanes = self._k, self._lanes
         # No columns at all: the sum of nothing, 0.
         none = Select(lt(0, k.param(self._shape.columns)), Const(f32(1), math.nan), Const(f32(1), 0.0))
-        scale = Select(binary("eq", top, LOWEST), none, 1.0 / total)
-        return k.let("scale", scale), exists
+        nothing = k.let("nothing", splat(k.let("none", none), lanes))
+        for first in self._firsts:
+            total, top = self._vector(self.totals, first), self._vector(self.maxima, first)
+            k.store(self.scales, first, k.let("scale", Select(binary("eq", top, LOWEST), nothing, 1.0 / total)))

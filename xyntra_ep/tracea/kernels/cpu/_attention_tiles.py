@@ -25,6 +25,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Select,
     Type,
     Var,
+    binary,
     f32,
     i32,
     index,
@@ -60,7 +61,10 @@ class Scores:
             ("scores", F32_OUT),
         ]
         arguments += [(name, INDEX) for name in ("batch", "head", "row", "column")]
-        sizes = [n for n in block_sizes(self._shape.rows, self._shape.tile.rows) if n > 1 or self._shape.packs != 0]
+        most = self._shape.tile.rows
+        sizes = block_sizes(self._shape.rows, most)
+        if self._shape.takes_few_rows:  # then there are two blocks at least
+            sizes = [n for n in sizes if n >= (most + 1) // 2]
         return TileFamily(self._k, "scores", sizes, arguments, self._tile)
 
     def _tile(self, b: FunctionBuilder, rows: int, args: list[Var]) -> None:
@@ -76,7 +80,13 @@ class Scores:
             self._finish(b, tile, sums, scores, at, left)
 
     def _finish(
-        self, b: BlockBuilder, tile: Tile, sums: list[list[Rvalue]], scores: Var, at: Sequence[Rvalue], left: Rvalue | None
+        self,
+        b: BlockBuilder,
+        tile: Tile,
+        sums: Sequence[Sequence[Rvalue]],
+        scores: Var,
+        at: Sequence[Rvalue],
+        left: Rvalue | None,
     ) -> None:
         here = self.epilogue.at(b)
         batch, head, first_row, first_column = at
@@ -114,54 +124,104 @@ def _below(count: Rvalue, lanes: int) -> Rvalue:
 
 
 class WeightedSums:
-    """sums[row] = sums[row] * factor[row] + weights[row] . v, for the columns of one pass; v's rows lie ``v_row`` apart."""
+    """sums[row] = sums[row] * factor[row] + weights[row] . v, for the columns of one pass.
 
-    def __init__(self, kernel: KernelBuilder, shape: AttentionShape) -> None:
+    The first pass finds no sums; the last one multiplies with the row's scale and writes the output. A single pass is both
+    and is told nothing of what runs from pass to pass.
+    """
+
+    def __init__(self, kernel: KernelBuilder, shape: AttentionShape, result: Epilogue, out: Var) -> None:
         self._k = kernel
         self._shape = shape
-        self._families: dict[int, TileFamily] = {}
+        self._result = result
+        self._out = out
+        sizes = block_sizes(shape.rows, shape.tile.rows)
+        self._few = shape.tile.rows // 3  # rows that leave registers for three times as many columns
+        few, many = [n for n in sizes if n <= self._few], [n for n in sizes if n > self._few]
+        self._wide = self._strips(few, shape.tile.vectors * 3) if few else []
+        self._narrow = self._strips(many, shape.tile.vectors) if many else []
 
-    def define(self) -> None:
-        """Make the tiles: as many full ones as v is wide, and a narrower one for the rest."""
-        for _, width in self._strips():
-            if width not in self._families:
-                self._families[width] = self._family(width)
+    def call(self, rows: Rvalue, weights: Var, v: Pointer, args: Sequence[Rvalue], running: Sequence[Rvalue]) -> None:
+        """``args``: v_row (from one row of v to the next), columns, scales, batch, head, row. ``running``: sums, factors,
+        whether this is the first pass, whether it is the last."""
+        k = self._k
 
-    def call(self, rows: Rvalue, weights: Var, v: Pointer, v_row: Rvalue, sums: Var, factors: Var, columns: Rvalue) -> None:
-        for start, width in self._strips():
-            self._families[width].call(
-                rows, [weights, Offset(v, index(start)), v_row, Offset(sums, index(start)), factors, columns]
-            )
+        def emit(strips: Sequence[tuple[int, TileFamily]]) -> None:
+            for start, family in strips:
+                family.call(rows, [weights, Offset(v, index(start)), index(start), *args, *running])
 
-    def _strips(self) -> list[tuple[int, int]]:
-        """(first column, columns) of each tile across v."""
-        width, most = self._shape.width, self._shape.tile.columns
-        return [(start, min(most, width - start)) for start in range(0, width, most)]
+        if not self._wide or not self._narrow:
+            emit(self._wide or self._narrow)
+            return
+        with k.when(le(rows, self._few)):
+            emit(self._wide)
+        with k.otherwise():
+            emit(self._narrow)
 
-    def _family(self, width: int) -> TileFamily:
-        shape = self._shape
-        lanes = shape.tile.lanes
+    def _strips(self, sizes: Sequence[int], most: int) -> list[tuple[int, TileFamily]]:
+        """(first column, its tiles) across v, in as few strips of at most ``most`` vectors as possible."""
+        lanes, width = self._shape.tile.lanes, self._shape.width
         vectors = -(-width // lanes)
+        each = -(-vectors // -(-vectors // most)) * lanes
+        starts = range(0, width, each)
+        families = {n: self._family(sizes, n) for n in dict.fromkeys(min(each, width - start) for start in starts)}
+        return [(start, families[min(each, width - start)]) for start in starts]
+
+    def _family(self, sizes: Sequence[int], width: int) -> TileFamily:
+        shape, lanes = self._shape, self._shape.tile.lanes
 
         def body(b: FunctionBuilder, rows: int, args: list[Var]) -> None:
-            weights, v, v_row, sums, factors, columns = args
-            tile = Tile(rows=rows, vectors=vectors, lanes=lanes, unroll=shape.tile.unroll)
+            weights, v, start, v_row, columns, scales, batch, head, first_row, *running = args
+            tile = Tile(rows=rows, vectors=-(-width // lanes), lanes=lanes, unroll=shape.tile.unroll)
             a = Matrix(pointer=weights, row=index(shape.score_stride), step=index(1))
             v_matrix = Matrix(pointer=v, row=v_row, step=index(1))
-            count = index(width) if width % lanes else None
-            products = accumulate(b, tile, a, v_matrix, columns, count=count)
-            for i in range(rows):
-                factor = b.let("factor", splat(b.load(factors, i), lanes))
-                for j in range(vectors):
-                    at = i * shape.sum_stride + j * lanes
-                    b.store(sums, at, Fma(b.load(sums, at, lanes), factor, products[i][j]))
+            products = accumulate(b, tile, a, v_matrix, columns, count=index(width) if width % lanes else None)
+            where = (batch, head, first_row, start)
+            if not running:
+                self._write(b, products, scales, where, width)
+                return
+            sums = [[b.variable("sum", c) for c in row] for row in products]
+            before, factors, first, last = running
+            with b.when(binary("eq", first, 0)):
+                self._add(b, sums, Offset(before, start), factors)
+            with b.when(last):
+                self._write(b, sums, scales, where, width)
+            with b.otherwise():
+                for i, row_of_sums in enumerate(sums):
+                    for j, c in enumerate(row_of_sums):
+                        b.store(Offset(before, start), i * shape.sum_stride + j * lanes, c)
 
         arguments: list[tuple[str, Type | PointerType]] = [
             ("weights", F32_IN),
             ("v", F32_IN),
+            ("start", INDEX),
             ("v_row", INDEX),
-            ("sums", F32_OUT),
-            ("factors", F32_IN),
             ("columns", INDEX),
+            ("scales", F32_IN),
+            ("batch", INDEX),
+            ("head", INDEX),
+            ("row", INDEX),
         ]
-        return TileFamily(self._k, f"sums_{width}", block_sizes(shape.rows, shape.tile.rows), arguments, body)
+        if not shape.is_single_pass:
+            arguments += [("sums", F32_OUT), ("factors", F32_IN), ("first", INDEX), ("last", INDEX)]
+        return TileFamily(self._k, f"sums_{width}", sizes, arguments, body)
+
+    def _add(self, b: BlockBuilder, sums: Sequence[Sequence[Var]], before: Pointer, factors: Var) -> None:
+        lanes = self._shape.tile.lanes
+        for i, row in enumerate(sums):
+            factor = b.let("factor", splat(b.load(factors, i), lanes))
+            for j, c in enumerate(row):
+                b.assign(c, Fma(b.load(before, i * self._shape.sum_stride + j * lanes, lanes), factor, c))
+
+    def _write(self, b: BlockBuilder, sums: Sequence[Sequence[Rvalue]], scales: Var, where: Sequence[Rvalue], width: int) -> None:
+        op, lanes = self._shape.op, self._shape.tile.lanes
+        batch, head, row, column = where
+        here = self._result.at(b)
+        for i, row_of_sums in enumerate(sums):
+            scale = b.let("scale", splat(b.load(scales, i), lanes))
+            for j, c in enumerate(row_of_sums):
+                value = c * scale
+                if op.nan_to_zero:
+                    value = Select(binary("eq", scale, scale), value, Const(f32(lanes), 0.0))
+                count = index(width - j * lanes) if width - j * lanes < lanes else None
+                here.store(op.output, self._out, [batch, head, row + i, column + j * lanes], b.let("value", value), count)

@@ -40,6 +40,20 @@ def transposed(block: BlockBuilder, rows: Sequence[Rvalue]) -> list[Rvalue]:
     return current
 
 
+def sums_of(block: BlockBuilder, rows: Sequence[Rvalue]) -> Rvalue:
+    """The sum of each of a square of vectors, as the lanes of one: transposition and addition in one tree."""
+    lanes = len(rows)
+    current = list(rows)
+    distance = lanes // 2
+    while distance:
+        upper = tuple(i if not i & distance else lanes + i - distance for i in range(lanes))
+        lower = tuple(i + distance if not i & distance else lanes + i for i in range(lanes))
+        pairs = zip(current[:distance], current[distance:], strict=True)
+        current = [block.let("s", Shuffle(a, b, upper) + Shuffle(a, b, lower)) for a, b in pairs]
+        distance //= 2
+    return current[0]
+
+
 def pack_panel(
     kernel: KernelBuilder,
     *,

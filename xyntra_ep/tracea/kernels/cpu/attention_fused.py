@@ -1,13 +1,13 @@
 """attention.fused: softmax(score(q k^T)) v without ever storing the scores to memory.
 
-    pack    columns of k -> panels, transposed in registers        (not for a single row of q)
+    pack    columns of k -> panels, transposed in registers        (not for a single block of rows of q)
             rows of v, if they lie far apart and are many
     run     for block of rows of one head:
                 for pass over at most 512 columns of k:
                     tiles of scores, with the score's expression in registers -> a stack buffer in L1
                     per row: maximum, exp, sum; what earlier passes gave is rescaled when the maximum grows
                     tiles of weighted sums, rows of v read in place
-                sums / total -> store
+                    the last pass: times 1 / total in registers -> store
 
 Up to 512 columns there is one pass, which is the plain softmax. Columns that a causal mask hides from all rows of a block are
 left out; when the mask's number is finite that is exact only if every row has a score far above it, so the kernel looks, and
@@ -17,15 +17,15 @@ does the rest of the columns where that fails (a row whose visible scores are as
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
+from xyntra_ep.tracea.kernels.cpu._attention_few import FewRows
 from xyntra_ep.tracea.kernels.cpu._attention_pack import pack_keys, pack_values, packed_of
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape, shape_of
-from xyntra_ep.tracea.kernels.cpu._attention_single import SingleRow
 from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates
 from xyntra_ep.tracea.kernels.cpu._attention_tiles import Scores, WeightedSums
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, Group
@@ -42,19 +42,7 @@ from xyntra_ep.tracea.kernels.variant import (
     Variant,
 )
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import (
-    Const,
-    Offset,
-    Rvalue,
-    Select,
-    Var,
-    binary,
-    f32,
-    index,
-    splat,
-    vmax,
-    vmin,
-)
+from xyntra_ep.tracea.semantic_ir.nodes import Offset, Rvalue, Select, Var, binary, index, le, lt, vmax, vmin
 
 WIDEST = 512  # columns of v whose sums fit the stack
 STRIP = 32  # columns of a tile at most: 12 x 32 keeps q's broadcasts and v's rows in balance
@@ -126,8 +114,6 @@ class _Attend:
         self.packed_keys = self._buffer("keys", DType.F32, keys) if keys is not None else None
         self.packed_values = self._buffer("values", DType.F32, values) if values is not None else None
         self.scores = Scores(k, context.program, shape)
-        groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(op.output.shape)]
-        self.result = Epilogue(k, context.program, acc(), op.inputs, op.output.shape, groups, lane_group=3)
 
     def _buffer(self, stem: str, dtype: DType, buffer: ValueBuffer | TempBuffer) -> Var:
         self.buffers.append(buffer)
@@ -149,21 +135,19 @@ class _Attend:
         """A unit is one block of rows of one head."""
         k, shape, tile = self.k, self.shape, self.shape.tile
         self.score_tiles = self.scores.tiles() if shape.packs != 0 else None
-        self.sums = WeightedSums(k, shape)
-        self.sums.define()
+        groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(shape.op.output.shape)]
+        result = Epilogue(k, self.context.program, acc(), shape.op.inputs, shape.op.output.shape, groups, lane_group=3)
+        self.sums = WeightedSums(k, shape, result, self.out)
         blocks = divide_rows(k, shape.rows, tile.rows)
         self.weights = k.array("scores", DType.F32, tile.rows * shape.score_stride)
-        self.totals = k.array("sums", DType.F32, tile.rows * shape.sum_stride)
+        self.running = [] if shape.is_single_pass else [k.array("sums", DType.F32, tile.rows * shape.sum_stride)]
         self.states = RowStates(k, shape)
         with k.units() as unit:
             batch, head, block = k.split(unit, [*shape.batch, ceildiv(shape.rows, tile.rows)])
             self.head = [batch, head]
             self.first, self.count = k.let("first", blocks.start(block)), k.let("count", blocks.rows(block))
-            self.states.reset(self.count)
-            with k.loop("i", 0, self.count * shape.sum_stride, tile.lanes) as i:
-                k.store(self.totals, i, Const(f32(tile.lanes), 0.0))
+            self.states.reset()
             self._sweep()
-            self._finish()
 
     def _sweep(self) -> None:
         """All passes over the columns."""
@@ -176,33 +160,51 @@ class _Attend:
         panel = shape.tile.columns
         reach = vmax(self.first + self.count + k.param(shape.causal.reach - 1), 0)
         sight = k.let("sight", vmin((reach + (panel - 1)) // panel * panel, columns))
-        if math.isinf(shape.causal.masked):
+        masked = shape.causal.masked
+        if math.isinf(masked):
             self._passes(index(0), sight)
             return
-        with k.loop("part", 0, 2) as part:  # in sight, then hidden; before the first part all maxima are -inf
-            matters = self.states.may_weigh(self.count, shape.causal.masked)
-            with k.when(matters):
-                self._passes(k.let("begin", part * sight), k.let("end", Select(part, columns, sight)))
+        wanted = k.variable("wanted", index(1))  # whether there is anything to do in the next part
+        with k.loop("part", 0, 2) as part, k.when(wanted):  # in sight, then hidden
+            begin, end = k.let("begin", part * sight), k.let("end", Select(part, columns, sight))
 
-    def _passes(self, begin: Rvalue, end: Rvalue) -> None:
-        """Columns [begin, end), in passes of equal length."""
+            def more() -> Rvalue:
+                """Whether the hidden part follows: it may have weight in some row."""
+                hidden = lt(part, 1) & lt(sight, columns)
+                k.assign(wanted, hidden & self.states.may_weigh(self.count, masked))
+                return wanted
+
+            self._passes(begin, end, more)
+
+    def _passes(self, begin: Rvalue, end: Rvalue, more: Callable[[], Rvalue] | None = None) -> None:
+        """Columns [begin, end), in passes of equal length, at least one. ``more``: whether other passes follow these."""
         k, shape = self.k, self.shape
         panel, most = shape.tile.columns, shape.pass_columns
         length = k.let("length", end - begin)
         number = k.let("passes", vmax((length + (most - 1)) // most, 1))
         each = k.let("each", vmax((length + (number - 1)) // number + (panel - 1), panel) // panel * panel)
-        with k.loop("column", begin, end, each) as column:
-            here = k.let("here", vmin(each, end - column))
+        with k.loop("pass", 0, number) as pass_:
+            column = k.let("column", begin + pass_ * each)
+            here = k.let("here", vmax(vmin(each, end - column), 0))
             self._score(column, here)
             self.states.weigh(self.count, self.weights, here)
-            self._weigh_values(column, here)
+            last = k.let("last", le(number, pass_ + 1))
+            if more is not None:
+                last = k.let("last", last & binary("eq", more(), 0))
+            with k.when(last):
+                self.states.finish()
+            self._weigh_values(column, here, last)
 
-    def _weigh_values(self, column: Rvalue, here: Rvalue) -> None:
+    def _weigh_values(self, column: Rvalue, here: Rvalue, last: Rvalue) -> None:
         k, shape = self.k, self.shape
+        running: list[Rvalue] = []
+        if self.running:
+            running = [*self.running, self.states.factors, binary("eq", column, 0), last]
 
-        def call(rows: Var, at: Rvalue, stride: Rvalue) -> None:
-            v = Offset(rows, k.let("v_at", at + column * stride))
-            self.sums.call(self.count, self.weights, v, stride, self.totals, self.states.factors, here)
+        def call(v: Var, at: Rvalue, v_row: Rvalue) -> None:
+            rows_of_v = Offset(v, k.let("v_at", at + column * v_row))
+            args = [v_row, here, self.states.scales, *self.head, self.first]
+            self.sums.call(self.count, self.weights, rows_of_v, args, running)
 
         def in_place() -> None:
             call(self.v, self._head(shape.v), k.param(shape.v.strides[2]))
@@ -237,13 +239,13 @@ class _Attend:
     def _score(self, column: Rvalue, here: Rvalue) -> None:
         """Scores of ``here`` columns from ``column`` on."""
         k, shape = self.k, self.shape
-        if not shape.takes_single_rows:
+        if not shape.takes_few_rows:
             self._score_packed(column, here)
         elif shape.packs == 0:
-            self._score_single(column, here)
+            self._score_few(column, here)
         else:
-            with k.when(binary("eq", k.param(shape.rows), 1)):
-                self._score_single(column, here)
+            with k.when(le(k.param(shape.rows), shape.tile.rows)):
+                self._score_few(column, here)
             with k.otherwise():
                 self._score_packed(column, here)
 
@@ -258,30 +260,10 @@ class _Attend:
             args = [q, panel, Offset(self.weights, t), *self.head, self.first, column + t]
             self.score_tiles.call(self.count, args)
 
-    def _score_single(self, column: Rvalue, here: Rvalue) -> None:
-        row = SingleRow(k=self.k, shape=self.shape, scores=self.scores, head=self.head)
+    def _score_few(self, column: Rvalue, here: Rvalue) -> None:
+        rows = FewRows(k=self.k, shape=self.shape, scores=self.scores, head=self.head)
         q, keys = Offset(self.q, self._head(self.shape.q)), Offset(self.keys, self._head(self.shape.k))
-        row.score(q, keys, column, here, self.weights)
-
-    def _finish(self) -> None:
-        k, shape, lanes = self.k, self.shape, self.shape.tile.lanes
-        output = shape.op.output
-        whole = shape.width // lanes * lanes
-        with k.loop("i", 0, self.count) as i:
-            scale, exists = self.states.scale(i)
-            row = k.let("row", self.first + i)
-
-            def store(column: Rvalue, count: Rvalue | None) -> None:
-                value = k.load(self.totals, i * shape.sum_stride + column, lanes) * splat(scale, lanes)
-                if shape.op.nan_to_zero:
-                    value = Select(splat(exists, lanes), value, Const(f32(lanes), 0.0))
-                here = self.result.at(k)
-                here.store(output, self.out, [*self.head, row, column], k.let("value", value), count)
-
-            with k.loop("e", 0, whole, lanes) as e:
-                store(e, None)
-            if whole < shape.width:
-                store(index(whole), index(shape.width - whole))
+        rows.score(q, keys, self.count, column, here, self.weights)
 
 
 VARIANTS = [
