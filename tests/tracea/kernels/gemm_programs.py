@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Binding,
     Gemm,
     Operand,
+    Product,
     Program,
     SymbolKind,
     Value,
@@ -41,12 +42,14 @@ class GemmCase:
     constant_b: bool = True
     symbolic: str = "m"
     dtypes: tuple[DType, DType, DType] = (DType.F32, DType.F32, DType.F32)
+    product: Product = Product.F32
 
     def __str__(self) -> str:
         batch = "x".join(map(str, self.batch))
+        product = "" if self.product is Product.F32 else f"{self.product}-"
         types = "" if set(self.dtypes) == {DType.F32} else "-" + "-".join(self.dtypes)
         flags = f"{'-t' + self.transpose if self.transpose else ''}{'' if self.constant_b else '-dynamic'}"
-        return f"{batch + '-' if batch else ''}{self.m}x{self.k}x{self.n}-{self.epilogue}{flags}{types}-{self.symbolic}"
+        return f"{batch + '-' if batch else ''}{product}{self.m}x{self.k}x{self.n}-{self.epilogue}{flags}{types}-{self.symbolic}"
 
 
 def gemm_of(program: Program) -> Gemm:
@@ -81,7 +84,7 @@ class _Builder:
         inputs = [a, b]
         root = self.epilogue(inputs, out_shape, rank)
         out = self.value(ValueKind.OUTPUT, case.dtypes[2], out_shape)
-        self.program.ops.append(Gemm(inputs=tuple(inputs), epilogue=root, output=out, label="gemm"))
+        self.program.ops.append(Gemm(inputs=tuple(inputs), epilogue=root, output=out, product=case.product, label="gemm"))
         self.program.sources.append((0,))
         return self.program, self.inputs, self.constants
 
@@ -216,4 +219,4 @@ def swap_output(program: Program) -> None:
     strides = list(contiguous_strides(shape))
     strides[-2:] = strides[:-3:-1]
     output = Operand(value=op.output.value, dtype=value.dtype, shape=op.output.shape, strides=tuple(strides))
-    program.ops[0] = Gemm(inputs=op.inputs, epilogue=op.epilogue, output=output, label=op.label)
+    program.ops[0] = replace(op, output=output)

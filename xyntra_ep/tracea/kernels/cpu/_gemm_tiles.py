@@ -1,0 +1,216 @@
+"""The kernel that multiplies in matrix tiles: blocks of at most 32 x 32 of the result in four tile registers.
+
+    for k step of 32:  load two tiles of b (32 x 16 each), for each of two tiles of a (16 x 32): load it, two products
+
+so each load serves one product, which is what keeps the unit for products busy. a is loaded from its rows, b from panels of pairs
+of 16 columns. The sums go through a scratch in L1, from where the epilogue takes them as vectors.
+
+All blocks have the same height, because a tile's shape is configured once for all. The last one starts as many rows earlier as
+it would reach beyond the end, and leaves to the block before what both of them have computed.
+"""
+
+from __future__ import annotations
+
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
+from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows
+from xyntra_ep.tracea.kernels.cpu._gemm_multiply import ROW_BLOCKS, UNITS
+from xyntra_ep.tracea.kernels.cpu._gemm_pack_pairs import PairPanels
+from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily
+from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
+from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import TILE_ROW_BYTES, TILE_ROWS, TileDot, TileZero
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    INDEX,
+    Offset,
+    PointerType,
+    Rvalue,
+    Select,
+    Type,
+    Var,
+    index,
+    le,
+    lt,
+    vmax,
+    vmin,
+)
+
+K_STEP = TILE_ROW_BYTES // 2  # elements of a in a row of a tile
+TILE_COLUMNS = TILE_ROW_BYTES // 4  # sums in a row of a tile
+COLUMNS = 2 * TILE_COLUMNS
+BLOCK_ROWS = 2 * TILE_ROWS
+_TILE_OF_B = K_STEP * TILE_COLUMNS  # elements
+_LINE = 32  # bfloat16 in a cache line
+_SUMS, _A, _B = ((0, 1), (2, 3)), (4, 5), (6, 7)  # tile registers
+
+
+def multiply_tiles(
+    shape: GemmShape, left: LeftRows, panels: PairPanels, weights: TempBuffer, chunk_bytes: int, context: BuildContext
+) -> KernelCall:
+    """The call that computes all of ``shape.op``; ``chunk_bytes`` of a should stay in L2 while the panels pass by."""
+    return _Tiles(shape, left, panels, weights, chunk_bytes, context).call()
+
+
+class _Tiles:
+    def __init__(
+        self,
+        shape: GemmShape,
+        left: LeftRows,
+        panels: PairPanels,
+        weights: TempBuffer,
+        chunk_bytes: int,
+        context: BuildContext,
+    ) -> None:
+        self.shape = shape
+        self.op = shape.op
+        self.left = left
+        self.weights = weights
+        self.depth = panels.depth
+        self.lanes = context.caps.lanes
+        self.caps = context.caps
+        self.panels = ceildiv(shape.n, COLUMNS)
+        self.step = COLUMNS * self.depth
+        self.longest_chunk = max(1, chunk_bytes // (BLOCK_ROWS * self.depth * DType.BF16.bytes))
+        fits = isinstance(shape.n, int) and 2 * self.depth * shape.n <= context.caps.l2_bytes // 2
+        self.fetch = not fits
+        out = self.op.output
+        k = KernelBuilder(f"xy_gemm_tiles_{out.dtype}_{context.caps.isa}")
+        k.note(f"m = {shape.m}, k = {shape.depth}, n = {shape.n}, epilogue: {self.op.epilogue}")
+        self.k = k
+        self.a = k.buffer("a", DType.BF16)
+        self.w = k.buffer("w", DType.BF16)
+        self.out = k.buffer("out", out.dtype, writable=True)
+        groups = shape.groups
+        self.epilogue = Epilogue(k, context.program, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1)
+
+    def call(self) -> KernelCall:
+        chunks = self._units()
+        kernel, params = self.k.finish()
+        arithmetic = 2 * self.shape.m * self.shape.n * self.depth * product(self.shape.batch_extents)
+        return KernelCall(
+            kernel=kernel,
+            buffers=(self.left.buffer, self.weights, ValueBuffer(value=self.op.output.value), *self.epilogue.buffers),
+            params=params,
+            units=product(self.shape.batch_extents) * chunks * self.panels,
+            cost_ns=arithmetic // max(1, int(self.caps.bf16_gflops))
+            + self.panels * 2 * self.step // max(1, int(self.caps.dram_gbs)),
+        )
+
+    # -- the loops over chunks, panels and blocks
+
+    def _units(self) -> Size:
+        """The kernel's body; returns the number of chunks of rows."""
+        k, shape = self.k, self.shape
+        m = k.param(shape.m)
+        number = k.let("blocks", (m + (BLOCK_ROWS - 1)) // BLOCK_ROWS)
+        some = k.let("some", vmax(number, 1))  # no rows, no blocks: the division must not trap
+        height = k.let("height", vmax((m + (some - 1)) // some, 1))
+        upper, lower = self._halves(height)
+        tiles = self._functions()
+        chunks = self._chunks()
+        rate = self._rate(number, chunks)
+        wide = TILE_ROW_BYTES
+        of_tiles = [*[(upper, wide)] * 2, *[(lower, wide)] * 2, (upper, wide), (lower, wide), *[(index(TILE_ROWS), wide)] * 2]
+        with k.tiles(of_tiles), k.units() as unit:
+            *batch, chunk, panel = k.split(unit, [*shape.batch_extents, chunks, self.panels])
+            begin = k.let("begin", chunk * number // k.param(chunks))
+            end = k.let("end", (chunk + 1) * number // k.param(chunks))
+            column = k.let("column", panel * COLUMNS)
+            w_at = k.let("w_at", panel * self.step)
+            with k.loop("block", begin, end) as block:
+                row = k.let("row", block * height)
+                start = k.let("start", vmin(row, m - height))
+                args: list[Rvalue] = [
+                    Offset(self.a, k.let("a_at", self.left.start(k, batch, start))),
+                    Offset(self.w, w_at),
+                ]
+                if self.fetch:
+                    args += [Offset(self.w, w_at + self.step + (block - begin) * rate * self.depth), rate]
+                args += [upper, row - start, vmin(height, m - row), *batch, row, column]
+                tiles.call(self._tile_rows(height), args)
+        return chunks
+
+    def _halves(self, height: Rvalue) -> tuple[Rvalue, Rvalue]:
+        """Rows of the upper and the lower tiles; of the lower ones 1 when there are none, because it must be something."""
+        k, half = self.k, (height + 1) // 2
+        if self._always_two():
+            return half, k.let("lower", height - half)
+        two = lt(TILE_ROWS, height)
+        upper = k.let("upper", Select(two, half, height))
+        lower = k.let("lower", Select(two, height - upper, index(1)))
+        return upper, lower
+
+    def _always_two(self) -> bool:
+        m = self.shape.m
+        return isinstance(m, int) and m > TILE_ROWS
+
+    def _tile_rows(self, height: Rvalue) -> Rvalue:
+        return index(1) + lt(TILE_ROWS, height)
+
+    def _chunks(self) -> Size:
+        """Chunks of row blocks: as many as keep a in L2, and enough for all threads."""
+        blocks = ceildiv(self.shape.m, BLOCK_ROWS)
+        wanted = ceildiv(UNITS, self.panels * product(self.shape.batch_extents))
+        for_threads = smin(wanted, ceildiv(blocks, ROW_BLOCKS))
+        return smax(1, smax(for_threads, ceildiv(blocks, self.longest_chunk)))
+
+    def _rate(self, number: Rvalue, chunks: Size) -> Rvalue:
+        """Lines to fetch in each step of k, so that the blocks of a chunk fetch the next panel once."""
+        least = self.k.let("least", vmax(number // self.k.param(chunks), 1))
+        lines = COLUMNS * K_STEP // _LINE
+        return self.k.let("rate", (least + (lines - 1)) // least)
+
+    # -- the block
+
+    def _functions(self) -> TileFamily:
+        m = self.shape.m
+        arguments: list[tuple[str, Type | PointerType]] = [("a", PointerType(DType.BF16)), ("w", PointerType(DType.BF16))]
+        if self.fetch:
+            arguments += [("following", PointerType(DType.BF16)), ("rate", INDEX)]
+        names = ["upper", "skip", "rows", *(f"batch{i}" for i in range(len(self.shape.batch))), "row", "column"]
+        sizes = [1, 2] if not isinstance(m, int) else [2 if self._always_two() else 1]
+        return TileFamily(self.k, "block", sizes, [*arguments, *((n, INDEX) for n in names)], self._block)
+
+    def _block(self, block: FunctionBuilder, tile_rows: int, args: list[Var]) -> None:
+        a, w = args[:2]
+        ahead = (args[2], args[3]) if self.fetch else None
+        upper, skip, rows, *at = args[4:] if self.fetch else args[2:]
+        for i in range(tile_rows):
+            for register in _SUMS[i]:
+                block.emit(TileZero(register))
+        row = self.k.param(self.left.row)
+        with block.loop("step", 0, self.depth // K_STEP) as step:
+            for i in range(tile_rows):
+                block.tile_load(_A[i], a, upper * row * i + step * K_STEP, row)
+                for j, register in enumerate(_SUMS[i]):
+                    if i == 0:
+                        block.tile_load(_B[j], w, step * _TILE_OF_B + j * TILE_COLUMNS * self.depth, K_STEP)
+                    block.emit(TileDot(register, _A[i], _B[j]))
+            if ahead is not None:
+                with block.loop("line", 0, ahead[1]) as line:
+                    block.prefetch(ahead[0], (step * ahead[1] + line) * _LINE)
+        sums = block.array("sums", DType.F32, BLOCK_ROWS * COLUMNS)
+        for i in range(tile_rows):
+            for j, register in enumerate(_SUMS[i]):
+                block.tile_store(register, sums, upper * (i * COLUMNS) + j * TILE_COLUMNS, COLUMNS)
+        if self.shape.n % COLUMNS == 0:
+            self._finish(block, sums, skip, rows, at, None)
+            return
+        left = block.let("left", self.k.param(self.shape.n) - at[-1])
+        with block.when(le(COLUMNS, left)):
+            self._finish(block, sums, skip, rows, at, None)
+        with block.otherwise():
+            self._finish(block, sums, skip, rows, at, left)
+
+    def _finish(self, block: FunctionBuilder, sums: Var, skip: Rvalue, rows: Rvalue, at: list[Var], left: Rvalue | None) -> None:
+        *batch, first_row, first_column = at
+        with block.loop("i", 0, rows) as i:
+            here = self.epilogue.at(block)
+            row = block.let("row", first_row + i)
+            for j in range(0, COLUMNS, self.lanes):
+                count = None if left is None else block.let("count", left - j)
+                point = [*batch, row, first_column + j]
+                acc = block.let("acc", block.load(sums, (skip + i) * COLUMNS + j, self.lanes))
+                here.store(self.op.output, self.out, point, here.value(point, acc, self.lanes, count), count)
