@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.alternatives import one_island
 from tests.support.model_text import normal, parse
-from xyntra_ep.fusion.precision import lower_precision
+from xyntra_ep.fusion.precision import choose_precision
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, Pointwise, Product, Program, RowReduce, ValueKind, outputs_of
@@ -53,13 +53,13 @@ def products(program: Program) -> list[Gemm | Conv | Attention]:
 
 def test_fp32_changes_nothing() -> None:
     program, same = residual(), residual()
-    lower_precision(program, Product.F32)
+    choose_precision(program, Product.F32, has_bf16=True)
     assert program.ops == same.ops and program.values == same.values
 
 
 def test_what_only_feeds_products_is_narrow() -> None:
     program = residual()
-    lower_precision(program, Product.BF16)
+    choose_precision(program, Product.BF16, has_bf16=True)
     check_program(program)
     first, second = products(program)
     assert first.product is second.product is Product.BF16
@@ -69,7 +69,7 @@ def test_what_only_feeds_products_is_narrow() -> None:
 
 def test_a_normalisation_is_stored_twice_for_product_and_residual() -> None:
     program = residual()
-    lower_precision(program, Product.BF16)
+    choose_precision(program, Product.BF16, has_bf16=True)
     (rows,) = (op for op in program.ops if isinstance(op, RowReduce))
     assert sorted(o.dtype for o in outputs_of(rows)) == [DType.BF16, DType.F32]
     first, second = products(program)
@@ -80,7 +80,7 @@ def test_a_normalisation_is_stored_twice_for_product_and_residual() -> None:
 @pytest.mark.parametrize(("product", "limit"), [(Product.BF16, 2e-2), (Product.INT8W, 2e-2)])
 def test_the_result_stays_near(product: Product, limit: float) -> None:
     exact, lowered = residual(), residual()
-    lower_precision(lowered, product)
+    choose_precision(lowered, product, has_bf16=True)
     weights = {"scale": normal(K), "w1": normal(K, 48, seed=1), "w2": normal(48, K, seed=2)}
     feeds = [normal(2, 5, K, seed=3)]
     (want,) = interpret(exact, feeds, [weights[name] for name in exact.constants])
@@ -95,7 +95,7 @@ def test_int8_is_for_constant_matrices() -> None:
         z = MatMul(a, w)
     }"""
     program = one_island(parse(text, w=normal(K, 48))).program
-    lower_precision(program, Product.INT8W)
+    choose_precision(program, Product.INT8W, has_bf16=True)
     assert [op.product for op in products(program)] == [Product.F32, Product.INT8W]
     assert all(v.dtype is DType.F32 for v in program.values)
 
@@ -103,13 +103,13 @@ def test_int8_is_for_constant_matrices() -> None:
 def test_short_sums_are_left() -> None:
     text = "(float[m, 4] a) => (float[m, 8] y) { y = MatMul(a, w) }"
     program = one_island(parse(text, w=normal(4, 8))).program
-    lower_precision(program, Product.BF16)
+    choose_precision(program, Product.BF16, has_bf16=True)
     assert products(program)[0].product is Product.F32
 
 
 def test_between_convolutions_everything_is_narrow() -> None:
     program = convolutions()
-    lower_precision(program, Product.BF16)
+    choose_precision(program, Product.BF16, has_bf16=True)
     check_program(program)
     assert all(op.product is Product.BF16 for op in products(program))
     written = {o.value for op in program.ops[:-1] for o in outputs_of(op)}
@@ -125,7 +125,7 @@ def test_a_grouped_convolution_and_what_it_reads_stay_wide() -> None:
         y = Conv(b, w)
     }"""
     program = one_island(parse(text, w=normal(16, 16, 1, 1), depthwise=normal(16, 1, 3, 3))).program
-    lower_precision(program, Product.BF16)
+    choose_precision(program, Product.BF16, has_bf16=True)
     check_program(program)
     first, middle, last = products(program)
     assert (first.product, middle.product, last.product) == (Product.BF16, Product.F32, Product.BF16)
@@ -138,7 +138,7 @@ def test_outputs_keep_their_type() -> None:
         y = MatMul(h, w)
     }"""
     program = one_island(parse(text, w=normal(K, K))).program
-    lower_precision(program, Product.BF16)
+    choose_precision(program, Product.BF16, has_bf16=True)
     check_program(program)
     assert all(v.dtype is DType.F32 for v in program.values if v.kind is ValueKind.OUTPUT)
 
@@ -151,7 +151,7 @@ def test_movement_into_a_product_is_narrow_too() -> None:
         y = MatMul(swapped, w)
     }"""
     program = one_island(parse(text, w=normal(K, K))).program
-    lower_precision(program, Product.BF16)
+    choose_precision(program, Product.BF16, has_bf16=True)
     check_program(program)
     moves = [op for op in program.ops if isinstance(op, Pointwise)]
     assert all(o.dtype is DType.BF16 for op in moves for o in (*op.inputs, *op.outputs))
@@ -160,5 +160,35 @@ def test_movement_into_a_product_is_narrow_too() -> None:
 def test_a_model_in_bfloat16_multiplies_in_it() -> None:
     text = "(bfloat16[m, 32] x, bfloat16[32, 8] w) => (bfloat16[m, 8] y) { y = MatMul(x, w) }"
     program = one_island(parse(text)).program
-    lower_precision(program, Product.F32)
+    choose_precision(program, Product.F32, has_bf16=True)
     assert products(program)[0].product is Product.BF16
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_half_precision_is_widened_once(kind: str) -> None:
+    """Where the machine does not multiply in it: inputs by an op of their own, temporaries never stored narrow."""
+    text = f"""({kind}[m, 32] x, {kind}[32, 32] w) => ({kind}[m, 32] y) {{
+        h = MatMul(x, w)
+        y = MatMul(h, w)
+    }}"""
+    program = one_island(parse(text)).program
+    choose_precision(program, Product.F32, has_bf16=False)
+    check_program(program)
+    first, second = products(program)
+    assert first.product is Product.F32
+    assert first.inputs[0].dtype is second.inputs[0].dtype is DType.F32
+    (widen,) = (op for op in program.ops if isinstance(op, Pointwise))
+    assert program.values[widen.inputs[0].value].kind is ValueKind.INPUT
+    narrow = {ValueKind.INPUT, ValueKind.OUTPUT}
+    assert all(v.kind in narrow for v in program.values if v.dtype is not DType.F32)
+
+
+def test_a_broadcast_operand_is_widened_without_its_repetition() -> None:
+    text = "(float16[1, s, 32] q, float16[4, 32, 8] w) => (float16[4, s, 8] y) { y = MatMul(q, w) }"
+    program = one_island(parse(text)).program
+    choose_precision(program, Product.F32, has_bf16=False)
+    check_program(program)
+    (widen,) = (op for op in program.ops if isinstance(op, Pointwise))
+    assert widen.domain[0] == 1
+    (product,) = products(program)
+    assert product.inputs[0].shape[0] == 4 and product.inputs[0].strides[0] == 0

@@ -1,6 +1,6 @@
-"""Lower precision, asked for by an option or given by the model: products are marked, and what feeds them is stored narrow.
+"""What products multiply in and temporaries are stored in: as the option asks, as the model's own types allow.
 
-    fp32 program -> mark Gemm, Conv, Attention -> give each temporary the type its readers want -> program
+    program -> widen what nobody multiplies in -> mark Gemm, Conv, Attention -> store narrow what only feeds these -> program
 
     bf16    h = Gemm(x, w) -> f32;  y = rows(h) -> f32;  z = Gemm(y, v) + y
             h = Gemm(x, w) -> f32;  y, y' = rows(h) -> f32, bf16;  z = Gemm(y', v, product=bf16) + y
@@ -8,14 +8,18 @@
 Sums, normalisations, softmax and the residual stream of a transformer stay f32; a temporary becomes bfloat16 where it is only
 an operand of bfloat16 products, or is moved to where it is one. Between convolutions the residual is bfloat16 too: it is read
 once by a sum of the same size, and its traffic is what bounds the layer.
+
+A model in half precision is computed in f32: float16 operands would be widened element by element in the inner loops, so its
+temporaries are f32 and its inputs are widened once. Only bfloat16 that the machine multiplies in stays as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import axis, load
 from xyntra_ep.tracea.core_ir.ops import (
     Attention,
     Conv,
@@ -27,24 +31,31 @@ from xyntra_ep.tracea.core_ir.ops import (
     Program,
     ReduceKind,
     RowReduce,
+    Scan,
+    TopK,
     Value,
     ValueKind,
+    contiguous_strides,
     outputs_of,
 )
 
 LEAST_DEPTH = 16  # a product of fewer terms costs its epilogue, whatever it multiplies in
-_WIDE = frozenset({DType.F32, DType.F16})
 _WRITERS = (Pointwise, RowReduce, Gemm, Conv, Attention)  # stores that narrow what they computed in f32
 
 
-def lower_precision(program: Program, product: Product) -> None:
-    """Change ``program`` in place so that its products are in ``product``.
+def choose_precision(program: Program, product: Product, *, has_bf16: bool) -> None:
+    """Change ``program`` in place so that its products are in ``product`` (BF16 only with ``has_bf16``).
 
-    With F32 only what costs no digit is done: products whose operands are both stored as bfloat16.
+    With F32 only what costs no digit is done: products of what the model itself stores as bfloat16, where the
+    machine ``has_bf16``, and f32 in place of narrower temporaries.
     """
+    assert has_bf16 or product is not Product.BF16
+    widen = {DType.F16} if has_bf16 else {DType.F16, DType.BF16}
+    _widen_temporaries(program, widen)
+    _widen_operands(program, widen)
     constants = _constants(program)
     for i, op in enumerate(program.ops):
-        program.ops[i] = _marked(op, product, constants)
+        program.ops[i] = _marked(op, product, constants, has_bf16)
     if product is Product.BF16:
         _Storage(program).narrow()
 
@@ -58,13 +69,65 @@ def _constants(program: Program) -> set[int]:
     return known
 
 
-def _marked(op: CoreOp, product: Product, constants: set[int]) -> CoreOp:
+def _widen_temporaries(program: Program, narrow: set[DType]) -> None:
+    wide = {
+        i for i, v in enumerate(program.values) if v.kind is ValueKind.TEMP and v.dtype in narrow and _is_typed_freely(program, i)
+    }
+    if not wide:
+        return
+    for i in wide:
+        program.values[i] = replace(program.values[i], dtype=DType.F32)
+    program.ops = [_with_dtype(op, wide, DType.F32) for op in program.ops]
+
+
+def _is_typed_freely(program: Program, value: int) -> bool:
+    """Whether nothing but stores that narrow, or widen, touches ``value``."""
+    return not any(o.value == value for op in program.ops if isinstance(op, (Scan, TopK)) for o in (*op.inputs, *outputs_of(op)))
+
+
+def _widen_operands(program: Program, narrow: set[DType]) -> None:
+    """What products read of inputs and constants: widened by an op of its own. Only the b of a Gemm is packed anyway."""
+    ops: list[CoreOp] = []
+    sources: list[tuple[int, ...]] = []
+    for op, source in zip(program.ops, program.sources, strict=True):
+        if isinstance(op, (Gemm, Conv, Attention)):
+            inputs = list(op.inputs)
+            for place in range(_operands(op)):
+                if inputs[place].dtype in narrow and not (isinstance(op, Gemm) and place == 1):
+                    cast, inputs[place] = _cast(program, inputs[place])
+                    ops.append(cast)
+                    sources.append(source)
+            op = replace(op, inputs=tuple(inputs))
+        ops.append(op)
+        sources.append(source)
+    program.ops, program.sources = ops, sources
+
+
+def _cast(program: Program, operand: Operand) -> tuple[Pointwise, Operand]:
+    """The op that widens ``operand``, and the result; axes along which it does not move are stored once."""
+    stored = tuple(1 if stride == 0 else extent for extent, stride in zip(operand.shape, operand.strides, strict=True))
+    program.values.append(Value(kind=ValueKind.TEMP, dtype=DType.F32, shape=stored))
+    full = contiguous_strides(stored)
+    strides = tuple(0 if old == 0 else new for old, new in zip(operand.strides, full, strict=True))
+    number = len(program.values) - 1
+    body = load(0, *(axis(i) for i in range(len(stored))), dtype=DType.F32)
+    op = Pointwise(
+        domain=stored,
+        inputs=(replace(operand, shape=stored),),
+        bodies=(body,),
+        outputs=(Operand(value=number, dtype=DType.F32, shape=stored, strides=full),),
+        label="widen",
+    )
+    return op, Operand(value=number, dtype=DType.F32, shape=operand.shape, strides=strides)
+
+
+def _marked(op: CoreOp, product: Product, constants: set[int], has_bf16: bool) -> CoreOp:
     if not isinstance(op, (Gemm, Conv, Attention)):
         return op
     operands = op.inputs[: _operands(op)]
     if not all(o.dtype.is_float for o in operands):
         return op
-    if all(o.dtype is DType.BF16 for o in operands):
+    if has_bf16 and all(o.dtype is DType.BF16 for o in operands):
         return replace(op, product=Product.BF16)
     if product is Product.BF16:
         return replace(op, product=Product.BF16) if _is_worth_it(op) else op
@@ -114,7 +177,7 @@ class _Storage:
     def narrow(self) -> None:
         """Readers come after writers, so going backwards every reader's own result has been decided."""
         for value in sorted(self.writers, key=lambda v: self.writers[v][0], reverse=True):
-            if self.program.values[value].dtype not in _WIDE or not self._writers_can(value):
+            if self.program.values[value].dtype is not DType.F32 or not self._writers_can(value):
                 continue
             narrow = [use for use in self.uses.get(value, ()) if self._is_content(use)]
             wide = [use for use in self.uses.get(value, ()) if use not in narrow]
@@ -167,7 +230,7 @@ class _Storage:
                 if op.product is Product.BF16:
                     found |= written
             elif isinstance(op, (Pointwise, RowReduce)):
-                floats = {o.value for o in op.inputs if o.dtype in _WIDE}
+                floats = {o.value for o in op.inputs if o.dtype.is_float}
                 if floats and floats <= found:
                     found |= written
         return found
@@ -180,7 +243,7 @@ class _Storage:
         self.program.values[value] = replace(self.program.values[value], dtype=DType.BF16)
         places = {use.op for use in self.uses.get(value, ())} | set(self.writers[value])
         for i in places:
-            self.program.ops[i] = _with_dtype(self.program.ops[i], value, DType.BF16)
+            self.program.ops[i] = _with_dtype(self.program.ops[i], (value,), DType.BF16)
 
     def _twice(self, value: int, readers: Sequence[_Use]) -> None:
         """Let the only writer of all of ``value`` store it a second time, narrow, for ``readers``."""
@@ -210,11 +273,11 @@ class _Storage:
             self.program.ops[use.op] = replace(reader, inputs=tuple(inputs))
 
 
-def _with_dtype(op: CoreOp, value: int, dtype: DType) -> CoreOp:
-    """``op`` with its operands over ``value`` of another type."""
+def _with_dtype(op: CoreOp, values: Collection[int], dtype: DType) -> CoreOp:
+    """``op`` with its operands over ``values`` of another type."""
 
     def typed(operand: Operand) -> Operand:
-        return replace(operand, dtype=dtype) if operand.value == value else operand
+        return replace(operand, dtype=dtype) if operand.value in values else operand
 
     op = replace(op, inputs=tuple(typed(o) for o in op.inputs))
     match op:

@@ -18,7 +18,7 @@ from xyntra_ep.errors import CompileError, ConfigError, UnsupportedError
 from xyntra_ep.fusion.cost import unprofitable
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reasons_by_kind
-from xyntra_ep.fusion.precision import lower_precision
+from xyntra_ep.fusion.precision import choose_precision
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.fusion.trace import TraceError, trace
@@ -204,7 +204,7 @@ class _Planner:
             try:
                 traced = trace(self.graph, group, inputs, trust=trust)
                 program = build_program(traced, inputs, outputs)
-                lower_precision(program, self._product)
+                choose_precision(program, self._product, has_bf16=self.context.caps.has_bf16)
             except TraceError as error:
                 if programs:  # only the alternative that assumes nothing failed: without it feeds could be refused
                     error.what = f"needs what the model declares about shapes ({error.what})"
