@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xyntra_ep.fusion.tensor import Permute, Reshape, Tensor, TNode, View
 from xyntra_ep.fusion.trace import operands_of
@@ -24,9 +25,10 @@ class Dag:
         self.refresh()
 
     def get(self, t: Tensor) -> Tensor:
-        """``t``, or what stands in for it now."""
+        """``t``, or what stands in for it now, with the sizes and the type that ``t`` has."""
         while id(t.node) in self._replaced and t.output == 0:
-            t = self._replaced[id(t.node)].named(t.shape)
+            by = self._replaced[id(t.node)].named(t.shape)
+            t = by if by.dtype is t.dtype else replace(by, dtype=t.dtype)
         return t
 
     def replace(self, node: TNode, by: Tensor) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xyntra_ep.fusion.graph import Node
-from xyntra_ep.fusion.onnx_ops._operands import Inputs, Lower, f, float_input, one, same_float_rounding
+from xyntra_ep.fusion.onnx_ops._operands import Inputs, Lower, f, float_input, one, wrapped
 from xyntra_ep.fusion.tensor import Tensor
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import expr as E
@@ -21,7 +21,7 @@ def activation(formula: Callable[[Expr, Node], Expr]) -> Lower:
 
     def lower(c: Context, node: Node, inputs: Inputs) -> Tensor:
         x = float_input(inputs, 0)
-        return c.map([x], lambda v: same_float_rounding(x.dtype, formula(v, node)), x.dtype)
+        return c.map([x], lambda v: wrapped(x.dtype, formula(v, node)), x.dtype)
 
     return lower
 
@@ -87,7 +87,7 @@ def _thresholded_relu(v: Expr, node: Node) -> Expr:
 
 def _prelu(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x, slope = float_input(inputs, 0), one(inputs, 1)
-    return c.map([x, slope], lambda v, s: same_float_rounding(x.dtype, _negative_part(v, E.call("mul", v, s))), x.dtype)
+    return c.map([x, slope], lambda v, s: wrapped(x.dtype, _negative_part(v, E.call("mul", v, s))), x.dtype)
 
 
 _FORMULAS: dict[str, Callable[[Expr, Node], Expr]] = {

@@ -16,7 +16,7 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     fold,
     maybe,
     one,
-    same_float_rounding,
+    wrapped,
 )
 from xyntra_ep.fusion.tensor import Tensor
 from xyntra_ep.fusion.trace import Context, OpSpec
@@ -32,7 +32,7 @@ LARGEST_UNROLLED_POWER = 8
 def _unary(op: str) -> Lower:
     def lower(c: Context, node: Node, inputs: Inputs) -> Tensor:
         x = float_input(inputs, 0)
-        return c.map([x], lambda v: same_float_rounding(x.dtype, E.call(op, v)), x.dtype)
+        return c.map([x], lambda v: wrapped(x.dtype, E.call(op, v)), x.dtype)
 
     return lower
 
@@ -45,7 +45,7 @@ def _signed_unary(op: str, folded: Callable[[Size], Size]) -> Lower:
         if x.dtype is DType.BOOL:
             raise UnsupportedError("dtype bool")
         known = fold([x], folded, x.dtype)
-        return known or c.map([x], lambda v: same_float_rounding(x.dtype, E.call(op, v)), x.dtype)
+        return known or c.map([x], lambda v: wrapped(x.dtype, E.call(op, v)), x.dtype)
 
     return lower
 
@@ -58,7 +58,7 @@ def _binary(op: str, folded: Callable[[Size, Size], Size]) -> Lower:
         if op in ("div", "mod", "fmod") and b.content is not None and any(v == 0 for v in b.content.reshape(-1)):
             raise UnsupportedError("integer division by zero")
         known = fold([a, b], folded, a.dtype)
-        return known or c.map([a, b], lambda x, y: same_float_rounding(a.dtype, E.call(op, x, y)), a.dtype)
+        return known or c.map([a, b], lambda x, y: wrapped(a.dtype, E.call(op, x, y)), a.dtype)
 
     return lower
 
@@ -71,7 +71,7 @@ def _variadic(op: str, folded: Callable[[Size, Size], Size] | None = None) -> Lo
             raise UnsupportedError("dtype bool")
         for t in rest:
             known = None if folded is None else fold([result, t], folded, dtype)
-            result = known or c.map([result, t], lambda x, y: same_float_rounding(dtype, E.call(op, x, y)), dtype)
+            result = known or c.map([result, t], lambda x, y: wrapped(dtype, E.call(op, x, y)), dtype)
         return result
 
     return lower
@@ -81,7 +81,7 @@ def _mean(c: Context, node: Node, inputs: Inputs) -> Tensor:
     as_float(one(inputs, 0))
     total = _variadic("add")(c, node, inputs)
     count = f(len(inputs))
-    return c.map([total], lambda v: same_float_rounding(total.dtype, E.call("div", v, count)), total.dtype)
+    return c.map([total], lambda v: wrapped(total.dtype, E.call("div", v, count)), total.dtype)
 
 
 def _mod(c: Context, node: Node, inputs: Inputs) -> Tensor:
@@ -99,14 +99,14 @@ def _pow(c: Context, node: Node, inputs: Inputs) -> Tensor:
         # ORT takes pow() in double and converts back; below 2**53 that is repeated multiplication
         if exponent is None or exponent != int(exponent) or not 0 <= exponent <= LARGEST_UNROLLED_POWER or x.dtype is DType.BOOL:
             raise UnsupportedError(f"dtype {x.dtype}")
-        return c.map([x], lambda v: same_float_rounding(x.dtype, _repeated(v, int(exponent), E.const(1))), x.dtype)
+        return c.map([x], lambda v: wrapped(x.dtype, _repeated(v, int(exponent), E.const(1))), x.dtype)
     if exponent is not None:
         known = _power(float(exponent))
         if known is not None:
             result = known
             shape_of = [x, y] if y.rank > x.rank else [x]
-            return c.map(shape_of, lambda v, *_: same_float_rounding(x.dtype, result(v)), x.dtype)
-    return c.map([x, y], lambda v, e: same_float_rounding(x.dtype, E.call("pow", v, E.call("to_f", e))), x.dtype)
+            return c.map(shape_of, lambda v, *_: wrapped(x.dtype, result(v)), x.dtype)
+    return c.map([x, y], lambda v, e: wrapped(x.dtype, E.call("pow", v, E.call("to_f", e))), x.dtype)
 
 
 def _repeated(v: Expr, times: int, unit: Expr) -> Expr:
@@ -149,7 +149,7 @@ def _bitwise(op: str) -> Lower:
         if operands[0].dtype.compute is not DType.I64:
             raise UnsupportedError(f"dtype {operands[0].dtype}")
         dtype = operands[0].dtype
-        return c.map(operands, lambda *v: same_float_rounding(dtype, E.call(op, *v)), dtype)
+        return c.map(operands, lambda *v: wrapped(dtype, E.call(op, *v)), dtype)
 
     return lower
 

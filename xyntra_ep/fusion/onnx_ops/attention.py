@@ -16,10 +16,10 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     from_end,
     maybe,
     one,
-    same_float_rounding,
     wanted_outputs,
+    wrapped,
 )
-from xyntra_ep.fusion.onnx_ops.linear import matmul, round_to
+from xyntra_ep.fusion.onnx_ops.linear import as_dtype, matmul
 from xyntra_ep.fusion.onnx_ops.movement import concat
 from xyntra_ep.fusion.onnx_ops.softmax import softmax
 from xyntra_ep.fusion.tensor import Map, Tensor
@@ -131,14 +131,14 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     weights = softmax(scores, [3])
     if mask is not None or valid is not None:
         weights = _without_nan(weights)
-    out = round_to(c, matmul(c, weights, v), q.dtype).reshape((*sizes.full[:3], v.shape[3]))
+    out = as_dtype(matmul(c, weights, v), q.dtype).reshape((*sizes.full[:3], v.shape[3]))
     results = [join_heads(out) if flat else out, k, v]
     if wanted_outputs(node) > 3:
         mode = int(node.attr("qk_matmul_output_mode", 0))
         if mode == MASKED and (node.attr("is_causal", 0) or valid is not None or (mask is not None and mask.dtype is DType.BOOL)):
             raise UnsupportedError("masked scores as a result")  # ORT writes the lowest float in place of -inf
         shown = weights if mode == PROBABILITY else Tensor(raw.shape, DType.F32, Map(inputs=tuple(operands), body=stages[mode]))
-        results.append(round_to(c, shown, q.dtype).reshape(sizes.full))
+        results.append(as_dtype(shown, q.dtype).reshape(sizes.full))
     return results
 
 
@@ -181,7 +181,7 @@ def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
     straight = E.call("mul", here, E.load(1, *at, inner, dtype=cos.dtype))
     mixed = E.call("where", second, E.call("add", straight, turned), E.call("sub", straight, turned))
     body = mixed if width == x.shape[3] else E.call("where", rotated, mixed, here)
-    out = Tensor(x.shape, x.dtype, Map(inputs=tuple(operands), body=same_float_rounding(x.dtype, body)))
+    out = Tensor(x.shape, x.dtype, Map(inputs=tuple(operands), body=wrapped(x.dtype, body)))
     return join_heads(out) if flat else out
 
 

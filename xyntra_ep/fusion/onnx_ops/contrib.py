@@ -13,8 +13,8 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     float_input,
     maybe,
     one,
-    same_float_rounding,
     wanted_outputs,
+    wrapped,
 )
 from xyntra_ep.fusion.onnx_ops.activation import activation, swish
 from xyntra_ep.fusion.onnx_ops.linear import product_of
@@ -35,7 +35,7 @@ def _biased(op: str) -> Lower:
         operands = [x] if bias is None else [x, bias]
         return c.map(
             operands,
-            lambda v, *b: same_float_rounding(x.dtype, E.call(op, E.call("add", v, b[0]) if b else v)),
+            lambda v, *b: wrapped(x.dtype, E.call(op, E.call("add", v, b[0]) if b else v)),
             x.dtype,
         )
 
@@ -54,7 +54,7 @@ def _skip_layer_normalization(centred: bool) -> LowerMany:
         total = c.map([x, skip], lambda v, s: E.call("add", v, s), x.dtype)
         if bias is not None:
             total = c.map([total, bias], lambda v, b: E.call("add", v, b), x.dtype)
-        total = c.map([total], lambda v: same_float_rounding(x.dtype, v), x.dtype)
+        total = c.map([total], lambda v: wrapped(x.dtype, v), x.dtype)
         (result,) = layer_norm(total, gamma, beta, x.rank - 1, float(node.attr("epsilon", DEFAULT_EPSILON)), centred=centred)
         return [result] if wanted_outputs(node) == 1 else [result, result, result, total]
 
@@ -76,7 +76,7 @@ def _transposed(t: Tensor) -> Tensor:
 def _swiglu(c: Context, node: Node, inputs: Inputs) -> Tensor:
     a, b = float_input(inputs, 0), float_input(inputs, 1)
     alpha = float(node.attr("alpha", 1.0))
-    return c.map([a, b], lambda v, w: same_float_rounding(a.dtype, E.call("mul", swish(v, alpha), w)), a.dtype)
+    return c.map([a, b], lambda v, w: wrapped(a.dtype, E.call("mul", swish(v, alpha), w)), a.dtype)
 
 
 OPS = [

@@ -9,7 +9,7 @@ from xyntra_ep.fusion.graph import Node, OpKind
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, maybe, one, within
 from xyntra_ep.fusion.onnx_ops._padding import unpadded
 from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, window
-from xyntra_ep.fusion.onnx_ops.linear import round_to
+from xyntra_ep.fusion.onnx_ops.linear import as_dtype
 from xyntra_ep.fusion.tensor import ConvNode, Map, Tensor, materialise
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import expr as E
@@ -31,7 +31,7 @@ def _with_bias(c: Context, conv: ConvNode, spatial: Sequence[Size], bias: Tensor
     stored = Tensor((conv.x.shape[0], *spatial, conv.w.shape[0]), DType.F32, conv)
     if bias is not None:
         stored = c.map([stored, bias], lambda v, b: E.call("add", v, b), DType.F32)
-    return round_to(c, stored, dtype).permute(from_last(rank))
+    return as_dtype(stored, dtype).permute(from_last(rank))
 
 
 def _with_channels(c: Context, x: Tensor, channels: Size) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
-from xyntra_ep.fusion.onnx_ops._operands import Inputs, clamp_index, f, float_input, same_float_rounding, total, within
+from xyntra_ep.fusion.onnx_ops._operands import Inputs, clamp_index, f, float_input, total, within, wrapped
 from xyntra_ep.fusion.tensor import Map, Tensor
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import expr as E
@@ -68,7 +68,7 @@ def _grid_sample(c: Context, node: Node, inputs: Inputs) -> Tensor:
                 value = value if weight is None else E.call("mul", value, weight)
             terms.append(value)
     shape = (x.shape[0], x.shape[1], grid.shape[1], grid.shape[2])
-    return Tensor(shape, x.dtype, Map(inputs=(x, grid), body=same_float_rounding(x.dtype, total(terms))))
+    return Tensor(shape, x.dtype, Map(inputs=(x, grid), body=wrapped(x.dtype, total(terms))))
 
 
 def _pixel(x: Tensor, row: Expr, column: Expr, zeros: bool) -> Expr:

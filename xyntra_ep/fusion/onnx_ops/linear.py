@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node, OpKind
-from xyntra_ep.fusion.onnx_ops._operands import Inputs, all_of, as_float, f, maybe, one, same_float_rounding
+from xyntra_ep.fusion.onnx_ops._operands import Inputs, all_of, as_float, f, maybe, one
 from xyntra_ep.fusion.onnx_ops.reduction import per_row, rows
 from xyntra_ep.fusion.tensor import GemmNode, Tensor, broadcast_shapes
 from xyntra_ep.fusion.trace import Context, OpSpec
@@ -25,9 +27,9 @@ def matmul(c: Context, a: Tensor, b: Tensor) -> Tensor:
     return Tensor((*batch, a.shape[-2], b.shape[-1]), DType.F32, GemmNode(a=a, b=b))
 
 
-def round_to(c: Context, t: Tensor, dtype: DType) -> Tensor:
-    """``t`` (f32) as ``dtype``."""
-    return t if dtype is DType.F32 else c.map([t], lambda v: same_float_rounding(dtype, v), dtype)
+def as_dtype(t: Tensor, dtype: DType) -> Tensor:
+    """``t`` (f32) as ``dtype``: computed in f32 all the same, rounded where it is stored."""
+    return replace(t, dtype=dtype)
 
 
 def scaled(c: Context, t: Tensor, factor: float) -> Tensor:
@@ -41,7 +43,7 @@ def product_of(c: Context, a: Tensor, b: Tensor, alpha: float = 1.0) -> Tensor:
         raise UnsupportedError("MatMul of a scalar")
     a2 = a.reshape((1, *a.shape)) if a.rank == 1 else a
     b2 = b.reshape((*b.shape, 1)) if b.rank == 1 else b
-    out = round_to(c, scaled(c, matmul(c, a2, b2), alpha), a.dtype)
+    out = as_dtype(scaled(c, matmul(c, a2, b2), alpha), a.dtype)
     shape = list(out.shape)
     if a.rank == 1:
         del shape[-2]
@@ -64,7 +66,7 @@ def _gemm(c: Context, node: Node, inputs: Inputs) -> Tensor:
         out = c.map([out, bias], lambda v, w: E.call("add", v, E.call("mul", w, f(beta))), DType.F32)
         if out.rank != 2:
             raise UnsupportedError("bias of rank above 2")
-    return round_to(c, out, a.dtype)
+    return as_dtype(out, a.dtype)
 
 
 # -- Einsum
@@ -96,7 +98,7 @@ def _einsum(c: Context, node: Node, inputs: Inputs) -> Tensor:
     a = _arranged(a, left, batch, rows_, inner, sizes)
     b = _arranged(b, right, batch, inner, columns, sizes)
     order = [*batch, *rows_, *columns]
-    out = round_to(c, matmul(c, a, b), dtype).reshape([sizes[x] for x in order])
+    out = as_dtype(matmul(c, a, b), dtype).reshape([sizes[x] for x in order])
     return out.permute([order.index(x) for x in result])
 
 

@@ -13,9 +13,9 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     maybe,
     normal_axis,
     one,
-    same_float_rounding,
     wanted_outputs,
     within,
+    wrapped,
 )
 from xyntra_ep.fusion.onnx_ops.reduction import absolute, count, full_rows, rows, square
 from xyntra_ep.fusion.tensor import RowNode, Tensor
@@ -71,7 +71,7 @@ def layer_norm(
         inner=inner,
         inputs=tuple(operands),
         stages=tuple(stages),
-        outputs=((same_float_rounding(t.dtype, body), False), *extra),
+        outputs=((wrapped(t.dtype, body), False), *extra),
     )
     kept = (*outer, *(1 for _ in inner))
     found = [Tensor(outer, DType.F32, row, output=i + 1).reshape(kept) for i in range(len(extra))]
@@ -103,7 +103,7 @@ def _batch_normalization(c: Context, node: Node, inputs: Inputs) -> Tensor:
     column = (scale.shape[0], *([1] * (x.rank - 2)))
     return c.map(
         [x, factor.reshape(column), shift.reshape(column)],
-        lambda v, k, s: same_float_rounding(x.dtype, E.call("add", E.call("mul", v, k), s)),
+        lambda v, k, s: wrapped(x.dtype, E.call("add", E.call("mul", v, k), s)),
         x.dtype,
     )
 
@@ -167,7 +167,7 @@ def _lrn(c: Context, node: Node, inputs: Inputs) -> Tensor:
     mean = E.call("mul", E.acc(0), f(float(node.attr("alpha", 1e-4)) / size))
     base = E.call("add", mean, f(node.attr("bias", 1.0)))
     body = E.call("div", E.load(0, *here, dtype=t.dtype), E.call("pow", base, f(node.attr("beta", 0.75))))
-    rounded = same_float_rounding(t.dtype, body)
+    rounded = wrapped(t.dtype, body)
     row = RowNode(outer=t.shape, inner=(size,), inputs=(t,), stages=(stage,), outputs=((rounded, True),))
     return Tensor(t.shape, t.dtype, row)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
-from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, one, same_float_rounding, wanted_outputs, within
+from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, one, wanted_outputs, within, wrapped
 from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, window
 from xyntra_ep.fusion.onnx_ops.reduction import absolute, count, per_row, rows, square
 from xyntra_ep.fusion.tensor import RowNode, Tensor
@@ -49,7 +49,7 @@ class _Pool:
         value = before(E.load(0, E.axis(0), E.axis(1 + rank), *at, dtype=x.dtype))
         stage = Stage(kind=kind, body=E.call("where", inside, value, outside), dtype=x.dtype.compute)
         acc = E.acc(0) if x.dtype.is_float else E.acc_int(0)
-        result = same_float_rounding(x.dtype, finish(acc))
+        result = wrapped(x.dtype, finish(acc))
         inner = tuple(map(self._reach, range(rank)))
         node = RowNode(outer=outer, inner=inner, inputs=(x,), stages=(stage,), outputs=((result, True),))
         return Tensor(outer, x.dtype, node).permute(from_last(x.rank))

@@ -16,7 +16,7 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     maybe,
     normal_axis,
     one,
-    same_float_rounding,
+    wrapped,
 )
 from xyntra_ep.fusion.tensor import RowNode, Tensor, from_content
 from xyntra_ep.fusion.trace import Context, OpSpec
@@ -66,7 +66,7 @@ def per_row(t: Tensor, axes: Sequence[int], stages: Sequence[Stage], body: Expr,
         inner=inner,
         inputs=(t,),
         stages=tuple(stages),
-        outputs=((same_float_rounding(dtype, body), True),),
+        outputs=((wrapped(dtype, body), True),),
     )
     result = Tensor(outer, dtype, node)
     return result.reshape([1 if i in axes else s for i, s in enumerate(t.shape)]) if keep else result
@@ -77,7 +77,7 @@ def full_rows(
 ) -> Tensor:
     """A row op with one result per element, back in the axis order of ``t``."""
     outer, inner, order, _ = rows(t, axes)
-    rounded = same_float_rounding(t.dtype, body)
+    rounded = wrapped(t.dtype, body)
     node = RowNode(
         outer=outer, inner=inner, inputs=tuple(inputs), stages=tuple(stages), outputs=((rounded, False),), softmax=softmax
     )

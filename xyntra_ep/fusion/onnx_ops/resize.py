@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
-from xyntra_ep.fusion.onnx_ops._operands import Inputs, clamp_index, f, maybe, normal_axis, one, same_float_rounding, total
+from xyntra_ep.fusion.onnx_ops._operands import Inputs, clamp_index, f, maybe, normal_axis, one, total, wrapped
 from xyntra_ep.fusion.onnx_ops._sampling import Axis, coordinates, cubic, linear, nearest
 from xyntra_ep.fusion.tensor import Map, Tensor, literal
 from xyntra_ep.fusion.trace import Context, OpSpec
@@ -75,7 +75,7 @@ def _resize(c: Context, node: Node, inputs: Inputs) -> Tensor:
     body = _weighted(per_axis, lambda at: E.load(0, *at, dtype=x.dtype))
     if taps.inside is not None:
         body = E.call("where", taps.inside, body, E.const(outside, x.dtype))
-    return Tensor(shape, x.dtype, Map(inputs=(x, *taps.tables), body=same_float_rounding(x.dtype, body)))
+    return Tensor(shape, x.dtype, Map(inputs=(x, *taps.tables), body=wrapped(x.dtype, body)))
 
 
 Scales = list[float | None]  # None: what the sizes give

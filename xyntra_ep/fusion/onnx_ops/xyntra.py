@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.fusion.graph import Node, OpKind
-from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, one, same_float_rounding
+from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, one, wrapped
 from xyntra_ep.fusion.onnx_ops.activation import activation
 from xyntra_ep.fusion.onnx_ops.convolution import convolve
-from xyntra_ep.fusion.onnx_ops.linear import matmul, product_of, round_to
+from xyntra_ep.fusion.onnx_ops.linear import as_dtype, matmul, product_of
 from xyntra_ep.fusion.onnx_ops.normalization import layer_norm
 from xyntra_ep.fusion.onnx_ops.softmax import softmax
 from xyntra_ep.fusion.tensor import Tensor
@@ -20,11 +20,11 @@ DOMAIN = "ai.xyntra"
 
 
 def _sum(c: Context, a: Tensor, b: Tensor) -> Tensor:
-    return c.map([a, b], lambda v, w: same_float_rounding(a.dtype, E.call("add", v, w)), a.dtype)
+    return c.map([a, b], lambda v, w: wrapped(a.dtype, E.call("add", v, w)), a.dtype)
 
 
 def _unary(c: Context, t: Tensor, op: str) -> Tensor:
-    return c.map([t], lambda v: same_float_rounding(t.dtype, E.call(op, v)), t.dtype)
+    return c.map([t], lambda v: wrapped(t.dtype, E.call(op, v)), t.dtype)
 
 
 def _attention(c: Context, node: Node, inputs: Inputs) -> Tensor:
@@ -32,7 +32,7 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Tensor:
     scale = f(node.need("scale"))
     raw = matmul(c, q, k.permute((0, 1, 3, 2)))
     scores = c.map([raw, mask], lambda s, m: E.call("add", E.call("mul", s, scale), m), DType.F32)
-    return round_to(c, matmul(c, softmax(scores, [3]), v), q.dtype)
+    return as_dtype(matmul(c, softmax(scores, [3]), v), q.dtype)
 
 
 def _gemm_bias(c: Context, inputs: Inputs) -> Tensor:
