@@ -25,6 +25,8 @@ from zoo import model_path, zoo
 from zoo.registry import RegistryError
 from zoo.weights import WeightsError
 
+DOCUMENTS = (Path("README.md"), Path("docs/results.md"))
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 run_app = typer.Typer(no_args_is_help=True, help="Measure against the CPU provider.")
 app.add_typer(run_app, name="run")
@@ -98,7 +100,10 @@ def list_models() -> None:
 @app.command()
 def report(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 when the tables are stale.")] = False,
-    readme: Annotated[Path, typer.Option(help="File with <!-- bench:NAME --> markers.")] = Path("README.md"),
+    readme: Annotated[
+        list[Path] | None,
+        typer.Option(help="File with <!-- bench:NAME --> markers. Default: README.md and docs/results.md."),
+    ] = None,
     results: Annotated[Path, typer.Option(help="A result file, or a folder of which the newest is read.")] = Path(
         "reports/results"
     ),
@@ -110,10 +115,11 @@ def report(
     if show:
         typer.echo(render_report(show, results), nl=False)
         return
-    stale = update_file(readme, results, write=not check)
-    if check and stale:
-        raise BenchError(f"{readme}: not what the stored results say: {', '.join(stale)}. run `bench report`")
-    typer.echo(f"{readme}: {'updated ' + ', '.join(stale) if stale else 'up to date'}")
+    for document in readme or DOCUMENTS:
+        stale = update_file(document, results, write=not check)
+        if check and stale:
+            raise BenchError(f"{document}: not what the stored results say: {', '.join(stale)}. run `bench report`")
+        typer.echo(f"{document}: {'updated ' + ', '.join(stale) if stale else 'up to date'}")
 
 
 def main() -> None:

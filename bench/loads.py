@@ -7,7 +7,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-BURST = 4  # runs of each stream in a row: the streams start and end together but for a fraction of one run
+# Runs of each stream in a row. The streams start and end together but for the time it takes to wake a thread, some
+# 50 us, which must not count.
+LEAST_BURST, MOST_BURST = 2, 100
+BURST_NS = 20_000_000
 
 Run = Callable[[], object]
 
@@ -30,17 +33,21 @@ class Streams:
     def __init__(self, count: int) -> None:
         self._count = count
         self._pool = ThreadPoolExecutor(count)
+        self._burst = 0  # known after the first sample
 
     def sample(self, run: Run) -> int:
+        if not self._burst:
+            run_ns = OneAtATime().sample(run)
+            self._burst = max(LEAST_BURST, min(MOST_BURST, BURST_NS // max(run_ns, 1)))
         begin = time.perf_counter_ns()
-        streams = [self._pool.submit(_burst, run) for _ in range(self._count)]
+        streams = [self._pool.submit(_repeat, run, self._burst) for _ in range(self._count)]
         for stream in streams:
             stream.result()
-        return (time.perf_counter_ns() - begin) // (self._count * BURST)
+        return (time.perf_counter_ns() - begin) // (self._count * self._burst)
 
 
-def _burst(run: Run) -> None:
-    for _ in range(BURST):
+def _repeat(run: Run, count: int) -> None:
+    for _ in range(count):
         run()
 
 

@@ -19,7 +19,7 @@ from bench.loads import load_of
 from bench.memory import peak_rss_bytes, rss_bytes
 from bench.ort_sessions import plain_session
 from bench.plan import Budget, Case
-from bench.record import conclude, unmeasured
+from bench.record import conclude, unmeasured, without_void_peers
 from bench.results import CaseResult, Creation, Measurement, Status, Warn
 from bench.sessions import Factory, FixedShapes, factory_for, make_available
 from bench.statistics import MIN_PAIRS
@@ -64,7 +64,7 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
         raise RuntimeError(failed[arms[0].label][1])
     turns = take_turns(list(runners.values()), feeds, budget.for_arms(len(runners)))
     foreign_cores = watch.foreign_cores()
-    measured = [_result(arm, case, failed, runners, names, reference=arms[0]) for arm in arms]
+    measured = without_void_peers([_result(arm, case, failed, runners, names, reference=arms[0]) for arm in arms])
     return CaseResult(
         model=case.model,
         family=case.family,

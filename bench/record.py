@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from bench.accuracy import compare
 from bench.arms import Arm
@@ -51,6 +52,12 @@ def conclude(
     )
 
 
+def without_void_peers(measured: Sequence[Measurement]) -> list[Measurement]:
+    """No ratio to a peer whose own speed does not count."""
+    good = {m.label for m in measured if m.check and m.check.state is Accuracy.OK}
+    return [replace(m, peers={label: ratio for label, ratio in m.peers.items() if label in good}) for m in measured]
+
+
 def unmeasured(arm: Arm, status: Status, error: str) -> Measurement:
     return Measurement(
         label=arm.label,
@@ -73,7 +80,9 @@ def _ratio(other: Runner | None, runner: Runner) -> Ratio | None:
 def _warnings(runner: Runner, check: Check | None, cv: float, p50_ns: int) -> tuple[Warn, ...]:
     contender, placement = runner.arm.contender, runner.placement
     state = check.state if check else None
-    asked_in_vain = contender.precision != (runner.precision or contender.precision)
+    # A runtime that tells what it ran in is believed; another may have warned of the option that it could not follow.
+    other = runner.precision not in ("", contender.precision)
+    other |= any(f"precision={contender.precision}" in note for note in runner.factory.notes)
     facts = {
         Warn.NOISY: cv > NOISY_CV,
         Warn.SLOW_FIRST_RUN: runner.first_run_ns > SLOW_FIRST_RUN * p50_ns,
@@ -82,6 +91,6 @@ def _warnings(runner: Runner, check: Check | None, cv: float, p50_ns: int) -> tu
         Warn.DEAD_OUTPUT: check is not None and bool(check.dead_outputs) and state is not Accuracy.DEAD_REFERENCE,
         Warn.NO_ASSIGNMENT: placement is None and contender.provider != OPENVINO,
         Warn.NOTHING_CLAIMED: placement is not None and not placement.nodes.get(contender.provider),
-        Warn.OTHER_PRECISION: asked_in_vain or any("precision" in note for note in runner.factory.notes),
+        Warn.OTHER_PRECISION: other,
     }
     return tuple(warn for warn, holds in facts.items() if holds)

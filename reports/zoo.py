@@ -11,7 +11,6 @@ from bench.show import claimed, milliseconds, named
 from reports._markdown import bounds, cases_of, provenance, speed_up, table
 from reports.registry import Report
 
-PEER = "vs OpenVINO [95 %]"
 HEADER = (
     "model",
     "shape",
@@ -21,59 +20,69 @@ HEADER = (
     "p50 ms",
     "p99 ms (n)",
     "speed-up [95 %]",
-    PEER,
     "verdict",
     "max error",
     "nodes",
 )
+PEER_HEADER = ("OpenVINO p50 ms (error)", "vs OpenVINO [95 %]")
 
 
 def render(run: Run, source: str) -> str:
     cases = cases_of(run, Scenario.SINGLE_STREAM)
-    header = list(HEADER)
-    rows = [row for case in cases for row in _rows(case)]
     peers = any(m.provider == OPENVINO for case in cases for m in case.contenders)
+    header = (*HEADER, *PEER_HEADER) if peers else HEADER
+    rows = [row[: len(header)] for case in cases for row in _rows(case)]
     note = (
         "Speed-up is the median ratio of paired turns, CPU provider over contender, with its bootstrap "
         "interval. Max error is max\\|a-b\\| / max\\|b\\| against the CPU provider; a row that exceeds its "
         f"bound ({bounds(cases)}) has no speed-up. Nodes are those the provider runs, of all after ONNX Runtime's optimisation."
     )
     if peers:
-        note += f" `{PEER.partition(' [')[0]}` is the same ratio against OpenVINO's own runtime in the same precision."
-    else:
-        at = header.index(PEER)
-        header, rows = _without(header, at), [_without(row, at) for row in rows]
+        note += " OpenVINO is its own runtime in the same precision, with as many threads, taking turns in the same process."
     return f"{table(header, rows, left=2)}\n\n{note}\n\n{provenance(run, source)}\n"
-
-
-def _without(cells: list[str], at: int) -> list[str]:
-    return cells[:at] + cells[at + 1 :]
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:
     head = [case.model, case.shape, str(case.threads)]
     if case.status is not Status.OK:
-        yield [*head, "-", *["-"] * 5, str(case.status), "-", "-"]
+        yield [*head, "-", *["-"] * 4, str(case.status), *["-"] * 4]
         return
     base = case.baseline.latency if case.baseline else None
-    for m in case.contenders:
-        yield [*head, named(m), milliseconds(base.p50_ns if base else None), *_cells(m)]
+    ours = [m for m in case.contenders if m.provider != OPENVINO]
+    theirs = {m.contender.precision: m for m in case.contenders if m.provider == OPENVINO}
+    alone = [m for precision, m in theirs.items() if precision not in {m.contender.precision for m in ours}]
+    for m in (*ours, *alone):
+        peer = theirs.get(m.contender.precision)
+        peer = None if peer is m else peer
+        yield [*head, named(m), milliseconds(base.p50_ns if base else None), *_cells(m), *_peer_cells(m, peer)]
 
 
 def _cells(m: Measurement) -> list[str]:
     if m.status is not Status.OK or m.latency is None:
-        return [*["-"] * 4, str(m.status), "-", "-"]
-    latency, check = m.latency, m.check
-    error = "-" if check is None else f"{check.error:.1e}" if check.error is not None else str(check.state)
+        return ["-", "-", "-", str(m.status), "-", "-"]
+    latency = m.latency
     return [
         milliseconds(latency.p50_ns),
         f"{milliseconds(latency.p99_ns)} ({latency.n})",
         speed_up(m.ratio),
-        " ".join(speed_up(peer) for peer in m.peers.values()) or "-",
         str(m.verdict),
-        error,
+        _error(m),
         claimed(m) or "-",
     ]
+
+
+def _peer_cells(m: Measurement, peer: Measurement | None) -> list[str]:
+    if peer is None:
+        return ["-", "-"]
+    if peer.latency is None:
+        return [str(peer.status), "-"]
+    return [f"{milliseconds(peer.latency.p50_ns)} ({_error(peer)})", speed_up(m.peers.get(peer.label))]
+
+
+def _error(m: Measurement) -> str:
+    if m.check is None:
+        return "-"
+    return f"{m.check.error:.1e}" if m.check.error is not None else str(m.check.state)
 
 
 REPORTS = [Report(name="zoo", title="The zoo against the CPU provider", render=render)]

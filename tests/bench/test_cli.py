@@ -11,6 +11,7 @@ from bench import cli
 from bench.plan import Case, Plan
 from bench.results import CaseResult
 from bench.run import run_case
+from bench.show import COLUMNS
 from bench.store import load
 from zoo import model_path, zoo
 
@@ -57,6 +58,19 @@ def test_a_failing_case_sets_the_exit_code_and_is_kept(tmp_path: Path) -> None:
     assert load(file).cases[0].status == "failed"
 
 
+def test_a_contender_that_is_not_there_is_a_row(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    specs = ["-e", "CPUExecutionProvider:arena_extend_strategy=kSameAsRequested,NoSuchEP"]
+    output = invoke(
+        "run", "zoo", "-m", "resnet50-tiny", "--threads", "1", "--quick", "--min-time", "0", *specs, "--json", str(file), code=1
+    )
+    assert "! NoSuchEP: not in onnxruntime" in output
+    present, absent = load(file).cases[0].contenders
+    assert present.ratio is not None and absent.status == "unavailable"
+    row = next(line.split("\t") for line in output.splitlines() if "\tNoSuchEP\t" in line)
+    assert row[COLUMNS.index("error")] == "unavailable" and row[COLUMNS.index("verdict")] == "no data"
+
+
 def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = run_case
 
@@ -82,6 +96,7 @@ def test_list_names_every_model() -> None:
     [
         (["run", "zoo", "-m", "brt-base"], "error: no 'brt-base' in zoo. did you mean ['bert-base'"),
         (["run", "zoo", "--threads", "no"], "error: --threads 'no': not a list of positive numbers"),
+        (["run", "zoo", "--scenario", "server"], "error: --scenario 'server': no such scenario"),
         (["run", "zoo", "-e", "NoSuchEP"], "error: NoSuchEP: not in onnxruntime"),
         (["run", "model", "absent.onnx"], "error: absent.onnx: no such file"),
         (["report", "--readme", "absent.md"], "error: absent.md: no such file"),

@@ -98,10 +98,13 @@ def with_peer(model: str) -> CaseResult:
     options = {"precision": "bf16"}
     ours, peer = (dataclasses.replace(contender(ms, plain.baseline, 1e-6), options=options) for ms in (65.0, 78.0))
     peer = dataclasses.replace(peer, label="OpenVINO:precision=bf16", provider="OpenVINO")
+    of_int8w = {"precision": "int8w"}
     ratio = paired_ratio([peer.samples_ns], [ours.samples_ns])
     assert ratio is not None
     ours = dataclasses.replace(ours, label="XyntraEP:precision=bf16", peers={peer.label: ratio}, precision="fp32")
-    absent = dataclasses.replace(peer, label="OpenVINO:precision=int8w", status=Status.UNAVAILABLE, latency=None)
+    absent = dataclasses.replace(
+        peer, label="OpenVINO:precision=int8w", options=of_int8w, status=Status.UNAVAILABLE, latency=None
+    )
     return dataclasses.replace(plain, contenders=(ours, peer, absent))
 
 
