@@ -70,6 +70,12 @@ def ops(name: str) -> Counter[str]:
     return Counter(node.op_type for node in zoo[name].build(RandomParams(0)).graph.node)
 
 
+def constants(name: str) -> set[float]:
+    nodes = zoo[name].build(RandomParams(0)).graph.node
+    arrays = [onnx.numpy_helper.to_array(node.attribute[0].t) for node in nodes if node.op_type == "Constant"]
+    return {float(array) for array in arrays if array.size == 1}
+
+
 def test_graph_forms_are_those_of_the_exporter() -> None:
     bert, vit = ops("bert-base-tiny"), ops("vit-tiny16-tiny")
     prefill, decode, resnet = ops("gpt2-prefill-tiny"), ops("gpt2-decode-tiny"), ops("resnet50-tiny")
@@ -81,6 +87,7 @@ def test_graph_forms_are_those_of_the_exporter() -> None:
     assert resnet["Conv"] == resnet["BatchNormalization"] > 0 and resnet["Gemm"] == 1
     mobilenet = ops("mobilenetv2-tiny")
     assert mobilenet["Conv"] == mobilenet["BatchNormalization"] == 10 and mobilenet["Clip"] == 7 and mobilenet["Add"] == 1
+    assert constants("mobilenetv2-tiny") == {0.0, 6.0}
 
 
 def test_bert_ignores_padding() -> None:
