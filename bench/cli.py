@@ -1,10 +1,12 @@
-"""`bench run zoo | run model FILE | list | report`."""
+"""`bench run zoo | run model FILE | micro | list | report`."""
 
 from __future__ import annotations
 
 import dataclasses
 import shlex
 import sys
+import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -12,14 +14,16 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bench.contenders import DEFAULT_MAX_ERR, Contender, parse_contenders
+from bench import micro
+from bench.contenders import DEFAULT_MAX_ERR, parse_contenders
 from bench.environment import read_environment
 from bench.errors import BenchError
 from bench.imports import measure_imports
-from bench.plan import FULL, QUICK, Budget, Plan, file_cases, parse_counts, parse_scenarios, zoo_cases
+from bench.micro import micro_cases
+from bench.plan import FULL, QUICK, Budget, Case, Plan, Target, file_cases, parse_counts, parse_scenarios, zoo_cases
 from bench.results import lacks_data
 from bench.run import probe, run_case
-from bench.show import COLUMNS, progress, show_cases, show_notes
+from bench.show import COLUMNS, progress, show_cases, show_notes, show_summary
 from bench.store import Store
 from zoo import model_path, zoo
 from zoo.registry import RegistryError
@@ -64,8 +68,7 @@ def run_zoo(
     seqs = parse_counts(seq, "--seq") if seq else ()
     counts, batches, scenarios = parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), parse_scenarios(scenario)
     cases = zoo_cases(model or [], counts, batches, seqs, scenarios, quick=quick)
-    plan = Plan(cases=cases, contenders=_contenders(providers), budget=_budget(quick, min_time, max_time), quick=quick)
-    _execute(plan, json or _default_json("zoo"))
+    _execute(_plan(Target.ZOO, cases, providers, _budget(quick, min_time, max_time), quick=quick), json or _default_json("zoo"))
 
 
 @run_app.command("model")
@@ -85,8 +88,24 @@ def run_model(
     """A model of your own, with inputs made up from its declared types."""
     counts, scenarios = parse_counts(threads, "--threads"), parse_scenarios(scenario)
     cases = file_cases(file, shape or [], counts, scenarios, seed=seed, max_err=max_err)
-    plan = Plan(cases=cases, contenders=_contenders(providers), budget=_budget(quick, min_time, max_time), quick=quick)
-    _execute(plan, json or _default_json(file.stem))
+    budget = _budget(quick, min_time, max_time)
+    _execute(_plan(Target.MODEL, cases, providers, budget, quick=quick), json or _default_json(file.stem))
+
+
+@app.command("micro")
+def run_micro(
+    pattern: Annotated[str, typer.Argument(help="Chains or points: conv, 'conv*', '*/m1-*'.")] = "*",
+    providers: Providers = None,
+    threads: Threads = "1",
+    quick: Quick = False,
+    json: Json = None,
+) -> None:
+    """Single operators with what follows them, over many shapes: where is the provider slower?"""
+    with tempfile.TemporaryDirectory(prefix="xyntra-micro-") as folder:
+        cases = micro_cases(pattern, parse_counts(threads, "--threads"), Path(folder))
+        budget = micro.QUICK_BUDGET if quick else micro.BUDGET
+        plan = _plan(Target.MICRO, cases, providers or micro.CONTENDERS, budget, quick=quick)
+        _execute(plan, json or _default_json("micro"))
 
 
 @app.command("list")
@@ -160,14 +179,16 @@ def _execute(plan: Plan, path: Path) -> None:
     store.finish()
     if console.is_terminal:
         show_cases(console, store.run.cases)
+    show_summary(console, store.run)
     show_notes(console, store.run)
     console.print(f"results: {path}", soft_wrap=True, highlight=False)
     if any(lacks_data(case) for case in store.run.cases):
         raise typer.Exit(1)
 
 
-def _contenders(specs: list[str] | None) -> tuple[Contender, ...]:
-    return parse_contenders(specs or ["XyntraEP"])
+def _plan(target: Target, cases: tuple[Case, ...], specs: Sequence[str] | None, budget: Budget, *, quick: bool) -> Plan:
+    contenders = parse_contenders(specs or ["XyntraEP"])
+    return Plan(target=target, cases=cases, contenders=contenders, budget=budget, quick=quick)
 
 
 def _budget(quick: bool, min_time_s: float | None, max_time_s: float | None) -> Budget:

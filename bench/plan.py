@@ -77,8 +77,17 @@ class Case:
         return f"{self.model} {self.shape} t{self.threads}{what}".replace("  ", " ")
 
 
+class Target(StrEnum):
+    """What a run is about; a report reads runs of its own kind."""
+
+    ZOO = "zoo"
+    MODEL = "model"
+    MICRO = "micro"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
+    target: Target
     cases: tuple[Case, ...]
     contenders: tuple[Contender, ...]
     budget: Budget

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from bench.contenders import Contender
 from bench.environment import Environment
-from bench.plan import Budget, Scenario
+from bench.plan import Budget, Scenario, Target
 
 SCHEMA = "xyntra-bench/2"
 
@@ -216,6 +216,7 @@ class Run:
     """One stored file. `finished` stays empty when a run was interrupted; its cases are good nevertheless."""
 
     schema: str = SCHEMA
+    target: Target = Target.ZOO
     command: str = ""
     started: str = ""
     finished: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
@@ -18,8 +19,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from bench.plan import Scenario
-from bench.results import CaseResult, Measurement, Run, Status, Verdict, Warn
+from bench.plan import Scenario, Target
+from bench.results import CaseResult, Measurement, Ratio, Run, Status, Verdict, Warn
 
 COLUMNS = (
     "model",
@@ -143,6 +144,23 @@ def show_cases(console: Console, cases: Sequence[CaseResult]) -> None:
         for cells, verdict in rows(case):
             table.add_row(*(Text(cell) for cell in cells), style=STYLES.get(verdict, "") if verdict else "dim")
     console.print(table)
+
+
+def show_summary(console: Console, run: Run) -> None:
+    """Per contender the geometric mean of its speed-ups over the CPU provider, and the cases that it loses."""
+    speed_ups: dict[str, list[tuple[str, Measurement, Ratio]]] = {}
+    for case in run.cases:
+        if case.scenario is Scenario.SINGLE_STREAM:
+            for m in case.contenders:
+                if m.ratio:
+                    where = case.model if run.target is Target.MICRO else f"{case.model} {case.shape}"
+                    speed_ups.setdefault(m.label, []).append((f"{where} t{case.threads}", m, m.ratio))
+    for label, found in speed_ups.items():
+        mean = math.exp(sum(math.log(ratio.median) for _, _, ratio in found) / len(found))
+        slower = sorted((ratio.median, where) for where, m, ratio in found if m.verdict is Verdict.SLOWER)
+        losses = ", ".join(f"{where} {median:.2f}x" for median, where in slower)
+        text = f"{label}: {mean:.2f}x in geometric mean of {len(found)}; slower in {len(slower)}{': ' if slower else ''}{losses}"
+        console.print(Text(text), soft_wrap=True)
 
 
 def show_notes(console: Console, run: Run) -> None:

@@ -32,6 +32,7 @@ class Store:
     ) -> None:
         self.path = path
         self.run = Run(
+            target=plan.target,
             command=command,
             started=now(),
             quick=plan.quick,

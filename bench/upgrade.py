@@ -14,7 +14,8 @@ def from_v1(data: Document) -> Document:
     """Version 2 added scenarios, memory, precision, peers and import times. Fields that are lacking or damaged are
     left for the strict reader to find."""
     cases = [_case_from_v1(case) for case in data.get("cases", [])]
-    return {**data, "schema": "xyntra-bench/2", "imports_ns": {}, "cases": cases}
+    target = "model" if any(case.get("family") == "" for case in cases) else "zoo"
+    return {**data, "schema": "xyntra-bench/2", "target": target, "imports_ns": {}, "cases": cases}
 
 
 def _case_from_v1(case: Document) -> Document:

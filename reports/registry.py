@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.plan import Scenario
+from bench.plan import Scenario, Target
 from bench.results import Run
 from zoo.registry import Registry
 
@@ -17,10 +17,11 @@ class Report:
     name: str
     title: str
     render: Callable[[Run, str], str]
+    target: Target = Target.ZOO
     scenario: Scenario = Scenario.SINGLE_STREAM  # a run without such cases has nothing to say here
 
     def applies(self, run: Run) -> bool:
-        return any(case.scenario is self.scenario for case in run.cases)
+        return run.target is self.target and any(case.scenario is self.scenario for case in run.cases)
 
 
 reports: Registry[Report] = Registry("reports", "REPORTS")

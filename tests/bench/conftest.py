@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.contenders import Contender
-from bench.plan import QUICK, Budget, Case, Plan
+from bench.plan import QUICK, Budget, Case, Plan, Target
 from zoo import zoo
 
 FAST = dataclasses.replace(QUICK, rounds=2, min_turns=8, min_time_s=0.0, max_turns=8, max_time_s=600.0)
@@ -35,4 +35,4 @@ def case() -> Case:
 @pytest.fixture
 def plan(case: Case) -> Plan:
     cpu = Contender(provider="CPUExecutionProvider")
-    return Plan(cases=(case,), contenders=(cpu,), budget=FAST, quick=True)
+    return Plan(target=Target.ZOO, cases=(case,), contenders=(cpu,), budget=FAST, quick=True)

@@ -13,6 +13,7 @@ from bench.results import CaseResult
 from bench.run import run_case
 from bench.show import COLUMNS
 from bench.store import load
+from reports import render_report
 from zoo import model_path, zoo
 
 FAST = ["--quick", "--min-time", "0", "-e", "CPUExecutionProvider"]
@@ -48,6 +49,15 @@ def test_run_model_takes_a_file_and_shapes(tmp_path: Path) -> None:
     assert case.model == Path(model).name and "input_ids=2x8" in case.shape
     assert str(Path(model).parent) not in file.read_text(), "results name no folder of this machine"
     assert f"bench run model {Path(model).name} --shape" in load(file).command
+
+
+def test_micro_measures_single_operators_and_says_which_lose(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    output = invoke("micro", "softmax/rows1536*", "--quick", "-e", "CPUExecutionProvider", "--json", str(file))
+    run = load(file)
+    assert run.target == "micro" and [case.model for case in run.cases] == ["softmax/rows1536-n128"]
+    assert "in geometric mean of 1; slower in" in output
+    assert render_report("micro", file).splitlines()[2].startswith("| softmax/rows1536-n128 | CPUExecutionProvider again | 1 |")
 
 
 def test_a_failing_case_sets_the_exit_code_and_is_kept(tmp_path: Path) -> None:

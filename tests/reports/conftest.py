@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.environment import Environment
-from bench.plan import QUICK, Scenario
+from bench.plan import QUICK, Scenario, Target
 from bench.results import Accuracy, CaseResult, Check, Creation, Measurement, Memory, Placement, Run, Status, Warn
 from bench.statistics import judge, latency, paired_ratio
 from bench.store import dump
@@ -135,4 +135,5 @@ def results(tmp_path: Path, run: Run) -> Path:
     folder = tmp_path / "results"
     folder.mkdir()
     (folder / "example.json").write_text(dump(run))
+    (folder / "other.json").write_text(dump(dataclasses.replace(run, target=Target.MICRO, started="2020-01-01")))
     return folder

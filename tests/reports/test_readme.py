@@ -38,7 +38,7 @@ def test_blocks_are_filled_and_the_rest_is_kept(readme: Path, results: Path) -> 
 
 
 def test_a_block_that_nothing_is_stored_for_says_how_to_measure_it(readme: Path, results: Path) -> None:
-    file = next(results.iterdir())
+    file = results / "example.json"
     file.write_text(file.read_text().replace('"scenario": "scaling"', '"scenario": "concurrent"'))
     readme.write_text("<!-- bench:scaling -->\n<!-- /bench:scaling -->\n")
     update_file(readme, results, write=True)

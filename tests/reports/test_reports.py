@@ -5,19 +5,21 @@ from pathlib import Path
 
 import pytest
 
+from bench.plan import Target
 from bench.results import Run
 from bench.store import dump
 from reports import render_report, reports
-from tests.reports.conftest import with_peer
+from tests.reports.conftest import case, contender, measurement, with_peer
 from zoo.registry import RegistryError
 
 
 @pytest.mark.parametrize("name", reports.names())
 def test_every_report_renders_and_names_its_source(name: str, results: Path) -> None:
     text = render_report(name, results)
-    for part in ("`example.json`", "Example CPU", "quota 1.5 cores", "onnxruntime 1.31.1", "0123456789ab"):
+    source = "`other.json`" if name == "micro" else "`example.json`"
+    for part in (source, "Example CPU", "quota 1.5 cores", "onnxruntime 1.31.1", "0123456789ab"):
         assert part in text
-    assert "2026-05-04" in text and "A quick run" in text
+    assert ("2020-01-01" if name == "micro" else "2026-05-04") in text and "A quick run" in text
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len({line.replace("\\|", "").count("|") for line in lines}) == 1, "every row has every column"
     assert text == render_report(name, results), "a pure function"
@@ -72,6 +74,14 @@ def test_a_report_reads_the_newest_run_that_has_something_for_it(results: Path, 
     (results / "later.json").write_text(dump(later))
     assert "`later.json`" in render_report("zoo", results)
     assert "`example.json`" in render_report("scaling", results)
+
+
+def test_micro_has_the_worst_first_and_what_failed_last(results: Path, run: Run) -> None:
+    slow = dataclasses.replace(case("slow", 1), contenders=(contender(200.0, measurement("CPUExecutionProvider", 130.0), 1e-6),))
+    (results / "other.json").write_text(dump(dataclasses.replace(run, target=Target.MICRO, cases=(*run.cases[:3], slow))))
+    rows = [line.split(" | ") for line in render_report("micro", results).splitlines() if line.startswith("| ")]
+    assert [row[0] for row in rows[1:]] == ["| slow", "| wins", "| wrong", "| dies"]
+    assert rows[1][5].startswith("0.65x") and rows[3][5] == "-" and rows[4][6] == "crashed"
 
 
 def test_an_interrupted_run_is_called_one(tmp_path: Path, run: Run) -> None:

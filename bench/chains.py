@@ -1,0 +1,212 @@
+"""Small graphs for `bench micro`: one costly operator with what usually follows it, over the shapes that models have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from zoo.graph_builder import GraphBuilder, Value
+from zoo.layers import gelu_erf
+
+Axes = Mapping[str, int]
+Shape = tuple[int, ...]
+OPSET = 17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """`build` adds the nodes to a graph and returns the output; it asks for inputs by shape, of which the first dim is
+    left dynamic, as exporters leave it."""
+
+    name: str
+    build: Callable[[_Graph, Axes], Value]
+    axes: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+
+    def points(self) -> Iterator[Axes]:
+        for shape in self.shapes:
+            yield dict(zip(self.axes, shape, strict=True))
+
+    def model(self, axes: Axes) -> tuple[onnx.ModelProto, Mapping[str, Shape]]:
+        """The model and the shapes of its inputs."""
+        graph = _Graph(self.name)
+        out = self.build(graph, axes)
+        graph.g.output("out", out, [f"out_{i}" for i in range(graph.out_rank)])
+        return graph.g.model(), graph.inputs
+
+
+class _Graph:
+    """A graph under construction that remembers the shapes of its inputs."""
+
+    def __init__(self, name: str) -> None:
+        self.g = GraphBuilder(name, opset=OPSET)
+        self.inputs: dict[str, Shape] = {}
+        self.out_rank = 2
+        self._rng = np.random.default_rng(0)
+
+    def input(self, name: str, *dims: int) -> Value:
+        self.inputs[name] = dims
+        self.out_rank = len(dims)
+        return self.g.input(name, np.float32, [f"{name}_0", *dims[1:]])
+
+    def weight(self, name: str, *dims: int) -> Value:
+        fan_in = int(np.prod(dims[:-1] if len(dims) == 2 else dims[1:])) or 1
+        values = self._rng.standard_normal(dims, dtype=np.float32) / np.float32(np.sqrt(fan_in))
+        return self.g.weight(name, values.astype(np.float32))
+
+
+def _linear(graph: _Graph, axes: Axes) -> Value:
+    g, (m, k, n) = graph.g, (axes["m"], axes["k"], axes["n"])
+    return g.Add(graph.weight("bias", n), g.MatMul(graph.input("x", m, k), graph.weight("w", k, n)))
+
+
+def _linear_gelu(graph: _Graph, axes: Axes) -> Value:
+    return gelu_erf(graph.g, _linear(graph, axes))
+
+
+def _residual_norm(graph: _Graph, axes: Axes) -> Value:
+    g, (rows, n) = graph.g, (axes["rows"], axes["n"])
+    x = g.Add(graph.input("x", rows, n), graph.input("y", rows, n))
+    return g.LayerNormalization(x, graph.weight("gain", n), graph.weight("bias", n), axis=-1, epsilon=1e-5)
+
+
+def _softmax(graph: _Graph, axes: Axes) -> Value:
+    return graph.g.Softmax(graph.input("x", axes["rows"], axes["n"]), axis=-1)
+
+
+def _pointwise(graph: _Graph, axes: Axes) -> Value:
+    """`x * sigmoid(x) + y`."""
+    g, dims = graph.g, (axes["rows"], axes["n"])
+    x = graph.input("x", *dims)
+    return g.Add(g.Mul(x, g.Sigmoid(x)), graph.input("y", *dims))
+
+
+def _attention(graph: _Graph, axes: Axes) -> Value:
+    g, dims = graph.g, (1, axes["heads"], axes["seq"], axes["dim"])
+    query, key, value = (graph.input(name, *dims) for name in ("query", "key", "value"))
+    scores = g.Mul(g.MatMul(query, g.Transpose(key, perm=[0, 1, 3, 2])), g.const(axes["dim"] ** -0.5))
+    return g.MatMul(g.Softmax(scores, axis=-1), value)
+
+
+def _conv(graph: _Graph, axes: Axes) -> Value:
+    return _convolution(graph, axes, axes["c"], axes["n"], group=1)
+
+
+def _depthwise(graph: _Graph, axes: Axes) -> Value:
+    return _convolution(graph, axes, axes["c"], axes["c"], group=axes["c"])
+
+
+def _convolution(graph: _Graph, axes: Axes, c: int, n: int, *, group: int) -> Value:
+    """With bias and Relu, padded to keep the size."""
+    g, k, stride = graph.g, axes["k"], axes["stride"]
+    x = graph.input("x", 1, c, axes["size"], axes["size"])
+    w, bias = graph.weight("w", n, c // group, k, k), graph.weight("bias", n)
+    y = g.Conv(x, w, bias, dilations=[1, 1], group=group, kernel_shape=[k, k], pads=[k // 2] * 4, strides=[stride] * 2)
+    return g.Relu(y)
+
+
+def _heads_apart(graph: _Graph, axes: Axes) -> Value:
+    """The transpose between a projection and attention, and the sum that keeps it from being a view."""
+    g, dims = graph.g, (1, axes["seq"], axes["heads"], axes["dim"])
+    return g.Transpose(g.Add(graph.input("x", *dims), graph.input("y", *dims)), perm=[0, 2, 1, 3])
+
+
+GEMM = ("m", "k", "n")
+CHAINS = [
+    Chain(
+        name="linear",
+        build=_linear,
+        axes=GEMM,
+        shapes=(
+            (4, 768, 768),
+            (16, 768, 3072),
+            (33, 512, 512),
+            (128, 768, 768),
+            (197, 192, 576),
+            (384, 3072, 768),
+            (100, 300, 500),
+            (512, 64, 64),
+        ),
+    ),
+    Chain(
+        name="linear_gelu",
+        build=_linear_gelu,
+        axes=GEMM,
+        shapes=((16, 768, 3072), (128, 768, 3072), (197, 192, 768), (384, 768, 3072), (49, 1024, 4096)),
+    ),
+    Chain(
+        name="gemv",
+        build=_linear,
+        axes=GEMM,
+        shapes=((1, 768, 768), (1, 768, 3072), (1, 3072, 768), (1, 768, 50257), (1, 4096, 4096), (2, 2048, 2048)),
+    ),
+    Chain(
+        name="residual_norm",
+        build=_residual_norm,
+        axes=("rows", "n"),
+        shapes=((128, 768), (384, 768), (197, 192), (3136, 96), (64, 4096), (500, 333)),
+    ),
+    Chain(
+        name="softmax",
+        build=_softmax,
+        axes=("rows", "n"),
+        shapes=((1536, 128), (4608, 384), (591, 197), (3136, 49), (12, 1024), (8, 32000)),
+    ),
+    Chain(
+        name="pointwise",
+        build=_pointwise,
+        axes=("rows", "n"),
+        shapes=((16, 256), (128, 768), (384, 3072), (2048, 2048), (1000, 77)),
+    ),
+    Chain(
+        name="attention",
+        build=_attention,
+        axes=("heads", "seq", "dim"),
+        shapes=((12, 128, 64), (12, 384, 64), (3, 197, 64), (8, 1024, 64), (6, 49, 32), (4, 500, 80)),
+    ),
+    Chain(
+        name="conv",
+        build=_conv,
+        axes=("c", "n", "k", "stride", "size"),
+        shapes=(
+            (3, 64, 7, 2, 224),
+            (64, 64, 3, 1, 56),
+            (128, 128, 3, 1, 28),
+            (128, 128, 3, 2, 56),
+            (256, 256, 3, 1, 14),
+            (512, 512, 3, 1, 7),
+            (256, 64, 1, 1, 56),
+            (64, 256, 1, 1, 56),
+            (1024, 256, 1, 1, 14),
+            (512, 1024, 1, 2, 28),
+            (3, 768, 16, 16, 224),
+            (3, 96, 4, 4, 224),
+            (24, 144, 1, 1, 56),
+            (320, 1280, 1, 1, 7),
+        ),
+    ),
+    Chain(
+        name="depthwise",
+        build=_depthwise,
+        axes=("c", "k", "stride", "size"),
+        shapes=(
+            (32, 3, 1, 112),
+            (96, 3, 2, 112),
+            (144, 3, 1, 56),
+            (384, 3, 1, 14),
+            (960, 3, 1, 7),
+            (672, 5, 1, 14),
+            (240, 5, 2, 28),
+            (96, 7, 1, 56),
+        ),
+    ),
+    Chain(
+        name="heads_apart",
+        build=_heads_apart,
+        axes=("seq", "heads", "dim"),
+        shapes=((128, 12, 64), (384, 12, 64), (197, 3, 64), (1024, 8, 64)),
+    ),
+]

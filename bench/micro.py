@@ -1,0 +1,48 @@
+"""Cases from the chains: each point is built as a file of its own and measured as any model is."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.chains import CHAINS, Axes, Chain
+from bench.errors import BenchError
+from bench.plan import Budget, Case
+
+FAMILY = "micro"
+BUDGET = Budget(rounds=3, warmups=1, min_turns=24, runs_per_turn=2, min_time_s=1.0, max_time_s=12.0, max_turns=200)
+QUICK_BUDGET = Budget(rounds=3, warmups=1, min_turns=9, runs_per_turn=2, min_time_s=0.0, max_time_s=6.0, max_turns=30)
+
+# Against the provider as users have it, and with everything claimed: the first must not lose, the second shows where
+# declining saved it.
+CONTENDERS = ("XyntraEP", "XyntraEP:claim=all")
+
+
+def micro_cases(pattern: str, threads: Sequence[int], folder: Path) -> tuple[Case, ...]:
+    """The points whose name matches, as in `conv*` or `*/m1-*`; their models are written to `folder`."""
+    points = [(chain, axes) for chain in CHAINS for axes in chain.points()]
+    wanted = [(chain, axes) for chain, axes in points if _matches(point_name(chain, axes), pattern)]
+    if not wanted:
+        raise BenchError(f"'{pattern}': no chain of that name. there are {', '.join(chain.name for chain in CHAINS)}")
+    return tuple(case for chain, axes in wanted for case in _cases(chain, axes, threads, folder))
+
+
+def point_name(chain: Chain, axes: Axes) -> str:
+    """
+    >>> point_name(CHAINS[0], {"m": 4, "k": 768, "n": 768})
+    'linear/m4-k768-n768'
+    """
+    return f"{chain.name}/{'-'.join(f'{axis}{size}' for axis, size in axes.items())}"
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name.partition("/")[0], pattern)
+
+
+def _cases(chain: Chain, axes: Axes, threads: Sequence[int], folder: Path) -> list[Case]:
+    model, shapes = chain.model(axes)
+    name = point_name(chain, axes)
+    file = folder / f"{name.replace('/', '-')}.onnx"
+    file.write_bytes(model.SerializeToString())
+    return [Case(model=name, family=FAMILY, threads=count, file=str(file), shapes=shapes) for count in threads]
