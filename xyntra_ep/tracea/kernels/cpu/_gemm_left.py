@@ -18,7 +18,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, f32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftRows:
-    """Element (batch, i, k) lies at offset + batch . batch_strides + i * row + k."""
+    """Row i of a batch starts at offset + batch . batch_strides + i * row."""
 
     buffer: ValueBuffer | TempBuffer
     offset: Size
@@ -33,13 +33,18 @@ class LeftRows:
         return total
 
 
+def rows_in_place(shape: GemmShape) -> LeftRows:
+    """a as it is stored."""
+    a = shape.op.inputs[0]
+    strides = tuple(a.strides[group.axes[0]] for group in shape.batch)
+    return LeftRows(buffer=ValueBuffer(value=a.value), offset=a.offset, batch_strides=strides, row=shape.a_row)
+
+
 def left_rows(shape: GemmShape, depth: int, context: BuildContext) -> tuple[LeftRows, list[KernelCall]]:
     """Rows of ``depth`` elements, no fewer than the product has, and the calls that make them."""
     a = shape.op.inputs[0]
     if a.dtype is DType.BF16 and a.strides[-1] == 1 and shape.depth == depth:
-        strides = tuple(a.strides[group.axes[0]] for group in shape.batch)
-        rows = LeftRows(buffer=ValueBuffer(value=a.value), offset=a.offset, batch_strides=strides, row=shape.a_row)
-        return rows, []
+        return rows_in_place(shape), []
     extents = shape.batch_extents
     strides = tuple(product(extents[i + 1 :]) * shape.m * depth for i in range(len(extents)))
     size = product(extents) * shape.m * depth * DType.BF16.bytes
@@ -52,19 +57,19 @@ def _round(shape: GemmShape, depth: int, rows: LeftRows, context: BuildContext) 
     k = KernelBuilder(f"xy_gemm_round_{a.dtype}_{context.caps.isa}")
     source, target = k.buffer("a", a.dtype), k.buffer("rows", DType.BF16, writable=True)
     count = shape.depth
-    assert isinstance(count, int) and depth % lanes == 0
+    assert isinstance(count, int)
     with k.units() as unit:
         *batch, row = k.split(unit, [*shape.batch_extents, shape.m])
-        strides = tuple(a.strides[group.axes[0]] for group in shape.batch)
-        from_rows = LeftRows(buffer=rows.buffer, offset=a.offset, batch_strides=strides, row=shape.a_row)
-        start = k.let("from", from_rows.start(k, batch, row))
+        start = k.let("from", rows_in_place(shape).start(k, batch, row))
         to = k.let("to", unit * depth)
         vectors = count - count % lanes if shape.a_k == 1 else 0
         with k.loop("k", 0, vectors, lanes) as at:
             k.store(target, to + at, k.load(source, start + at, lanes))
         if shape.a_k == 1 and vectors < count:
-            k.store(target, to + vectors, k.load(source, start + vectors, lanes, k.let("left", k.param(count - vectors))))
-            vectors += lanes
+            width = min(lanes, depth - vectors)
+            last = k.load(source, start + vectors, lanes, k.param(count - vectors))
+            k.store(target, to + vectors, last, None if width == lanes else k.param(width))
+            vectors += width
         if shape.a_k != 1:
             with k.loop("k", 0, count) as at:
                 k.store(target, to + at, k.load(source, start + at * k.param(shape.a_k)))

@@ -7,14 +7,15 @@ divided between units: results are the same for any number of threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
+from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows, rows_in_place
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import RowBlocks, TileFamily, block_sizes, divide_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape, product_ns, weight_ns
-from xyntra_ep.tracea.kernels.cpu._gemm_tile import LINE, Matrix, NextPanel, Tile, accumulate
+from xyntra_ep.tracea.kernels.cpu._gemm_tile import LINE_BYTES, Matrix, NextPanel, Tile, accumulate
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
@@ -56,14 +57,19 @@ class PanelLayout:
     fetch: bool
 
 
-def multiply(shape: GemmShape, tile: Tile, b: PanelLayout, context: BuildContext) -> KernelCall:
-    """The call that computes all of ``shape.op`` from packed or readable panels."""
-    return _Multiply(shape, tile, b, context).call()
+def multiply(
+    shape: GemmShape, tile: Tile, b: PanelLayout, context: BuildContext, pairs_of_a: LeftRows | None = None
+) -> KernelCall:
+    """The call that computes all of ``shape.op`` from packed or readable panels. ``pairs_of_a``: its rows for a tile of pairs, of
+    an even number of elements."""
+    return _Multiply(shape, tile, b, context, pairs_of_a).call()
 
 
 class _Multiply:
-    def __init__(self, shape: GemmShape, tile: Tile, b: PanelLayout, context: BuildContext) -> None:
+    def __init__(self, shape: GemmShape, tile: Tile, b: PanelLayout, context: BuildContext, pairs_of_a: LeftRows | None) -> None:
         self.shape = shape
+        self.rows_of_a = pairs_of_a or rows_in_place(shape)
+        self.steps = ceildiv(shape.depth, 2) if tile.pairs else shape.depth
         self.op = shape.op
         self.tile = tile
         self.b = b
@@ -72,10 +78,11 @@ class _Multiply:
         self.rows_first = _fits(shape, self.caps.l2_bytes // 2)
         self.fetch = b.fetch and not self.rows_first and tile.lanes > 1
         a, out = self.op.inputs[0], self.op.output
-        k = KernelBuilder(f"xy_gemm_{a.dtype}_{tile.rows}x{tile.columns}_{self.caps.isa}")
+        stem = "xy_gemm_pairs" if tile.pairs else f"xy_gemm_{a.dtype}"
+        k = KernelBuilder(f"{stem}_{tile.rows}x{tile.columns}_{self.caps.isa}")
         k.note(f"m = {shape.m}, k = {shape.depth}, n = {shape.n}, epilogue: {self.op.epilogue}")
         self.k = k
-        self.a = k.buffer("a", a.dtype)
+        self.a = k.buffer("a", DType.BF16 if tile.pairs else a.dtype)
         self.weights = k.buffer("w", b.dtype)
         self.out = k.buffer("out", out.dtype, writable=True)
         groups = shape.groups
@@ -87,7 +94,7 @@ class _Multiply:
         return KernelCall(
             kernel=kernel,
             buffers=(
-                ValueBuffer(value=self.op.inputs[0].value),
+                self.rows_of_a.buffer,
                 self.b.buffer,
                 ValueBuffer(value=self.op.output.value),
                 *self.epilogue.buffers,
@@ -118,24 +125,23 @@ class _Multiply:
                 begin = k.let("begin", chunk * length)
                 end = k.let("end", vmin(begin + length, blocks.number))
             b_at = k.let("b_at", self._batch_offset(self.b.offset, self.b.batch_strides, batch) + panel * step)
-            a_strides = [self.op.inputs[0].strides[group.axes[0]] for group in shape.batch]
-            a_at = k.let("a_at", self._batch_offset(self.op.inputs[0].offset, a_strides, batch))
+            a_at = k.let("a_at", self._batch_offset(self.rows_of_a.offset, self.rows_of_a.batch_strides, batch))
             column = k.let("column", panel * tile.columns)
             with k.loop("block", begin, end) as block:
                 row = k.let("row", blocks.start(block))
                 args: list[Rvalue] = [
-                    Offset(self.a, a_at + row * k.param(shape.a_row)),
+                    Offset(self.a, a_at + row * k.param(self.rows_of_a.row)),
                     Offset(self.weights, b_at),
                 ]
                 if self.fetch:
-                    turns = k.param(shape.depth // tile.unroll)
-                    done = k.let("done", block * rate * turns * LINE)
+                    turns = k.param(self.steps // tile.unroll)
+                    done = k.let("done", block * rate * turns * tile.line)
                     # The blocks before may have fetched all of the next panel already.
                     args += [Offset(self.weights, b_at + step + done), Select(lt(done, step), rate, index(0))]
                 tiles.call(blocks.rows(block), [*args, *batch, row, column])
         return chunks
 
-    def _batch_offset(self, offset: Size, strides: tuple[Size, ...] | list[Size], batch: list[Rvalue]) -> Rvalue:
+    def _batch_offset(self, offset: Size, strides: tuple[Size, ...], batch: list[Rvalue]) -> Rvalue:
         total = self.k.param(offset)
         for stride, coordinate in zip(strides, batch, strict=True):
             total = total + coordinate * self.k.param(stride)
@@ -144,7 +150,7 @@ class _Multiply:
     def _rate(self, blocks: RowBlocks) -> Rvalue:
         """Lines to fetch in each turn of the k loop, so that the blocks together fetch one panel once. A single block
         leaves it to the hardware: it is as fast as memory anyway."""
-        lines = max(1, self.tile.columns * self.tile.unroll // LINE)
+        lines = max(1, 4 * self.tile.columns * self.tile.unroll // LINE_BYTES)
         each = (blocks.number + (lines - 1)) // vmax(blocks.number, 1)
         return self.k.let("rate", Select(lt(1, blocks.number), each, index(0)))
 
@@ -167,7 +173,7 @@ class _Multiply:
 
     def _tiles(self) -> TileFamily:
         arguments: list[tuple[str, Type | PointerType]] = [
-            ("a", PointerType(self.op.inputs[0].dtype)),
+            ("a", PointerType(DType.BF16 if self.tile.pairs else self.op.inputs[0].dtype)),
             ("w", PointerType(self.b.dtype)),
         ]
         if self.fetch:
@@ -182,17 +188,18 @@ class _Multiply:
         )
 
     def _tile(self, block: FunctionBuilder, rows: int, args: list[Var]) -> None:
-        tile = Tile(rows=rows, vectors=self.tile.vectors, lanes=self.tile.lanes, unroll=self.tile.unroll)
+        tile = replace(self.tile, rows=rows)
         a, w = args[:2]
         ahead = NextPanel(pointer=args[2], rate=args[3]) if self.fetch else None
         at = args[4:] if self.fetch else args[2:]
         param = self.k.param
-        a_matrix = Matrix(pointer=a, row=param(self.shape.a_row), step=param(self.shape.a_k))
+        step = index(2) if tile.pairs else param(self.shape.a_k)
+        a_matrix = Matrix(pointer=a, row=param(self.rows_of_a.row), step=step)
         b_matrix = Matrix(pointer=w, row=param(self.b.row), step=index(1))
 
         def whole(count: Rvalue | None) -> None:
             in_loop = None if self.b.padded else count
-            sums = accumulate(block, tile, a_matrix, b_matrix, param(self.shape.depth), count=in_loop, ahead=ahead)
+            sums = accumulate(block, tile, a_matrix, b_matrix, param(self.steps), count=in_loop, ahead=ahead)
             self._finish(block, tile, sums, at, count)
 
         if self.shape.n % tile.columns == 0:
@@ -209,7 +216,7 @@ class _Multiply:
 
     def _masks_are_free(self) -> bool:
         stored = {self.op.output.dtype, *(() if self.b.padded else (self.b.dtype,))}
-        return self.caps.isa is Isa.AVX512 and stored == {DType.F32}
+        return self.caps.isa is Isa.AVX512 and stored <= {DType.F32, DType.BF16}
 
     def _finish(self, block: FunctionBuilder, tile: Tile, sums: list[list[Rvalue]], at: list[Var], left: Rvalue | None) -> None:
         here = self.epilogue.at(block)
