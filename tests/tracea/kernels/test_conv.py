@@ -161,6 +161,24 @@ def test_direct_with_narrow_outputs_and_residuals(dtype: DType) -> None:
     check(replace(case, out_dtype=dtype), AVX512, DIRECT, STORED_ERR[dtype])
 
 
+DEEP = [
+    ConvCase(x=(1, 1300, 3, 5), w=(40, 1300, 1, 1), tail=("bias", "residual")),
+    ConvCase(x=(1, 131, 7, 7), w=(17, 131, 3, 3), pads=SAME, strides=(2, 2)),
+    ConvCase(x=(1, 140, 9, 8), w=(32, 140, 3, 3), pads=(2,) * 4, dilations=(2, 2)),
+]
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("case", DEEP, ids=case_id)
+def test_deep_sums_are_as_exact_as_short_ones(case: ConvCase, caps: Capabilities) -> None:
+    check(case, caps, DIRECT, max_err=7e-7)  # in one chain of additions up to 3e-6
+
+
+@pytest.mark.parametrize("case", DEEP, ids=case_id)
+def test_units_go_through_all_pixels_before_the_next_panel_where_weights_are_large(case: ConvCase) -> None:
+    check(case, replace(AVX512, l2_bytes=1 << 10), DIRECT)
+
+
 def test_large_weights_are_fetched_ahead() -> None:
     case = ConvCase(x=(1, 256, 7, 7), w=(128, 256, 3, 3), pads=SAME)
     program, _, _ = conv_program(case)

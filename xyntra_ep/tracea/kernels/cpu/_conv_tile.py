@@ -17,12 +17,13 @@ from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Function, Pointer, Rvalue, Var, f32, le, lt
 
 _SHALLOW = 256  # steps of k
+AHEAD_UNIT = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileCode:
-    """``accumulate(function, tile)`` emits the sums of a tile, by pixel and vector. ``ahead_shift``: while it computes, a tile
-    fetches one cache line of the next panel per 2^shift steps; None where the weights stay in the cache anyway."""
+    """``accumulate(function, tile)`` emits the sums of a tile, by pixel and vector. ``ahead_rate``: cache lines of the next
+    panel that a tile fetches while it computes, per ``AHEAD_UNIT`` steps; None where the weights stay in the cache anyway."""
 
     kernel: KernelBuilder
     shape: ConvShape
@@ -33,7 +34,7 @@ class TileCode:
     out: Pointer
     vectors: int
     lanes: int
-    ahead_shift: int | None = None
+    ahead_rate: int | None = None
     functions: dict[Tile, tuple[Function, tuple[Var, ...]]] = field(default_factory=dict)
 
     @property
@@ -56,7 +57,7 @@ class TileCode:
         the packed weights; ``image`` ... ``pixel``: indices of the first output; ``first``, ``stop``: kernel rows inside x;
         ``left``: channels from m on."""
         names = ["at", "panel", "image", "m", "row", "pixel", "first", "stop"]
-        return names + ["left"] * self.has_tail + ["ahead"] * (self.ahead_shift is not None)
+        return names + ["left"] * self.has_tail + ["ahead"] * (self.ahead_rate is not None)
 
     def call(self, tile: Tile, arguments: Mapping[str, Rvalue]) -> None:
         """Emit the computation of one tile."""

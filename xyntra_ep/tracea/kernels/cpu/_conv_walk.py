@@ -1,4 +1,8 @@
-"""The walk of a channels-last convolution over its output: images, blocks of rows, panels of channels, tiles."""
+"""The walk of a channels-last convolution over its output: images, blocks of rows, panels of channels, tiles.
+
+A thread carries out neighbouring units, so their order decides what it reads again: units of one block of pixels side by side
+keep x in the cache, units of one block of panels the weights. What is larger and does not stay in L2 is read once.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from xyntra_ep.tracea.kernels.cpu._conv_halo import copy_with_halo
 from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES, pack_weights, packed_bytes, panels
 from xyntra_ep.tracea.kernels.cpu._conv_row import Segment, kernel_rows, needs_halo, split_row
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, taps, typical
-from xyntra_ep.tracea.kernels.cpu._conv_tile import Accumulate, TileCode
+from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT, Accumulate, TileCode
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
@@ -45,27 +49,40 @@ class _Walk:
         self.panels = panels(shape, blocking.vectors * caps.lanes)
         self.code = TileCode(
             kernel=k, shape=shape, epilogue=self.epilogue, accumulate=accumulate, x=x, w=w, out=out,
-            vectors=blocking.vectors, lanes=caps.lanes, ahead_shift=self._ahead_shift(),
+            vectors=blocking.vectors, lanes=caps.lanes, ahead_rate=self._ahead_rate(),
         )  # fmt: skip
 
-    def _ahead_shift(self) -> int | None:
-        """See ``TileCode``: together the tiles of a block fetch the whole of the next panel, each its share."""
+    def _ahead_rate(self) -> int | None:
+        """See ``TileCode``: together the tiles that share a panel fetch the whole of the next one, each its share."""
         shape, blocking = self.shape, self.blocking
         if packed_bytes(shape, blocking.vectors * self.caps.lanes) < STREAMED_BYTES:
             return None
-        tiles = min(blocking.rows, typical(shape.y.out)) * min(blocking.tiles, typical(self.row_tiles))
-        return max(0, (tiles // blocking.vectors).bit_length() - 1)
+        rows, tiles = max(1, typical(shape.y.out)), max(1, typical(self.row_tiles))
+        if not self.weights_first:
+            rows, tiles = min(blocking.rows, rows), min(blocking.tiles, tiles)
+        # At most a line per step: a cache has only so many reads from memory under way.
+        return min(AHEAD_UNIT, -(-AHEAD_UNIT * blocking.vectors // (rows * tiles)))
+
+    @property
+    def weights_first(self) -> bool:
+        """Whether units go through all pixels of an image before the next panels."""
+        shape = self.shape
+        weights = packed_bytes(shape, self.blocking.vectors * self.caps.lanes)
+        x = typical(shape.y.inside) * typical(shape.x.inside) * shape.channels * DType.F32.bytes
+        return weights > max(x, self.caps.l2_bytes // 2)
 
     def call(self, x: ValueBuffer | TempBuffer, packed: TempBuffer) -> KernelCall:
         shape, blocking = self.shape, self.blocking
-        grid: tuple[Size, ...] = (
-            shape.batch,
-            ceildiv(shape.y.out, blocking.rows),
-            ceildiv(self.row_tiles, blocking.tiles),
-            ceildiv(self.panels, blocking.panels),
-        )
+        pixels = (ceildiv(shape.y.out, blocking.rows), ceildiv(self.row_tiles, blocking.tiles))
+        panel_blocks = ceildiv(self.panels, blocking.panels)
+        grid: tuple[Size, ...] = (shape.batch, *pixels, panel_blocks)
+        if self.weights_first:
+            grid = (shape.batch, panel_blocks, *pixels)
         with self.k.units() as unit:
-            self._unit(*self.k.split(unit, grid))
+            image, *place = self.k.split(unit, grid)
+            if self.weights_first:
+                place = [*place[1:], place[0]]
+            self._unit(image, *place)
         kernel, params = self.k.finish()
         return KernelCall(
             kernel=kernel,
@@ -102,9 +119,13 @@ class _Walk:
                 start, first, stop = kernel_rows(k, shape.y, y)
                 x_row = k.let("x_row", x_group + start * k.param(shape.x_strides[1]))
                 ahead = here["panel"]
-                if code.ahead_shift is not None:
-                    # Tile t of the block fetches lines [t, t + 1) * depth / 2^shift of the next panel.
-                    tile = (y - rows[0]) * k.param(self.row_tiles) - tiles[0]
+                if code.ahead_rate is not None:
+                    # Tile t of those that share a panel fetches lines [t, t + 1) * depth * rate of the next one.
+                    tile = (
+                        y * k.param(self.row_tiles)
+                        if self.weights_first
+                        else ((y - rows[0]) * k.param(self.row_tiles) - tiles[0])
+                    )
                     ahead = here["panel"] + code.depth * code.width + tile * self._share()
                 here |= {"row": y, "first": first, "stop": stop, "ahead": k.let("ahead", ahead)}
                 for segment in self.segments:
@@ -112,8 +133,8 @@ class _Walk:
 
     def _share(self) -> int:
         """Elements of the next panel that one tile fetches."""
-        assert self.code.ahead_shift is not None
-        return (self.code.depth >> self.code.ahead_shift) * 16
+        assert self.code.ahead_rate is not None
+        return self.code.depth * self.code.ahead_rate // AHEAD_UNIT * 16
 
     def _segment(self, segment: Segment, tiles: tuple[Rvalue, Rvalue], x_row: Rvalue, here: dict[str, Rvalue]) -> None:
         """The tiles of a segment that are in the unit's range."""
@@ -125,6 +146,6 @@ class _Walk:
             column = pixel * shape.x.stride - k.param(shape.x.pad)
             at = k.let("at", x_row + column * shape.x_strides[2])
             ahead = here["ahead"]
-            if code.ahead_shift is not None:
+            if code.ahead_rate is not None:
                 ahead = k.let("ahead", ahead + t * self._share())
             code.call(segment.tile, {**here, "at": at, "pixel": pixel, "ahead": ahead})

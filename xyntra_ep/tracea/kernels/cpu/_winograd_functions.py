@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from functools import reduce
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
 from xyntra_ep.tracea.kernels.cpu._winograd_matrices import both_sides
 from xyntra_ep.tracea.kernels.cpu._winograd_shape import WinogradShape
@@ -20,6 +21,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     PointerType,
     Rvalue,
     Var,
+    binary,
     f32,
     le,
     lt,
@@ -74,25 +76,36 @@ def input_transform(k: KernelBuilder, plan: WinogradShape, x: Pointer, at_edge: 
     return _close(k, f)
 
 
-def multiply(k: KernelBuilder, plan: WinogradShape, u: Pointer, rows: int, fetched: int) -> Callee:
-    """f(v, u_at, m, ahead): rows of M = rows of V times one U; ``fetched`` cache lines per step from ``ahead`` on."""
+def multiply(k: KernelBuilder, plan: WinogradShape, u: Pointer, rows: int, rate: int) -> Callee:
+    """f(v, u_at, m, ahead): rows of M = rows of V times one U. Meanwhile cache lines from ``ahead`` on are fetched, ``rate``
+    of them per ``AHEAD_UNIT`` steps.
+
+    No sum runs over more than ``plan.chain`` channels; sums of sums are made in M.
+    """
     f = FunctionBuilder(f"multiply{rows}x{plan.vectors}")
     v, u_at = f.argument("v", _READ), f.argument("u_at", INDEX)
     m, ahead = f.argument("m", _WRITE), f.argument("ahead", INDEX)
-    zero = Const(f32(plan.lanes), 0.0)
-    acc = [[f.variable("acc", zero) for _ in range(plan.vectors)] for _ in range(rows)]
-    with f.loop("k", 0, plan.shape.cin) as step:
-        at = u_at + step * plan.width
-        b = [f.let("b", f.load(u, at + j * plan.lanes, plan.lanes)) for j in range(plan.vectors)]
-        for i in range(rows):
-            a = f.let("a", splat(f.load(v, step + i * plan.row, 1), plan.lanes))
-            for j in range(plan.vectors):
-                f.assign(acc[i][j], Fma(a, b[j], acc[i][j]))
-        for line in range(fetched):
-            f.prefetch(u, ahead + step * plan.width + line * _LINE)
-    for i in range(rows):
-        for j in range(plan.vectors):
-            f.store(m, i * plan.width + j * plan.lanes, acc[i][j])
+    cin, length = plan.shape.cin, min(plan.chain, plan.shape.cin)
+    with f.loop("first", 0, cin, length) as first:
+        acc = [[f.variable("acc", Const(f32(plan.lanes), 0.0)) for _ in range(plan.vectors)] for _ in range(rows)]
+        end = vmin(first + length, cin) if cin % length else first + length
+        with f.loop("k", first, f.let("end", end)) as step:
+            at = u_at + step * plan.width
+            b = [f.let("b", f.load(u, at + j * plan.lanes, plan.lanes)) for j in range(plan.vectors)]
+            for i in range(rows):
+                a = f.let("a", splat(f.load(v, step + i * plan.row, 1), plan.lanes))
+                for j in range(plan.vectors):
+                    f.assign(acc[i][j], Fma(a, b[j], acc[i][j]))
+            line = f.let("line", binary("shr", step * rate, AHEAD_UNIT.bit_length() - 1)) if rate else step
+            for i in range(-(-rate // AHEAD_UNIT)):
+                f.prefetch(u, ahead + (line + i) * _LINE)
+        places = [(i * plan.width + j * plan.lanes, acc[i][j]) for i in range(rows) for j in range(plan.vectors)]
+        with f.when(lt(0, first)):
+            for to, total in places:
+                f.store(m, to, f.load(m, to, plan.lanes) + total)
+        with f.otherwise():
+            for to, total in places:
+                f.store(m, to, total)
     return _close(k, f)
 
 

@@ -7,6 +7,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape, why_not_channels_last
+from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
 from xyntra_ep.tracea.kernels.cpu._winograd_functions import all_of, call, input_transform, multiply, output_transform
 from xyntra_ep.tracea.kernels.cpu._winograd_pack import transform_weights
@@ -21,7 +22,7 @@ from xyntra_ep.tracea.kernels.variant import (
     Variant,
 )
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, le, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, index, le, vmin
 
 _LEAST_CHANNELS = 16  # with fewer the transforms outweigh what they save
 
@@ -64,6 +65,7 @@ class _Kernel:
     def __init__(self, plan: WinogradShape, context: BuildContext, name: str) -> None:
         self.plan, self.context = plan, context
         self.k = KernelBuilder(f"xy_{name}_{plan.outputs}x{plan.outputs}_f32_{plan.tiles}x{plan.vectors}")
+        self.by_panel = plan.shared and not plan.u_fits(context.caps)
         self.buffers: list[ValueBuffer | TempBuffer] = []
 
     def whole(self, u: TempBuffer) -> KernelCall:
@@ -101,9 +103,11 @@ class _Kernel:
         source = k.buffer("v", DType.F32)
         self.buffers.append(v)
         self._declare_output(u)
-        grid: tuple[Size, ...] = (plan.shape.batch, plan.blocks, plan.panels)
+        within = (plan.panels, plan.blocks) if self.by_panel else (plan.blocks, plan.panels)
+        grid: tuple[Size, ...] = (plan.shape.batch, *within)
         with k.units() as unit:
-            image, block, panel = k.split(unit, grid)
+            image, outer, inner = k.split(unit, grid)
+            panel, block = (outer, inner) if self.by_panel else (inner, outer)
             m = k.array("m", DType.F32, plan.m_elements)
             at = (image * plan.blocks + block) * plan.v_elements
             self._panel(image, block, panel, k.pointer("v_block", source, at), m)
@@ -124,9 +128,10 @@ class _Kernel:
         epilogue = Epilogue(k, self.context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1)
         self.buffers += [u, ValueBuffer(value=op.output.value), *epilogue.buffers]
         self.rows = plan.row_tiles(self.context.caps)
-        lines = -(-plan.width // 16)
-        self.fetched = -(-lines // len(self.rows)) if plan.is_streamed else 0
-        self.multiply = {n: multiply(k, plan, u_pointer, n, self.fetched) for n in sorted(set(self.rows))}
+        # A block fetches its share of the next panel where panels come first, else each product's U before its turn.
+        sharing = len(self.rows) * (plan.blocks if self.by_panel else 1)
+        self.rate = -(-AHEAD_UNIT * plan.width // (16 * sharing)) if plan.is_streamed else 0
+        self.multiply = {n: multiply(k, plan, u_pointer, n, self.rate) for n in sorted(set(self.rows))}
         self.transform = output_transform(k, plan, epilogue, out)
 
     def _first_tile(self, block: Rvalue) -> Rvalue:
@@ -151,6 +156,9 @@ class _Kernel:
         k, plan = self.k, self.plan
         first, columns = self._first_tile(block), plan.grid[1]
         step = plan.shape.cin * plan.width
+        share = plan.shape.cin * self.rate // AHEAD_UNIT * 16
+        turn: Rvalue = block * (len(self.rows) * share) + plan.products * step if self.by_panel else index(step)
+        turn = k.let("turn", turn)
         with k.loop("e", 0, plan.products) as e:
             u_at = k.let("u_at", (panel * plan.products + e) * step)
             row = 0
@@ -161,7 +169,7 @@ class _Kernel:
                     k.pointer("v_rows", v, e * plan.v_step + row * plan.row),
                     u_at,
                     k.pointer("m_rows", m, (e * plan.tiles + row) * plan.width),
-                    k.let("ahead", u_at + (step + i * self.fetched * 16)),
+                    k.let("ahead", u_at + turn + i * share),
                 )
                 row += n
         # Tiles before the block's own were the previous block's.
