@@ -16,6 +16,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Binding,
     Conv,
     Operand,
+    Product,
     Program,
     SymbolKind,
     Value,
@@ -43,6 +44,7 @@ class ConvCase:
     constant_w: bool = True
     dtype: DType = DType.F32
     out_dtype: DType | None = None  # of the output and the residual, where it is not x's
+    product: Product = Product.F32
     slice_of: int = 0  # x is the first channels of a tensor with that many
     arrays: dict[str, Array] = field(default_factory=dict)
 
@@ -55,6 +57,7 @@ class ConvCase:
         parts += [f"s{self.strides}"] * bool(self.strides) + [f"d{self.dilations}"] * bool(self.dilations)
         parts += [f"p{self.pads}"] * bool(self.pads) + [f"g{self.group}"] * (self.group > 1)
         parts += [*self.tail, self.symbolic] + [str(self.dtype)] * (self.dtype is not DType.F32)
+        parts += [f"c{self.slice_of}"] * bool(self.slice_of)
         return " ".join(p for p in parts if p).replace(", ", ",")
 
 
@@ -129,7 +132,7 @@ def conv_program(case: ConvCase, seed: int = 0) -> tuple[Program, list[Array], l
     program.ops.append(
         Conv(
             inputs=tuple(operands), strides=strides, dilations=dilations, pads=pads[:rank], group=case.group,
-            epilogue=body, output=output,
+            epilogue=body, output=output, product=case.product,
         )
     )  # fmt: skip
     program.sources.append(())

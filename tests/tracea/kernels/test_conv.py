@@ -200,7 +200,6 @@ def test_what_is_not_admitted() -> None:
     assert why(plain, direct) is None
     assert why(replace(plain, constant_w=False), direct) == "w is not a constant"
     assert why(replace(plain, channels_last=False), direct) == "the channels of x are not adjacent"
-    assert why(replace(plain, dtype=DType.BF16), direct) == "x is bf16"
     assert why(ANY[2], direct) == "3 spatial axes"
     assert why(GROUPS[0], direct) == "4 groups"
     assert why(plain, grouped) == why(plain, depthwise) == "one group"

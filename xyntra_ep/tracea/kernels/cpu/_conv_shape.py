@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, evaluate, known_nonnegative, product, symbols_of
-from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Operand
 from xyntra_ep.tracea.kernels.cpu._epilogue import Group
 from xyntra_ep.tracea.kernels.variant import BuildContext
@@ -112,10 +111,8 @@ def why_not_channels_last(op: Conv, context: BuildContext) -> str | None:
     x, w, out = op.inputs[0], op.inputs[1], op.output
     if len(op.strides) not in (1, 2):
         return f"{len(op.strides)} spatial axes"
-    if x.dtype is not DType.F32:
-        return f"x is {x.dtype}"
-    if not w.dtype.is_float or not out.dtype.is_float:
-        return "w and the output must be floating point"
+    if not all(o.dtype.is_float for o in (x, w, out)):
+        return "x, w and the output must be floating point"
     if not context.is_constant(w.value):
         return "w is not a constant"
     if any(not isinstance(s, int) for s in (*w.shape, *w.strides, w.offset)):

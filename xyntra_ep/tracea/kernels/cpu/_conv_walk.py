@@ -26,21 +26,30 @@ def build_conv(
     """Pack the weights, perhaps copy x with a halo, compute."""
     pack, packed = pack_weights(shape, blocking.vectors * context.caps.lanes, context.caps.lanes)
     if not needs_halo(shape.x):
-        x = ValueBuffer(value=shape.op.inputs[0].value)
-        return [pack, _Walk(name, shape, blocking, context, accumulate).call(x, packed)]
+        x = shape.op.inputs[0]
+        walk = _Walk(name, shape, blocking, context, accumulate, x.dtype)
+        return [pack, walk.call(ValueBuffer(value=x.value), packed)]
     copy, halo, shape = copy_with_halo(shape, context.caps)
-    return [pack, copy, _Walk(name, shape, blocking, context, accumulate).call(halo, packed)]
+    return [pack, copy, _Walk(name, shape, blocking, context, accumulate, DType.F32).call(halo, packed)]
 
 
 class _Walk:
     """The kernel. A unit: some panels of output channels for a block of rows (or of tiles of a row) of one image."""
 
-    def __init__(self, name: str, shape: ConvShape, blocking: Blocking, context: BuildContext, accumulate: Accumulate) -> None:
+    def __init__(
+        self,
+        name: str,
+        shape: ConvShape,
+        blocking: Blocking,
+        context: BuildContext,
+        accumulate: Accumulate,
+        x_dtype: DType,
+    ) -> None:
         op, caps = shape.op, context.caps
         self.shape, self.blocking, self.caps = shape, blocking, caps
         tile = f"{blocking.pixels}x{blocking.vectors}"
-        self.k = k = KernelBuilder(f"xy_{name}_{shape.y.kernel}x{shape.x.kernel}_f32_{tile}")
-        x, w = k.buffer("x", DType.F32), k.buffer("w", DType.F32)
+        self.k = k = KernelBuilder(f"xy_{name}_{shape.y.kernel}x{shape.x.kernel}_{x_dtype}_{tile}")
+        x, w = k.buffer("x", x_dtype), k.buffer("w", DType.F32)
         out = k.buffer("out", op.output.dtype, writable=True)
         groups = shape.epilogue_groups()
         self.epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1)

@@ -115,7 +115,7 @@ class _Kernel:
 
     def _declare_input(self) -> None:
         k, plan, op = self.k, self.plan, self.plan.shape.op
-        x = k.buffer("x", DType.F32)
+        x = k.buffer("x", op.inputs[0].dtype)
         self.buffers.append(ValueBuffer(value=op.inputs[0].value))
         self.inside = input_transform(k, plan, x, at_edge=False)
         self.at_edge = input_transform(k, plan, x, at_edge=True)

@@ -1,0 +1,203 @@
+"""The kernel of a convolution in matrix tiles: two runs of at most 16 neighbouring pixels times 32 output channels.
+
+    for each run of taps, k step of 32:  load two tiles of w (32 x 16 each), for each of two tiles of x (16 x 32): load it,
+                                         two products
+
+A row of a tile is a part of a pixel, so the rows of x lie one pixel step apart, whatever the stride. The two tiles of x are
+neighbours in the image: the next pixels of a row, or the beginning of the next row. The sums go through a scratch in L1, from
+where the epilogue takes them as vectors.
+
+A row of outputs is cut into tiles of equal height; the last one starts as many pixels earlier as it would reach beyond the end,
+and leaves to the tile before what both have computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.cpu._conv_pairs_pack import PairRuns
+from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, taps
+from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
+from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import TILE_ROW_BYTES, TILE_ROWS, TileDot, TileZero
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    INDEX,
+    Function,
+    Offset,
+    Pointer,
+    PointerType,
+    Rvalue,
+    Select,
+    Var,
+    index,
+    le,
+    lt,
+    vmax,
+    vmin,
+)
+
+K_STEP = TILE_ROW_BYTES // 2  # elements of x in a row of a tile
+TILE_CHANNELS = TILE_ROW_BYTES // 4  # sums in a row of a tile
+CHANNELS = 2 * TILE_CHANNELS
+_TILE_OF_W = K_STEP * TILE_CHANNELS  # elements
+_LINE = 32  # bfloat16 in a cache line
+_SUMS, _X, _W = ((0, 1), (2, 3)), (4, 5), (6, 7)  # tile registers
+_READ = PointerType(DType.BF16)
+_PLACE = ("height", "image", "m", "row_upper", "first_upper", "skip_upper", "row_lower", "first_lower", "skip_lower")
+_UNITS = 32  # enough for 16 threads to be busy to the end
+_LEAST_BLOCKS = 4  # of a unit
+
+Callee = tuple[Function, tuple[Var, ...]]
+
+
+def multiply_tiles(
+    shape: ConvShape, x: ValueBuffer | TempBuffer, runs: PairRuns, weights: TempBuffer, context: BuildContext
+) -> KernelCall:
+    """The call that computes all of ``shape.op`` from ``x``, of which no tap is outside."""
+    return _Matrix(shape, x, runs, weights, context).call()
+
+
+class _Matrix:
+    def __init__(
+        self, shape: ConvShape, x: ValueBuffer | TempBuffer, runs: PairRuns, weights: TempBuffer, context: BuildContext
+    ) -> None:
+        self.shape, self.x_buffer, self.runs, self.weights, self.caps = shape, x, runs, weights, context.caps
+        self.lanes = context.caps.lanes
+        self.panels = -(-shape.cout // CHANNELS)
+        self.step = CHANNELS * runs.depth
+        self.fetch = runs.size_bytes > context.caps.l2_bytes // 2
+        out = shape.op.output
+        k = KernelBuilder(f"xy_conv_tiles_{shape.y.kernel}x{shape.x.kernel}_{out.dtype}_{context.caps.isa}")
+        self.k = k
+        self.x, self.w = k.buffer("x", DType.BF16), k.buffer("w", DType.BF16)
+        self.out = k.buffer("out", out.dtype, writable=True)
+        groups = shape.epilogue_groups()
+        self.epilogue = Epilogue(k, context.program, shape.op.epilogue, shape.op.inputs, shape.op.domain, groups, lane_group=1)
+
+    def call(self) -> KernelCall:
+        shape = self.shape
+        tiles = shape.y.out * ceildiv(shape.x.out, TILE_ROWS)
+        chunks = self._chunks(ceildiv(tiles, 2))
+        self._units(tiles, chunks)
+        kernel, params = self.k.finish()
+        return KernelCall(
+            kernel=kernel,
+            buffers=(self.x_buffer, self.weights, ValueBuffer(value=shape.op.output.value), *self.epilogue.buffers),
+            params=params,
+            units=product((shape.batch, self.panels, chunks)),
+            cost_ns=ceildiv(taps(shape.op) * 3, max(1, int(self.caps.bf16_gflops))),
+        )
+
+    def _chunks(self, blocks: Size) -> Size:
+        """Parts of an image: enough for all threads, but none too small."""
+        wanted = -(-_UNITS // self.panels)
+        return smax(1, smin(wanted, blocks // _LEAST_BLOCKS))
+
+    # -- the loops over images, panels, chunks and blocks
+
+    def _units(self, tiles: Size, chunks: Size) -> None:
+        """Weights that do not stay in L2 are read once an image, else x is."""
+        k, shape = self.k, self.shape
+        pixels = k.param(shape.x.out)
+        across = k.let("across", vmax((pixels + (TILE_ROWS - 1)) // TILE_ROWS, 1))
+        height = k.let("height", vmax((pixels + across - 1) // across, 1))
+        number, blocks = k.param(tiles), k.let("blocks", (k.param(tiles) + 1) // 2)
+        function, captured = self._function()
+        lines = CHANNELS * K_STEP // _LINE
+        share = vmax(blocks, 1)
+        rate = k.let("rate", (share + (lines - 1)) // share)
+        wide = TILE_ROW_BYTES
+        of_tiles = [*[(height, wide)] * 4, *[(height, wide)] * 2, *[(index(TILE_ROWS), wide)] * 2]
+        within = (self.panels, chunks) if self.fetch else (chunks, self.panels)
+        with k.tiles(of_tiles), k.units() as unit:
+            image, outer, inner = k.split(unit, (shape.batch, *within))
+            panel, chunk = (outer, inner) if self.fetch else (inner, outer)
+            begin = k.let("begin", chunk * blocks // k.param(chunks))
+            end = k.let("end", (chunk + 1) * blocks // k.param(chunks))
+            x_image = k.let("x_image", k.param(shape.x_offset) + image * k.param(shape.x_strides[0]))
+            w_at = k.let("w_at", panel * self.step)
+            with k.loop("block", begin, end) as block:
+                upper = self._place(x_image, block * 2, across, height)
+                lower = self._place(x_image, vmin(block * 2 + 1, number - 1), across, height)
+                # An odd number of tiles: the last block computes one twice and stores it once.
+                past = k.let("past", Select(lt(block * 2 + 1, number), lower[3], height))
+                arguments: list[Rvalue] = [Offset(self.x, upper[0]), Offset(self.x, lower[0]), Offset(self.w, w_at)]
+                if self.fetch:
+                    arguments += [Offset(self.w, w_at + self.step + block * rate * self.runs.depth), rate]
+                arguments += [height, image, panel * CHANNELS, *upper[1:], *lower[1:3], past]
+                k.call(function, *arguments, *captured)
+
+    def _place(self, x_image: Rvalue, tile: Rvalue, across: Rvalue, height: Rvalue) -> tuple[Rvalue, Rvalue, Rvalue, Rvalue]:
+        """(position in x, row, first pixel, how many of its pixels the tile before has) of a tile."""
+        k, shape = self.k, self.shape
+        row, wanted = k.let("row", tile // across), k.let("wanted", tile % across * height)
+        pixel = k.let("pixel", vmin(wanted, k.param(shape.x.out) - height))
+        at = x_image + row * shape.y.stride * k.param(shape.x_strides[1]) + pixel * (shape.x.stride * shape.x_strides[2])
+        return k.let("at", at), row, pixel, k.let("skip", wanted - pixel)
+
+    # -- the block
+
+    def _function(self) -> Callee:
+        """f(x of the upper and the lower tile, w, [what to fetch, lines a step], height, image, channel, row, pixel and first
+        pixel to store of both tiles)."""
+        f = FunctionBuilder("block")
+        x_tiles = [f.argument(name, _READ) for name in ("upper", "lower")]
+        w = f.argument("w", _READ)
+        ahead = (f.argument("following", _READ), f.argument("rate", INDEX)) if self.fetch else None
+        height, image, channel, *at = (f.argument(name, INDEX) for name in _PLACE)
+        for register in (*_SUMS[0], *_SUMS[1]):
+            f.emit(TileZero(register))
+        steps = self.runs.padded // K_STEP
+        shape = self.shape
+        y_step = self.k.param(shape.x_strides[1]) * shape.y.dilation
+        with f.loop("run", 0, self.runs.count) as run:
+            tap = run * y_step
+            if not self.runs.whole_rows:
+                columns = shape.x.kernel
+                tap = run // columns * y_step + run % columns * (shape.x.dilation * shape.x_strides[2])
+            tap = f.let("tap", tap)
+            with f.loop("step", 0, steps) as step:
+                k_step = f.let("k_step", run * steps + step)
+                for i, x in enumerate(x_tiles):
+                    f.tile_load(_X[i], x, tap + step * K_STEP, shape.x.stride * shape.x_strides[2])
+                    for j, register in enumerate(_SUMS[i]):
+                        if i == 0:
+                            f.tile_load(_W[j], w, k_step * _TILE_OF_W + j * TILE_CHANNELS * self.runs.depth, K_STEP)
+                        f.emit(TileDot(register, _X[i], _W[j]))
+                if ahead is not None:
+                    with f.loop("line", 0, ahead[1]) as line:
+                        f.prefetch(ahead[0], (k_step * ahead[1] + line) * _LINE)
+        sums = f.array("sums", DType.F32, 2 * TILE_ROWS * CHANNELS)
+        for i in range(2):
+            for j, register in enumerate(_SUMS[i]):
+                f.tile_store(register, sums, i * TILE_ROWS * CHANNELS + j * TILE_CHANNELS, CHANNELS)
+        for i in range(2):
+            row, pixel, skip = at[3 * i : 3 * i + 3]
+            tile = f.pointer("tile", sums, i * TILE_ROWS * CHANNELS)
+            if shape.cout % CHANNELS == 0:
+                self._finish(f, tile, (skip, height), (image, channel, row, pixel), None)
+                continue
+            left = f.let("left", shape.cout - channel)
+            with f.when(le(CHANNELS, left)):
+                self._finish(f, tile, (skip, height), (image, channel, row, pixel), None)
+            with f.otherwise():
+                self._finish(f, tile, (skip, height), (image, channel, row, pixel), left)
+        captured = f.capture()
+        return self.k.function(f.finish()), captured
+
+    def _finish(
+        self, f: FunctionBuilder, tile: Pointer, pixels: tuple[Rvalue, Rvalue], at: Sequence[Rvalue], left: Rvalue | None
+    ) -> None:
+        """Epilogue and stores of the pixels of a tile, for ``left`` channels or all."""
+        image, channel, row, first = at
+        with f.loop("i", *pixels) as i:
+            here = self.epilogue.at(f)
+            pixel = f.let("pixel", first + i)
+            for j in range(0, CHANNELS, self.lanes):
+                count = None if left is None else f.let("count", left - j)
+                point = self.shape.point(image, channel + j, row, pixel)
+                acc = f.let("acc", f.load(tile, i * CHANNELS + j, self.lanes))
+                here.store(self.shape.op.output, self.out, point, here.value(point, acc, self.lanes, count), count)
