@@ -143,7 +143,8 @@ def _ceilings_text(found: Ceilings | None) -> str:
     if found is None:
         return "not measured (xyntra doctor --measure); planning uses defaults of the instruction set"
     rows = dataclasses.asdict(found)
+    bf16 = f", {found.bf16_gflops:.0f} bf16" if found.bf16_gflops else ""
     return (
-        f"one core: {rows['fma_gflops']:.0f} GFLOP/s fp32, read L2 {rows['l2_gbs']:.0f}, L3 {rows['l3_gbs']:.0f},"
+        f"one core: {rows['fma_gflops']:.0f} GFLOP/s fp32{bf16}, read L2 {rows['l2_gbs']:.0f}, L3 {rows['l3_gbs']:.0f},"
         f" DRAM {rows['dram_gbs']:.0f} GB/s"
     )

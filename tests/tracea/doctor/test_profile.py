@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.support.machine import BF16_PAIRS, BF16_TILES, need
 from xyntra_ep.tracea.doctor import profile as module
 from xyntra_ep.tracea.doctor.ceilings import load, measure, source, stored_with
 from xyntra_ep.tracea.doctor.profile import Ceilings, capabilities, limited, profile, usable_cores
 from xyntra_ep.tracea.runtime.cache_root import open_root
-from xyntra_ep.tracea.runtime.compilers import find_compiler
+from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
 from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, SCALAR, Isa
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, SCALAR, Capabilities, Isa
 
 ZEN = "fpu sse2 avx avx2 fma f16c avx512f avx512bw avx512dq avx512vl avx512_bf16 avx512_vnni"
 
@@ -149,6 +152,13 @@ def test_ceilings_are_kept_by_machine(tmp_path: Path) -> None:
     known = load(tmp_path, machine)
     assert known is not None and known.fma_gflops == 1.0
     assert capabilities(machine, known).fma_gflops == 1.0 and capabilities(machine, known).dram_gbs == 5
+    assert capabilities(machine, known).bf16_gflops == 2.0  # what was stored before it was measured: by its usual rate
+    assert capabilities(machine, replace(known, bf16_gflops=7.0)).bf16_gflops == 7.0
+    assert capabilities(other, replace(known, bf16_gflops=7.0)).bf16_gflops == 0.0
+    rows = json.loads((tmp_path / "ceilings.json").read_text())
+    del rows[machine.key]["bf16_gflops"]
+    (tmp_path / "ceilings.json").write_text(json.dumps(rows))
+    assert load(tmp_path, machine) == known
     (tmp_path / "ceilings.json").write_text("{broken")
     assert load(tmp_path, machine) is None
     assert stored_with(tmp_path, machine, known)
@@ -167,4 +177,20 @@ def test_measuring_gives_plausible_numbers(tmp_path: Path, monkeypatch: pytest.M
     found = measure(SCALAR, compile_c)  # 4 lanes by the compiler's own means: runs on every machine
     assert 0.1 < found.fma_gflops < 1e4
     assert 0.1 < found.dram_gbs < 1e4 and 0.1 < found.l2_gbs < 1e5
-    assert "vector_size(32)" in source(AVX2.lanes)
+    assert "vector_size(32)" in source(AVX2.lanes) and found.bf16_gflops == 0
+
+
+@pytest.mark.compiler("cc")
+@pytest.mark.parametrize("caps", [BF16_PAIRS, BF16_TILES], ids=["pairs", "tiles"])
+def test_measuring_products_of_bfloat16(caps: Capabilities, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need(caps)
+    monkeypatch.setattr("xyntra_ep.tracea.doctor.ceilings._ROUND_S", 0.002)
+    root = open_root(tmp_path / "root")
+
+    def compile_c(symbol: str, text: str) -> Path:
+        cache = KernelCache(root, find_compiler(root), target_flags(caps.isa))
+        [kernel] = cache.compile_many([KernelSource(symbol=symbol, text=text)])
+        assert isinstance(kernel, CompiledKernel), kernel.log
+        return kernel.path
+
+    assert 1 < measure(caps, compile_c).bf16_gflops < 1e5

@@ -1,8 +1,8 @@
 """Measured ceilings of this machine: what one core reaches at best. Measured on request, then kept in the
 cache root.
 
-The kernels are C, compiled by whoever may (a Protocol: the doctor does not know the runtime): `fma` keeps
-enough independent chains in registers to fill every FMA unit; `read` sums a buffer that fits one level of the
+The kernels are C, compiled by whoever may (a Protocol: the doctor does not know the runtime): `fma` keeps enough independent
+chains in registers to fill every FMA unit, `products` the same in bfloat16; `read` sums a buffer that fits one level of the
 memory and not the one above.
 """
 
@@ -60,9 +60,44 @@ EXPORT float xy_read(const float *x, i64 n) {{
 """
 
 
+# Four products a turn that do not wait for each other, all in full tiles.
+_TILE_PRODUCTS = """
+EXPORT float xy_products(i64 n) {
+  struct { unsigned char palette, start, reserved[14]; unsigned short row_bytes[16]; unsigned char rows[16]; } t
+      __attribute__((aligned(64))) = {1};
+  for (int i = 0; i < 8; i++) t.rows[i] = 16, t.row_bytes[i] = 64;
+  __asm__ volatile("ldtilecfg %0" :: "m"(t));
+  for (i64 k = 0; k < n; k++)
+    __asm__ volatile("tdpbf16ps %tmm6, %tmm4, %tmm0; tdpbf16ps %tmm7, %tmm4, %tmm1; "
+                     "tdpbf16ps %tmm6, %tmm5, %tmm2; tdpbf16ps %tmm7, %tmm5, %tmm3");
+  __asm__ volatile("tilerelease");
+  return 0;
+}
+"""
+_TILE_FLOPS = 4 * 2 * 16 * 16 * 32
+_PAIR_FLOPS = _CHAINS * 2 * 2 * 16
+
+
+def _pair_products() -> str:
+    chains = range(_CHAINS)
+    return f"""
+EXPORT float xy_products(i64 n) {{
+  v a = {{0}}, {", ".join(f"c{i} = {{{i}.0f}}" for i in chains)};
+  for (i64 k = 0; k < n; k++) {{
+    {" ".join(f'__asm__ volatile("vdpbf16ps %1, %1, %0" : "+v"(c{i}) : "v"(a));' for i in chains)}
+  }}
+  v s = {" + ".join(f"c{i}" for i in chains)};
+  return s[0];
+}}
+"""
+
+
 def measure(caps: Capabilities, compile_c: Compile) -> Ceilings:
     """Run the kernels on one core for about a second."""
-    library = ctypes.CDLL(str(compile_c("xy_ceilings", source(max(caps.lanes, 4)))))
+    text = source(max(caps.lanes, 4))
+    if caps.has_bf16:
+        text += _TILE_PRODUCTS if caps.amx_bf16 else _pair_products()
+    library = ctypes.CDLL(str(compile_c("xy_ceilings", text)))
     lanes = max(caps.lanes, 4)
     fma, read = library.xy_fma, library.xy_read
     fma.argtypes, fma.restype = [ctypes.c_int64], ctypes.c_float
@@ -72,7 +107,12 @@ def measure(caps: Capabilities, compile_c: Compile) -> Ceilings:
     sizes = (caps.l2_bytes // 2, caps.l3_bytes // 2, max(caps.l3_bytes * _DRAM_FACTOR, 256 << 20))
     data = np.ones(sizes[-1] // 4, dtype=np.float32)
     l2, l3, dram = (_best_rate(lambda n=n // 4: read(data.ctypes.data, n), n) for n in sizes)  # type: ignore[misc]  # a default binds the loop variable
-    return Ceilings(fma_gflops=_best_rate(lambda: fma(rounds), flops), l2_gbs=l2, l3_gbs=l3, dram_gbs=dram)
+    bf16 = 0.0
+    if caps.has_bf16:
+        products, turns = library.xy_products, 1 << 16
+        products.argtypes, products.restype = [ctypes.c_int64], ctypes.c_float
+        bf16 = _best_rate(lambda: products(turns), float(turns * (_TILE_FLOPS if caps.amx_bf16 else _PAIR_FLOPS)))
+    return Ceilings(fma_gflops=_best_rate(lambda: fma(rounds), flops), l2_gbs=l2, l3_gbs=l3, dram_gbs=dram, bf16_gflops=bf16)
 
 
 def _best_rate(work: Callable[[], object], amount: float) -> float:
@@ -93,7 +133,8 @@ def load(folder: Path, machine: Machine) -> Ceilings | None:
     """The stored ceilings of ``machine``, None when there are none that can be read."""
     try:
         stored = json.loads((folder / FILE).read_text(encoding="utf-8"))[machine.key]
-        return Ceilings(**{f.name: float(stored[f.name]) for f in dataclasses.fields(Ceilings)})
+        known = {f.name: float(stored[f.name]) for f in dataclasses.fields(Ceilings) if f.name in stored}
+        return Ceilings(**known)  # an older release may have stored less
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -30,12 +30,16 @@ _DEFAULT_CEILINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
-    """What one core reaches: fp32 GFLOP/s by fused multiply-add, and read bandwidth in GB/s (10^9 bytes) per level."""
+    """What one core reaches: fp32 GFLOP/s by fused multiply-add, and read bandwidth in GB/s (10^9 bytes) per level.
+
+    ``bf16_gflops``: products of bfloat16 by the fastest instruction; 0 where that is no faster than fp32.
+    """
 
     fma_gflops: float
     l2_gbs: float
     l3_gbs: float
     dram_gbs: float
+    bf16_gflops: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +105,9 @@ def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabili
     pairs = converts and machine.vendor == "AuthenticAMD"
     tiles = wide and machine.features >= _AMX and machine.tiles_granted
     fma = ceilings.fma_gflops if ceilings is not None else fma_gflops
+    bf16 = _BF16_TILES * fma if tiles else _BF16_PAIRS * fma if pairs else 0.0
+    if bf16 and ceilings is not None and ceilings.bf16_gflops:
+        bf16 = ceilings.bf16_gflops
     return Capabilities(
         isa=machine.isa,
         lanes=row.lanes,
@@ -113,7 +120,7 @@ def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabili
         l2_bytes=machine.l2_bytes,
         l3_bytes=machine.l3_bytes,
         fma_gflops=fma,
-        bf16_gflops=_BF16_TILES * fma if tiles else _BF16_PAIRS * fma if pairs else 0.0,
+        bf16_gflops=bf16,
         dram_gbs=ceilings.dram_gbs if ceilings is not None else dram_gbs,
         cores=machine.cores,
     )
