@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.machine import BF16_TILES
+from tests.support.machine import BF16_PAIRS, BF16_TILES
 from tests.support.run_program import check_program, plan_for, run_program
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -17,6 +17,7 @@ from xyntra_ep.tracea.kernels.cpu import (
     conv_nhwc_direct,
     conv_nhwc_grouped,
     conv_nhwc_winograd,
+    conv_pairs_bf16,
     conv_tiles_bf16,
 )
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
@@ -24,7 +25,7 @@ from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capa
 
 pytestmark = pytest.mark.compiler("cc")
 
-TILES = conv_tiles_bf16.VARIANTS
+TILES, PAIRS = conv_tiles_bf16.VARIANTS, conv_pairs_bf16.VARIANTS
 ERR = 1e-5  # both sides round the operands equally; sums of at most 1600 products in f32
 NARROW_ERR = 5e-3  # half a unit in the last place of a bfloat16
 SAME, SAME5, SAME7 = (1,) * 4, (2,) * 4, (3,) * 4
@@ -68,6 +69,50 @@ def test_tiles(case: ConvCase, dtype: DType) -> None:
 @pytest.mark.parametrize("case", CASES[:4], ids=case_id)
 def test_tiles_with_narrow_outputs_and_residuals(case: ConvCase) -> None:
     check(replace(case, dtype=DType.BF16, product=Product.BF16), BF16_TILES, TILES, NARROW_ERR)
+
+
+EVEN = [case for case in CASES if case.x[1] % 2 == 0]
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.F32])
+@pytest.mark.parametrize("case", EVEN, ids=case_id)
+def test_pairs(case: ConvCase, dtype: DType) -> None:
+    check(replace(case, dtype=dtype, out_dtype=DType.F32, product=Product.BF16), BF16_PAIRS, PAIRS, ERR)
+
+
+@pytest.mark.parametrize("case", EVEN[:3], ids=case_id)
+def test_pairs_with_narrow_outputs_and_residuals(case: ConvCase) -> None:
+    check(replace(case, dtype=DType.BF16, product=Product.BF16), BF16_PAIRS, PAIRS, NARROW_ERR)
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.F32])
+@pytest.mark.parametrize("symbolic", ["n", "w", "nhw"])
+def test_pairs_with_symbolic_sizes(symbolic: str, dtype: DType) -> None:
+    for case in EVEN[:4]:
+        wide = replace(case, symbolic=symbolic, dtype=dtype, out_dtype=DType.F32, product=Product.BF16)
+        check(wide, BF16_PAIRS, PAIRS, ERR)
+
+
+def test_pairs_with_large_weights() -> None:
+    case = ConvCase(x=(1, 128, 7, 7), w=(300, 128, 3, 3), pads=SAME, dtype=DType.BF16, product=Product.BF16)
+    program, _, _ = conv_program(case)
+    assert any("__builtin_prefetch" in k.text for k in plan_for(program, BF16_PAIRS, PAIRS).kernels)
+    check(replace(case, out_dtype=DType.F32), BF16_PAIRS, PAIRS, ERR)
+
+
+def test_what_pairs_do_not_admit() -> None:
+    def why(caps: Capabilities = BF16_PAIRS, **change: object) -> str | None:
+        program, _, _ = conv_program(replace(CASES[0], **{"product": Product.BF16, **change}))  # type: ignore[arg-type]
+        [op] = program.ops
+        assert isinstance(op, Conv)
+        return PAIRS[0].admits(op, BuildContext(caps=caps, program=program, constants=frozenset({op.inputs[1].value})))
+
+    assert why() is None
+    assert why(product=Product.F32) == "a product in f32 is asked for"
+    assert why(caps=BF16_TILES) == "the machine has no fast products of pairs"
+    assert why(w=(32, 32, 1, 1), group=2) == "2 groups"
+    assert why(channels_last=False) == "the channels of x are not adjacent"
+    assert why(x=(1, 3, 7, 9), w=(32, 3, 1, 1)) == "3 channels do not make pairs"
 
 
 @pytest.mark.parametrize("width", [*range(1, 36), 48, 56, 112])
@@ -123,10 +168,12 @@ def test_what_tiles_do_not_admit() -> None:
     assert why(strict=True, x=(1, 20, 7, 9), w=(32, 20, 1, 1)) == zeros
 
 
-def test_tiles_are_chosen_where_they_are_asked_for() -> None:
-    case = ConvCase(x=(1, 64, 28, 28), w=(64, 64, 3, 3), pads=SAME, dtype=DType.BF16, product=Product.BF16)
+@pytest.mark.parametrize(("caps", "chosen"), [(BF16_TILES, "conv.tiles_bf16"), (BF16_PAIRS, "conv.pairs_bf16")])
+def test_they_are_chosen_where_they_are_asked_for(caps: Capabilities, chosen: str) -> None:
+    # Without a stride, 3x3 on a machine of pairs is faster, and as exact, by f32 Winograd over the narrow image.
+    case = ConvCase(x=(1, 64, 28, 28), w=(64, 64, 3, 3), pads=SAME, strides=(2, 2), dtype=DType.BF16, product=Product.BF16)
     program, _, _ = conv_program(case)
-    assert [d.chosen.name for _, d in plan_for(program, BF16_TILES).decisions] == ["conv.tiles_bf16"]
+    assert [d.chosen.name for _, d in plan_for(program, caps).decisions] == [chosen]
 
 
 @pytest.mark.parametrize("caps", [AVX512, AVX2, SCALAR], ids=lambda c: c.isa)

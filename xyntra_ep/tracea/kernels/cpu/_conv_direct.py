@@ -11,7 +11,9 @@ accumulators are added to totals in memory. That costs 1 % and halves the error 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
@@ -44,22 +46,30 @@ def direct_ns(op: Conv, blocking: Blocking, caps: Capabilities) -> float:
     return overlapped(steps * caps.lanes * 2 / caps.fma_gflops, streamed_ns) + halo_ns(shape)
 
 
+Multiply = Callable[[TileFunction, TapRun, Rvalue, Rvalue, int], None]
+
+
 def accumulate(f: TileFunction) -> None:
-    shape, code = f.code.shape, f.code
+    totals = _Totals(f) if f.code.depth >= 2 * _CHAIN else None
+    each_run(f, partial(_multiply, totals))
+    if totals is not None:
+        totals.finish()
+
+
+def each_run(f: TileFunction, multiply: Multiply) -> None:
+    """Emit ``multiply(f, run, position in x of its first pixel, first k, steps of k)`` for what lies side by side."""
+    shape = f.code.shape
     step = shape.x.dilation * shape.x_strides[2]  # from tap to tap
-    totals = _Totals(f) if code.depth >= 2 * _CHAIN else None
     with f.loop("ky", f.arg["first"], f.arg["stop"]) as ky:
         x_row = f.let("x_row", f.arg["at"] + ky * f.x_row_step)
         for run in f.tile.runs:
             start = f.let("k0", ky * (shape.x.kernel * shape.cin) + run.first * shape.cin)
             if shape.taps_are_adjacent or run.count == 1:
-                _multiply(f, run, x_row + run.first * step, start, run.count * shape.cin, totals)
+                multiply(f, run, x_row + run.first * step, start, run.count * shape.cin)
                 continue
             with f.loop("kx", 0, run.count) as kx:
                 at = f.let("x_tap", x_row + (kx + run.first) * step)
-                _multiply(f, run, at, f.let("k0", start + kx * shape.cin), shape.cin, totals)
-    if totals is not None:
-        totals.finish()
+                multiply(f, run, at, f.let("k0", start + kx * shape.cin), shape.cin)
 
 
 class _Totals:
@@ -86,7 +96,7 @@ class _Totals:
                 self.f.assign(acc, acc + self.f.load(self.array, i * self.width + j * self.lanes, self.lanes))
 
 
-def _multiply(f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue, depth: int, totals: _Totals | None) -> None:
+def _multiply(totals: _Totals | None, f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue, depth: int) -> None:
     """acc += x[pixels of the run][at, at + depth) * w[start, start + depth)."""
     code = f.code
     x = f.pointer("x", code.x, at)

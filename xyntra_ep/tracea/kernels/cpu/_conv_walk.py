@@ -25,12 +25,28 @@ def build_conv(
 ) -> list[KernelCall]:
     """Pack the weights, perhaps copy x with a halo, compute."""
     pack, packed = pack_weights(shape, blocking.vectors * context.caps.lanes, context.caps.lanes)
-    if not needs_halo(shape.x):
-        x = shape.op.inputs[0]
-        walk = _Walk(name, shape, blocking, context, accumulate, x.dtype)
-        return [pack, walk.call(ValueBuffer(value=x.value), packed)]
-    copy, halo, shape = copy_with_halo(shape, context.caps)
-    return [pack, copy, _Walk(name, shape, blocking, context, accumulate, DType.F32).call(halo, packed)]
+    x, dtype, copies = shape.op.inputs[0], DType.F32, []
+    source: ValueBuffer | TempBuffer
+    if needs_halo(shape.x):
+        copy, source, shape = copy_with_halo(shape, context.caps)
+        copies = [copy]
+    else:
+        source, dtype = ValueBuffer(value=x.value), x.dtype
+    walk = walk_image(name, shape, blocking, context, accumulate, (source, dtype), (packed, DType.F32))
+    return [pack, *copies, walk]
+
+
+def walk_image(
+    name: str,
+    shape: ConvShape,
+    blocking: Blocking,
+    context: BuildContext,
+    accumulate: Accumulate,
+    x: tuple[ValueBuffer | TempBuffer, DType],
+    packed: tuple[TempBuffer, DType],
+) -> KernelCall:
+    """The call that computes all of ``shape.op`` from ``x`` and weights packed as [panel][depth][width]."""
+    return _Walk(name, shape, blocking, context, accumulate, x[1], packed[1]).call(x[0], packed[0])
 
 
 class _Walk:
@@ -44,12 +60,13 @@ class _Walk:
         context: BuildContext,
         accumulate: Accumulate,
         x_dtype: DType,
+        w_dtype: DType,
     ) -> None:
         op, caps = shape.op, context.caps
         self.shape, self.blocking, self.caps = shape, blocking, caps
         tile = f"{blocking.pixels}x{blocking.vectors}"
         self.k = k = KernelBuilder(f"xy_{name}_{shape.y.kernel}x{shape.x.kernel}_{x_dtype}_{tile}")
-        x, w = k.buffer("x", x_dtype), k.buffer("w", DType.F32)
+        x, w = k.buffer("x", x_dtype), k.buffer("w", w_dtype)
         out = k.buffer("out", op.output.dtype, writable=True)
         groups = shape.epilogue_groups()
         self.epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1)
