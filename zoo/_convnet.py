@@ -42,7 +42,17 @@ class ConvNet(ABC):
         return g.model()
 
     def conv_bn(
-        self, x: Value, conv: str, norm: str, n_in: int, n_out: int, *, kernel: int, stride: int, group: int = 1
+        self,
+        x: Value,
+        conv: str,
+        norm: str,
+        n_in: int,
+        n_out: int,
+        *,
+        kernel: int,
+        stride: int,
+        group: int = 1,
+        residual: bool = False,
     ) -> Value:
         g = self.g
         name = f"{conv}.weight"
@@ -57,7 +67,7 @@ class ConvNet(ABC):
             pads=[pad] * 4,
             strides=[stride] * 2,
         )
-        gain = g.weight(f"{norm}.weight", self.p(f"{norm}.weight", (n_out,), Init.GAIN))
+        gain = g.weight(f"{norm}.weight", self.p(f"{norm}.weight", (n_out,), Init.RESIDUAL_GAIN if residual else Init.GAIN))
         bias = g.weight(f"{norm}.bias", self.p(f"{norm}.bias", (n_out,), Init.BIAS))
         mean, variance = self._statistics(x, norm, n_out)
         return g.BatchNormalization(x, gain, bias, mean, variance, epsilon=BN_EPS, momentum=0.9)

@@ -59,7 +59,16 @@ class _MobileNet(ConvNet):
         wide = channels * EXPANSION
         y = self.relu6(self.conv_bn(x, f"{name}.conv_pw", f"{name}.bn1", channels, wide, kernel=1, stride=1))
         y = self.conv_bn(y, f"{name}.conv_dw", f"{name}.bn2", wide, wide, kernel=3, stride=stride, group=wide)
-        y = self.conv_bn(self.relu6(y), f"{name}.conv_pwl", f"{name}.bn3", wide, out, kernel=1, stride=1)
+        y = self.conv_bn(
+            self.relu6(y),
+            f"{name}.conv_pwl",
+            f"{name}.bn3",
+            wide,
+            out,
+            kernel=1,
+            stride=1,
+            residual=stride == 1 and channels == out,
+        )
         return self.g.Add(y, x) if stride == 1 and channels == out else y
 
     def relu6(self, x: Value) -> Value:

@@ -52,7 +52,7 @@ class _ResNet(ConvNet):
         out = width * EXPANSION
         y = g.Relu(self.conv_bn(x, f"{name}.conv1", f"{name}.bn1", channels, width, kernel=1, stride=1))
         y = g.Relu(self.conv_bn(y, f"{name}.conv2", f"{name}.bn2", width, width, kernel=3, stride=stride))
-        y = self.conv_bn(y, f"{name}.conv3", f"{name}.bn3", width, out, kernel=1, stride=1)
+        y = self.conv_bn(y, f"{name}.conv3", f"{name}.bn3", width, out, kernel=1, stride=1, residual=True)
         if stride != 1 or channels != out:
             down = f"{name}.downsample"
             x = self.conv_bn(x, f"{down}.0", f"{down}.1", channels, out, kernel=1, stride=stride)

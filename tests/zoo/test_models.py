@@ -90,6 +90,27 @@ def test_graph_forms_are_those_of_the_exporter() -> None:
     assert constants("mobilenetv2-tiny") == {0.0, 6.0}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet50", "mobilenetv2"])
+def test_deep_networks_do_not_amplify_rounding(name: str) -> None:
+    """With weights rounded to bf16, 8 bits of mantissa, the logits move by less than the bound of a bf16 run."""
+    model = zoo[name].build(RandomParams(0))
+    feeds = zoo[name].feeds(1, 1, 0)
+
+    def logits() -> npt.NDArray[np.float32]:
+        made = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        (out,) = made.run(["logits"], feeds)
+        return np.asarray(out)
+
+    exact = logits()
+    for tensor in model.graph.initializer:
+        values = onnx.numpy_helper.to_array(tensor)
+        if values.ndim == 4:
+            rounded = ((values.view(np.uint32) + 0x8000) & 0xFFFF0000).view(np.float32)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(rounded, tensor.name))
+    assert 1e-4 < np.abs(logits() - exact).max() / np.abs(exact).max() < 2e-2
+
+
 def test_bert_ignores_padding() -> None:
     model = zoo["bert-base-tiny"]
     feeds = model.feeds(1, 16, 1)
