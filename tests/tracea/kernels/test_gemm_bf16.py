@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +13,7 @@ from tests.support.run_program import check_program, plan_for, run_program
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
+from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.kernels.cpu import gemm_pairs_bf16, gemm_tiles_bf16
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX512, Capabilities
@@ -99,7 +103,7 @@ def test_special_values_stay_in_their_row(caps: Capabilities, variants: list[Var
 
 @pytest.mark.parametrize(("caps", "variants"), FORMS)
 def test_many_rows_are_divided_into_units(caps: Capabilities, variants: list[Variant[Gemm]]) -> None:
-    small = Capabilities(**{**{f: getattr(caps, f) for f in caps.__slots__}, "l2_bytes": 64 << 10})
+    small = replace(caps, l2_bytes=64 << 10)
     for m in (700, 1025):
         check(case(m, 64, 96, epilogue="bias", dtypes=NARROW_A), small, variants)
         check(case(m, 64, 1056, epilogue="bias", dtypes=NARROW_A), caps, variants)
@@ -114,15 +118,30 @@ def test_rows_do_not_depend_on_their_number(caps: Capabilities, variants: list[V
         assert part.tobytes() == whole[:m].tobytes()
 
 
-@pytest.mark.parametrize("part", [1, 2, 4, 8])
-def test_every_configuration_is_legal(part: int) -> None:
+@pytest.mark.parametrize("part", [1, 8])
+def test_every_chunk_is_legal(part: int) -> None:
     [variant] = TILES
     program, inputs, constants = build(case(300, 96, 70, epilogue="bias"))
-    context = BuildContext(caps=BF16_TILES, program=program, constants=frozenset({1}))
-    op = gemm_of(program)
-    assert part in variant.space(op, context)[0].values
-    assert variant.build(op, {"l2_part": part}, context)
-    check_program(program, inputs, constants, BF16_TILES, ERR, variants=TILES)
+    caps = replace(BF16_TILES, l2_bytes=96 << 10)
+    forced = replace(variant, default=lambda op, context: {"l2_part": part})
+    check_program(program, inputs, constants, caps, ERR, variants=[forced])
+
+
+@pytest.mark.parametrize("columns", [16, 32, 48, 64])
+def test_every_width_of_pairs_is_legal(columns: int) -> None:
+    [variant] = PAIRS
+    program, inputs, constants = build(case(13, 21, 70, epilogue="bias"))
+    forced = replace(variant, default=lambda op, context: {"rows": 6, "columns": columns})
+    check_program(program, inputs, constants, BF16_PAIRS, ERR, variants=[forced])
+
+
+@pytest.mark.parametrize(("caps", "variants"), FORMS)
+def test_text(caps: Capabilities, variants: list[Variant[Gemm]], golden: Callable[[str, str], None]) -> None:
+    program, _, _ = build(case(2, 5, 12, epilogue="bias", symbolic=""))
+    context = BuildContext(caps=caps, program=program, constants=frozenset({1}))
+    [variant], op = variants, gemm_of(program)
+    calls = variant.build(op, variant.default(op, context), context)
+    golden("\n".join(emit(call.kernel, caps) for call in calls), ".c")
 
 
 def test_the_choice_between_variants() -> None:
