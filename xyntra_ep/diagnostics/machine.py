@@ -104,6 +104,14 @@ def doctor(*, measure: bool = False, cache_dir: Path | None = None) -> Checkup:
 
 def measure_ceilings(context: Context) -> Ceilings:
     """Measure, and keep the result in the cache root. Raises XyntraError without a compiler."""
+    measured = ceilings.measure(context.caps, compile_with(context))
+    root = context.root
+    atomic_write(root.path / ceilings.FILE, ceilings.stored_with(root.path, context.machine, measured), root.tmp)
+    return measured
+
+
+def compile_with(context: Context) -> ceilings.Compile:
+    """The compiler and kernel cache of ``context``."""
 
     def compile_c(symbol: str, text: str) -> Path:
         [kernel] = context.kernels.compile_many([KernelSource(symbol=symbol, text=text)])
@@ -111,10 +119,7 @@ def measure_ceilings(context: Context) -> Ceilings:
             raise kernel
         return kernel.path
 
-    measured = ceilings.measure(context.caps, compile_c)
-    root = context.root
-    atomic_write(root.path / ceilings.FILE, ceilings.stored_with(root.path, context.machine, measured), root.tmp)
-    return measured
+    return compile_c
 
 
 def _name(op: type[CoreOp]) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
@@ -92,39 +93,61 @@ EXPORT float xy_products(i64 n) {{
 """
 
 
+class Probe:
+    """The kernels, loaded. A call returns the work that it did."""
+
+    def __init__(self, caps: Capabilities, compile_c: Compile) -> None:
+        self._lanes = max(caps.lanes, 4)
+        text = source(self._lanes)
+        if caps.has_bf16:
+            text += _TILE_PRODUCTS if caps.amx_bf16 else _pair_products()
+        library = ctypes.CDLL(str(compile_c("xy_ceilings", text)))
+        self._fma, self._read = library.xy_fma, library.xy_read
+        self._fma.argtypes, self._fma.restype = [ctypes.c_int64], ctypes.c_float
+        self._read.argtypes, self._read.restype = [ctypes.c_void_p, ctypes.c_int64], ctypes.c_float
+
+        if caps.has_bf16:
+            self._products = library.xy_products
+            self._products.argtypes, self._products.restype = [ctypes.c_int64], ctypes.c_float
+        self._product_flops = _TILE_FLOPS if caps.amx_bf16 else _PAIR_FLOPS
+
+    def fma(self, rounds: int) -> float:
+        """Floating-point operations."""
+        self._fma(rounds)
+        return 2.0 * _CHAINS * self._lanes * rounds
+
+    def products(self, turns: int) -> float:
+        """Floating-point operations in bfloat16; only where the machine multiplies in it."""
+        self._products(turns)
+        return float(turns * self._product_flops)
+
+    def read(self, data: NDArray[np.float32]) -> float:
+        """Bytes."""
+        self._read(data.ctypes.data, data.size)
+        return float(data.nbytes)
+
+
 def measure(caps: Capabilities, compile_c: Compile) -> Ceilings:
     """Run the kernels on one core for about a second."""
-    text = source(max(caps.lanes, 4))
-    if caps.has_bf16:
-        text += _TILE_PRODUCTS if caps.amx_bf16 else _pair_products()
-    library = ctypes.CDLL(str(compile_c("xy_ceilings", text)))
-    lanes = max(caps.lanes, 4)
-    fma, read = library.xy_fma, library.xy_read
-    fma.argtypes, fma.restype = [ctypes.c_int64], ctypes.c_float
-    read.argtypes, read.restype = [ctypes.c_void_p, ctypes.c_int64], ctypes.c_float
-    rounds = 1 << 20
-    flops = 2.0 * _CHAINS * lanes * rounds
+    probe = Probe(caps, compile_c)
     sizes = (caps.l2_bytes // 2, caps.l3_bytes // 2, max(caps.l3_bytes * _DRAM_FACTOR, 256 << 20))
     data = np.ones(sizes[-1] // 4, dtype=np.float32)
-    l2, l3, dram = (_best_rate(lambda n=n // 4: read(data.ctypes.data, n), n) for n in sizes)  # type: ignore[misc]  # a default binds the loop variable
-    bf16 = 0.0
-    if caps.has_bf16:
-        products, turns = library.xy_products, 1 << 16
-        products.argtypes, products.restype = [ctypes.c_int64], ctypes.c_float
-        bf16 = _best_rate(lambda: products(turns), float(turns * (_TILE_FLOPS if caps.amx_bf16 else _PAIR_FLOPS)))
-    return Ceilings(fma_gflops=_best_rate(lambda: fma(rounds), flops), l2_gbs=l2, l3_gbs=l3, dram_gbs=dram, bf16_gflops=bf16)
+    l2, l3, dram = (_best_rate(lambda n=n: probe.read(data[: n // 4])) for n in sizes)  # type: ignore[misc]  # a default binds the loop variable
+    fma = _best_rate(lambda: probe.fma(1 << 20))
+    bf16 = _best_rate(lambda: probe.products(1 << 16)) if caps.has_bf16 else 0.0
+    return Ceilings(fma_gflops=fma, l2_gbs=l2, l3_gbs=l3, dram_gbs=dram, bf16_gflops=bf16)
 
 
-def _best_rate(work: Callable[[], object], amount: float) -> float:
-    """Units of 10^9 per second in the best of a few rounds: interruptions only ever slow a round down."""
+def _best_rate(work: Callable[[], float]) -> float:
+    """Units of 10^9 per second of processor time in the best of a few rounds: interruptions only ever slow a round down."""
     best_s = float("inf")
-    work()
+    amount = work()
     for _ in range(_ROUNDS):
-        repeats, begin, elapsed_s = 0, time.perf_counter(), 0.0
+        repeats, begin, elapsed_s = 0, time.thread_time(), 0.0
         while elapsed_s < _ROUND_S:
             work()
             repeats += 1
-            elapsed_s = time.perf_counter() - begin
+            elapsed_s = time.thread_time() - begin
         best_s = min(best_s, elapsed_s / repeats)
     return amount / best_s / 1e9
 
