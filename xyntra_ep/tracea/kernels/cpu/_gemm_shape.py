@@ -11,6 +11,7 @@ from xyntra_ep.tracea.kernels.cpu._epilogue import Group
 from xyntra_ep.tracea.kernels.variant import Axis, Config
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 
+_NEAR = 5  # how much faster than from memory data comes from L2, at least
 TYPICAL = 128  # stands for a symbol where a number is needed to compare variants
 
 
@@ -87,8 +88,10 @@ def product_ns(shape: GemmShape, caps: Capabilities) -> Size:
 
 
 def weight_ns(shape: GemmShape, caps: Capabilities) -> Size:
-    """Reading b once from memory."""
-    return (4 * shape.n * shape.depth) // max(1, int(caps.dram_gbs))
+    """Reading b once: from memory, or from L2 where it may stay between runs."""
+    size = 4 * shape.n * shape.depth
+    is_near = isinstance(size, int) and size <= caps.l2_bytes
+    return size // max(1, int(caps.dram_gbs * (_NEAR if is_near else 1)))
 
 
 @dataclass(frozen=True, slots=True)
