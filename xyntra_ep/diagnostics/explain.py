@@ -18,6 +18,7 @@ from typing import Any
 
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.errors import ConfigError, XyntraError
+from xyntra_ep.fusion.cost import Estimate
 from xyntra_ep.provider import registration
 
 _WIDTH = 100
@@ -41,6 +42,12 @@ class IslandReport:
     name: str
     nodes: tuple[int, ...]
     kernels: tuple[Kernel, ...]
+    ours_ns: int = 0  # what a run is estimated to take, where we compare worst with ONNX Runtime; 0: no estimate
+    ort_ns: int = 0
+
+    @property
+    def estimate(self) -> str:
+        return str(Estimate(ours_ns=self.ours_ns, ort_ns=self.ort_ns)) if self.ours_ns else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +147,8 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
             lost += [Declined(node=n, op_type=nodes[n][0], name=nodes[n][1], reason=why) for n in members]
             continue
         kernels = tuple(_kernel(k) for k in island["kernels"])
-        islands.append(IslandReport(name=island["name"], nodes=members, kernels=kernels))
+        ours_ns, ort_ns = int(island.get("ours_ns", 0)), int(island.get("ort_ns", 0))
+        islands.append(IslandReport(name=island["name"], nodes=members, kernels=kernels, ours_ns=ours_ns, ort_ns=ort_ns))
     declined = [
         Declined(node=int(d["node"]), op_type=d["op_type"], name=d["name"], reason=d["reason"]) for d in plan.get("declined", ())
     ]
@@ -183,7 +191,8 @@ def _graph_text(graph: GraphReport) -> str:
     for island in graph.islands:
         kinds = Counter(graph.nodes[n][0] for n in island.nodes)
         usual = [k for k in island.kernels if k.alternative == 0]
-        lines.append(f"  {island.name}: {len(island.nodes)} nodes, {len(usual)} kernels: {_counted(kinds)}")
+        estimate = f" ({island.estimate})" if island.estimate else ""
+        lines.append(f"  {island.name}: {len(island.nodes)} nodes, {len(usual)} kernels{estimate}: {_counted(kinds)}")
         for kernel in usual:
             ops = _counted(Counter(graph.nodes[n][0] for n in kernel.nodes if n in graph.nodes))
             lines.append(f"    {kernel.label:<24} {kernel.variant:<24} {kernel.cost_ns / 1000:>9.1f} us  {ops}")

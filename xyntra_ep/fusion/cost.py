@@ -1,28 +1,197 @@
-"""What pays: which islands are worth claiming when only winners are wanted (option ``claim=profitable``)."""
+"""What pays: which nodes are worth claiming when only winners are wanted (option ``claim=profitable``).
+
+ORT's time is its table of efficiencies times the machine's ceilings (`ort_cost`), less what its own optimizer fuses; ours is what
+the plan says of its steps, never less than the memory's time, with a fee for each step and for entering the island. Both are
+taken with every unknown size at each of a few values, on one core and on all: the worst case decides. No time is measured, so
+that the same machine and model give the same claims.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.fusion.graph import Graph, NodeId, OpKind
-from xyntra_ep.fusion.trace import find_op
+from xyntra_ep.fusion.graph import Graph, NodeId
+from xyntra_ep.fusion.ort_cost import PARALLEL_NS, Ceilings, Load, Sized, load, load_of, shared_ns, work_ns
+from xyntra_ep.fusion.ort_fusions import absorbed
+from xyntra_ep.fusion.trace import Context
+from xyntra_ep.tracea.core_ir.dims import evaluate, product
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import (
+    Attention,
+    Conv,
+    CoreOp,
+    Gemm,
+    Operand,
+    Pointwise,
+    Program,
+    RowReduce,
+    Scan,
+    TopK,
+    outputs_of,
+)
+from xyntra_ep.tracea.interface.islands import StepCost
 
-FEWEST_LIGHT_NODES = 3  # entering an island costs about what ORT pays to dispatch two small nodes
+ISLAND_NS = 300.0  # entering an island; measured: one of our own costs what one of ORT's nodes does
+STEP_NS = 60.0  # launching a kernel
+SIZES = (1, 16, 128)  # what an unknown size is taken for
+HEAVY_DOUBT = 1.15  # what the estimate of a product may be off by, and its kernel still be the faster one
+SLOW = 2.0  # a kernel this much slower than ORT's nodes is given back, if that also pays for parting the island
 
 
-def unprofitable(graph: Graph, members: Sequence[NodeId]) -> str | None:
-    """Why an island would not beat ORT's CPU provider, None when it should.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """Nanoseconds of one run, ours and ORT's, where we compare worst."""
 
-    A Gemm, convolution or attention carries its island; elementwise nodes pay only by being fused with one another.
+    ours_ns: float
+    ort_ns: float
+    heavy: bool = False  # products and convolutions carry it
+
+    @property
+    def loses(self) -> bool:
+        return self.ours_ns > self.ort_ns * (HEAVY_DOUBT if self.heavy else 1.0)
+
+    def __str__(self) -> str:
+        return f"est. {time_text(self.ours_ns)}, ORT {time_text(self.ort_ns)}"
+
+
+def time_text(ns: float) -> str:
+    """Three digits and a unit.
+
+    >>> time_text(120_400), time_text(8_130), time_text(2.34e6)
+    ('120 us', '8.13 us', '2.34 ms')
     """
-    light = 0
-    for i in members:
-        try:
-            kind = find_op(graph.nodes[i]).kind
-        except UnsupportedError:
-            continue
-        if kind is OpKind.HEAVY:
+    value, unit = (ns / 1e6, "ms") if ns >= 1e6 else (ns / 1e3, "us")
+    return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+
+
+def cpu_cannot(graph: Graph, members: Sequence[NodeId]) -> bool:
+    """Whether ORT's CPU provider has no kernel for some of the nodes: it computes nothing in bfloat16."""
+    names = (name for i in members for name in (*graph.nodes[i].inputs, *graph.nodes[i].outputs) if name)
+    return any(graph.values[name].dtype is DType.BF16 for name in names)
+
+
+class Comparison:
+    """Our plan of an island against ORT on the same nodes. ``traced``: the walk that ``program`` was made from."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        members: Sequence[NodeId],
+        traced: Context,
+        program: Program,
+        steps: Sequence[StepCost],
+        ceilings: Ceilings,
+        cores: int,
+    ) -> None:
+        self._graph = graph
+        self._members = members
+        self._traced = traced
+        self._program = program
+        self._steps = steps
+        self._ceilings = ceilings
+        self._threads = sorted({1, max(1, cores)})
+        self._table = load()
+        self._absorbed = absorbed(graph, members)
+        self._heavy = any(isinstance(program.ops[step.op], Gemm | Conv | Attention) for step in steps)
+
+    def total(self) -> Estimate:
+        """The whole island, where it compares worst."""
+        found = []
+        for symbols in self._points():
+            ort, ours = self._ort(symbols), self._ours(symbols)
+            for threads in self._threads:
+                theirs = sum(shared_ns(ns, threads) + self._table.node_ns for ns in ort.values())
+                mine = ISLAND_NS + sum(op.on(threads) for op in ours.values())
+                found.append(Estimate(ours_ns=mine, ort_ns=theirs, heavy=self._heavy))
+        return max(found, key=lambda e: e.ours_ns / max(e.ort_ns, 1.0))
+
+    def slow(self) -> dict[NodeId, Estimate]:
+        """Nodes whose kernel loses so much that it is better to part the island and let ORT have them."""
+        found: dict[NodeId, Estimate] = {}
+        for symbols in self._points():
+            ort, ours = self._ort(symbols), self._ours(symbols)
+            claims = [n for op in ours for n in self._program.sources[op]]
+            for op, mine in ours.items():
+                nodes = [NodeId(n) for n in self._program.sources[op]]
+                # Elementwise kernels stand between others: ORT's price for their nodes says little without those.
+                if cpu_cannot(self._graph, nodes) or not isinstance(self._program.ops[op], Gemm | Conv | TopK | Scan):
+                    continue
+                parting = 2 * ISLAND_NS + 2 * self._memory_ns(self._program.ops[op], symbols, self._ceilings.near_bytes)
+                for threads in self._threads:
+                    theirs = sum((shared_ns(ort[n], threads) + self._table.node_ns) / claims.count(n) for n in nodes if n in ort)
+                    if mine.on(threads) > SLOW * theirs + parting:
+                        found |= dict.fromkeys(nodes, Estimate(ours_ns=mine.on(threads), ort_ns=theirs))
+        return found
+
+    def _points(self) -> Iterator[Mapping[str, int]]:
+        names = [b.name for b in self._program.bindings]
+        for size in SIZES if names else SIZES[:1]:
+            yield self._program.with_definitions(dict.fromkeys(names, size))
+
+    def _ort(self, symbols: Mapping[str, int]) -> dict[NodeId, float]:
+        """Work of each node on one core; what is fused away is left out."""
+        found: dict[NodeId, float] = {}
+        for i in self._members:
+            fused = self._absorbed.get(i)
+            if fused == "":
+                continue
+            node = self._graph.nodes[i]
+            inputs = [self._sized(name, symbols) for name in node.inputs]
+            outputs = [t for t in (self._sized(name, symbols) for name in node.outputs) if t is not None]
+            load_ = load_of(node, inputs, outputs, self._table)
+            if load_ is not None and fused is not None:
+                load_ = Load(row=fused, units=load_.units, bytes=load_.bytes)
+            found[i] = 0.0 if load_ is None else work_ns(load_, self._table, self._ceilings)
+        return found
+
+    def _sized(self, name: str, symbols: Mapping[str, int]) -> Sized | None:
+        t = self._traced.tensors.get(name)
+        if t is None:
             return None
-        light += kind is OpKind.LIGHT
-    return None if light >= FEWEST_LIGHT_NODES else f"not profitable: {light} small nodes"
+        shape = tuple(max(0, evaluate(s, symbols)) for s in t.shape)
+        return Sized(shape=shape, dtype=t.dtype, is_const=self._graph.values[name].is_constant)
+
+    def _ours(self, symbols: Mapping[str, int]) -> dict[int, _OpTime]:
+        """Of each op that is carried out when the island runs."""
+        found: dict[int, _OpTime] = {}
+        for step in self._steps:
+            time = found.setdefault(step.op, _OpTime())
+            time.launches += 1
+            time.add(max(0, evaluate(step.cost_ns, symbols)), max(1, evaluate(step.units, symbols)))
+        for op, time in found.items():
+            time.floor_ns = self._memory_ns(self._program.ops[op], symbols, self._ceilings.near_bytes)
+        return found
+
+    def _memory_ns(self, op: CoreOp, symbols: Mapping[str, int], near_bytes: int) -> float:
+        """Moving each operand once, when they are too large to be near."""
+        moved: float = sum(_bytes(o, symbols) for o in outputs_of(op))
+        most = math.inf  # elements that are read of an operand: a gather from a large table reads few of it
+        if isinstance(op, Pointwise | RowReduce):
+            most = evaluate(product(op.domain if isinstance(op, Pointwise) else op.outer + op.inner), symbols)
+        moved += sum(min(_bytes(o, symbols), most * o.dtype.bytes) for o in op.inputs)
+        return moved / self._ceilings.dram_gbs if moved > near_bytes else 0.0
+
+
+@dataclass(slots=True)
+class _OpTime:
+    """Of the launches of one op: work on one core, and how finely each may be shared out."""
+
+    launches: int = 0
+    floor_ns: float = 0.0
+    _work: list[tuple[float, int]] | None = None
+
+    def add(self, ns: float, units: int) -> None:
+        self._work = [*(self._work or []), (ns, units)]
+
+    def on(self, threads: int) -> float:
+        """With ``threads`` threads. The memory is taken to serve each of them as fast as one, as it is for ORT."""
+        work = sum(ns / min(threads, units) if ns >= PARALLEL_NS else ns for ns, units in self._work or [])
+        return max(work, shared_ns(self.floor_ns, threads)) + STEP_NS * self.launches
+
+
+def _bytes(operand: Operand, symbols: Mapping[str, int]) -> int:
+    """Each element once: along a stride of 0 nothing new is read."""
+    extents = [n for n, stride in zip(operand.shape, operand.strides, strict=True) if stride != 0]
+    return max(0, evaluate(product(extents), symbols)) * operand.dtype.bytes

@@ -8,15 +8,16 @@ What fails on the way un-claims the nodes at fault, with the reason, and the res
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from xyntra_ep import knobs
 from xyntra_ep import options as options_module
 from xyntra_ep.errors import CompileError, ConfigError, UnsupportedError
-from xyntra_ep.fusion.cost import unprofitable
+from xyntra_ep.fusion.cost import Comparison, Estimate, cpu_cannot
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
+from xyntra_ep.fusion.ort_cost import Ceilings
 from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reasons_by_kind
 from xyntra_ep.fusion.precision import choose_precision
 from xyntra_ep.fusion.schedule import build_program
@@ -28,7 +29,15 @@ from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.tracea.core_ir.dtypes import from_ort
 from xyntra_ep.tracea.core_ir.ops import Product, Program
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.interface.islands import CompileResult, Island, compile_islands, fallbacks, report_rows, write_plan
+from xyntra_ep.tracea.interface.islands import (
+    CompileResult,
+    Island,
+    StepCost,
+    compile_islands,
+    report_rows,
+    step_costs,
+    write_plan,
+)
 from xyntra_ep.tracea.planning.manifest import LogLevel, TensorEntry
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.plan_store import store_plan
@@ -125,6 +134,8 @@ class _Planner:
     declined: dict[NodeId, str] = field(default_factory=dict)
     depends: set[str] = field(default_factory=set)
     members: list[list[NodeId]] = field(default_factory=list)
+    traced: list[TraceContext] = field(default_factory=list)  # of each island's first alternative
+    estimates: dict[str, Estimate] = field(default_factory=dict)  # by the island's name
     note: str = ""
     lasting: bool = True  # whether the next session would come to the same plan: not after a disk was full or a compiler hung
 
@@ -142,7 +153,8 @@ class _Planner:
                 reason = error.what if isinstance(error, UnsupportedError) else str(error)
                 self._decline_all({n for g in self.members for n in g}, reason)
                 return CompileResult(islands=(), kernels=(), failures=(), compiled=0)
-            if not result.failures and not self._decline_slow(result):
+            last = attempt == ROUNDS - 1  # what is declined now would be planned no more
+            if not result.failures and (last or not self._decline_losers(result)):
                 break
             for failure in result.failures:
                 self.lasting = self.lasting and not isinstance(failure.error, CompileError)
@@ -151,14 +163,27 @@ class _Planner:
                 self._decline_all(nodes, failure.reason)
         return result
 
-    def _decline_slow(self, result: CompileResult) -> bool:
-        """When only winners are wanted: give back products and convolutions that have no fast kernel here."""
-        if self.options.claim is not Claim.PROFITABLE:
-            return False
-        slow = {NodeId(n): name for i in result.islands if i is not None for n, name in fallbacks(i).items()}
-        for node, name in slow.items():
-            self._decline_all({node}, f"not profitable: only {name} computes it")
-        return bool(slow)
+    def _decline_losers(self, result: CompileResult) -> bool:
+        """Estimate each island; when only winners are wanted, give back what ORT does faster: single kernels, else all of it."""
+        before = len(self.declined)
+        self.estimates = {}
+        for group, traced, entry in zip(self.members, self.traced, result.islands, strict=True):
+            assert entry is not None
+            comparison = self._comparison(group, traced, entry.alternatives[0].planned.program, step_costs(entry))
+            self.estimates[entry.name] = total = comparison.total()
+            if self.options.claim is not Claim.PROFITABLE:
+                continue
+            slow = comparison.slow()
+            for node, estimate in slow.items():
+                self._decline_all({node}, f"declined: {estimate}")
+            if not slow and total.loses and not cpu_cannot(self.graph, group):
+                self._decline_all(set(group), f"declined: {total}")
+        return len(self.declined) > before
+
+    def _comparison(self, group: list[NodeId], traced: TraceContext, program: Program, steps: Sequence[StepCost]) -> Comparison:
+        caps = self.context.caps
+        ceilings = Ceilings(gflops=caps.fma_gflops, dram_gbs=caps.dram_gbs, near_bytes=caps.l2_bytes)
+        return Comparison(self.graph, group, traced, program, steps, ceilings, caps.cores)
 
     @property
     def _product(self) -> Product:
@@ -177,7 +202,7 @@ class _Planner:
     def _islands(self) -> list[Island]:
         """The islands over what is not declined, each with its alternatives; what cannot be built is declined and retried."""
         while True:
-            self.members = []
+            self.members, self.traced = [], []
             islands: list[Island] = []
             before = len(self.declined)
             for group in partition(self.graph, self.declined):
@@ -192,7 +217,7 @@ class _Planner:
     def _unwanted(self, group: list[NodeId]) -> str | None:
         if len(group) < self.options.min_island:
             return f"island of {len(group)} below min_island"
-        return unprofitable(self.graph, group) if self.options.claim is Claim.PROFITABLE else None
+        return None
 
     def _build(self, group: list[NodeId], islands: list[Island]) -> str | None:
         """Add the island of ``group``; a node that fails is declined by itself (the caller partitions again), else a reason."""
@@ -200,6 +225,7 @@ class _Planner:
         if not outputs:
             return "its result is not used"
         programs: list[Program] = []
+        contexts: list[TraceContext] = []
         for trust in (True, False):
             try:
                 traced = trace(self.graph, group, inputs, trust=trust)
@@ -218,9 +244,13 @@ class _Planner:
                 return f"internal error ({type(error).__name__}: {error})"
             self.depends |= traced.depends
             programs.append(program)
+            contexts.append(traced)
             if not program.guards:
                 break
+        if (hopeless := self._hopeless(group, contexts[0], programs[0])) is not None:
+            return hopeless
         self.members.append(group)
+        self.traced.append(contexts[0])
         islands.append(
             Island(
                 name=f"island{len(islands)}",
@@ -231,6 +261,13 @@ class _Planner:
             )
         )
         return None
+
+    def _hopeless(self, group: list[NodeId], traced: TraceContext, program: Program) -> str | None:
+        """Why nothing need be compiled to know that ORT is faster: what we would spend without computing anything is too much."""
+        if self.options.claim is not Claim.PROFITABLE or cpu_cannot(self.graph, group):
+            return None
+        least = self._comparison(group, traced, program, ()).total()
+        return f"declined: {least}" if least.loses else None
 
     def _entry(self, name: str, traced: TraceContext) -> TensorEntry:
         """The rank is what tracing found: of inner values ORT may not know it."""
@@ -260,7 +297,10 @@ class _Planner:
         for group, entry in zip(self.members, result.islands, strict=False):
             if entry is None:
                 continue
-            islands.append({"name": entry.name, "nodes": list(group), "kernels": report_rows(entry)})
+            row: dict[str, Any] = {"name": entry.name, "nodes": list(group), "kernels": report_rows(entry)}
+            if (estimate := self.estimates.get(entry.name)) is not None:
+                row |= {"ours_ns": round(estimate.ours_ns), "ort_ns": round(estimate.ort_ns)}
+            islands.append(row)
         return {
             "graph": self.graph.name,
             "nodes": [{"id": n.id, "op_type": n.op_type, "domain": n.domain, "name": n.name} for n in self.graph.nodes],

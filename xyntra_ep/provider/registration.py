@@ -180,7 +180,7 @@ def _code_version() -> str:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 if entry.is_dir():
                     waiting.append(entry.path)
-                elif entry.name.endswith(".py"):
+                elif entry.name.endswith((".py", ".json")):  # tables decide about plans, too
                     status = entry.stat()
                     marks.append(f"{entry.name} {status.st_size} {status.st_mtime_ns}")
     return "\n".join(marks)

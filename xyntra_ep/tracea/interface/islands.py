@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from xyntra_ep.errors import CompileError, InvariantError, UnsupportedError, XyntraError
-from xyntra_ep.tracea.core_ir.ops import Conv, Gemm, Program
+from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.ops import Program
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK
 from xyntra_ep.tracea.planning.manifest import (
     Alternative,
     IslandEntry,
@@ -145,15 +145,18 @@ def report_rows(entry: IslandEntry) -> list[Mapping[str, Any]]:
     return list(rows.values())
 
 
-def fallbacks(entry: IslandEntry) -> dict[int, str]:
-    """Graph nodes of matrix products and convolutions that only an always-legal, never fast variant computes, and its name."""
-    planned = entry.alternatives[0].planned
-    return {
-        node: decision.chosen.name
-        for op, decision in planned.decisions
-        if decision.chosen.rank >= FALLBACK_RANK and isinstance(planned.program.ops[op], (Gemm, Conv))
-        for node in planned.program.sources[op]
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCost:
+    """One launch of a run: the program's op that it serves, and what the plan takes it to cost on one core."""
+
+    op: int
+    cost_ns: Size
+    units: Size
+
+
+def step_costs(entry: IslandEntry) -> tuple[StepCost, ...]:
+    """The launches of the alternative that is executed when the model keeps what it declares."""
+    return tuple(StepCost(op=s.op, cost_ns=s.cost_ns, units=s.units) for s in entry.alternatives[0].planned.run)
 
 
 class _KernelList:

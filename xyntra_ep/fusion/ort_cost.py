@@ -1,0 +1,186 @@
+"""How long ONNX Runtime's CPU provider would take for a node: a committed table of its efficiency times this machine's ceilings.
+
+`ort_efficiency.json` is written by `python -m bench.ort_efficiency`, which says what its columns mean. An operator without a row
+is taken for the plainest one, so that what is not known makes ORT look fast.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from xyntra_ep.fusion.graph import Node
+from xyntra_ep.tracea.core_ir.dtypes import DType
+
+TABLE = Path(__file__).with_name("ort_efficiency.json")
+PARALLEL_NS = 30_000.0  # below, work is not worth sharing out between threads
+FEW_ROWS = 16
+
+# What costs ORT a node and nothing more: it hands the buffer on, or computes with a few integers.
+_VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout", "Shape", "Size", "Range"})
+_PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul"})
+_MOVES = frozenset({"Gather", "GatherND", "GatherElements", "Slice", "Split", "Concat", "Transpose", "Expand", "Tile", "Pad"})
+_POOLS = {"MaxPool": "MaxPool", "AveragePool": "AveragePool", "LpPool": "AveragePool"}
+_INPUT_SIZED = ("Reduce", "Arg", "Global", "TopK")  # what such an operator costs follows from what it reads
+_LIKE = {
+    "FastGelu": "Gelu", "QuickGelu": "Gelu", "BiasGelu": "Gelu", "Mish": "Tanh", "Swish": "Sigmoid", "SwiGLU": "Sigmoid",
+    "Selu": "Elu", "Celu": "Elu", "CumProd": "CumSum", "GlobalMaxPool": "GlobalAveragePool",
+    "GlobalLpPool": "GlobalAveragePool", "ReduceMin": "ReduceMax", "ReduceProd": "ReduceSum", "ReduceL1": "ReduceSum",
+    "ReduceL2": "ReduceSum", "ReduceSumSquare": "ReduceSum", "ReduceLogSum": "ReduceSum", "ArgMin": "ArgMax",
+    "SimplifiedLayerNormalization": "LayerNormalization", "SkipLayerNormalization": "LayerNormalization",
+    "SkipSimplifiedLayerNormalization": "LayerNormalization", "RMSNormalization": "LayerNormalization",
+    "GroupNormalization": "InstanceNormalization", "DepthToSpace": "Transpose.inner", "SpaceToDepth": "Transpose.inner",
+    "Hardmax": "ArgMax", "GatherND": "Gather", "Tan": "Sin", "Asin": "Sin", "Acos": "Sin", "Atan": "Sin",
+}  # fmt: skip
+_DEFAULT = "Add"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """``flops``: what one unit of work costs near, in floating-point operations at the core's peak. ``dram``: the part of its
+    DRAM bandwidth drawn far, 0 where computing hides the memory."""
+
+    flops: float
+    dram: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Efficiency:
+    """The table. ``node_ns``: what a node costs that has nothing to do."""
+
+    node_ns: float
+    rows: Mapping[str, Rate]
+
+
+@functools.cache
+def load() -> Efficiency:
+    content = json.loads(TABLE.read_text(encoding="utf-8"))
+    return Efficiency(node_ns=1000.0 * content["node_us"], rows={n: Rate(**row) for n, row in content["rows"].items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceilings:
+    """One core: 10^9 fp32 operations and bytes from DRAM a second, and the cache within which data is near."""
+
+    gflops: float
+    dram_gbs: float
+    near_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sized:
+    """A tensor at a node's border with its sizes as numbers."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+    is_const: bool = False
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * self.dtype.bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What a node does: ``units`` of a row of the table, over ``bytes`` of memory."""
+
+    row: str
+    units: float
+    bytes: float
+
+
+def work_ns(load_: Load, table: Efficiency, ceilings: Ceilings) -> float:
+    """On one core, without what every node costs."""
+    rate = table.rows[load_.row]
+    computing = load_.units * rate.flops / ceilings.gflops
+    is_near = load_.bytes <= ceilings.near_bytes or rate.dram == 0
+    return computing if is_near else max(computing, load_.bytes / (rate.dram * ceilings.dram_gbs))
+
+
+def shared_ns(ns: float, threads: int) -> float:
+    """Work that ORT divides evenly, where it is worth it."""
+    return ns / threads if ns >= PARALLEL_NS else ns
+
+
+def load_of(node: Node, inputs: Sequence[Sized | None], outputs: Sequence[Sized], table: Efficiency) -> Load | None:
+    """What ``node`` does, None when it only hands its input on. A missing optional input is None."""
+    op, given = node.op_type, [t for t in inputs if t is not None]
+    if op in _VIEWS or not outputs or not given:
+        return None
+    made, size = outputs[0], sum(t.bytes for t in (*given, *outputs))
+    if op in _PRODUCTS:
+        return _product(node, given, made)
+    if op == "Einsum":
+        return Load(row="product.heads", units=2.0 * _letters(node, given), bytes=size)
+    if op in ("Conv", "ConvTranspose"):
+        return _conv(node, given, made)
+    if op == "Attention":
+        scores = given[0].elements * given[1].shape[-2]
+        return Load(row="product.heads", units=4.0 * scores, bytes=size)
+    if op in _POOLS:
+        return Load(row=_POOLS[op], units=made.elements * math.prod(node.attr("kernel_shape", (1,))), bytes=size)
+    if op == "Transpose":
+        return _transpose(node, given[0], made)
+    if op in ("Resize", "Upsample", "GridSample"):
+        row = f"Resize.{node.attr('mode', 'nearest')}"
+        return Load(row=row if row in table.rows else "Resize.linear", units=made.elements, bytes=size)
+    row = _LIKE.get(op, op)
+    if op in _MOVES or row.startswith("Transpose"):
+        size = 2 * sum(t.bytes for t in outputs)
+    units = given[0].elements if op.startswith(_INPUT_SIZED) else sum(t.elements for t in outputs)
+    return Load(row=row if row in table.rows else _DEFAULT, units=units, bytes=size)
+
+
+def _product(node: Node, given: Sequence[Sized], made: Sized) -> Load:
+    a, b = given[:2]
+    depth = a.shape[-2] if node.op_type == "Gemm" and node.attr("transA", 0) else a.shape[-1]
+    rows = made.elements // max(1, made.shape[-1]) if b.is_const else made.shape[-2] if len(made.shape) > 1 else 1
+    if rows == 1:
+        row = "product.row"
+    elif b.is_const:
+        row = "product.few" if rows < FEW_ROWS else "product.many"
+    else:
+        row = "product.heads" if math.prod(made.shape[:-2]) > 1 else "product.two"
+    return Load(row=row, units=2.0 * made.elements * depth, bytes=b.bytes)
+
+
+def _letters(node: Node, given: Sequence[Sized]) -> int:
+    """The size of the space that an Einsum walks."""
+    terms = str(node.attr("equation", "")).replace(" ", "").partition("->")[0].split(",")
+    sizes = {c: n for term, t in zip(terms, given, strict=False) for c, n in zip(term, t.shape, strict=False)}
+    return math.prod(sizes.values())
+
+
+def _conv(node: Node, given: Sequence[Sized], made: Sized) -> Load:
+    x, w = given[:2]
+    size, group = x.bytes + made.bytes, int(node.attr("group", 1))
+    if node.op_type == "ConvTranspose":
+        return Load(row="conv.transposed", units=2.0 * x.elements * math.prod(w.shape[1:]), bytes=size)
+    rank, window = len(w.shape) - 2, math.prod(w.shape[2:])
+    if rank != 2:
+        row = "conv.line" if rank < 2 else "conv.volume"
+    elif group > 1:
+        row = "conv.depthwise" if w.shape[1] == 1 else "conv.grouped"
+    elif w.shape[1] <= 4:
+        row = "conv.stem"
+    else:
+        row = "conv.point" if window == 1 else "conv.window"
+    return Load(row=row, units=2.0 * made.elements * math.prod(w.shape[1:]), bytes=size)
+
+
+def _transpose(node: Node, x: Sized, made: Sized) -> Load | None:
+    rank = len(x.shape)
+    perm = [int(p) for p in node.attr("perm", range(rank)[::-1])]
+    moved = [p for p in perm if x.shape[p] != 1]
+    if moved == sorted(moved):
+        return None
+    row = "Transpose.outer" if moved[-1] == max(moved) else "Transpose.inner"
+    return Load(row=row, units=made.elements, bytes=2 * made.bytes)
