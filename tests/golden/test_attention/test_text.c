@@ -402,15 +402,17 @@ void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 beg
         }
         *(parts_ + i5) = (float)xy_reduce_add_f32x8((part_ + part1));
       }
-      const f32x8 v2 = (*(const f32x8 *)(parts_));
-      *(f32x8 *)(totals_) = ((*(const f32x8 *)(totals_)) * (*(const f32x8 *)(factors_)) + v2);
+      const f32x8 v2 = (*(const f32x8 *)(totals_));
+      const f32x8 v3 = (*(const f32x8 *)(factors_));
+      const f32x8 v4 = (*(const f32x8 *)(parts_));
+      *(f32x8 *)(totals_) = (v2 * v3 + v4);
       const i64 last_ = (passes_ <= (pass_ + 1));
       if (last_) {
         const float none_ = (1 ? __builtin_nanf("") : 0x0.0p+0f);
         const f32x8 nothing_ = (f32x8){none_, none_, none_, none_, none_, none_, none_, none_};
-        const f32x8 v3 = (*(const f32x8 *)(totals_));
-        const f32x8 v4 = (*(const f32x8 *)(maxima_));
-        const f32x8 scale_ = xy_select_f32x8(((i32x8)(v4 == (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())})), nothing_, ((f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v3));
+        const f32x8 v5 = (*(const f32x8 *)(totals_));
+        const f32x8 v6 = (*(const f32x8 *)(maxima_));
+        const f32x8 scale_ = xy_select_f32x8(((i32x8)(v6 == (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())})), nothing_, ((f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v5));
         *(f32x8 *)(scales_) = scale_;
       }
       const i64 v_at_ = (((i3 * 640) + (i2 * 16)) + (column_ * 32));

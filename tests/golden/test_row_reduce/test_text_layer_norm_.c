@@ -63,11 +63,11 @@ void xy_rows_f32_x16(void *const *buffers, const i64 *params, i64 begin, i64 end
       acc8 = (acc8 + acc9);
       acc6 = (acc6 + acc8);
       acc5 = (acc5 + xy_reduce_add_f32x16(acc6));
-      const float h2 = xy_sqrt_f32x1(((acc5 / 0x1.8000000000000p+9f) + 0x1.4f8b580000000p-17f));
+      const float h2 = (0x1.0000000000000p+0f / xy_sqrt_f32x1(((acc5 / 0x1.8000000000000p+9f) + 0x1.4f8b580000000p-17f)));
       for (i64 i2 = 0; i2 < 768; i2 += 16) {
         const f32x16 v16 = (*(const f32x16 *)(b_i0 + (((i64)h_) + i2)));
         const f32x16 v17 = (v16 - (f32x16){h1, h1, h1, h1, h1, h1, h1, h1, h1, h1, h1, h1, h1, h1, h1, h1});
-        const f32x16 v18 = (v17 / (f32x16){h2, h2, h2, h2, h2, h2, h2, h2, h2, h2, h2, h2, h2, h2, h2, h2});
+        const f32x16 v18 = (v17 * (f32x16){h2, h2, h2, h2, h2, h2, h2, h2, h2, h2, h2, h2, h2, h2, h2, h2});
         const f32x16 v19 = (*(const f32x16 *)(b_i1 + i2));
         const f32x16 v20 = (v18 * v19);
         *(f32x16 *)(b_o2 + (((i64)h_) + i2)) = v20;

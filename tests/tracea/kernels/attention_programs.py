@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from xyntra_ep.tracea.core_ir.dims import Size, symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, axis, call, const, load, size
-from xyntra_ep.tracea.core_ir.ops import Attention, Binding, Operand, Program, SymbolKind, Value, ValueKind
+from xyntra_ep.tracea.core_ir.ops import Attention, Binding, Operand, Product, Program, SymbolKind, Value, ValueKind
 
 Array = NDArray[Any]
 LOWEST = float(np.finfo(np.float32).min)
@@ -41,6 +41,8 @@ class AttentionCase:
     symbolic: str = "st"
     dtype: DType = DType.F32
     scale: float = 0.25
+    product: Product = Product.F32
+    out: DType | None = None  # of the result; as the operands
 
     def __str__(self) -> str:
         named = (f"{name}={getattr(self, name)}" for name in self.__dataclass_fields__)
@@ -75,8 +77,15 @@ class _Builder:
         v = self.heads(case.v_layout or case.layout, (b, heads, t, case.e), (case.b, heads, case.t, case.e))
         inputs = [q, *(self.all_heads(o) if case.shared else o for o in (k, v))]
         score = self.score(inputs, b, s, t)
-        out = self.view(ValueKind.OUTPUT, case.layout, (b, case.h, s, case.e), case.dtype)
-        op = Attention(inputs=tuple(inputs), score=score, nan_to_zero=case.nan_to_zero, output=out, label="attention")
+        out = self.view(ValueKind.OUTPUT, case.layout, (b, case.h, s, case.e), case.out or case.dtype)
+        op = Attention(
+            inputs=tuple(inputs),
+            score=score,
+            nan_to_zero=case.nan_to_zero,
+            output=out,
+            product=case.product,
+            label="attention",
+        )
         self.program.ops.append(op)
         self.program.sources.append((0,))
         for letter, source, place in (("b", 0, "b"), ("s", 0, "s"), ("t", 1, "s")):

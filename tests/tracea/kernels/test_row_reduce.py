@@ -96,6 +96,21 @@ def test_exponentials_of_a_softmax_are_computed_once() -> None:
         assert text[text.index("void xy_rows") :].count("xm_exp_nonpositive_16(") == calls
 
 
+def test_a_softmax_looks_for_nan_in_its_sum_only() -> None:
+    """A NaN among the elements is one among the exponentials; a maximum alone has nothing else to show it."""
+
+    def text(program: Program) -> str:
+        return plan_for(program, AVX512, VARIANTS).kernels[0].text
+
+    assert "nan_" not in text(softmax(4, 64)) and "nan_" not in text(softmax(4, 64, log=True))
+    assert "nan_" in text(reduction(ReduceKind.MAX, (4, 64), 1, DType.F32))
+
+
+def test_a_normalisation_divides_once_a_row() -> None:
+    text = plan_for(layer_norm(4, 64), AVX512, VARIANTS).kernels[0].text
+    assert "/ (f32x16)" not in text and "/ 0x" in text
+
+
 @pytest.mark.parametrize("caps", MACHINES)
 @pytest.mark.parametrize("kind", list(ReduceKind))
 def test_every_kind(kind: ReduceKind, caps: Capabilities) -> None:

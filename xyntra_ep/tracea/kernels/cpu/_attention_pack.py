@@ -31,7 +31,7 @@ def pack_keys(shape: AttentionShape, context: BuildContext) -> KernelCall:
     with k.units() as unit:
         *batch, panel = k.split(unit, [*heads, shape.panels])
         column = k.let("column", panel * tile.columns)
-        start = _head(k, shape, operand, batch) + column * k.param(operand.strides[2])
+        start = head_start(k, shape, operand, batch) + column * k.param(operand.strides[2])
         pack_panel(
             k,
             source=k.pointer("from", source, start),
@@ -70,7 +70,7 @@ def pack_values(shape: AttentionShape, context: BuildContext) -> KernelCall:
         head = k.let("head", unit // k.param(parts))
         pack_panel(
             k,
-            source=k.pointer("from", source, _head(k, shape, operand, batch) + row * k.param(operand.strides[2])),
+            source=k.pointer("from", source, head_start(k, shape, operand, batch) + row * k.param(operand.strides[2])),
             strides=(operand.strides[2], operand.strides[3]),
             depth=k.let("rows", vmin(k.param(shape.columns) - row, PASS_COLUMNS)),
             valid=index(shape.width),
@@ -92,7 +92,7 @@ def pack_values(shape: AttentionShape, context: BuildContext) -> KernelCall:
     )
 
 
-def _head(k: KernelBuilder, shape: AttentionShape, operand: Operand, batch: list[Rvalue]) -> Rvalue:
+def head_start(k: KernelBuilder, shape: AttentionShape, operand: Operand, batch: list[Rvalue]) -> Rvalue:
     """Where the head at ``batch`` (of the axes along which ``operand`` changes) starts."""
     start = k.param(operand.offset)
     for i, coordinate in zip(shape.heads_of(operand), batch, strict=True):

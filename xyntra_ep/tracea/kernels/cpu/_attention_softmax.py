@@ -9,6 +9,8 @@ nothing but -inf subtracts 0 instead, so that what comes later still counts; ``f
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape
@@ -20,6 +22,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Const,
     Convert,
     Fma,
+    Offset,
     Reduce,
     Rvalue,
     Select,
@@ -38,12 +41,26 @@ LOWEST = float("-inf")
 UNDERFLOW = 104.0  # exp(-104) is below the smallest f32
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighing:
+    """How scores become weights. ``find_top``: a vector whose largest lane is the maximum of row i over some columns, for
+    scores that are not finished yet. ``target``: where weights go, with the scores' strides; None: in their place.
+    ``function``: the power of two. ``factor``: what a score is to be multiplied with."""
+
+    find_top: Callable[[Rvalue, Rvalue], Rvalue] | None = None
+    target: Var | None = None
+    function: str = "exp2_weight"
+    factor: float = 1.0
+
+
 class RowStates:
     """Arrays on the stack, one element per row of a block, whole vectors."""
 
-    def __init__(self, kernel: KernelBuilder, shape: AttentionShape) -> None:
+    def __init__(self, kernel: KernelBuilder, shape: AttentionShape, scores: Var, how: Weighing | None = None) -> None:
         self._k = kernel
         self._shape = shape
+        self._scores = scores
+        self._how = how or Weighing()
         self._lanes = shape.tile.lanes
         self._firsts = range(0, shape.tile.rows, self._lanes)
         self.maxima = self._array("maxima")
@@ -63,29 +80,26 @@ class RowStates:
             for array, value in ((self.maxima, LOWEST), (self.totals, 0.0), (self._tops, LOWEST), (self._parts, 0.0)):
                 self._k.store(array, first, Const(f32(self._lanes), value))
 
-    def weigh(self, rows: Rvalue, scores: Var, columns: Rvalue) -> None:
-        """Turn ``columns`` scores of each row into weights, in place. Whole panels are read: past the end lies -inf."""
+    def weigh(self, rows: Rvalue, columns: Rvalue) -> None:
+        """Turn ``columns`` scores of each row into weights. Whole panels are read: past the end lies -inf."""
         k = self._k
         with k.loop("i", 0, rows) as i:
-            self._find_top(i, scores, columns)
+            top = self._how.find_top(i, columns) if self._how.find_top is not None else self._find_top(i, columns)
+            k.store(self._tops, i, Reduce("max", top))
         for first in self._firsts:
             self._move_maxima(first)
         with k.loop("i", 0, rows) as i:
-            self._exponentiate(i, scores, columns)
+            self._exponentiate(i, columns)
         for first in self._firsts:
-            total = Fma(
-                k.load(self.totals, first, self._lanes),
-                k.load(self.factors, first, self._lanes),
-                self._vector(self._parts, first),
-            )
-            k.store(self.totals, first, total)
+            total, factor, part = (self._vector(array, first) for array in (self.totals, self.factors, self._parts))
+            k.store(self.totals, first, Fma(total, factor, part))
 
     def _vector(self, array: Var, first: int) -> Rvalue:
         return self._k.let("v", self._k.load(array, first, self._lanes))
 
-    def _find_top(self, i: Rvalue, scores: Var, columns: Rvalue) -> None:
+    def _find_top(self, i: Rvalue, columns: Rvalue) -> Rvalue:
         k, tile, lanes = self._k, self._shape.tile, self._lanes
-        row = k.pointer("row", scores, i * self._shape.score_stride)
+        row = k.pointer("row", self._scores, i * self._shape.score_stride)
         tops = [k.variable("top", Const(f32(lanes), LOWEST)) for _ in range(tile.vectors)]
         with k.loop("t", 0, columns, tile.columns) as t:
             for j, top in enumerate(tops):
@@ -93,7 +107,7 @@ class RowStates:
         best: Rvalue = tops[0]
         for other in tops[1:]:
             best = vmax(best, other)
-        k.store(self._tops, i, Reduce("max", best))
+        return best
 
     def _move_maxima(self, first: int) -> None:
         k, lanes = self._k, self._lanes
@@ -104,15 +118,17 @@ class RowStates:
         k.store(self._bases, first, base)
         k.store(self.factors, first, k.let("factor", self._exp(old - base, lanes)))
 
-    def _exponentiate(self, i: Rvalue, scores: Var, columns: Rvalue) -> None:
+    def _exponentiate(self, i: Rvalue, columns: Rvalue) -> None:
         k, tile, lanes = self._k, self._shape.tile, self._lanes
-        row = k.pointer("row", scores, i * self._shape.score_stride)
+        start = k.let("row", i * self._shape.score_stride)
+        row = Offset(self._scores, start)
+        target = row if self._how.target is None else Offset(self._how.target, start)
         base = k.let("base", splat(k.let("b", k.load(self._bases, i)), lanes))
         parts = [k.variable("part", Const(f32(lanes), 0.0)) for _ in range(tile.vectors)]
         with k.loop("t", 0, columns, tile.columns) as t:
             for j, part in enumerate(parts):
                 weight = k.let("weight", self._exp(k.load(row, t + j * lanes, lanes) - base, lanes))
-                k.store(row, t + j * lanes, weight)
+                k.store(target, t + j * lanes, weight)
                 k.assign(part, part + weight)
         total: Rvalue = parts[0]
         for other in parts[1:]:
@@ -120,10 +136,11 @@ class RowStates:
         k.store(self._parts, i, Reduce("add", total))
 
     def _exp(self, x: Rvalue, lanes: int) -> Rvalue:
-        """e^x for x <= 0. The product comes after the difference: the lowest float times log2(e) would be -inf."""
-        for function in math_dependencies("exp2_weight", lanes):
+        """e^(factor x) for x <= 0. The product comes after the difference: the lowest float times log2(e) would be -inf."""
+        name = self._how.function
+        for function in math_dependencies(name, lanes):
             self._k.function(function)
-        return CallValue(math_function("exp2_weight", lanes), (x * LOG2E,))
+        return CallValue(math_function(name, lanes), (x * (self._how.factor * LOG2E),))
 
     def may_weigh(self, rows: Rvalue, score: float) -> Rvalue:
         """Whether ``score`` may have a weight that is not 0 in some row, by the maxima so far."""

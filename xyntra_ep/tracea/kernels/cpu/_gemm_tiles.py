@@ -3,7 +3,8 @@
     for k step of 32:  load two tiles of b (32 x 16 each), for each of two tiles of a (16 x 32): load it, two products
 
 so each load serves one product, which is what keeps the unit for products busy. a is loaded from its rows, b from panels of pairs
-of 16 columns. The sums go through a scratch in L1, from where the epilogue takes them as vectors.
+of 16 columns. The sums go through a scratch in L1, from where the epilogue takes them as vectors: row by row between the steps of
+the next block, because the vector units have nothing else to do then.
 
 All blocks have the same height, because a tile's shape is configured once for all. The last one starts as many rows earlier as
 it would reach beyond the end, and leaves to the block before what both of them have computed.
@@ -11,13 +12,15 @@ it would reach beyond the end, and leaves to the block before what both of them 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
 from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows
 from xyntra_ep.tracea.kernels.cpu._gemm_multiply import ROW_BLOCKS, UNITS
 from xyntra_ep.tracea.kernels.cpu._gemm_pack_pairs import PairPanels
-from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily
+from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily, TileFunction
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
@@ -43,6 +46,8 @@ COLUMNS = 2 * TILE_COLUMNS
 BLOCK_ROWS = 2 * TILE_ROWS
 _TILE_OF_B = K_STEP * TILE_COLUMNS  # elements
 _LINE = 32  # bfloat16 in a cache line
+_SUMS_OF_BLOCK = BLOCK_ROWS * COLUMNS
+_SCRATCH = PointerType(DType.F32, writable=True)
 _SUMS, _A, _B = ((0, 1), (2, 3)), (4, 5), (6, 7)  # tile registers
 
 
@@ -108,11 +113,13 @@ class _Tiles:
         some = k.let("some", vmax(number, 1))  # no rows, no blocks: the division must not trap
         height = k.let("height", vmax((m + (some - 1)) // some, 1))
         upper, lower = self._halves(height)
-        tiles = self._functions()
+        tiles, last = self._blocks(), self._last()
         chunks = self._chunks()
         rate = self._rate(number, chunks)
         wide = TILE_ROW_BYTES
         of_tiles = [*[(upper, wide)] * 2, *[(lower, wide)] * 2, (upper, wide), (lower, wide), *[(index(TILE_ROWS), wide)] * 2]
+        scratch = k.array("scratch", DType.F32, 2 * _SUMS_OF_BLOCK)
+        ready = _Ready(k, len(shape.batch), scratch)
         with k.tiles(of_tiles), k.units() as unit:
             *batch, chunk, panel = k.split(unit, [*shape.batch_extents, chunks, self.panels])
             begin = k.let("begin", chunk * number // k.param(chunks))
@@ -128,8 +135,9 @@ class _Tiles:
                 ]
                 if self.fetch:
                     args += [Offset(self.w, w_at + self.step + (block - begin) * rate * self.depth), rate]
-                args += [upper, row - start, vmin(height, m - row), *batch, row, column]
-                tiles.call(self._tile_rows(height), args)
+                tiles.call(self._tile_rows(height), [*args, upper, ready.free, *ready.arguments])
+                ready.replace([row - start, vmin(height, m - row), *batch, row, column])
+        last.call(k, ready.arguments)
         return chunks
 
     def _halves(self, height: Rvalue) -> tuple[Rvalue, Rvalue]:
@@ -164,24 +172,37 @@ class _Tiles:
 
     # -- the block
 
-    def _functions(self) -> TileFamily:
+    def _blocks(self) -> TileFamily:
         m = self.shape.m
         arguments: list[tuple[str, Type | PointerType]] = [("a", PointerType(DType.BF16)), ("w", PointerType(DType.BF16))]
         if self.fetch:
             arguments += [("following", PointerType(DType.BF16)), ("rate", INDEX)]
-        names = ["upper", "skip", "rows", *(f"batch{i}" for i in range(len(self.shape.batch))), "row", "column"]
+        arguments += [("upper", INDEX), ("sums", _SCRATCH), *self._of_ready()]
         sizes = [1, 2] if not isinstance(m, int) else [2 if self._always_two() else 1]
-        return TileFamily(self.k, "block", sizes, [*arguments, *((n, INDEX) for n in names)], self._block)
+        return TileFamily(self.k, "block", sizes, arguments, self._block)
+
+    def _of_ready(self) -> list[tuple[str, Type | PointerType]]:
+        names = ["skip", "rows", *(f"batch{i}" for i in range(len(self.shape.batch))), "row", "column"]
+        return [("ready", _SCRATCH), *((name, INDEX) for name in names)]
+
+    def _last(self) -> TileFunction:
+        """The epilogue of a block that none follows."""
+        b = FunctionBuilder("last")
+        args = [b.argument(name, kind) for name, kind in self._of_ready()]
+        self._finish(b, args, index(0), args[2])
+        captured = b.capture()
+        return TileFunction(self.k.function(b.finish()), captured)
 
     def _block(self, block: FunctionBuilder, tile_rows: int, args: list[Var]) -> None:
         a, w = args[:2]
         ahead = (args[2], args[3]) if self.fetch else None
-        upper, skip, rows, *at = args[4:] if self.fetch else args[2:]
+        upper, sums, *ready = args[4:] if self.fetch else args[2:]
         for i in range(tile_rows):
             for register in _SUMS[i]:
                 block.emit(TileZero(register))
-        row = self.k.param(self.left.row)
-        with block.loop("step", 0, self.depth // K_STEP) as step:
+        row, steps = self.k.param(self.left.row), self.depth // K_STEP
+        rows_in_step = -(-BLOCK_ROWS // steps)
+        with block.loop("step", 0, steps) as step:
             for i in range(tile_rows):
                 block.tile_load(_A[i], a, upper * row * i + step * K_STEP, row)
                 for j, register in enumerate(_SUMS[i]):
@@ -191,22 +212,28 @@ class _Tiles:
             if ahead is not None:
                 with block.loop("line", 0, ahead[1]) as line:
                     block.prefetch(ahead[0], (step * ahead[1] + line) * _LINE)
-        sums = block.array("sums", DType.F32, BLOCK_ROWS * COLUMNS)
+            rows = ready[2]
+            first = block.let("first", vmin(step * rows_in_step, rows))
+            self._finish(block, ready, first, block.let("next", vmin(first + rows_in_step, rows)))
         for i in range(tile_rows):
             for j, register in enumerate(_SUMS[i]):
                 block.tile_store(register, sums, upper * (i * COLUMNS) + j * TILE_COLUMNS, COLUMNS)
-        if self.shape.n % COLUMNS == 0:
-            self._finish(block, sums, skip, rows, at, None)
-            return
-        left = block.let("left", self.k.param(self.shape.n) - at[-1])
-        with block.when(le(COLUMNS, left)):
-            self._finish(block, sums, skip, rows, at, None)
-        with block.otherwise():
-            self._finish(block, sums, skip, rows, at, left)
 
-    def _finish(self, block: FunctionBuilder, sums: Var, skip: Rvalue, rows: Rvalue, at: list[Var], left: Rvalue | None) -> None:
-        *batch, first_row, first_column = at
-        with block.loop("i", 0, rows) as i:
+    def _finish(self, block: FunctionBuilder, ready: Sequence[Var], begin: Rvalue, end: Rvalue) -> None:
+        """Rows [begin, end) of the block that is ready."""
+        column = ready[-1]
+        if self.shape.n % COLUMNS == 0:
+            self._rows(block, ready, begin, end, None)
+            return
+        left = block.let("left", self.k.param(self.shape.n) - column)
+        with block.when(le(COLUMNS, left)):
+            self._rows(block, ready, begin, end, None)
+        with block.otherwise():
+            self._rows(block, ready, begin, end, left)
+
+    def _rows(self, block: FunctionBuilder, ready: Sequence[Var], begin: Rvalue, end: Rvalue, left: Rvalue | None) -> None:
+        sums, skip, _, *batch, first_row, first_column = ready
+        with block.loop("i", begin, end) as i:
             here = self.epilogue.at(block)
             row = block.let("row", first_row + i)
             for j in range(0, COLUMNS, self.lanes):
@@ -214,3 +241,28 @@ class _Tiles:
                 point = [*batch, row, first_column + j]
                 acc = block.let("acc", block.load(sums, (skip + i) * COLUMNS + j, self.lanes))
                 here.store(self.op.output, self.out, point, here.value(point, acc, self.lanes, count), count)
+
+
+class _Ready:
+    """The block whose sums are in the scratch and not in the result yet: skipped rows, rows, position; no rows at first."""
+
+    def __init__(self, kernel: KernelBuilder, batches: int, scratch: Var) -> None:
+        self._kernel = kernel
+        self._scratch = scratch
+        self._free = kernel.variable("free", index(0))
+        self._fields = [kernel.variable("ready", index(0)) for _ in range(batches + 4)]
+
+    @property
+    def free(self) -> Rvalue:
+        """The half of the scratch for the next block."""
+        return Offset(self._scratch, self._free)
+
+    @property
+    def arguments(self) -> list[Rvalue]:
+        return [Offset(self._scratch, index(_SUMS_OF_BLOCK) - self._free), *self._fields]
+
+    def replace(self, fields: Sequence[Rvalue]) -> None:
+        """The block just computed is the one that is ready."""
+        for field, value in zip(self._fields, fields, strict=True):
+            self._kernel.assign(field, value)
+        self._kernel.assign(self._free, index(_SUMS_OF_BLOCK) - self._free)

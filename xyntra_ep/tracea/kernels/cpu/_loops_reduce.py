@@ -61,10 +61,10 @@ class Accumulator:
     """The running value of one stage in some lanes.
 
     Float MAX and MIN keep a mask of the lanes that met a NaN beside the number: a NaN-exact maximum would put a comparison
-    and a blend on the chain from one round to the next.
+    and a blend on the chain from one round to the next. Without ``shows_nan`` they leave NaN out.
     """
 
-    def __init__(self, b: KernelBuilder, kind: ReduceKind, dtype: DType, lanes: int) -> None:
+    def __init__(self, b: KernelBuilder, kind: ReduceKind, dtype: DType, lanes: int, shows_nan: bool = True) -> None:
         self._b = b
         self.kind = kind
         self.dtype = dtype
@@ -74,7 +74,7 @@ class Accumulator:
         self._extra: Var | None = None  # lanes that met a NaN, or positions
         if is_arg(kind):
             self._extra = b.variable("at", Const(i64(lanes), -1 if kind in _LAST else 0))
-        elif dtype is DType.F32 and kind in (ReduceKind.MAX, ReduceKind.MIN):
+        elif shows_nan and dtype is DType.F32 and kind in (ReduceKind.MAX, ReduceKind.MIN):
             self._extra = b.variable("nan", Const(i32(lanes), 0))
 
     def update(self, value: Rvalue, position: Rvalue | None = None, count: Rvalue | None = None) -> None:

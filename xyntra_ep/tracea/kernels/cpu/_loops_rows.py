@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -27,13 +27,15 @@ ZERO = index(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowStage:
-    """``keep``: a part of ``body`` that later passes read back from the access ``kept_in``."""
+    """``keep``: a part of ``body`` that later passes read back from the access ``kept_in``. ``shows_nan``: a NaN among the
+    elements makes the result NaN; else it may be left out."""
 
     kind: ReduceKind
     dtype: DType
     body: Expr
     keep: Expr | None = None
     kept_in: int = -1
+    shows_nan: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +69,11 @@ class Rows:
 def plan_rows(op: RowReduce, b: KernelBuilder) -> Rows:
     """Loads become accesses, loops are put in memory order and merged."""
     table = AccessTable(b, op.outer + op.inner)
-    stages = [table.reading(reduced_body(s.kind, _below_maximum(s.body, op)), op.inputs) for s in op.stages]
-    bodies = [table.reading(_below_maximum(_by_reciprocal(o.body, op), op), op.inputs) for o in op.outputs]
+    stage_bodies = [reduced_body(s.kind, _below_maximum(s.body, op)) for s in op.stages]
+    result_bodies = [_below_maximum(_by_reciprocal(o.body, op), op) for o in op.outputs]
+    silent = {j for j, s in enumerate(op.stages) if s.kind is ReduceKind.MAX and _repeats_nan(j, stage_bodies, result_bodies, op)}
+    stages = [table.reading(body, op.inputs) for body in stage_bodies]
+    bodies = [table.reading(body, op.inputs) for body in result_bodies]
     outputs = [table.writing(o.operand) for o in op.outputs]
     loops = [Loop(i, extent) for i, extent in enumerate(op.outer + op.inner)]
     domain = Domain(table, loops, stages + bodies)
@@ -83,7 +88,10 @@ def plan_rows(op: RowReduce, b: KernelBuilder) -> Rows:
         table=table,
         outer=tuple(loop for loop in domain.loops if loop.axis < outer),
         inner=tuple(loop for loop in domain.loops if loop.axis >= outer),
-        stages=tuple(RowStage(kind=s.kind, dtype=s.dtype, body=body) for s, body in zip(op.stages, domain.roots, strict=False)),
+        stages=tuple(
+            RowStage(kind=s.kind, dtype=s.dtype, body=body, shows_nan=j not in silent)
+            for j, (s, body) in enumerate(zip(op.stages, domain.roots, strict=False))
+        ),
         results=tuple(
             RowResult(body=body, access=k, per_row=o.per_row)
             for o, body, k in zip(op.outputs, domain.roots[len(stages) :], outputs, strict=True)
@@ -92,17 +100,33 @@ def plan_rows(op: RowReduce, b: KernelBuilder) -> Rows:
 
 
 def _by_reciprocal(body: Expr, op: RowReduce) -> Expr:
-    """x / acc as x * (1 / acc) where acc is a sum of exponentials, which is neither tiny nor zero for a softmax."""
+    """x / y as x * (1 / y) where y is the same for the row and its reciprocal neither overflows nor vanishes: a square root (of
+    a normalisation), and a sum of exponentials, which is neither tiny nor zero for a softmax."""
+    inner = range(len(op.outer), len(op.outer) + len(op.inner))
+
+    def is_safe(y: Expr) -> bool:
+        if y.kind == "acc":
+            stage = op.stages[y.attr]
+            return stage.kind is ReduceKind.SUM and stage.body.kind == "call" and stage.body.attr == "exp"
+        return y.kind == "call" and y.attr == "sqrt" and not any(e.kind == "axis" and e.attr in inner for e in walk(y))
 
     def leaf(e: Expr) -> Expr | None:
-        if e.kind == "call" and e.attr == "div" and e.args[1].kind == "acc":
-            stage = op.stages[e.args[1].attr]
-            if stage.kind is ReduceKind.SUM and stage.body.kind == "call" and stage.body.attr == "exp":
-                one_over = call("div", const(1.0), e.args[1])
-                return call("mul", rewrite(e.args[0], leaf), one_over)
+        if e.kind == "call" and e.attr == "div" and is_safe(e.args[1]):
+            return call("mul", rewrite(e.args[0], leaf), call("div", const(1.0), e.args[1]))
         return None
 
     return rewrite(body, leaf)
+
+
+def _repeats_nan(maximum: int, stages: Sequence[Expr], results: Sequence[Expr], op: RowReduce) -> bool:
+    """Whether every result takes in a sum of exp(x - maximum), which is NaN when an x is: the maximum itself may leave it out."""
+    sums = {
+        j
+        for j, body in enumerate(stages)
+        if op.stages[j].kind is ReduceKind.SUM and body.attr == "exp_nonpositive" and body.args[0].args[1].attr == maximum
+    }
+    used = [{e.attr for e in walk(body) if e.kind == "acc"} for body in results]
+    return all(accs & sums for accs in used)
 
 
 def _below_maximum(body: Expr, op: RowReduce) -> Expr:
@@ -137,8 +161,8 @@ def keep_values(rows: Rows, b: KernelBuilder, on_stack: bool) -> Rows:
         def swap(body: Expr, value: Expr = value, kept: Expr = kept) -> Expr:
             return rewrite(body, lambda e: kept if e is value else None)
 
-        stages[t] = RowStage(kind=stage.kind, dtype=stage.dtype, body=stage.body, keep=value, kept_in=home)
-        stages[t + 1 :] = [RowStage(kind=s.kind, dtype=s.dtype, body=swap(s.body)) for s in stages[t + 1 :]]
+        stages[t] = replace(stage, keep=value, kept_in=home)
+        stages[t + 1 :] = [replace(s, body=swap(s.body)) for s in stages[t + 1 :]]
         results = [r if r.per_row else RowResult(body=swap(r.body), access=r.access, per_row=False) for r in results]
     return Rows(table=rows.table, outer=rows.outer, inner=rows.inner, stages=tuple(stages), results=tuple(results))
 

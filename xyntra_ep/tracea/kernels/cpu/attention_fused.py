@@ -16,8 +16,7 @@ does the rest of the columns where that fails (a row whose visible scores are as
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -27,6 +26,7 @@ from xyntra_ep.tracea.kernels.cpu._attention_few import FewRows
 from xyntra_ep.tracea.kernels.cpu._attention_pack import pack_keys, pack_values, packed_of
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape, shape_of
 from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates
+from xyntra_ep.tracea.kernels.cpu._attention_sweep import Sweep
 from xyntra_ep.tracea.kernels.cpu._attention_tiles import Scores, WeightedSums
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, Group
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import divide_rows
@@ -42,7 +42,7 @@ from xyntra_ep.tracea.kernels.variant import (
     Variant,
 )
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Offset, Rvalue, Select, Var, binary, index, le, lt, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Offset, Rvalue, Var, binary, index, le
 
 WIDEST = 512  # columns of v whose sums fit the stack
 STRIP = 32  # columns of a tile at most: 12 x 32 keeps q's broadcasts and v's rows in balance
@@ -141,61 +141,19 @@ class _Attend:
         blocks = divide_rows(k, shape.rows, tile.rows)
         self.weights = k.array("scores", DType.F32, tile.rows * shape.score_stride)
         self.running = [] if shape.is_single_pass else [k.array("sums", DType.F32, tile.rows * shape.sum_stride)]
-        self.states = RowStates(k, shape)
+        self.states = RowStates(k, shape, self.weights)
         with k.units() as unit:
             batch, head, block = k.split(unit, [*shape.batch, ceildiv(shape.rows, tile.rows)])
             self.head = [batch, head]
             self.first, self.count = k.let("first", blocks.start(block)), k.let("count", blocks.rows(block))
             self.states.reset()
-            self._sweep()
+            Sweep(k, shape, self).emit()
 
-    def _sweep(self) -> None:
-        """All passes over the columns."""
-        k, shape = self.k, self.shape
-        columns = k.param(shape.columns)
-        if shape.causal is None:
-            self._passes(index(0), columns)
-            return
-        # Past the last row's sight nothing is visible; whole panels, so that later passes start at one.
-        panel = shape.tile.columns
-        reach = vmax(self.first + self.count + k.param(shape.causal.reach - 1), 0)
-        sight = k.let("sight", vmin((reach + (panel - 1)) // panel * panel, columns))
-        masked = shape.causal.masked
-        if math.isinf(masked):
-            self._passes(index(0), sight)
-            return
-        wanted = k.variable("wanted", index(1))  # whether there is anything to do in the next part
-        with k.loop("part", 0, 2) as part, k.when(wanted):  # in sight, then hidden
-            begin, end = k.let("begin", part * sight), k.let("end", Select(part, columns, sight))
+    def weigh(self, column: Rvalue, here: Rvalue) -> None:
+        self._score(column, here)
+        self.states.weigh(self.count, here)
 
-            def more() -> Rvalue:
-                """Whether the hidden part follows: it may have weight in some row."""
-                hidden = lt(part, 1) & lt(sight, columns)
-                k.assign(wanted, hidden & self.states.may_weigh(self.count, masked))
-                return wanted
-
-            self._passes(begin, end, more)
-
-    def _passes(self, begin: Rvalue, end: Rvalue, more: Callable[[], Rvalue] | None = None) -> None:
-        """Columns [begin, end), in passes of equal length, at least one. ``more``: whether other passes follow these."""
-        k, shape = self.k, self.shape
-        panel, most = shape.tile.columns, shape.pass_columns
-        length = k.let("length", end - begin)
-        number = k.let("passes", vmax((length + (most - 1)) // most, 1))
-        each = k.let("each", vmax((length + (number - 1)) // number + (panel - 1), panel) // panel * panel)
-        with k.loop("pass", 0, number) as pass_:
-            column = k.let("column", begin + pass_ * each)
-            here = k.let("here", vmax(vmin(each, end - column), 0))
-            self._score(column, here)
-            self.states.weigh(self.count, self.weights, here)
-            last = k.let("last", le(number, pass_ + 1))
-            if more is not None:
-                last = k.let("last", last & binary("eq", more(), 0))
-            with k.when(last):
-                self.states.finish()
-            self._weigh_values(column, here, last)
-
-    def _weigh_values(self, column: Rvalue, here: Rvalue, last: Rvalue) -> None:
+    def sum(self, column: Rvalue, here: Rvalue, last: Rvalue) -> None:
         k, shape = self.k, self.shape
         running: list[Rvalue] = []
         if self.running:
