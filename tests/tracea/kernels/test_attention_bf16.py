@@ -107,6 +107,17 @@ def test_one_head_of_k_and_v_for_all(caps: Capabilities) -> None:
         check(case(b=2, h=3, s=14, t=t, shared=True), caps)
 
 
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.F32], ids=str)
+def test_few_rows_at_run_time(caps: Capabilities, dtype: DType) -> None:
+    """One plan: up to a dozen rows k and v are taken in place and not rounded; more go over packed pairs."""
+    for s, t in ((1, 50), (4, 600), (12, 40), (13, 40)):
+        c = case(s=s, t=t, d=40, e=24, masks=("causal",), past=t - s, symbolic="st", dtype=dtype)
+        program, inputs = build(c)
+        unrounded = dtype is DType.F32 and s <= 12
+        check_program(program, inputs, [], caps, 2e-2 if unrounded else MAX_ERR[DType.F32], variants=VARIANTS)
+
+
 def test_reasons_for_refusing() -> None:
     tiles, pairs = VARIANTS
 

@@ -73,7 +73,7 @@ def pack_key_pairs(shape: AttentionShape, context: BuildContext) -> KernelCall:
         kernel=kernel,
         buffers=(
             ValueBuffer(value=operand.value),
-            TempBuffer(name="keys", size_bytes=count * LANES * depth * DType.BF16.bytes),
+            TempBuffer(name="key_pairs", size_bytes=count * LANES * depth * DType.BF16.bytes),
         ),
         params=params,
         units=count,
@@ -135,7 +135,7 @@ def pack_value_pairs(shape: AttentionShape, context: BuildContext) -> KernelCall
         kernel=kernel,
         buffers=(
             ValueBuffer(value=operand.value),
-            TempBuffer(name="values", size_bytes=count * DEPTH * width * DType.BF16.bytes),
+            TempBuffer(name="value_pairs", size_bytes=count * DEPTH * width * DType.BF16.bytes),
         ),
         params=params,
         units=count,

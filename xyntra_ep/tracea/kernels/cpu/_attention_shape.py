@@ -21,6 +21,7 @@ class AttentionShape:
     op: Attention
     tile: Tile
     causal: CausalMask | None
+    only_few: bool = False  # made for a single block of rows, whatever ``rows`` may become
 
     @property
     def q(self) -> Operand:
@@ -81,6 +82,8 @@ class AttentionShape:
     @property
     def packs(self) -> Size:
         """1 when the columns of k are packed: where more than one block of rows uses them, or they cannot be taken in place."""
+        if self.only_few:
+            return 0
         return lt(self.tile.rows, self.rows) if self.takes_few_rows else 1
 
     @property
@@ -99,6 +102,8 @@ class AttentionShape:
     def packs_v(self) -> Size:
         """1 when v is copied to contiguous rows: where it must be, and where its rows lie far apart and are used often, which
         the caches bear up to one pass only."""
+        if self.only_few:
+            return 0
         if self.v.strides[3] != 1 or self.v.dtype is not DType.F32:
             return 1
         if self.v.strides[2] == self.width:
@@ -110,5 +115,5 @@ class AttentionShape:
         return [i for i in (0, 1) if operand.strides[i] != 0]
 
 
-def shape_of(op: Attention, tile: Tile) -> AttentionShape:
-    return AttentionShape(op=op, tile=tile, causal=find_causal(op.score))
+def shape_of(op: Attention, tile: Tile, only_few: bool = False) -> AttentionShape:
+    return AttentionShape(op=op, tile=tile, causal=find_causal(op.score), only_few=only_few)

@@ -193,7 +193,7 @@ class WeightedSums:
 
         arguments: list[tuple[str, Type | PointerType]] = [
             ("weights", F32_IN),
-            ("v", F32_IN),
+            ("v", PointerType(shape.v.dtype if shape.packs_v == 0 else DType.F32)),
             ("start", INDEX),
             ("v_row", INDEX),
             ("columns", INDEX),

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, acc
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand, Product
@@ -44,6 +45,7 @@ from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, Group
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import divide_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import typical
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
+from xyntra_ep.tracea.kernels.cpu.attention_fused import build_few
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
@@ -127,7 +129,12 @@ def _build_pairs(op: Attention, config: Config, context: BuildContext) -> list[K
 
 def _build(shape: AttentionShape, context: BuildContext, form: str) -> list[KernelCall]:
     keys, values = pack_key_pairs(shape, context), pack_value_pairs(shape, context)
-    return [keys, values, _Attend(shape, keys, values, context, form).call()]
+    calls = [keys, values, _Attend(shape, keys, values, context, form).call()]
+    if isinstance(shape.rows, int):
+        return calls
+    # A decoder's step is known by its size only when it runs: either the one kernel has work then, or the three have.
+    many = lt(FEW, shape.rows)
+    return [build_few(shape.op, context), *(replace(call, units=call.units * many) for call in calls)]
 
 
 def _multiple(score: Expr) -> float | None:

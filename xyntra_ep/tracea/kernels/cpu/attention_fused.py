@@ -17,8 +17,9 @@ does the rest of the columns where that fails (a row whose visible scores are as
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
@@ -79,6 +80,14 @@ def build(op: Attention, config: Config, context: BuildContext) -> list[KernelCa
     values = pack_values(shape, context) if shape.packs_v != 0 else None
     attend = _Attend(shape, packed_of(keys), packed_of(values), context).call()
     return [*(call for call in (keys, values) if call is not None), attend]
+
+
+def build_few(op: Attention, context: BuildContext) -> KernelCall:
+    """The kernel for op when it turns out to have a single block of rows, which it takes k and v in place for."""
+    tile = _tile(default(op, context), context)
+    assert op.inputs[1].strides[3] == op.inputs[2].strides[3] == 1
+    call = _Attend(shape_of(op, tile, only_few=True), None, None, context).call()
+    return replace(call, units=call.units * (1 - lt(tile.rows, op.inputs[0].shape[2])))
 
 
 def _tile(config: Config, context: BuildContext) -> Tile:
