@@ -19,6 +19,7 @@ class Dag:
         self._outputs = list(outputs)
         self._replaced: dict[int, Tensor] = {}
         self._alive: list[TNode] = []  # ids in the tables stay valid
+        self._reads: dict[int, list[Tensor]] = {}  # nodes are not edited, so what one reads is looked up once
         self._positions: dict[int, int] = {}
         self.order: list[TNode] = []
         self.uses: dict[int, list[TNode]] = {}
@@ -37,7 +38,12 @@ class Dag:
         self._replaced[id(node)] = by
 
     def operands(self, node: TNode) -> list[Tensor]:
-        return [self.get(t) for t in operands_of(node)]
+        reads = self._reads.get(id(node))
+        if reads is None:
+            self._alive.append(node)
+            reads = self._reads[id(node)] = operands_of(node)
+        replaced = self._replaced
+        return [self.get(t) if id(t.node) in replaced else t for t in reads]
 
     @property
     def outputs(self) -> list[Tensor]:
@@ -46,20 +52,20 @@ class Dag:
     def refresh(self) -> None:
         """Recompute order (operands first) and uses."""
         order: list[TNode] = []
-        seen: set[int] = set()
+        operands: dict[int, list[Tensor]] = {}
         stack: list[tuple[TNode, bool]] = [(t.node, False) for t in reversed(self.outputs)]
         while stack:
             node, ready = stack.pop()
             if ready:
                 order.append(node)
-            elif id(node) not in seen:
-                seen.add(id(node))
+            elif id(node) not in operands:
+                reads = operands[id(node)] = self.operands(node)
                 stack.append((node, True))
-                stack.extend((t.node, False) for t in reversed(self.operands(node)))
+                stack.extend([(t.node, False) for t in reversed(reads)])
         uses: dict[int, list[TNode]] = {id(n): [] for n in order}
         for node in order:
-            for t in {id(t.node): t for t in self.operands(node)}.values():
-                uses[id(t.node)].append(node)
+            for read in dict.fromkeys([id(t.node) for t in operands[id(node)]]):
+                uses[read].append(node)
         self.order, self.uses = order, uses
         self._positions = {id(n): i for i, n in enumerate(order)}
 

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from xyntra_ep.errors import InvariantError, UnsupportedError
-from xyntra_ep.tracea.core_ir.dims import Dim
-from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Program
+from xyntra_ep.tracea.core_ir.dims import Size, substitute, symbol
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned, decide
 from xyntra_ep.tracea.doctor.variants import VariantTable
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
-from xyntra_ep.tracea.planning.op_parts import operands_of
+from xyntra_ep.tracea.planning.op_key import OpKey, op_key
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
@@ -52,7 +51,7 @@ class OpBuilder:
         self._variants = variants
         self._emit = emit
         self._tuned_for = tuned_for
-        self._built: dict[Any, tuple[tuple[int, ...], Built | UnsupportedError]] = {}
+        self._built: dict[Any, tuple[OpKey, Built | UnsupportedError]] = {}
         self._sources: dict[str, KernelSource] = {}
 
     def decide(self, op: CoreOp, context: BuildContext) -> Decision:
@@ -61,8 +60,8 @@ class OpBuilder:
 
     def build(self, op: CoreOp, program: Program, constants: frozenset[int]) -> Built:
         """The launches of ``op``. Raises UnsupportedError when no variant admits it."""
-        key, values = _shape_of(op, program, constants)
-        found = self._built.get(key)
+        key = op_key(op, program, constants)
+        found = self._built.get(key.key)
         if found is None:
             context = BuildContext(caps=self.caps, program=program, constants=constants, strict=self._strict)
             result: Built | UnsupportedError
@@ -72,14 +71,15 @@ class OpBuilder:
                 result = error
             except InvariantError as error:  # our own mistake in one kernel must not cost the whole island
                 result = UnsupportedError(f"internal check failed: {error.what}")
-            found = self._built[key] = (values, result)
-        built_for, result = found
+            found = self._built[key.key] = (key, result)
+        first, result = found
         if isinstance(result, UnsupportedError):
             raise result
-        if built_for == values:
+        if first.values == key.values and first.symbols == key.symbols:
             return result
-        moved = dict(zip(built_for, values, strict=True))
-        return Built(decision=result.decision, launches=tuple(_move(launch, moved) for launch in result.launches))
+        values = dict(zip(first.values, key.values, strict=True))
+        symbols = {old: symbol(new) for old, new in zip(first.symbols, key.symbols, strict=True) if old != new}
+        return Built(decision=result.decision, launches=tuple(_move(launch, values, symbols) for launch in result.launches))
 
     def _build(self, op: CoreOp, context: BuildContext) -> Built:
         decision = self.decide(op, context)
@@ -106,46 +106,26 @@ class OpBuilder:
         return KernelSource(symbol=kernel.name, text=text, note="".join(f"// {note}\n" for note in kernel.notes))
 
 
-def _shape_of(op: CoreOp, program: Program, constants: frozenset[int]) -> tuple[Any, tuple[int, ...]]:
-    """(what building may depend on, values of the op by first appearance): equal keys build alike."""
-    values: dict[int, int] = {}
-    for operand in operands_of(op):
-        values.setdefault(operand.value, len(values))
-    about = []
-    for i in values:
-        v = program.values[i]
-        about.append((v.kind, v.dtype, v.shape, v.literal, i in constants))
-    return (type(op), _key(op, values), tuple(about)), tuple(values)
+def _move(launch: Launch, values: Mapping[int, int], symbols: Mapping[str, Size]) -> Launch:
+    """``launch`` for an op with the same key, whose values and symbols have other names."""
 
+    def size(size: Size) -> Size:
+        return substitute(size, symbols) if symbols else size
 
-_ATOMS = (int, str, bytes, float, Expr, Dim)
-
-
-def _key(part: Any, values: Mapping[int, int]) -> Any:
-    """``part`` with values numbered by first appearance and without labels."""
-    if isinstance(part, tuple):
-        return tuple(p if isinstance(p, _ATOMS) else _key(p, values) for p in part)
-    if isinstance(part, Operand):
-        return (values[part.value], part.dtype, part.shape, part.strides, part.offset)
-    if isinstance(part, _ATOMS):
-        return part
-    return tuple(_key(getattr(part, name), values) for name in part.__slots__ if name != "label")
-
-
-def _move(launch: Launch, moved: Mapping[int, int]) -> Launch:
     call = launch.call
     buffers: list[ValueBuffer | TempBuffer] = []
     for buffer in call.buffers:
         if isinstance(buffer, ValueBuffer):
-            buffer = ValueBuffer(value=moved[buffer.value], offset_bytes=buffer.offset_bytes)
-        buffers.append(buffer)
+            buffers.append(ValueBuffer(value=values[buffer.value], offset_bytes=size(buffer.offset_bytes)))
+        else:
+            buffers.append(TempBuffer(name=buffer.name, size_bytes=size(buffer.size_bytes)))
     return Launch(
         call=KernelCall(
             kernel=call.kernel,
             buffers=tuple(buffers),
-            params=call.params,
-            units=call.units,
-            cost_ns=call.cost_ns,
+            params=tuple(size(p) for p in call.params),
+            units=size(call.units),
+            cost_ns=size(call.cost_ns),
             phase=call.phase,
         ),
         source=launch.source,

@@ -64,19 +64,35 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
 _OF_KERNEL = re.compile(r"b_\w*\d|p_\d+")  # how KernelBuilder names buffers and params
 
 
+# What holds no variable, by annotation; ``function``: called functions are not looked into.
+_PLAIN = frozenset({"str", "int", "bool", "float | int", "Type", "DType", "tuple[int, ...]", "Function"})
+_parts: dict[type, tuple[str, ...] | None] = {}
+
+
+def _parts_of(kind: type) -> tuple[str, ...] | None:
+    """The fields of a node that may hold variables, last first; None for what is no node."""
+    if kind not in _parts:
+        is_node = issubclass(kind, (Statement, Rvalue, TileShape))
+        _parts[kind] = tuple(f.name for f in reversed(fields(kind)) if f.type not in _PLAIN) if is_node else None
+    return _parts[kind]
+
+
 def variables_in(node: object) -> list[Var]:
     """Every distinct variable in a statement, an rvalue or a tuple of them, in order; not inside called functions."""
     found: dict[Var, None] = {}
+    seen: set[int] = set()  # rvalues are shared
     stack: list[object] = [node]
     while stack:
         item = stack.pop()
-        if isinstance(item, Var):
-            found[item] = None
-        elif isinstance(item, tuple):
-            stack.extend(reversed(item))
-        elif isinstance(item, (Statement, Rvalue, TileShape)):
-            names = [f.name for f in fields(item) if f.name != "function"]  # type: ignore[arg-type]  # a dataclass
-            stack.extend(getattr(item, name) for name in reversed(names))
+        kind = type(item)
+        if kind is tuple:
+            stack.extend(reversed(item))  # type: ignore[call-overload]  # a tuple
+        elif (parts := _parts_of(kind)) is not None and id(item) not in seen:
+            seen.add(id(item))
+            if kind is Var:
+                found[item] = None  # type: ignore[index]  # a Var
+            else:
+                stack.extend([getattr(item, name) for name in parts])
     return list(found)
 
 
