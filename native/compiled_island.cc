@@ -1,10 +1,12 @@
 #include "compiled_island.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <unordered_map>
 
 #include "graph_access.h"
+#include "memory_block.h"
 #include "profile.h"
 
 namespace xyntra {
@@ -58,6 +60,14 @@ void run_unit(void* step, std::size_t unit) {
   s.kernel(s.buffers, s.params, static_cast<int64_t>(unit), static_cast<int64_t>(unit) + 1);
 }
 
+// ORT drops the weights that we packed after Compile, and the C library keeps their pages: as much memory again as the
+// model has. They go with the first run, not before: who creates one session after the other uses them for the next.
+std::atomic<bool> weights_dropped{false};
+
+void give_back_dropped_weights() noexcept {
+  if (weights_dropped.load(std::memory_order_relaxed) && weights_dropped.exchange(false)) give_back_free_heap();
+}
+
 }  // namespace
 
 // Takes a free workspace, or makes one when all are in use, and gives it back at the end of a run.
@@ -102,6 +112,7 @@ CompiledIsland::CompiledIsland(const Ort& ort, std::shared_ptr<const UsablePlan>
   const auto constants = find_constants(ort_, graph, island_.constants);
   alternatives_.reserve(island_.alternatives.size());
   for (const Alternative& plan : island_.alternatives) make_ready(plan, constants, pool);
+  weights_dropped = true;
 }
 
 std::size_t CompiledIsland::pool_room(const PlanIsland& island) {
@@ -210,6 +221,7 @@ void CompiledIsland::run_init(const Alternative& plan, ReadyAlternative& ready,
 }
 
 void CompiledIsland::compute(OrtKernelContext* context) {
+  give_back_dropped_weights();
   const Lease lease(*this);
   Workspace& workspace = *lease;
   workspace.inputs.resize(input_position_.size());

@@ -8,6 +8,10 @@
 #include <new>
 #include <utility>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace xyntra {
 namespace {
 
@@ -29,6 +33,12 @@ char* map_huge(std::size_t bytes) {
 }
 
 }  // namespace
+
+void give_back_free_heap() noexcept {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
 
 MemoryBlock::MemoryBlock(std::size_t bytes) {
   if (bytes > SIZE_MAX / 2) throw std::bad_alloc();
