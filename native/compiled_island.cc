@@ -48,6 +48,34 @@ std::vector<std::size_t> last_uses(const Alternative& plan) {
   return last;
 }
 
+// What a step packs, in numbers: equal for equal weights of an island. Empty unless the step reads constants only and is the
+// only one to touch one weight, which it then makes.
+std::vector<int64_t> packing_of(const Alternative& plan, const PlanStep& step, const std::vector<int64_t>& values,
+                                const std::vector<uint32_t>& steps_with) {
+  std::vector<int64_t> key{step.kernel, values[step.units_expr], static_cast<int64_t>(step.params.size())};
+  for (const uint32_t param : step.params) key.push_back(values[param]);
+  std::size_t weights = 0;
+  for (const BufferUse& use : step.buffers) {
+    const PlanBuffer& buffer = plan.buffers[use.buffer];
+    const bool is_weight = buffer.kind == BufferKind::kPool && steps_with[use.buffer] == 1;
+    if (!is_weight && buffer.kind != BufferKind::kConstant) return {};
+    weights += is_weight ? 1 : 0;
+    key.push_back(is_weight ? 1 : 0);
+    key.push_back(is_weight ? values[buffer.size_expr] : static_cast<int64_t>(buffer.index));
+    key.push_back(use.offset_expr == kNoOffset ? 0 : values[use.offset_expr]);
+  }
+  return weights == 1 ? key : std::vector<int64_t>{};
+}
+
+// In how many init steps each buffer appears.
+std::vector<uint32_t> count_steps(const Alternative& plan) {
+  std::vector<uint32_t> counts(plan.buffers.size());
+  for (const PlanStep& step : plan.init) {
+    for (const BufferUse& use : step.buffers) ++counts[use.buffer];
+  }
+  return counts;
+}
+
 std::size_t fixed_bytes(const PlanBuffer& buffer, const std::vector<int64_t>& values) {
   const int64_t bytes = values[buffer.size_expr];
   if (bytes < 0) throw Error(kFail, "XyntraEP: a packed weight of negative size");
@@ -112,6 +140,7 @@ CompiledIsland::CompiledIsland(const Ort& ort, std::shared_ptr<const UsablePlan>
   const auto constants = find_constants(ort_, graph, island_.constants);
   alternatives_.reserve(island_.alternatives.size());
   for (const Alternative& plan : island_.alternatives) make_ready(plan, constants, pool);
+  packed_.clear();
   weights_dropped = true;
 }
 
@@ -174,11 +203,21 @@ void CompiledIsland::run_init(const Alternative& plan, ReadyAlternative& ready,
                               const std::vector<const OrtValue*>& constants, PoolWriter& pool) {
   const auto values = plan.exprs.fixed_values();
   const auto last_use = last_uses(plan);
+  const auto steps_with = count_steps(plan);
   std::vector<MemoryBlock> temporaries(plan.buffers.size());
   std::vector<void*> buffers;
   std::vector<int64_t> params;
   for (std::size_t i = 0; i < plan.init.size(); ++i) {
     const PlanStep& step = plan.init[i];
+    const auto packing = packing_of(plan, step, values, steps_with);
+    if (const auto known = packed_.find(packing); !packing.empty() && known != packed_.end()) {
+      for (const BufferUse& use : step.buffers) {
+        const bool is_weight = plan.buffers[use.buffer].kind == BufferKind::kPool;
+        if (is_weight || last_use[use.buffer] == i)
+          ready.fixed[use.buffer] = is_weight ? const_cast<char*>(known->second->data()) : nullptr;
+      }
+      continue;
+    }
     buffers.clear();
     params.clear();
     for (const BufferUse& use : step.buffers) {
@@ -212,6 +251,7 @@ void CompiledIsland::run_init(const Alternative& plan, ReadyAlternative& ready,
             pool.close(static_cast<char*>(ready.fixed[use.buffer]), fixed_bytes(buffer, values));
         ready.fixed[use.buffer] = const_cast<char*>(weight->data());
         weights_.push_back(weight);
+        if (!packing.empty()) packed_.emplace(packing, weight);
       } else if (buffer.kind != BufferKind::kLiteral) {
         temporaries[use.buffer] = MemoryBlock();
         ready.fixed[use.buffer] = nullptr;  // so neither constants nor temporaries can be seen after Compile

@@ -1,6 +1,7 @@
 // One claimed island in one session: what ORT calls a node compute info.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -43,6 +44,8 @@ class CompiledIsland : public OrtNodeComputeInfo {
   std::vector<std::size_t> input_position_, output_position_;  // within the fused node
   std::vector<ReadyAlternative> alternatives_;
   std::vector<PooledWeight> weights_;
+  // While the constructor runs: alternatives pack mostly the same, and once is enough.
+  std::map<std::vector<int64_t>, PooledWeight> packed_;
   std::vector<MemoryBlock> literals_;
 
   std::mutex mutex_;  // of free_ only

@@ -15,6 +15,10 @@ BODIES = {
     "pack": """
         const float *x = b[0]; float *y = b[1];
         for (int64_t i = 0; i < p[0]; i++) y[i] = 2 * x[i];""",
+    # from, to | n: a packing that tells how often it ran
+    "stamp": """
+        static int calls = 0; float *y = b[1]; ++calls;
+        for (int64_t i = 0; i < p[0]; i++) y[i] = (float)calls;""",
     # y | n, value
     "fill": """
         float *y = b[0];

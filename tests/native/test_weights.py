@@ -76,6 +76,33 @@ def test_alternatives_share_weights_and_temporaries_are_dropped(planner: FakePla
         np.testing.assert_array_equal(session.run(None, {"x": x})[0], x + 4 * w)
 
 
+@pytest.mark.parametrize("half", [False, True])
+def test_what_alternatives_pack_alike_is_packed_once(planner: FakePlanner, make_session: Any, half: bool) -> None:
+    """Every call of the packing gives other numbers. ``half``: the second one packs other sizes, so it must run."""
+
+    def alternative(few: bool, packed_length: int) -> Alternative:
+        a = Alternative()
+        rows, columns = a.dim(0, 0), a.const(40)
+        a.output_dims(rows, columns)
+        a.guards.append(a.op("lt", rows, a.const(10)) if few else a.const(1))
+        n = a.op("mul", rows, columns)
+        source, packed = a.buffer(CONSTANT, 0), a.buffer(POOL, size=a.const(4 * 40))
+        a.step(NUMBER["stamp"], [source, packed], [a.const(packed_length)], init=True)
+        a.step(NUMBER["add"], [a.input(0), packed, a.output(0)], [n, a.const(packed_length)], a.op("ceildiv", n, a.const(16)))
+        return a
+
+    def decide(raw: RawGraph) -> list[Island]:
+        island = add_island(raw)
+        island.alternatives = [alternative(True, 40), alternative(False, 20 if half else 40)]
+        return [island]
+
+    planner.decide = decide
+    session = make_session(add_model(np.zeros(40, np.float32)))
+    few, many = (session.run(None, {"x": np.zeros((rows, 40), np.float32)})[0] for rows in (2, 20))
+    assert few.min() == few.max() > 0
+    assert many.min() == many.max() == few.max() + half
+
+
 def test_several_weights_of_one_island(planner: FakePlanner, make_session: Any) -> None:
     # Two of them equal, one open while the other is made: places in the pool must not be mixed up.
     def decide(raw: RawGraph) -> list[Island]:
