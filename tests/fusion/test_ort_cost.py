@@ -53,6 +53,8 @@ def loads(text: str, **constants: object) -> list[Load | None]:
          "conv.depthwise", 2 * 8 * 16 * 9),
         ("(float[1,8,6] x) => (float[1,4,4] y) { y = Conv(x, w) }", {"w": normal(4, 8, 3)}, "conv.line", 2 * 4 * 4 * 24),
         ("(float[1,2,6,6] x) => (float[1,2,4,4] y) { y = MaxPool <kernel_shape=[3,3]> (x) }", {}, "MaxPool", 32 * 9),
+        ("(float[1,2,4,4] x) => (float[1,2,2,2] y) { y = AveragePool <kernel_shape=[9,9], pads=[3,3,3,3]> (x) }", {},
+         "AveragePool", 8 * 16),
         ("(float[4,8] x) => (float[4] y) { y = ReduceMean <keepdims=0> (x, a) }", {"a": [1]}, "ReduceMean", 32),
         ("(float[4,8] x) => (float[4,8] y) { y = Celu(x) }", {}, "Elu", 32),
         ("(float[2,3,4] x) => (float[3,2,4] y) { y = Transpose <perm=[1,0,2]> (x) }", {}, "Transpose.outer", 24),

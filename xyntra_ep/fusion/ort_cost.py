@@ -126,7 +126,8 @@ def load_of(node: Node, inputs: Sequence[Sized | None], outputs: Sequence[Sized]
         scores = given[0].elements * given[1].shape[-2]
         return Load(row="product.heads", units=4.0 * scores, bytes=size)
     if op in _POOLS:
-        return Load(row=_POOLS[op], units=made.elements * math.prod(node.attr("kernel_shape", (1,))), bytes=size)
+        window = zip(node.attr("kernel_shape", (1,)), given[0].shape[2:], strict=False)
+        return Load(row=_POOLS[op], units=made.elements * math.prod(min(int(k), n) for k, n in window), bytes=size)
     if op == "Transpose":
         return _transpose(node, given[0], made)
     if op in ("Resize", "Upsample", "GridSample"):

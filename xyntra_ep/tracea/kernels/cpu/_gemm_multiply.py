@@ -101,7 +101,7 @@ class _Multiply:
             ),
             params=params,
             units=product(self.shape.batch_extents) * self.panels * chunks,
-            cost_ns=smax(product_ns(self.shape, self.caps), weight_ns(self.shape, self.caps)),
+            cost_ns=smax(product_ns(self.shape, self.caps, self.panels * self.tile.columns), weight_ns(self.shape, self.caps)),
         )
 
     # -- the loops over panels and rows

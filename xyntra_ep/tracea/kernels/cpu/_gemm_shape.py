@@ -82,9 +82,10 @@ def typical(size: Size) -> int:
     return evaluate(size, dict.fromkeys(symbols_of(size), TYPICAL))
 
 
-def product_ns(shape: GemmShape, caps: Capabilities) -> Size:
-    """The arithmetic of the whole product on one core at its peak, in nanoseconds."""
-    return (2 * shape.m * shape.n * shape.depth * product(shape.batch_extents)) // max(1, int(caps.fma_gflops))
+def product_ns(shape: GemmShape, caps: Capabilities, columns: Size | None = None) -> Size:
+    """The arithmetic of the whole product on one core at its peak, in nanoseconds. ``columns``: those of whole tiles."""
+    n = shape.n if columns is None else columns
+    return (2 * shape.m * n * shape.depth * product(shape.batch_extents)) // max(1, int(caps.fma_gflops))
 
 
 def weight_ns(shape: GemmShape, caps: Capabilities) -> Size:
