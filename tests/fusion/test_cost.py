@@ -55,6 +55,18 @@ def test_a_product_far_from_the_peak_is_given_back_by_name() -> None:
     assert all(e.ours_ns > 2 * e.ort_ns for e in slow.values())
 
 
+def test_a_slow_product_among_much_else_parts_no_island() -> None:
+    text = "(float[N,256] x) => (float[N,256] y) { g = MatMul(x, w) r = MatMul(g, t) y = MatMul(r, u) }"
+    weights = {"w": normal(256, 256), "t": normal(256, 1), "u": normal(1, 256)}
+
+    def cost(op: CoreOp) -> Size:
+        assert isinstance(op, Gemm)
+        needed = 2 * op.domain[0] * op.domain[1] * op.inputs[0].shape[1] // 100
+        return 10 * needed if op.domain[1] == 1 else needed
+
+    assert not comparison(text, cost, weights).slow()
+
+
 def test_a_product_is_given_the_benefit_of_some_doubt() -> None:
     assert not Estimate(ours_ns=1.1, ort_ns=1.0, heavy=True).loses and HEAVY_DOUBT < 1.2
     assert Estimate(ours_ns=1.1, ort_ns=1.0).loses

@@ -33,6 +33,7 @@ from xyntra_ep.tracea.core_ir.ops import (
 )
 from xyntra_ep.tracea.interface.islands import StepCost
 
+WORTH = 0.02  # of ORT's time for an island: a kernel that loses less is not worth parting it
 ISLAND_NS = 300.0  # entering an island; measured: one of our own costs what one of ORT's nodes does
 STEP_NS = 60.0  # launching a kernel
 SIZES = (1, 16, 128)  # what an unknown size is taken for
@@ -118,7 +119,11 @@ class Comparison:
                 # Elementwise kernels stand between others: ORT's price for their nodes says little without those.
                 if cpu_cannot(self._graph, nodes) or not isinstance(self._program.ops[op], Gemm | Conv | TopK | Scan):
                     continue
-                parting = 2 * ISLAND_NS + 2 * self._memory_ns(self._program.ops[op], symbols, self._ceilings.near_bytes)
+                parting = (
+                    WORTH * sum(ort.values())
+                    + 2 * ISLAND_NS
+                    + 2 * self._memory_ns(self._program.ops[op], symbols, self._ceilings.near_bytes)
+                )
                 for threads in self._threads:
                     theirs = sum((shared_ns(ort[n], threads) + self._table.node_ns) / claims.count(n) for n in nodes if n in ort)
                     if mine.on(threads) > SLOW * theirs + parting:
