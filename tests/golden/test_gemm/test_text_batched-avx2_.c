@@ -5,7 +5,7 @@ static inline __attribute__((always_inline)) f32x8 xy_splat_f32x8(float a) { ret
 static inline __attribute__((always_inline)) f32x8 xy_load_n_f32_f32x8(const float *p, i64 n) { f32x8 r = (f32x8){0}; for (int l = 0; l < 8; l++) if (l < n) r[l] = p[l]; return r; }
 static inline __attribute__((always_inline)) void xy_store_n_f32_f32x8(float *p, f32x8 v, i64 n) { for (int l = 0; l < 8; l++) if (l < n) p[l] = (float)v[l]; }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
-static __attribute__((noinline)) void tile_16_2(const float *a, const float *w, i64 row, i64 column, const float *b_x3, float *b_out2) {
+static __attribute__((noinline)) void alone_16_2(const float *a, const float *w, i64 row, i64 column, const float *b_x3, float *b_out2) {
   const i64 left_ = (12 - column);
   if ((16 <= left_)) {
     f32x8 c_ = (f32x8){0};
@@ -158,7 +158,7 @@ void xy_gemm_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 begin, i
     const i64 end_ = xy_min_index((begin_ + 510), 1);
     for (i64 block_ = begin_; block_ < end_; block_ += 1) {
       const i64 row_ = ((block_ * 2) + xy_min_index(block_, 0));
-      tile_16_2(b_a0 + (row_ * 5), b_w1, row_, 0, b_x3, b_out2);
+      alone_16_2(b_a0 + (row_ * 5), b_w1, row_, 0, b_x3, b_out2);
     }
   }
 }

@@ -29,7 +29,7 @@ static inline __attribute__((always_inline)) f32x16 xy_splat_f32x16(float a) { r
 static inline __attribute__((always_inline)) f32x16 xy_load_n_f32_f32x16(const float *p, i64 n) { unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1); return __builtin_ia32_loadups512_mask((const float *)p, (f32x16){0}, k); }
 static inline __attribute__((always_inline)) void xy_store_n_f32_f32x16(float *p, f32x16 v, i64 n) { unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1); __builtin_ia32_storeups512_mask((float *)p, v, k); }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
-static __attribute__((noinline)) void tile_16_2(const float *a, const float *w, i64 row, i64 column, const float *b_x3, float *b_out2) {
+static __attribute__((noinline)) void alone_16_2(const float *a, const float *w, i64 row, i64 column, const float *b_x3, float *b_out2) {
   const i64 left_ = (12 - column);
   f32x16 c_ = (f32x16){0};
   f32x16 c1 = (f32x16){0};
@@ -40,26 +40,31 @@ static __attribute__((noinline)) void tile_16_2(const float *a, const float *w, 
   f32x16 c6 = (f32x16){0};
   f32x16 c7 = (f32x16){0};
   for (i64 k_ = 0; k_ < 4; k_ += 4) {
+    const i64 line_ = (k_ * 16);
     const f32x16 w_ = (*(const f32x16 *)(w + (k_ * 16)));
     const f32x16 x_ = xy_splat_f32x16(((float)*(a + k_)));
     c_ = (x_ * w_ + c_);
     const f32x16 x1 = xy_splat_f32x16(((float)*(a + (5 + k_))));
     c1 = (x1 * w_ + c1);
+    __builtin_prefetch(w + 8192 + line_, 0, 2);
     const f32x16 w1 = (*(const f32x16 *)(w + ((k_ + 1) * 16)));
     const f32x16 x2 = xy_splat_f32x16(((float)*(a + (k_ + 1))));
     c2 = (x2 * w1 + c2);
     const f32x16 x3 = xy_splat_f32x16(((float)*(a + (5 + (k_ + 1)))));
     c3 = (x3 * w1 + c3);
+    __builtin_prefetch(w + 8192 + (line_ + 16), 0, 2);
     const f32x16 w2 = (*(const f32x16 *)(w + ((k_ + 2) * 16)));
     const f32x16 x4 = xy_splat_f32x16(((float)*(a + (k_ + 2))));
     c4 = (x4 * w2 + c4);
     const f32x16 x5 = xy_splat_f32x16(((float)*(a + (5 + (k_ + 2)))));
     c5 = (x5 * w2 + c5);
+    __builtin_prefetch(w + 8192 + (line_ + 32), 0, 2);
     const f32x16 w3 = (*(const f32x16 *)(w + ((k_ + 3) * 16)));
     const f32x16 x6 = xy_splat_f32x16(((float)*(a + (k_ + 3))));
     c6 = (x6 * w3 + c6);
     const f32x16 x7 = xy_splat_f32x16(((float)*(a + (5 + (k_ + 3)))));
     c7 = (x7 * w3 + c7);
+    __builtin_prefetch(w + 8192 + (line_ + 48), 0, 2);
   }
   for (i64 k1 = 4; k1 < 5; k1 += 1) {
     const f32x16 w4 = (*(const f32x16 *)(w + (k1 * 16)));
@@ -92,7 +97,7 @@ void xy_gemm_f32_16x16_avx512(void *const *buffers, const i64 *params, i64 begin
     const i64 end_ = xy_min_index((begin_ + 280), 1);
     for (i64 block_ = begin_; block_ < end_; block_ += 1) {
       const i64 row_ = ((block_ * 2) + xy_min_index(block_, 0));
-      tile_16_2(b_a0 + (row_ * 5), b_w1, row_, 0, b_x3, b_out2);
+      alone_16_2(b_a0 + (row_ * 5), b_w1, row_, 0, b_x3, b_out2);
     }
   }
 }

@@ -61,7 +61,7 @@ typedef __INT64_TYPE__ i64;
 typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
 static inline __attribute__((always_inline)) f32x4 xy_splat_f32x4(float a) { return (f32x4){a, a, a, a}; }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
-static __attribute__((noinline)) void tile_12_2(const float *a, const float *w, i64 row, i64 column, const float *b_x3, float *b_out2) {
+static __attribute__((noinline)) void alone_12_2(const float *a, const float *w, i64 row, i64 column, const float *b_x3, float *b_out2) {
   f32x4 c_ = (f32x4){0};
   f32x4 c1 = (f32x4){0};
   f32x4 c2 = (f32x4){0};
@@ -75,6 +75,7 @@ static __attribute__((noinline)) void tile_12_2(const float *a, const float *w, 
   f32x4 c10 = (f32x4){0};
   f32x4 c11 = (f32x4){0};
   for (i64 k_ = 0; k_ < 4; k_ += 4) {
+    const i64 line_ = (k_ * 12);
     const f32x4 w_ = (*(const f32x4 *)(w + (k_ * 12)));
     const f32x4 w1 = (*(const f32x4 *)(w + ((k_ * 12) + 4)));
     const f32x4 w2 = (*(const f32x4 *)(w + ((k_ * 12) + 8)));
@@ -97,6 +98,7 @@ static __attribute__((noinline)) void tile_12_2(const float *a, const float *w, 
     c9 = (x3 * w3 + c9);
     c10 = (x3 * w4 + c10);
     c11 = (x3 * w5 + c11);
+    __builtin_prefetch(w + 8192 + line_, 0, 2);
     const f32x4 w6 = (*(const f32x4 *)(w + ((k_ + 2) * 12)));
     const f32x4 w7 = (*(const f32x4 *)(w + (((k_ + 2) * 12) + 4)));
     const f32x4 w8 = (*(const f32x4 *)(w + (((k_ + 2) * 12) + 8)));
@@ -108,6 +110,7 @@ static __attribute__((noinline)) void tile_12_2(const float *a, const float *w, 
     c3 = (x5 * w6 + c3);
     c4 = (x5 * w7 + c4);
     c5 = (x5 * w8 + c5);
+    __builtin_prefetch(w + 8192 + (line_ + 16), 0, 2);
     const f32x4 w9 = (*(const f32x4 *)(w + ((k_ + 3) * 12)));
     const f32x4 w10 = (*(const f32x4 *)(w + (((k_ + 3) * 12) + 4)));
     const f32x4 w11 = (*(const f32x4 *)(w + (((k_ + 3) * 12) + 8)));
@@ -119,6 +122,7 @@ static __attribute__((noinline)) void tile_12_2(const float *a, const float *w, 
     c9 = (x7 * w9 + c9);
     c10 = (x7 * w10 + c10);
     c11 = (x7 * w11 + c11);
+    __builtin_prefetch(w + 8192 + (line_ + 32), 0, 2);
   }
   for (i64 k1 = 4; k1 < 5; k1 += 1) {
     const f32x4 w12 = (*(const f32x4 *)(w + (k1 * 12)));
@@ -169,7 +173,7 @@ void xy_gemm_f32_8x12_neon(void *const *buffers, const i64 *params, i64 begin, i
     const i64 end_ = xy_min_index((begin_ + 510), 1);
     for (i64 block_ = begin_; block_ < end_; block_ += 1) {
       const i64 row_ = ((block_ * 2) + xy_min_index(block_, 0));
-      tile_12_2(b_a0 + (row_ * 5), b_w1, row_, 0, b_x3, b_out2);
+      alone_12_2(b_a0 + (row_ * 5), b_w1, row_, 0, b_x3, b_out2);
     }
   }
 }

@@ -88,7 +88,7 @@ static inline __attribute__((always_inline)) f32x16 xy_pair_dot_f32x16(i32x16 a,
 static inline __attribute__((always_inline)) f32x16 xy_load_n_f32_f32x16(const float *p, i64 n) { unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1); return __builtin_ia32_loadups512_mask((const float *)p, (f32x16){0}, k); }
 static inline __attribute__((always_inline)) void xy_store_n_f32_f32x16(float *p, f32x16 v, i64 n) { unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1); __builtin_ia32_storeups512_mask((float *)p, v, k); }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
-static __attribute__((noinline)) void tile_16_2(const unsigned short *a, const unsigned short *w, i64 row, i64 column, const float *b_x3, float *b_out2) {
+static __attribute__((noinline)) void alone_16_2(const unsigned short *a, const unsigned short *w, i64 row, i64 column, const float *b_x3, float *b_out2) {
   const i64 left_ = (12 - column);
   f32x16 c_ = (f32x16){0};
   f32x16 c1 = (f32x16){0};
@@ -99,26 +99,31 @@ static __attribute__((noinline)) void tile_16_2(const unsigned short *a, const u
   f32x16 c6 = (f32x16){0};
   f32x16 c7 = (f32x16){0};
   for (i64 k_ = 0; k_ < 0; k_ += 4) {
+    const i64 line_ = (k_ * 32);
     const i32x16 w_ = xy_load_pairs_i32x16(w + (k_ * 32));
     const i32x16 x_ = xy_splat_i32x16(xy_load_pairs_i32x1(a + (k_ * 2)));
     c_ = xy_pair_dot_f32x16(x_, w_, c_);
     const i32x16 x1 = xy_splat_i32x16(xy_load_pairs_i32x1(a + (6 + (k_ * 2))));
     c1 = xy_pair_dot_f32x16(x1, w_, c1);
+    __builtin_prefetch(w + 16384 + line_, 0, 2);
     const i32x16 w1 = xy_load_pairs_i32x16(w + ((k_ + 1) * 32));
     const i32x16 x2 = xy_splat_i32x16(xy_load_pairs_i32x1(a + ((k_ + 1) * 2)));
     c2 = xy_pair_dot_f32x16(x2, w1, c2);
     const i32x16 x3 = xy_splat_i32x16(xy_load_pairs_i32x1(a + (6 + ((k_ + 1) * 2))));
     c3 = xy_pair_dot_f32x16(x3, w1, c3);
+    __builtin_prefetch(w + 16384 + (line_ + 32), 0, 2);
     const i32x16 w2 = xy_load_pairs_i32x16(w + ((k_ + 2) * 32));
     const i32x16 x4 = xy_splat_i32x16(xy_load_pairs_i32x1(a + ((k_ + 2) * 2)));
     c4 = xy_pair_dot_f32x16(x4, w2, c4);
     const i32x16 x5 = xy_splat_i32x16(xy_load_pairs_i32x1(a + (6 + ((k_ + 2) * 2))));
     c5 = xy_pair_dot_f32x16(x5, w2, c5);
+    __builtin_prefetch(w + 16384 + (line_ + 64), 0, 2);
     const i32x16 w3 = xy_load_pairs_i32x16(w + ((k_ + 3) * 32));
     const i32x16 x6 = xy_splat_i32x16(xy_load_pairs_i32x1(a + ((k_ + 3) * 2)));
     c6 = xy_pair_dot_f32x16(x6, w3, c6);
     const i32x16 x7 = xy_splat_i32x16(xy_load_pairs_i32x1(a + (6 + ((k_ + 3) * 2))));
     c7 = xy_pair_dot_f32x16(x7, w3, c7);
+    __builtin_prefetch(w + 16384 + (line_ + 96), 0, 2);
   }
   for (i64 k1 = 0; k1 < 3; k1 += 1) {
     const i32x16 w4 = xy_load_pairs_i32x16(w + (k1 * 32));
@@ -151,7 +156,7 @@ void xy_gemm_pairs_16x16_avx512(void *const *buffers, const i64 *params, i64 beg
     const i64 end_ = xy_min_index((begin_ + 280), 1);
     for (i64 block_ = begin_; block_ < end_; block_ += 1) {
       const i64 row_ = ((block_ * 2) + xy_min_index(block_, 0));
-      tile_16_2(b_a0 + (row_ * 6), b_w1, row_, 0, b_x3, b_out2);
+      alone_16_2(b_a0 + (row_ * 6), b_w1, row_, 0, b_x3, b_out2);
     }
   }
 }

@@ -322,6 +322,9 @@ class CPrinter:
     def _convert(self, e: Convert) -> str:
         if e.to.lanes <= 1:
             return f"(({self.target.type(e.to)}){self.expr(e.a)})"
+        if isinstance(e.a, Load) and e.a.count is None and (dtype := self._dtype(e.a.pointer)) in (DType.I8, DType.U8):
+            # One step to the wanted type: as i64, what it is loaded as, a vector of bytes would take eight registers.
+            return f"{self._helper('load', e.to, dtype)}({self.address(e.a.pointer, e.a.index)})"
         return f"__builtin_convertvector({self.expr(e.a)}, {self.target.type(e.to)})"
 
     def _bitcast(self, e: Bitcast) -> str:

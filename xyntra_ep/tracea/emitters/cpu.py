@@ -314,6 +314,12 @@ class CpuTarget:
                     return f"return __builtin_ia32_vcvtph2ps512_mask(*(const {bits} *)p, ({t}){{0}}, -1, 4);"
                 return f"return __builtin_ia32_vcvtph2ps256(*(const {bits} *)p);"
             return f"{t} r; for (int l = 0; l < {n}; l++) r[l] = {self._widen('p[l]', dtype)}; return r;"
+        if dtype in (DType.I8, DType.U8) and kind.elem is Elem.F32 and self._widens_bytes(n):
+            word, sign = self.type(Type(Elem.I32, n)), "sx" if dtype is DType.I8 else "zx"
+            return (
+                f'{word} w; __asm__("vpmov{sign}bd %1, %0" : "=v"(w) : "m"(*(const {v} *)p)); '
+                f"return __builtin_convertvector(w, {t});"
+            )
         return f"return {self._in_steps(f'*(const {v} *)p', dtype, t, n)};"
 
     def _store_body(self, name: str, kind: Type, dtype: DType) -> str:
@@ -373,6 +379,10 @@ class CpuTarget:
 
     def _converts_f16(self, lanes: int) -> bool:
         """Whether one instruction converts a vector of half floats."""
+        return (lanes == 16 and self.isa is Isa.AVX512) or (lanes == 8 and self.isa in (Isa.AVX512, Isa.AVX2))
+
+    def _widens_bytes(self, lanes: int) -> bool:
+        """Whether one instruction widens bytes to a vector of words; compilers do not all find it."""
         return (lanes == 16 and self.isa is Isa.AVX512) or (lanes == 8 and self.isa in (Isa.AVX512, Isa.AVX2))
 
     def _widen(self, element: str, dtype: DType) -> str:

@@ -13,9 +13,17 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
 from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows, rows_in_place
-from xyntra_ep.tracea.kernels.cpu._gemm_rows import RowBlocks, TileFamily, block_sizes, divide_rows
+from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily, block_sizes, divide_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape, product_ns, weight_ns
-from xyntra_ep.tracea.kernels.cpu._gemm_tile import LINE_BYTES, Matrix, NextPanel, Tile, accumulate
+from xyntra_ep.tracea.kernels.cpu._gemm_tile import (
+    Ahead,
+    Matrix,
+    Tile,
+    accumulate,
+    elements_of_a_line,
+    fetch_itself,
+    lines_of_a_turn,
+)
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
@@ -36,6 +44,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
 
 UNITS = 32  # enough for 16 threads to end at about the same time
 ROW_BLOCKS = 4  # a unit of fewer does not pay for reading its panel
+SHARES = 3  # a tile fetches at most this part of a panel while it uses one: more gets in the way of its own loads
 UNIT_NS = 10_000  # what a unit should take at least where the panels stay in the cache
 
 
@@ -76,7 +85,7 @@ class _Multiply:
         self.caps = context.caps
         self.panels = ceildiv(shape.n, tile.columns)
         self.rows_first = _fits(shape, self.caps.l2_bytes // 2)
-        self.fetch = b.fetch and not self.rows_first and tile.lanes > 1
+        self.fetch = b.fetch and tile.lanes > 1
         a, out = self.op.inputs[0], self.op.output
         stem = "xy_gemm_pairs" if tile.pairs else f"xy_gemm_{a.dtype}"
         k = KernelBuilder(f"{stem}_{tile.rows}x{tile.columns}_{self.caps.isa}")
@@ -109,11 +118,12 @@ class _Multiply:
     def _units(self) -> Size:
         """The kernel's body; returns the number of chunks of rows."""
         k, shape, tile = self.k, self.shape, self.tile
-        tiles = self._tiles()
         blocks = divide_rows(k, shape.m, tile.rows)
-        rate = self._rate(blocks) if self.fetch else index(0)
+        number = ceildiv(shape.m, tile.rows)
         step = k.param(self.b.step)
         chunks, length = self._chunks()
+        together = blocks.number if length is None else k.let("together", vmin(blocks.number, length))
+        rate = self._rate(together) if self.fetch and number != 1 else index(0)
         with k.units() as unit:
             order = (chunks, self.panels) if self.rows_first else (self.panels, chunks)
             *batch, outer, inner = k.split(unit, [*shape.batch_extents, *order])
@@ -127,18 +137,26 @@ class _Multiply:
             b_at = k.let("b_at", self._batch_offset(self.b.offset, self.b.batch_strides, batch) + panel * step)
             a_at = k.let("a_at", self._batch_offset(self.rows_of_a.offset, self.rows_of_a.batch_strides, batch))
             column = k.let("column", panel * tile.columns)
-            with k.loop("block", begin, end) as block:
-                row = k.let("row", blocks.start(block))
-                args: list[Rvalue] = [
-                    Offset(self.a, a_at + row * k.param(self.rows_of_a.row)),
-                    Offset(self.weights, b_at),
-                ]
-                if self.fetch:
-                    turns = k.param(self.steps // tile.unroll)
-                    done = k.let("done", block * rate * turns * tile.line)
-                    # The blocks before may have fetched all of the next panel already.
-                    args += [Offset(self.weights, b_at + step + done), Select(lt(done, step), rate, index(0))]
-                tiles.call(blocks.rows(block), [*args, *batch, row, column])
+
+            def rows_of_unit(sizes: list[int], among_others: bool) -> None:
+                tiles = self._tiles(sizes, among_others)
+                with k.loop("block", begin, end) as block:
+                    row = k.let("row", blocks.start(block))
+                    args: list[Rvalue] = [
+                        Offset(self.a, a_at + row * k.param(self.rows_of_a.row)),
+                        Offset(self.weights, b_at),
+                    ]
+                    if self.fetch and among_others:
+                        args += self._share(b_at, step, block, chunk, rate)
+                    tiles.call(blocks.rows(block), [*args, *batch, row, column])
+
+            if not self.fetch or isinstance(number, int):
+                rows_of_unit(block_sizes(shape.m, tile.rows), number != 1)
+            else:
+                with k.when(lt(1, blocks.number)):
+                    rows_of_unit(list(range((tile.rows + 1) // 2, tile.rows + 1)), True)
+                with k.otherwise():
+                    rows_of_unit(list(range(1, tile.rows + 1)), False)
         return chunks
 
     def _batch_offset(self, offset: Size, strides: tuple[Size, ...], batch: list[Rvalue]) -> Rvalue:
@@ -147,12 +165,24 @@ class _Multiply:
             total = total + coordinate * self.k.param(stride)
         return total
 
-    def _rate(self, blocks: RowBlocks) -> Rvalue:
-        """Lines to fetch in each turn of the k loop, so that the blocks together fetch one panel once. A single block
-        leaves it to the hardware: it is as fast as memory anyway."""
-        lines = max(1, 4 * self.tile.columns * self.tile.unroll // LINE_BYTES)
-        each = (blocks.number + (lines - 1)) // vmax(blocks.number, 1)
-        return self.k.let("rate", Select(lt(1, blocks.number), each, index(0)))
+    def _rate(self, blocks: Rvalue) -> Rvalue:
+        """Lines to fetch in each turn of the k loop, so that ``blocks`` of rows together fetch one panel once."""
+        lines = lines_of_a_turn(self.tile, elements_of_a_line(self.weights))
+        return self.k.let("rate", (blocks + (lines - 1)) // vmax(blocks, 1))
+
+    def _share(self, b_at: Rvalue, step: Rvalue, block: Rvalue, chunk: Rvalue, rate: Rvalue) -> list[Rvalue]:
+        """Where the part of the next panel starts that ``block`` fetches, and how far it goes on with each step of k.
+
+        The blocks before may have fetched all of it already; and where rows come first, the first chunk brings in what then
+        stays. The fetches then go to the panel in use.
+        """
+        k, unroll = self.k, self.tile.unroll
+        pace = k.let("pace", rate * (elements_of_a_line(self.weights) // unroll))
+        done = k.let("done", block * pace * k.param(self.steps // unroll * unroll))
+        missing = lt(done, step)
+        if self.rows_first:
+            missing = missing * lt(chunk, 1)
+        return [Offset(self.weights, k.let("following", b_at + Select(missing, step + done, index(0)))), pace]
 
     def _chunks(self) -> tuple[Size, int | None]:
         """(chunks of row blocks, blocks in each; None when the blocks are shared out evenly)."""
@@ -171,27 +201,37 @@ class _Multiply:
 
     # -- the tile
 
-    def _tiles(self) -> TileFamily:
+    def _tiles(self, sizes: list[int], among_others: bool) -> TileFamily:
+        """``among_others``: the tiles of several blocks of rows, which together fetch the next panel."""
         arguments: list[tuple[str, Type | PointerType]] = [
             ("a", PointerType(DType.BF16 if self.tile.pairs else self.op.inputs[0].dtype)),
             ("w", PointerType(self.b.dtype)),
         ]
-        if self.fetch:
-            arguments += [("following", PointerType(self.b.dtype)), ("rate", INDEX)]
+        shares = self.fetch and among_others
+        if shares:
+            arguments += [("following", PointerType(self.b.dtype)), ("pace", INDEX)]
         position = [*(f"batch{i}" for i in range(len(self.shape.batch))), "row", "column"]
+
+        def body(block: FunctionBuilder, rows: int, args: list[Var]) -> None:
+            tile = replace(self.tile, rows=rows)
+            ahead = None
+            if shares:
+                lines = max(1, lines_of_a_turn(tile, elements_of_a_line(args[1])) // SHARES)
+                ahead = Ahead(pointer=args[2], lines=lines, step=args[3])
+            elif self.fetch:
+                ahead = fetch_itself(tile, args[1])
+            self._tile(block, tile, args[:2], ahead, args[4:] if shares else args[2:])
+
         return TileFamily(
             self.k,
-            f"tile_{self.tile.columns}",
-            block_sizes(self.shape.m, self.tile.rows),
+            f"{'tile' if among_others else 'alone'}_{self.tile.columns}",
+            sizes,
             [*arguments, *((name, INDEX) for name in position)],
-            self._tile,
+            body,
         )
 
-    def _tile(self, block: FunctionBuilder, rows: int, args: list[Var]) -> None:
-        tile = replace(self.tile, rows=rows)
-        a, w = args[:2]
-        ahead = NextPanel(pointer=args[2], rate=args[3]) if self.fetch else None
-        at = args[4:] if self.fetch else args[2:]
+    def _tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], ahead: Ahead | None, at: list[Var]) -> None:
+        a, w = data
         param = self.k.param
         step = index(2) if tile.pairs else param(self.shape.a_k)
         a_matrix = Matrix(pointer=a, row=param(self.rows_of_a.row), step=step)

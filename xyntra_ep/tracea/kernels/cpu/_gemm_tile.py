@@ -4,8 +4,9 @@
 
 In bfloat16 a step of k is a pair: a lane of b holds two of its rows, a pair of a is broadcast, and one instruction does both.
 
-b is read as rows of vectors (a packed panel, or a matrix in place), a only as scalars, so a may have any strides. k runs from
-0 to its end in every tile: apart from the phases of very small ones, a sum does not depend on how the rows were divided.
+b is read as rows of vectors (a packed panel or a matrix in place; floats, or integers that are widened), a only as scalars, so
+a may have any strides. k runs from 0 to its end in every tile: apart from the phases of very small ones, a sum does not depend
+on how the rows were divided.
 """
 
 from __future__ import annotations
@@ -14,9 +15,24 @@ from dataclasses import dataclass
 
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import PairDot
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Pointer, Rvalue, Splat, Var, f32, i32, index
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    Const,
+    Convert,
+    Elem,
+    Fma,
+    Offset,
+    Pointer,
+    PointerType,
+    Rvalue,
+    Splat,
+    Var,
+    f32,
+    i32,
+    index,
+)
 
 LINE_BYTES = 64
+AHEAD_BYTES = 32 << 10  # how far ahead a tile fetches for itself: nearer, memory's latency shows (measured: 4 to 32 KiB)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +44,6 @@ class Tile:
     lanes: int
     unroll: int = 4
     pairs: bool = False
-
-    @property
-    def line(self) -> int:
-        """Elements of a packed panel in a cache line."""
-        return LINE_BYTES // (2 if self.pairs else 4)
 
     @property
     def columns(self) -> int:
@@ -57,11 +68,36 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NextPanel:
-    """What to fetch into L2 meanwhile: ``rate`` lines in each turn of the k loop."""
+class Ahead:
+    """What to fetch into L2 meanwhile: in each turn of the k loop ``lines`` cache lines, ``step`` elements further on for each
+    step of k.
+
+    The number is a literal, since a loop would cut the turn in pieces: compilers then spill sums (15 % of the time). Where fewer
+    lines are wanted the step is shorter, and a line is asked for again, which is nearly free.
+    """
 
     pointer: Pointer
-    rate: Rvalue
+    lines: int
+    step: Rvalue
+
+
+def elements_of_a_line(pointer: Pointer) -> int:
+    kind = pointer.vtype
+    assert isinstance(kind, PointerType)
+    return LINE_BYTES // kind.dtype.bytes
+
+
+def lines_of_a_turn(tile: Tile, elements_of_line: int) -> int:
+    """The cache lines of a packed panel that one turn of the k loop uses."""
+    return max(1, (2 if tile.pairs else 1) * tile.columns * tile.unroll // elements_of_line)
+
+
+def fetch_itself(tile: Tile, pointer: Pointer) -> Ahead:
+    """For a tile that is bound by memory: what it will itself need, far enough ahead."""
+    line = elements_of_a_line(pointer)
+    lines = lines_of_a_turn(tile, line)
+    far = Offset(pointer, index(AHEAD_BYTES * line // LINE_BYTES))
+    return Ahead(pointer=far, lines=lines, step=index(lines * line // tile.unroll))
 
 
 def accumulate(
@@ -72,20 +108,25 @@ def accumulate(
     depth: Rvalue,
     *,
     count: Rvalue | None = None,
-    ahead: NextPanel | None = None,
+    ahead: Ahead | None = None,
+    start: Matrix | None = None,
 ) -> list[list[Rvalue]]:
     """Emit the loops; returns the sums by row and vector. ``depth``: steps of k; ``count``: b has only so many columns from its
-    pointer on."""
+    pointer on; ``start``: what the sums start from (rows and columns at stride 1), zero without it."""
     zero = Const(f32(tile.lanes), 0.0)
     sums = [[[block.variable("c", zero) for _ in range(tile.vectors)] for _ in range(tile.rows)] for _ in range(tile.phases)]
+    if start is not None:
+        for i, row in enumerate(sums[0]):
+            for j, c in enumerate(row):
+                block.assign(c, block.load(start.pointer, index(i) * start.row + j * tile.lanes, tile.lanes))
     whole = block.let("whole", depth - depth % tile.unroll) if tile.unroll > 1 else depth
-    line_step = block.let("stride", ahead.rate * (tile.line // tile.unroll)) if ahead is not None else index(0)
     with block.loop("k", 0, whole, tile.unroll) as k:
+        line = block.let("line", k * ahead.step) if ahead is not None else index(0)
         for u in range(tile.unroll):
             _step(block, tile, a, b, sums[u % tile.phases], k + u, count)
-        if ahead is not None:
-            with block.loop("line", 0, ahead.rate) as line:
-                block.prefetch(ahead.pointer, k * line_step + line * tile.line)
+            if ahead is not None:
+                for i in range(u * ahead.lines // tile.unroll, (u + 1) * ahead.lines // tile.unroll):
+                    block.prefetch(ahead.pointer, line + i * elements_of_a_line(ahead.pointer))
     if tile.unroll > 1 and depth % tile.unroll != index(0):
         with block.loop("k", whole, depth) as k:
             _step(block, tile, a, b, sums[0], k, count)
@@ -102,7 +143,8 @@ def _step(block: BlockBuilder, tile: Tile, a: Matrix, b: Matrix, sums: list[list
         _step_of_pairs(block, tile, a, b, sums, k)
         return
     columns = [
-        block.let("w", block.load(b.pointer, k * b.row + j * lanes, lanes, _left(count, j * lanes))) for j in range(tile.vectors)
+        block.let("w", _as_float(block.load(b.pointer, k * b.row + j * lanes, lanes, _left(count, j * lanes))))
+        for j in range(tile.vectors)
     ]
     for i in range(tile.rows):
         element = block.load(a.pointer, index(i) * a.row + k * a.step, 1)
@@ -118,6 +160,11 @@ def _step_of_pairs(block: BlockBuilder, tile: Tile, a: Matrix, b: Matrix, sums: 
         x = block.let("x", Splat(i32(lanes), block.load_pairs(a.pointer, index(i) * a.row + k * a.step)))
         for c, w in zip(sums[i], columns, strict=True):
             block.assign(c, PairDot(x, w, c))
+
+
+def _as_float(value: Rvalue) -> Rvalue:
+    """Weights may be stored as integers, to be scaled when they are summed."""
+    return value if value.type.elem is Elem.F32 else Convert(f32(value.type.lanes), value)
 
 
 def _left(count: Rvalue | None, used: int) -> Rvalue | None:
