@@ -89,7 +89,8 @@ void run_unit(void* step, std::size_t unit) {
 }
 
 // ORT drops the weights that we packed after Compile, and the C library keeps their pages: as much memory again as the
-// model has. They go with the first run, not before: who creates one session after the other uses them for the next.
+// model has. They go with an island's first run. Not before: who creates one session after the other uses them for the
+// next. And not with a later one: a session that serves must not pay for one that is created beside it.
 std::atomic<bool> weights_dropped{false};
 
 void give_back_dropped_weights() noexcept {
@@ -261,7 +262,7 @@ void CompiledIsland::run_init(const Alternative& plan, ReadyAlternative& ready,
 }
 
 void CompiledIsland::compute(OrtKernelContext* context) {
-  give_back_dropped_weights();
+  if (!has_run_.load(std::memory_order_relaxed) && !has_run_.exchange(true)) give_back_dropped_weights();
   const Lease lease(*this);
   Workspace& workspace = *lease;
   workspace.inputs.resize(input_position_.size());

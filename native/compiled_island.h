@@ -1,6 +1,7 @@
 // One claimed island in one session: what ORT calls a node compute info.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -48,6 +49,7 @@ class CompiledIsland : public OrtNodeComputeInfo {
   std::map<std::vector<int64_t>, PooledWeight> packed_;
   std::vector<MemoryBlock> literals_;
 
+  std::atomic<bool> has_run_{false};
   std::mutex mutex_;  // of free_ only
   std::vector<std::unique_ptr<Workspace>> free_;
 };

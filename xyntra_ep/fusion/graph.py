@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
 from typing import Any, NewType
 
@@ -20,14 +19,6 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 
 NodeId = NewType("NodeId", int)  # position in Graph.nodes, which is a topological order
 DeclaredDim = int | str | None  # size, symbolic name, or unknown
-
-
-class OpKind(StrEnum):
-    """What a node is to the partitioner."""
-
-    HEAVY = "heavy"  # worth an island of its own: Gemm, Conv, attention
-    LIGHT = "light"  # elementwise, reductions, movement
-    SHAPE = "shape"  # shape arithmetic: folded, never executed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId, OpKind
+from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.tensor import Checks, Leaf, Tensor, TNode, elementwise, from_content
 from xyntra_ep.registry import Registry
 from xyntra_ep.tracea.core_ir import dims
@@ -36,7 +36,6 @@ class OpSpec:
 
     name: str
     lower: Callable[[Context, Node, list[Tensor | None]], Lowered]
-    kind: OpKind = OpKind.LIGHT
     versions: tuple[int, int] = (1, 10**6)
 
 

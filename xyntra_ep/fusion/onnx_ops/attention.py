@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.fusion.graph import Node, OpKind
+from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import (
     Inputs,
     clamp_index,
@@ -186,6 +186,6 @@ def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 
 OPS = [
-    OpSpec(name="Attention", lower=_attention, kind=OpKind.HEAVY),
+    OpSpec(name="Attention", lower=_attention),
     OpSpec(name="RotaryEmbedding", lower=_rotary_embedding),
 ]

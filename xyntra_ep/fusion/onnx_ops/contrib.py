@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.fusion.graph import Node, OpKind
+from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import (
     Inputs,
     Lower,
@@ -88,6 +88,6 @@ OPS = [
     ),
     OpSpec(name="com.microsoft.SkipLayerNormalization", lower=_skip_layer_normalization(centred=True)),
     OpSpec(name="com.microsoft.SkipSimplifiedLayerNormalization", lower=_skip_layer_normalization(centred=False)),
-    OpSpec(name="com.microsoft.FusedMatMul", lower=_fused_matmul, kind=OpKind.HEAVY),
+    OpSpec(name="com.microsoft.FusedMatMul", lower=_fused_matmul),
     OpSpec(name="SwiGLU", lower=_swiglu),
 ]

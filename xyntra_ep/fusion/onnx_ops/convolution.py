@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.fusion.graph import Node, OpKind
+from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, maybe, one, within
 from xyntra_ep.fusion.onnx_ops._padding import unpadded
 from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, window
@@ -128,6 +128,6 @@ def _spread(x: Tensor, strides: Sequence[int], lead: Sequence[Size], extents: Se
 
 
 OPS = [
-    OpSpec(name="Conv", lower=_conv, kind=OpKind.HEAVY),
-    OpSpec(name="ConvTranspose", lower=_conv_transpose, kind=OpKind.HEAVY),
+    OpSpec(name="Conv", lower=_conv),
+    OpSpec(name="ConvTranspose", lower=_conv_transpose),
 ]

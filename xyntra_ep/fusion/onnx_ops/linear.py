@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.fusion.graph import Node, OpKind
+from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, all_of, as_float, f, maybe, one
 from xyntra_ep.fusion.onnx_ops.reduction import per_row, rows
 from xyntra_ep.fusion.tensor import GemmNode, Tensor, broadcast_shapes
@@ -130,7 +130,7 @@ def _arranged(t: Tensor, term: str, batch: list[str], first: list[str], second: 
 
 
 OPS = [
-    OpSpec(name="MatMul", lower=_matmul, kind=OpKind.HEAVY),
-    OpSpec(name="Gemm", lower=_gemm, kind=OpKind.HEAVY, versions=(7, 10**6)),
-    OpSpec(name="Einsum", lower=_einsum, kind=OpKind.HEAVY),
+    OpSpec(name="MatMul", lower=_matmul),
+    OpSpec(name="Gemm", lower=_gemm, versions=(7, 10**6)),
+    OpSpec(name="Einsum", lower=_einsum),
 ]

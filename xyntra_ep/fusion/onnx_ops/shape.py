@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.fusion.graph import Node, OpKind
+from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, const_number, maybe, normal_axis, one, wanted_outputs
 from xyntra_ep.fusion.tensor import Map, Tensor, broadcast_shapes, from_content
 from xyntra_ep.fusion.trace import Context, OpSpec
@@ -145,8 +145,8 @@ def _dropout(c: Context, node: Node, inputs: Inputs) -> list[Tensor]:
 
 
 OPS = [
-    OpSpec(name="Shape", lower=_shape, kind=OpKind.SHAPE),
-    OpSpec(name="Size", lower=_size, kind=OpKind.SHAPE),
+    OpSpec(name="Shape", lower=_shape),
+    OpSpec(name="Size", lower=_size),
     OpSpec(name="Reshape", lower=_reshape),
     OpSpec(name="Transpose", lower=_transpose),
     OpSpec(name="Flatten", lower=_flatten),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.fusion.graph import Node, OpKind
+from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, one, wrapped
 from xyntra_ep.fusion.onnx_ops.activation import activation
 from xyntra_ep.fusion.onnx_ops.convolution import convolve
@@ -69,11 +69,11 @@ def _rms_norm(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 
 OPS = [
-    OpSpec(name=f"{DOMAIN}.Attention", lower=_attention, kind=OpKind.HEAVY),
-    OpSpec(name=f"{DOMAIN}.GemmBiasGelu", lower=_gemm_bias_gelu, kind=OpKind.HEAVY),
-    OpSpec(name=f"{DOMAIN}.GemmBiasResidual", lower=_gemm_bias_residual, kind=OpKind.HEAVY),
-    OpSpec(name=f"{DOMAIN}.ConvBiasRelu", lower=_conv_bias_relu, kind=OpKind.HEAVY),
-    OpSpec(name=f"{DOMAIN}.ConvBiasResidualRelu", lower=_conv_bias_residual_relu, kind=OpKind.HEAVY),
+    OpSpec(name=f"{DOMAIN}.Attention", lower=_attention),
+    OpSpec(name=f"{DOMAIN}.GemmBiasGelu", lower=_gemm_bias_gelu),
+    OpSpec(name=f"{DOMAIN}.GemmBiasResidual", lower=_gemm_bias_residual),
+    OpSpec(name=f"{DOMAIN}.ConvBiasRelu", lower=_conv_bias_relu),
+    OpSpec(name=f"{DOMAIN}.ConvBiasResidualRelu", lower=_conv_bias_residual_relu),
     OpSpec(name=f"{DOMAIN}.LayerNormResidual", lower=_layer_norm_residual),
     OpSpec(name=f"{DOMAIN}.RmsNorm", lower=_rms_norm),
     OpSpec(name=f"{DOMAIN}.GeluTanh", lower=activation(lambda v, node: E.call("gelu_tanh", v))),
