@@ -1,5 +1,6 @@
 #include "compiled_island.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -82,10 +83,14 @@ std::size_t fixed_bytes(const PlanBuffer& buffer, const std::vector<int64_t>& va
   return static_cast<std::size_t>(bytes);
 }
 
-// A unit of a step, as ORT's thread pool calls it.
-void run_unit(void* step, std::size_t unit) {
+// A task of a step, as ORT's thread pool calls it: its share of the units.
+void run_task(void* step, std::size_t task) {
   const auto& s = *static_cast<const Workspace::Step*>(step);
-  s.kernel(s.buffers, s.params, static_cast<int64_t>(unit), static_cast<int64_t>(unit) + 1);
+  const int64_t each = s.units / s.tasks;
+  const int64_t more = s.units % s.tasks;  // the first tasks have one unit more
+  const auto i = static_cast<int64_t>(task);
+  const int64_t first = i * each + std::min(i, more);
+  s.kernel(s.buffers, s.params, first, first + each + (i < more ? 1 : 0));
 }
 
 // ORT drops the weights that we packed after Compile, and the C library keeps their pages: as much memory again as the
@@ -302,11 +307,11 @@ void CompiledIsland::run_steps(const Workspace& workspace, const OrtKernelContex
 
 void CompiledIsland::run_step(const Workspace::Step& step, const OrtKernelContext* context) const {
   if (step.units <= 0) return;
-  if (!step.parallel) {
+  if (step.tasks == 1) {
     step.kernel(step.buffers, step.params, 0, step.units);
     return;
   }
-  ort_.check(ort_[api::kParallelFor](context, run_unit, static_cast<std::size_t>(step.units), 0,
+  ort_.check(ort_[api::kParallelFor](context, run_task, static_cast<std::size_t>(step.tasks), 0,
                                      const_cast<Workspace::Step*>(&step)));
 }
 

@@ -22,6 +22,10 @@ std::string shapes_text(const PlanIsland& island, const std::vector<InputView>& 
   return text;
 }
 
+int64_t task_count(int64_t units, int64_t cost_ns) noexcept {
+  return cost_ns < kInlineNs ? 1 : std::max<int64_t>(1, std::min(units, cost_ns / kTaskNs));
+}
+
 int64_t element_count(const InputView& input) noexcept {
   int64_t n = 1;
   for (std::size_t i = 0; i < input.rank; ++i) n *= input.dims[i];
@@ -178,7 +182,7 @@ void Workspace::fill_tables() {
     Step step;
     step.kernel = active_->kernels[i];
     step.units = values_[from.units_expr];
-    step.parallel = step.units > 1 && values_[from.cost_expr] >= kInlineNs;
+    step.tasks = task_count(step.units, values_[from.cost_expr]);
     for (const BufferUse& use : from.buffers) {
       const PlanBuffer& buffer = plan.buffers[use.buffer];
       const int64_t offset = use.offset_expr == kNoOffset ? 0 : values_[use.offset_expr];

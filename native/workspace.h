@@ -28,8 +28,11 @@ struct InputView {
   std::size_t rank = 0;
 };
 
-// A step below this much work runs on the calling thread: waking the pool costs a few microseconds.
-inline constexpr int64_t kInlineNs = 30'000;
+// A step is cut into tasks of about kTaskNs, neighbouring units in one, which ORT's pool hands out as threads ask for them. To give
+// away a task costs 0.1 us, to wake the pool 2 us: so a step of less than kInlineNs stays on the calling thread. Not more of
+// them: what several threads wrote lies in the caches of several cores, and one thread would have to fetch it all.
+inline constexpr int64_t kTaskNs = 2'000;
+inline constexpr int64_t kInlineNs = 6'000;
 
 class Workspace {
  public:
@@ -38,7 +41,7 @@ class Workspace {
     void** buffers = nullptr;
     const int64_t* params = nullptr;
     int64_t units = 0;
-    bool parallel = false;
+    int64_t tasks = 0;  // each is a range of units
   };
 
   // Makes the tables right for these inputs. Throws Error(INVALID_ARGUMENT) when the plan cannot take them.

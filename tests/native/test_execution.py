@@ -48,7 +48,8 @@ def test_shapes_come_and_go(planner: FakePlanner, make_session: Any, threads: in
         np.testing.assert_array_equal(session.run(None, {"x": x})[0], relu_answer(x))
 
 
-def test_every_unit_runs_exactly_once(planner: FakePlanner, make_session: Any) -> None:
+@pytest.mark.parametrize("cost", [PARALLEL, 20_000], ids=["unit by unit", "several units a task"])
+def test_every_unit_runs_exactly_once(planner: FakePlanner, make_session: Any, cost: int) -> None:
     def decide(raw: RawGraph) -> list[Island]:
         island = relu_island(raw)
         alternative = Alternative()
@@ -57,7 +58,7 @@ def test_every_unit_runs_exactly_once(planner: FakePlanner, make_session: Any) -
         n = alternative.op("mul", rows, columns)
         x, y = alternative.input(0), alternative.output(0)
         alternative.step(NUMBER["fill"], [y], [n, alternative.const(0)], alternative.op("ceildiv", n, alternative.const(16)))
-        alternative.step(NUMBER["unit"], [x, y], units=n, cost=alternative.const(PARALLEL))
+        alternative.step(NUMBER["unit"], [x, y], units=n, cost=alternative.const(cost))
         island.alternatives = [alternative]
         return [island]
 

@@ -12,8 +12,8 @@ void xy_rows_f32_x16(void *const *buffers, const i64 *params, i64 begin, i64 end
   float *const b_o2 = (float *)buffers[2];
   (void)params;
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
-    const i64 first_ = (unit_ * 21);
-    const i64 last_ = xy_min_index((first_ + 21), 128);
+    const i64 first_ = (unit_ * 5);
+    const i64 last_ = xy_min_index((first_ + 5), 128);
     for (i64 row_ = first_; row_ < last_; row_ += 1) {
       const i64 h_ = (((i64)row_) * 768ll);
       float acc_ = 0x0.0p+0f;

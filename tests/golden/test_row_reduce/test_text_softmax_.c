@@ -34,8 +34,8 @@ void xy_rows_f32_x16(void *const *buffers, const i64 *params, i64 begin, i64 end
   (void)params;
   float kept_[768] __attribute__((aligned(64)));
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
-    const i64 first_ = (unit_ * 21);
-    const i64 last_ = xy_min_index((first_ + 21), 128);
+    const i64 first_ = (unit_ * 5);
+    const i64 last_ = xy_min_index((first_ + 5), 128);
     for (i64 row_ = first_; row_ < last_; row_ += 1) {
       const i64 h_ = (((i64)row_) * 768ll);
       float acc_ = (-__builtin_inff());

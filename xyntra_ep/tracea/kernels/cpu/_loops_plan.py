@@ -13,7 +13,7 @@ from xyntra_ep.tracea.kernels.cpu._index_range import without_axis
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, index, le, lt, vmin
 
-BLOCK = 16384  # elements of one work unit: some microseconds, and 64 KiB of floats
+BLOCK = 4096  # elements of one work unit: about a microsecond (the runtime joins units to tasks), and 16 KiB of floats
 TYPICAL = 128  # what a cost estimate takes an unknown dimension to be
 
 
