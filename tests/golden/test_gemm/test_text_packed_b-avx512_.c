@@ -9,7 +9,7 @@ void xy_gemm_pack_f32_16_avx512(void *const *buffers, const i64 *params, i64 beg
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
     const i64 column_ = (unit_ * 16);
     const i64 valid_ = (12 - column_);
-    const i64 to_ = (unit_ * 80);
+    const i64 to_ = (column_ * 5);
     if ((valid_ < 16)) {
       for (i64 k_ = 0; k_ < 5; k_ += 1) {
         *(f32x16 *)(b_panels1 + to_ + (k_ * 16)) = xy_load_n_f32_f32x16(b_b0 + column_ + (k_ * 12), valid_);
@@ -93,8 +93,8 @@ void xy_gemm_f32_16x16_avx512(void *const *buffers, const i64 *params, i64 begin
   const float *const b_x3 = (const float *)buffers[3];
   (void)params;
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
-    const i64 begin_ = (unit_ * 280);
-    const i64 end_ = xy_min_index((begin_ + 280), 1);
+    const i64 begin_ = (unit_ * 240);
+    const i64 end_ = xy_min_index((begin_ + 240), 1);
     for (i64 block_ = begin_; block_ < end_; block_ += 1) {
       const i64 row_ = ((block_ * 2) + xy_min_index(block_, 0));
       alone_16_2(b_a0 + (row_ * 5), b_w1, row_, 0, b_x3, b_out2);

@@ -8,9 +8,9 @@ void xy_gemm_pack_f32_12_neon(void *const *buffers, const i64 *params, i64 begin
   (void)params;
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
     const i64 column_ = (unit_ * 12);
-    const i64 from_ = (column_ * 5);
     const i64 valid_ = (12 - column_);
-    const i64 to_ = (unit_ * 60);
+    const i64 from_ = (column_ * 5);
+    const i64 to_ = (column_ * 5);
     for (i64 n_ = 0; n_ < 12; n_ += 4) {
       const i64 exist_ = (valid_ - n_);
       for (i64 k_ = 0; k_ < 4; k_ += 4) {
@@ -169,8 +169,8 @@ void xy_gemm_f32_8x12_neon(void *const *buffers, const i64 *params, i64 begin, i
   const float *const b_x3 = (const float *)buffers[3];
   (void)params;
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
-    const i64 begin_ = (unit_ * 510);
-    const i64 end_ = xy_min_index((begin_ + 510), 1);
+    const i64 begin_ = (unit_ * 481);
+    const i64 end_ = xy_min_index((begin_ + 481), 1);
     for (i64 block_ = begin_; block_ < end_; block_ += 1) {
       const i64 row_ = ((block_ * 2) + xy_min_index(block_, 0));
       alone_12_2(b_a0 + (row_ * 5), b_w1, row_, 0, b_x3, b_out2);

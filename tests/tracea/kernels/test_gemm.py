@@ -14,7 +14,9 @@ from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.kernels.cpu import gemm_batched, gemm_generic, gemm_packed_b
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import best_tile
+from xyntra_ep.tracea.kernels.cpu._gemm_columns import even_panels
+from xyntra_ep.tracea.kernels.cpu._gemm_shape import best_even_tile, best_tile
+from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
@@ -35,7 +37,7 @@ def edges(caps: Capabilities) -> Iterator[tuple[int, int, int]]:
     """(m, k, n) at the edges of the default tile, with a k that is a multiple of the unrolling and one that is not."""
     tile = best_tile(96, caps)
     rows, columns = tile["rows"], tile["columns"]
-    for n in (1, columns - 1, columns, columns + 1, 3 * columns):
+    for n in (1, columns - 1, columns, columns + 1, columns + caps.lanes + 1, 3 * columns):
         yield rows + 1, 13, n
     for m in (0, 1, 2, rows - 1, rows, rows + 1, 2 * rows + 1, 5 * rows + 3):
         yield m, 16, columns + 2
@@ -76,7 +78,7 @@ def test_generic_epilogues(epilogue: str) -> None:
 @pytest.mark.parametrize("caps", MACHINES)
 @pytest.mark.parametrize("transpose", ["a", "b", "ab"])
 def test_transposed_operands(caps: Capabilities, transpose: str) -> None:
-    for m, k, n in ((9, 40, 96), (3, 37, 50)):
+    for m, k, n in ((9, 40, 96), (3, 37, 65)):  # 65: panels of two widths
         check(GemmCase(m=m, k=k, n=n, transpose=transpose, symbolic=""), caps, PACKED)
         check(GemmCase(m=m, k=k, n=n, transpose=transpose, constant_b=False, symbolic="mkn"), caps, BATCHED)
     check(GemmCase(m=3, k=37, n=50, transpose=transpose), caps, GENERIC)
@@ -226,6 +228,26 @@ def test_best_tile_pads_least() -> None:
     assert best_tile(10, AVX512) == {"rows": 16, "columns": 16}
     assert best_tile(50257, AVX512) == {"rows": 12, "columns": 32}
     assert best_tile(768, AVX2) == {"rows": 6, "columns": 16}
+
+
+def test_best_even_tile_has_few_panels_that_are_not_narrow() -> None:
+    assert best_even_tile(768, AVX512) == {"rows": 8, "columns": 48}
+    assert best_even_tile(65, AVX512) == {"rows": 8, "columns": 48}
+    assert best_even_tile(64, AVX512) == {"rows": 12, "columns": 32}
+    assert best_even_tile(10, AVX512) == {"rows": 16, "columns": 16}
+    assert best_even_tile(24, AVX2) == {"rows": 6, "columns": 16}
+    assert best_even_tile(8, AVX2) == {"rows": 12, "columns": 8}
+
+
+@pytest.mark.parametrize("columns", [1, 16, 17, 48, 49, 64, 65, 80, 112, 113, 333, 768])
+def test_panels_are_even_and_pad_less_than_a_vector(columns: int) -> None:
+    panels = even_panels(columns, Tile(rows=8, vectors=3, lanes=16))
+    assert isinstance(panels.number, int)
+    widths = [16 * (panels.least + (i < panels.larger)) for i in range(panels.number)]
+    assert columns <= sum(widths) < columns + 16
+    assert panels.columns == sum(widths)
+    assert max(widths) <= 48
+    assert max(widths) - min(widths) <= 16
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
+from xyntra_ep.tracea.kernels.cpu._gemm_columns import Panels
 from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows, rows_in_place
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily, block_sizes, divide_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape, product_ns, weight_ns
@@ -50,18 +51,20 @@ UNIT_NS = 10_000  # what a unit should take at least where the panels stay in th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelLayout:
-    """Where the columns of panel p start: offset + batch . batch_strides + p * step; rows of b follow ``row`` apart.
+    """Where the panel of columns from c on starts: offset + batch . batch_strides + c * column; rows of b follow ``row`` apart,
+    those of a packed panel (None) one after the other.
 
     ``padded``: a panel is readable to its last column, beyond the end of b. ``fetch``: it may come from memory, so the one
     before fetches it.
     """
 
+    panels: Panels
     buffer: ValueBuffer | TempBuffer
     dtype: DType
     offset: Size
     batch_strides: tuple[Size, ...]
-    step: Size
-    row: Size
+    column: Size
+    row: Size | None
     padded: bool
     fetch: bool
 
@@ -83,7 +86,7 @@ class _Multiply:
         self.tile = tile
         self.b = b
         self.caps = context.caps
-        self.panels = ceildiv(shape.n, tile.columns)
+        self.panels = b.panels.number
         self.rows_first = _fits(shape, self.caps.l2_bytes // 2)
         self.fetch = b.fetch and tile.lanes > 1
         a, out = self.op.inputs[0], self.op.output
@@ -110,7 +113,7 @@ class _Multiply:
             ),
             params=params,
             units=product(self.shape.batch_extents) * self.panels * chunks,
-            cost_ns=smax(product_ns(self.shape, self.caps, self.panels * self.tile.columns), weight_ns(self.shape, self.caps)),
+            cost_ns=smax(product_ns(self.shape, self.caps, self.b.panels.columns), weight_ns(self.shape, self.caps)),
         )
 
     # -- the loops over panels and rows
@@ -120,10 +123,8 @@ class _Multiply:
         k, shape, tile = self.k, self.shape, self.tile
         blocks = divide_rows(k, shape.m, tile.rows)
         number = ceildiv(shape.m, tile.rows)
-        step = k.param(self.b.step)
         chunks, length = self._chunks()
         together = blocks.number if length is None else k.let("together", vmin(blocks.number, length))
-        rate = self._rate(together) if self.fetch and number != 1 else index(0)
         with k.units() as unit:
             order = (chunks, self.panels) if self.rows_first else (self.panels, chunks)
             *batch, outer, inner = k.split(unit, [*shape.batch_extents, *order])
@@ -134,20 +135,26 @@ class _Multiply:
             else:
                 begin = k.let("begin", chunk * length)
                 end = k.let("end", vmin(begin + length, blocks.number))
-            b_at = k.let("b_at", self._batch_offset(self.b.offset, self.b.batch_strides, batch) + panel * step)
+            column = k.let("column", self.b.panels.start(panel))
+            b_at = k.let("b_at", self._batch_offset(self.b.offset, self.b.batch_strides, batch) + column * k.param(self.b.column))
             a_at = k.let("a_at", self._batch_offset(self.rows_of_a.offset, self.rows_of_a.batch_strides, batch))
-            column = k.let("column", panel * tile.columns)
 
             def rows_of_unit(sizes: list[int], among_others: bool) -> None:
-                tiles = self._tiles(sizes, among_others)
+                self.b.panels.for_each_width(k, panel, lambda vectors: rows_of_panel(vectors, sizes, among_others))
+
+            def rows_of_panel(vectors: int, sizes: list[int], among_others: bool) -> None:
+                tile = replace(self.tile, vectors=vectors)
+                tiles = self._tiles(tile, sizes, among_others)
+                shares = self.fetch and among_others
+                rate = self._rate(tile, together) if shares else index(0)
                 with k.loop("block", begin, end) as block:
                     row = k.let("row", blocks.start(block))
                     args: list[Rvalue] = [
                         Offset(self.a, a_at + row * k.param(self.rows_of_a.row)),
                         Offset(self.weights, b_at),
                     ]
-                    if self.fetch and among_others:
-                        args += self._share(b_at, step, block, chunk, rate)
+                    if shares:
+                        args += self._share(tile, b_at, block, chunk, rate)
                     tiles.call(blocks.rows(block), [*args, *batch, row, column])
 
             if not self.fetch or isinstance(number, int):
@@ -165,18 +172,19 @@ class _Multiply:
             total = total + coordinate * self.k.param(stride)
         return total
 
-    def _rate(self, blocks: Rvalue) -> Rvalue:
+    def _rate(self, tile: Tile, blocks: Rvalue) -> Rvalue:
         """Lines to fetch in each turn of the k loop, so that ``blocks`` of rows together fetch one panel once."""
-        lines = lines_of_a_turn(self.tile, elements_of_a_line(self.weights))
+        lines = lines_of_a_turn(tile, elements_of_a_line(self.weights))
         return self.k.let("rate", (blocks + (lines - 1)) // vmax(blocks, 1))
 
-    def _share(self, b_at: Rvalue, step: Rvalue, block: Rvalue, chunk: Rvalue, rate: Rvalue) -> list[Rvalue]:
+    def _share(self, tile: Tile, b_at: Rvalue, block: Rvalue, chunk: Rvalue, rate: Rvalue) -> list[Rvalue]:
         """Where the part of the next panel starts that ``block`` fetches, and how far it goes on with each step of k.
 
         The blocks before may have fetched all of it already; and where rows come first, the first chunk brings in what then
         stays. The fetches then go to the panel in use.
         """
-        k, unroll = self.k, self.tile.unroll
+        k, unroll = self.k, tile.unroll
+        step = k.param(self.b.column) * tile.columns  # the next panel's size too, or a vector more
         pace = k.let("pace", rate * (elements_of_a_line(self.weights) // unroll))
         done = k.let("done", block * pace * k.param(self.steps // unroll * unroll))
         missing = lt(done, step)
@@ -189,11 +197,12 @@ class _Multiply:
         shape, tile = self.shape, self.tile
         blocks = ceildiv(shape.m, tile.rows)
         if self.rows_first:
-            # b stays in L2, so the rows of a chunk should too; and a chunk should be worth a unit.
-            depth = shape.depth
+            # b stays in L2, so the rows of a chunk should too, of a and of the result; and a chunk should be worth a unit.
+            depth, width = shape.depth, shape.n
             assert isinstance(depth, int)
+            assert isinstance(width, int)
             tile_ns = 2 * tile.rows * tile.columns * depth / self.caps.fma_gflops + 10
-            fitting = self.caps.l2_bytes // 4 // max(1, tile.rows * depth * 4)
+            fitting = self.caps.l2_bytes // 4 // max(1, tile.rows * (depth + width) * 4)
             length = max(ROW_BLOCKS, min(int(UNIT_NS / tile_ns), fitting))
             return ceildiv(blocks, length), length
         wanted = ceildiv(UNITS, self.panels * product(shape.batch_extents))
@@ -201,7 +210,7 @@ class _Multiply:
 
     # -- the tile
 
-    def _tiles(self, sizes: list[int], among_others: bool) -> TileFamily:
+    def _tiles(self, wide: Tile, sizes: list[int], among_others: bool) -> TileFamily:
         """``among_others``: the tiles of several blocks of rows, which together fetch the next panel."""
         arguments: list[tuple[str, Type | PointerType]] = [
             ("a", PointerType(DType.BF16 if self.tile.pairs else self.op.inputs[0].dtype)),
@@ -213,7 +222,7 @@ class _Multiply:
         position = [*(f"batch{i}" for i in range(len(self.shape.batch))), "row", "column"]
 
         def body(block: FunctionBuilder, rows: int, args: list[Var]) -> None:
-            tile = replace(self.tile, rows=rows)
+            tile = replace(wide, rows=rows)
             ahead = None
             if shares:
                 lines = max(1, lines_of_a_turn(tile, elements_of_a_line(args[1])) // SHARES)
@@ -224,7 +233,7 @@ class _Multiply:
 
         return TileFamily(
             self.k,
-            f"{'tile' if among_others else 'alone'}_{self.tile.columns}",
+            f"{'tile' if among_others else 'alone'}_{wide.columns}",
             sizes,
             [*arguments, *((name, INDEX) for name in position)],
             body,
@@ -235,14 +244,15 @@ class _Multiply:
         param = self.k.param
         step = index(2) if tile.pairs else param(self.shape.a_k)
         a_matrix = Matrix(pointer=a, row=param(self.rows_of_a.row), step=step)
-        b_matrix = Matrix(pointer=w, row=param(self.b.row), step=index(1))
+        packed = tile.columns * (2 if tile.pairs else 1)
+        b_matrix = Matrix(pointer=w, row=index(packed) if self.b.row is None else param(self.b.row), step=index(1))
 
         def whole(count: Rvalue | None) -> None:
             in_loop = None if self.b.padded else count
             sums = accumulate(block, tile, a_matrix, b_matrix, param(self.steps), count=in_loop, ahead=ahead)
             self._finish(block, tile, sums, at, count)
 
-        if self.shape.n % tile.columns == 0:
+        if self.b.panels.is_inside(tile.vectors, self.shape.n):
             whole(None)
             return
         left = block.let("left", param(self.shape.n) - at[-1])

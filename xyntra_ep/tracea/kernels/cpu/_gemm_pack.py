@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size
-from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Operand
+from xyntra_ep.tracea.kernels.cpu._gemm_columns import Panels
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
     Const,
@@ -74,6 +75,31 @@ def pack_panel(
         _transpose_squares(kernel, source, n_stride, depth, valid, columns, lanes, panel)
     else:
         _gather(kernel, source, k_stride, n_stride, index(0), depth, valid, columns, panel)
+
+
+def pack_operand(
+    kernel: KernelBuilder, b: Operand, panels: Panels, panel: Rvalue, *, start: Rvalue, source: Pointer, target: Pointer
+) -> None:
+    """Emit the packing of panel number ``panel`` of the matrix [k, n] of ``b`` that starts at ``start`` of ``source``.
+    ``target``: where its panels are to lie, one after the other."""
+    column = kernel.let("column", panels.start(panel))
+    depth, valid = kernel.param(b.shape[-2]), kernel.let("valid", kernel.param(b.shape[-1]) - column)
+    first = kernel.pointer("from", source, start + column * kernel.param(b.strides[-1]))
+    to = kernel.pointer("to", target, column * depth)
+
+    def pack(vectors: int) -> None:
+        pack_panel(
+            kernel,
+            source=first,
+            strides=(b.strides[-2], b.strides[-1]),
+            depth=depth,
+            valid=valid,
+            columns=vectors * panels.lanes,
+            lanes=panels.lanes,
+            panel=to,
+        )
+
+    panels.for_each_width(kernel, panel, pack)
 
 
 def _copy_rows(
@@ -143,7 +169,3 @@ def _gather(
             kernel.store(panel, k * columns + n, kernel.load(source, k * k_stride + n * n_stride))
         with kernel.loop("n", exist, columns) as n:
             kernel.store(panel, k * columns + n, Const(f32(1), 0.0))
-
-
-def panel_bytes(panels: Size, depth: Size, columns: int) -> Size:
-    return panels * depth * columns * DType.F32.bytes

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from xyntra_ep.tracea.core_ir.dims import Size, evaluate, product, symbols_of
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.cpu._epilogue import Group
+from xyntra_ep.tracea.kernels.cpu._gemm_columns import even_panels
+from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 from xyntra_ep.tracea.kernels.variant import Axis, Config
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 
@@ -97,19 +99,24 @@ def weight_ns(shape: GemmShape, caps: Capabilities) -> Size:
 
 @dataclass(frozen=True, slots=True)
 class TileSize:
-    """``speed``: part of the arithmetic peak that the tile reaches on a long k."""
+    """``speed``: part of the arithmetic peak that the tile reaches on a long k where no loads bound it."""
 
     rows: int
     columns: int
     speed: float = 1.0
 
+    def steps(self, vectors: int) -> float:
+        """What a tile of so many vectors takes, in products of one vector and one row: a step of k loads each vector, and an
+        element for each row, at the pace of the products."""
+        return max(self.rows * vectors, self.rows + vectors) / self.rows / self.speed
+
 
 _TILES: Mapping[Isa, tuple[TileSize, ...]] = {
     # 24 sums leave room for a row of b. 16 columns are bound by the broadcasts and want many rows.
-    Isa.AVX512: (TileSize(8, 48), TileSize(12, 32), TileSize(6, 64, 0.97), TileSize(16, 16, 0.9)),
-    Isa.AVX2: (TileSize(6, 16), TileSize(12, 8, 0.9)),
-    Isa.NEON: (TileSize(8, 12), TileSize(12, 8), TileSize(6, 16), TileSize(16, 4, 0.9)),
-    Isa.SCALAR: (TileSize(4, 2), TileSize(4, 1, 0.8)),
+    Isa.AVX512: (TileSize(8, 48), TileSize(12, 32), TileSize(6, 64, 0.97), TileSize(16, 16)),
+    Isa.AVX2: (TileSize(6, 16), TileSize(12, 8)),
+    Isa.NEON: (TileSize(8, 12), TileSize(12, 8), TileSize(6, 16, 0.97), TileSize(16, 4)),
+    Isa.SCALAR: (TileSize(4, 2), TileSize(4, 1)),
 }
 
 
@@ -123,9 +130,29 @@ def tile_space(caps: Capabilities) -> tuple[Axis, Axis]:
 
 
 def best_tile(n: Size, caps: Capabilities) -> Config:
-    """The tile that spends least on ``n`` columns, padding included; for an unknown ``n`` a narrow one."""
+    """The tile that spends least on ``n`` columns in panels of its width; for an unknown ``n`` a narrow one."""
     tiles = _TILES[caps.isa]
     best = tiles[1] if len(tiles) > 2 else tiles[0]
     if isinstance(n, int):
-        best = min(tiles, key=lambda t: -(-n // t.columns) * t.columns / t.speed)
+        best = min(tiles, key=lambda t: -(-n // t.columns) * t.steps(t.columns // caps.lanes))
     return {"rows": best.rows, "columns": best.columns}
+
+
+def best_even_tile(n: Size, caps: Capabilities) -> Config:
+    """As ``best_tile``, in panels of nearly the same width; of tiles that spend the same, one of few panels and many rows."""
+    if not isinstance(n, int):
+        return best_tile(n, caps)
+
+    def spent(size: TileSize) -> tuple[float, int, int]:
+        panels = even_panels(n, Tile(rows=size.rows, vectors=size.columns // caps.lanes, lanes=caps.lanes))
+        assert isinstance(panels.number, int)
+        steps = panels.larger * size.steps(panels.least + 1) + (panels.number - panels.larger) * size.steps(panels.least)
+        return steps, panels.number, -size.rows
+
+    best = min(_TILES[caps.isa], key=spent)
+    return {"rows": best.rows, "columns": best.columns}
+
+
+def tile_of(config: Config, caps: Capabilities) -> Tile:
+    """The tile of a configuration, one of the search space's."""
+    return Tile(rows=config["rows"], vectors=config["columns"] // caps.lanes, lanes=caps.lanes)

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
+from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.cpu._epilogue import Group
+from xyntra_ep.tracea.kernels.cpu._gemm_columns import Panels, even_panels
 from xyntra_ep.tracea.kernels.cpu._gemm_multiply import PanelLayout, multiply
-from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_panel, panel_bytes
+from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_operand
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import (
     GemmShape,
-    best_tile,
+    best_even_tile,
     product_ns,
     shape_of,
+    tile_of,
     tile_space,
     typical,
     weight_ns,
 )
-from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 from xyntra_ep.tracea.kernels.variant import (
     Axis,
     BuildContext,
@@ -34,6 +35,7 @@ from xyntra_ep.tracea.kernels.variant import (
     Variant,
 )
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.nodes import index
 
 
 def admits(op: Gemm, context: BuildContext) -> str | None:
@@ -46,14 +48,13 @@ def space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
 
 
 def default(op: Gemm, context: BuildContext) -> Config:
-    return best_tile(op.domain[-1], context.caps)
+    return best_even_tile(op.domain[-1], context.caps)
 
 
 def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
     shape = shape_of(op)
-    columns = typical(shape.n)
-    padded = -(-columns // config["columns"]) * config["columns"]
-    arithmetic = 1.05 * typical(product_ns(shape, context.caps)) * padded / max(1, columns)
+    columns = even_panels(shape.n, tile_of(config, context.caps)).columns
+    arithmetic = 1.05 * typical(product_ns(shape, context.caps, columns))
     batches = typical(product(g.extents[0] for g in _own_batches(shape)))
     reading = batches * typical(weight_ns(shape, context.caps)) * (1 if _in_place(shape) else 3)
     return arithmetic + reading + 200.0
@@ -61,12 +62,12 @@ def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
 
 def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     shape = shape_of(op)
-    lanes = context.caps.lanes
-    tile = Tile(rows=config["rows"], vectors=config["columns"] // lanes, lanes=lanes)
+    tile = tile_of(config, context.caps)
+    panels = even_panels(shape.n, tile)
     if _in_place(shape):
-        return [multiply(shape, tile, _layout_in_place(shape, tile), context)]
-    layout = _layout_packed(shape, tile)
-    return [_pack(shape, tile, layout, context), multiply(shape, tile, layout, context)]
+        return [multiply(shape, tile, _layout_in_place(shape, panels), context)]
+    layout = _layout_packed(shape, panels)
+    return [_pack(shape, layout, context), multiply(shape, tile, layout, context)]
 
 
 def _in_place(shape: GemmShape) -> bool:
@@ -79,68 +80,59 @@ def _own_batches(shape: GemmShape) -> list[Group]:
     return [group for group in shape.batch if strides[group.axes[0]] != 0]
 
 
-def _layout_in_place(shape: GemmShape, tile: Tile) -> PanelLayout:
+def _layout_in_place(shape: GemmShape, panels: Panels) -> PanelLayout:
     b = shape.op.inputs[1]
     return PanelLayout(
+        panels=panels,
         buffer=ValueBuffer(value=b.value),
         dtype=b.dtype,
         offset=b.offset,
         batch_strides=tuple(b.strides[group.axes[0]] for group in shape.batch),
-        step=tile.columns,
+        column=1,
         row=b.strides[-2],
         padded=False,
         fetch=False,
     )
 
 
-def _layout_packed(shape: GemmShape, tile: Tile) -> PanelLayout:
-    panels = ceildiv(shape.n, tile.columns)
+def _layout_packed(shape: GemmShape, panels: Panels) -> PanelLayout:
     own = _own_batches(shape)
-    matrix = panels * shape.depth * tile.columns
+    matrix = panels.columns * shape.depth
     strides: dict[int, Size] = {}
     for i, group in enumerate(own):
         strides[group.axes[0]] = matrix * product(g.extents[0] for g in own[i + 1 :])
-    size = panel_bytes(panels, shape.depth, tile.columns) * product(g.extents[0] for g in own)
+    size = matrix * DType.F32.bytes * product(g.extents[0] for g in own)
     return PanelLayout(
+        panels=panels,
         buffer=TempBuffer(name="panels", size_bytes=size),
         dtype=DType.F32,
         offset=0,
         batch_strides=tuple(strides.get(group.axes[0], 0) for group in shape.batch),
-        step=shape.depth * tile.columns,
-        row=tile.columns,
+        column=shape.depth,
+        row=None,
         padded=True,
         fetch=False,
     )
 
 
-def _pack(shape: GemmShape, tile: Tile, layout: PanelLayout, context: BuildContext) -> KernelCall:
-    b = shape.op.inputs[1]
+def _pack(shape: GemmShape, layout: PanelLayout, context: BuildContext) -> KernelCall:
+    b, panels = shape.op.inputs[1], layout.panels
     own = _own_batches(shape)
-    panels = ceildiv(shape.n, tile.columns)
-    k = KernelBuilder(f"xy_gemm_pack_{b.dtype}_{tile.columns}_{context.caps.isa}")
+    k = KernelBuilder(f"xy_gemm_pack_{b.dtype}_{panels.least * panels.lanes}_{context.caps.isa}")
     source, packed = k.buffer("b", b.dtype), k.buffer("panels", DType.F32, writable=True)
     with k.units() as unit:
-        *batch, panel = k.split(unit, [*(group.extents[0] for group in own), panels])
-        column = k.let("column", panel * tile.columns)
-        start = k.param(b.offset) + column * k.param(b.strides[-1])
+        *batch, panel = k.split(unit, [*(group.extents[0] for group in own), panels.number])
+        start = k.param(b.offset)
         for group, coordinate in zip(own, batch, strict=True):
             start = start + coordinate * k.param(b.strides[group.axes[0]])
-        pack_panel(
-            k,
-            source=k.pointer("from", source, start),
-            strides=(b.strides[-2], b.strides[-1]),
-            depth=k.param(shape.depth),
-            valid=k.let("valid", k.param(shape.n) - column),
-            columns=tile.columns,
-            lanes=tile.lanes,
-            panel=k.pointer("to", packed, unit * k.param(layout.step)),
-        )
+        matrix = unit // k.param(panels.number) * k.param(panels.columns * shape.depth) if own else index(0)
+        pack_operand(k, b, panels, panel, start=start, source=source, target=k.pointer("matrix", packed, matrix))
     kernel, params = k.finish()
     return KernelCall(
         kernel=kernel,
         buffers=(ValueBuffer(value=b.value), layout.buffer),
         params=params,
-        units=product(group.extents[0] for group in own) * panels,
+        units=product(group.extents[0] for group in own) * panels.number,
         cost_ns=2 * weight_ns(shape, context.caps) * product(group.extents[0] for group in own),
     )
 

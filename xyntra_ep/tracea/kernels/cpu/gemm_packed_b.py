@@ -11,21 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dims import ceildiv
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
+from xyntra_ep.tracea.kernels.cpu._gemm_columns import Panels, even_panels
 from xyntra_ep.tracea.kernels.cpu._gemm_multiply import PanelLayout, multiply
-from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_panel, panel_bytes
+from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_operand
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import (
     GemmShape,
-    best_tile,
+    best_even_tile,
     product_ns,
     shape_of,
+    tile_of,
     tile_space,
     typical,
     weight_ns,
 )
-from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 from xyntra_ep.tracea.kernels.variant import (
     Axis,
     BuildContext,
@@ -57,58 +57,47 @@ def space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
 
 
 def default(op: Gemm, context: BuildContext) -> Config:
-    return best_tile(op.domain[-1], context.caps)
+    return best_even_tile(op.domain[-1], context.caps)
 
 
 def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
     shape = shape_of(op)
-    columns = typical(shape.n)
-    padded = -(-columns // config["columns"]) * config["columns"]
-    arithmetic = typical(product_ns(shape, context.caps)) * padded / max(1, columns)
+    columns = even_panels(shape.n, tile_of(config, context.caps)).columns
+    arithmetic = typical(product_ns(shape, context.caps, columns))
     return max(arithmetic, typical(weight_ns(shape, context.caps))) + 100.0
 
 
 def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     shape = shape_of(op)
-    lanes = context.caps.lanes
-    tile = Tile(rows=config["rows"], vectors=config["columns"] // lanes, lanes=lanes)
-    panels = ceildiv(shape.n, tile.columns)
-    weights = TempBuffer(name="panels", size_bytes=panel_bytes(panels, shape.depth, tile.columns))
+    tile = tile_of(config, context.caps)
+    panels = even_panels(shape.n, tile)
+    weights = TempBuffer(name="panels", size_bytes=panels.columns * shape.depth * DType.F32.bytes)
     layout = PanelLayout(
+        panels=panels,
         buffer=weights,
         dtype=DType.F32,
         offset=0,
         batch_strides=(0,) * len(shape.batch),
-        step=shape.depth * tile.columns,
-        row=tile.columns,
+        column=shape.depth,
+        row=None,
         padded=True,
         fetch=True,
     )
-    return [_pack(shape, tile, weights, context), multiply(shape, tile, layout, context)]
+    return [_pack(shape, panels, weights, context), multiply(shape, tile, layout, context)]
 
 
-def _pack(shape: GemmShape, tile: Tile, weights: TempBuffer, context: BuildContext) -> KernelCall:
+def _pack(shape: GemmShape, panels: Panels, weights: TempBuffer, context: BuildContext) -> KernelCall:
     b = shape.op.inputs[1]
-    k = KernelBuilder(f"xy_gemm_pack_{b.dtype}_{tile.columns}_{context.caps.isa}")
+    k = KernelBuilder(f"xy_gemm_pack_{b.dtype}_{panels.least * panels.lanes}_{context.caps.isa}")
     source, packed = k.buffer("b", b.dtype), k.buffer("panels", DType.F32, writable=True)
     with k.units() as panel:
-        column = k.let("column", panel * tile.columns)
-        pack_panel(
-            k,
-            source=k.pointer("from", source, k.param(b.offset) + column * k.param(b.strides[-1])),
-            strides=(b.strides[-2], b.strides[-1]),
-            depth=k.param(shape.depth),
-            valid=k.let("valid", k.param(shape.n) - column),
-            columns=tile.columns,
-            lanes=tile.lanes,
-            panel=k.pointer("to", packed, panel * k.param(shape.depth * tile.columns)),
-        )
+        pack_operand(k, b, panels, panel, start=k.param(b.offset), source=source, target=packed)
     kernel, params = k.finish()
     return KernelCall(
         kernel=kernel,
         buffers=(ValueBuffer(value=b.value), weights),
         params=params,
-        units=ceildiv(shape.n, tile.columns),
+        units=panels.number,
         cost_ns=2 * weight_ns(shape, context.caps),
         phase=Phase.PREPARE,
     )

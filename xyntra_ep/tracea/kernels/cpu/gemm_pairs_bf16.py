@@ -12,6 +12,7 @@ from xyntra_ep.tracea.core_ir.dims import ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.kernels.cpu import gemm_packed_b
+from xyntra_ep.tracea.kernels.cpu._gemm_columns import uniform_panels
 from xyntra_ep.tracea.kernels.cpu._gemm_left import left_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_multiply import PanelLayout, multiply
 from xyntra_ep.tracea.kernels.cpu._gemm_pack_pairs import PairPanels, pack_pairs
@@ -52,12 +53,13 @@ def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     panels = PairPanels(panels=ceildiv(shape.n, tile.columns), depth=-(-shape.depth // 2) * 2, columns=tile.columns)
     weights = TempBuffer(name="panels", size_bytes=panels.size_bytes)
     layout = PanelLayout(
+        panels=uniform_panels(shape.n, tile),
         buffer=weights,
         dtype=DType.BF16,
         offset=0,
         batch_strides=(0,) * len(shape.batch),
-        step=panels.step,
-        row=2 * tile.columns,
+        column=panels.depth,
+        row=None,
         padded=True,
         fetch=True,
     )
