@@ -71,7 +71,7 @@ def test_winograd(case: ConvCase, outputs: int, shared: int, caps: Capabilities)
 @pytest.mark.parametrize("l2_bytes", [1 << 16, 1 << 30])
 @pytest.mark.parametrize("outputs", [2, 4])
 def test_deep_sums_are_split_and_panels_may_come_first(outputs: int, l2_bytes: int) -> None:
-    """With a small L2 all blocks of a panel come before the next one, and each fetches a part of that."""
+    """With a small L2 all blocks of a panel come before the next one."""
     case = ConvCase(x=(2, 400, 13, 14), w=(70, 400, 3, 3), pads=SAME)
     program, inputs, constants = conv_program(case)
     caps, variant = replace(AVX512, l2_bytes=l2_bytes), configured(outputs=outputs, tiles=5, shared=1)
@@ -128,3 +128,18 @@ def test_large_layers_take_it() -> None:
         chosen = {d.chosen.name: d.config for _, d in plan_for(program, caps).decisions}
         # With 256 channels the weights of F(4x4) take longer to come from memory than its products save.
         assert chosen["conv.nhwc_winograd"]["outputs"] == (4 if size >= 28 else 2)
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "tiles"),
+    [
+        pytest.param(256, 14, 49, id="the U of a product is used for the whole image"),
+        pytest.param(128, 28, 25, id="but there are 8 units"),
+        pytest.param(16, 14, 6, id="and no tiles so small that they wait for U"),
+    ],
+)
+def test_blocks_are_large_where_units_share_v(channels: int, size: int, tiles: int) -> None:
+    case = ConvCase(x=(1, channels, size, size), w=(channels, channels, 3, 3), pads=SAME)
+    program, _, _ = conv_program(case)
+    [(_, decision)] = plan_for(program, AVX512, [WINOGRAD]).decisions
+    assert (decision.config["shared"], decision.config["tiles"]) == (1, tiles)

@@ -7,8 +7,9 @@
             out = epilogue(At M A)
 
 Small blocks keep V on the stack of the unit that uses it. Where V outgrows that, an image has too few blocks for many threads,
-or U does not stay in L2 from block to block, V is made by a launch of its own; the units of the second launch share it by panels,
-all blocks of a panel first where U is what does not fit.
+or U does not stay in L2 from block to block, V is made by a launch of its own; the units of the second launch share it by panels.
+Then blocks are large: the U of a product comes to L1 once for all rows of the block (256 channels, 14 x 14 pixels: one block of
+49 tiles takes 0.70 ms where five of 10 take 0.84).
 
 Rounding errors come from the sums over channels: split into short chains (sums of sums) they halve, and F(4 x 4) is then as
 accurate as a direct sum of 9 * channels terms in one chain (rms 5.2e-7 of the output for 64 to 256 channels, direct 3.0e-7 to
@@ -30,9 +31,11 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 _STACK_BYTES = 192 << 10  # for V and M together
 _LEAST_TILES = 6  # with fewer rows the products wait for U
 _MOST_TILES = 16
-_LEAST_SHARED = 8
+_LEAST_SHARED = 8  # units of the second launch
+_M_BYTES = 128 << 10  # of a block, where V is made before
 _LEAST_UNITS = 12  # with fewer, threads would be idle
-_TRANSFORMS = 1.4  # what the transforms add to the products
+_TRANSFORM = {2: 5, 4: 7}  # of an element of a tile and back, each, by outputs: in multiplications by a vector
+_CHAIN_COST = 4  # what ending a chain costs an accumulator, likewise
 _SETUP_NS = 2000.0
 _CHAIN = {2: 64, 4: 16}  # longest sum over channels in one accumulator, by outputs
 _LARGE_TILES_GAIN = 1.2  # by which F(4x4) must win: its U takes four times the memory of the weights
@@ -120,6 +123,12 @@ class WinogradShape:
         """Whether U stays in L2 from one block of tiles to the next."""
         return self.u_bytes <= caps.l2_bytes * 3 // 4
 
+    def panels_first(self, caps: Capabilities) -> bool:
+        """Whether units go through all blocks before the next panel: where that reads less from beyond L2."""
+        v_bytes = self.blocks * self.v_elements * DType.F32.bytes
+        less = v_bytes <= caps.l2_bytes // 2 or self.panels * v_bytes <= self.blocks * self.u_bytes
+        return bool(self.shared) and not self.u_fits(caps) and less
+
     def row_tiles(self, caps: Capabilities) -> list[int]:
         """The rows of a block's products, cut into register tiles."""
         count = -(-self.tiles // largest_tile(self.vectors, caps))
@@ -128,8 +137,10 @@ class WinogradShape:
 
     def image_ns(self, caps: Capabilities) -> float:
         """Estimated time of one image on one core: arithmetic, or the stream of U."""
-        steps = self.products * self.blocks * self.tiles * self.shape.cin * self.panels * self.width
-        work_ns = 2 * steps * _TRANSFORMS / caps.fma_gflops
+        tiles, channels = self.blocks * self.tiles, self.row // self.lanes + self.panels * self.vectors
+        steps = tiles * self.products * self.shape.cin * self.panels * self.vectors * (1 + _CHAIN_COST / self.chain)
+        steps += tiles * self.products * channels * _TRANSFORM[self.outputs]
+        work_ns = 2 * self.lanes * steps / caps.fma_gflops
         stream_ns = self.u_bytes / caps.dram_gbs if self.is_streamed else 0.0
         return overlapped(work_ns, stream_ns) + _SETUP_NS
 
@@ -157,5 +168,8 @@ def _choose_tiles(shape: ConvShape, outputs: int, caps: Capabilities) -> dict[st
     alone = [n for n in range(_LEAST_TILES, _MOST_TILES + 1) if plan(n).fits_stack and plan(n).blocks >= _LEAST_UNITS]
     if alone and plan(1).u_fits(caps):
         return config(-(-plan(1).image_tiles // plan(alone[-1]).blocks), 0)
-    sizes = range(min(_MOST_TILES, plan(1).image_tiles), min(_LEAST_SHARED, plan(1).image_tiles) - 1, -1)
-    return config(min(sizes, key=lambda n: plan(n).blocks * n), 1)
+    count = plan(1).image_tiles
+    sizes = range(min(_LEAST_TILES, count), count + 1)
+    fit = [n for n in sizes if plan(n).m_elements * DType.F32.bytes <= _M_BYTES] or [sizes[0]]
+    enough = [n for n in fit if plan(n).blocks * plan(n).panels >= _LEAST_SHARED] or [fit[0]]
+    return config(-(-count // plan(enough[-1]).blocks), 1)

@@ -22,7 +22,7 @@ from xyntra_ep.tracea.kernels.variant import (
     Variant,
 )
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, index, le, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, le, vmin
 
 _LEAST_CHANNELS = 16  # with fewer the transforms outweigh what they save
 
@@ -65,7 +65,7 @@ class _Kernel:
     def __init__(self, plan: WinogradShape, context: BuildContext, name: str) -> None:
         self.plan, self.context = plan, context
         self.k = KernelBuilder(f"xy_{name}_{plan.outputs}x{plan.outputs}_f32_{plan.tiles}x{plan.vectors}")
-        self.by_panel = plan.shared and not plan.u_fits(context.caps)
+        self.by_panel = plan.panels_first(context.caps)
         self.buffers: list[ValueBuffer | TempBuffer] = []
 
     def whole(self, u: TempBuffer) -> KernelCall:
@@ -128,9 +128,8 @@ class _Kernel:
         epilogue = Epilogue(k, self.context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1)
         self.buffers += [u, ValueBuffer(value=op.output.value), *epilogue.buffers]
         self.rows = plan.row_tiles(self.context.caps)
-        # A block fetches its share of the next panel where panels come first, else each product's U before its turn.
-        sharing = len(self.rows) * (plan.blocks if self.by_panel else 1)
-        self.rate = -(-AHEAD_UNIT * plan.width // (16 * sharing)) if plan.is_streamed else 0
+        # The rows of a product share in fetching the next one's U. No further ahead: what waits for its turn takes room in L2.
+        self.rate = -(-AHEAD_UNIT * plan.width // (16 * len(self.rows))) if plan.is_streamed else 0
         self.multiply = {n: multiply(k, plan, u_pointer, n, self.rate) for n in sorted(set(self.rows))}
         self.transform = output_transform(k, plan, epilogue, out)
 
@@ -157,8 +156,6 @@ class _Kernel:
         first, columns = self._first_tile(block), plan.grid[1]
         step = plan.shape.cin * plan.width
         share = plan.shape.cin * self.rate // AHEAD_UNIT * 16
-        turn: Rvalue = block * (len(self.rows) * share) + plan.products * step if self.by_panel else index(step)
-        turn = k.let("turn", turn)
         with k.loop("e", 0, plan.products) as e:
             u_at = k.let("u_at", (panel * plan.products + e) * step)
             row = 0
@@ -169,7 +166,7 @@ class _Kernel:
                     k.pointer("v_rows", v, e * plan.v_step + row * plan.row),
                     u_at,
                     k.pointer("m_rows", m, (e * plan.tiles + row) * plan.width),
-                    k.let("ahead", u_at + turn + i * share),
+                    k.let("ahead", u_at + (step + i * share)),
                 )
                 row += n
         # Tiles before the block's own were the previous block's.
