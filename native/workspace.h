@@ -31,7 +31,7 @@ struct InputView {
 // A step is cut into tasks of about kTaskNs, neighbouring units in one, which ORT's pool hands out as threads ask for them. To give
 // away a task costs 0.1 us, to wake the pool 2 us: so a step of less than kInlineNs stays on the calling thread. Not more of
 // them: what several threads wrote lies in the caches of several cores, and one thread would have to fetch it all.
-inline constexpr int64_t kTaskNs = 2'000;
+inline constexpr int64_t kTaskNs = 1'000;
 inline constexpr int64_t kInlineNs = 6'000;
 
 class Workspace {
