@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.support.alternatives import alternatives, one_island
 from tests.support.model_text import check, close, cpu, normal, parse
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.fusion.tensor import Checks, Leaf, Tensor, broadcast_shapes, from_content
+from xyntra_ep.fusion.checks import Checks, broadcast_shapes
+from xyntra_ep.fusion.tensor import Leaf, Tensor, from_content
 from xyntra_ep.tracea.core_ir.dims import Size, evaluate, smin, symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 

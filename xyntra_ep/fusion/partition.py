@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.graph import Graph, Node, NodeId
-from xyntra_ep.fusion.tensor import Checks
 from xyntra_ep.fusion.trace import OPS, Context, SymbolPolicy
 
 QUANTIZE = "QuantizeLinear"

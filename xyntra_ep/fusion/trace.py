@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.checks import Checks
+from xyntra_ep.fusion.frames import elementwise
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
-from xyntra_ep.fusion.tensor import Checks, Leaf, Tensor, TNode, elementwise, from_content
+from xyntra_ep.fusion.tensor import Leaf, Tensor, TNode, from_content
 from xyntra_ep.registry import Registry
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir.dims import Size, symbol

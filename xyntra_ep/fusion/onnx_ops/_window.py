@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.frames import materialise
 from xyntra_ep.fusion.graph import Node
-from xyntra_ep.fusion.tensor import Permute, Reshape, Tensor, View, materialise
+from xyntra_ep.fusion.tensor import Permute, Reshape, Tensor, View
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, le, smax
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.frames import materialise
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, maybe, one, within
 from xyntra_ep.fusion.onnx_ops._padding import unpadded
 from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, window
 from xyntra_ep.fusion.onnx_ops.linear import as_dtype
-from xyntra_ep.fusion.tensor import ConvNode, Map, Tensor, materialise
+from xyntra_ep.fusion.tensor import ConvNode, Map, Tensor
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, smax

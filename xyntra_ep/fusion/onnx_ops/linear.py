@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.checks import broadcast_shapes
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, all_of, as_float, f, maybe, one
 from xyntra_ep.fusion.onnx_ops.reduction import per_row, rows
-from xyntra_ep.fusion.tensor import GemmNode, Tensor, broadcast_shapes
+from xyntra_ep.fusion.tensor import GemmNode, Tensor
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, eq, product

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 
 from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.frames import cast_expr
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, Lower, all_of, f, float_input, fold, one
-from xyntra_ep.fusion.tensor import Tensor, cast_expr
+from xyntra_ep.fusion.tensor import Tensor
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.checks import broadcast_shapes
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, const_number, maybe, normal_axis, one, wanted_outputs
-from xyntra_ep.fusion.tensor import Map, Tensor, broadcast_shapes, from_content
+from xyntra_ep.fusion.tensor import Map, Tensor, from_content
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
