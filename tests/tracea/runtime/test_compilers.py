@@ -102,3 +102,11 @@ def test_flags_are_features_not_names_of_cpus() -> None:
     compiler = Compiler(command=("cc",), family=Family.GCC, version="13.1", stamp="")
     everything = " ".join(compiler.argv("a.c", "a.so", flags))
     assert "-march" not in everything and "-ffast-math" not in everything
+
+
+def test_each_family_is_given_the_flags_it_knows() -> None:
+    def flags(family: Family) -> list[str]:
+        return Compiler(command=("cc",), family=family, version="", stamp="").argv("a.c", "a.so", ())
+
+    assert "--param" in flags(Family.GCC)
+    assert "--param" not in flags(Family.CLANG) + flags(Family.ZIG) + flags(Family.OTHER)

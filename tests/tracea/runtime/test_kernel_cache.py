@@ -128,6 +128,42 @@ def test_a_damaged_file_is_made_anew(root: CacheRoot, damage: str) -> None:
     assert path.read_bytes() == data
 
 
+def long_answer(number: int) -> KernelSource:
+    """Text enough for a compiler of its own."""
+    source = answer(number)
+    return KernelSource(symbol=source.symbol, text=source.text + "// padding\n" * 4000)
+
+
+def test_compilers_start_while_kernels_are_still_added(root: CacheRoot, tmp_path: Path) -> None:
+    compiler = script(tmp_path, f'touch "{tmp_path}/started"; exec cc "$@"')
+    with make(root, compiler).compilation() as compilation:
+        compilation.add(answer(1))
+        compilation.add(long_answer(2))
+        for _ in range(500):
+            if (tmp_path / "started").exists():
+                break
+            time.sleep(0.01)
+        else:
+            raise AssertionError("nothing was started before all were known")
+        results = compilation.finish([long_answer(2), answer(3), answer(1)])
+    kernels = [r for r in results if isinstance(r, CompiledKernel)]
+    assert [call(k) for k in kernels] == [2, 3, 1]
+    assert list(root.tmp.iterdir()) == []
+
+
+def test_what_was_started_ends_when_planning_fails(root: CacheRoot, tmp_path: Path) -> None:
+    compiler = script(tmp_path, f'echo $$ > "{tmp_path}/pid"; exec sleep 60')
+    with pytest.raises(ZeroDivisionError), make(root, compiler).compilation() as compilation:
+        compilation.add(long_answer(1))
+        for _ in range(500):
+            if (tmp_path / "pid").exists() and (tmp_path / "pid").read_text():
+                break
+            time.sleep(0.01)
+        raise ZeroDivisionError
+    assert not os.path.exists(f"/proc/{int((tmp_path / 'pid').read_text())}")
+    assert list(root.tmp.iterdir()) == []
+
+
 def test_a_compiler_that_crashes(root: CacheRoot, tmp_path: Path) -> None:
     error = refused(make(root, script(tmp_path, "echo internal error; kill -SEGV $$")), answer(1))
     assert "was ended by signal 11" in error.what and error.log == "internal error\n"

@@ -21,7 +21,7 @@ from xyntra_ep.tracea.planning.manifest import (
     write_manifest,
 )
 from xyntra_ep.tracea.planning.plan import PlanError, PlannedProgram
-from xyntra_ep.tracea.planning.planner import plan_program
+from xyntra_ep.tracea.planning.planner import Announce, plan_program
 from xyntra_ep.tracea.runtime.cache_root import KERNELS
 from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
@@ -64,21 +64,25 @@ class CompileResult:
 
 def compile_islands(islands: Sequence[Island], context: Context) -> CompileResult:
     """Plan and compile all islands. Raises UnsupportedError when there is no compiler at all."""
+    if not islands:
+        return CompileResult(islands=(), kernels=(), failures=(), compiled=0)
     failures: list[IslandFailure] = []
     planned: list[list[PlannedProgram]] = []
-    for i, island in enumerate(islands):
-        programs: list[PlannedProgram] = []
-        for program in island.alternatives:
-            try:
-                programs.append(plan_program(program, context.caps, builder=context.builder))
-            except PlanError as error:
-                failures += [IslandFailure(island=i, op=f.op, nodes=program.sources[f.op], error=f.error) for f in error.failures]
-            except InvariantError as error:
-                failures.append(IslandFailure(island=i, op=None, nodes=island.nodes, error=error))
-        planned.append(programs)
-    sources = list({k.text: k for programs in planned for p in programs for k in p.kernels}.values())
-    compiled = context.kernels.compile_many([s.distinct() for s in sources]) if sources else []
-    results = dict(zip((s.text for s in sources), compiled, strict=True))
+    with context.kernels.compilation() as compilation:
+        distinct: dict[str, KernelSource] = {}  # by the text that plans know them by
+
+        def announce(source: KernelSource) -> None:
+            if source.text not in distinct:
+                distinct[source.text] = source.distinct()
+                compilation.add(distinct[source.text])
+
+        for i, island in enumerate(islands):
+            programs, why_not = _plan(i, island, context, announce)
+            planned.append(programs)
+            failures += why_not
+        for kernel in (k for programs in planned for p in programs for k in p.kernels):
+            announce(kernel)
+        results = dict(zip(distinct, compilation.finish(list(distinct.values())), strict=True))
     for i, programs in enumerate(planned):
         failures += [f for p in programs for f in _kernel_failures(i, p, results)]
     bad = {f.island for f in failures}
@@ -93,6 +97,22 @@ def compile_islands(islands: Sequence[Island], context: Context) -> CompileResul
         failures=tuple(failures),
         compiled=sum(isinstance(r, CompiledKernel) and not r.cached for r in results.values()),
     )
+
+
+def _plan(number: int, island: Island, context: Context, announce: Announce) -> tuple[list[PlannedProgram], list[IslandFailure]]:
+    """The alternatives that can be planned, and why the others cannot."""
+    programs: list[PlannedProgram] = []
+    failures: list[IslandFailure] = []
+    for program in island.alternatives:
+        try:
+            programs.append(plan_program(program, context.caps, builder=context.builder, announce=announce))
+        except PlanError as error:
+            failures += [
+                IslandFailure(island=number, op=f.op, nodes=program.sources[f.op], error=f.error) for f in error.failures
+            ]
+        except InvariantError as error:
+            failures.append(IslandFailure(island=number, op=None, nodes=island.nodes, error=error))
+    return programs, failures
 
 
 def write_plan(

@@ -7,6 +7,7 @@ ops -> live ops -> constant ops and run ops -> launches (decide, build, print)
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xyntra_ep.errors import CompileError, InvariantError, UnsupportedError
@@ -24,6 +25,8 @@ from xyntra_ep.tracea.planning.legality import check_program
 from xyntra_ep.tracea.planning.plan import OpFailure, PlanError, PlannedProgram, PlanStep
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
+
+Announce = Callable[[KernelSource], None]
 
 
 @dataclass(slots=True)
@@ -51,8 +54,10 @@ def plan_program(
     builder: OpBuilder | None = None,
     variants: VariantTable | None = None,
     emit: Emit | None = None,
+    announce: Announce | None = None,
 ) -> PlannedProgram:
-    """Plan ``program`` for the machine ``caps``; nothing is compiled.
+    """Plan ``program`` for the machine ``caps``; nothing is compiled. ``announce`` is told of kernels as they become known (of
+    some again and again), so that compiling can begin.
 
     Raises PlanError with every op that no variant admits, InvariantError when the program itself is not
     legal.
@@ -68,12 +73,14 @@ def plan_program(
     program = dataclasses.replace(program, values=list(program.values))  # copies of weights become new values
     live = live_ops(program)
     once, known = constant_ops(program, live)
-    ops = _build_all(program, live, once, known, builder)
+    ops = _build_all(program, live, once, known, builder, announce)
     copies = _copy_weights(program, ops, known, builder)
     return _assemble(program, copies + ops, known | {_written(copy) for copy in copies})
 
 
-def _build_all(program: Program, live: list[int], once: frozenset[int], known: frozenset[int], builder: OpBuilder) -> list[_Op]:
+def _build_all(
+    program: Program, live: list[int], once: frozenset[int], known: frozenset[int], builder: OpBuilder, announce: Announce | None
+) -> list[_Op]:
     ops: list[_Op] = []
     failures: list[OpFailure] = []
     for i in live:
@@ -83,6 +90,9 @@ def _build_all(program: Program, live: list[int], once: frozenset[int], known: f
             failures.append(OpFailure(op=i, error=error))
         else:
             ops.append(_Op(i, program.ops[i], i in once, built))
+            if announce is not None:
+                for launch in built.launches:
+                    announce(launch.source)
     if failures:
         raise PlanError(failures)
     return ops

@@ -41,7 +41,11 @@ _COMMON = (
     "-ffp-contract=fast", "-fno-stack-protector",
 )  # fmt: skip
 _LINK = ("-nostartfiles", "-Wl,--as-needed,-z,defs", "-lm")
-_ZIG = ("-fno-sanitize=undefined", "-g0")  # both are on unless switched off
+_FAMILY_FLAGS = {
+    # Tiles are long runs of loads and stores: how far back GCC looks for the store behind a load was a third of its time.
+    Family.GCC: ("--param", "sccvn-max-alias-queries-per-access=20"),
+    Family.ZIG: ("-fno-sanitize=undefined", "-g0"),  # both are on unless switched off
+}
 # Features, never names of CPUs: a name would also bring scheduling and features that were not asked for.
 _ISA = {
     "avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma", "-mf16c"),
@@ -71,8 +75,8 @@ class Compiler:
 
     def argv(self, source: str, output: str, target: tuple[str, ...]) -> list[str]:
         """The command that makes the shared object ``output`` of the C file ``source``."""
-        zig = _ZIG if self.family is Family.ZIG else ()
-        return [*self.command, *_COMMON, *zig, *target, "-o", output, source, *_LINK]
+        own = _FAMILY_FLAGS.get(self.family, ())
+        return [*self.command, *_COMMON, *own, *target, "-o", output, source, *_LINK]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

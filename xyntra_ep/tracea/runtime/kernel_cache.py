@@ -20,8 +20,8 @@ from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot
 from xyntra_ep.tracea.runtime.compilers import Compiler
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.runtime.process import Outcome, run_all
-from xyntra_ep.tracea.runtime.translation_unit import merged, split
+from xyntra_ep.tracea.runtime.process import Outcome, ProcessPool
+from xyntra_ep.tracea.runtime.translation_unit import LEAST_BYTES, merged, split
 
 MAGIC = b"XYNTRA-SHA256:"
 _TRAILER_BYTES = len(MAGIC) + hashlib.sha256().digest_size
@@ -68,63 +68,27 @@ class KernelCache:
 
     def compile_many(self, sources: Sequence[KernelSource]) -> list[CompiledKernel | CompileError]:
         """Each source as a file in the cache, or why not; what is missing is compiled, several at a time."""
-        results: dict[str, CompiledKernel | CompileError] = {}
-        missing: dict[str, KernelSource] = {}
-        keys = [self.key(source.text) for source in sources]
-        for key, source in zip(keys, sources, strict=True):
-            if key in results or key in missing:
-                continue
-            if self._dump_dir is not None:
-                self._dump(key, source)
-            if (data := read_checked(self._path(key))) is not None:
-                results[key] = self._compiled(key, source, data, cached=True)
-            else:
-                missing[key] = source
-        if missing:
-            results |= self._compile(missing)
-        return [results[key] for key in keys]
+        with self.compilation() as compilation:
+            return compilation.finish(sources)
 
-    def _compile(self, missing: dict[str, KernelSource]) -> dict[str, CompiledKernel | CompileError]:
-        try:
-            folder = Path(tempfile.mkdtemp(prefix="cc-", dir=self.root.tmp))
-        except OSError as error:
-            return {key: _refused(source, f"no scratch directory ({error})") for key, source in missing.items()}
-        try:
-            return self._compile_in(folder, missing)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    def compilation(self) -> Compilation:
+        """For kernels that become known one after the other."""
+        return Compilation(self)
 
-    def _compile_in(self, folder: Path, missing: dict[str, KernelSource]) -> dict[str, CompiledKernel | CompileError]:
-        keys = list(missing)
-        units = [[keys[i] for i in unit] for unit in split(list(missing.values()), knobs.current().jobs)]
-        results = self._compile_units(folder, units, missing)
-        # One kernel that does not compile takes its unit with it: each by itself tells which one it is.
-        alone = [[key] for unit in units if len(unit) > 1 for key in unit if isinstance(results[key], CompileError)]
-        return results | self._compile_units(folder, alone, missing)
+    def find(self, key: str, source: KernelSource) -> CompiledKernel | None:
+        """The kernel ``source``, whose key is ``key``, if the cache has it; dumped if that is asked for."""
+        if self._dump_dir is not None:
+            self._dump(key, source)
+        data = read_checked(self._path(key))
+        return None if data is None else self._compiled(key, source, data, cached=True)
 
-    def _compile_units(
-        self, folder: Path, units: Sequence[Sequence[str]], sources: Mapping[str, KernelSource]
-    ) -> dict[str, CompiledKernel | CompileError]:
-        """Compile each unit (the keys of its kernels) with one compiler process."""
-        results: dict[str, CompiledKernel | CompileError] = {}
-        written: list[Sequence[str]] = []
-        for unit in units:
-            try:
-                (folder / f"{unit[0]}.c").write_text(merged([sources[key] for key in unit]), encoding="utf-8")
-            except OSError as error:
-                results |= {key: _refused(sources[key], f"cannot write the source ({error})") for key in unit}
-            else:
-                written.append(unit)
-        commands = [self.compiler.argv(f"{unit[0]}.c", f"{unit[0]}.so", self.target) for unit in written]
-        knob = knobs.current()
-        outcomes = run_all(commands, folder=folder, parallel=knob.jobs, timeout_s=knob.compile_timeout_s)
-        for unit, outcome in zip(written, outcomes, strict=True):
-            results |= self._publish(folder, {key: sources[key] for key in unit}, outcome)
-        return results
+    def command(self, source: str, output: str) -> list[str]:
+        return self.compiler.argv(source, output, self.target)
 
-    def _publish(
+    def publish(
         self, folder: Path, unit: Mapping[str, KernelSource], outcome: Outcome
     ) -> dict[str, CompiledKernel | CompileError]:
+        """The kernels of a unit (by key) that ``outcome`` says to lie in ``folder``, under the name of the first."""
         name = " ".join(self.compiler.command)
         made = folder / f"{next(iter(unit))}.so"
         problem, data = "", b""
@@ -176,6 +140,95 @@ class KernelCache:
             (self._dump_dir / f"{source.symbol}-{key[:8]}.c").write_text(source.readable, encoding="utf-8")
         except OSError:
             return
+
+
+class Compilation:
+    """Kernels that are compiled while others are still being planned.
+
+    ``add`` starts a compiler as soon as there is enough for one to do, and leaves one processor to its caller; ``finish`` shares
+    out the rest. Compilers never outlive the ``with`` block.
+    """
+
+    def __init__(self, cache: KernelCache) -> None:
+        self._cache = cache
+        self._knobs = knobs.current()
+        self._results: dict[str, CompiledKernel | CompileError] = {}
+        self._sources: dict[str, KernelSource] = {}  # that are not in the cache
+        self._pending: list[str] = []  # keys of those that no compiler has yet
+        self._running: list[list[str]] = []  # keys of the unit of each of the pool's commands
+        self._folder: Path | None = None
+        self._pool: ProcessPool | None = None
+
+    def __enter__(self) -> Compilation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def add(self, source: KernelSource) -> None:
+        """A kernel that will be wanted; returns at once."""
+        self._note(source)
+        beside = max(1, self._knobs.jobs - 1)
+        if self._pool is not None:
+            self._pool.advance(beside)
+            if self._pool.active >= beside:
+                return
+        if sum(len(self._sources[key].text) for key in self._pending) >= LEAST_BYTES:
+            unit, self._pending = self._pending, []
+            self._start(unit)
+            if self._pool is not None:
+                self._pool.advance(beside)
+
+    def finish(self, sources: Sequence[KernelSource]) -> list[CompiledKernel | CompileError]:
+        """Each of ``sources`` as a file in the cache, or why not."""
+        keys = [self._note(source) for source in sources]
+        pending, self._pending = self._pending, []
+        for positions in split([self._sources[key] for key in pending], self._knobs.jobs):
+            self._start([pending[i] for i in positions])
+        # One kernel that does not compile takes its unit with it: each by itself tells which one it is.
+        for unit in self._collect():
+            if len(unit) > 1 and isinstance(self._results[unit[0]], CompileError):
+                for key in unit:
+                    self._start([key])
+        self._collect()
+        return [self._results[key] for key in keys]
+
+    def _note(self, source: KernelSource) -> str:
+        key = self._cache.key(source.text)
+        if key not in self._results and key not in self._sources:
+            if (found := self._cache.find(key, source)) is not None:
+                self._results[key] = found
+            else:
+                self._sources[key] = source
+                self._pending.append(key)
+        return key
+
+    def _start(self, unit: list[str]) -> None:
+        """Give the kernels of ``unit`` to a compiler."""
+        try:
+            if self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="cc-", dir=self._cache.root.tmp))
+                self._pool = ProcessPool(folder=self._folder, timeout_s=self._knobs.compile_timeout_s)
+            text = merged([self._sources[key] for key in unit])
+            (self._folder / f"{unit[0]}.c").write_text(text, encoding="utf-8")
+        except OSError as error:
+            self._results |= {key: _refused(self._sources[key], f"cannot write the source ({error})") for key in unit}
+            return
+        assert self._pool is not None
+        self._pool.add(self._cache.command(f"{unit[0]}.c", f"{unit[0]}.so"))
+        self._running.append(unit)
+
+    def _collect(self) -> list[list[str]]:
+        """Wait for the compilers and publish what they made; the units that they had."""
+        if self._pool is None or self._folder is None:
+            return []
+        units, self._running = self._running, []
+        for unit, outcome in zip(units, self._pool.finish(self._knobs.jobs), strict=True):
+            self._results |= self._cache.publish(self._folder, {key: self._sources[key] for key in unit}, outcome)
+        return units
 
 
 def _link_or_copy(made: Path, named: Path) -> None:

@@ -74,41 +74,82 @@ class _Running:
         return Outcome(problem=problem, log=text)
 
 
+class ProcessPool:
+    """Commands that run in ``folder`` as they come, each for at most ``timeout_s`` seconds.
+
+    A command that cannot be started is an outcome too. Children never outlive the ``with`` block.
+    """
+
+    def __init__(self, *, folder: Path, timeout_s: float) -> None:
+        self._folder = folder
+        self._timeout_s = timeout_s
+        self._count = 0
+        self._waiting: deque[tuple[int, Sequence[str]]] = deque()
+        self._running: list[_Running] = []
+        self._outcomes: dict[int, Outcome] = {}
+
+    def __enter__(self) -> ProcessPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what still runs."""
+        for child in self._running:
+            child.kill()
+            child.finish()
+        self._running.clear()
+
+    def add(self, argv: Sequence[str]) -> None:
+        """A command to be started by ``advance`` or ``finish``, after those before it."""
+        self._waiting.append((self._count, argv))
+        self._count += 1
+
+    @property
+    def active(self) -> int:
+        """Commands that have not ended, as far as ``advance`` has seen."""
+        return len(self._waiting) + len(self._running)
+
+    def advance(self, parallel: int) -> None:
+        """Take note of what has ended and start what may run beside the rest, at most ``parallel``; never waits."""
+        now = time.monotonic()
+        for child in list(self._running):
+            if child.process.poll() is not None:
+                self._outcomes[child.index] = child.finish()
+            elif now >= child.deadline:
+                child.kill()
+                self._outcomes[child.index] = child.finish(f"did not end within {child.timeout_s:g} s")
+            else:
+                continue
+            self._running.remove(child)
+        while self._waiting and len(self._running) < max(parallel, 1):
+            index, argv = self._waiting.popleft()
+            try:
+                self._running.append(_Running(index, argv, self._folder, self._timeout_s))
+            except OSError as error:
+                self._outcomes[index] = Outcome(problem=f"could not be started ({error})")
+
+    def finish(self, parallel: int) -> list[Outcome]:
+        """Wait for all commands, at most ``parallel`` at a time. Their outcomes in the order of ``add``, each told once."""
+        self.advance(parallel)
+        while self.active:
+            _wait(self._running)
+            self.advance(parallel)
+        outcomes, self._outcomes = self._outcomes, {}
+        return [outcomes[i] for i in sorted(outcomes)]
+
+
 def run_all(commands: Sequence[Sequence[str]], *, folder: Path, parallel: int, timeout_s: float) -> list[Outcome]:
     """Run all commands in ``folder``, at most ``parallel`` at a time, each for at most ``timeout_s`` seconds.
-
-    A command that cannot be started is an outcome too. Children never outlive the call.
 
     >>> run_all([["true"], ["false"]], folder=Path("/tmp"), parallel=2, timeout_s=5)[1].problem
     'ended with status 1'
     """
-    outcomes: dict[int, Outcome] = {}
-    waiting = deque(enumerate(commands))
-    running: list[_Running] = []
-    try:
-        while waiting or running:
-            while waiting and len(running) < max(parallel, 1):
-                index, argv = waiting.popleft()
-                try:
-                    running.append(_Running(index, argv, folder, timeout_s))
-                except OSError as error:
-                    outcomes[index] = Outcome(problem=f"could not be started ({error})")
-            _wait(running)
-            now = time.monotonic()
-            for child in list(running):
-                if child.process.poll() is not None:
-                    outcomes[child.index] = child.finish()
-                elif now >= child.deadline:
-                    child.kill()
-                    outcomes[child.index] = child.finish(f"did not end within {child.timeout_s:g} s")
-                else:
-                    continue
-                running.remove(child)
-    finally:
-        for child in running:
-            child.kill()
-            child.finish()
-    return [outcomes[i] for i in range(len(commands))]
+    with ProcessPool(folder=folder, timeout_s=timeout_s) as pool:
+        for argv in commands:
+            pool.add(argv)
+        return pool.finish(parallel)
 
 
 def _open_pidfd(pid: int) -> int | None:

@@ -16,7 +16,7 @@ _ATTRIBUTE = re.compile(r"__attribute__\(\(.*?\)\)")
 _DECLARED = re.compile(r"(\w+)\s*[(\[=]")
 _TYPEDEF = re.compile(r"^typedef\b.*;$")
 # A unit smaller than this costs more to start a compiler for than to compile (bytes of text, about 0.2 s).
-_LEAST_BYTES = 32 << 10
+LEAST_BYTES = 32 << 10
 # Units per compiler that may run at a time: small enough that all end together, large enough to start few.
 _UNITS_PER_JOB = 3
 
@@ -63,7 +63,7 @@ def split(sources: Sequence[KernelSource], jobs: int) -> list[list[int]]:
     Time is about proportional to the text; the longest kernels choose first, and each goes where least is waiting.
     """
     total = sum(len(s.text) for s in sources)
-    count = min(len(sources), max(1, min(_UNITS_PER_JOB * jobs, total // _LEAST_BYTES)))
+    count = min(len(sources), max(1, min(_UNITS_PER_JOB * jobs, total // LEAST_BYTES)))
     units: list[list[int]] = [[] for _ in range(count)]
     load = [0] * count
     symbols: list[set[str]] = [set() for _ in range(count)]
