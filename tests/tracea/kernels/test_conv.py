@@ -240,3 +240,28 @@ def test_every_configuration_is_right(variants: list[Variant[Conv]]) -> None:
 
 def _fixed(variant: Variant[Conv], config: Config) -> Variant[Conv]:
     return replace(variant, default=lambda op, context: config)
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "kernel", "stride"),
+    [
+        pytest.param((192, 64), 14, 1, 1, id="rows of pixels"),
+        pytest.param((960, 160), 7, 1, 1, id="large weights"),
+        pytest.param((384, 384), 14, 3, 1, id="depthwise"),
+        pytest.param((576, 576), 14, 3, 2, id="depthwise with stride"),
+    ],
+)
+def test_short_convolutions_have_units_for_several_threads(
+    channels: tuple[int, int], size: int, kernel: int, stride: int
+) -> None:
+    cin, cout = channels
+    case = ConvCase(
+        x=(1, cin, size, size), w=(cout, 1 if kernel > 1 else cin, kernel, kernel), group=cin if kernel > 1 else 1,
+        strides=(stride, stride), pads=(kernel // 2,) * 4,
+    )  # fmt: skip
+    program, _, _ = conv_program(case)
+    plan = plan_for(program, replace(AVX512, l2_bytes=2 << 20))
+    [step], [(_, decision)] = plan.run, plan.decisions
+    assert isinstance(step.units, int)
+    assert 8 <= step.units <= 16
+    assert kernel == 1 or decision.config["rows"] > 2 * kernel  # rows of a block share what they read

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, Line, typical
+from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, Line, moving_ns, typical
 from xyntra_ep.tracea.kernels.variant import Axis
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
-_UNITS = 32  # enough for 16 threads to be busy to the end
-_LEAST_NS = 10_000  # a smaller unit is not worth handing to another thread
+# (units, least time of one): few threads share even a short convolution, or its input would lie in the wrong core's cache when
+# the next one reads it; 32 are enough for 16 threads to be busy to the end, if units are still so long that they reuse weights.
+_UNITS = ((8, 1_000), (32, 10_000))
 _LARGE_PANEL = 1.03
 _OUTPUT_COST = 4  # in multiplications by a vector: what it takes to finish and store a vector of outputs
 
@@ -88,21 +89,27 @@ def choose_blocking(shape: ConvShape, caps: Capabilities) -> Blocking:
     def units(b: Blocking) -> int:
         return images * -(-rows // b.rows) * -(-row_tiles // b.tiles) * -(-panels // b.panels)
 
-    total_ns = work_steps(shape, pixels, vectors, caps) * caps.lanes * 2 / caps.fma_gflops
+    total_ns = work_steps(shape, pixels, vectors, caps) * caps.lanes * 2 / caps.fma_gflops + typical(moving_ns(shape))
     total_ns *= images / max(1, typical(shape.batch))
     x_bytes = typical(shape.y.inside) * row_bytes
+    # Lanes of a depthwise convolution see nothing of each other: only neighbouring rows share anything.
+    least_rows = 2 * shape.y.kernel if shape.depthwise else 1
     # First until a block of x stays in L2 from panel to panel.
-    while x_bytes * block.rows * block.tiles / (rows * row_tiles) > caps.l2_bytes / 2 and block.rows * block.tiles > 1:
-        block = _fewer_pixels(block)
-    # Then until there is enough to share out: panels where weights weigh more than x, else pixels.
-    few_pixels = panel_bytes * panels > x_bytes
-    while 0 < units(block) < _UNITS and total_ns / units(block) > 2 * _LEAST_NS:
-        smaller = _fewer_panels(block) if few_pixels else _fewer_pixels(block)
-        if smaller == block:
-            smaller = _fewer_pixels(block) if few_pixels else _fewer_panels(block)
+    while x_bytes * block.rows * block.tiles / (rows * row_tiles) > caps.l2_bytes / 2:
+        smaller = _fewer_pixels(block, least_rows)
         if smaller == block:
             break
         block = smaller
+    # Then until there is enough to share out: panels where weights weigh more than x and than L2 spares for them, else pixels,
+    # which the next convolution will want in the same core.
+    panels_first = panel_bytes * panels > max(x_bytes, caps.l2_bytes / 4)
+    for wanted, least_ns in _UNITS:
+        while 0 < units(block) < wanted and total_ns / units(block) > 2 * least_ns:
+            ways = [_fewer_pixels(block, least_rows), _fewer_panels(block)]
+            smaller = next((b for b in (reversed(ways) if panels_first else ways) if b != block), block)
+            if smaller == block:
+                break
+            block = smaller
     return block
 
 
@@ -114,8 +121,10 @@ def _choose_tile(shape: ConvShape, caps: Capabilities) -> tuple[int, int]:
     return min(tiles, key=lambda t: work_steps(shape, t[0], t[1], caps))
 
 
-def _fewer_pixels(b: Blocking) -> Blocking:
+def _fewer_pixels(b: Blocking, least_rows: int) -> Blocking:
     rows, tiles = (-(-b.rows // 2), b.tiles) if b.rows > 1 else (1, -(-b.tiles // 2))
+    if rows < min(b.rows, least_rows):
+        return b
     return Blocking(pixels=b.pixels, vectors=b.vectors, rows=rows, tiles=tiles, panels=b.panels)
 
 

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, evaluate, known_nonnegative, product, symbols_of
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Operand
 from xyntra_ep.tracea.kernels.cpu._epilogue import Group
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue
 
+_BYTES_PER_NS = 64
 TYPICAL = 32  # what a symbol is taken for where a number is needed
 
 
@@ -26,6 +28,14 @@ def typical(size: Size) -> int:
 def taps(op: Conv) -> Size:
     """Multiplications of the whole op, those with the padding included."""
     return product(op.domain) * product(op.inputs[1].shape[1:])
+
+
+def moving_ns(shape: ConvShape) -> Size:
+    """Time that x and the output take through L2 beside the arithmetic; next to nothing, but in a depthwise convolution."""
+    if not shape.depthwise:
+        return 0
+    elements = product((shape.batch, shape.y.inside, shape.x.inside, shape.channels)) + product(shape.op.domain)
+    return elements * DType.F32.bytes // _BYTES_PER_NS
 
 
 def overlapped(work_ns: float, stream_ns: float) -> float:

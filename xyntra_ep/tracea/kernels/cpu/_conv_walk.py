@@ -12,7 +12,7 @@ from xyntra_ep.tracea.kernels.cpu._conv_blocking import Blocking
 from xyntra_ep.tracea.kernels.cpu._conv_halo import copy_with_halo
 from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES, pack_weights, packed_bytes, panels
 from xyntra_ep.tracea.kernels.cpu._conv_row import Segment, kernel_rows, needs_halo, split_row
-from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, taps, typical
+from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, moving_ns, taps, typical
 from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT, Accumulate, TileCode
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
@@ -115,7 +115,7 @@ class _Walk:
             buffers=(x, packed, ValueBuffer(value=shape.op.output.value), *self.epilogue.buffers),
             params=params,
             units=product(grid),
-            cost_ns=ceildiv(taps(shape.op) * 2, max(1, int(self.caps.fma_gflops))),
+            cost_ns=ceildiv(taps(shape.op) * 2, max(1, int(self.caps.fma_gflops))) + moving_ns(shape),
         )
 
     def _block(self, stem: str, number: Rvalue, length: int, end: Size) -> tuple[Rvalue, Rvalue]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.cpu._conv_blocking import Blocking, blocking_space, choose_blocking, work_steps
 from xyntra_ep.tracea.kernels.cpu._conv_halo import halo_ns
-from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape, why_not_channels_last
+from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape, moving_ns, typical, why_not_channels_last
 from xyntra_ep.tracea.kernels.cpu._conv_tile import TileFunction
 from xyntra_ep.tracea.kernels.cpu._conv_walk import build_conv
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
@@ -71,10 +71,9 @@ def _long_row(f: TileFunction, x: Pointer, w: Pointer, count: Rvalue | None) -> 
 
 
 def _depthwise_ns(op: Conv, config: Config, context: BuildContext) -> float:
-    """Arithmetic, or x and the output moving through L2."""
     shape, caps = conv_shape(op), context.caps
     steps = work_steps(shape, config["pixels"], 1, caps)
-    return steps * caps.lanes * 2 / caps.fma_gflops + halo_ns(shape)
+    return steps * caps.lanes * 2 / caps.fma_gflops + typical(moving_ns(shape)) + halo_ns(shape)
 
 
 VARIANTS = [
