@@ -33,6 +33,7 @@ _LIKE = {
     "ReduceL2": "ReduceSum", "ReduceSumSquare": "ReduceSum", "ReduceLogSum": "ReduceSum", "ArgMin": "ArgMax",
     "SimplifiedLayerNormalization": "LayerNormalization", "SkipLayerNormalization": "LayerNormalization",
     "SkipSimplifiedLayerNormalization": "LayerNormalization", "RMSNormalization": "LayerNormalization",
+    "EmbedLayerNormalization": "LayerNormalization",
     "GroupNormalization": "InstanceNormalization", "DepthToSpace": "Transpose.inner", "SpaceToDepth": "Transpose.inner",
     "Hardmax": "ArgMax", "GatherND": "Gather", "Tan": "Sin", "Asin": "Sin", "Acos": "Sin", "Atan": "Sin",
 }  # fmt: skip
@@ -122,9 +123,8 @@ def load_of(node: Node, inputs: Sequence[Sized | None], outputs: Sequence[Sized]
         return Load(row="product.heads", units=2.0 * _letters(node, given), bytes=size)
     if op in ("Conv", "ConvTranspose"):
         return _conv(node, given, made)
-    if op == "Attention":
-        scores = given[0].elements * given[1].shape[-2]
-        return Load(row="product.heads", units=4.0 * scores, bytes=size)
+    if op in ("Attention", "MultiHeadAttention"):
+        return _attention(node, given, size)
     if op in _POOLS:
         window = zip(node.attr("kernel_shape", (1,)), given[0].shape[2:], strict=False)
         return Load(row=_POOLS[op], units=made.elements * math.prod(min(int(k), n) for k, n in window), bytes=size)
@@ -151,6 +151,15 @@ def _product(node: Node, given: Sequence[Sized], made: Sized) -> Load:
     else:
         row = "product.heads" if math.prod(made.shape[:-2]) > 1 else "product.two"
     return Load(row=row, units=2.0 * made.elements * depth, bytes=b.bytes)
+
+
+def _attention(node: Node, given: Sequence[Sized], size: float) -> Load:
+    """Both products over the scores; ONNX Runtime's own ``Attention`` projects its input to queries, keys and values as well."""
+    x, other = given[:2]
+    if node.op_type == "Attention" and node.domain:
+        projected = 2.0 * x.elements * other.shape[-1]
+        return Load(row="product.many", units=projected + 4.0 * x.elements * x.shape[-2], bytes=size)
+    return Load(row="product.heads", units=4.0 * x.elements * other.shape[-2], bytes=size)
 
 
 def _letters(node: Node, given: Sequence[Sized]) -> int:

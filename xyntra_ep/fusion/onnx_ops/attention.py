@@ -150,23 +150,11 @@ def _without_nan(weights: Tensor) -> Tensor:
 
 
 def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
-    """Pairs of elements turned by an angle that depends on the position: [B, H, S, D] or [B, S, H * D]."""
+    """[B, H, S, D] or [B, S, H * D]"""
     x, cos, sin, positions = float_input(inputs, 0), one(inputs, 1), one(inputs, 2), maybe(inputs, 3)
     flat = x.rank == 3
     if flat:
         x = split_heads(x, int(node.need("num_heads")))
-    width = int(node.attr("rotary_embedding_dim", 0)) or x.shape[3]
-    if not isinstance(width, int):
-        raise UnsupportedError("RotaryEmbedding with an unknown head size")
-    half, d = width // 2, E.axis(3)
-    if node.attr("interleaved", 0):
-        pair, second = E.call("div", d, E.const(2)), E.call("eq", E.call("mod", d, E.const(2)), E.const(1))
-        partner = E.call("where", second, E.call("sub", d, E.const(1)), E.call("add", d, E.const(1)))
-    else:
-        second = E.call("le", E.const(half), d)
-        pair = E.call("where", second, E.call("sub", d, E.const(half)), d)
-        partner = E.call("where", second, pair, E.call("add", d, E.const(half)))
-    rotated = E.call("lt", d, E.const(width))
     operands = [x, cos, sin]
     if positions is None:
         at = [E.axis(0), E.axis(2)]
@@ -174,15 +162,36 @@ def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
         operands.append(positions)
         row = E.load(3, E.axis(0), E.axis(2), dtype=positions.dtype)
         at = [clamp_index(from_end(row, cos.shape[0]), cos.shape[0])]
-    inner = E.call("where", rotated, pair, E.const(0))
+    out = rotated(operands, at, int(node.attr("rotary_embedding_dim", 0)), interleaved=bool(node.attr("interleaved", 0)))
+    return join_heads(out) if flat else out
+
+
+def rotated(operands: Sequence[Tensor], at: Sequence[Expr], width: int, *, interleaved: bool) -> Tensor:
+    """Pairs among the first ``width`` elements (0: all) of x[B, H, S, D], turned by an angle that depends on the position.
+
+    ``operands``: x, the cosines and sines, and what ``at``, their leading indices over [B, H, S, D], may load as well.
+    """
+    x, cos, sin = operands[:3]
+    size = width or x.shape[3]
+    if not isinstance(size, int):
+        raise UnsupportedError("RotaryEmbedding with an unknown head size")
+    half, d = size // 2, E.axis(3)
+    if interleaved:
+        pair, second = E.call("div", d, E.const(2)), E.call("eq", E.call("mod", d, E.const(2)), E.const(1))
+        partner = E.call("where", second, E.call("sub", d, E.const(1)), E.call("add", d, E.const(1)))
+    else:
+        second = E.call("le", E.const(half), d)
+        pair = E.call("where", second, E.call("sub", d, E.const(half)), d)
+        partner = E.call("where", second, pair, E.call("add", d, E.const(half)))
+    turns = E.call("lt", d, E.const(size))
+    inner = E.call("where", turns, pair, E.const(0))
     here = E.load(0, *(E.axis(i) for i in range(4)), dtype=x.dtype)
-    other = E.load(0, E.axis(0), E.axis(1), E.axis(2), E.call("where", rotated, partner, d), dtype=x.dtype)
+    other = E.load(0, E.axis(0), E.axis(1), E.axis(2), E.call("where", turns, partner, d), dtype=x.dtype)
     turned = E.call("mul", other, E.load(2, *at, inner, dtype=sin.dtype))
     straight = E.call("mul", here, E.load(1, *at, inner, dtype=cos.dtype))
     mixed = E.call("where", second, E.call("add", straight, turned), E.call("sub", straight, turned))
-    body = mixed if width == x.shape[3] else E.call("where", rotated, mixed, here)
-    out = Tensor(x.shape, x.dtype, Map(inputs=tuple(operands), body=wrapped(x.dtype, body)))
-    return join_heads(out) if flat else out
+    body = mixed if size == x.shape[3] else E.call("where", turns, mixed, here)
+    return Tensor(x.shape, x.dtype, Map(inputs=tuple(operands), body=wrapped(x.dtype, body)))
 
 
 OPS = [
