@@ -297,12 +297,19 @@ void CompiledIsland::run_steps(const Workspace& workspace, const OrtKernelContex
     return;
   }
   using Clock = std::chrono::steady_clock;
+  std::vector<profile::Sample> samples(steps.size());
+  auto begin = Clock::now();
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const auto begin = Clock::now();
     run_step(steps[i], context);
-    const auto spent = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin);
-    profile::add(island_.name, workspace.plan().run[i].label, static_cast<uint64_t>(spent.count()));
+    const auto end = Clock::now();
+    const PlanStep& step = workspace.plan().run[i];
+    samples[i].ns = std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count();
+    samples[i].flops = workspace.value(step.flops_expr);
+    samples[i].bytes = workspace.value(step.bytes_expr);
+    begin = Clock::now();
   }
+  const auto alternative = static_cast<std::size_t>(&workspace.plan() - island_.alternatives.data());
+  profile::add(*usable_->plan, island_, alternative, samples);
 }
 
 void CompiledIsland::run_step(const Workspace::Step& step, const OrtKernelContext* context) const {

@@ -9,7 +9,7 @@
 namespace xyntra {
 namespace {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr int kRunKinds = 1 << int(BufferKind::kInput) | 1 << int(BufferKind::kOutput) | 1 << int(BufferKind::kPool) |
                           1 << int(BufferKind::kArena) | 1 << int(BufferKind::kLiteral);
 constexpr int kInitKinds = 1 << int(BufferKind::kConstant) | 1 << int(BufferKind::kPool) |
@@ -75,11 +75,13 @@ PlanStep read_step(ByteReader& in, const Expressions& exprs) {
   step.params = read_exprs(in, exprs);
   step.units_expr = read_expr(in, exprs);
   step.cost_expr = read_expr(in, exprs);
+  step.flops_expr = read_expr(in, exprs);
+  step.bytes_expr = read_expr(in, exprs);
   return step;
 }
 
 std::vector<PlanStep> read_steps(ByteReader& in, const Alternative& plan, std::size_t kernels, int kinds) {
-  std::vector<PlanStep> steps(in.count(24));
+  std::vector<PlanStep> steps(in.count(32));
   for (PlanStep& step : steps) {
     step = read_step(in, plan.exprs);
     require(step.kernel < kernels, "a step names no kernel");

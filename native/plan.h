@@ -40,6 +40,8 @@ struct PlanStep {
   std::vector<uint32_t> params;
   uint32_t units_expr = 0;
   uint32_t cost_expr = 0;
+  uint32_t flops_expr = 0;  // for the profile only
+  uint32_t bytes_expr = 0;
 };
 
 struct PlanCheck {

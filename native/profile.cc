@@ -4,8 +4,9 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
+#include <tuple>
 #include <utility>
-#include <vector>
 
 #include "json.h"
 
@@ -13,15 +14,18 @@ namespace xyntra::profile {
 namespace {
 
 struct Row {
-  std::string island, label;
-  uint64_t calls = 0;
-  uint64_t ns = 0;
+  std::string label, kernel;
+  int64_t calls = 0;
+  Sample sum;
 };
+
+// Which alternative of which island of which graph: the islands of two graphs have the same names.
+using Place = std::tuple<std::string, std::string, std::size_t>;
 
 struct Table {
   std::mutex mutex;
-  std::vector<Row> rows;
-  std::map<std::pair<std::string, std::string>, std::size_t> index;
+  std::vector<std::pair<Place, std::vector<Row>>> runs;
+  std::map<Place, std::size_t> index;
 };
 
 Table& table() {
@@ -31,33 +35,52 @@ Table& table() {
 
 std::atomic<bool> g_enabled{false};
 
+std::vector<Row> empty_rows(const Plan& plan, const std::vector<PlanStep>& steps) {
+  std::vector<Row> rows;
+  for (const PlanStep& step : steps) rows.push_back({step.label, plan.kernels[step.kernel].symbol, 0, {}});
+  return rows;
+}
+
+std::string text_of(const Place& place, std::size_t step, const Row& row) {
+  const auto& [digest, island, alternative] = place;
+  return "{\"digest\": " + json_quote(digest) + ", \"island\": " + json_quote(island) +
+         ", \"alternative\": " + std::to_string(alternative) + ", \"step\": " + std::to_string(step) +
+         ", \"label\": " + json_quote(row.label) + ", \"kernel\": " + json_quote(row.kernel) +
+         ", \"calls\": " + std::to_string(row.calls) + ", \"ns\": " + std::to_string(row.sum.ns) +
+         ", \"flops\": " + std::to_string(row.sum.flops) + ", \"bytes\": " + std::to_string(row.sum.bytes) + "}\n";
+}
+
 }  // namespace
 
 bool enabled() noexcept { return g_enabled.load(std::memory_order_relaxed); }
 
 void enable(bool on) noexcept { g_enabled.store(on, std::memory_order_relaxed); }
 
-void add(const std::string& island, const std::string& label, uint64_t ns) {
+void add(const Plan& plan, const PlanIsland& island, std::size_t alternative, const std::vector<Sample>& run) {
   Table& all = table();
   const std::lock_guard lock(all.mutex);
-  const auto [at, is_new] = all.index.try_emplace({island, label}, all.rows.size());
-  if (is_new) all.rows.push_back({island, label});
-  Row& row = all.rows[at->second];
-  ++row.calls;
-  row.ns += ns;
+  const Place place{plan.digest, island.name, alternative};
+  const auto [at, is_new] = all.index.try_emplace(place, all.runs.size());
+  if (is_new) all.runs.emplace_back(place, empty_rows(plan, island.alternatives[alternative].run));
+  std::vector<Row>& rows = all.runs[at->second].second;
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    ++rows[i].calls;
+    rows[i].sum.ns += run[i].ns;
+    rows[i].sum.flops += run[i].flops;
+    rows[i].sum.bytes += run[i].bytes;
+  }
 }
 
 std::size_t take(char* buffer, std::size_t capacity) {
   Table& all = table();
   const std::lock_guard lock(all.mutex);
   std::string out;
-  for (const Row& row : all.rows) {
-    out += "{\"island\": " + json_quote(row.island) + ", \"label\": " + json_quote(row.label) +
-           ", \"calls\": " + std::to_string(row.calls) + ", \"ns\": " + std::to_string(row.ns) + "}\n";
+  for (const auto& [place, rows] : all.runs) {
+    for (std::size_t i = 0; i < rows.size(); ++i) out += text_of(place, i, rows[i]);
   }
   if (out.size() <= capacity) {
     std::memcpy(buffer, out.data(), out.size());
-    all.rows.clear();
+    all.runs.clear();
     all.index.clear();
   }
   return out.size();

@@ -54,6 +54,7 @@ class Workspace {
   void bind(const std::vector<InputView>& inputs, const std::vector<void*>& outputs) noexcept;
   const std::vector<Step>& steps() const noexcept { return steps_; }
   const Alternative& plan() const noexcept { return *active_->plan; }
+  int64_t value(uint32_t expr) const noexcept { return values_[expr]; }
 
   // Reused by the caller from run to run.
   std::vector<InputView> inputs;

@@ -115,16 +115,20 @@ class Alternative:
         cost: int | None = None,
         init: bool = False,
         label: str = "step",
+        flops: int | None = None,
+        moved: int | None = None,
     ) -> None:
         uses = [use if isinstance(use, tuple) else (use, NO_OFFSET) for use in buffers]
         units = self.const(1) if units is None else units
         cost = self.const(0) if cost is None else cost
+        flops = self.const(0) if flops is None else flops
+        moved = self.const(0) if moved is None else moved
         (self.init if init else self.run).append(
             pack("<I", kernel)
             + text(label)
             + many([pack("<II", *use) for use in uses])
             + u32s(params or [])
-            + pack("<II", units, cost)
+            + pack("<IIII", units, cost, flops, moved)
         )
 
     def bytes(self) -> bytes:
@@ -176,7 +180,7 @@ class Plan:
     def bytes(self) -> bytes:
         content = (
             b"XYPL"
-            + pack("<I", 1)
+            + pack("<I", 2)
             + text(self.digest)
             + text(self.root)
             + pack("<B", self.refuse)

@@ -70,8 +70,9 @@ def unary_island(raw: RawGraph, node: RawNode, *, rank: int = 2, cost: int = 0, 
     for dim in dims:
         n = alternative.op("mul", n, dim)
     units = alternative.op("ceildiv", n, alternative.const(16))
+    moved = alternative.op("mul", n, alternative.const(8))
     buffers: list[int | tuple[int, int]] = [alternative.input(0), alternative.output(0)]
-    alternative.step(NUMBER[kernel], buffers, [n], units, alternative.const(cost), label=kernel)
+    alternative.step(NUMBER[kernel], buffers, [n], units, alternative.const(cost), label=kernel, flops=n, moved=moved)
     return Island(node.op_type.lower(), [node.id], [Tensor(x, rank=rank)], [Tensor(y, rank=rank)], [alternative])
 
 

@@ -286,6 +286,8 @@ def test_the_profile_counts_steps(planner: FakePlanner, make_session: Any) -> No
     buffer = ctypes.create_string_buffer(size)
     library.xyntra_take_profile(buffer, size)
     (row,) = [json.loads(line) for line in buffer.raw.decode().splitlines()]
-    assert (row["island"], row["label"], row["calls"]) == ("relu", "relu", 5)
+    assert (row["island"], row["alternative"], row["step"], row["label"]) == ("relu", 0, 0, "relu")
+    assert (row["calls"], row["kernel"], row["digest"]) == (5, "relu", planner.digests[-1])
+    assert (row["flops"], row["bytes"]) == (5 * 8, 5 * 64), "what the plan says at the shapes of the runs, summed"
     assert row["ns"] > 0
     assert library.xyntra_take_profile(None, 0) == 0

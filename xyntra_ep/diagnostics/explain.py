@@ -42,6 +42,7 @@ class IslandReport:
     name: str
     nodes: tuple[int, ...]
     kernels: tuple[Kernel, ...]
+    steps: tuple[tuple[int, ...], ...] = ()  # of each alternative: the position in `kernels` that each run step belongs to
     ours_ns: int = 0  # what a run is estimated to take, where we compare worst with ONNX Runtime; 0: no estimate
     ort_ns: int = 0
 
@@ -74,6 +75,7 @@ class GraphReport:
     failure: str
     cache: str
     precision: str  # the option, or why it was not followed
+    digest: str = ""
 
     @property
     def claimed(self) -> int:
@@ -148,7 +150,9 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
             continue
         kernels = tuple(_kernel(k) for k in island["kernels"])
         ours_ns, ort_ns = int(island.get("ours_ns", 0)), int(island.get("ort_ns", 0))
-        islands.append(IslandReport(name=island["name"], nodes=members, kernels=kernels, ours_ns=ours_ns, ort_ns=ort_ns))
+        steps = tuple(tuple(map(int, rows)) for rows in island.get("steps", ()))
+        name = str(island["name"])
+        islands.append(IslandReport(name=name, nodes=members, kernels=kernels, steps=steps, ours_ns=ours_ns, ort_ns=ort_ns))
     declined = [
         Declined(node=int(d["node"]), op_type=d["op_type"], name=d["name"], reason=d["reason"]) for d in plan.get("declined", ())
     ]
@@ -161,6 +165,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         failure=str(entry.get("failure") or ""),
         cache=str(plan.get("cache", "")),
         precision=str(plan.get("precision", "")),
+        digest=str(entry.get("digest", "")),
     )
 
 

@@ -34,7 +34,7 @@ from xyntra_ep.tracea.interface.islands import (
     Island,
     StepCost,
     compile_islands,
-    report_rows,
+    report_of,
     step_costs,
     write_plan,
 )
@@ -297,7 +297,8 @@ class _Planner:
         for group, entry in zip(self.members, result.islands, strict=False):
             if entry is None:
                 continue
-            row: dict[str, Any] = {"name": entry.name, "nodes": list(group), "kernels": report_rows(entry)}
+            kernels, steps = report_of(entry)
+            row: dict[str, Any] = {"name": entry.name, "nodes": list(group), "kernels": kernels, "steps": steps}
             if (estimate := self.estimates.get(entry.name)) is not None:
                 row |= {"ours_ns": round(estimate.ours_ns), "ort_ns": round(estimate.ort_ns)}
             islands.append(row)

@@ -11,7 +11,7 @@ from tests.support.toy_variants import POINTWISE, TABLE
 from xyntra_ep import knobs
 from xyntra_ep.errors import CompileError, UnsupportedError
 from xyntra_ep.tracea.core_ir.ops import Pointwise, Program
-from xyntra_ep.tracea.interface import Context, Island, TensorEntry, compile_islands, report_rows, write_plan
+from xyntra_ep.tracea.interface import Context, Island, TensorEntry, compile_islands, report_of, write_plan
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall
 from xyntra_ep.tracea.planning.manifest_reader import read_manifest
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
@@ -134,11 +134,12 @@ def test_the_rows_of_a_report(context: Context) -> None:
     result = compile_islands([island("a", chain("add", "mul"))], context)
     [entry] = result.islands
     assert entry is not None
-    rows = report_rows(entry)
+    rows, steps = report_of(entry)
     assert [(r["label"], r["variant"], r["nodes"]) for r in rows] == [
         ("add", "toy.pointwise", [100]),
         ("mul", "toy.pointwise", [101]),
     ]
+    assert steps == [[0, 1]]
 
 
 def test_plans_need_the_native_hash(tmp_path: Path) -> None:

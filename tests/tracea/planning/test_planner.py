@@ -11,7 +11,7 @@ from tests.support.programs import ProgramBuilder
 from tests.support.run_program import run_planned
 from tests.support.toy_variants import GEMM, TABLE
 from xyntra_ep.errors import InvariantError
-from xyntra_ep.tracea.core_ir.dims import symbol
+from xyntra_ep.tracea.core_ir.dims import evaluate, symbol, symbols_of
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, load
 from xyntra_ep.tracea.core_ir.interpreter import Array, interpret
@@ -272,3 +272,24 @@ def test_the_program_of_the_caller_is_not_changed() -> None:
     values = list(p.program.values)
     plan(p)
     assert p.program.values == values
+
+
+def test_the_first_run_step_of_an_op_has_all_its_work() -> None:
+    p = ProgramBuilder()
+    x = p.input("s", 4)
+    p.output(p.add(p.gemm(x, p.constant(4, 6)), p.constant(6)))
+    planned = plan(p)
+    by_op: dict[int, list[int]] = {}
+    for step in planned.run:
+        by_op.setdefault(step.op, []).append(evaluate(step.work.flops, {"s": 3}))
+    assert [sum(counts) for counts in by_op.values()] == [2 * 3 * 4 * 6, 3 * 6]
+    assert all(counts[0] == sum(counts) for counts in by_op.values())
+    assert planned.init and not any(step.work.flops for step in planned.init), "what is done once is no run's work"
+
+
+def test_the_work_of_an_op_that_was_built_before_has_its_own_sizes() -> None:
+    p = ProgramBuilder()
+    for name in ("s", "t"):
+        p.output(p.gemm(p.input(name, 4), p.constant(4, 6)))
+    first, second = (step.work for step in plan(p).run)
+    assert symbols_of(first.flops) == {"s"} and symbols_of(second.flops) == symbols_of(second.bytes) == {"t"}

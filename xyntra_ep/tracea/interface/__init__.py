@@ -6,7 +6,7 @@ from xyntra_ep.tracea.interface.islands import (
     Island,
     IslandFailure,
     compile_islands,
-    report_rows,
+    report_of,
     write_plan,
 )
 from xyntra_ep.tracea.interface.teaching import KernelPlan
@@ -22,6 +22,6 @@ __all__ = [
     "LogLevel",
     "TensorEntry",
     "compile_islands",
-    "report_rows",
+    "report_of",
     "write_plan",
 ]

@@ -145,11 +145,16 @@ def write_plan(
     )
 
 
-def report_rows(entry: IslandEntry) -> list[Mapping[str, Any]]:
-    """What `explain` prints about an island's kernels: one row per op of its alternatives, equal rows once."""
-    rows: dict[str, Mapping[str, Any]] = {}
+def report_of(entry: IslandEntry) -> tuple[list[Mapping[str, Any]], list[list[int]]]:
+    """What `explain` prints about an island's kernels: one row per op of its alternatives, equal rows once. And for each
+    alternative the row that each of its run steps belongs to.
+    """
+    rows: list[Mapping[str, Any]] = []
+    known: dict[str, int] = {}
+    steps = []
     for number, alternative in enumerate(entry.alternatives):
         program = alternative.planned.program
+        row_of: dict[int, int] = {}
         for op, decision in alternative.planned.decisions:
             row = {
                 "label": program.ops[op].label or decision.chosen.name,
@@ -161,8 +166,11 @@ def report_rows(entry: IslandEntry) -> list[Mapping[str, Any]]:
                 "evidence": str(decision.evidence),
                 "rejected": [list(pair) for pair in decision.rejected],
             }
-            rows.setdefault(repr(row), row)
-    return list(rows.values())
+            row_of[op] = known.setdefault(repr(row), len(rows))
+            if row_of[op] == len(rows):
+                rows.append(row)
+        steps.append([row_of[step.op] for step in alternative.planned.run])
+    return rows, steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

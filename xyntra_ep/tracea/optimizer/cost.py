@@ -5,19 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from xyntra_ep.tracea.core_ir.dims import Size, evaluate, product, symbols_of
-from xyntra_ep.tracea.core_ir.expr import walk
-from xyntra_ep.tracea.core_ir.ops import (
-    Attention,
-    Conv,
-    CoreOp,
-    Gemm,
-    Operand,
-    Pointwise,
-    RowReduce,
-    Scan,
-    outputs_of,
-)
+from xyntra_ep.tracea.core_ir.dims import Size, evaluate, symbols_of
+from xyntra_ep.tracea.core_ir.ops import CoreOp
+from xyntra_ep.tracea.core_ir.work import sized_work
 
 TYPICAL = 128  # taken for a size that is known at run time only
 
@@ -50,38 +40,9 @@ def typical(size: Size) -> int:
 
 def work_of(op: CoreOp) -> Work:
     """The work of one op, at typical values of symbolic sizes."""
-    outputs = outputs_of(op)
-    moved = float(sum(_bytes(o) for o in (*op.inputs, *outputs)))
-    match op:
-        case Gemm():
-            k = op.inputs[0].shape[-1]
-            flops = 2 * typical(product(op.domain)) * typical(k)
-        case Conv():
-            taps = product(op.inputs[1].shape[1:])
-            flops = 2 * typical(product(op.domain)) * typical(taps)
-        case Attention():
-            q, v = op.inputs[0].shape, op.inputs[2].shape
-            scores = typical(product(q[:3])) * typical(v[2])
-            flops = 2 * scores * (typical(q[3]) + typical(v[3])) + 8 * scores
-        case Pointwise():
-            calls = sum(e.kind == "call" for e in walk(*op.bodies))
-            flops = calls * typical(product(op.domain))
-        case RowReduce():
-            bodies = [s.body for s in op.stages] + [o.body for o in op.outputs]
-            calls = sum(e.kind == "call" for e in walk(*bodies)) + len(op.stages)
-            flops = calls * typical(product(op.outer + op.inner))
-        case Scan():
-            flops = typical(product(op.output.shape))
-        case _:
-            flops = typical(product(op.inputs[0].shape))
-    return Work(flops=float(flops), bytes=moved)
+    work = sized_work(op)
+    return Work(flops=float(typical(work.flops)), bytes=float(typical(work.bytes)))
 
 
 def total(works: Iterable[Work]) -> Work:
     return sum(works, Work(flops=0.0, bytes=0.0))
-
-
-def _bytes(operand: Operand) -> int:
-    """Each element once: a broadcast dimension (stride 0) is not read again."""
-    extents = [e for e, stride in zip(operand.shape, operand.strides, strict=True) if stride != 0]
-    return typical(product(extents)) * operand.dtype.bytes

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.ops import Program, ValueKind
+from xyntra_ep.tracea.core_ir.work import NO_WORK, SizedWork
 from xyntra_ep.tracea.kernels.variant import KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.planning.in_place import resolve
 from xyntra_ep.tracea.planning.plan import BufferKind, BufferUse, PlanBuffer
@@ -33,6 +34,7 @@ class StepDraft:
     serial: int
     once: bool
     variant: str
+    work: SizedWork = NO_WORK
 
 
 class BufferTable:

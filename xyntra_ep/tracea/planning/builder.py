@@ -13,6 +13,7 @@ from typing import Any
 from xyntra_ep.errors import InvariantError, UnsupportedError
 from xyntra_ep.tracea.core_ir.dims import Size, substitute, symbol
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
+from xyntra_ep.tracea.core_ir.work import NO_WORK, SizedWork, sized_work
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned, decide
 from xyntra_ep.tracea.doctor.variants import VariantTable
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
@@ -38,6 +39,7 @@ class Launch:
 class Built:
     decision: Decision
     launches: tuple[Launch, ...]
+    work: SizedWork = NO_WORK
 
 
 class OpBuilder:
@@ -79,7 +81,8 @@ class OpBuilder:
             return result
         values = dict(zip(first.values, key.values, strict=True))
         symbols = {old: symbol(new) for old, new in zip(first.symbols, key.symbols, strict=True) if old != new}
-        return Built(decision=result.decision, launches=tuple(_move(launch, values, symbols) for launch in result.launches))
+        launches = tuple(_move(launch, values, symbols) for launch in result.launches)
+        return Built(decision=result.decision, launches=launches, work=_renamed(result.work, symbols))
 
     def _build(self, op: CoreOp, context: BuildContext) -> Built:
         decision = self.decide(op, context)
@@ -98,12 +101,16 @@ class OpBuilder:
                 source = self._print(call.kernel)
                 printed[id(call.kernel)] = self._sources.setdefault(source.text, source)
             launches.append(Launch(call=call, source=printed[id(call.kernel)]))
-        return Built(decision=decision, launches=tuple(launches))
+        return Built(decision=decision, launches=tuple(launches), work=sized_work(op, context.constants))
 
     def _print(self, kernel: Kernel) -> KernelSource:
         """Notes name the sizes of one op. They are no part of the text, so that kernels of many ops are one."""
         text = self._emit(dataclasses.replace(kernel, notes=()), self.caps)
         return KernelSource(symbol=kernel.name, text=text, note="".join(f"// {note}\n" for note in kernel.notes))
+
+
+def _renamed(work: SizedWork, symbols: Mapping[str, Size]) -> SizedWork:
+    return SizedWork(flops=substitute(work.flops, symbols), bytes=substitute(work.bytes, symbols)) if symbols else work
 
 
 def _move(launch: Launch, values: Mapping[int, int], symbols: Mapping[str, Size]) -> Launch:

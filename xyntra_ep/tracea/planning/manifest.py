@@ -14,7 +14,7 @@ from xyntra_ep.tracea.planning.size_table import SizeTable
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128
 
 MAGIC = b"XYPL"
-VERSION = 1
+VERSION = 2
 NO_OFFSET = 0xFFFFFFFF
 _SYMBOL_KIND = {SymbolKind.DIM: 0, SymbolKind.ELEMENT: 1}
 
@@ -201,7 +201,8 @@ def _step(out: _Writer, step: PlanStep, kernels: Sequence[int], sizes: SizeTable
     for use in step.buffers:
         out.raw(struct.pack("<II", use.buffer, _offset(use.offset_bytes, sizes)))
     out.u32s([sizes.add(p) for p in step.params])
-    out.raw(struct.pack("<II", sizes.add(step.units), sizes.add(step.cost_ns)))
+    counts = (step.units, step.cost_ns, step.work.flops, step.work.bytes)
+    out.raw(struct.pack("<IIII", *map(sizes.add, counts)))
 
 
 def _offset(size: Size, sizes: SizeTable) -> int:

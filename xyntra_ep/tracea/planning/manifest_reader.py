@@ -36,6 +36,8 @@ class ReadStep:
     params: tuple[int, ...]
     units: int
     cost_ns: int
+    flops: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +179,7 @@ def _step(read: _Reader) -> ReadStep:
     kernel, label = read.u32(), read.text()
     pairs = read.list(lambda: read.unpack("II"))
     params = read.u32s()
-    units, cost_ns = read.unpack("II")
+    units, cost_ns, flops, moved = read.unpack("IIII")
     return ReadStep(
         kernel=kernel,
         label=label,
@@ -185,4 +187,6 @@ def _step(read: _Reader) -> ReadStep:
         params=params,
         units=units,
         cost_ns=cost_ns,
+        flops=flops,
+        bytes=moved,
     )

@@ -9,6 +9,7 @@ from enum import IntEnum
 from xyntra_ep.errors import UnsupportedError, XyntraError
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.ops import Program
+from xyntra_ep.tracea.core_ir.work import NO_WORK, SizedWork
 from xyntra_ep.tracea.doctor.decision import Decision
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
@@ -45,7 +46,10 @@ class BufferUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStep:
-    """One launch. ``kernel`` indexes PlannedProgram.kernels; ``op`` is the program's op it came from."""
+    """One launch. ``kernel`` indexes PlannedProgram.kernels; ``op`` is the program's op it came from.
+
+    ``work`` is what a profile divides by the time: that of the whole op, at its first run step; 0 at its others.
+    """
 
     kernel: int
     label: str
@@ -54,6 +58,7 @@ class PlanStep:
     units: Size
     cost_ns: Size
     op: int
+    work: SizedWork = NO_WORK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from xyntra_ep.tracea.core_ir.dims import Dim, Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, load
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Pointwise, Program, Value, ValueKind
+from xyntra_ep.tracea.core_ir.work import NO_WORK
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.kernels.variant import Phase, ValueBuffer
 from xyntra_ep.tracea.planning.buffers import BufferTable, StepDraft
@@ -169,7 +170,7 @@ def _redirect(built: Built, moved: dict[int, int]) -> Built:
             )
             launch = Launch(call=dataclasses.replace(call, buffers=buffers), source=launch.source)
         launches.append(launch)
-    return Built(decision=built.decision, launches=tuple(launches))
+    return dataclasses.replace(built, launches=tuple(launches))
 
 
 def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]) -> PlannedProgram:
@@ -179,6 +180,7 @@ def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]
     run: list[StepDraft] = []
     for serial, op in enumerate(ops):
         label = op.op.label or op.built.decision.chosen.name
+        work = op.built.work
         for launch in op.built.launches:
             text = launch.source.text
             if text not in sources:
@@ -193,7 +195,9 @@ def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]
                 serial=serial,
                 once=once,
                 variant=op.built.decision.chosen.name,
+                work=NO_WORK if once else work,
             )
+            work = work if once else NO_WORK
             if once:
                 _require_fixed(draft)
             (init if once else run).append(draft)
@@ -251,4 +255,5 @@ def _step(draft: StepDraft, table: BufferTable) -> PlanStep:
         units=call.units,
         cost_ns=cost_ns,
         op=draft.op,
+        work=draft.work,
     )

@@ -1,0 +1,117 @@
+"""Where the time of a run goes: each kernel's share, its work, and the nodes that it computes.
+
+times = kernel_times(session, lambda: session.run(None, feeds), runs=20)
+
+Native code times the steps of islands while it is asked to (`native/profile.h`) and knows what each must at least do at
+the shapes at hand; the session's report says which step serves which nodes. One session may run meanwhile: the profile is
+the process's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xyntra_ep.diagnostics.explain import Explanation, Kernel, explain
+from xyntra_ep.provider import registration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTime:
+    """One kernel in one run. ``ns`` is the median over the runs; ``flops`` and ``bytes`` what it must at least do
+    (`tracea/core_ir/work.py`), ``precision`` what its products are computed in. ``symbols``: the compiled functions, as
+    perf names them.
+    """
+
+    island: str
+    label: str
+    variant: str
+    op_types: tuple[str, ...]
+    nodes: tuple[str, ...]
+    precision: str  # fp32 or bf16
+    symbols: tuple[str, ...]
+    calls: int
+    ns: int
+    flops: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTimes:
+    """``run_ns``: the median of whole runs, in which the kernels are and what ONNX Runtime does besides."""
+
+    runs: int
+    run_ns: int
+    kernels: tuple[KernelTime, ...]
+
+
+Row = Mapping[str, Any]
+Key = tuple[str, str, int]  # digest, island, position among the island's kernels
+
+
+def kernel_times(session: Any, run: Callable[[], object], *, runs: int) -> RunTimes:
+    """Time ``runs`` calls of ``run``, which runs ``session`` once. Warm up first."""
+    library = registration.library()
+    explanation = explain(session)
+    take_rows(library)  # what an earlier user left
+    profiles, walls_ns = [], []
+    for _ in range(runs):
+        library.xyntra_profile(1)
+        try:
+            begin = time.perf_counter_ns()
+            run()
+            walls_ns.append(time.perf_counter_ns() - begin)
+        finally:
+            library.xyntra_profile(0)
+        profiles.append(take_rows(library))
+    return RunTimes(runs=runs, run_ns=int(statistics.median(walls_ns)), kernels=summed(explanation, profiles))
+
+
+def take_rows(library: ctypes.CDLL) -> list[Row]:
+    """What the profile has counted, one row per step; it is forgotten there."""
+    size = library.xyntra_take_profile(None, 0)
+    buffer = ctypes.create_string_buffer(size + 1)
+    library.xyntra_take_profile(buffer, size)
+    return [json.loads(line) for line in buffer.value.decode("utf-8", "replace").splitlines()]
+
+
+def summed(explanation: Explanation, profiles: Sequence[Sequence[Row]]) -> tuple[KernelTime, ...]:
+    """Steps joined to kernels, in the order of execution; of the times of a kernel the median over ``profiles``."""
+    named = {(g.digest, i.name): (g.nodes, i) for g in explanation.graphs for i in g.islands}
+    sums: dict[Key, dict[int, list[Row]]] = {}
+    for number, profile in enumerate(profiles):
+        for row in profile:
+            place = (row["digest"], row["island"])
+            if place in named:  # else of a session that died meanwhile
+                kernel = named[place][1].steps[row["alternative"]][row["step"]]
+                sums.setdefault((*place, kernel), {}).setdefault(number, []).append(row)
+    found = []
+    for (digest, island, position), by_run in sums.items():
+        nodes, report = named[digest, island]
+        found.append(_kernel_time(island, report.kernels[position], nodes, list(by_run.values())))
+    return tuple(found)
+
+
+def _kernel_time(
+    island: str, kernel: Kernel, nodes: Mapping[int, tuple[str, str]], by_run: Sequence[Sequence[Row]]
+) -> KernelTime:
+    last = by_run[-1]
+    members = [nodes[n] for n in kernel.nodes if n in nodes]
+    return KernelTime(
+        island=island,
+        label=kernel.label,
+        variant=kernel.variant,
+        op_types=tuple(op_type for op_type, _ in members),
+        nodes=tuple(name for _, name in members),
+        precision="bf16" if "bf16" in kernel.variant else "fp32",  # names of variants say it
+        symbols=tuple(dict.fromkeys(row["kernel"] for row in last)),
+        calls=max(row["calls"] for row in last),
+        ns=int(statistics.median(sum(row["ns"] for row in rows) for rows in by_run)),
+        flops=sum(row["flops"] for row in last),
+        bytes=sum(row["bytes"] for row in last),
+    )
