@@ -57,6 +57,11 @@ def test_every_number_of_rows(m: int) -> None:
     check(GemmCase(m=m, k=21, n=96, epilogue="bias"), AVX512, PACKED)
 
 
+@pytest.mark.parametrize("caps", MACHINES)
+def test_deep_sums_are_as_exact_as_short_ones(caps: Capabilities) -> None:
+    check(GemmCase(m=12, k=2541, n=32, symbolic=""), caps, PACKED, max_err=7e-7)  # in one chain of additions 1.5e-6
+
+
 EPILOGUES = (
     "bias", "gelu", "residual", "row", "swapped", "mask", "gather", "lookup", "window", "ahead", "wrapped", "sizes",
 )  # fmt: skip
