@@ -159,6 +159,8 @@ class _Builder:
                 return call("add", result, bias())
             case "gelu":
                 return call("gelu_erf", call("add", result, bias()))
+            case "gelu_tanh":
+                return call("gelu_tanh", call("add", result, bias()))
             case "residual":
                 j = more(case.dtypes[2], shape, real)
                 return call("add", call("add", result, bias()), load(j, *here, dtype=DType.F32))

@@ -11,7 +11,8 @@ import pytest
 from tests.support.machine import BF16_PAIRS, BF16_TILES
 from tests.support.run_program import check_program, plan_for, run_program
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
-from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
+from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.kernels.cpu import gemm_pairs_bf16, gemm_tiles_bf16
@@ -76,6 +77,18 @@ EPILOGUES = ("bias", "gelu", "row", "swapped", "mask", "gather", "lookup", "wind
 def test_epilogues(caps: Capabilities, variants: list[Variant[Gemm]], epilogue: str) -> None:
     for n in (64, 53):
         check(case(37, 32, n, epilogue=epilogue, dtypes=NARROW_A), caps, variants)
+
+
+@pytest.mark.parametrize(("caps", "variants"), FORMS)
+@pytest.mark.parametrize("epilogue", ["gelu", "gelu_tanh"])
+def test_an_activation_is_as_exact_as_its_rounding(caps: Capabilities, variants: list[Variant[Gemm]], epilogue: str) -> None:
+    program, inputs, constants = build(case(37, 32, 64, epilogue=epilogue, dtypes=(DType.BF16, DType.F32, DType.BF16)))
+    inputs[0] = from_float64(to_float64(inputs[0], DType.BF16) * 3, DType.BF16)
+    [got] = run_program(program, inputs, constants, caps, variants=variants)
+    [wanted] = interpret(program, inputs, constants)
+    error = np.abs(to_float64(got, DType.BF16) - wanted)
+    assert wanted.max() > 5 and wanted.min() < -0.1
+    assert (error <= 2.0**-8 * np.abs(wanted) + 3e-4).all()
 
 
 @pytest.mark.parametrize(("caps", "variants"), FORMS)

@@ -17,6 +17,7 @@ from xyntra_ep.tracea.semantic_ir.math_library import (
     has_math_function,
     math_dependencies,
     math_function,
+    rough_function,
 )
 from xyntra_ep.tracea.semantic_ir.nodes import (
     LIBM,
@@ -60,11 +61,13 @@ def value_type(dtype: DType, lanes: int) -> Type:
 
 class ScalarCode:
     """Emits expressions into ``block``; functions they need go to ``kernel``. ``leaf(e, lanes)`` gives a load, axis or acc
-    with ``lanes`` lanes (or 1, it is splat as needed); it may return the same value for the whole walk.
+    with ``lanes`` lanes (or 1, it is splat as needed); it may return the same value for the whole walk. ``rough``: elementary
+    functions need not be more exact than bfloat16, which their result becomes.
     The indices of a load are the leaf's business: most are plain axes, an address without code of their own."""
 
-    def __init__(self, kernel: KernelBuilder, block: BlockBuilder, lanes: int, leaf: Leaf) -> None:
+    def __init__(self, kernel: KernelBuilder, block: BlockBuilder, lanes: int, leaf: Leaf, rough: bool = False) -> None:
         self._kernel = kernel
+        self._rough = rough
         self._block = block
         self._lanes = lanes
         self._leaf = leaf
@@ -73,7 +76,7 @@ class ScalarCode:
 
     def fork(self, lanes: int, leaf: Leaf) -> ScalarCode:
         """Code for an inner block: knows all values that this one has by now, and keeps its own to itself."""
-        inner = ScalarCode(self._kernel, self._block, lanes, leaf)
+        inner = ScalarCode(self._kernel, self._block, lanes, leaf, self._rough)
         inner._done = dict(self._done)
         inner._keep = list(self._keep)
         return inner
@@ -117,6 +120,7 @@ class ScalarCode:
         return self._call(e.attr, [splat(a, lanes) if a.type.lanes < lanes else a for a in args], lanes)
 
     def _math(self, name: str, x: Rvalue, lanes: int) -> Rvalue:
+        name = rough_function(name) if self._rough else name
         for function in math_dependencies(name, lanes):
             self._kernel.function(function)
         return CallValue(math_function(name, lanes), (x,))

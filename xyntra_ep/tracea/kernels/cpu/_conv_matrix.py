@@ -19,7 +19,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._conv_pairs_pack import PairRuns
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, taps
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
+from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import TILE_ROW_BYTES, TILE_ROWS, TileDot, TileZero
@@ -74,8 +74,8 @@ class _Matrix:
         self.k = k
         self.x, self.w = k.buffer("x", DType.BF16), k.buffer("w", DType.BF16)
         self.out = k.buffer("out", out.dtype, writable=True)
-        groups = shape.epilogue_groups()
-        self.epilogue = Epilogue(k, context.program, shape.op.epilogue, shape.op.inputs, shape.op.domain, groups, lane_group=1)
+        op, groups = shape.op, shape.epilogue_groups()
+        self.epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1, rough=is_rough(op))
 
     def call(self) -> KernelCall:
         shape = self.shape

@@ -14,7 +14,7 @@ from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES, pack_weights
 from xyntra_ep.tracea.kernels.cpu._conv_row import Segment, kernel_rows, needs_halo, split_row
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, moving_ns, taps, typical
 from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT, Accumulate, TileCode
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
+from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, vmax, vmin
@@ -69,7 +69,7 @@ class _Walk:
         x, w = k.buffer("x", x_dtype), k.buffer("w", w_dtype)
         out = k.buffer("out", op.output.dtype, writable=True)
         groups = shape.epilogue_groups()
-        self.epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1)
+        self.epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1, rough=is_rough(op))
         self.segments = split_row(shape.x, blocking.pixels)
         self.row_tiles: Size = self.segments[-1].ordinal + self.segments[-1].count if self.segments else 0
         self.panels = panels(shape, blocking.vectors * caps.lanes)

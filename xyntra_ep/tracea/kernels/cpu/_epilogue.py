@@ -23,8 +23,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative, product
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, walk
-from xyntra_ep.tracea.core_ir.ops import Operand, Program
+from xyntra_ep.tracea.core_ir.ops import Conv, Gemm, Operand, Product, Program
 from xyntra_ep.tracea.kernels.cpu._affine import CONSTANT, Affine, add_affine, affine, largest, smallest
 from xyntra_ep.tracea.kernels.variant import ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
@@ -70,8 +71,13 @@ class Group:
         return step
 
 
+def is_rough(op: Gemm | Conv) -> bool:
+    """Whether an epilogue's functions may be as exact as bfloat16: it is what is multiplied and what is stored."""
+    return op.product is Product.BF16 and op.output.dtype is DType.BF16
+
+
 class Epilogue:
-    """One expression over a domain, with the buffers it reads. See the module's docstring."""
+    """One expression over a domain, with the buffers it reads. See the module's docstring. ``rough``: see ``ScalarCode``."""
 
     def __init__(
         self,
@@ -82,8 +88,10 @@ class Epilogue:
         domain: Sequence[Size],
         groups: Sequence[Group],
         lane_group: int,
+        rough: bool = False,
     ) -> None:
         self.kernel = kernel
+        self.rough = rough
         self.program = program
         self.root = root
         self.inputs = inputs
@@ -175,8 +183,8 @@ class _Vector:
         self._lanes = lanes
         self._count = count
         kernel = self._e.kernel
-        self._vector = ScalarCode(kernel, self._block, lanes, self._leaf)
-        self._scalar = self._vector if lanes == 1 else ScalarCode(kernel, self._block, 1, self._leaf)
+        self._vector = ScalarCode(kernel, self._block, lanes, self._leaf, self._e.rough)
+        self._scalar = self._vector if lanes == 1 else ScalarCode(kernel, self._block, 1, self._leaf, self._e.rough)
 
     def emit(self, root: Expr) -> Rvalue:
         return self._vector.emit(root)[0]

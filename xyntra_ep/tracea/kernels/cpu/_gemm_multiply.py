@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
+from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.cpu._gemm_columns import Panels
 from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows, rows_in_place
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily, block_sizes, divide_rows
@@ -98,7 +98,9 @@ class _Multiply:
         self.weights = k.buffer("w", b.dtype)
         self.out = k.buffer("out", out.dtype, writable=True)
         groups = shape.groups
-        self.epilogue = Epilogue(k, context.program, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1)
+        self.epilogue = Epilogue(
+            k, context.program, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1, rough=is_rough(self.op)
+        )
 
     def call(self) -> KernelCall:
         chunks = self._units()

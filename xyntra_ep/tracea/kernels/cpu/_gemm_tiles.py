@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
+from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows
 from xyntra_ep.tracea.kernels.cpu._gemm_multiply import ROW_BLOCKS, UNITS
 from xyntra_ep.tracea.kernels.cpu._gemm_pack_pairs import PairPanels
@@ -88,7 +88,9 @@ class _Tiles:
         self.w = k.buffer("w", DType.BF16)
         self.out = k.buffer("out", out.dtype, writable=True)
         groups = shape.groups
-        self.epilogue = Epilogue(k, context.program, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1)
+        self.epilogue = Epilogue(
+            k, context.program, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1, rough=is_rough(self.op)
+        )
 
     def call(self) -> KernelCall:
         chunks = self._units()
