@@ -15,14 +15,16 @@ import typer
 from rich.console import Console
 
 from bench import micro
+from bench.ceilings import measure_ceilings
 from bench.contenders import DEFAULT_MAX_ERR, parse_contenders
 from bench.environment import read_environment
 from bench.errors import BenchError
 from bench.imports import measure_imports
+from bench.inside import PROVIDER
 from bench.micro import micro_cases
 from bench.plan import FULL, QUICK, Budget, Case, Plan, Target, file_cases, parse_counts, parse_scenarios, zoo_cases
 from bench.results import lacks_data
-from bench.run import probe, run_case
+from bench.run import child_environment, probe, run_case
 from bench.show import COLUMNS, progress, show_cases, show_notes, show_summary
 from bench.store import Store
 from zoo import model_path, zoo
@@ -164,6 +166,12 @@ def _execute(plan: Plan, path: Path) -> None:
             model_path(zoo[name])
         tick("imports", done=0)
         store = Store(path, plan, environment, _command(sys.argv[1:]), measure_imports(plan.contenders))
+        if any(contender.provider == PROVIDER for contender in plan.contenders):
+            tick("ceilings", done=0)
+            ceilings, problem = measure_ceilings(sorted({1, *(case.threads for case in plan.cases)}), child_environment())
+            store.keep_ceilings(ceilings)
+            if problem:
+                typer.echo(f"! {problem}", err=True)
         if not console.is_terminal:
             print("\t".join(COLUMNS))
         try:

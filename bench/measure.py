@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from bench.feeds import Feeds, case_feeds, case_path, save_feeds
 from bench.loads import load_of
 from bench.memory import peak_rss_bytes, rss_bytes
 from bench.ort_sessions import plain_session
-from bench.plan import Budget, Case
+from bench.plan import Budget, Case, Scenario
 from bench.record import conclude, unmeasured, without_void_peers
 from bench.results import CaseResult, Creation, Measurement, Status, Warn
 from bench.sessions import Factory, FixedShapes, factory_for, make_available
@@ -65,6 +66,8 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
     turns = take_turns(list(runners.values()), feeds, budget.for_arms(len(runners)))
     foreign_cores = watch.foreign_cores()
     measured = without_void_peers([_result(arm, case, failed, runners, names, reference=arms[0]) for arm in arms])
+    if case.scenario is Scenario.SINGLE_STREAM:
+        measured = [_with_inside(m, runners.get(m.label), feeds) for m in measured]
     return CaseResult(
         model=case.model,
         family=case.family,
@@ -143,6 +146,13 @@ def _result(
     if arm.label in failed:
         return unmeasured(arm, *failed[arm.label])
     return conclude(runners[arm.label], runners, names, case.max_err, reference=runners[reference.label])
+
+
+def _with_inside(m: Measurement, runner: Runner | None, feeds: Feeds) -> Measurement:
+    """After the turns, so that profiling disturbs none of them."""
+    if runner is None or runner.session is None or m.latency is None:
+        return m
+    return replace(m, inside=runner.session.inside(feeds, m.latency.p50_ns))
 
 
 def _case_warnings(case: Case, foreign_cores: float | None, turns: int, *, quick: bool) -> tuple[Warn, ...]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from bench.arms import Arm
 from bench.contenders import FP32
 from bench.errors import Unavailable
+from bench.inside import Inside
 from bench.results import Placement
 
 if TYPE_CHECKING:  # its own names for things are in `sessions`, which imports this module when it is asked for
@@ -58,6 +59,9 @@ class OpenVinoSession:
     def precision(self) -> str:
         reported: str = self._compiled.get_property("INFERENCE_PRECISION_HINT").to_string()
         return next((name for name, hint in HINTS.items() if hint == reported), reported)
+
+    def inside(self, feeds: Feeds, run_ns: int) -> Inside | None:
+        return None
 
     def _request(self) -> Any:
         if not hasattr(self._local, "request"):

@@ -7,6 +7,7 @@ import importlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import onnxruntime as ort
 from bench.arms import Arm
 from bench.contenders import BASELINE, FP32, PLUGINS
 from bench.errors import BenchError, Unavailable
+from bench.inside import Inside, look_inside
 from bench.results import Placement
 from bench.stderr import Captured, stderr_captured
 
@@ -84,6 +86,9 @@ class OrtSession:
 
     def precision(self) -> str:
         return FP32 if self._provider == BASELINE else ""
+
+    def inside(self, feeds: Feeds, run_ns: int) -> Inside | None:
+        return look_inside(self._session, self._provider, partial(self._run, None, feeds), run_ns)
 
 
 class OrtFactory:

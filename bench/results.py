@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from bench.ceilings import Ceilings
 from bench.contenders import Contender
 from bench.environment import Environment
+from bench.inside import Inside
 from bench.plan import Budget, Scenario, Target
 
-SCHEMA = "xyntra-bench/2"
+SCHEMA = "xyntra-bench/3"
 
 
 class Verdict(StrEnum):
@@ -169,6 +171,7 @@ class Measurement:
     peers: Mapping[str, Ratio] = field(default_factory=dict)  # by the label of the other
     verdict: Verdict = Verdict.NO_DATA
     warnings: tuple[Warn, ...] = ()
+    inside: Inside | None = None
     samples_ns: tuple[int, ...] = ()
 
     @property
@@ -225,4 +228,5 @@ class Run:
     budget: Budget
     planned: int = 0
     imports_ns: Mapping[str, int] = field(default_factory=dict)  # by module, over what was imported before it
+    ceilings: tuple[Ceilings, ...] = ()
     cases: tuple[CaseResult, ...] = field(default=())

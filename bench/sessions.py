@@ -15,6 +15,7 @@ import numpy.typing as npt
 from bench.arms import Arm
 from bench.contenders import OPENVINO
 from bench.errors import BenchError
+from bench.inside import Inside
 from bench.results import Placement
 
 Feeds = Mapping[str, npt.NDArray[Any]]
@@ -32,6 +33,9 @@ class Session(Protocol):
 
     def precision(self) -> str:
         """What it computes in, empty where the runtime does not tell."""
+
+    def inside(self, feeds: Feeds, run_ns: int) -> Inside | None:
+        """Where the time of a run goes, of which one takes `run_ns`; None where the runtime does not tell."""
 
 
 class Factory(Protocol):

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench.ceilings import Ceilings
 from bench.codec import CodecError, decode, encode
 from bench.environment import Environment
 from bench.errors import BenchError
@@ -17,7 +18,8 @@ from bench.plan import Plan
 from bench.results import SCHEMA, CaseResult, Run
 from bench.upgrade import UPGRADES
 
-SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v2.json"
+TABLES = ("kernels", "declined", "ceilings")  # fields whose items are rows
+SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v3.json"
 
 
 def now() -> str:
@@ -47,6 +49,10 @@ class Store:
         self.run = dataclasses.replace(self.run, cases=(*self.run.cases, case))
         self._write()
 
+    def keep_ceilings(self, ceilings: tuple[Ceilings, ...]) -> None:
+        self.run = dataclasses.replace(self.run, ceilings=ceilings)
+        self._write()
+
     def finish(self) -> None:
         self.run = dataclasses.replace(self.run, finished=now())
         self._write()
@@ -59,18 +65,24 @@ class Store:
 
 
 def dump(run: Run) -> str:
-    """Indented for reviews, but a list of plain numbers or names stays on one line."""
+    """Indented for reviews, but a list of plain numbers or names stays on one line, and so does each row of a table."""
     return _pretty(encode(run), "") + "\n"
 
 
 def _pretty(value: Any, indent: str) -> str:
     deeper = indent + " "
     if isinstance(value, dict) and value:
-        rows = [f"{deeper}{json.dumps(key)}: {_pretty(item, deeper)}" for key, item in value.items()]
+        rows = [f"{deeper}{json.dumps(key)}: {_field(key, item, deeper)}" for key, item in value.items()]
         return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
     if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
         return "[\n" + ",\n".join(deeper + _pretty(item, deeper) for item in value) + f"\n{indent}]"
     return json.dumps(value, allow_nan=False)
+
+
+def _field(key: str, value: Any, indent: str) -> str:
+    if key in TABLES and isinstance(value, list) and value:
+        return "[\n" + ",\n".join(f"{indent} {json.dumps(row, allow_nan=False)}" for row in value) + f"\n{indent}]"
+    return _pretty(value, indent)
 
 
 def load(path: Path) -> Run:

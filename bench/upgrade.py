@@ -34,4 +34,19 @@ def _measurement_from_v1(measurement: Document, threads: int, *, against: str) -
     return {**measurement, **added, "against": against, "peers": {}}
 
 
-UPGRADES: Mapping[str, Callable[[Document], Document]] = {"xyntra-bench/1": from_v1}
+def from_v2(data: Document) -> Document:
+    """Version 3 added the time inside of kernels and the ceilings of the machine."""
+    cases = [_case_from_v2(case) for case in data.get("cases", [])]
+    return {**data, "schema": "xyntra-bench/3", "ceilings": [], "cases": cases}
+
+
+def _case_from_v2(case: Document) -> Document:
+    baseline, contenders = case.get("baseline"), case.get("contenders", [])
+    return {
+        **case,
+        "baseline": baseline and {**baseline, "inside": None},
+        "contenders": [{**m, "inside": None} for m in contenders],
+    }
+
+
+UPGRADES: Mapping[str, Callable[[Document], Document]] = {"xyntra-bench/1": from_v1, "xyntra-bench/2": from_v2}

@@ -9,13 +9,33 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from bench.ceilings import Ceilings
 from bench.contenders import Contender
 from bench.environment import Environment, read_environment
 from bench.errors import BenchError
+from bench.inside import Declined, Inside, KernelTime
 from bench.measure import measure
 from bench.plan import Budget, Case, Plan, Scenario
 from bench.results import CaseResult, Status
 from bench.store import SCHEMA_FILE, Store, load, newest
+
+CEILINGS = Ceilings(threads=1, fp32_gflops=100.0, bf16_gflops=0.0, l1_gbs=150.0, l2_gbs=70.0, l3_gbs=20.0, dram_gbs=12.0)
+KERNEL = KernelTime(
+    island="island0",
+    label="gemm",
+    variant="gemm.packed_b",
+    symbols=("xy_gemm",),
+    precision="fp32",
+    op_types={"MatMul": 1},
+    nodes=("fc",),
+    calls=1,
+    ns=10,
+    flops=20,
+    bytes=30,
+)
+INSIDE = Inside(
+    runs=3, run_ns=15, kernels=(KERNEL,), declined=(Declined(op_type="Det", reason="unsupported", count=1, nodes=("det",)),)
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +65,15 @@ def test_a_measured_run_fits_the_schema_and_comes_back_equal(
     validator = Draft202012Validator(schema)
     store = Store(tmp_path / "run.json", plan, environment, "bench run zoo")
     contenders = (Contender(provider="CPUExecutionProvider"), Contender(provider="NoSuchEP"))
+    store.keep_ceilings((CEILINGS,))
     store.add(measure(case, contenders, fast, tmp_path, quick=True))
+    first = store.run.cases[0]
+    assert first.baseline is not None and first.baseline.inside is None
+    store.add(dataclasses.replace(first, baseline=dataclasses.replace(first.baseline, inside=INSIDE)))
     store.add(failed(case))
     store.finish()
+    lines = store.path.read_text().splitlines()
+    assert any('"label": "gemm"' in line and '"bytes": 30' in line for line in lines), "a row of a table is a line"
     data = json.loads(store.path.read_text())
     validator.validate(data)
     assert load(store.path) == store.run
@@ -57,7 +83,7 @@ def test_a_measured_run_fits_the_schema_and_comes_back_equal(
         change(other)
         return not validator.is_valid(other)
 
-    assert broken(lambda d: d.update(schema="xyntra-bench/3"))
+    assert broken(lambda d: d.update(schema="xyntra-bench/9"))
     assert broken(lambda d: d.update(surprise=1))
     assert broken(lambda d: d["cases"][0].pop("baseline"))
     assert broken(lambda d: d["cases"][0]["contenders"][0].update(verdict="splendid"))
@@ -96,6 +122,14 @@ def test_a_run_of_the_first_schema_is_still_read(
         load(store.path)
 
 
+def test_the_committed_runs_fit_their_schema_and_are_read() -> None:
+    for path in (SCHEMA_FILE.parents[2] / "reports" / "results").glob("*.json"):
+        data = json.loads(path.read_text())
+        version = data["schema"].rpartition("/")[2]
+        Draft202012Validator(json.loads(SCHEMA_FILE.with_name(f"run.v{version}.json").read_text())).validate(data)
+        assert len(load(path).cases) == len(data["cases"])
+
+
 def test_each_case_is_on_disk_at_once(tmp_path: Path, plan: Plan, case: Case, environment: Environment) -> None:
     store = Store(tmp_path / "deep" / "run.json", plan, environment, "")
     assert load(store.path).cases == () and load(store.path).planned == 1
@@ -126,7 +160,7 @@ def test_unreadable_files_are_explained(tmp_path: Path, plan: Plan, environment:
     for text, message in (
         ("{", "not JSON"),
         ("[]", "schema None"),
-        (good.replace("xyntra-bench/2", "xyntra-bench/9"), "measure again"),
+        (good.replace("xyntra-bench/3", "xyntra-bench/9"), "measure again"),
         (good.replace('"planned": 1', '"planned": "1"'), "planned: str instead of int"),
         (good.replace('"planned": 1', '"plenty": 1'), "fields differ: .'planned', 'plenty'."),
     ):

@@ -177,6 +177,9 @@ def test_measuring_gives_plausible_numbers(tmp_path: Path, monkeypatch: pytest.M
     found = measure(SCALAR, compile_c)  # 4 lanes by the compiler's own means: runs on every machine
     assert 0.1 < found.fma_gflops < 1e4
     assert 0.1 < found.dram_gbs < 1e4 and 0.1 < found.l2_gbs < 1e5
+    assert 0.1 < found.l1_gbs < 1e5 and 0.1 < found.l3_gbs < 1e5
+    both = measure(SCALAR, compile_c, threads=2)  # at the same time; nothing is said about how much more that is
+    assert both.fma_gflops > 0 and both.l1_gbs > 0 and both.dram_gbs > 0
     assert "vector_size(32)" in source(AVX2.lanes) and found.bf16_gflops == 0
 
 

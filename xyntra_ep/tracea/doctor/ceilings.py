@@ -1,5 +1,5 @@
-"""Measured ceilings of this machine: what one core reaches at best. Measured on request, then kept in the
-cache root.
+"""Measured ceilings of this machine: what one core reaches at best, or several at a time. Measured on request, then kept in
+the cache root.
 
 The kernels are C, compiled by whoever may (a Protocol: the doctor does not know the runtime): `fma` keeps enough independent
 chains in registers to fill every FMA unit, `products` the same in bfloat16; `read` sums a buffer that fits one level of the
@@ -12,8 +12,11 @@ import ctypes
 import dataclasses
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from threading import Barrier
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +30,7 @@ _CHAINS = 12  # latency 4 times 2 units, with room
 _ROUNDS = 5
 _ROUND_S = 0.05
 _DRAM_FACTOR = 4
+_LEAST_READ = 64 << 20  # bytes in a call: calling costs a microsecond, in which a core reads 200 KiB of L1
 
 
 class Compile(Protocol):
@@ -36,7 +40,7 @@ class Compile(Protocol):
 
 
 def source(lanes: int) -> str:
-    """C text exporting `xy_fma(i64 n) -> float` and `xy_read(const float *x, i64 n) -> float`."""
+    """C text exporting `xy_fma(i64 n) -> float` and `xy_read(const float *x, i64 n, i64 times) -> float`."""
     chains = range(_CHAINS)
     return f"""typedef long long i64;
 typedef float v __attribute__((vector_size({lanes * 4}), aligned(4), may_alias));
@@ -50,12 +54,14 @@ EXPORT float xy_fma(i64 n) {{
   v s = {" + ".join(f"c{i}" for i in chains)};
   return s[0];
 }}
-EXPORT float xy_read(const float *x, i64 n) {{
-  {" ".join(f"v c{i} = {{0}};" for i in range(8))}
-  for (i64 k = 0; k + {8 * lanes} <= n; k += {8 * lanes}) {{
-    {" ".join(f"c{i} += *(const v *)(x + k + {i * lanes});" for i in range(8))}
+EXPORT float xy_read(const float *x, i64 n, i64 times) {{
+  {" ".join(f"v c{i} = {{0}};" for i in chains)}
+  for (i64 t = 0; t < times; t++) {{
+    for (i64 k = 0; k + {_CHAINS * lanes} <= n; k += {_CHAINS * lanes}) {{
+      {" ".join(f"c{i} += *(const v *)(x + k + {i * lanes});" for i in chains)}
+    }}
   }}
-  v s = {" + ".join(f"c{i}" for i in range(8))};
+  v s = {" + ".join(f"c{i}" for i in chains)};
   return s[0];
 }}
 """
@@ -104,7 +110,7 @@ class Probe:
         library = ctypes.CDLL(str(compile_c("xy_ceilings", text)))
         self._fma, self._read = library.xy_fma, library.xy_read
         self._fma.argtypes, self._fma.restype = [ctypes.c_int64], ctypes.c_float
-        self._read.argtypes, self._read.restype = [ctypes.c_void_p, ctypes.c_int64], ctypes.c_float
+        self._read.argtypes, self._read.restype = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64], ctypes.c_float
 
         if caps.has_bf16:
             self._products = library.xy_products
@@ -121,35 +127,54 @@ class Probe:
         self._products(turns)
         return float(turns * self._product_flops)
 
-    def read(self, data: NDArray[np.float32]) -> float:
+    def read(self, data: NDArray[np.float32], times: int = 1) -> float:
         """Bytes."""
-        self._read(data.ctypes.data, data.size)
-        return float(data.nbytes)
+        self._read(data.ctypes.data, data.size, times)
+        return float(data.nbytes * times)
 
 
-def measure(caps: Capabilities, compile_c: Compile) -> Ceilings:
-    """Run the kernels on one core for about a second."""
+def measure(caps: Capabilities, compile_c: Compile, *, threads: int = 1) -> Ceilings:
+    """Run the kernels for about a second; on several cores at the same time, each with a part of its own of L3 and DRAM."""
     probe = Probe(caps, compile_c)
-    sizes = (caps.l2_bytes // 2, caps.l3_bytes // 2, max(caps.l3_bytes * _DRAM_FACTOR, 256 << 20))
-    data = np.ones(sizes[-1] // 4, dtype=np.float32)
-    l2, l3, dram = (_best_rate(lambda n=n: probe.read(data[: n // 4])) for n in sizes)  # type: ignore[misc]  # a default binds the loop variable
-    fma = _best_rate(lambda: probe.fma(1 << 20))
-    bf16 = _best_rate(lambda: probe.products(1 << 16)) if caps.has_bf16 else 0.0
-    return Ceilings(fma_gflops=fma, l2_gbs=l2, l3_gbs=l3, dram_gbs=dram, bf16_gflops=bf16)
+    shared = max(caps.l3_bytes * _DRAM_FACTOR, 256 << 20)
+    data = np.ones(shared // 4, dtype=np.float32)
+
+    def read(each: int) -> float:
+        parts = [data[i * each // 4 : (i + 1) * each // 4] for i in range(threads)]
+        times = max(1, _LEAST_READ // each)
+        return _best_rate([partial(probe.read, part, times) for part in parts])
+
+    return Ceilings(
+        fma_gflops=_best_rate([partial(probe.fma, 1 << 20)] * threads),
+        bf16_gflops=_best_rate([partial(probe.products, 1 << 16)] * threads) if caps.has_bf16 else 0.0,
+        l1_gbs=read(caps.l1d_bytes // 2),
+        l2_gbs=read(caps.l2_bytes // 2),
+        l3_gbs=read(caps.l3_bytes // 2 // threads),
+        dram_gbs=read(shared // threads),
+    )
 
 
-def _best_rate(work: Callable[[], float]) -> float:
-    """Units of 10^9 per second of processor time in the best of a few rounds: interruptions only ever slow a round down."""
-    best_s = float("inf")
-    amount = work()
-    for _ in range(_ROUNDS):
-        repeats, begin, elapsed_s = 0, time.thread_time(), 0.0
-        while elapsed_s < _ROUND_S:
-            work()
-            repeats += 1
-            elapsed_s = time.thread_time() - begin
-        best_s = min(best_s, elapsed_s / repeats)
-    return amount / best_s / 1e9
+def _best_rate(works: Sequence[Callable[[], float]]) -> float:
+    """Units of 10^9 per second in the best of a few rounds: interruptions only ever slow a round down. Each work has a
+    thread, and the time is that of the processor it ran on, so that waiting for one does not count."""
+    if len(works) == 1:
+        return max(_rate(works[0]) for _ in range(_ROUNDS))
+    start = Barrier(len(works))
+
+    def together(work: Callable[[], float]) -> float:
+        start.wait()
+        return _rate(work)
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return max(sum(pool.map(together, works)) for _ in range(_ROUNDS))
+
+
+def _rate(work: Callable[[], float]) -> float:
+    amount, begin, elapsed_s = 0.0, time.thread_time(), 0.0
+    while elapsed_s < _ROUND_S:
+        amount += work()
+        elapsed_s = time.thread_time() - begin
+    return amount / elapsed_s / 1e9
 
 
 def load(folder: Path, machine: Machine) -> Ceilings | None:

@@ -30,9 +30,11 @@ _DEFAULT_CEILINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
-    """What one core reaches: fp32 GFLOP/s by fused multiply-add, and read bandwidth in GB/s (10^9 bytes) per level.
+    """What one core reaches (or several at the same time, their sum): fp32 GFLOP/s by fused multiply-add, and read
+    bandwidth in GB/s (10^9 bytes) per level.
 
-    ``bf16_gflops``: products of bfloat16 by the fastest instruction; 0 where that is no faster than fp32.
+    ``bf16_gflops``: products of bfloat16 by the fastest instruction; 0 where that is no faster than fp32. ``l1_gbs``: 0 when
+    an earlier release measured.
     """
 
     fma_gflops: float
@@ -40,6 +42,7 @@ class Ceilings:
     l3_gbs: float
     dram_gbs: float
     bf16_gflops: float = 0.0
+    l1_gbs: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

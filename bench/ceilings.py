@@ -1,0 +1,75 @@
+"""What the machine reaches at best, measured in the run whose results are held against it.
+
+A process of its own, `python -m bench.ceilings THREADS RESULT`, in which nothing else happens. The kernels are those of
+`xyntra doctor --measure`: fused multiply-adds in registers, products of bfloat16 by the fastest instruction, and reading
+buffers that fit one level of the memory and not the one above.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.codec import decode, encode
+
+LIMIT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceilings:
+    """10^9 operations and 10^9 bytes per second with `threads` threads at the same time; of the caches each thread has
+    its own part. `bf16_gflops` is 0 where the machine multiplies bfloat16 no faster than fp32."""
+
+    threads: int
+    fp32_gflops: float
+    bf16_gflops: float
+    l1_gbs: float
+    l2_gbs: float
+    l3_gbs: float
+    dram_gbs: float
+
+
+def measure_ceilings(threads: Sequence[int], environment: dict[str, str]) -> tuple[tuple[Ceilings, ...], str]:
+    """For each number of threads, and why there are fewer: without a C compiler there are none."""
+    found: list[Ceilings] = []
+    for count in threads:
+        with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as folder:
+            result = Path(folder) / "ceilings.json"
+            command = [sys.executable, "-m", "bench.ceilings", str(count), str(result)]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_S, check=False)
+            except subprocess.TimeoutExpired:
+                return tuple(found), f"ceilings: not measured within {LIMIT_S:.0f} s"
+            if done.returncode != 0:
+                last = (done.stderr.splitlines() or [f"exit status {done.returncode}"])[-1]
+                return tuple(found), f"ceilings: cannot be measured: {last}"
+            found.append(decode(Ceilings, json.loads(result.read_text())))
+    return tuple(found), ""
+
+
+def main(threads: int, result_file: Path) -> None:
+    from xyntra_ep.diagnostics.machine import compile_with
+    from xyntra_ep.tracea.doctor import ceilings
+    from xyntra_ep.tracea.interface.context import Context
+
+    context = Context()
+    found = ceilings.measure(context.caps, compile_with(context), threads=threads)
+    measured = Ceilings(
+        threads=threads,
+        fp32_gflops=round(found.fma_gflops, 2),
+        bf16_gflops=round(found.bf16_gflops, 2),
+        l1_gbs=round(found.l1_gbs, 2),
+        l2_gbs=round(found.l2_gbs, 2),
+        l3_gbs=round(found.l3_gbs, 2),
+        dram_gbs=round(found.dram_gbs, 2),
+    )
+    result_file.write_text(json.dumps(encode(measured)))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))

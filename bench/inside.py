@@ -1,0 +1,97 @@
+"""What a session did inside: which kernel took which part of a run, with what work, and what it left to others.
+
+The types are part of the stored format. Only XyntraEP tells, by its own profile.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+PROVIDER = "XyntraEP"
+RUNS, LEAST_RUNS = 20, 3
+SPAN_NS = 2_000_000_000  # all profiled runs together, unless the least of them take longer
+NAMES = 4  # of a kernel's nodes; how many there are is in `op_types`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTime:
+    """One kernel in one run of the session: the median of its time, and what it must at least do at this shape. Flop and
+    bytes are those of `xyntra_ep/tracea/core_ir/work.py`; `precision` is what its products are computed in."""
+
+    island: str
+    label: str
+    variant: str
+    symbols: tuple[str, ...]
+    precision: str
+    op_types: Mapping[str, int]
+    nodes: tuple[str, ...]  # the first few
+    calls: int
+    ns: int
+    flops: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declined:
+    """Nodes of one type that the provider left to others for the same reason."""
+
+    op_type: str
+    reason: str
+    count: int
+    nodes: tuple[str, ...]  # the first few
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inside:
+    """`run_ns` is the median of the profiled runs. What kernels do not account for is the runtime's own and other nodes'."""
+
+    runs: int
+    run_ns: int
+    kernels: tuple[KernelTime, ...]
+    declined: tuple[Declined, ...]
+
+
+def look_inside(session: Any, provider: str, run: Callable[[], object], run_ns: int) -> Inside | None:
+    """Some more runs of an ONNX Runtime session that is warm, of `run_ns` each; None where the provider does not tell."""
+    if provider != PROVIDER:
+        return None
+    from xyntra_ep.diagnostics.explain import explain
+    from xyntra_ep.diagnostics.kernel_times import kernel_times
+
+    times = kernel_times(session, run, runs=max(LEAST_RUNS, min(RUNS, SPAN_NS // max(run_ns, 1))))
+    declined: dict[tuple[str, str], list[str]] = {}
+    for graph in explain(session).graphs:
+        for node in graph.declined:
+            declined.setdefault((node.op_type, node.reason), []).append(node.name)
+    kernels = [
+        KernelTime(
+            island=k.island,
+            label=k.label,
+            variant=k.variant,
+            symbols=k.symbols,
+            precision=k.precision,
+            op_types=dict(Counter(k.op_types)),
+            nodes=_some(k.nodes),
+            calls=k.calls,
+            ns=k.ns,
+            flops=k.flops,
+            bytes=k.bytes,
+        )
+        for k in times.kernels
+    ]
+    return Inside(
+        runs=times.runs,
+        run_ns=times.run_ns,
+        kernels=tuple(kernels),
+        declined=tuple(
+            Declined(op_type=op_type, reason=reason, count=len(names), nodes=_some(tuple(names)))
+            for (op_type, reason), names in declined.items()
+        ),
+    )
+
+
+def _some(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if name)[:NAMES]

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.ceilings import Ceilings, measure_ceilings
+from bench.codec import encode
+
+ONE = Ceilings(threads=1, fp32_gflops=100.0, bf16_gflops=0.0, l1_gbs=150.0, l2_gbs=70.0, l3_gbs=20.0, dram_gbs=12.0)
+
+
+class Child:
+    """Stands in for subprocess.run: writes what it is told to, or fails."""
+
+    def __init__(self, *, stderr: str = "") -> None:
+        self.stderr = stderr
+        self.counts: list[int] = []
+
+    def __call__(self, command: list[str], **_: object) -> Child:
+        assert command[:3] == [sys.executable, "-m", "bench.ceilings"]
+        self.counts.append(int(command[3]))
+        Path(command[4]).write_text(json.dumps(encode(ONE)))
+        return self
+
+    @property
+    def returncode(self) -> int:
+        return 1 if self.stderr else 0
+
+
+def test_each_number_of_threads_has_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = Child()
+    monkeypatch.setattr("bench.ceilings.subprocess.run", child)
+    assert measure_ceilings([1, 2], {}) == ((ONE, ONE), "") and child.counts == [1, 2]
+
+
+def test_without_a_compiler_there_are_none_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = Child(stderr="Traceback\nno C compiler was found")
+    monkeypatch.setattr("bench.ceilings.subprocess.run", child)
+    assert measure_ceilings([1, 2], {}) == ((), "ceilings: cannot be measured: no C compiler was found")
+    assert child.counts == [1], "another number of threads would fail alike"

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+
+import pytest
+
+from bench import inside
+from bench.inside import NAMES, Declined, look_inside
+from xyntra_ep.diagnostics.kernel_times import KernelTime, RunTimes
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many runs were asked for; the answer is one kernel of six nodes, and three nodes declined."""
+    runs_asked: list[int] = []
+    names = ("", *(f"n{i}" for i in range(5)))
+    kernel = KernelTime(
+        island="island0",
+        label="gemm",
+        variant="gemm.packed_b",
+        op_types=("MatMul", "Add", "Add", "Add", "Add", "Add"),
+        nodes=names,
+        precision="fp32",
+        symbols=("xy_gemm",),
+        calls=1,
+        ns=10,
+        flops=20,
+        bytes=30,
+    )
+    declined = [SimpleNamespace(op_type=op, name=op.lower(), reason="why") for op in ("Det", "Loop", "Det")]
+
+    def kernel_times(session: object, run: object, *, runs: int) -> RunTimes:
+        runs_asked.append(runs)
+        return RunTimes(runs=runs, run_ns=15, kernels=(kernel,))
+
+    # by their full names: the package re-exports a function that is called like its module
+    times_module, explain_module = (importlib.import_module(f"xyntra_ep.diagnostics.{m}") for m in ("kernel_times", "explain"))
+    monkeypatch.setattr(times_module, "kernel_times", kernel_times)
+    monkeypatch.setattr(explain_module, "explain", lambda session: SimpleNamespace(graphs=[SimpleNamespace(declined=declined)]))
+    return runs_asked
+
+
+def test_a_session_tells_its_kernels_and_what_it_left(asked: list[int]) -> None:
+    found = look_inside(object(), "XyntraEP", lambda: None, 1000)
+    assert found is not None and asked == [inside.RUNS] and found.run_ns == 15
+    (kernel,) = found.kernels
+    assert kernel.op_types == {"MatMul": 1, "Add": 5} and kernel.nodes == ("n0", "n1", "n2", "n3") and NAMES == 4
+    assert (kernel.ns, kernel.flops, kernel.bytes) == (10, 20, 30)
+    assert found.declined == (
+        Declined(op_type="Det", reason="why", count=2, nodes=("det", "det")),
+        Declined(op_type="Loop", reason="why", count=1, nodes=("loop",)),
+    )
+
+
+def test_long_runs_are_profiled_less_often(asked: list[int]) -> None:
+    for run_ns in (inside.SPAN_NS // 5, inside.SPAN_NS):
+        look_inside(object(), "XyntraEP", lambda: None, run_ns)
+    assert asked == [5, inside.LEAST_RUNS]
+
+
+def test_others_do_not_tell(asked: list[int]) -> None:
+    assert look_inside(object(), "CPUExecutionProvider", lambda: None, 1000) is None and asked == []
