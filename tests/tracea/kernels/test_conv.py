@@ -11,13 +11,20 @@ from tests.support.run_program import check_program, plan_for
 from tests.tracea.kernels.conv_programs import Array, ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.cpu import conv_generic, conv_nhwc_depthwise, conv_nhwc_direct, conv_nhwc_grouped
+from xyntra_ep.tracea.kernels.cpu import (
+    conv_generic,
+    conv_nhwc_depthwise,
+    conv_nhwc_direct,
+    conv_nhwc_grouped,
+    conv_nhwc_small_groups,
+)
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 
 DIRECT, GROUPED = conv_nhwc_direct.VARIANTS, conv_nhwc_grouped.VARIANTS
+SMALL = conv_nhwc_small_groups.VARIANTS
 DEPTHWISE, GENERIC = conv_nhwc_depthwise.VARIANTS, conv_generic.VARIANTS
 MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, SCALAR)]
 F32_ERR = 3e-6  # up to 1600 products in one chain, each rounded once
@@ -97,6 +104,24 @@ GROUPS = [
 @pytest.mark.parametrize("case", GROUPS, ids=case_id)
 def test_grouped(case: ConvCase, caps: Capabilities) -> None:
     check(case, caps, GROUPED)
+
+
+SMALL_GROUPS = [
+    ConvCase(x=(2, 24, 9, 11), w=(24, 4, 3, 3), pads=SAME, group=6, tail=("bias", "residual", "relu")),
+    ConvCase(x=(1, 40, 9, 30), w=(40, 2, 3, 3), pads=SAME, strides=(2, 2), group=20, symbolic="nw"),
+    ConvCase(x=(1, 48, 7, 9), w=(48, 8, 2, 3), group=6, dilations=(1, 2), slice_of=50),
+    ConvCase(x=(1, 16, 33), w=(16, 4, 5), pads=(2, 2), group=4),
+]
+
+
+@pytest.mark.parametrize("case", SMALL_GROUPS, ids=case_id)
+@pytest.mark.parametrize("caps", MACHINES[:2])
+def test_small_groups(case: ConvCase, caps: Capabilities) -> None:
+    [variant] = SMALL
+    reason = why(case, variant, caps)
+    assert reason == (None if case.w[1] < caps.lanes else "a vector does not hold several groups of 8 channels")
+    if reason is None:
+        check(case, caps, SMALL)
 
 
 DEPTH = [
@@ -186,12 +211,12 @@ def test_large_weights_are_fetched_ahead() -> None:
     check(case, AVX512, DIRECT)
 
 
-def why(case: ConvCase, variant: Variant[Conv]) -> str | None:
+def why(case: ConvCase, variant: Variant[Conv], caps: Capabilities = AVX512) -> str | None:
     program, _, _ = conv_program(case)
     [op] = program.ops
     assert isinstance(op, Conv)
     constants = frozenset({op.inputs[1].value}) if case.constant_w else frozenset()
-    return variant.admits(op, BuildContext(caps=AVX512, program=program, constants=constants))
+    return variant.admits(op, BuildContext(caps=caps, program=program, constants=constants))
 
 
 def test_what_is_not_admitted() -> None:
@@ -204,6 +229,10 @@ def test_what_is_not_admitted() -> None:
     assert why(GROUPS[0], direct) == "4 groups"
     assert why(plain, grouped) == why(plain, depthwise) == "one group"
     assert why(DEPTH[0], grouped) == "a depthwise convolution"
+    [small] = SMALL
+    assert why(plain, small) == "one group"
+    assert why(GROUPS[0], small) == why(DEPTH[0], small) == "a group has not as many outputs as inputs, and more than one"
+    assert why(replace(SMALL_GROUPS[2], w=(48, 8, 2, 5)), small) == "kernel rows of 5 taps"
     assert why(GROUPS[0], depthwise) == "more than one channel in or out per group"
     assert all(why(case, generic) is None for case in (*KERNELS, *GROUPS, *DEPTH, *ANY))
 
@@ -211,7 +240,7 @@ def test_what_is_not_admitted() -> None:
 @pytest.mark.parametrize(
     ("case", "chosen"),
     [(KERNELS[0], "conv.nhwc_direct"), (GROUPS[0], "conv.nhwc_grouped"), (DEPTH[0], "conv.nhwc_depthwise"),
-     (replace(KERNELS[0], channels_last=False), "conv.generic")],
+     (SMALL_GROUPS[0], "conv.nhwc_small_groups"), (replace(KERNELS[0], channels_last=False), "conv.generic")],
     ids=lambda v: v if isinstance(v, str) else "",
 )  # fmt: skip
 def test_the_special_variant_is_chosen(case: ConvCase, chosen: str) -> None:

@@ -77,7 +77,7 @@ _ONE = Line(out=1, inside=1, kernel=1, stride=1, dilation=1, pad=0)
 class ConvShape:
     """``cin`` and ``cout`` are those of one group. Strides of x are per image, row and pixel; its channels are adjacent.
     ``pixel_axes``: the axes of the output's domain that ``x`` counts. ``depthwise``: output channel c sees channel c of x
-    alone; then all channels are one group and ``cin`` is 1."""
+    alone, or few in the same vector; then all channels are one group and ``cin`` counts those that it sees."""
 
     op: Conv
     groups: int
