@@ -79,7 +79,7 @@ std::size_t take(char* buffer, std::size_t capacity) {
     for (std::size_t i = 0; i < rows.size(); ++i) out += text_of(place, i, rows[i]);
   }
   if (out.size() <= capacity) {
-    std::memcpy(buffer, out.data(), out.size());
+    if (!out.empty()) std::memcpy(buffer, out.data(), out.size());  // without a row there may be no buffer
     all.runs.clear();
     all.index.clear();
   }
