@@ -12,26 +12,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench.codec import decode, encode
+from bench.results import Ceilings
 
 LIMIT_S = 120.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ceilings:
-    """10^9 operations and 10^9 bytes per second with `threads` threads at the same time; of the caches each thread has
-    its own part. `bf16_gflops` is 0 where the machine multiplies bfloat16 no faster than fp32."""
-
-    threads: int
-    fp32_gflops: float
-    bf16_gflops: float
-    l1_gbs: float
-    l2_gbs: float
-    l3_gbs: float
-    dram_gbs: float
 
 
 def measure_ceilings(threads: Sequence[int], environment: dict[str, str]) -> tuple[tuple[Ceilings, ...], str]:
@@ -67,6 +53,9 @@ def main(threads: int, result_file: Path) -> None:
         l2_gbs=round(found.l2_gbs, 2),
         l3_gbs=round(found.l3_gbs, 2),
         dram_gbs=round(found.dram_gbs, 2),
+        l1_bytes=context.caps.l1d_bytes,
+        l2_bytes=context.caps.l2_bytes,
+        l3_bytes=context.caps.l3_bytes,
     )
     result_file.write_text(json.dumps(encode(measured)))
 

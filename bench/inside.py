@@ -1,57 +1,20 @@
 """What a session did inside: which kernel took which part of a run, with what work, and what it left to others.
 
-The types are part of the stored format. Only XyntraEP tells, by its own profile.
+Only XyntraEP tells, by its own profile.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
+
+from bench.results import Declined, Inside, KernelTime
 
 PROVIDER = "XyntraEP"
 RUNS, LEAST_RUNS = 20, 3
 SPAN_NS = 2_000_000_000  # all profiled runs together, unless the least of them take longer
 NAMES = 4  # of a kernel's nodes; how many there are is in `op_types`
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelTime:
-    """One kernel in one run of the session: the median of its time, and what it must at least do at this shape. Flop and
-    bytes are those of `xyntra_ep/tracea/core_ir/work.py`; `precision` is what its products are computed in."""
-
-    island: str
-    label: str
-    variant: str
-    symbols: tuple[str, ...]
-    precision: str
-    op_types: Mapping[str, int]
-    nodes: tuple[str, ...]  # the first few
-    calls: int
-    ns: int
-    flops: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declined:
-    """Nodes of one type that the provider left to others for the same reason."""
-
-    op_type: str
-    reason: str
-    count: int
-    nodes: tuple[str, ...]  # the first few
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inside:
-    """`run_ns` is the median of the profiled runs. What kernels do not account for is the runtime's own and other nodes'."""
-
-    runs: int
-    run_ns: int
-    kernels: tuple[KernelTime, ...]
-    declined: tuple[Declined, ...]
 
 
 def look_inside(session: Any, provider: str, run: Callable[[], object], run_ns: int) -> Inside | None:

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from bench.arms import Arm
 from bench.contenders import FP32
 from bench.errors import Unavailable
-from bench.inside import Inside
-from bench.results import Placement
+from bench.results import Inside, Placement
 
 if TYPE_CHECKING:  # its own names for things are in `sessions`, which imports this module when it is asked for
     from bench.sessions import Feeds, FixedShapes, Session

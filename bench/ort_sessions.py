@@ -18,8 +18,8 @@ import onnxruntime as ort
 from bench.arms import Arm
 from bench.contenders import BASELINE, FP32, PLUGINS
 from bench.errors import BenchError, Unavailable
-from bench.inside import Inside, look_inside
-from bench.results import Placement
+from bench.inside import look_inside
+from bench.results import Inside, Placement
 from bench.stderr import Captured, stderr_captured
 
 if TYPE_CHECKING:  # `sessions` imports this module when it is asked for

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from bench.ceilings import Ceilings
 from bench.contenders import Contender
 from bench.environment import Environment
-from bench.inside import Inside
 from bench.plan import Budget, Scenario, Target
 
 SCHEMA = "xyntra-bench/3"
@@ -146,6 +144,44 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTime:
+    """One kernel in one run of the session: the median of its time, and what it must at least do at this shape. Flop and
+    bytes are those of `xyntra_ep/tracea/core_ir/work.py`; `precision` is what its products are computed in."""
+
+    island: str
+    label: str
+    variant: str
+    symbols: tuple[str, ...]
+    precision: str
+    op_types: Mapping[str, int]
+    nodes: tuple[str, ...]  # the first few
+    calls: int
+    ns: int
+    flops: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declined:
+    """Nodes of one type that the provider left to others for the same reason."""
+
+    op_type: str
+    reason: str
+    count: int
+    nodes: tuple[str, ...]  # the first few
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inside:
+    """`run_ns` is the median of the profiled runs. What kernels do not account for is the runtime's own and other nodes'."""
+
+    runs: int
+    run_ns: int
+    kernels: tuple[KernelTime, ...]
+    declined: tuple[Declined, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """One arm of a case: a session with its threads, form of shapes and concurrent calls. The CPU provider's has no
     `check`, and those that nothing is compared with have no `ratio`."""
@@ -212,6 +248,24 @@ def lacks_data(case: CaseResult) -> bool:
     return case.status is not Status.OK or any(
         m.status is not Status.OK or (m.check is not None and m.check.state in wrong) for m in case.contenders
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceilings:
+    """10^9 operations and 10^9 bytes per second with `threads` threads at the same time; of the caches each thread has
+    its own part. `bf16_gflops` is 0 where the machine multiplies bfloat16 no faster than fp32. The sizes of the caches are
+    those of one core, and of L3 all of it."""
+
+    threads: int
+    fp32_gflops: float
+    bf16_gflops: float
+    l1_gbs: float
+    l2_gbs: float
+    l3_gbs: float
+    dram_gbs: float
+    l1_bytes: int
+    l2_bytes: int
+    l3_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

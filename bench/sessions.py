@@ -15,8 +15,7 @@ import numpy.typing as npt
 from bench.arms import Arm
 from bench.contenders import OPENVINO
 from bench.errors import BenchError
-from bench.inside import Inside
-from bench.results import Placement
+from bench.results import Inside, Placement
 
 Feeds = Mapping[str, npt.NDArray[Any]]
 

@@ -10,12 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.ceilings import Ceilings
 from bench.codec import CodecError, decode, encode
 from bench.environment import Environment
 from bench.errors import BenchError
 from bench.plan import Plan
-from bench.results import SCHEMA, CaseResult, Run
+from bench.results import SCHEMA, CaseResult, Ceilings, Run
 from bench.upgrade import UPGRADES
 
 TABLES = ("kernels", "declined", "ceilings")  # fields whose items are rows

@@ -6,10 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from bench.ceilings import Ceilings, measure_ceilings
+from bench.ceilings import measure_ceilings
 from bench.codec import encode
+from bench.results import Ceilings
 
-ONE = Ceilings(threads=1, fp32_gflops=100.0, bf16_gflops=0.0, l1_gbs=150.0, l2_gbs=70.0, l3_gbs=20.0, dram_gbs=12.0)
+ONE = Ceilings(
+    threads=1,
+    fp32_gflops=100.0,
+    bf16_gflops=0.0,
+    l1_gbs=150.0,
+    l2_gbs=70.0,
+    l3_gbs=20.0,
+    dram_gbs=12.0,
+    l1_bytes=48 << 10,
+    l2_bytes=2 << 20,
+    l3_bytes=64 << 20,
+)
 
 
 class Child:

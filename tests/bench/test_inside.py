@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from bench import inside
-from bench.inside import NAMES, Declined, look_inside
+from bench.inside import NAMES, look_inside
+from bench.results import Declined
 from xyntra_ep.diagnostics.kernel_times import KernelTime, RunTimes
 
 

@@ -9,17 +9,26 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from bench.ceilings import Ceilings
 from bench.contenders import Contender
 from bench.environment import Environment, read_environment
 from bench.errors import BenchError
-from bench.inside import Declined, Inside, KernelTime
 from bench.measure import measure
 from bench.plan import Budget, Case, Plan, Scenario
-from bench.results import CaseResult, Status
+from bench.results import CaseResult, Ceilings, Declined, Inside, KernelTime, Status
 from bench.store import SCHEMA_FILE, Store, load, newest
 
-CEILINGS = Ceilings(threads=1, fp32_gflops=100.0, bf16_gflops=0.0, l1_gbs=150.0, l2_gbs=70.0, l3_gbs=20.0, dram_gbs=12.0)
+CEILINGS = Ceilings(
+    threads=1,
+    fp32_gflops=100.0,
+    bf16_gflops=0.0,
+    l1_gbs=150.0,
+    l2_gbs=70.0,
+    l3_gbs=20.0,
+    dram_gbs=12.0,
+    l1_bytes=48 << 10,
+    l2_bytes=2 << 20,
+    l3_bytes=64 << 20,
+)
 KERNEL = KernelTime(
     island="island0",
     label="gemm",
