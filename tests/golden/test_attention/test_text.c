@@ -94,16 +94,124 @@ typedef int i32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int i32x4 __attribute__((vector_size(16), aligned(4), may_alias));
 static inline __attribute__((always_inline)) f32x8 xy_splat_f32x8(float a) { return (f32x8){a, a, a, a, a, a, a, a}; }
-static inline __attribute__((always_inline)) i32x8 xy_splat_i32x8(int a) { return (i32x8){a, a, a, a, a, a, a, a}; }
-static inline __attribute__((always_inline)) f32x8 xy_select_f32x8(i32x8 m, f32x8 a, f32x8 b) { return (f32x8)((m & (i32x8)a) | (~m & (i32x8)b)); }
 static inline __attribute__((always_inline)) f32x8 xy_max_f32x8(f32x8 a, f32x8 b) { return __builtin_ia32_maxps256(a, b); }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
 static inline __attribute__((always_inline)) i64 xy_max_index(i64 a, i64 b) { return a > b ? a : b; }
+static inline __attribute__((always_inline)) i32x8 xy_splat_i32x8(int a) { return (i32x8){a, a, a, a, a, a, a, a}; }
+static inline __attribute__((always_inline)) f32x8 xy_select_f32x8(i32x8 m, f32x8 a, f32x8 b) { return (f32x8)((m & (i32x8)a) | (~m & (i32x8)b)); }
 static inline __attribute__((always_inline)) f32x4 xy_max_f32x4(f32x4 a, f32x4 b) { i32x4 m = (i32x4)(a > b); return (f32x4)((m & (i32x4)a) | (~m & (i32x4)b)); }
 static inline __attribute__((always_inline)) float xy_max_f32x1(float a, float b) { return a > b ? a : b; }
 static inline __attribute__((always_inline)) float xy_reduce_max_f32x8(f32x8 a) { f32x4 h8 = xy_max_f32x4(__builtin_shufflevector(a, a, 0, 1, 2, 3), __builtin_shufflevector(a, a, 4, 5, 6, 7)); f32x4 h4 = xy_max_f32x4(__builtin_shufflevector(h8, h8, 0, 1, 2, 3), __builtin_shufflevector(h8, h8, 2, 3, 2, 3)); float h2 = xy_max_f32x1(h4[0], h4[1]); return h2; }
 static inline __attribute__((always_inline)) float xy_reduce_add_f32x8(f32x8 a) { f32x4 h8 = __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7); f32x4 h4 = __builtin_shufflevector(h8, h8, 0, 1, 2, 3) + __builtin_shufflevector(h8, h8, 2, 3, 2, 3); float h2 = h4[0] + h4[1]; return h2; }
-static __attribute__((noinline)) void scores_4(const float *q, const float *panel, float *scores, i64 batch, i64 head, i64 row, i64 column) {
+static __attribute__((noinline)) void products_6(const float *q, const float *panel, float *out) {
+  f32x8 c_ = (f32x8){0};
+  f32x8 c1 = (f32x8){0};
+  f32x8 c2 = (f32x8){0};
+  f32x8 c3 = (f32x8){0};
+  f32x8 c4 = (f32x8){0};
+  f32x8 c5 = (f32x8){0};
+  f32x8 c6 = (f32x8){0};
+  f32x8 c7 = (f32x8){0};
+  f32x8 c8 = (f32x8){0};
+  f32x8 c9 = (f32x8){0};
+  f32x8 c10 = (f32x8){0};
+  f32x8 c11 = (f32x8){0};
+  for (i64 k_ = 0; k_ < 8; k_ += 4) {
+    const f32x8 w_ = (*(const f32x8 *)(panel + (k_ * 16)));
+    const f32x8 w1 = (*(const f32x8 *)(panel + ((k_ * 16) + 8)));
+    const f32x8 x_ = xy_splat_f32x8(((float)*(q + k_)));
+    c_ = (x_ * w_ + c_);
+    c1 = (x_ * w1 + c1);
+    const f32x8 x1 = xy_splat_f32x8(((float)*(q + (16 + k_))));
+    c2 = (x1 * w_ + c2);
+    c3 = (x1 * w1 + c3);
+    const f32x8 x2 = xy_splat_f32x8(((float)*(q + (32 + k_))));
+    c4 = (x2 * w_ + c4);
+    c5 = (x2 * w1 + c5);
+    const f32x8 x3 = xy_splat_f32x8(((float)*(q + (48 + k_))));
+    c6 = (x3 * w_ + c6);
+    c7 = (x3 * w1 + c7);
+    const f32x8 x4 = xy_splat_f32x8(((float)*(q + (64 + k_))));
+    c8 = (x4 * w_ + c8);
+    c9 = (x4 * w1 + c9);
+    const f32x8 x5 = xy_splat_f32x8(((float)*(q + (80 + k_))));
+    c10 = (x5 * w_ + c10);
+    c11 = (x5 * w1 + c11);
+    const f32x8 w2 = (*(const f32x8 *)(panel + ((k_ + 1) * 16)));
+    const f32x8 w3 = (*(const f32x8 *)(panel + (((k_ + 1) * 16) + 8)));
+    const f32x8 x6 = xy_splat_f32x8(((float)*(q + (k_ + 1))));
+    c_ = (x6 * w2 + c_);
+    c1 = (x6 * w3 + c1);
+    const f32x8 x7 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 1)))));
+    c2 = (x7 * w2 + c2);
+    c3 = (x7 * w3 + c3);
+    const f32x8 x8 = xy_splat_f32x8(((float)*(q + (32 + (k_ + 1)))));
+    c4 = (x8 * w2 + c4);
+    c5 = (x8 * w3 + c5);
+    const f32x8 x9 = xy_splat_f32x8(((float)*(q + (48 + (k_ + 1)))));
+    c6 = (x9 * w2 + c6);
+    c7 = (x9 * w3 + c7);
+    const f32x8 x10 = xy_splat_f32x8(((float)*(q + (64 + (k_ + 1)))));
+    c8 = (x10 * w2 + c8);
+    c9 = (x10 * w3 + c9);
+    const f32x8 x11 = xy_splat_f32x8(((float)*(q + (80 + (k_ + 1)))));
+    c10 = (x11 * w2 + c10);
+    c11 = (x11 * w3 + c11);
+    const f32x8 w4 = (*(const f32x8 *)(panel + ((k_ + 2) * 16)));
+    const f32x8 w5 = (*(const f32x8 *)(panel + (((k_ + 2) * 16) + 8)));
+    const f32x8 x12 = xy_splat_f32x8(((float)*(q + (k_ + 2))));
+    c_ = (x12 * w4 + c_);
+    c1 = (x12 * w5 + c1);
+    const f32x8 x13 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 2)))));
+    c2 = (x13 * w4 + c2);
+    c3 = (x13 * w5 + c3);
+    const f32x8 x14 = xy_splat_f32x8(((float)*(q + (32 + (k_ + 2)))));
+    c4 = (x14 * w4 + c4);
+    c5 = (x14 * w5 + c5);
+    const f32x8 x15 = xy_splat_f32x8(((float)*(q + (48 + (k_ + 2)))));
+    c6 = (x15 * w4 + c6);
+    c7 = (x15 * w5 + c7);
+    const f32x8 x16 = xy_splat_f32x8(((float)*(q + (64 + (k_ + 2)))));
+    c8 = (x16 * w4 + c8);
+    c9 = (x16 * w5 + c9);
+    const f32x8 x17 = xy_splat_f32x8(((float)*(q + (80 + (k_ + 2)))));
+    c10 = (x17 * w4 + c10);
+    c11 = (x17 * w5 + c11);
+    const f32x8 w6 = (*(const f32x8 *)(panel + ((k_ + 3) * 16)));
+    const f32x8 w7 = (*(const f32x8 *)(panel + (((k_ + 3) * 16) + 8)));
+    const f32x8 x18 = xy_splat_f32x8(((float)*(q + (k_ + 3))));
+    c_ = (x18 * w6 + c_);
+    c1 = (x18 * w7 + c1);
+    const f32x8 x19 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 3)))));
+    c2 = (x19 * w6 + c2);
+    c3 = (x19 * w7 + c3);
+    const f32x8 x20 = xy_splat_f32x8(((float)*(q + (32 + (k_ + 3)))));
+    c4 = (x20 * w6 + c4);
+    c5 = (x20 * w7 + c5);
+    const f32x8 x21 = xy_splat_f32x8(((float)*(q + (48 + (k_ + 3)))));
+    c6 = (x21 * w6 + c6);
+    c7 = (x21 * w7 + c7);
+    const f32x8 x22 = xy_splat_f32x8(((float)*(q + (64 + (k_ + 3)))));
+    c8 = (x22 * w6 + c8);
+    c9 = (x22 * w7 + c9);
+    const f32x8 x23 = xy_splat_f32x8(((float)*(q + (80 + (k_ + 3)))));
+    c10 = (x23 * w6 + c10);
+    c11 = (x23 * w7 + c11);
+  }
+  *(f32x8 *)(out) = c_;
+  *(f32x8 *)(out + 8) = c1;
+  *(f32x8 *)(out + 48) = c2;
+  *(f32x8 *)(out + 56) = c3;
+  *(f32x8 *)(out + 96) = c4;
+  *(f32x8 *)(out + 104) = c5;
+  *(f32x8 *)(out + 144) = c6;
+  *(f32x8 *)(out + 152) = c7;
+  *(f32x8 *)(out + 192) = c8;
+  *(f32x8 *)(out + 200) = c9;
+  *(f32x8 *)(out + 240) = c10;
+  *(f32x8 *)(out + 248) = c11;
+}
+static __attribute__((noinline)) void products_2(const float *q, const float *panel, float *out) {
   f32x8 c_ = (f32x8){0};
   f32x8 c1 = (f32x8){0};
   f32x8 c2 = (f32x8){0};
@@ -121,102 +229,41 @@ static __attribute__((noinline)) void scores_4(const float *q, const float *pane
     const f32x8 x1 = xy_splat_f32x8(((float)*(q + (16 + k_))));
     c2 = (x1 * w_ + c2);
     c3 = (x1 * w1 + c3);
-    const f32x8 x2 = xy_splat_f32x8(((float)*(q + (32 + k_))));
-    c4 = (x2 * w_ + c4);
-    c5 = (x2 * w1 + c5);
-    const f32x8 x3 = xy_splat_f32x8(((float)*(q + (48 + k_))));
-    c6 = (x3 * w_ + c6);
-    c7 = (x3 * w1 + c7);
     const f32x8 w2 = (*(const f32x8 *)(panel + ((k_ + 1) * 16)));
     const f32x8 w3 = (*(const f32x8 *)(panel + (((k_ + 1) * 16) + 8)));
-    const f32x8 x4 = xy_splat_f32x8(((float)*(q + (k_ + 1))));
-    c_ = (x4 * w2 + c_);
-    c1 = (x4 * w3 + c1);
-    const f32x8 x5 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 1)))));
-    c2 = (x5 * w2 + c2);
-    c3 = (x5 * w3 + c3);
-    const f32x8 x6 = xy_splat_f32x8(((float)*(q + (32 + (k_ + 1)))));
-    c4 = (x6 * w2 + c4);
-    c5 = (x6 * w3 + c5);
-    const f32x8 x7 = xy_splat_f32x8(((float)*(q + (48 + (k_ + 1)))));
-    c6 = (x7 * w2 + c6);
-    c7 = (x7 * w3 + c7);
+    const f32x8 x2 = xy_splat_f32x8(((float)*(q + (k_ + 1))));
+    c4 = (x2 * w2 + c4);
+    c5 = (x2 * w3 + c5);
+    const f32x8 x3 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 1)))));
+    c6 = (x3 * w2 + c6);
+    c7 = (x3 * w3 + c7);
     const f32x8 w4 = (*(const f32x8 *)(panel + ((k_ + 2) * 16)));
     const f32x8 w5 = (*(const f32x8 *)(panel + (((k_ + 2) * 16) + 8)));
-    const f32x8 x8 = xy_splat_f32x8(((float)*(q + (k_ + 2))));
-    c_ = (x8 * w4 + c_);
-    c1 = (x8 * w5 + c1);
-    const f32x8 x9 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 2)))));
-    c2 = (x9 * w4 + c2);
-    c3 = (x9 * w5 + c3);
-    const f32x8 x10 = xy_splat_f32x8(((float)*(q + (32 + (k_ + 2)))));
-    c4 = (x10 * w4 + c4);
-    c5 = (x10 * w5 + c5);
-    const f32x8 x11 = xy_splat_f32x8(((float)*(q + (48 + (k_ + 2)))));
-    c6 = (x11 * w4 + c6);
-    c7 = (x11 * w5 + c7);
+    const f32x8 x4 = xy_splat_f32x8(((float)*(q + (k_ + 2))));
+    c_ = (x4 * w4 + c_);
+    c1 = (x4 * w5 + c1);
+    const f32x8 x5 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 2)))));
+    c2 = (x5 * w4 + c2);
+    c3 = (x5 * w5 + c3);
     const f32x8 w6 = (*(const f32x8 *)(panel + ((k_ + 3) * 16)));
     const f32x8 w7 = (*(const f32x8 *)(panel + (((k_ + 3) * 16) + 8)));
-    const f32x8 x12 = xy_splat_f32x8(((float)*(q + (k_ + 3))));
-    c_ = (x12 * w6 + c_);
-    c1 = (x12 * w7 + c1);
-    const f32x8 x13 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 3)))));
-    c2 = (x13 * w6 + c2);
-    c3 = (x13 * w7 + c3);
-    const f32x8 x14 = xy_splat_f32x8(((float)*(q + (32 + (k_ + 3)))));
-    c4 = (x14 * w6 + c4);
-    c5 = (x14 * w7 + c5);
-    const f32x8 x15 = xy_splat_f32x8(((float)*(q + (48 + (k_ + 3)))));
-    c6 = (x15 * w6 + c6);
-    c7 = (x15 * w7 + c7);
+    const f32x8 x6 = xy_splat_f32x8(((float)*(q + (k_ + 3))));
+    c4 = (x6 * w6 + c4);
+    c5 = (x6 * w7 + c5);
+    const f32x8 x7 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 3)))));
+    c6 = (x7 * w6 + c6);
+    c7 = (x7 * w7 + c7);
   }
-  const i64 left_ = (20 - column);
-  if (((16 <= left_) & ((column + 16) <= (row + 1)))) {
-    const f32x8 v_ = (c_ * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    *(f32x8 *)(scores) = v_;
-    const f32x8 v1 = (c2 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    *(f32x8 *)(scores + 48) = v1;
-    const f32x8 v2 = (c4 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    *(f32x8 *)(scores + 96) = v2;
-    const f32x8 v3 = (c6 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    *(f32x8 *)(scores + 144) = v3;
-    const f32x8 v4 = (c1 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    *(f32x8 *)(scores + 8) = v4;
-    const f32x8 v5 = (c3 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    *(f32x8 *)(scores + 56) = v5;
-    const f32x8 v6 = (c5 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    *(f32x8 *)(scores + 104) = v6;
-    const f32x8 v7 = (c7 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    *(f32x8 *)(scores + 152) = v7;
-  } else {
-    const f32x8 v8 = (c_ * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    const i64 seen_ = ((row + 1) - column);
-    *(f32x8 *)(scores) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen_)))), v8, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
-    const f32x8 v9 = (c2 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    const i64 seen1 = (((row + 1) + 1) - column);
-    *(f32x8 *)(scores + 48) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen1)))), v9, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
-    const f32x8 v10 = (c4 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    const i64 seen2 = (((row + 2) + 1) - column);
-    *(f32x8 *)(scores + 96) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen2)))), v10, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
-    const f32x8 v11 = (c6 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    const i64 seen3 = (((row + 3) + 1) - column);
-    *(f32x8 *)(scores + 144) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen3)))), v11, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
-    const i64 count_ = (left_ - 8);
-    const f32x8 v12 = (c1 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    const i64 seen4 = ((row + 1) - (column + 8));
-    *(f32x8 *)(scores + 8) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)count_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen4)))), v12, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
-    const f32x8 v13 = (c3 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    const i64 seen5 = (((row + 1) + 1) - (column + 8));
-    *(f32x8 *)(scores + 56) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)count_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen5)))), v13, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
-    const f32x8 v14 = (c5 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    const i64 seen6 = (((row + 2) + 1) - (column + 8));
-    *(f32x8 *)(scores + 104) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)count_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen6)))), v14, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
-    const f32x8 v15 = (c7 * (f32x8){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-    const i64 seen7 = (((row + 3) + 1) - (column + 8));
-    *(f32x8 *)(scores + 152) = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)count_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen7)))), v15, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
-  }
+  c_ = (c_ + c4);
+  c1 = (c1 + c5);
+  c2 = (c2 + c6);
+  c3 = (c3 + c7);
+  *(f32x8 *)(out) = c_;
+  *(f32x8 *)(out + 8) = c1;
+  *(f32x8 *)(out + 48) = c2;
+  *(f32x8 *)(out + 56) = c3;
 }
-static __attribute__((noinline)) void sums_16_4(const float *weights, const float *v, i64 start, i64 v_row, i64 columns, const float *scales, i64 batch, i64 head, i64 row, float *b_out3) {
+static __attribute__((noinline)) void sums_16_2(const float *weights, const float *v, i64 start, i64 v_row, i64 columns, const float *scales, i64 batch, i64 head, i64 row, float *b_out3) {
   f32x8 c_ = (f32x8){0};
   f32x8 c1 = (f32x8){0};
   f32x8 c2 = (f32x8){0};
@@ -235,70 +282,173 @@ static __attribute__((noinline)) void sums_16_4(const float *weights, const floa
     const f32x8 x1 = xy_splat_f32x8(((float)*(weights + (48 + k_))));
     c2 = (x1 * w_ + c2);
     c3 = (x1 * w1 + c3);
+    const f32x8 w2 = (*(const f32x8 *)(v + ((k_ + 1) * v_row)));
+    const f32x8 w3 = (*(const f32x8 *)(v + (((k_ + 1) * v_row) + 8)));
+    const f32x8 x2 = xy_splat_f32x8(((float)*(weights + (k_ + 1))));
+    c4 = (x2 * w2 + c4);
+    c5 = (x2 * w3 + c5);
+    const f32x8 x3 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 1)))));
+    c6 = (x3 * w2 + c6);
+    c7 = (x3 * w3 + c7);
+    const f32x8 w4 = (*(const f32x8 *)(v + ((k_ + 2) * v_row)));
+    const f32x8 w5 = (*(const f32x8 *)(v + (((k_ + 2) * v_row) + 8)));
+    const f32x8 x4 = xy_splat_f32x8(((float)*(weights + (k_ + 2))));
+    c_ = (x4 * w4 + c_);
+    c1 = (x4 * w5 + c1);
+    const f32x8 x5 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 2)))));
+    c2 = (x5 * w4 + c2);
+    c3 = (x5 * w5 + c3);
+    const f32x8 w6 = (*(const f32x8 *)(v + ((k_ + 3) * v_row)));
+    const f32x8 w7 = (*(const f32x8 *)(v + (((k_ + 3) * v_row) + 8)));
+    const f32x8 x6 = xy_splat_f32x8(((float)*(weights + (k_ + 3))));
+    c4 = (x6 * w6 + c4);
+    c5 = (x6 * w7 + c5);
+    const f32x8 x7 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 3)))));
+    c6 = (x7 * w6 + c6);
+    c7 = (x7 * w7 + c7);
+  }
+  for (i64 k1 = whole_; k1 < columns; k1 += 1) {
+    const f32x8 w8 = (*(const f32x8 *)(v + (k1 * v_row)));
+    const f32x8 w9 = (*(const f32x8 *)(v + ((k1 * v_row) + 8)));
+    const f32x8 x8 = xy_splat_f32x8(((float)*(weights + k1)));
+    c_ = (x8 * w8 + c_);
+    c1 = (x8 * w9 + c1);
+    const f32x8 x9 = xy_splat_f32x8(((float)*(weights + (48 + k1))));
+    c2 = (x9 * w8 + c2);
+    c3 = (x9 * w9 + c3);
+  }
+  c_ = (c_ + c4);
+  c1 = (c1 + c5);
+  c2 = (c2 + c6);
+  c3 = (c3 + c7);
+  const f32x8 scale_ = xy_splat_f32x8(((float)*(scales)));
+  const f32x8 value_ = (c_ * scale_);
+  *(f32x8 *)(b_out3 + (((head * 16) + (row * 32)) + start)) = value_;
+  const f32x8 value1 = (c1 * scale_);
+  *(f32x8 *)(b_out3 + (((head * 16) + (row * 32)) + (start + 8))) = value1;
+  const f32x8 scale1 = xy_splat_f32x8(((float)*(scales + 1)));
+  const f32x8 value2 = (c2 * scale1);
+  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 1) * 32)) + start)) = value2;
+  const f32x8 value3 = (c3 * scale1);
+  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 1) * 32)) + (start + 8))) = value3;
+}
+static __attribute__((noinline)) void sums_16_6(const float *weights, const float *v, i64 start, i64 v_row, i64 columns, const float *scales, i64 batch, i64 head, i64 row, float *b_out3) {
+  f32x8 c_ = (f32x8){0};
+  f32x8 c1 = (f32x8){0};
+  f32x8 c2 = (f32x8){0};
+  f32x8 c3 = (f32x8){0};
+  f32x8 c4 = (f32x8){0};
+  f32x8 c5 = (f32x8){0};
+  f32x8 c6 = (f32x8){0};
+  f32x8 c7 = (f32x8){0};
+  f32x8 c8 = (f32x8){0};
+  f32x8 c9 = (f32x8){0};
+  f32x8 c10 = (f32x8){0};
+  f32x8 c11 = (f32x8){0};
+  const i64 whole_ = (columns - (columns % 4));
+  for (i64 k_ = 0; k_ < whole_; k_ += 4) {
+    const f32x8 w_ = (*(const f32x8 *)(v + (k_ * v_row)));
+    const f32x8 w1 = (*(const f32x8 *)(v + ((k_ * v_row) + 8)));
+    const f32x8 x_ = xy_splat_f32x8(((float)*(weights + k_)));
+    c_ = (x_ * w_ + c_);
+    c1 = (x_ * w1 + c1);
+    const f32x8 x1 = xy_splat_f32x8(((float)*(weights + (48 + k_))));
+    c2 = (x1 * w_ + c2);
+    c3 = (x1 * w1 + c3);
     const f32x8 x2 = xy_splat_f32x8(((float)*(weights + (96 + k_))));
     c4 = (x2 * w_ + c4);
     c5 = (x2 * w1 + c5);
     const f32x8 x3 = xy_splat_f32x8(((float)*(weights + (144 + k_))));
     c6 = (x3 * w_ + c6);
     c7 = (x3 * w1 + c7);
+    const f32x8 x4 = xy_splat_f32x8(((float)*(weights + (192 + k_))));
+    c8 = (x4 * w_ + c8);
+    c9 = (x4 * w1 + c9);
+    const f32x8 x5 = xy_splat_f32x8(((float)*(weights + (240 + k_))));
+    c10 = (x5 * w_ + c10);
+    c11 = (x5 * w1 + c11);
     const f32x8 w2 = (*(const f32x8 *)(v + ((k_ + 1) * v_row)));
     const f32x8 w3 = (*(const f32x8 *)(v + (((k_ + 1) * v_row) + 8)));
-    const f32x8 x4 = xy_splat_f32x8(((float)*(weights + (k_ + 1))));
-    c_ = (x4 * w2 + c_);
-    c1 = (x4 * w3 + c1);
-    const f32x8 x5 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 1)))));
-    c2 = (x5 * w2 + c2);
-    c3 = (x5 * w3 + c3);
-    const f32x8 x6 = xy_splat_f32x8(((float)*(weights + (96 + (k_ + 1)))));
-    c4 = (x6 * w2 + c4);
-    c5 = (x6 * w3 + c5);
-    const f32x8 x7 = xy_splat_f32x8(((float)*(weights + (144 + (k_ + 1)))));
-    c6 = (x7 * w2 + c6);
-    c7 = (x7 * w3 + c7);
+    const f32x8 x6 = xy_splat_f32x8(((float)*(weights + (k_ + 1))));
+    c_ = (x6 * w2 + c_);
+    c1 = (x6 * w3 + c1);
+    const f32x8 x7 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 1)))));
+    c2 = (x7 * w2 + c2);
+    c3 = (x7 * w3 + c3);
+    const f32x8 x8 = xy_splat_f32x8(((float)*(weights + (96 + (k_ + 1)))));
+    c4 = (x8 * w2 + c4);
+    c5 = (x8 * w3 + c5);
+    const f32x8 x9 = xy_splat_f32x8(((float)*(weights + (144 + (k_ + 1)))));
+    c6 = (x9 * w2 + c6);
+    c7 = (x9 * w3 + c7);
+    const f32x8 x10 = xy_splat_f32x8(((float)*(weights + (192 + (k_ + 1)))));
+    c8 = (x10 * w2 + c8);
+    c9 = (x10 * w3 + c9);
+    const f32x8 x11 = xy_splat_f32x8(((float)*(weights + (240 + (k_ + 1)))));
+    c10 = (x11 * w2 + c10);
+    c11 = (x11 * w3 + c11);
     const f32x8 w4 = (*(const f32x8 *)(v + ((k_ + 2) * v_row)));
     const f32x8 w5 = (*(const f32x8 *)(v + (((k_ + 2) * v_row) + 8)));
-    const f32x8 x8 = xy_splat_f32x8(((float)*(weights + (k_ + 2))));
-    c_ = (x8 * w4 + c_);
-    c1 = (x8 * w5 + c1);
-    const f32x8 x9 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 2)))));
-    c2 = (x9 * w4 + c2);
-    c3 = (x9 * w5 + c3);
-    const f32x8 x10 = xy_splat_f32x8(((float)*(weights + (96 + (k_ + 2)))));
-    c4 = (x10 * w4 + c4);
-    c5 = (x10 * w5 + c5);
-    const f32x8 x11 = xy_splat_f32x8(((float)*(weights + (144 + (k_ + 2)))));
-    c6 = (x11 * w4 + c6);
-    c7 = (x11 * w5 + c7);
+    const f32x8 x12 = xy_splat_f32x8(((float)*(weights + (k_ + 2))));
+    c_ = (x12 * w4 + c_);
+    c1 = (x12 * w5 + c1);
+    const f32x8 x13 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 2)))));
+    c2 = (x13 * w4 + c2);
+    c3 = (x13 * w5 + c3);
+    const f32x8 x14 = xy_splat_f32x8(((float)*(weights + (96 + (k_ + 2)))));
+    c4 = (x14 * w4 + c4);
+    c5 = (x14 * w5 + c5);
+    const f32x8 x15 = xy_splat_f32x8(((float)*(weights + (144 + (k_ + 2)))));
+    c6 = (x15 * w4 + c6);
+    c7 = (x15 * w5 + c7);
+    const f32x8 x16 = xy_splat_f32x8(((float)*(weights + (192 + (k_ + 2)))));
+    c8 = (x16 * w4 + c8);
+    c9 = (x16 * w5 + c9);
+    const f32x8 x17 = xy_splat_f32x8(((float)*(weights + (240 + (k_ + 2)))));
+    c10 = (x17 * w4 + c10);
+    c11 = (x17 * w5 + c11);
     const f32x8 w6 = (*(const f32x8 *)(v + ((k_ + 3) * v_row)));
     const f32x8 w7 = (*(const f32x8 *)(v + (((k_ + 3) * v_row) + 8)));
-    const f32x8 x12 = xy_splat_f32x8(((float)*(weights + (k_ + 3))));
-    c_ = (x12 * w6 + c_);
-    c1 = (x12 * w7 + c1);
-    const f32x8 x13 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 3)))));
-    c2 = (x13 * w6 + c2);
-    c3 = (x13 * w7 + c3);
-    const f32x8 x14 = xy_splat_f32x8(((float)*(weights + (96 + (k_ + 3)))));
-    c4 = (x14 * w6 + c4);
-    c5 = (x14 * w7 + c5);
-    const f32x8 x15 = xy_splat_f32x8(((float)*(weights + (144 + (k_ + 3)))));
-    c6 = (x15 * w6 + c6);
-    c7 = (x15 * w7 + c7);
+    const f32x8 x18 = xy_splat_f32x8(((float)*(weights + (k_ + 3))));
+    c_ = (x18 * w6 + c_);
+    c1 = (x18 * w7 + c1);
+    const f32x8 x19 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 3)))));
+    c2 = (x19 * w6 + c2);
+    c3 = (x19 * w7 + c3);
+    const f32x8 x20 = xy_splat_f32x8(((float)*(weights + (96 + (k_ + 3)))));
+    c4 = (x20 * w6 + c4);
+    c5 = (x20 * w7 + c5);
+    const f32x8 x21 = xy_splat_f32x8(((float)*(weights + (144 + (k_ + 3)))));
+    c6 = (x21 * w6 + c6);
+    c7 = (x21 * w7 + c7);
+    const f32x8 x22 = xy_splat_f32x8(((float)*(weights + (192 + (k_ + 3)))));
+    c8 = (x22 * w6 + c8);
+    c9 = (x22 * w7 + c9);
+    const f32x8 x23 = xy_splat_f32x8(((float)*(weights + (240 + (k_ + 3)))));
+    c10 = (x23 * w6 + c10);
+    c11 = (x23 * w7 + c11);
   }
   for (i64 k1 = whole_; k1 < columns; k1 += 1) {
     const f32x8 w8 = (*(const f32x8 *)(v + (k1 * v_row)));
     const f32x8 w9 = (*(const f32x8 *)(v + ((k1 * v_row) + 8)));
-    const f32x8 x16 = xy_splat_f32x8(((float)*(weights + k1)));
-    c_ = (x16 * w8 + c_);
-    c1 = (x16 * w9 + c1);
-    const f32x8 x17 = xy_splat_f32x8(((float)*(weights + (48 + k1))));
-    c2 = (x17 * w8 + c2);
-    c3 = (x17 * w9 + c3);
-    const f32x8 x18 = xy_splat_f32x8(((float)*(weights + (96 + k1))));
-    c4 = (x18 * w8 + c4);
-    c5 = (x18 * w9 + c5);
-    const f32x8 x19 = xy_splat_f32x8(((float)*(weights + (144 + k1))));
-    c6 = (x19 * w8 + c6);
-    c7 = (x19 * w9 + c7);
+    const f32x8 x24 = xy_splat_f32x8(((float)*(weights + k1)));
+    c_ = (x24 * w8 + c_);
+    c1 = (x24 * w9 + c1);
+    const f32x8 x25 = xy_splat_f32x8(((float)*(weights + (48 + k1))));
+    c2 = (x25 * w8 + c2);
+    c3 = (x25 * w9 + c3);
+    const f32x8 x26 = xy_splat_f32x8(((float)*(weights + (96 + k1))));
+    c4 = (x26 * w8 + c4);
+    c5 = (x26 * w9 + c5);
+    const f32x8 x27 = xy_splat_f32x8(((float)*(weights + (144 + k1))));
+    c6 = (x27 * w8 + c6);
+    c7 = (x27 * w9 + c7);
+    const f32x8 x28 = xy_splat_f32x8(((float)*(weights + (192 + k1))));
+    c8 = (x28 * w8 + c8);
+    c9 = (x28 * w9 + c9);
+    const f32x8 x29 = xy_splat_f32x8(((float)*(weights + (240 + k1))));
+    c10 = (x29 * w8 + c10);
+    c11 = (x29 * w9 + c11);
   }
   const f32x8 scale_ = xy_splat_f32x8(((float)*(scales)));
   const f32x8 value_ = (c_ * scale_);
@@ -320,6 +470,16 @@ static __attribute__((noinline)) void sums_16_4(const float *weights, const floa
   *(f32x8 *)(b_out3 + (((head * 16) + ((row + 3) * 32)) + start)) = value6;
   const f32x8 value7 = (c7 * scale3);
   *(f32x8 *)(b_out3 + (((head * 16) + ((row + 3) * 32)) + (start + 8))) = value7;
+  const f32x8 scale4 = xy_splat_f32x8(((float)*(scales + 4)));
+  const f32x8 value8 = (c8 * scale4);
+  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 4) * 32)) + start)) = value8;
+  const f32x8 value9 = (c9 * scale4);
+  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 4) * 32)) + (start + 8))) = value9;
+  const f32x8 scale5 = xy_splat_f32x8(((float)*(scales + 5)));
+  const f32x8 value10 = (c10 * scale5);
+  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 5) * 32)) + start)) = value10;
+  const f32x8 value11 = (c11 * scale5);
+  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 5) * 32)) + (start + 8))) = value11;
 }
 static inline __attribute__((always_inline)) f32x8 xm_exp2_weight_8(f32x8 x) {
   const f32x8 y_ = xy_max_f32x8((f32x8){(-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f)}, x);
@@ -351,8 +511,8 @@ void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 beg
     const i64 i1 = (unit_ / 2);
     const i64 i2 = (i1 % 2);
     const i64 i3 = (i1 / 2);
-    const i64 first_ = ((i_ * 4) + xy_min_index(i_, 0));
-    const i64 count_ = (4 + (i_ < 0));
+    const i64 first_ = (i_ * 6);
+    const i64 count_ = xy_min_index((8 - first_), 6);
     *(f32x8 *)(maxima_) = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
     *(f32x8 *)(totals_) = (f32x8){0};
     *(f32x8 *)(tops_) = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
@@ -366,15 +526,41 @@ void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 beg
       const i64 q_at_ = (((i3 * 128) + (i2 * 8)) + (first_ * 16));
       const i64 keys_ = (((i3 * 2) + i2) * 256);
       for (i64 t_ = 0; t_ < here_; t_ += 16) {
-        scores_4(b_q0 + q_at_, b_keys4 + (keys_ + ((column_ + t_) * 8)), scores_ + t_, i3, i2, first_, (column_ + t_));
+        i64 done_ = 0;
+        if ((6 <= count_)) {
+          products_6(b_q0 + q_at_, b_keys4 + (keys_ + ((column_ + t_) * 8)), scores_ + t_);
+          done_ = 6;
+        }
+        const i64 left_ = (count_ - done_);
+        if ((left_ == 2)) {
+          products_2(b_q0 + (done_ * 16) + q_at_, b_keys4 + (keys_ + ((column_ + t_) * 8)), scores_ + (done_ * 48) + t_);
+        }
       }
       for (i64 i4 = 0; i4 < count_; i4 += 1) {
+        const i64 s_ = (first_ + i4);
         const i64 row_ = (i4 * 48);
+        const i64 whole_ = ((xy_max_index(xy_min_index(here_, ((s_ + 1) - column_)), 0) / 16) * 16);
         f32x8 top_ = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
         f32x8 top1 = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
-        for (i64 t1 = 0; t1 < here_; t1 += 16) {
-          top_ = xy_max_f32x8((*(const f32x8 *)(scores_ + row_ + t1)), top_);
-          top1 = xy_max_f32x8((*(const f32x8 *)(scores_ + row_ + (t1 + 8))), top1);
+        for (i64 t1 = 0; t1 < whole_; t1 += 16) {
+          const f32x8 value_ = (*(const f32x8 *)(scores_ + row_ + t1));
+          top_ = xy_max_f32x8(value_, top_);
+          const f32x8 value1 = (*(const f32x8 *)(scores_ + row_ + (t1 + 8)));
+          top1 = xy_max_f32x8(value1, top1);
+        }
+        for (i64 t2 = whole_; t2 < here_; t2 += 16) {
+          const i64 left1 = (here_ - t2);
+          const f32x8 value2 = (*(const f32x8 *)(scores_ + row_ + t2));
+          const i64 seen_ = ((s_ + 1) - (column_ + t2));
+          const f32x8 score_ = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left1)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen_)))), value2, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+          *(f32x8 *)(scores_ + row_ + t2) = score_;
+          top_ = xy_max_f32x8(score_, top_);
+          const i64 left2 = ((here_ - t2) - 8);
+          const f32x8 value3 = (*(const f32x8 *)(scores_ + row_ + (t2 + 8)));
+          const i64 seen1 = ((s_ + 1) - (column_ + (t2 + 8)));
+          const f32x8 score1 = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left2)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen1)))), value3, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+          *(f32x8 *)(scores_ + row_ + (t2 + 8)) = score1;
+          top1 = xy_max_f32x8(score1, top1);
         }
         *(tops_ + i4) = (float)xy_reduce_max_f32x8(xy_max_f32x8(top_, top1));
       }
@@ -384,7 +570,7 @@ void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 beg
       const f32x8 base_ = xy_select_f32x8(((i32x8)(new_ == (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())})), (f32x8){0}, new_);
       *(f32x8 *)(maxima_) = new_;
       *(f32x8 *)(bases_) = base_;
-      const f32x8 factor_ = xm_exp2_weight_8(((v_ - base_) * (f32x8){0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f}));
+      const f32x8 factor_ = xm_exp2_weight_8(((v_ - base_) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
       *(f32x8 *)(factors_) = factor_;
       for (i64 i5 = 0; i5 < count_; i5 += 1) {
         const i64 row1 = (i5 * 48);
@@ -392,12 +578,12 @@ void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 beg
         const f32x8 base1 = (f32x8){b_, b_, b_, b_, b_, b_, b_, b_};
         f32x8 part_ = (f32x8){0};
         f32x8 part1 = (f32x8){0};
-        for (i64 t2 = 0; t2 < here_; t2 += 16) {
-          const f32x8 weight_ = xm_exp2_weight_8((((*(const f32x8 *)(scores_ + row1 + t2)) - base1) * (f32x8){0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f}));
-          *(f32x8 *)(scores_ + row1 + t2) = weight_;
+        for (i64 t3 = 0; t3 < here_; t3 += 16) {
+          const f32x8 weight_ = xm_exp2_weight_8((((*(const f32x8 *)(scores_ + row1 + t3)) - base1) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
+          *(f32x8 *)(scores_ + row1 + t3) = weight_;
           part_ = (part_ + weight_);
-          const f32x8 weight1 = xm_exp2_weight_8((((*(const f32x8 *)(scores_ + row1 + (t2 + 8))) - base1) * (f32x8){0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f}));
-          *(f32x8 *)(scores_ + row1 + (t2 + 8)) = weight1;
+          const f32x8 weight1 = xm_exp2_weight_8((((*(const f32x8 *)(scores_ + row1 + (t3 + 8))) - base1) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
+          *(f32x8 *)(scores_ + row1 + (t3 + 8)) = weight1;
           part1 = (part1 + weight1);
         }
         *(parts_ + i5) = (float)xy_reduce_add_f32x8((part_ + part1));
@@ -416,7 +602,15 @@ void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 beg
         *(f32x8 *)(scales_) = scale_;
       }
       const i64 v_at_ = (((i3 * 640) + (i2 * 16)) + (column_ * 32));
-      sums_16_4(scores_, b_v2 + v_at_, 0, 32, here_, scales_, i3, i2, first_, b_out3);
+      i64 done1 = 0;
+      if ((6 <= count_)) {
+        sums_16_6(scores_, b_v2 + v_at_, 0, 32, here_, scales_, i3, i2, first_, b_out3);
+        done1 = 6;
+      }
+      const i64 left3 = (count_ - done1);
+      if ((left3 == 2)) {
+        sums_16_2(scores_ + (done1 * 48), b_v2 + v_at_, 0, 32, here_, scales_ + done1, i3, i2, (first_ + done1), b_out3);
+      }
     }
   }
 }

@@ -163,47 +163,63 @@ void xy_attention_f32_12x32_avx512(void *const *buffers, const i64 *params, i64 
           const f32x16 s12 = (__builtin_shufflevector(s8, s10, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) + __builtin_shufflevector(s8, s10, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31));
           const f32x16 s13 = (__builtin_shufflevector(s9, s11, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) + __builtin_shufflevector(s9, s11, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31));
           const f32x16 s14 = (__builtin_shufflevector(s12, s13, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30) + __builtin_shufflevector(s12, s13, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31));
-          if ((16 <= left_)) {
-            const f32x16 v_ = (s14 * (f32x16){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-            const f32x16 x_ = (*(const f32x16 *)(b_x4 + at_));
-            const f32x16 v1 = (v_ + x_);
-            *(f32x16 *)(scores_ + ((i3 * 528) + t_)) = v1;
-          } else {
-            const f32x16 v2 = (s14 * (f32x16){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-            const f32x16 x1 = xy_load_n_f32_f32x16(b_x4 + at_, left_);
-            const f32x16 v3 = (v2 + x1);
-            *(f32x16 *)(scores_ + ((i3 * 528) + t_)) = xy_select_f32x16(((i32x16)((i32x16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < xy_splat_i32x16(((int)left_)))), v3, (f32x16){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
-          }
+          *(f32x16 *)(scores_ + ((i3 * 528) + t_)) = s14;
         }
       }
-      const i64 vectors_ = (((here_ + 15) / 16) * 16);
-      const i64 padded_ = (((here_ + 31) / 32) * 32);
-      for (i64 t1 = vectors_; t1 < padded_; t1 += 16) {
-        for (i64 i4 = 0; i4 < 1; i4 += 1) {
-          *(f32x16 *)(scores_ + ((i4 * 528) + t1)) = (f32x16){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
-        }
-      }
-      for (i64 i5 = 0; i5 < 1; i5 += 1) {
-        const i64 row_ = (i5 * 528);
+      for (i64 i4 = 0; i4 < 1; i4 += 1) {
+        const i64 row_ = (i4 * 528);
+        const i64 whole_ = ((here_ / 32) * 32);
         f32x16 top_ = (f32x16){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
         f32x16 top1 = (f32x16){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
-        for (i64 t2 = 0; t2 < here_; t2 += 32) {
-          top_ = xy_max_f32x16((*(const f32x16 *)(scores_ + row_ + t2)), top_);
-          top1 = xy_max_f32x16((*(const f32x16 *)(scores_ + row_ + (t2 + 16))), top1);
+        for (i64 t1 = 0; t1 < whole_; t1 += 32) {
+          const f32x16 value_ = (*(const f32x16 *)(scores_ + row_ + t1));
+          const f32x16 v_ = (value_ * (f32x16){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+          const i64 from_ = (column_ + t1);
+          const f32x16 x_ = (*(const f32x16 *)(b_x4 + from_));
+          const f32x16 v1 = (v_ + x_);
+          *(f32x16 *)(scores_ + row_ + t1) = v1;
+          top_ = xy_max_f32x16(v1, top_);
+          const f32x16 value1 = (*(const f32x16 *)(scores_ + row_ + (t1 + 16)));
+          const f32x16 v2 = (value1 * (f32x16){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+          const i64 from1 = (column_ + (t1 + 16));
+          const f32x16 x1 = (*(const f32x16 *)(b_x4 + from1));
+          const f32x16 v3 = (v2 + x1);
+          *(f32x16 *)(scores_ + row_ + (t1 + 16)) = v3;
+          top1 = xy_max_f32x16(v3, top1);
         }
-        *(tops_ + i5) = (float)xy_reduce_max_f32x16(xy_max_f32x16(top_, top1));
+        for (i64 t2 = whole_; t2 < here_; t2 += 32) {
+          const i64 left1 = (here_ - t2);
+          const f32x16 value2 = (*(const f32x16 *)(scores_ + row_ + t2));
+          const f32x16 v4 = (value2 * (f32x16){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+          const i64 from2 = (column_ + t2);
+          const f32x16 x2 = xy_load_n_f32_f32x16(b_x4 + from2, left1);
+          const f32x16 v5 = (v4 + x2);
+          const f32x16 score_ = xy_select_f32x16(((i32x16)((i32x16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < xy_splat_i32x16(((int)left1)))), v5, (f32x16){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+          *(f32x16 *)(scores_ + row_ + t2) = score_;
+          top_ = xy_max_f32x16(score_, top_);
+          const i64 left2 = ((here_ - t2) - 16);
+          const f32x16 value3 = (*(const f32x16 *)(scores_ + row_ + (t2 + 16)));
+          const f32x16 v6 = (value3 * (f32x16){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
+          const i64 from3 = (column_ + (t2 + 16));
+          const f32x16 x3 = xy_load_n_f32_f32x16(b_x4 + from3, left2);
+          const f32x16 v7 = (v6 + x3);
+          const f32x16 score1 = xy_select_f32x16(((i32x16)((i32x16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < xy_splat_i32x16(((int)left2)))), v7, (f32x16){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+          *(f32x16 *)(scores_ + row_ + (t2 + 16)) = score1;
+          top1 = xy_max_f32x16(score1, top1);
+        }
+        *(tops_ + i4) = (float)xy_reduce_max_f32x16(xy_max_f32x16(top_, top1));
       }
-      const f32x16 v4 = (*(const f32x16 *)(maxima_));
-      const f32x16 v5 = (*(const f32x16 *)(tops_));
-      const f32x16 new_ = xy_max_f32x16(v5, v4);
+      const f32x16 v8 = (*(const f32x16 *)(maxima_));
+      const f32x16 v9 = (*(const f32x16 *)(tops_));
+      const f32x16 new_ = xy_max_f32x16(v9, v8);
       const f32x16 base_ = xy_select_f32x16(((i32x16)(new_ == (f32x16){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())})), (f32x16){0}, new_);
       *(f32x16 *)(maxima_) = new_;
       *(f32x16 *)(bases_) = base_;
-      const f32x16 factor_ = xm_exp2_weight_16(((v4 - base_) * (f32x16){0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f}));
+      const f32x16 factor_ = xm_exp2_weight_16(((v8 - base_) * (f32x16){0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f, 0x1.7154760000000p+0f}));
       *(f32x16 *)(factors_) = factor_;
-      for (i64 i6 = 0; i6 < 1; i6 += 1) {
-        const i64 row1 = (i6 * 528);
-        const float b_ = ((float)*(bases_ + i6));
+      for (i64 i5 = 0; i5 < 1; i5 += 1) {
+        const i64 row1 = (i5 * 528);
+        const float b_ = ((float)*(bases_ + i5));
         const f32x16 base1 = (f32x16){b_, b_, b_, b_, b_, b_, b_, b_, b_, b_, b_, b_, b_, b_, b_, b_};
         f32x16 part_ = (f32x16){0};
         f32x16 part1 = (f32x16){0};
@@ -215,19 +231,19 @@ void xy_attention_f32_12x32_avx512(void *const *buffers, const i64 *params, i64 
           *(f32x16 *)(scores_ + row1 + (t3 + 16)) = weight1;
           part1 = (part1 + weight1);
         }
-        *(parts_ + i6) = (float)xy_reduce_add_f32x16((part_ + part1));
+        *(parts_ + i5) = (float)xy_reduce_add_f32x16((part_ + part1));
       }
-      const f32x16 v6 = (*(const f32x16 *)(totals_));
-      const f32x16 v7 = (*(const f32x16 *)(factors_));
-      const f32x16 v8 = (*(const f32x16 *)(parts_));
-      *(f32x16 *)(totals_) = (v6 * v7 + v8);
+      const f32x16 v10 = (*(const f32x16 *)(totals_));
+      const f32x16 v11 = (*(const f32x16 *)(factors_));
+      const f32x16 v12 = (*(const f32x16 *)(parts_));
+      *(f32x16 *)(totals_) = (v10 * v11 + v12);
       const i64 last_ = (passes_ <= (pass_ + 1));
       if (last_) {
         const float none_ = ((0 < p_0) ? __builtin_nanf("") : 0x0.0p+0f);
         const f32x16 nothing_ = (f32x16){none_, none_, none_, none_, none_, none_, none_, none_, none_, none_, none_, none_, none_, none_, none_, none_};
-        const f32x16 v9 = (*(const f32x16 *)(totals_));
-        const f32x16 v10 = (*(const f32x16 *)(maxima_));
-        const f32x16 scale_ = xy_select_f32x16(((i32x16)(v10 == (f32x16){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())})), nothing_, ((f32x16){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v9));
+        const f32x16 v13 = (*(const f32x16 *)(totals_));
+        const f32x16 v14 = (*(const f32x16 *)(maxima_));
+        const f32x16 scale_ = xy_select_f32x16(((i32x16)(v14 == (f32x16){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())})), nothing_, ((f32x16){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v13));
         *(f32x16 *)(scales_) = scale_;
       }
       const i64 v_at_ = (((i1 * p_1) + (i_ * 16)) + (column_ * 32));

@@ -1,4 +1,4 @@
-"""Scores of few rows of q, as a decoder's step has them: k is read in place, by dot products along d.
+"""Products of few rows of q and k, as a decoder's step has them: k is read in place, by dot products along d.
 
 A copy of k costs as much as its products with a dozen rows, so a single block of rows does without: k comes from memory once,
 a vector of columns at a time, and meets every row while it lies in L1.
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape
-from xyntra_ep.tracea.kernels.cpu._attention_tiles import NEVER, Scores
 from xyntra_ep.tracea.kernels.cpu._gemm_pack import sums_of
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Offset, Rvalue, Var, f32, index, vmin
@@ -21,8 +20,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Offset, Rvalue, Var, 
 class FewRows:
     k: KernelBuilder
     shape: AttentionShape
-    scores: Scores
-    head: Sequence[Rvalue]
 
     @property
     def _depth(self) -> int:
@@ -35,9 +32,9 @@ class FewRows:
         lanes = self.shape.tile.lanes
         return -(-max(self._depth, 1) // lanes) * lanes
 
-    def score(self, q: Offset, keys: Offset, rows: Rvalue, column: Rvalue, here: Rvalue, out: Var) -> None:
-        """Scores of ``rows`` rows and columns [column, column + here) to ``out``, whole panels with -inf past the end."""
-        k, lanes, panel = self.k, self.shape.tile.lanes, self.shape.tile.columns
+    def multiply(self, q: Offset, keys: Offset, rows: Rvalue, column: Rvalue, here: Rvalue, out: Var) -> None:
+        """``rows`` rows times columns [column, column + here) to ``out``, whole vectors."""
+        k, lanes = self.k, self.shape.tile.lanes
         query = self._query(q, rows)
         with k.loop("t", 0, here, lanes) as t:
             left = k.let("left", here - t)
@@ -45,18 +42,8 @@ class FewRows:
             row_of_k = k.param(self.shape.k.strides[2])
             pointers = [k.pointer("key", keys, (at + vmin(left - 1, j)) * row_of_k) for j in range(lanes)]
             with k.loop("i", 0, rows) as i:
-                products = k.let("product", self._products(Offset(query, i * self._padded), pointers))
-                with k.when(self.scores.in_sight(i, at, left, lanes)):
-                    self._finish(out, i, t, at, products, None)
-                with k.otherwise():
-                    self._finish(out, i, t, at, products, left)
-        if panel > lanes:
-            vectors = k.let("vectors", (here + (lanes - 1)) // lanes * lanes)
-            with (
-                k.loop("t", vectors, k.let("padded", (here + (panel - 1)) // panel * panel), lanes) as t,
-                k.loop("i", 0, rows) as i,
-            ):
-                k.store(out, i * self.shape.score_stride + t, Const(f32(lanes), NEVER))
+                products = self._products(Offset(query, i * self._padded), pointers)
+                k.store(out, i * self.shape.score_stride + t, k.let("product", products))
 
     def _query(self, q: Offset, rows: Rvalue) -> Var:
         """A copy of q's rows, which may have any strides."""
@@ -82,8 +69,3 @@ class FewRows:
                 total = k.let("total", Fma(part, k.load(key, first, lanes, count), total))
             totals.append(total)
         return sums_of(k, totals)
-
-    def _finish(self, out: Var, i: Rvalue, t: Rvalue, column: Rvalue, products: Rvalue, left: Rvalue | None) -> None:
-        k, lanes = self.k, self.shape.tile.lanes
-        value = self.scores.epilogue.at(k).value([*self.head, i, column], products, lanes, left)
-        k.store(out, i * self.shape.score_stride + t, self.scores.masked(k, value, i, column, left))

@@ -43,11 +43,11 @@ UNDERFLOW = 104.0  # exp(-104) is below the smallest f32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighing:
-    """How scores become weights. ``find_top``: a vector whose largest lane is the maximum of row i over some columns, for
-    scores that are not finished yet. ``target``: where weights go, with the scores' strides; None: in their place.
+    """How scores become weights. ``find_top``: finishes the scores of row i over some columns, and gives a vector whose largest
+    lane is their maximum. ``target``: where weights go, with the scores' strides; None: in their place.
     ``function``: the power of two. ``factor``: what a score is to be multiplied with."""
 
-    find_top: Callable[[Rvalue, Rvalue], Rvalue] | None = None
+    find_top: Callable[[Rvalue, Rvalue], Rvalue]
     target: Var | None = None
     function: str = "exp2_weight"
     factor: float = 1.0
@@ -56,11 +56,11 @@ class Weighing:
 class RowStates:
     """Arrays on the stack, one element per row of a block, whole vectors."""
 
-    def __init__(self, kernel: KernelBuilder, shape: AttentionShape, scores: Var, how: Weighing | None = None) -> None:
+    def __init__(self, kernel: KernelBuilder, shape: AttentionShape, scores: Var, how: Weighing) -> None:
         self._k = kernel
         self._shape = shape
         self._scores = scores
-        self._how = how or Weighing()
+        self._how = how
         self._lanes = shape.tile.lanes
         self._firsts = range(0, shape.tile.rows, self._lanes)
         self.maxima = self._array("maxima")
@@ -84,8 +84,7 @@ class RowStates:
         """Turn ``columns`` scores of each row into weights. Whole panels are read: past the end lies -inf."""
         k = self._k
         with k.loop("i", 0, rows) as i:
-            top = self._how.find_top(i, columns) if self._how.find_top is not None else self._find_top(i, columns)
-            k.store(self._tops, i, Reduce("max", top))
+            k.store(self._tops, i, Reduce("max", self._how.find_top(i, columns)))
         for first in self._firsts:
             self._move_maxima(first)
         with k.loop("i", 0, rows) as i:
@@ -96,18 +95,6 @@ class RowStates:
 
     def _vector(self, array: Var, first: int) -> Rvalue:
         return self._k.let("v", self._k.load(array, first, self._lanes))
-
-    def _find_top(self, i: Rvalue, columns: Rvalue) -> Rvalue:
-        k, tile, lanes = self._k, self._shape.tile, self._lanes
-        row = k.pointer("row", self._scores, i * self._shape.score_stride)
-        tops = [k.variable("top", Const(f32(lanes), LOWEST)) for _ in range(tile.vectors)]
-        with k.loop("t", 0, columns, tile.columns) as t:
-            for j, top in enumerate(tops):
-                k.assign(top, vmax(k.load(row, t + j * lanes, lanes), top))  # leaves NaN out
-        best: Rvalue = tops[0]
-        for other in tops[1:]:
-            best = vmax(best, other)
-        return best
 
     def _move_maxima(self, first: int) -> None:
         k, lanes = self._k, self._lanes

@@ -1,23 +1,21 @@
-"""The two matrix products of attention as register tiles: scores (q times k, with the score's expression) and weighted sums."""
+"""The two matrix products of attention as register tiles: q times k, and weighted sums of v."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Program
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, Group
-from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily, block_sizes
+from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
+from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Matrix, Tile, accumulate
+from xyntra_ep.tracea.kernels.cpu._row_parts import in_parts, part_sizes
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
     INDEX,
     Const,
-    Convert,
     Fma,
-    Iota,
     Offset,
     Pointer,
     PointerType,
@@ -27,100 +25,65 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Var,
     binary,
     f32,
-    i32,
     index,
-    le,
-    lt,
     splat,
 )
 
 F32_IN, F32_OUT = PointerType(DType.F32), PointerType(DType.F32, writable=True)
-NEVER = float("-inf")  # the score of a column that does not exist
 
 
-class Scores:
-    """Scores of a block of rows and a panel of columns into rows of memory.
+class Products:
+    """q times k for a block of rows and a panel of columns, into rows of memory ``score_stride`` apart."""
 
-    Columns past the end get -inf, so what follows may work on whole vectors. Under a causal mask a tile that lies wholly in
-    sight has no comparison in it.
-    """
-
-    def __init__(self, kernel: KernelBuilder, program: Program, shape: AttentionShape) -> None:
+    def __init__(self, kernel: KernelBuilder, shape: AttentionShape) -> None:
         self._k = kernel
         self._shape = shape
-        op = shape.op
-        root = shape.causal.visible if shape.causal is not None else op.score
-        domain = (*shape.batch, shape.rows, shape.columns)
-        groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(domain)]
-        self.epilogue = Epilogue(kernel, program, root, op.inputs, domain, groups, lane_group=3)
+        arguments: list[tuple[str, Type | PointerType]] = [("q", PointerType(shape.q.dtype)), ("panel", F32_IN), ("out", F32_OUT)]
+        self._sizes = part_sizes(shape.rows, shape.tile.rows)
+        self._tiles = TileFamily(kernel, "products", self._sizes, arguments, self._tile)
 
-    def tiles(self) -> TileFamily:
-        arguments: list[tuple[str, Type | PointerType]] = [
-            ("q", PointerType(self._shape.q.dtype)),
-            ("panel", F32_IN),
-            ("scores", F32_OUT),
-        ]
-        arguments += [(name, INDEX) for name in ("batch", "head", "row", "column")]
-        most = self._shape.tile.rows
-        sizes = block_sizes(self._shape.rows, most)
-        if self._shape.takes_few_rows:  # then there are two blocks at least
-            sizes = [n for n in sizes if n >= (most + 1) // 2]
-        return TileFamily(self._k, "scores", sizes, arguments, self._tile)
+    def call(self, rows: Rvalue, q: Offset, panel: Offset, out: Offset) -> None:
+        shape, stride = self._shape, self._k.param(self._shape.q.strides[2])
+
+        def part(size: int, row: Rvalue) -> None:
+            here = [Offset(q, row * stride), panel, Offset(out, row * shape.score_stride)]
+            self._tiles.call_exactly(size, here)
+
+        in_parts(self._k, self._sizes, rows, part)
 
     def _tile(self, b: FunctionBuilder, rows: int, args: list[Var]) -> None:
-        q, panel, scores, *at = args
+        q, panel, out = args
         shape, tile = self._shape, replace(self._shape.tile, rows=rows)
         param = self._k.param
         a = Matrix(pointer=q, row=param(shape.q.strides[2]), step=param(shape.q.strides[3]))
         sums = accumulate(b, tile, a, Matrix(pointer=panel, row=index(tile.columns), step=index(1)), param(shape.depth))
-        left = b.let("left", param(shape.columns) - at[3])
-        with b.when(self.in_sight(at[2], at[3], left, tile.columns)):  # the first row sees least
-            self._finish(b, tile, sums, scores, at, None)
-        with b.otherwise():
-            self._finish(b, tile, sums, scores, at, left)
-
-    def _finish(
-        self,
-        b: BlockBuilder,
-        tile: Tile,
-        sums: Sequence[Sequence[Rvalue]],
-        scores: Var,
-        at: Sequence[Rvalue],
-        left: Rvalue | None,
-    ) -> None:
-        here = self.epilogue.at(b)
-        batch, head, first_row, first_column = at
-        rows = [first_row + i for i in range(tile.rows)]
-        for j in range(tile.vectors):
-            column = first_column + j * tile.lanes
-            count = None if left is None else b.let("count", left - j * tile.lanes)
-            for i, row in enumerate(rows):
-                value = here.value([batch, head, row, column], sums[i][j], tile.lanes, count)
-                value = self.masked(b, value, row, column, count)
-                b.store(scores, i * self._shape.score_stride + j * tile.lanes, value)
-
-    def in_sight(self, row: Rvalue, column: Rvalue, left: Rvalue, columns: int) -> Rvalue:
-        """Whether ``row`` sees all of ``columns`` columns, of which ``left`` exist."""
-        seen: Rvalue = le(columns, left)
-        if self._shape.causal is not None:
-            seen = seen & le(column + columns, row + self._k.param(self._shape.causal.reach))
-        return seen
-
-    def masked(self, b: BlockBuilder, value: Rvalue, row: Rvalue, column: Rvalue, count: Rvalue | None) -> Rvalue:
-        """``value`` with what is out of sight replaced; ``count`` None: nothing is."""
-        if count is None:
-            return value
-        lanes = max(1, value.type.lanes)
-        causal = self._shape.causal
-        if causal is not None:
-            seen = b.let("seen", row + self._k.param(causal.reach) - column)
-            value = Select(_below(seen, lanes), value, Const(f32(lanes), causal.masked))
-        return Select(_below(count, lanes), value, Const(f32(lanes), NEVER))
+        for i, row in enumerate(sums):
+            for j, c in enumerate(row):
+                b.store(out, i * shape.score_stride + j * tile.lanes, c)
 
 
-def _below(count: Rvalue, lanes: int) -> Rvalue:
-    """The lanes whose number is less than ``count``."""
-    return lt(Iota(i32(lanes)), splat(Convert(i32(1), count), lanes))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumArguments:
+    """``v_row``: from one row of v to the next; ``columns`` of this pass; ``head``: batch and head; ``row``: the block's first.
+
+    Empty ``running`` in a single pass; else the sums so far, the factors they shrink by, whether this is the first pass, and
+    whether it is the last.
+    """
+
+    v_row: Rvalue
+    columns: Rvalue
+    scales: Var
+    head: Sequence[Rvalue]
+    row: Rvalue
+    running: tuple[Var, Var, Rvalue, Rvalue] | None
+
+    def at(self, row: Rvalue, sum_stride: int) -> list[Rvalue]:
+        """The arguments of a tile whose rows begin at the block's row ``row``."""
+        args = [self.v_row, self.columns, Offset(self.scales, row), *self.head, self.row + row]
+        if self.running is not None:
+            sums, factors, first, last = self.running
+            args += [Offset(sums, row * sum_stride), Offset(factors, row), first, last]
+        return args
 
 
 class WeightedSums:
@@ -135,28 +98,25 @@ class WeightedSums:
         self._shape = shape
         self._result = result
         self._out = out
-        sizes = block_sizes(shape.rows, shape.tile.rows)
-        self._few = shape.tile.rows // 3  # rows that leave registers for three times as many columns
-        few, many = [n for n in sizes if n <= self._few], [n for n in sizes if n > self._few]
-        self._wide = self._strips(few, shape.tile.vectors * 3) if few else []
-        self._narrow = self._strips(many, shape.tile.vectors) if many else []
+        self._sizes = part_sizes(shape.rows, shape.tile.rows)
+        few = shape.tile.rows // 3  # rows that leave registers for three times as many columns
+        self._strips_of: dict[int, list[tuple[int, TileFamily]]] = {}
+        for sizes, vectors in (
+            ([n for n in self._sizes if n <= few], shape.tile.vectors * 3),
+            ([n for n in self._sizes if n > few], shape.tile.vectors),
+        ):
+            if sizes:
+                self._strips_of |= dict.fromkeys(sizes, self._strips(sizes, vectors))
 
-    def call(self, rows: Rvalue, weights: Var, v: Pointer, args: Sequence[Rvalue], running: Sequence[Rvalue]) -> None:
-        """``args``: v_row (from one row of v to the next), columns, scales, batch, head, row. ``running``: sums, factors,
-        whether this is the first pass, whether it is the last."""
-        k = self._k
+    def call(self, rows: Rvalue, weights: Var, v: Pointer, args: SumArguments) -> None:
+        stride = self._shape.score_stride
 
-        def emit(strips: Sequence[tuple[int, TileFamily]]) -> None:
-            for start, family in strips:
-                family.call(rows, [weights, Offset(v, index(start)), index(start), *args, *running])
+        def part(size: int, row: Rvalue) -> None:
+            for start, family in self._strips_of[size]:
+                pointers = [Offset(weights, row * stride), Offset(v, index(start)), index(start)]
+                family.call_exactly(size, [*pointers, *args.at(row, self._shape.sum_stride)])
 
-        if not self._wide or not self._narrow:
-            emit(self._wide or self._narrow)
-            return
-        with k.when(le(rows, self._few)):
-            emit(self._wide)
-        with k.otherwise():
-            emit(self._narrow)
+        in_parts(self._k, self._sizes, rows, part)
 
     def _strips(self, sizes: Sequence[int], most: int) -> list[tuple[int, TileFamily]]:
         """(first column, its tiles) across v, in as few strips of at most ``most`` vectors as possible."""

@@ -85,6 +85,10 @@ class TileFamily:
         """Emit the call for ``rows`` (one of the sizes), the larger sizes first: nearly all blocks are of these."""
         self._choose(rows, sorted(self._tiles, reverse=True), args)
 
+    def call_exactly(self, rows: int, args: Sequence[Rvalue]) -> None:
+        """Emit the call for a block whose size is known."""
+        self._tiles[rows].call(self._kernel, args)
+
     def _choose(self, rows: Rvalue, sizes: list[int], args: Sequence[Rvalue]) -> None:
         if len(sizes) == 1:
             self._tiles[sizes[0]].call(self._kernel, args)

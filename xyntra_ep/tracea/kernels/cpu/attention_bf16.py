@@ -15,13 +15,12 @@ score that is a positive multiple of its product is not even written back, becau
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.expr import Expr, acc
+from xyntra_ep.tracea.core_ir.expr import acc
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand, Product
 from xyntra_ep.tracea.kernels.cpu._attention_bf16_pack import (
     LANES,
@@ -37,10 +36,10 @@ from xyntra_ep.tracea.kernels.cpu._attention_bf16_pairs import PairProducts
 from xyntra_ep.tracea.kernels.cpu._attention_bf16_tiles import ROWS as TILE_ROWS
 from xyntra_ep.tracea.kernels.cpu._attention_bf16_tiles import TileProducts
 from xyntra_ep.tracea.kernels.cpu._attention_pack import packed_of
+from xyntra_ep.tracea.kernels.cpu._attention_scores import Scores
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape, shape_of
-from xyntra_ep.tracea.kernels.cpu._attention_softmax import LOWEST, RowStates, Weighing
+from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates, Weighing
 from xyntra_ep.tracea.kernels.cpu._attention_sweep import Sweep
-from xyntra_ep.tracea.kernels.cpu._attention_tiles import Scores
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, Group
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import divide_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import typical
@@ -58,8 +57,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     f32,
     index,
     splat,
-    vmax,
-    vmin,
 )
 
 DEEPEST = 512
@@ -137,17 +134,6 @@ def _build(shape: AttentionShape, context: BuildContext, form: str) -> list[Kern
     return [build_few(shape.op, context), *(replace(call, units=call.units * many) for call in calls)]
 
 
-def _multiple(score: Expr) -> float | None:
-    """c > 0 of a score that is c times its product: its order is the product's."""
-    if score is acc():
-        return 1.0
-    if score.kind == "call" and score.attr == "mul":
-        for a, b in (score.args, score.args[::-1]):
-            if a is acc() and b.kind == "const" and b.attr > 0:
-                return float(b.attr)
-    return None
-
-
 class _Attend:
     """The kernel that follows the packing. A unit is one block of rows of one head."""
 
@@ -162,11 +148,7 @@ class _Attend:
         self.out = self._buffer("out", shape.op.output.dtype, ValueBuffer(value=shape.op.output.value), writable=True)
         self.keys = self._buffer("keys", DType.BF16, packed_of(keys))
         self.values = self._buffer("values", DType.BF16, packed_of(values))
-        self.raw = Scores(k, context.program, shape)
-        finite = shape.causal is not None and not math.isinf(shape.causal.masked)
-        multiple = None if finite else _multiple(self.raw.epilogue.root)
-        self.is_raw = multiple is not None
-        self.factor = 1.0 if multiple is None else multiple
+        self.finish = Scores(k, context.program, shape)
         self.products = TileProducts(k, shape) if form == "tiles" else PairProducts(k, shape)
 
     def _buffer(self, stem: str, dtype: DType, buffer: ValueBuffer | TempBuffer | None, writable: bool = False) -> Var:
@@ -180,7 +162,7 @@ class _Attend:
         kernel, params = self.k.finish()
         return KernelCall(
             kernel=kernel,
-            buffers=(*self.buffers, *self.raw.epilogue.buffers),
+            buffers=(*self.buffers, *self.finish.buffers),
             params=params,
             units=product(shape.batch) * ceildiv(shape.rows, shape.tile.rows),
             cost_ns=_cost(shape, self.context),
@@ -195,12 +177,14 @@ class _Attend:
         self.scores = k.array("scores", DType.F32, tile.rows * shape.score_stride)
         self.weights = k.array("weights", DType.BF16, tile.rows * shape.score_stride)
         self.sums = k.array("sums", DType.F32, tile.rows * width_of(shape))
-        how = Weighing(find_top=self._find_top, target=self.weights, function="exp2_weight_bf16", factor=self.factor)
+        find_top, factor = self.finish.find_top, self.finish.factor
+        how = Weighing(find_top=find_top, target=self.weights, function="exp2_weight_bf16", factor=factor)
         self.states = RowStates(k, shape, self.scores, how)
         with self.products.around(), k.units() as unit:
             batch, head, block = k.split(unit, [*shape.batch, ceildiv(shape.rows, tile.rows)])
             self.head = [batch, head]
             self.first, self.count = k.let("first", blocks.start(block)), k.let("count", blocks.rows(block))
+            self.finish.enter(self.head, self.first, self.scores)
             self.states.reset()
             self._copy_rows()
             Sweep(k, shape, self).emit()
@@ -241,41 +225,11 @@ class _Attend:
 
     def weigh(self, column: Rvalue, here: Rvalue) -> None:
         k, shape = self.k, self.shape
-        self.column, self.here = column, here
+        self.finish.begin(column)
         depth = depth_of(shape)
         keys = Offset(self.keys, k.let("keys", self._matrix(shape.k, padded(shape.columns) * depth) + column * depth))
         self.products.scores(self.count, self.query, keys, here, self.scores)
         self.states.weigh(self.count, here)
-
-    def _find_top(self, i: Rvalue, columns: Rvalue) -> Rvalue:
-        """Finish the scores of row i: the expression, and -inf past the end or out of sight."""
-        k, tile = self.k, self.shape.tile
-        row = k.let("s", self.first + i)
-        scores = Offset(self.scores, k.let("row", i * self.shape.score_stride))
-        seen = columns
-        if self.shape.causal is not None:
-            seen = vmax(vmin(seen, row + k.param(self.shape.causal.reach) - self.column), 0)
-        whole = k.let("whole", seen // tile.columns * tile.columns)
-        tops = [k.variable("top", Const(f32(LANES), LOWEST)) for _ in range(tile.vectors)]
-
-        def finish(t: Rvalue, left: Rvalue | None) -> None:
-            for j, top in enumerate(tops):
-                at = t + j * LANES
-                count = None if left is None else k.let("left", left - j * LANES)
-                value = k.let("value", k.load(scores, at, LANES))
-                if not self.is_raw:
-                    column = self.column + at
-                    value = self.raw.epilogue.at(k).value([*self.head, row, column], value, LANES, count)
-                if count is not None or not self.is_raw:
-                    value = k.let("score", self.raw.masked(k, value, row, self.column + at, count))
-                    k.store(scores, at, value)
-                k.assign(top, vmax(value, top))  # leaves NaN out
-
-        with k.loop("t", 0, whole, tile.columns) as t:
-            finish(t, None)
-        with k.loop("t", whole, columns, tile.columns) as t:
-            finish(t, columns - t)
-        return vmax(tops[0], tops[1])
 
     def sum(self, column: Rvalue, here: Rvalue, last: Rvalue) -> None:
         k, shape, width = self.k, self.shape, width_of(self.shape)

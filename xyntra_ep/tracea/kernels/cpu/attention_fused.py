@@ -4,8 +4,9 @@
             rows of v, if they lie far apart and are many
     run     for block of rows of one head:
                 for pass over at most 512 columns of k:
-                    tiles of scores, with the score's expression in registers -> a stack buffer in L1
-                    per row: maximum, exp, sum; what earlier passes gave is rescaled when the maximum grows
+                    tiles of products -> a stack buffer in L1
+                    per row: the score's expression and the maximum, exp, sum; what earlier passes gave is rescaled when
+                    the maximum grows
                     tiles of weighted sums, rows of v read in place
                     the last pass: times 1 / total in registers -> store
 
@@ -25,14 +26,15 @@ from xyntra_ep.tracea.core_ir.expr import acc
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
 from xyntra_ep.tracea.kernels.cpu._attention_few import FewRows
 from xyntra_ep.tracea.kernels.cpu._attention_pack import pack_keys, pack_values, packed_of
+from xyntra_ep.tracea.kernels.cpu._attention_scores import Scores
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape, shape_of
-from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates
+from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates, Weighing
 from xyntra_ep.tracea.kernels.cpu._attention_sweep import Sweep
-from xyntra_ep.tracea.kernels.cpu._attention_tiles import Scores, WeightedSums
+from xyntra_ep.tracea.kernels.cpu._attention_tiles import Products, SumArguments, WeightedSums
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, Group
-from xyntra_ep.tracea.kernels.cpu._gemm_rows import divide_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import best_tile, tile_space, typical
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
+from xyntra_ep.tracea.kernels.cpu._row_parts import rows_of_block
 from xyntra_ep.tracea.kernels.variant import (
     Axis,
     BuildContext,
@@ -134,7 +136,7 @@ class _Attend:
         kernel, params = self.k.finish()
         return KernelCall(
             kernel=kernel,
-            buffers=(*self.buffers, *self.scores.epilogue.buffers),
+            buffers=(*self.buffers, *self.scores.buffers),
             params=params,
             units=product(shape.batch) * ceildiv(shape.rows, shape.tile.rows),
             cost_ns=_cost(shape, self.context),
@@ -143,35 +145,36 @@ class _Attend:
     def _body(self) -> None:
         """A unit is one block of rows of one head."""
         k, shape, tile = self.k, self.shape, self.shape.tile
-        self.score_tiles = self.scores.tiles() if shape.packs != 0 else None
+        self.products = Products(k, shape) if shape.packs != 0 else None
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(shape.op.output.shape)]
         result = Epilogue(k, self.context.program, acc(), shape.op.inputs, shape.op.output.shape, groups, lane_group=3)
         self.sums = WeightedSums(k, shape, result, self.out)
-        blocks = divide_rows(k, shape.rows, tile.rows)
         self.weights = k.array("scores", DType.F32, tile.rows * shape.score_stride)
-        self.running = [] if shape.is_single_pass else [k.array("sums", DType.F32, tile.rows * shape.sum_stride)]
-        self.states = RowStates(k, shape, self.weights)
+        self.sums_so_far = None if shape.is_single_pass else k.array("sums", DType.F32, tile.rows * shape.sum_stride)
+        self.states = RowStates(k, shape, self.weights, Weighing(find_top=self.scores.find_top, factor=self.scores.factor))
         with k.units() as unit:
             batch, head, block = k.split(unit, [*shape.batch, ceildiv(shape.rows, tile.rows)])
             self.head = [batch, head]
-            self.first, self.count = k.let("first", blocks.start(block)), k.let("count", blocks.rows(block))
+            self.first, self.count = rows_of_block(k, shape.rows, tile.rows, block)
+            self.scores.enter(self.head, self.first, self.weights)
             self.states.reset()
             Sweep(k, shape, self).emit()
 
     def weigh(self, column: Rvalue, here: Rvalue) -> None:
-        self._score(column, here)
+        self._multiply(column, here)
+        self.scores.begin(column)
         self.states.weigh(self.count, here)
 
     def sum(self, column: Rvalue, here: Rvalue, last: Rvalue) -> None:
         k, shape = self.k, self.shape
-        running: list[Rvalue] = []
-        if self.running:
-            running = [*self.running, self.states.factors, binary("eq", column, 0), last]
+        running = None if self.sums_so_far is None else (self.sums_so_far, self.states.factors, binary("eq", column, 0), last)
 
         def call(v: Var, at: Rvalue, v_row: Rvalue) -> None:
             rows_of_v = Offset(v, k.let("v_at", at + column * v_row))
-            args = [v_row, here, self.states.scales, *self.head, self.first]
-            self.sums.call(self.count, self.weights, rows_of_v, args, running)
+            args = SumArguments(
+                v_row=v_row, columns=here, scales=self.states.scales, head=self.head, row=self.first, running=running
+            )
+            self.sums.call(self.count, self.weights, rows_of_v, args)
 
         def in_place() -> None:
             call(self.v, self._head(shape.v), k.param(shape.v.strides[2]))
@@ -203,34 +206,32 @@ class _Attend:
             total = total + coordinate * self.k.param(stride)
         return total
 
-    def _score(self, column: Rvalue, here: Rvalue) -> None:
-        """Scores of ``here`` columns from ``column`` on."""
+    def _multiply(self, column: Rvalue, here: Rvalue) -> None:
+        """q times ``here`` columns of k from ``column`` on."""
         k, shape = self.k, self.shape
         if not shape.takes_few_rows:
-            self._score_packed(column, here)
+            self._multiply_packed(column, here)
         elif shape.packs == 0:
-            self._score_few(column, here)
+            self._multiply_few(column, here)
         else:
             with k.when(le(k.param(shape.rows), shape.tile.rows)):
-                self._score_few(column, here)
+                self._multiply_few(column, here)
             with k.otherwise():
-                self._score_packed(column, here)
+                self._multiply_packed(column, here)
 
-    def _score_packed(self, column: Rvalue, here: Rvalue) -> None:
+    def _multiply_packed(self, column: Rvalue, here: Rvalue) -> None:
         k, shape = self.k, self.shape
-        assert self.score_tiles is not None and self.packed_keys is not None
+        assert self.products is not None and self.packed_keys is not None
         q = Offset(self.q, k.let("q_at", self._head(shape.q) + self.first * k.param(shape.q.strides[2])))
         matrix = shape.panels * shape.tile.columns * shape.depth
         start = k.let("keys", self._packed_head(shape.k) * k.param(matrix))
         with k.loop("t", 0, here, shape.tile.columns) as t:
             panel = Offset(self.packed_keys, start + (column + t) * k.param(shape.depth))
-            args = [q, panel, Offset(self.weights, t), *self.head, self.first, column + t]
-            self.score_tiles.call(self.count, args)
+            self.products.call(self.count, q, panel, Offset(self.weights, t))
 
-    def _score_few(self, column: Rvalue, here: Rvalue) -> None:
-        rows = FewRows(k=self.k, shape=self.shape, scores=self.scores, head=self.head)
+    def _multiply_few(self, column: Rvalue, here: Rvalue) -> None:
         q, keys = Offset(self.q, self._head(self.shape.q)), Offset(self.keys, self._head(self.shape.k))
-        rows.score(q, keys, self.count, column, here, self.weights)
+        FewRows(k=self.k, shape=self.shape).multiply(q, keys, self.count, column, here, self.weights)
 
 
 VARIANTS = [
