@@ -5,7 +5,7 @@
 
 A row of a tile is a part of a pixel, so the rows of x lie one pixel step apart, whatever the stride. The two tiles of x are
 neighbours in the image: the next pixels of a row, or the beginning of the next row. The sums go through a scratch in L1, from
-where the epilogue takes them as vectors.
+where the epilogue takes them as vectors between the steps of the next block (_waiting_sums).
 
 A row of outputs is cut into tiles of equal height; the last one starts as many pixels earlier as it would reach beyond the end,
 and leaves to the tile before what both have computed.
@@ -20,6 +20,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._conv_pairs_pack import PairRuns
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, taps
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
+from xyntra_ep.tracea.kernels.cpu._waiting_sums import WaitingSums
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import TILE_ROW_BYTES, TILE_ROWS, TileDot, TileZero
@@ -43,9 +44,12 @@ K_STEP = TILE_ROW_BYTES // 2  # elements of x in a row of a tile
 TILE_CHANNELS = TILE_ROW_BYTES // 4  # sums in a row of a tile
 CHANNELS = 2 * TILE_CHANNELS
 _TILE_OF_W = K_STEP * TILE_CHANNELS  # elements
+BLOCK_PIXELS = 2 * TILE_ROWS
+_SUMS_OF_BLOCK = BLOCK_PIXELS * CHANNELS
 _LINE = 32  # bfloat16 in a cache line
 _SUMS, _X, _W = ((0, 1), (2, 3)), (4, 5), (6, 7)  # tile registers
 _READ = PointerType(DType.BF16)
+_SCRATCH = PointerType(DType.F32, writable=True)
 _PLACE = ("height", "image", "m", "row_upper", "first_upper", "skip_upper", "row_lower", "first_lower", "skip_lower")
 _UNITS = 32  # enough for 16 threads to be busy to the end
 _LEAST_BLOCKS = 4  # of a unit
@@ -80,26 +84,30 @@ class _Matrix:
     def call(self) -> KernelCall:
         shape = self.shape
         tiles = shape.y.out * ceildiv(shape.x.out, TILE_ROWS)
-        chunks = self._chunks(ceildiv(tiles, 2))
-        self._units(tiles, chunks)
+        chunks, groups = self._chunks(ceildiv(tiles, 2))
+        self._units(tiles, chunks, groups)
         kernel, params = self.k.finish()
         return KernelCall(
             kernel=kernel,
             buffers=(self.x_buffer, self.weights, ValueBuffer(value=shape.op.output.value), *self.epilogue.buffers),
             params=params,
-            units=product((shape.batch, self.panels, chunks)),
+            units=product((shape.batch, groups, chunks)),
             cost_ns=ceildiv(taps(shape.op) * 3, max(1, int(self.caps.bf16_gflops))),
         )
 
-    def _chunks(self, blocks: Size) -> Size:
-        """Parts of an image: enough for all threads, but none too small."""
-        wanted = -(-_UNITS // self.panels)
-        return smax(1, smin(wanted, blocks // _LEAST_BLOCKS))
+    def _chunks(self, blocks: Size) -> tuple[Size, Size]:
+        """(parts of an image's blocks, groups of panels): enough units for all threads, but none too small.
+
+        Weights that do not stay in L2 are read once an image: a unit has one panel. Else it has few pixels and many panels, so
+        that whole rows of the result, and of what the epilogue reads, come one after another."""
+        if self.fetch:
+            return smax(1, smin(-(-_UNITS // self.panels), blocks // _LEAST_BLOCKS)), self.panels
+        chunks = smax(1, smin(_UNITS, blocks))
+        return chunks, smin(self.panels, ceildiv(_UNITS, chunks))
 
     # -- the loops over images, panels, chunks and blocks
 
-    def _units(self, tiles: Size, chunks: Size) -> None:
-        """Weights that do not stay in L2 are read once an image, else x is."""
+    def _units(self, tiles: Size, chunks: Size, groups: Size) -> None:
         k, shape = self.k, self.shape
         pixels = k.param(shape.x.out)
         across = k.let("across", vmax((pixels + (TILE_ROWS - 1)) // TILE_ROWS, 1))
@@ -111,24 +119,33 @@ class _Matrix:
         rate = k.let("rate", (share + (lines - 1)) // share)
         wide = TILE_ROW_BYTES
         of_tiles = [*[(height, wide)] * 4, *[(height, wide)] * 2, *[(index(TILE_ROWS), wide)] * 2]
-        within = (self.panels, chunks) if self.fetch else (chunks, self.panels)
+        scratch = k.array("scratch", DType.F32, 2 * _SUMS_OF_BLOCK)
+        waiting = WaitingSums(k, scratch, _SUMS_OF_BLOCK, len(_PLACE))
+        within = (groups, chunks) if self.fetch else (chunks, groups)
         with k.tiles(of_tiles), k.units() as unit:
             image, outer, inner = k.split(unit, (shape.batch, *within))
-            panel, chunk = (outer, inner) if self.fetch else (inner, outer)
-            begin = k.let("begin", chunk * blocks // k.param(chunks))
-            end = k.let("end", (chunk + 1) * blocks // k.param(chunks))
+            group, chunk = (outer, inner) if self.fetch else (inner, outer)
+            first, last = self._part(group, self.panels, groups)
             x_image = k.let("x_image", k.param(shape.x_offset) + image * k.param(shape.x_strides[0]))
-            w_at = k.let("w_at", panel * self.step)
-            with k.loop("block", begin, end) as block:
+            with k.loop("block", *self._part(chunk, blocks, chunks)) as block:
                 upper = self._place(x_image, block * 2, across, height)
                 lower = self._place(x_image, vmin(block * 2 + 1, number - 1), across, height)
                 # An odd number of tiles: the last block computes one twice and stores it once.
                 past = k.let("past", Select(lt(block * 2 + 1, number), lower[3], height))
-                arguments: list[Rvalue] = [Offset(self.x, upper[0]), Offset(self.x, lower[0]), Offset(self.w, w_at)]
-                if self.fetch:
-                    arguments += [Offset(self.w, w_at + self.step + block * rate * self.runs.depth), rate]
-                arguments += [height, image, panel * CHANNELS, *upper[1:], *lower[1:3], past]
-                k.call(function, *arguments, *captured)
+                with k.loop("panel", first, last) as panel:
+                    w_at = k.let("w_at", panel * self.step)
+                    arguments: list[Rvalue] = [Offset(self.x, upper[0]), Offset(self.x, lower[0]), Offset(self.w, w_at)]
+                    if self.fetch:
+                        arguments += [Offset(self.w, w_at + self.step + block * rate * self.runs.depth), rate]
+                    k.call(function, *arguments, waiting.free, *waiting.arguments, *captured)
+                    waiting.replace([height, image, panel * CHANNELS, *upper[1:], *lower[1:3], past])
+        function, captured = self._last()
+        k.call(function, *waiting.arguments, *captured)
+
+    def _part(self, number: Rvalue, whole: Rvalue | int, parts: Size) -> tuple[Rvalue, Rvalue]:
+        """Where part ``number`` of ``parts`` equal ones begins and ends."""
+        k = self.k
+        return k.let("begin", number * whole // k.param(parts)), k.let("end", (number + 1) * whole // k.param(parts))
 
     def _place(self, x_image: Rvalue, tile: Rvalue, across: Rvalue, height: Rvalue) -> tuple[Rvalue, Rvalue, Rvalue, Rvalue]:
         """(position in x, row, first pixel, how many of its pixels the tile before has) of a tile."""
@@ -141,16 +158,17 @@ class _Matrix:
     # -- the block
 
     def _function(self) -> Callee:
-        """f(x of the upper and the lower tile, w, [what to fetch, lines a step], height, image, channel, row, pixel and first
-        pixel to store of both tiles)."""
+        """f(x of the upper and the lower tile, w, [what to fetch, lines a step], where the sums go, the block that waits)."""
         f = FunctionBuilder("block")
         x_tiles = [f.argument(name, _READ) for name in ("upper", "lower")]
         w = f.argument("w", _READ)
         ahead = (f.argument("following", _READ), f.argument("rate", INDEX)) if self.fetch else None
-        height, image, channel, *at = (f.argument(name, INDEX) for name in _PLACE)
+        sums = f.argument("sums", _SCRATCH)
+        waiting = self._waiting(f)
         for register in (*_SUMS[0], *_SUMS[1]):
             f.emit(TileZero(register))
         steps = self.runs.padded // K_STEP
+        rows_in_step = -(-BLOCK_PIXELS // (self.runs.count * steps))
         shape = self.shape
         y_step = self.k.param(shape.x_strides[1]) * shape.y.dilation
         with f.loop("run", 0, self.runs.count) as run:
@@ -170,34 +188,49 @@ class _Matrix:
                 if ahead is not None:
                     with f.loop("line", 0, ahead[1]) as line:
                         f.prefetch(ahead[0], (k_step * ahead[1] + line) * _LINE)
-        sums = f.array("sums", DType.F32, 2 * TILE_ROWS * CHANNELS)
+                first = f.let("first", vmin(k_step * rows_in_step, BLOCK_PIXELS))
+                self._finish(f, waiting, first, f.let("next", vmin(first + rows_in_step, BLOCK_PIXELS)))
         for i in range(2):
             for j, register in enumerate(_SUMS[i]):
                 f.tile_store(register, sums, i * TILE_ROWS * CHANNELS + j * TILE_CHANNELS, CHANNELS)
-        for i in range(2):
-            row, pixel, skip = at[3 * i : 3 * i + 3]
-            tile = f.pointer("tile", sums, i * TILE_ROWS * CHANNELS)
-            if shape.cout % CHANNELS == 0:
-                self._finish(f, tile, (skip, height), (image, channel, row, pixel), None)
-                continue
-            left = f.let("left", shape.cout - channel)
-            with f.when(le(CHANNELS, left)):
-                self._finish(f, tile, (skip, height), (image, channel, row, pixel), None)
-            with f.otherwise():
-                self._finish(f, tile, (skip, height), (image, channel, row, pixel), left)
         captured = f.capture()
         return self.k.function(f.finish()), captured
 
-    def _finish(
-        self, f: FunctionBuilder, tile: Pointer, pixels: tuple[Rvalue, Rvalue], at: Sequence[Rvalue], left: Rvalue | None
-    ) -> None:
-        """Epilogue and stores of the pixels of a tile, for ``left`` channels or all."""
-        image, channel, row, first = at
-        with f.loop("i", *pixels) as i:
-            here = self.epilogue.at(f)
-            pixel = f.let("pixel", first + i)
-            for j in range(0, CHANNELS, self.lanes):
-                count = None if left is None else f.let("count", left - j)
-                point = self.shape.point(image, channel + j, row, pixel)
-                acc = f.let("acc", f.load(tile, i * CHANNELS + j, self.lanes))
-                here.store(self.shape.op.output, self.out, point, here.value(point, acc, self.lanes, count), count)
+    def _last(self) -> Callee:
+        """The epilogue of a block that none follows."""
+        f = FunctionBuilder("last")
+        self._finish(f, self._waiting(f), index(0), index(BLOCK_PIXELS))
+        captured = f.capture()
+        return self.k.function(f.finish()), captured
+
+    def _waiting(self, f: FunctionBuilder) -> tuple[Var, ...]:
+        return f.argument("ready", _SCRATCH), *(f.argument(name, INDEX) for name in _PLACE)
+
+    def _finish(self, f: FunctionBuilder, waiting: Sequence[Var], begin: Rvalue, end: Rvalue) -> None:
+        """Epilogue and stores of pixels [begin, end) of the block that waits, those of the upper tile first."""
+        sums, height, image, channel, *tiles = waiting
+        with f.loop("i", begin, end) as i:
+            is_upper = lt(i, TILE_ROWS)
+            row, first, skip = (f.let("of", Select(is_upper, a, b)) for a, b in zip(tiles[:3], tiles[3:], strict=True))
+            within = f.let("within", i % TILE_ROWS)
+            with f.when(le(skip, within) & lt(within, height)):
+                pixel = f.let("pixel", first + within)
+                at, pointer = (image, channel, row, pixel), f.pointer("sums_at", sums, i * CHANNELS)
+                if self.shape.cout % CHANNELS == 0:
+                    self._store(f, pointer, at, None)
+                    return
+                left = f.let("left", self.shape.cout - channel)
+                with f.when(le(CHANNELS, left)):
+                    self._store(f, pointer, at, None)
+                with f.otherwise():
+                    self._store(f, pointer, at, left)
+
+    def _store(self, f: FunctionBuilder, sums: Pointer, at: Sequence[Rvalue], left: Rvalue | None) -> None:
+        """A pixel's ``left`` channels, or all."""
+        image, channel, row, pixel = at
+        here = self.epilogue.at(f)
+        for j in range(0, CHANNELS, self.lanes):
+            count = None if left is None else f.let("count", left - j)
+            point = self.shape.point(image, channel + j, row, pixel)
+            acc = f.let("acc", f.load(sums, j, self.lanes))
+            here.store(self.shape.op.output, self.out, point, here.value(point, acc, self.lanes, count), count)

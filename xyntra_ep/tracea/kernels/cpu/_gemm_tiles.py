@@ -22,6 +22,7 @@ from xyntra_ep.tracea.kernels.cpu._gemm_multiply import ROW_BLOCKS, UNITS
 from xyntra_ep.tracea.kernels.cpu._gemm_pack_pairs import PairPanels
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily, TileFunction
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape
+from xyntra_ep.tracea.kernels.cpu._waiting_sums import WaitingSums
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import TILE_ROW_BYTES, TILE_ROWS, TileDot, TileZero
@@ -121,7 +122,7 @@ class _Tiles:
         wide = TILE_ROW_BYTES
         of_tiles = [*[(upper, wide)] * 2, *[(lower, wide)] * 2, (upper, wide), (lower, wide), *[(index(TILE_ROWS), wide)] * 2]
         scratch = k.array("scratch", DType.F32, 2 * _SUMS_OF_BLOCK)
-        ready = _Ready(k, len(shape.batch), scratch)
+        ready = WaitingSums(k, scratch, _SUMS_OF_BLOCK, len(shape.batch) + 4)
         with k.tiles(of_tiles), k.units() as unit:
             *batch, chunk, panel = k.split(unit, [*shape.batch_extents, chunks, self.panels])
             begin = k.let("begin", chunk * number // k.param(chunks))
@@ -243,28 +244,3 @@ class _Tiles:
                 point = [*batch, row, first_column + j]
                 acc = block.let("acc", block.load(sums, (skip + i) * COLUMNS + j, self.lanes))
                 here.store(self.op.output, self.out, point, here.value(point, acc, self.lanes, count), count)
-
-
-class _Ready:
-    """The block whose sums are in the scratch and not in the result yet: skipped rows, rows, position; no rows at first."""
-
-    def __init__(self, kernel: KernelBuilder, batches: int, scratch: Var) -> None:
-        self._kernel = kernel
-        self._scratch = scratch
-        self._free = kernel.variable("free", index(0))
-        self._fields = [kernel.variable("ready", index(0)) for _ in range(batches + 4)]
-
-    @property
-    def free(self) -> Rvalue:
-        """The half of the scratch for the next block."""
-        return Offset(self._scratch, self._free)
-
-    @property
-    def arguments(self) -> list[Rvalue]:
-        return [Offset(self._scratch, index(_SUMS_OF_BLOCK) - self._free), *self._fields]
-
-    def replace(self, fields: Sequence[Rvalue]) -> None:
-        """The block just computed is the one that is ready."""
-        for field, value in zip(self._fields, fields, strict=True):
-            self._kernel.assign(field, value)
-        self._kernel.assign(self._free, index(_SUMS_OF_BLOCK) - self._free)

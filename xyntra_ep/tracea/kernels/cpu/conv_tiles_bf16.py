@@ -2,7 +2,7 @@
 
 prepare   w -> panels of pairs
 run       (x -> an image of bfloat16 with a border of zeros, unless it can be read where it lies)
-          for image, panel of channels: pairs of tiles of pixels
+          for image: for pair of tiles of pixels, panel of channels; in the other order where the weights do not stay in L2
 """
 
 from __future__ import annotations
