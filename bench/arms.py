@@ -30,27 +30,39 @@ class Arm:
 def arms_of(case: Case, contenders: Sequence[Contender]) -> tuple[Arm, ...]:
     """The first is the CPU provider, whose outputs are the reference for all."""
     baseline = Contender(provider=BASELINE)
-    if case.scenario is Scenario.SINGLE_STREAM:
-        arms = [Arm(label=c.label, contender=c, threads=case.threads, against=BASELINE) for c in contenders]
-        arms = [replace(arm, peers=tuple(_peers(arm, arms))) for arm in arms]
-        return _distinct([Arm(label=BASELINE, contender=baseline, threads=case.threads), *arms])
     everyone = [baseline, *(c for c in contenders if c != baseline)]
-    return tuple(arm for contender in everyone for arm in _against_itself(case, contender))
+    match case.scenario:
+        case Scenario.SINGLE_STREAM | Scenario.MULTI_STREAM:
+            arms = [Arm(label=c.label, contender=c, threads=case.threads, against=BASELINE) for c in contenders]
+            arms = [replace(arm, peers=tuple(_peers(arm, arms))) for arm in arms]
+            return _distinct([Arm(label=BASELINE, contender=baseline, threads=case.threads), *arms])
+        case Scenario.OFFLINE:
+            return _offline(everyone, case.threads)
+        case Scenario.SCALING | Scenario.SPECIALISED:
+            return tuple(arm for contender in everyone for arm in _against_itself(case, contender))
+
+
+def _offline(everyone: Sequence[Contender], calls: int) -> tuple[Arm, ...]:
+    """With `calls` at a time against the CPU provider with as many, and beside it against itself with one."""
+    one = [Arm(label=f"{c.label} x1", contender=c, threads=1, streams=1) for c in everyone]
+    several = [Arm(label=f"{c.label} x{calls}", contender=c, threads=1, streams=calls) for c in everyone]
+    reference = several[0].label
+    arms = []
+    for alone, arm in zip(one, several, strict=True):
+        against = "" if arm.label == reference else reference
+        arms += [replace(arm, against=against, peers=(alone.label, *_peers(arm, several))), alone]
+    return tuple(arms)
 
 
 def _against_itself(case: Case, contender: Contender) -> Iterator[Arm]:
     name, n = contender.label, case.threads
-    match case.scenario:
-        case Scenario.SCALING:
-            yield Arm(label=f"{name} t1", contender=contender, threads=1)
-            yield Arm(label=f"{name} t{n}", contender=contender, threads=n, against=f"{name} t1")
-        case Scenario.CONCURRENT:
-            yield Arm(label=f"{name} x1", contender=contender, threads=1, streams=1)
-            yield Arm(label=f"{name} x{n}", contender=contender, threads=1, streams=n, against=f"{name} x1")
-        case Scenario.SPECIALISED:
-            fixed = f"{name} fixed"
-            yield Arm(label=name, contender=contender, threads=n, against=fixed)
-            yield Arm(label=fixed, contender=contender, threads=n, specialised=True)
+    if case.scenario is Scenario.SCALING:
+        yield Arm(label=f"{name} t1", contender=contender, threads=1)
+        yield Arm(label=f"{name} t{n}", contender=contender, threads=n, against=f"{name} t1")
+    else:
+        fixed = f"{name} fixed"
+        yield Arm(label=name, contender=contender, threads=n, against=fixed)
+        yield Arm(label=fixed, contender=contender, threads=n, specialised=True)
 
 
 def _peers(arm: Arm, arms: Sequence[Arm]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from bench.errors import BenchError
 from bench.imports import measure_imports
 from bench.inside import PROVIDER
 from bench.micro import micro_cases
-from bench.plan import FULL, QUICK, Budget, Case, Plan, Target, file_cases, parse_counts, parse_scenarios, zoo_cases
+from bench.plan import FULL, QUICK, Budget, Case, Plan, Scenario, Target, file_cases, parse_counts, parse_scenarios, zoo_cases
 from bench.results import lacks_data
 from bench.run import child_environment, probe, run_case
 from bench.show import COLUMNS, progress, show_cases, show_notes, show_summary
@@ -44,9 +44,11 @@ Providers = Annotated[
     ),
 ]
 Scenarios = Annotated[
-    str, typer.Option("--scenario", "-s", metavar="NAME,NAME", help="single-stream, scaling, concurrent, specialised, all.")
+    str,
+    typer.Option("--scenario", "-s", metavar="NAME,NAME", help=f"{', '.join(Scenario)}, or all."),
 ]
 Threads = Annotated[str, typer.Option(help="Intra-op thread counts.", metavar="N,N")]
+Batches = Annotated[str, typer.Option(metavar="N,N", help="Batch sizes, which multiply the dynamic first dims of the inputs.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few runs per case: orientation, not a result.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Result file, written case by case. Default: below results/.")]
 MinTime = Annotated[float | None, typer.Option(help="Least seconds of turns per case.")]
@@ -58,7 +60,7 @@ def run_zoo(
     model: Annotated[list[str] | None, typer.Option("--model", "-m", help="Zoo model. Repeat.")] = None,
     providers: Providers = None,
     threads: Threads = "1,2",
-    batch: Annotated[str, typer.Option(metavar="N,N", help="Batch sizes.")] = "1",
+    batch: Batches = "1",
     seq: Annotated[str, typer.Option(metavar="N,N", help="Sequence lengths. Default: the model's own.")] = "",
     scenario: Scenarios = "single-stream",
     quick: Quick = False,
@@ -79,6 +81,7 @@ def run_model(
     shape: Annotated[list[str] | None, typer.Option(metavar="NAME=1x128", help="Shape of an input. Repeat.")] = None,
     providers: Providers = None,
     threads: Threads = "1,2",
+    batch: Batches = "1",
     scenario: Scenarios = "single-stream",
     quick: Quick = False,
     json: Json = None,
@@ -88,8 +91,8 @@ def run_model(
     max_time: MaxTime = None,
 ) -> None:
     """A model of your own, with inputs made up from its declared types."""
-    counts, scenarios = parse_counts(threads, "--threads"), parse_scenarios(scenario)
-    cases = file_cases(file, shape or [], counts, scenarios, seed=seed, max_err=max_err)
+    counts, batches, scenarios = parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), parse_scenarios(scenario)
+    cases = file_cases(file, shape or [], counts, batches, scenarios, seed=seed, max_err=max_err)
     budget = _budget(quick, min_time, max_time)
     _execute(_plan(Target.MODEL, cases, providers, budget, quick=quick), json or _default_json(file.stem))
 

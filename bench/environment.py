@@ -6,7 +6,6 @@ import importlib.metadata
 import os
 import platform
 import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ class Environment:
     quota_cores: float | None  # what the control group leaves; None is no limit
     memory_bytes: int | None
     governor: str
+    clock_mhz: float | None
     load_1m: float | None
     os: str
     kernel: str
@@ -35,16 +35,17 @@ class Environment:
 
 
 def read_environment() -> Environment:
-    info = _cpu_info(_text("/proc/cpuinfo"))
+    info = _cpu_info(text("/proc/cpuinfo"))
     revision, dirty = _git_revision()
     return Environment(
         cpu=info.get("model name") or info.get("cpu model") or platform.processor() or platform.machine(),
         cpu_flags=telling_flags(info.get("flags") or info.get("features") or ""),
         cores_logical=os.cpu_count() or 1,
         cores_usable=cores_usable(),
-        quota_cores=quota_cores(_text("/sys/fs/cgroup/cpu.max")),
+        quota_cores=quota_cores(),
         memory_bytes=_memory_bytes(),
         governor=governor(),
+        clock_mhz=clock_mhz(),
         load_1m=load_1m(),
         os=platform.system(),
         kernel=platform.release(),
@@ -56,43 +57,14 @@ def read_environment() -> Environment:
     )
 
 
-class LoadWatch:
-    """How many cores others kept busy since it was made. The load average cannot tell: it counts us too."""
-
-    def __init__(self) -> None:
-        self._busy_s, self._own_s, self._wall_s = _machine_busy_s(), _own_busy_s(), time.monotonic()
-
-    def foreign_cores(self) -> float | None:
-        busy = _machine_busy_s()
-        wall_s = time.monotonic() - self._wall_s
-        if self._busy_s is None or busy is None or wall_s <= 0:
-            return None
-        others_s = (busy - self._busy_s) - (_own_busy_s() - self._own_s)
-        return round(max(others_s, 0.0) / wall_s, 2)
-
-
-def _own_busy_s() -> float:
-    own = os.times()
-    return own.user + own.system + own.children_user + own.children_system
-
-
-def _machine_busy_s() -> float | None:
-    """Of all processors: user, nice, system, irq, softirq and steal; not idle, not waiting for disks."""
-    fields = _text("/proc/stat").partition("\n")[0].split()
-    if len(fields) < 9 or fields[0] != "cpu":
-        return None
-    user, nice, system, _idle, _wait, irq, softirq, steal = (int(field) for field in fields[1:9])
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-
-
 def cores_allowed() -> float:
     """What affinity and the control group's quota leave to this process."""
-    quota = quota_cores(_text("/sys/fs/cgroup/cpu.max"))
+    quota = quota_cores()
     return cores_usable() if quota is None else min(cores_usable(), quota)
 
 
 def governor() -> str:
-    return _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or "unknown"
+    return text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or "unknown"
 
 
 def cores_usable() -> int:
@@ -108,14 +80,36 @@ def load_1m() -> float | None:
         return None
 
 
-def quota_cores(cpu_max: str) -> float | None:
+def clock_mhz() -> float | None:
+    """The mean over all processors at this moment."""
+    clocks = [float(line.partition(":")[2]) for line in text("/proc/cpuinfo").splitlines() if line.startswith("cpu MHz")]
+    return round(sum(clocks) / len(clocks), 1) if clocks else None
+
+
+def quota_cores() -> float | None:
+    """The tightest of this process's control group and those around it, in either version's files."""
+    limits = [quota_of(text(folder / "cpu.max")) for folder in control_groups()]
+    first_version = Path("/sys/fs/cgroup/cpu")
+    limits.append(quota_of(f"{text(first_version / 'cpu.cfs_quota_us')} {text(first_version / 'cpu.cfs_period_us')}"))
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def control_groups(of_process: str = "/proc/self/cgroup", root: Path = Path("/sys/fs/cgroup")) -> list[Path]:
+    """Folders of the second version's hierarchy, from the process's own up to the root."""
+    lines = text(of_process).splitlines()
+    own = next((line.removeprefix("0::").strip("/") for line in lines if line.startswith("0::")), "")
+    parts = [part for part in own.split("/") if part and part != ".."]
+    return [root.joinpath(*parts[:depth]) for depth in range(len(parts), -1, -1)]
+
+
+def quota_of(cpu_max: str) -> float | None:
     """
-    >>> quota_cores("150000 100000")
+    >>> quota_of("150000 100000")
     1.5
-    >>> quota_cores("max 100000") is None
+    >>> quota_of("max 100000") is None and quota_of("-1 100000") is None
     True
     """
-    quota, _, period = cpu_max.strip().partition(" ")
+    quota, _, period = " ".join(cpu_max.split()).partition(" ")
     if not quota.isdecimal() or not period.isdecimal():
         return None
     return int(quota) / int(period)
@@ -163,7 +157,8 @@ def _git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-def _text(path: str) -> str:
+def text(path: str | Path) -> str:
+    """Empty where there is no such file."""
     try:
         return Path(path).read_text(errors="replace")
     except OSError:

@@ -35,7 +35,7 @@ def case_path(case: Case) -> Path:
 def case_feeds(case: Case, inputs: Sequence[Any]) -> Feeds:
     """Feeds for the session whose `get_inputs()` is given."""
     if case.file:
-        return synthetic_feeds(inputs, case.shapes, case.seed)
+        return synthetic_feeds(inputs, case.shapes, case.seed, case.batch)
     return zoo[case.model].feeds(case.batch, case.seq or 1, case.seed)
 
 
@@ -50,16 +50,28 @@ def load_feeds(path: Path) -> Feeds:
         return {name: stored[f"arr_{i}"] for i, name in enumerate(names, start=1)}
 
 
-def synthetic_feeds(inputs: Sequence[Any], shapes: Mapping[str, tuple[int, ...]], seed: int) -> Feeds:
+def synthetic_feeds(inputs: Sequence[Any], shapes: Mapping[str, tuple[int, ...]], seed: int, batch: int = 1) -> Feeds:
     """Normal floats, ones for masks, and zeros and ones for other integers: legal for any vocabulary.
 
-    A dynamic first dim is 1; every other dynamic dim must be given.
+    A dynamic first dim is 1; every other dynamic dim must be given. `batch` multiplies the dynamic first dims.
     """
     names = [value.name for value in inputs]
     if unknown := [name for name in shapes if name not in names]:
         raise BenchError(f"--shape {unknown[0]}: the model has no such input. it has {', '.join(names)}")
+    if batch > 1 and not any(_has_free_batch(value) for value in inputs):
+        raise BenchError(f"a batch of {batch}: no input of the model has a dynamic first dim. export it with one")
     rng = np.random.default_rng(seed)
-    return {value.name: _tensor(value, _dims(value, shapes.get(value.name)), rng) for value in inputs}
+    feeds = {}
+    for value in inputs:
+        dims = _dims(value, shapes.get(value.name))
+        if _has_free_batch(value):
+            dims = (batch * dims[0], *dims[1:])
+        feeds[value.name] = _tensor(value, dims, rng)
+    return feeds
+
+
+def _has_free_batch(value: Any) -> bool:
+    return bool(value.shape) and not isinstance(value.shape[0], int)
 
 
 def _dims(value: Any, given: tuple[int, ...] | None) -> tuple[int, ...]:

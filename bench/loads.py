@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Protocol
 
 # Runs of each stream in a row. The streams start and end together but for the time it takes to wake a thread, some
@@ -15,16 +16,22 @@ BURST_NS = 20_000_000
 Run = Callable[[], object]
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one run took: on the clock, and of the processors by all threads of the process."""
+
+    ns: int
+    cpu_ns: int
+
+
 class Load(Protocol):
-    def sample(self, run: Run) -> int:
-        """Nanoseconds per run."""
+    def sample(self, run: Run) -> Sample:
+        """Of one run, or the share of one among several."""
 
 
 class OneAtATime:
-    def sample(self, run: Run) -> int:
-        begin = time.perf_counter_ns()
-        run()
-        return time.perf_counter_ns() - begin
+    def sample(self, run: Run) -> Sample:
+        return _timed(run)
 
 
 class Streams:
@@ -35,15 +42,26 @@ class Streams:
         self._pool = ThreadPoolExecutor(count)
         self._burst = 0  # known after the first sample
 
-    def sample(self, run: Run) -> int:
+    def sample(self, run: Run) -> Sample:
         if not self._burst:
-            run_ns = OneAtATime().sample(run)
+            run_ns = _timed(run).ns
             self._burst = max(LEAST_BURST, min(MOST_BURST, BURST_NS // max(run_ns, 1)))
-        begin = time.perf_counter_ns()
+        all_of_them = _timed(lambda: self._all_streams(run))
+        runs = self._count * self._burst
+        return Sample(all_of_them.ns // runs, all_of_them.cpu_ns // runs)
+
+    def _all_streams(self, run: Run) -> None:
         streams = [self._pool.submit(_repeat, run, self._burst) for _ in range(self._count)]
         for stream in streams:
             stream.result()
-        return (time.perf_counter_ns() - begin) // (self._count * self._burst)
+
+
+def _timed(run: Run) -> Sample:
+    cpu_begin = time.process_time_ns()
+    begin = time.perf_counter_ns()
+    run()
+    ns = time.perf_counter_ns() - begin
+    return Sample(ns, time.process_time_ns() - cpu_begin)
 
 
 def _repeat(run: Run, count: int) -> None:

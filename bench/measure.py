@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from bench.accuracy import compare
 from bench.arms import Arm, arms_of
 from bench.contenders import Contender
-from bench.environment import LoadWatch, cores_allowed, governor, load_1m
+from bench.environment import cores_allowed, governor
 from bench.errors import Unavailable
 from bench.feeds import Feeds, case_feeds, case_path, save_feeds
 from bench.loads import load_of
+from bench.machine import Machine, MachineWatch
 from bench.memory import peak_rss_bytes, rss_bytes
 from bench.ort_sessions import plain_session
 from bench.plan import Budget, Case, Scenario
-from bench.record import conclude, unmeasured, without_void_peers
-from bench.results import CaseResult, Creation, Measurement, Status, Warn
+from bench.record import conclude, unmeasured
+from bench.results import CaseResult, Creation, Measurement, Status, Stopped, Warn
 from bench.sessions import Factory, FixedShapes, factory_for, make_available
 from bench.statistics import MIN_PAIRS
 from bench.turns import Runner, take_turns
 
 FOREIGN_CORES = 0.25
+CLOCK_CHANGE = 0.05
 FEEDS_FILE = "feeds.npz"  # for the processes that measure memory, which must not create a session to ask for inputs
 
 
@@ -38,7 +41,7 @@ def cache_dir(scratch: Path, arm: Arm) -> Path:
 def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scratch: Path, *, quick: bool) -> CaseResult:
     """All arms in turns until the budget is used. One that fails does not stop the rest. `scratch` gets the feeds and
     the caches, which the measuring of memory then finds."""
-    wall_begin, load_before, watch = time.monotonic(), load_1m(), LoadWatch()
+    watch = MachineWatch()
     path = case_path(case)
     sha256 = _read_into_page_cache(path)
     arms = arms_of(case, contenders)
@@ -50,12 +53,13 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
     save_feeds(feeds, scratch / FEEDS_FILE)
 
     failed: dict[str, tuple[Status, str]] = {}
-    prepared: dict[str, tuple[Factory, int, int]] = {}
+    prepared: dict[str, tuple[Factory, Creation]] = {}
     for arm in arms:
         with _failure_noted(failed, arm):
             make_available(arm.contender.provider)
-            factory = factory_for(path, arm, cache_dir(scratch, arm), fixed)
-            prepared[arm.label] = (factory, *_time_creation(factory, budget))
+            cache = cache_dir(scratch, arm)
+            factory = factory_for(path, arm, cache, fixed)
+            prepared[arm.label] = (factory, _time_creation(factory, budget, cache))
     runners = {}
     for arm in arms:
         if arm.label in prepared:
@@ -63,9 +67,10 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
                 runners[arm.label] = _start(arm, *prepared[arm.label], feeds, names)
     if arms[0].label not in runners:  # without the reference there is nothing to measure
         raise RuntimeError(failed[arms[0].label][1])
-    turns = take_turns(list(runners.values()), feeds, budget.for_arms(len(runners)))
-    foreign_cores = watch.foreign_cores()
-    measured = without_void_peers([_result(arm, case, failed, runners, names, reference=arms[0]) for arm in arms])
+    _check_outputs(runners, names, case.max_err, reference=runners[arms[0].label])
+    turns, stopped = take_turns(list(runners.values()), feeds, budget.for_arms(len(runners)))
+    machine = watch.seen()
+    measured = [_result(arm, failed, runners) for arm in arms]
     if case.scenario is Scenario.SINGLE_STREAM:
         measured = [_with_inside(m, runners.get(m.label), feeds) for m in measured]
     return CaseResult(
@@ -80,12 +85,17 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
         status=Status.OK,
         baseline=measured[0],
         contenders=tuple(measured[1:]),
-        warnings=_case_warnings(case, foreign_cores, turns, quick=quick),
+        warnings=_case_warnings(case, machine, turns, stopped, budget, quick=quick),
         turns=turns,
-        wall_s=round(time.monotonic() - wall_begin, 2),
-        load_before=load_before,
-        load_after=load_1m(),
-        foreign_cores=foreign_cores,
+        stopped=stopped,
+        wall_s=machine.wall_s,
+        cpu_s=machine.cpu_s,
+        throttled_s=machine.throttled_s,
+        clock_before_mhz=machine.clock_before_mhz,
+        clock_after_mhz=machine.clock_after_mhz,
+        load_before=machine.load_before,
+        load_after=machine.load_after,
+        foreign_cores=machine.foreign_cores,
         peak_rss_bytes=peak_rss_bytes(),
     )
 
@@ -101,9 +111,9 @@ def _failure_noted(failed: dict[str, tuple[Status, str]], arm: Arm) -> Iterator[
         failed[arm.label] = (Status.FAILED, f"{type(error).__name__}: {error}")
 
 
-def _time_creation(factory: Factory, budget: Budget) -> tuple[int, int]:
-    """Nanoseconds cold, and the median warm. Only one session is alive at a time: memory that another one holds
-    would make this one pay for fresh pages, and weights shared with it would make this one look cheap."""
+def _time_creation(factory: Factory, budget: Budget, cache: Path) -> Creation:
+    """Cold, and the median warm. Only one session is alive at a time: memory that another one holds would make this
+    one pay for fresh pages, and weights shared with it would make this one look cheap."""
     session, cold_ns = factory.create(watched=True)
     warm = []
     for _ in range(budget.creations):
@@ -111,14 +121,15 @@ def _time_creation(factory: Factory, budget: Budget) -> tuple[int, int]:
         session, took = factory.create()
         warm.append(took)
     del session
-    return cold_ns, int(np.median(warm))
+    kept = sum(file.stat().st_size for file in cache.rglob("*") if file.is_file()) if cache.is_dir() else None
+    return Creation(cold_ns=cold_ns, warm_ns=int(np.median(warm)), rss_growth_bytes=0, artefact_bytes=kept)
 
 
-def _start(arm: Arm, factory: Factory, cold_ns: int, warm_ns: int, feeds: Feeds, names: list[str]) -> Runner:
+def _start(arm: Arm, factory: Factory, creation: Creation, feeds: Feeds, names: list[str]) -> Runner:
     """The session that will run, created a last time beside those of the others, and its first run."""
     before = rss_bytes()
     session, _ = factory.create()
-    creation = Creation(cold_ns=cold_ns, warm_ns=warm_ns, rss_growth_bytes=max(rss_bytes() - before, 0))
+    creation = dataclasses.replace(creation, rss_growth_bytes=max(rss_bytes() - before, 0))
     begin = time.perf_counter_ns()
     outputs = session.outputs(feeds, names)
     return Runner(
@@ -134,32 +145,38 @@ def _start(arm: Arm, factory: Factory, cold_ns: int, warm_ns: int, feeds: Feeds,
     )
 
 
-def _result(
-    arm: Arm,
-    case: Case,
-    failed: dict[str, tuple[Status, str]],
-    runners: dict[str, Runner],
-    names: list[str],
-    *,
-    reference: Arm,
-) -> Measurement:
+def _check_outputs(runners: Mapping[str, Runner], names: list[str], max_err: float, *, reference: Runner) -> None:
+    """Before the turns: a contender whose results are wrong need not be measured until its speed is known well."""
+    for runner in runners.values():
+        if runner is not reference:
+            bound = runner.arm.contender.max_err(max_err)
+            runner.check = compare(names, runner.outputs, reference.outputs, bound)
+
+
+def _result(arm: Arm, failed: Mapping[str, tuple[Status, str]], runners: Mapping[str, Runner]) -> Measurement:
     if arm.label in failed:
         return unmeasured(arm, *failed[arm.label])
-    return conclude(runners[arm.label], runners, names, case.max_err, reference=runners[reference.label])
+    return conclude(runners[arm.label], runners)
 
 
 def _with_inside(m: Measurement, runner: Runner | None, feeds: Feeds) -> Measurement:
     """After the turns, so that profiling disturbs none of them."""
-    if runner is None or runner.session is None or m.latency is None:
+    if runner is None or m.latency is None:
         return m
-    return replace(m, inside=runner.session.inside(feeds, m.latency.p50_ns))
+    session = runner.session or runner.factory.create()[0]  # one that sat out the last rounds has none
+    return dataclasses.replace(m, inside=session.inside(feeds, m.latency.p50_ns))
 
 
-def _case_warnings(case: Case, foreign_cores: float | None, turns: int, *, quick: bool) -> tuple[Warn, ...]:
+def _case_warnings(
+    case: Case, machine: Machine, turns: int, stopped: Stopped, budget: Budget, *, quick: bool
+) -> tuple[Warn, ...]:
     facts = {
         Warn.QUICK: quick,
         Warn.FEW_TURNS: turns < MIN_PAIRS,
-        Warn.LOADED: foreign_cores is not None and foreign_cores > FOREIGN_CORES,
+        Warn.STILL_UNSURE: budget.until_sure and stopped in (Stopped.TIME, Stopped.TURNS),
+        Warn.LOADED: machine.foreign_cores is not None and machine.foreign_cores > FOREIGN_CORES,
+        Warn.THROTTLED: bool(machine.throttled_s),
+        Warn.CLOCK: machine.clock_changed > CLOCK_CHANGE,
         Warn.OVERSUBSCRIBED: case.threads > cores_allowed(),
         Warn.GOVERNOR: governor() not in ("performance", "unknown"),
     }

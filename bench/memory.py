@@ -14,6 +14,7 @@ from bench.feeds import load_feeds
 from bench.results import Memory
 from bench.sessions import factory_for, make_available
 
+STATUS = Path("/proc/self/status")
 RUNS = 5  # after the first; arenas have grown to their size by then
 
 
@@ -38,24 +39,31 @@ def measure_memory(job: MemoryJob) -> Memory:
     created = rss_bytes()
     for _ in range(1 + RUNS):
         session.run(feeds)
-    return Memory(loaded_bytes=loaded, created_bytes=created, steady_bytes=rss_bytes(), peak_bytes=peak_rss_bytes())
+    return Memory(
+        loaded_bytes=loaded,
+        created_bytes=created,
+        steady_bytes=rss_bytes(),
+        pss_bytes=_kibibytes(Path("/proc/self/smaps_rollup"), "Pss"),
+        peak_bytes=peak_rss_bytes(),
+    )
 
 
 def rss_bytes() -> int:
-    return _status_bytes("VmRSS") or peak_rss_bytes()
+    return _kibibytes(STATUS, "VmRSS") or peak_rss_bytes()
 
 
 def peak_rss_bytes() -> int:
     """Of this program: getrusage's figure outlives exec, so a child would inherit that of its parent."""
-    if own := _status_bytes("VmHWM"):
+    if own := _kibibytes(STATUS, "VmHWM"):
         return own
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _status_bytes(field: str) -> int | None:
+def _kibibytes(file: Path, field: str) -> int | None:
+    """In bytes; None where the system does not tell."""
     try:
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = file.read_text().splitlines()
     except OSError:
         return None
     values = [line.split()[1] for line in lines if line.startswith(f"{field}:")]

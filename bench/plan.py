@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -13,21 +13,24 @@ from zoo import ZooModel, zoo
 
 
 class Scenario(StrEnum):
-    """What a case asks. Further ones of MLPerf's (MultiStream, Server, Offline) fit beside."""
+    """What a case asks. The first are named after MLPerf's; in all but the last two contenders are compared with the
+    CPU provider."""
 
-    SINGLE_STREAM = "single-stream"  # one run after the other; contenders against the CPU provider
+    SINGLE_STREAM = "single-stream"  # one run after the other
+    MULTI_STREAM = "multi-stream"  # the same, each run a batch
+    OFFLINE = "offline"  # throughput of several Run calls at a time on one session, one intra-op thread each
     SCALING = "scaling"  # each contender with several threads against itself with one
-    CONCURRENT = "concurrent"  # several Run calls at a time on one session against one, one intra-op thread each
     SPECIALISED = "specialised"  # each contender with dynamic shapes against itself with the shapes fixed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """When a case stops: after `min_turns` and `min_time_s`, in any case after `max_time_s`.
+    """When a case stops: after `rounds` with `min_turns` and `min_time_s` in all, then, if `until_sure`, as soon as
+    every comparison has its verdict, in any case after `max_time_s` or `max_turns`.
 
     In each turn every session runs at least once untimed, which brings its own weights back into the caches,
-    and then `runs_per_turn` times timed, or oftener when runs are short. The turns are spread over `rounds`;
-    each begins with new sessions, because where memory falls makes equal sessions differ by up to 6 %.
+    and then `runs_per_turn` times timed, or oftener when runs are short. Each round begins with new sessions, because
+    where memory falls makes equal sessions differ by up to 6 %.
     """
 
     rounds: int
@@ -36,7 +39,8 @@ class Budget:
     runs_per_turn: int
     min_time_s: float
     max_time_s: float
-    max_turns: int = 1000
+    max_turns: int = 3000
+    until_sure: bool = True
     creations: int = 1  # warm session creations; their median counts
 
     def for_arms(self, count: int) -> Budget:
@@ -44,14 +48,16 @@ class Budget:
         return replace(self, max_time_s=self.max_time_s * max(count, 2) / 2)
 
 
-FULL = Budget(rounds=5, warmups=2, min_turns=50, runs_per_turn=2, min_time_s=10.0, max_time_s=150.0, creations=3)
-QUICK = Budget(rounds=3, warmups=1, min_turns=12, runs_per_turn=2, min_time_s=3.0, max_time_s=20.0, max_turns=90)
+FULL = Budget(rounds=8, warmups=2, min_turns=48, runs_per_turn=2, min_time_s=10.0, max_time_s=300.0, creations=3)
+QUICK = Budget(rounds=4, warmups=1, min_turns=12, runs_per_turn=2, min_time_s=3.0, max_time_s=20.0, until_sure=False)
+MULTI_STREAM_BATCH = 8  # MLPerf's samples per query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """A model at one shape with one number of threads in one scenario. `model` names a zoo entry, unless `file` is
-    set; then `shapes` fixes the dynamic dims of its inputs. In `CONCURRENT`, `threads` counts the Run calls."""
+    set; then `shapes` fixes the dynamic dims of its inputs, of which `batch` multiplies the first. In `OFFLINE`,
+    `threads` counts the Run calls."""
 
     model: str
     scenario: Scenario = Scenario.SINGLE_STREAM
@@ -67,9 +73,12 @@ class Case:
 
     @property
     def shape(self) -> str:
-        if self.shapes:
-            return " ".join(f"{name}={'x'.join(map(str, dims))}" for name, dims in self.shapes.items())
-        return f"b{self.batch}" if self.seq is None else f"b{self.batch} s{self.seq}"
+        parts = [f"{name}={'x'.join(map(str, dims))}" for name, dims in self.shapes.items()]
+        if not self.shapes or self.batch > 1:
+            parts.append(f"b{self.batch}")
+        if self.seq is not None:
+            parts.append(f"s{self.seq}")
+        return " ".join(parts)
 
     @property
     def label(self) -> str:
@@ -110,17 +119,9 @@ def zoo_cases(
         lengths: Sequence[int | None] = [None]
         if model.seqs:
             lengths = list(seqs) or list(model.seqs[:1] if quick else model.seqs)
-        for batch in batches:
-            for seq in lengths:
-                case = Case(
-                    model=model.name,
-                    family=model.family.value,
-                    batch=batch,
-                    seq=seq,
-                    seed=model.seed,
-                    max_err=model.max_err,
-                )
-                cases += expand(case, threads, scenarios)
+        for seq in lengths:
+            case = Case(model=model.name, family=model.family.value, seq=seq, seed=model.seed, max_err=model.max_err)
+            cases += expand(case, threads, batches, scenarios)
     return tuple(cases)
 
 
@@ -128,6 +129,7 @@ def file_cases(
     file: Path,
     shapes: Sequence[str],
     threads: Sequence[int],
+    batches: Sequence[int] = (1,),
     scenarios: Sequence[Scenario] = (Scenario.SINGLE_STREAM,),
     *,
     seed: int,
@@ -137,27 +139,28 @@ def file_cases(
         raise BenchError(f"{file}: no such file")
     parsed = dict(parse_shape(shape) for shape in shapes)
     case = Case(model=file.name, seed=seed, max_err=max_err, file=str(file.resolve()), shapes=parsed)
-    return tuple(expand(case, threads, scenarios))
+    return tuple(expand(case, threads, batches, scenarios))
 
 
-def expand(case: Case, threads: Sequence[int], scenarios: Sequence[Scenario]) -> list[Case]:
-    """The case in every scenario with every thread count that means something there."""
-    cases = []
+def expand(case: Case, threads: Sequence[int], batches: Sequence[int], scenarios: Sequence[Scenario]) -> Iterator[Case]:
+    """The case in every scenario with every batch and every thread count that means something there."""
     for scenario in scenarios:
-        compared = scenario in (Scenario.SCALING, Scenario.CONCURRENT)
-        counts = [count for count in threads if count > 1] or [2] if compared else threads
-        # Memory hardly depends on the threads, and measuring it takes a process for each contender.
-        cases += [
-            replace(case, scenario=scenario, threads=count, memory=scenario is Scenario.SINGLE_STREAM and i == 0)
-            for i, count in enumerate(counts)
-        ]
-    return cases
+        several = scenario in (Scenario.SCALING, Scenario.OFFLINE)
+        counts = [count for count in threads if count > 1] or [2] if several else threads
+        sizes = batches
+        if scenario is Scenario.MULTI_STREAM:
+            sizes = [batch for batch in batches if batch > 1] or [MULTI_STREAM_BATCH]
+        for batch in sizes:
+            for i, count in enumerate(counts):
+                # Memory hardly depends on the threads, and measuring it takes a process for each contender.
+                memory = scenario is Scenario.SINGLE_STREAM and i == 0
+                yield replace(case, scenario=scenario, batch=batch, threads=count, memory=memory)
 
 
 def parse_scenarios(text: str) -> tuple[Scenario, ...]:
     """
-    >>> parse_scenarios("scaling,concurrent")
-    (<Scenario.SCALING: 'scaling'>, <Scenario.CONCURRENT: 'concurrent'>)
+    >>> parse_scenarios("scaling,offline")
+    (<Scenario.SCALING: 'scaling'>, <Scenario.OFFLINE: 'offline'>)
     """
     known = [scenario.value for scenario in Scenario]
     names = known if text == "all" else [part.strip() for part in text.split(",")]

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from statistics import median
 
-from bench.accuracy import compare
 from bench.arms import Arm
 from bench.contenders import OPENVINO
-from bench.results import Accuracy, Check, Measurement, Ratio, Status, Warn
-from bench.statistics import judge, latency, paired_ratio
+from bench.results import Accuracy, Measurement, Ratio, Status, Warn
+from bench.statistics import judge, latency
+from bench.stop import ratio_of_turns
 from bench.turns import Runner
 
 NOISY_CV = 0.10
 SLOW_FIRST_RUN = 3.0
+MOST_SAMPLES = 5000  # of a longer run the histogram alone is kept
 
 
-def conclude(
-    runner: Runner, everyone: Mapping[str, Runner], names: Sequence[str], max_err: float, *, reference: Runner
-) -> Measurement:
-    """Latency, accuracy, ratios and verdict. A result that is not accurate, or cannot be told, has no speed."""
+def conclude(runner: Runner, everyone: Mapping[str, Runner]) -> Measurement:
+    """Latency, ratios and verdict. A result that is not accurate, or cannot be told, has no speed, and neither has one
+    beside it."""
     arm, contender = runner.arm, runner.arm.contender
-    check, speed_counts = None, True
-    if runner is not reference:
-        check = compare(names, runner.outputs, reference.outputs, contender.max_err(max_err))
-        speed_counts = check.state is Accuracy.OK
-    measured = latency(runner.samples_ns)
-    ratio = _ratio(everyone.get(arm.against), runner) if speed_counts else None
-    peers = {label: _ratio(everyone.get(label), runner) for label in arm.peers} if speed_counts else {}
+    samples_ns = [sample.ns for sample in runner.samples]
+    measured = latency(samples_ns)
+    ratio = _ratio(everyone.get(arm.against), runner)
+    peers = {label: _ratio(everyone.get(label), runner) for label in arm.peers}
     return Measurement(
         label=arm.label,
         provider=contender.provider,
@@ -39,23 +36,18 @@ def conclude(
         precision=runner.precision,
         notes=runner.factory.notes,
         latency=measured,
+        cpu_ns=int(median(sample.cpu_ns for sample in runner.samples)),
         first_run_ns=runner.first_run_ns,
         creation=runner.creation,
         placement=runner.placement,
-        check=check,
+        check=runner.check,
         against=arm.against,
         ratio=ratio,
         peers={label: peer for label, peer in peers.items() if peer},
         verdict=judge(ratio),
-        warnings=_warnings(runner, check, measured.cv, measured.p50_ns),
-        samples_ns=tuple(runner.samples_ns),
+        warnings=_warnings(runner, measured.cv, measured.p50_ns),
+        samples_ns=tuple(samples_ns) if len(samples_ns) <= MOST_SAMPLES else (),
     )
-
-
-def without_void_peers(measured: Sequence[Measurement]) -> list[Measurement]:
-    """No ratio to a peer whose own speed does not count."""
-    good = {m.label for m in measured if m.check and m.check.state is Accuracy.OK}
-    return [replace(m, peers={label: ratio for label, ratio in m.peers.items() if label in good}) for m in measured]
 
 
 def unmeasured(arm: Arm, status: Status, error: str) -> Measurement:
@@ -73,12 +65,14 @@ def unmeasured(arm: Arm, status: Status, error: str) -> Measurement:
 
 
 def _ratio(other: Runner | None, runner: Runner) -> Ratio | None:
-    """Other's time over this one's; None when the other could not be measured."""
-    return paired_ratio(other.round_ns, runner.round_ns) if other else None
+    """Other's time over this one's; None when one could not be measured or is wrong."""
+    if other is None or not (other.speed_counts and runner.speed_counts):
+        return None
+    return ratio_of_turns(other.round_ns, runner.round_ns)
 
 
-def _warnings(runner: Runner, check: Check | None, cv: float, p50_ns: int) -> tuple[Warn, ...]:
-    contender, placement = runner.arm.contender, runner.placement
+def _warnings(runner: Runner, cv: float, p50_ns: int) -> tuple[Warn, ...]:
+    contender, placement, check = runner.arm.contender, runner.placement, runner.check
     state = check.state if check else None
     # A runtime that tells what it ran in is believed; another may have warned of the option that it could not follow.
     other = runner.precision not in ("", contender.precision)

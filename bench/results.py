@@ -29,6 +29,15 @@ class Status(StrEnum):
     TIMED_OUT = "timed out"
 
 
+class Stopped(StrEnum):
+    """Why a case's turns ended."""
+
+    SURE = "sure"  # every comparison has its verdict
+    ENOUGH = "enough"  # the least that the budget asks for, which then asks for no more
+    TIME = "time"  # the cap
+    TURNS = "turns"  # the other cap
+
+
 class Accuracy(StrEnum):
     OK = "ok"
     INACCURATE = "inaccurate"
@@ -45,6 +54,9 @@ class Warn(StrEnum):
     LOADED = "loaded machine"
     OVERSUBSCRIBED = "oversubscribed"
     GOVERNOR = "governor"
+    THROTTLED = "throttled"
+    CLOCK = "clock"
+    STILL_UNSURE = "still unsure"
     NOTHING_CLAIMED = "nothing claimed"
     NO_ASSIGNMENT = "no assignment"
     OTHER_PRECISION = "other precision"
@@ -65,6 +77,9 @@ ADVICE = {
     Warn.LOADED: "other processes used the machine meanwhile: stop them and repeat",
     Warn.OVERSUBSCRIBED: "more threads than processors are allowed: lower --threads or widen the quota",
     Warn.GOVERNOR: "the clock follows the load: set the CPU governor to 'performance' and repeat",
+    Warn.THROTTLED: "the control group's quota stopped the process meanwhile: widen it, or lower --threads below it",
+    Warn.CLOCK: "the clock changed by more than 5 % meanwhile: let the machine cool down, fix its frequency and repeat",
+    Warn.STILL_UNSURE: "the time was used up before every comparison had its verdict: raise --max-time, or quiet the machine",
     Warn.NOTHING_CLAIMED: "the provider took no node, so its fallback was measured: ask `xyntra explain` why",
     Warn.NO_ASSIGNMENT: "this runtime does not say which provider runs a node: upgrade onnxruntime",
     Warn.OTHER_PRECISION: "the precision asked for is not what ran: the runtime's notes in the result file say why",
@@ -87,37 +102,44 @@ class Latency:
     mad_ns: float
     min_ns: int
     p50_ns: int
+    p90_ns: int | None
     p95_ns: int | None
     p99_ns: int | None
+    p999_ns: int | None
     max_ns: int
     histogram: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
-    """Session creation. Cold starts from an empty kernel cache of its own, warm finds what cold left."""
+    """Session creation. Cold starts from an empty kernel cache of its own, warm finds what cold left there, of which
+    `artefact_bytes` is the size; None where the contender keeps no such cache."""
 
     cold_ns: int
     warm_ns: int
     rss_growth_bytes: int
+    artefact_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """Resident bytes of a process that does nothing else: with the runtime loaded, after creation from a warm
-    cache, after some runs, and the most there ever was."""
+    cache, after some runs, and the most there ever was. `pss_bytes` is the steady figure with shared pages divided
+    among those who share them, None where the system does not tell."""
 
     loaded_bytes: int
     created_bytes: int
     steady_bytes: int
+    pss_bytes: int | None
     peak_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """Time of the arm compared with over this one's, above 1 is faster. Median of paired turns, 95 % interval."""
+    """Time of the arm compared with over this one's, above 1 is faster. The interquartile mean of paired turns and its
+    95 % interval."""
 
-    median: float
+    middle: float
     low: float
     high: float
     pairs: int
@@ -197,6 +219,7 @@ class Measurement:
     precision: str = ""  # what it ran in, where the runtime tells
     notes: tuple[str, ...] = ()  # what the runtime warned of at creation
     latency: Latency | None = None
+    cpu_ns: int | None = None  # processor time of all threads for what `latency` measures once, the median
     first_run_ns: int | None = None
     creation: Creation | None = None
     memory: Memory | None = None
@@ -231,7 +254,12 @@ class CaseResult:
     contenders: tuple[Measurement, ...] = ()
     warnings: tuple[Warn, ...] = ()
     turns: int = 0
+    stopped: Stopped | None = None
     wall_s: float = 0.0
+    cpu_s: float | None = None  # of the whole process, creation of sessions included
+    throttled_s: float | None = None  # by the control group's quota
+    clock_before_mhz: float | None = None
+    clock_after_mhz: float | None = None
     load_before: float | None = None
     load_after: float | None = None
     foreign_cores: float | None = None  # kept busy by other processes meanwhile

@@ -85,8 +85,8 @@ def _cells(m: Measurement) -> list[str]:
         milliseconds(latency.p50_ns),
         milliseconds(latency.p95_ns),
         p99,
-        f"{ratio.median:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "",
-        " ".join(f"{peer.median:.3f}" for peer in m.peers.values()),
+        f"{ratio.middle:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "",
+        " ".join(f"{peer.middle:.3f}" for peer in m.peers.values()),
         m.verdict if check else "",
         "" if check is None else f"{check.error:.1e}" if check.error is not None else check.state,
         claimed(m),
@@ -156,8 +156,8 @@ def show_summary(console: Console, run: Run) -> None:
                     where = case.model if run.target is Target.MICRO else f"{case.model} {case.shape}"
                     speed_ups.setdefault(m.label, []).append((f"{where} t{case.threads}", m, m.ratio))
     for label, found in speed_ups.items():
-        mean = math.exp(sum(math.log(ratio.median) for _, _, ratio in found) / len(found))
-        slower = sorted((ratio.median, where) for where, m, ratio in found if m.verdict is Verdict.SLOWER)
+        mean = math.exp(sum(math.log(ratio.middle) for _, _, ratio in found) / len(found))
+        slower = sorted((ratio.middle, where) for where, m, ratio in found if m.verdict is Verdict.SLOWER)
         losses = ", ".join(f"{where} {median:.2f}x" for median, where in slower)
         text = f"{label}: {mean:.2f}x in geometric mean of {len(found)}; slower in {len(slower)}{': ' if slower else ''}{losses}"
         console.print(Text(text), soft_wrap=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,10 +14,11 @@ import numpy.typing as npt
 
 from bench.arms import Arm
 from bench.feeds import Feeds
-from bench.loads import Load
+from bench.loads import Load, Sample
 from bench.plan import Budget
-from bench.results import Creation, Placement
+from bench.results import Accuracy, Check, Creation, Placement, Stopped
 from bench.sessions import Factory, Session
+from bench.stop import Comparison, Spent, stop, without_verdict
 
 # One turn of a session: wait until the process is idle, settle, then timed runs.
 IDLE_POLL_S = 0.003
@@ -32,51 +34,77 @@ class Runner:
 
     arm: Arm
     factory: Factory
-    session: Session | None  # None only while it is being renewed
+    session: Session | None  # None while it is being renewed, and after the last round that it takes part in
     creation: Creation
     placement: Placement | None
     precision: str
     load: Load
     outputs: list[npt.NDArray[Any]] = field(default_factory=list)
+    check: Check | None = None  # against the reference's outputs; the reference itself has none
     first_run_ns: int = 0
-    samples_ns: list[int] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
     round_ns: list[list[float]] = field(default_factory=list)  # median of each turn, by round
 
-    def run(self, feeds: Feeds) -> int:
-        """Nanoseconds of a run, or of one among concurrent runs."""
+    @property
+    def speed_counts(self) -> bool:
+        return self.check is None or self.check.state is Accuracy.OK
+
+    def run(self, feeds: Feeds) -> Sample:
         assert self.session is not None
         return self.load.sample(partial(self.session.run, feeds))
 
 
-def take_turns(runners: list[Runner], feeds: Feeds, budget: Budget) -> int:
-    """All rounds. Rounds and turns rotate who starts, so that no session always follows the same other."""
+def take_turns(runners: Sequence[Runner], feeds: Feeds, budget: Budget) -> tuple[int, Stopped]:
+    """Rounds until the rule stops them, and why it did. Rounds and turns rotate who starts, so that no session always
+    follows the same other; an arm whose comparisons are decided sits out the rounds after that."""
     enabled = gc.isenabled()
     gc.disable()
     try:
-        turns = 0
-        for i in range(budget.rounds):
-            shift = i % len(runners)
-            order = runners[shift:] + runners[:shift]
-            if i > 0:
-                _renew(order)
-            turns += _one_round(order, feeds, budget)
-        return turns
+        return _rounds(list(runners), feeds, budget)
     finally:
         if enabled:
             gc.enable()
 
 
-def _renew(runners: list[Runner]) -> None:
+def comparisons(runners: Sequence[Runner]) -> list[Comparison]:
+    """Those that can come to a verdict: both were measured, and the results of both are right."""
+    good = {runner.arm.label for runner in runners if runner.speed_counts}
+    wanted = [Comparison(label, r.arm.label) for r in runners for label in (r.arm.against, *r.arm.peers)]
+    return [pair for pair in wanted if pair.reference in good and pair.other in good]
+
+
+def _rounds(runners: list[Runner], feeds: Feeds, budget: Budget) -> tuple[int, Stopped]:
+    wanted = comparisons(runners)
+    active, turns, rounds, begin = runners, 0, 0, time.monotonic()
+    while True:
+        shift = rounds % len(active)
+        order = active[shift:] + active[:shift]
+        if rounds > 0:
+            _renew(runners, order)
+        for runner in runners:
+            runner.round_ns.append([])
+        turns += _one_round(order, feeds, budget)
+        rounds += 1
+        undecided = wanted
+        if rounds >= budget.rounds:
+            undecided = list(without_verdict(wanted, {runner.arm.label: runner.round_ns for runner in runners}))
+            needed = {label for pair in undecided for label in (pair.reference, pair.other)}
+            active = [runner for runner in runners if runner.arm.label in needed]
+        why = stop(Spent(rounds=rounds, turns=turns, seconds=time.monotonic() - begin), budget, undecided)
+        if why:
+            return turns, why
+
+
+def _renew(runners: Sequence[Runner], taking_part: Sequence[Runner]) -> None:
     for runner in runners:
         runner.session = None
-    for runner in runners:
+    for runner in taking_part:
         runner.session, _ = runner.factory.create()
 
 
 def _one_round(runners: list[Runner], feeds: Feeds, budget: Budget) -> int:
-    """This round's share of the budget."""
+    """A share of the budget's least."""
     for runner in runners:
-        runner.round_ns.append([])
         _repeat(runner, feeds, at_least=budget.warmups, block_ns=SETTLE_NS)
     begin, turns, share = time.monotonic(), 0, 1 / budget.rounds
     while True:
@@ -85,8 +113,8 @@ def _one_round(runners: list[Runner], feeds: Feeds, budget: Budget) -> int:
             _wait_until_idle()
             _repeat(runner, feeds, at_least=1, block_ns=SETTLE_NS)
             samples = _repeat(runner, feeds, at_least=budget.runs_per_turn, block_ns=BLOCK_NS)
-            runner.samples_ns += samples
-            runner.round_ns[-1].append(float(np.median(samples)))
+            runner.samples += samples
+            runner.round_ns[-1].append(float(np.median([sample.ns for sample in samples])))
         turns += 1
         spent = time.monotonic() - begin
         enough = turns >= budget.min_turns * share and spent >= budget.min_time_s * share
@@ -105,9 +133,9 @@ def _wait_until_idle() -> None:
             return
 
 
-def _repeat(runner: Runner, feeds: Feeds, *, at_least: int, block_ns: int) -> list[int]:
+def _repeat(runner: Runner, feeds: Feeds, *, at_least: int, block_ns: int) -> list[Sample]:
     """Runs of one session in a row; short models are run until the block is long enough to have settled."""
-    samples: list[int] = []
-    while len(samples) < at_least or (sum(samples) < block_ns and len(samples) < MAX_BLOCK_RUNS):
+    samples: list[Sample] = []
+    while len(samples) < at_least or (sum(sample.ns for sample in samples) < block_ns and len(samples) < MAX_BLOCK_RUNS):
         samples.append(runner.run(feeds))
     return samples

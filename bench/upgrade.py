@@ -35,18 +35,53 @@ def _measurement_from_v1(measurement: Document, threads: int, *, against: str) -
 
 
 def from_v2(data: Document) -> Document:
-    """Version 3 added the time inside of kernels and the ceilings of the machine."""
-    cases = [_case_from_v2(case) for case in data.get("cases", [])]
-    return {**data, "schema": "xyntra-bench/3", "ceilings": [], "cases": cases}
+    """Version 3 added the stop rule, the clock, the quota, processor time, further percentiles, the time inside of kernels
+    and the ceilings of the machine; its ratio is an
+    interquartile mean where version 2 kept the median, and `concurrent` became part of `offline`."""
+    return {
+        **data,
+        "schema": "xyntra-bench/3",
+        "environment": {**data.get("environment", {}), "clock_mhz": None},
+        "budget": {**data.get("budget", {}), "until_sure": False},
+        "ceilings": [],
+        "cases": [_case_from_v2(case) for case in data.get("cases", [])],
+    }
 
 
 def _case_from_v2(case: Document) -> Document:
-    baseline, contenders = case.get("baseline"), case.get("contenders", [])
-    return {
-        **case,
-        "baseline": baseline and {**baseline, "inside": None},
-        "contenders": [{**m, "inside": None} for m in contenders],
+    added = dict.fromkeys(("stopped", "cpu_s", "throttled_s", "clock_before_mhz", "clock_after_mhz"))
+    concurrent = case.get("scenario") == "concurrent"
+    baseline = case.get("baseline")
+    measured = {
+        "baseline": _measurement_from_v2(baseline, against_itself=concurrent) if baseline else None,
+        "contenders": [_measurement_from_v2(m, against_itself=concurrent) for m in case.get("contenders", [])],
     }
+    return {**case, **added, **measured, **({"scenario": "offline"} if concurrent else {})}
+
+
+def _measurement_from_v2(m: Document, *, against_itself: bool) -> Document:
+    """What `concurrent` compared with itself is now compared with the CPU provider first and with itself beside."""
+    now = {
+        **m,
+        "cpu_ns": None,
+        "inside": None,
+        "latency": _with(m.get("latency"), p90_ns=None, p999_ns=None),
+        "creation": _with(m.get("creation"), artefact_bytes=None),
+        "memory": _with(m.get("memory"), pss_bytes=None),
+        "ratio": _ratio_from_v2(m.get("ratio")),
+        "peers": {label: _ratio_from_v2(ratio) for label, ratio in m.get("peers", {}).items()},
+    }
+    if against_itself and now["ratio"]:
+        now |= {"peers": {m.get("against", ""): now["ratio"]}, "against": "", "ratio": None, "verdict": "no data"}
+    return now
+
+
+def _with(part: Document | None, **added: None) -> Document | None:
+    return None if part is None else {**part, **added}
+
+
+def _ratio_from_v2(ratio: Document | None) -> Document | None:
+    return None if ratio is None else {"middle" if key == "median" else key: value for key, value in ratio.items()}
 
 
 UPGRADES: Mapping[str, Callable[[Document], Document]] = {"xyntra-bench/1": from_v1, "xyntra-bench/2": from_v2}

@@ -27,10 +27,10 @@ def cases_of(run: Run, scenario: Scenario) -> tuple[CaseResult, ...]:
 
 def speed_up(ratio: Ratio | None) -> str:
     """
-    >>> speed_up(Ratio(median=1.3, low=1.281, high=1.324, pairs=60, rounds=3))
+    >>> speed_up(Ratio(middle=1.3, low=1.281, high=1.324, pairs=60, rounds=3))
     '1.30x [1.28, 1.32]'
     """
-    return f"{ratio.median:.2f}x [{ratio.low:.2f}, {ratio.high:.2f}]" if ratio else "-"
+    return f"{ratio.middle:.2f}x [{ratio.low:.2f}, {ratio.high:.2f}]" if ratio else "-"
 
 
 def bounds(cases: Sequence[CaseResult]) -> str:

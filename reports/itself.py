@@ -1,4 +1,4 @@
-"""Each contender against itself: with more threads, with concurrent calls, with its shapes known beforehand."""
+"""Each contender against itself: with more threads, with its shapes known beforehand."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from reports.registry import Report
 
 HEADERS = {
     Scenario.SCALING: ("1 thread p50 ms", "p50 ms", "1 thread / threads [95 %]"),
-    Scenario.CONCURRENT: ("1 call: ms a run", "ms a run", "throughput / 1 call [95 %]"),
     Scenario.SPECIALISED: ("fixed p50 ms", "dynamic p50 ms", "fixed / dynamic [95 %]"),
 }
 NOTES = {
     Scenario.SCALING: "The same session with one intra-op thread and with several, taking turns in one process; the ratio "
     "is of paired turns.",
-    Scenario.CONCURRENT: "Concurrent Run calls on one session with one intra-op thread, `threads` at a time, against one at a "
-    "time; OpenVINO gets as many streams. A run's time is that of all divided by their number.",
     Scenario.SPECIALISED: "The model as it is, with dynamic dims, against the same with its input shapes fixed before the "
     "session is created, taking turns in one process. 1.00x loses nothing.",
 }
@@ -53,7 +50,6 @@ def _p50(m: Measurement | None) -> str:
 
 TITLES = {
     Scenario.SCALING: "Several threads against one",
-    Scenario.CONCURRENT: "Concurrent calls on one session",
     Scenario.SPECIALISED: "Dynamic against fixed shapes",
 }
 REPORTS = [

@@ -16,7 +16,7 @@ HEADER = ("point", "provider", "threads", "CPU p50 ms", "p50 ms", "speed-up [95 
 def render(run: Run, source: str) -> str:
     measured = [(case, m) for case in run.cases for m in case.contenders]
     failed = [case for case in run.cases if not case.contenders]
-    measured.sort(key=lambda pair: pair[1].ratio.median if pair[1].ratio else math.inf)
+    measured.sort(key=lambda pair: pair[1].ratio.middle if pair[1].ratio else math.inf)
     rows = [_row(case, m) for case, m in measured] + [_failed(case) for case in failed]
     note = "Each point is a model of its own, so its weights are in the caches as far as they fit; the slowest come first."
     return f"{table(HEADER, rows, left=2)}\n\n{note}\n\n{provenance(run, source)}\n"

@@ -44,9 +44,20 @@ def test_scaling_compares_each_with_itself_on_one_thread() -> None:
     ]
 
 
-def test_concurrent_calls_have_one_thread_each() -> None:
-    found = arms(Scenario.CONCURRENT, XYNTRA)
-    assert [(a.threads, a.streams, a.against) for a in found.values()][2:] == [(1, 1, ""), (1, 2, "XyntraEP x1")]
+def test_offline_has_one_thread_a_call_and_compares_with_the_cpu_and_with_one_call() -> None:
+    found = arms(Scenario.OFFLINE, XYNTRA, PEER)
+    assert all(arm.threads == 1 for arm in found.values())
+    compared = {label: (arm.streams, arm.against, arm.peers) for label, arm in found.items() if arm.peers}
+    assert compared == {
+        f"{BASELINE} x2": (2, "", (f"{BASELINE} x1", "OpenVINO x2")),
+        "XyntraEP x2": (2, f"{BASELINE} x2", ("XyntraEP x1", "OpenVINO x2")),
+        "OpenVINO x2": (2, f"{BASELINE} x2", ("OpenVINO x1",)),
+    }
+    assert [arm.streams for label, arm in found.items() if label not in compared] == [1, 1, 1]
+
+
+def test_multi_stream_compares_as_single_stream_does() -> None:
+    assert arms(Scenario.MULTI_STREAM, XYNTRA, PEER) == arms(Scenario.SINGLE_STREAM, XYNTRA, PEER)
 
 
 def test_the_dynamic_form_is_compared_with_the_specialised_one() -> None:

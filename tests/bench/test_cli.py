@@ -106,7 +106,7 @@ def test_list_names_every_model() -> None:
     [
         (["run", "zoo", "-m", "brt-base"], "error: no 'brt-base' in zoo. did you mean ['bert-base'"),
         (["run", "zoo", "--threads", "no"], "error: --threads 'no': not a list of positive numbers"),
-        (["run", "zoo", "--scenario", "server"], "error: --scenario 'server': no such scenario"),
+        (["run", "zoo", "--scenario", "servant"], "error: --scenario 'servant': no such scenario"),
         (["run", "zoo", "-e", "NoSuchEP"], "error: NoSuchEP: not in onnxruntime"),
         (["run", "model", "absent.onnx"], "error: absent.onnx: no such file"),
         (["report", "--readme", "absent.md"], "error: absent.md: no such file"),

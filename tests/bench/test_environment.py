@@ -1,12 +1,30 @@
 from __future__ import annotations
 
-from bench.environment import LoadWatch, quota_cores, telling_flags
+from pathlib import Path
+
+import pytest
+
+from bench import environment
+from bench.environment import control_groups, quota_cores, quota_of, telling_flags
+from bench.machine import Machine, MachineWatch
 
 
 def test_quota() -> None:
-    assert quota_cores("150000 100000\n") == 1.5
-    assert quota_cores("max 100000\n") is None
-    assert quota_cores("") is None
+    assert quota_of("150000 100000\n") == 1.5
+    assert quota_of("max 100000\n") is None and quota_of("-1\n 100000\n") is None
+    assert quota_of("") is None
+
+
+def test_the_tightest_quota_of_the_groups_around_the_process_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cgroup").write_text("12:cpu:/elsewhere\n0::/slice/service\n")
+    service = tmp_path / "root" / "slice" / "service"
+    service.mkdir(parents=True)
+    (service / "cpu.max").write_text("max 100000\n")
+    (service.parent / "cpu.max").write_text("50000 100000\n")
+    groups = control_groups(str(tmp_path / "cgroup"), tmp_path / "root")
+    assert groups == [service, service.parent, service.parent.parent]
+    monkeypatch.setattr(environment, "control_groups", lambda: groups)
+    assert quota_cores() == 0.5
 
 
 def test_only_telling_flags_are_kept() -> None:
@@ -14,7 +32,23 @@ def test_only_telling_flags_are_kept() -> None:
 
 
 def test_own_work_is_not_foreign() -> None:
-    watch = LoadWatch()
+    watch = MachineWatch()
     sum(range(2_000_000))
-    foreign = watch.foreign_cores()
-    assert foreign is None or foreign >= 0
+    seen = watch.seen()
+    assert seen.foreign_cores is None or seen.foreign_cores >= 0
+    assert seen.cpu_s > 0 and (seen.throttled_s is None or seen.throttled_s >= 0)
+
+
+@pytest.mark.parametrize(("before", "after", "changed"), [(2000.0, 1800.0, 0.1), (2000.0, 2100.0, 0.05), (None, 2000.0, 0.0)])
+def test_the_clock_is_compared_with_what_it_was(before: float | None, after: float, changed: float) -> None:
+    machine = Machine(
+        wall_s=1.0,
+        cpu_s=1.0,
+        foreign_cores=None,
+        throttled_s=None,
+        clock_before_mhz=before,
+        clock_after_mhz=after,
+        load_before=None,
+        load_after=None,
+    )
+    assert machine.clock_changed == pytest.approx(changed)

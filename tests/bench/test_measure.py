@@ -13,6 +13,7 @@ from bench import measure as module
 from bench import turns
 from bench.arms import Arm
 from bench.contenders import Contender
+from bench.loads import Sample
 from bench.measure import measure
 from bench.ort_sessions import OrtSession
 from bench.plan import Budget, Case, Scenario
@@ -100,7 +101,7 @@ def test_turns_alternate_and_rotate(monkeypatch: pytest.MonkeyPatch, case: Case,
     order: list[str] = []
     repeat = turns._repeat
 
-    def spy(runner: turns.Runner, feeds: Any, *, at_least: int, block_ns: int) -> list[int]:
+    def spy(runner: turns.Runner, feeds: Any, *, at_least: int, block_ns: int) -> list[Sample]:
         if block_ns == turns.BLOCK_NS:  # a timed turn
             order.append(runner.arm.label)
         return repeat(runner, feeds, at_least=at_least, block_ns=0)
@@ -133,7 +134,7 @@ def test_every_warning_says_what_to_do() -> None:
         assert ":" in warn.advice
 
 
-@pytest.mark.parametrize("scenario", [Scenario.SCALING, Scenario.CONCURRENT, Scenario.SPECIALISED])
+@pytest.mark.parametrize("scenario", [Scenario.SCALING, Scenario.SPECIALISED])
 def test_a_contender_against_itself(scenario: Scenario, case: Case, fast: Budget, tmp_path: Path) -> None:
     asked = dataclasses.replace(case, scenario=scenario, threads=2)
     result = measure(asked, (CPU,), fast, tmp_path, quick=False)

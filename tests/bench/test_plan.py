@@ -31,13 +31,18 @@ def test_scenarios_multiply_and_only_what_compares_threads_leaves_one_thread_out
     assert [(case.scenario.value, case.threads) for case in cases] == [
         ("single-stream", 1),
         ("single-stream", 2),
+        ("multi-stream", 1),
+        ("multi-stream", 2),
+        ("offline", 2),
         ("scaling", 2),
-        ("concurrent", 2),
         ("specialised", 1),
         ("specialised", 2),
     ]
-    assert [case.memory for case in cases] == [True, *[False] * 5]
+    assert [case.memory for case in cases] == [True, *[False] * 7]
     assert len({case.label for case in cases}) == len(cases)
+    assert {case.batch for case in cases if case.scenario is Scenario.MULTI_STREAM} == {8}
+    (asked,) = zoo_cases(["resnet50"], (1,), (1, 4), scenarios=(Scenario.MULTI_STREAM,), quick=True)
+    assert asked.batch == 4, "the batches asked for, without one"
     (alone,) = zoo_cases(["resnet50"], (1,), scenarios=(Scenario.SCALING,), quick=True)
     assert alone.threads == 2
 
@@ -45,8 +50,8 @@ def test_scenarios_multiply_and_only_what_compares_threads_leaves_one_thread_out
 def test_scenario_names() -> None:
     assert parse_scenarios("scaling, specialised,scaling") == (Scenario.SCALING, Scenario.SPECIALISED)
     assert parse_scenarios("all") == tuple(Scenario)
-    with pytest.raises(BenchError, match=r"--scenario 'server': no such scenario\. there are single-stream, scaling"):
-        parse_scenarios("server")
+    with pytest.raises(BenchError, match=r"--scenario 'servant': no such scenario\. there are single-stream, multi-stream"):
+        parse_scenarios("servant")
 
 
 def test_more_sessions_get_more_time() -> None:
@@ -80,3 +85,4 @@ def test_labels_name_the_shape() -> None:
     assert Case(model="m", batch=4, seq=128, threads=2).label == "m b4 s128 t2"
     assert Case(model="m").label == "m b1 t1"
     assert Case(model="m", shapes={"x": (1, 3)}).label == "m x=1x3 t1"
+    assert Case(model="m", shapes={"x": (1, 3)}, batch=8).label == "m x=1x3 b8 t1"

@@ -1,28 +1,66 @@
 from __future__ import annotations
 
-import dataclasses
-
+import numpy as np
 import pytest
 
 from bench.arms import Arm
 from bench.contenders import Contender
-from bench.record import unmeasured, without_void_peers
-from bench.results import Accuracy, Check, Measurement, Ratio, Status
+from bench.loads import Sample
+from bench.record import MOST_SAMPLES, conclude, unmeasured
+from bench.results import Accuracy, Check, Creation, Status, Verdict
+from bench.turns import Runner, comparisons
 
-RATIO = Ratio(median=1.2, low=1.1, high=1.3, pairs=12, rounds=3)
 PEER = "OpenVINO"
+NO_FACTORY: object = type("NoFactory", (), {"notes": ()})()
 
 
-def measured(label: str, state: Accuracy = Accuracy.OK) -> Measurement:
-    check = Check(state=state, max_err=2e-5, error=1e-6)
-    return Measurement(label=label, provider=label, options={}, status=Status.OK, check=check)
+def runner(label: str, ms: float, *, state: Accuracy = Accuracy.OK, against: str = "", peers: tuple[str, ...] = ()) -> Runner:
+    """Two rounds of eight turns, each of two equal runs."""
+    ns = int(ms * 1e6)
+    return Runner(
+        arm=Arm(label=label, contender=Contender(provider=label), threads=1, against=against, peers=peers),
+        factory=NO_FACTORY,  # type: ignore[arg-type]  # asked for its notes alone
+        session=None,
+        creation=Creation(cold_ns=2, warm_ns=1, rss_growth_bytes=0, artefact_bytes=None),
+        placement=None,
+        precision="",
+        load=None,  # type: ignore[arg-type]  # its runs are over
+        outputs=[np.ones(3)],
+        check=Check(state=state, max_err=2e-5, error=1e-6) if against else None,
+        samples=[Sample(ns, 2 * ns)] * 32,
+        round_ns=[[float(ns)] * 8, [float(ns)] * 8],
+    )
+
+
+def everyone(*runners: Runner) -> dict[str, Runner]:
+    return {runner.arm.label: runner for runner in runners}
+
+
+def test_a_right_result_has_its_speed_and_processor_time() -> None:
+    base, ours = runner("CPU", 3), runner("XyntraEP", 2, against="CPU")
+    m = conclude(ours, everyone(base, ours))
+    assert m.ratio is not None and m.ratio.middle == 1.5 and m.verdict is Verdict.FASTER
+    assert m.latency is not None and m.latency.n == 32 and m.cpu_ns == 4_000_000 and len(m.samples_ns) == 32
+    assert conclude(base, everyone(base, ours)).ratio is None
 
 
 @pytest.mark.parametrize("state", Accuracy)
-def test_a_peer_whose_speed_does_not_count_is_no_measure(state: Accuracy) -> None:
-    ours = dataclasses.replace(measured("XyntraEP"), peers={PEER: RATIO})
-    kept, _ = without_void_peers([ours, measured(PEER, state)])
-    assert kept.peers == ({PEER: RATIO} if state is Accuracy.OK else {})
+def test_a_wrong_result_has_no_speed_and_neither_has_one_beside_it(state: Accuracy) -> None:
+    base, ours = runner("CPU", 3), runner("XyntraEP", 2, against="CPU", peers=(PEER,))
+    peer = runner(PEER, 2.5, state=state, against="CPU")
+    together = everyone(base, ours, peer)
+    good = state is Accuracy.OK
+    assert (conclude(peer, together).ratio is not None) is good
+    assert set(conclude(ours, together).peers) == ({PEER} if good else set())
+    wanted = {(pair.reference, pair.other) for pair in comparisons([base, ours, peer])}
+    assert wanted == {("CPU", "XyntraEP")} | ({("CPU", PEER), (PEER, "XyntraEP")} if good else set())
+
+
+def test_of_a_long_run_the_histogram_alone_is_kept() -> None:
+    base = runner("CPU", 3)
+    base.samples = [Sample(1_000_000, 1)] * (MOST_SAMPLES + 1)
+    m = conclude(base, everyone(base))
+    assert m.samples_ns == () and m.latency is not None and m.latency.n == MOST_SAMPLES + 1
 
 
 def test_what_could_not_be_measured_keeps_its_place() -> None:

@@ -11,7 +11,7 @@ from tests.reports.conftest import ENVIRONMENT
 
 
 def compared(model: str, median: float, verdict: Verdict) -> CaseResult:
-    ratio = Ratio(median=median, low=median, high=median, pairs=12, rounds=3)
+    ratio = Ratio(middle=median, low=median, high=median, pairs=12, rounds=3)
     m = Measurement(label="A", provider="A", options={}, status=Status.OK, ratio=ratio, verdict=verdict)
     return CaseResult(
         model=model, family="", shape="b1", batch=1, seq=None, threads=2, model_sha256="", status=Status.OK, contenders=(m,)

@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hdrh.histogram import HdrHistogram
 
 from bench.results import Ratio, Verdict
-from bench.statistics import MIN_PAIRS, judge, latency, paired_ratio
+from bench.statistics import MIN_PAIRS, judge, latency, paired_ratio, student_t_975
 
 
 def ratio(low: float, high: float) -> Ratio:
-    return Ratio(median=(low + high) / 2, low=low, high=high, pairs=30, rounds=3)
+    return Ratio(middle=(low + high) / 2, low=low, high=high, pairs=30, rounds=3)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,8 @@ def test_percentiles_are_those_of_the_samples_to_three_digits() -> None:
 def test_percentiles_without_enough_samples_are_refused() -> None:
     assert latency([1000] * 99).p99_ns is None
     assert latency([1000] * 100).p99_ns is not None
+    assert latency([1000] * 9).p90_ns is None and latency([1000] * 10).p90_ns is not None
+    assert latency([1000] * 999).p999_ns is None and latency([1000] * 1000).p999_ns is not None
     assert latency([1000] * 19).p95_ns is None
     assert latency([1000] * 20).p95_ns is not None
 
@@ -55,12 +58,16 @@ def test_scatter() -> None:
     assert wild.cv == pytest.approx(1 / 3, abs=1e-3) and wild.mad_ns == 500
 
 
+def in_rounds(values: npt.ArrayLike, rounds: int = 5) -> list[list[float]]:
+    return [list(part) for part in np.array_split(np.asarray(values), rounds)]
+
+
 def test_pairing_removes_what_both_share() -> None:
     """A machine that becomes three times slower half way spoils medians, not paired ratios."""
     rng = np.random.default_rng(1)
     mood = np.repeat([1e6, 3e6], 15)
     contender = mood * rng.normal(1, 0.005, 30)
-    measured = paired_ratio([(1.4 * mood).tolist()], [contender.tolist()])
+    measured = paired_ratio(in_rounds(1.4 * mood), in_rounds(contender))
     assert measured is not None
     assert measured.low <= 1.4 <= measured.high
     assert measured.high - measured.low < 0.02
@@ -70,18 +77,35 @@ def test_pairing_removes_what_both_share() -> None:
 def test_equal_sessions_are_not_told_apart() -> None:
     rng = np.random.default_rng(2)
     a, b = rng.normal(1e6, 1e4, (2, 200))
-    assert judge(paired_ratio([a.tolist()], [b.tolist()])) is Verdict.SAME
+    assert judge(paired_ratio(in_rounds(a), in_rounds(b))) is Verdict.SAME
     a, b = rng.normal(1e6, 2e5, (2, 10))
-    assert judge(paired_ratio([a.tolist()], [b.tolist()])) is Verdict.UNSURE
+    assert judge(paired_ratio(in_rounds(a), in_rounds(b))) is Verdict.UNSURE
+
+
+def test_what_disturbs_some_turns_does_not_move_the_ratio() -> None:
+    rng = np.random.default_rng(5)
+    base, other = rng.normal(1e6, 1e3, (2, 100))
+    base[::5] *= 4
+    measured = paired_ratio(in_rounds(base), in_rounds(other))
+    assert measured is not None and measured.middle == pytest.approx(1, abs=2e-3)
 
 
 def test_the_interval_is_reproducible() -> None:
-    samples = np.random.default_rng(3).normal(1e6, 1e5, 20).tolist()
-    assert paired_ratio([samples], [samples[::-1]]) == paired_ratio([samples], [samples[::-1]])
+    samples = in_rounds(np.random.default_rng(3).normal(1e6, 1e5, 20).tolist())
+    assert paired_ratio(samples, samples[::-1]) == paired_ratio(samples, samples[::-1])
+
+
+def test_rounds_of_unequal_length() -> None:
+    rounds = [[2.0] * 6, [2.0] * 4]
+    measured = paired_ratio(rounds, [[1.0] * 6, [1.0] * 4])
+    assert measured is not None and (measured.middle, measured.low, measured.high, measured.pairs) == (2, 2, 2, 10)
 
 
 def test_too_few_or_unequal_pairs() -> None:
-    assert paired_ratio([[1.0] * (MIN_PAIRS - 1)], [[1.0] * (MIN_PAIRS - 1)]) is None
+    half = [1.0] * (MIN_PAIRS // 2)
+    assert paired_ratio([half, half], [half, half]) is not None
+    assert paired_ratio([half, half[1:]], [half, half[1:]]) is None
+    assert paired_ratio([half * 4], [half * 4]) is None, "one round says nothing of other sessions"
     assert paired_ratio([], []) is None
     with pytest.raises(ValueError, match="equal counts"):
         paired_ratio([[1.0, 2.0]], [[1.0]])
@@ -95,4 +119,16 @@ def test_one_lucky_pair_of_sessions_is_not_certainty() -> None:
     assert measured is not None and (measured.rounds, measured.pairs) == (3, 60)
     assert measured.low <= 0.97 and measured.high >= 1.05
     assert judge(measured) is Verdict.UNSURE
-    assert judge(paired_ratio(rounds[:1], ones[:1])) is Verdict.FASTER, "what one round alone would have said"
+
+
+def test_few_rounds_have_a_wider_interval() -> None:
+    """As many turns, of sessions that differ as much: what their number alone makes of it is Student's t."""
+    few, many = ([[1e6 * level] * n for level in levels] for n, levels in ((20, (0.99, 1.01)), (4, (0.99, 1.01) * 5)))
+    of_few, of_many = (paired_ratio(rounds, [[1e6] * len(turns) for turns in rounds]) for rounds in (few, many))
+    assert of_few is not None and of_many is not None
+    assert of_few.high - of_few.low > 5 * (of_many.high - of_many.low)
+
+
+def test_the_quantile_of_students_t() -> None:
+    for freedom, value in ((1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262), (100, 1.984)):
+        assert student_t_975(freedom) == pytest.approx(value, rel=0.01)

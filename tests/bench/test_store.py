@@ -15,7 +15,7 @@ from bench.errors import BenchError
 from bench.measure import measure
 from bench.plan import Budget, Case, Plan, Scenario
 from bench.results import CaseResult, Ceilings, Declined, Inside, KernelTime, Status
-from bench.store import SCHEMA_FILE, Store, load, newest
+from bench.store import SCHEMA_FILE, Store, dump, load, newest
 
 CEILINGS = Ceilings(
     threads=1,
@@ -99,31 +99,57 @@ def test_a_measured_run_fits_the_schema_and_comes_back_equal(
     assert broken(lambda d: d["cases"][0]["baseline"]["latency"].update(p50_ns=1.5))
 
 
-def test_a_run_of_the_first_schema_is_still_read(
-    tmp_path: Path, plan: Plan, case: Case, fast: Budget, environment: Environment
+def as_of(version: int, data: Any) -> Any:
+    """A document of today with the fields alone that an earlier schema has."""
+    schema = json.loads(SCHEMA_FILE.with_name(f"run.v{version}.json").read_text())
+
+    def keep(value: Any, part: Any) -> Any:
+        if "oneOf" in part:
+            return None if value is None else keep(value, part["oneOf"][0])
+        if reference := part.get("$ref"):
+            part = schema["$defs"][reference.removeprefix("#/$defs/")]
+        if isinstance(value, list):
+            return [keep(item, part["items"]) for item in value]
+        if "required" not in part:
+            return value
+        return {name: keep(value[name], part["properties"][name]) for name in part["required"] if name in value}
+
+    old = keep(data, schema) | {"schema": f"xyntra-bench/{version}"}
+    ratios = [m for case in old["cases"] for m in case["contenders"] if m.get("ratio")]
+    now = [m for case in data["cases"] for m in case["contenders"] if m["ratio"]]
+    for m, ratio in zip(ratios, (m["ratio"] for m in now), strict=True):
+        m["ratio"]["median"] = ratio["middle"]
+    Draft202012Validator(schema).validate(old)
+    return old
+
+
+ADDED: dict[int, dict[str, Any]] = {
+    1: {"precision": "", "cpu_ns": None},
+    2: {"cpu_ns": None},
+}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_run_of_an_earlier_schema_is_still_read(
+    version: int, tmp_path: Path, plan: Plan, case: Case, fast: Budget, environment: Environment
 ) -> None:
-    """Taken back to what version 1 stored, a run comes back without what version 2 added, and nothing else is lost."""
-    first = json.loads(SCHEMA_FILE.with_name("run.v1.json").read_text())
+    """Taken back to what an earlier version stored, a run comes back without what was added, and nothing else is lost."""
     store = Store(tmp_path / "run.json", plan, environment, "")
     store.add(measure(case, (Contender(provider="CPUExecutionProvider"),), fast, tmp_path, quick=True))
     store.add(failed(case))
-    data = json.loads(store.path.read_text())
-
-    def keep(value: Any, definition: str) -> Any:
-        return {name: value[name] for name in first["$defs"][definition]["required"]}
-
-    old = {name: data[name] for name in first["required"]} | {"schema": "xyntra-bench/1"}
-    old["cases"] = [keep(c, "CaseResult") for c in old["cases"]]
-    measured = old["cases"][0]
-    measured["baseline"] = keep(measured["baseline"], "Measurement")
-    measured["contenders"] = [keep(m, "Measurement") for m in measured["contenders"]]
-    Draft202012Validator(first).validate(old)
+    old = as_of(version, json.loads(store.path.read_text()))
     store.path.write_text(json.dumps(old))
 
     back = load(store.path)
     (again,) = back.cases[0].contenders
     (now,) = store.run.cases[0].contenders
-    assert again == dataclasses.replace(now, precision="", label=again.label)
+    assert now.latency and now.creation
+    lost: dict[str, Any] = {
+        **ADDED[version],
+        "latency": dataclasses.replace(now.latency, p90_ns=None, p999_ns=None),
+        "creation": dataclasses.replace(now.creation, artefact_bytes=None),
+    }
+    assert again == dataclasses.replace(now, **lost)
     assert back.cases[0].scenario is Scenario.SINGLE_STREAM and back.cases[1] == store.run.cases[1]
     old["cases"][0].pop("turns")
     store.path.write_text(json.dumps(old))
@@ -131,12 +157,31 @@ def test_a_run_of_the_first_schema_is_still_read(
         load(store.path)
 
 
-def test_the_committed_runs_fit_their_schema_and_are_read() -> None:
-    for path in (SCHEMA_FILE.parents[2] / "reports" / "results").glob("*.json"):
-        data = json.loads(path.read_text())
-        version = data["schema"].rpartition("/")[2]
-        Draft202012Validator(json.loads(SCHEMA_FILE.with_name(f"run.v{version}.json").read_text())).validate(data)
-        assert len(load(path).cases) == len(data["cases"])
+def test_what_version_2_called_concurrent_is_offline(
+    tmp_path: Path, plan: Plan, case: Case, fast: Budget, environment: Environment
+) -> None:
+    """Its ratio was against one call of the same contender, which now stands beside."""
+    store = Store(tmp_path / "run.json", plan, environment, "")
+    store.add(measure(case, (Contender(provider="CPUExecutionProvider"),), fast, tmp_path, quick=True))
+    old = as_of(2, json.loads(store.path.read_text()))
+    old["cases"][0]["scenario"] = "concurrent"
+    store.path.write_text(json.dumps(old))
+    (back,) = load(store.path).cases
+    (m,) = back.contenders
+    (now,) = store.run.cases[0].contenders
+    assert back.scenario is Scenario.OFFLINE and m.ratio is None and m.against == ""
+    assert m.peers == {now.against: now.ratio}
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "reports" / "results").glob("*.json")), ids=lambda p: p.name)
+def test_committed_results_stay_readable(path: Path) -> None:
+    run = load(path)
+    version = json.loads(path.read_text())["schema"].rpartition("/")[2]
+    Draft202012Validator(json.loads(SCHEMA_FILE.with_name(f"run.v{version}.json").read_text())).validate(
+        json.loads(path.read_text())
+    )
+    assert run.cases and any(m.ratio for case in run.cases for m in case.contenders)
+    Draft202012Validator(json.loads(SCHEMA_FILE.read_text())).validate(json.loads(dump(run)))
 
 
 def test_each_case_is_on_disk_at_once(tmp_path: Path, plan: Plan, case: Case, environment: Environment) -> None:

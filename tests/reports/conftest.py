@@ -9,7 +9,7 @@ import pytest
 
 from bench.environment import Environment
 from bench.plan import QUICK, Scenario, Target
-from bench.results import Accuracy, CaseResult, Check, Creation, Measurement, Memory, Placement, Run, Status, Warn
+from bench.results import Accuracy, CaseResult, Check, Creation, Measurement, Memory, Placement, Ratio, Run, Status, Warn
 from bench.statistics import judge, latency, paired_ratio
 from bench.store import dump
 
@@ -21,6 +21,7 @@ ENVIRONMENT = Environment(
     quota_cores=1.5,
     memory_bytes=1 << 33,
     governor="performance",
+    clock_mhz=3000.0,
     load_1m=0.1,
     os="Linux",
     kernel="6.1",
@@ -41,8 +42,10 @@ def measurement(label: str, ms: float, n: int = 120) -> Measurement:
         status=Status.OK,
         latency=latency(samples),
         first_run_ns=int(ms * 2e6),
-        memory=Memory(loaded_bytes=50 << 20, created_bytes=90 << 20, steady_bytes=int(ms) << 20, peak_bytes=200 << 20),
-        creation=Creation(cold_ns=2_000_000_000, warm_ns=300_000_000, rss_growth_bytes=100 << 20),
+        memory=Memory(
+            loaded_bytes=50 << 20, created_bytes=90 << 20, steady_bytes=int(ms) << 20, pss_bytes=None, peak_bytes=200 << 20
+        ),
+        creation=Creation(cold_ns=2_000_000_000, warm_ns=300_000_000, rss_growth_bytes=100 << 20, artefact_bytes=1 << 20),
         placement=Placement(nodes={label: 90, "CPUExecutionProvider": 10}, groups={label: 1}),
         samples_ns=samples,
     )
@@ -52,7 +55,7 @@ def contender(ms: float, base: Measurement, error: float) -> Measurement:
     m = measurement("XyntraEP", ms)
     good = error <= 2e-5
     state = Accuracy.OK if good else Accuracy.INACCURATE
-    ratio = paired_ratio([base.samples_ns], [m.samples_ns]) if good else None
+    ratio = ratio_of(base, m) if good else None
     return dataclasses.replace(
         m,
         ratio=ratio,
@@ -84,11 +87,36 @@ def case(model: str, threads: int, status: Status = Status.OK, error: float = 1e
 def against_itself(scenario: Scenario) -> CaseResult:
     """One contender in two forms, the second twice as fast."""
     slow, fast = measurement("XyntraEP one", 100.0), measurement("XyntraEP two", 50.0)
-    fast = dataclasses.replace(
-        fast, provider="XyntraEP", against=slow.label, ratio=paired_ratio([slow.samples_ns], [fast.samples_ns])
-    )
+    fast = dataclasses.replace(fast, provider="XyntraEP", against=slow.label, ratio=ratio_of(slow, fast))
     base = measurement("CPUExecutionProvider", 130.0)
     return dataclasses.replace(case("self", 2), scenario=scenario, baseline=base, contenders=(slow, fast))
+
+
+def offline() -> CaseResult:
+    """Two calls at a time: 1.3 of the CPU provider's throughput, twice that of one call."""
+    base, ours = (
+        dataclasses.replace(measurement(name, ms), streams=2) for name, ms in (("CPUExecutionProvider", 65.0), ("A", 50.0))
+    )
+    alone = dataclasses.replace(measurement("A", 100.0), streams=1)
+    ours = dataclasses.replace(
+        ours, label="A x2", against=base.label, ratio=ratio_of(base, ours), peers={"A x1": ratio_of(alone, ours)}
+    )
+    return dataclasses.replace(
+        case("busy", 2),
+        scenario=Scenario.OFFLINE,
+        baseline=base,
+        contenders=(ours, dataclasses.replace(alone, label="A x1")),
+    )
+
+
+def rounds_of(m: Measurement) -> list[tuple[int, ...]]:
+    return [m.samples_ns[i::4] for i in range(4)]
+
+
+def ratio_of(reference: Measurement, m: Measurement) -> Ratio:
+    ratio = paired_ratio(rounds_of(reference), rounds_of(m))
+    assert ratio is not None
+    return ratio
 
 
 def with_peer(model: str) -> CaseResult:
@@ -99,9 +127,7 @@ def with_peer(model: str) -> CaseResult:
     ours, peer = (dataclasses.replace(contender(ms, plain.baseline, 1e-6), options=options) for ms in (65.0, 78.0))
     peer = dataclasses.replace(peer, label="OpenVINO:precision=bf16", provider="OpenVINO")
     of_int8w = {"precision": "int8w"}
-    ratio = paired_ratio([peer.samples_ns], [ours.samples_ns])
-    assert ratio is not None
-    ours = dataclasses.replace(ours, label="XyntraEP:precision=bf16", peers={peer.label: ratio}, precision="fp32")
+    ours = dataclasses.replace(ours, label="XyntraEP:precision=bf16", peers={peer.label: ratio_of(peer, ours)}, precision="fp32")
     absent = dataclasses.replace(
         peer, label="OpenVINO:precision=int8w", options=of_int8w, status=Status.UNAVAILABLE, latency=None
     )
@@ -124,7 +150,7 @@ def run() -> Run:
             case("wrong", 1, error=0.5),
             case("dies", 2, Status.CRASHED),
             against_itself(Scenario.SCALING),
-            against_itself(Scenario.CONCURRENT),
+            offline(),
             against_itself(Scenario.SPECIALISED),
         ),
     )

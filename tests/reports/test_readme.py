@@ -39,7 +39,7 @@ def test_blocks_are_filled_and_the_rest_is_kept(readme: Path, results: Path) -> 
 
 def test_a_block_that_nothing_is_stored_for_says_how_to_measure_it(readme: Path, results: Path) -> None:
     file = results / "example.json"
-    file.write_text(file.read_text().replace('"scenario": "scaling"', '"scenario": "concurrent"'))
+    file.write_text(file.read_text().replace('"scenario": "scaling"', '"scenario": "specialised"'))
     readme.write_text("<!-- bench:scaling -->\n<!-- /bench:scaling -->\n")
     update_file(readme, results, write=True)
     assert "Nothing is stored yet: `bench run zoo --scenario scaling --json" in readme.read_text()

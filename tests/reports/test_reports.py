@@ -55,11 +55,17 @@ def text_of(run: Run, name: str, folder: Path) -> str:
     return render_report(name, file)
 
 
-@pytest.mark.parametrize("name", ["scaling", "concurrent", "specialised"])
+@pytest.mark.parametrize("name", ["scaling", "specialised"])
 def test_a_contender_against_itself_has_both_forms_in_a_row(name: str, results: Path) -> None:
     rows = [line for line in render_report(name, results).splitlines() if line.startswith("| ")]
     (_, row) = rows
     assert row == "| self b1 s128 | XyntraEP | 2 | 101 | 50.3 | 2.00x [2.00, 2.00] |"
+
+
+def test_offline_compares_throughput_with_the_cpu_and_with_one_call(results: Path) -> None:
+    rows = [line for line in render_report("offline", results).splitlines() if line.startswith("| busy")]
+    assert rows[0].startswith("| busy b1 s128 | CPUExecutionProvider | 2 | - | 65.4 | - | - |")
+    assert rows[1] == "| busy b1 s128 | A | 2 | 101 | 50.3 | 1.30x [1.30, 1.30] | 2.00x [2.00, 2.00] |"
 
 
 def test_creation_has_memory_and_imports(results: Path) -> None:

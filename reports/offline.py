@@ -1,0 +1,53 @@
+"""Throughput: several Run calls at a time on one session, against the CPU provider and against one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.plan import Scenario
+from bench.results import CaseResult, Measurement, Run, Status
+from bench.show import milliseconds, named
+from reports._markdown import cases_of, provenance, speed_up, table
+from reports.registry import Report
+
+HEADER = (
+    "model",
+    "provider",
+    "calls",
+    "1 call: ms a run",
+    "ms a run",
+    "throughput / CPU provider's [95 %]",
+    "throughput / 1 call [95 %]",
+)
+NOTE = (
+    "Concurrent Run calls on one session with one intra-op thread, `calls` at a time; OpenVINO gets as many streams. A run's "
+    "time is that of all divided by their number."
+)
+
+
+def render(run: Run, source: str) -> str:
+    rows = [row for case in cases_of(run, Scenario.OFFLINE) for row in _rows(case)]
+    return f"{table(HEADER, rows, left=2)}\n\n{NOTE}\n\n{provenance(run, source)}\n"
+
+
+def _rows(case: CaseResult) -> Iterator[list[str]]:
+    name = f"{case.model} {case.shape}"
+    if case.status is not Status.OK:
+        yield [name, "-", str(case.threads), "-", "-", str(case.status), "-"]
+        return
+    alone = {m.contender.label: m for m in case.arms if m.streams == 1}
+    for m in case.arms:
+        if m.streams < 2:
+            continue
+        one = alone.get(m.contender.label)
+        gain = speed_up(m.peers.get(one.label)) if one else "-"
+        result = speed_up(m.ratio) if m.status is Status.OK else str(m.status)
+        label = named(m).removeprefix(m.label)
+        yield [name, f"{m.contender.label}{label}", str(m.streams), _p50(one), _p50(m), result, gain]
+
+
+def _p50(m: Measurement | None) -> str:
+    return milliseconds(m.latency.p50_ns if m and m.latency else None)
+
+
+REPORTS = [Report(name="offline", title="Concurrent calls on one session", scenario=Scenario.OFFLINE, render=render)]

@@ -1,0 +1,94 @@
+"""Who takes part in which round, with loads whose times are written down beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench import turns
+from bench.loads import Sample
+from bench.plan import Budget
+from bench.results import Accuracy, Check, Stopped
+from bench.turns import Runner, take_turns
+from tests.bench.test_record import runner
+
+BUDGET = Budget(rounds=4, warmups=1, min_turns=16, runs_per_turn=2, min_time_s=0.0, max_time_s=600.0, max_turns=80)
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_wait_until_idle", lambda: None)
+
+
+class Written:
+    """A load that runs nothing and says what it was told."""
+
+    def __init__(self, times_ns: Iterator[int]) -> None:
+        self._times_ns = times_ns
+
+    def sample(self, run: Callable[[], object]) -> Sample:
+        ns = next(self._times_ns)
+        return Sample(ns, ns)
+
+
+class Making:
+    notes = ()
+
+    def create(self, *, watched: bool = False) -> tuple[Any, int]:
+        return self, 1
+
+    def run(self, feeds: Any) -> None: ...
+
+
+def taking(label: str, times_ns: Iterator[int], **others: Any) -> Runner:
+    made = runner(label, 1, **others)
+    made.factory, made.load, made.samples, made.round_ns = Making(), Written(times_ns), [], []
+    made.session = made.factory.create()[0]
+    return made
+
+
+def steady(ns: int) -> Iterator[int]:
+    while True:
+        yield ns
+
+
+def wild(ns: int) -> Iterator[int]:
+    rng = np.random.default_rng(1)
+    while True:
+        yield int(ns * rng.choice([0.5, 1, 1.5]))
+
+
+def rounds(r: Runner) -> int:
+    return sum(bool(turns) for turns in r.round_ns)
+
+
+def test_who_is_decided_sits_out_and_the_rest_goes_on() -> None:
+    base, clear, unclear = (
+        taking("CPU", steady(6_000_000)),
+        taking("twice", steady(3_000_000), against="CPU"),
+        taking("about", wild(5_900_000), against="CPU"),
+    )
+    count, why = take_turns([base, clear, unclear], {}, BUDGET)
+    assert why is Stopped.TURNS and count == BUDGET.max_turns
+    assert rounds(clear) == BUDGET.rounds and rounds(unclear) == rounds(base) == 20
+    assert [len(r.round_ns) for r in (base, clear, unclear)] == [20] * 3
+
+
+def test_the_turns_end_when_all_are_decided() -> None:
+    base, ours = taking("CPU", steady(6_000_000)), taking("twice", steady(3_000_000), against="CPU")
+    assert take_turns([base, ours], {}, BUDGET) == (16, Stopped.SURE)
+
+
+def test_a_quick_budget_asks_for_no_more_than_the_least() -> None:
+    base, ours = taking("CPU", steady(6_000_000)), taking("about", wild(5_900_000), against="CPU")
+    assert take_turns([base, ours], {}, replace(BUDGET, until_sure=False)) == (16, Stopped.ENOUGH)
+
+
+def test_a_wrong_result_is_not_waited_for() -> None:
+    base, ours = taking("CPU", steady(6_000_000)), taking("about", wild(5_900_000), against="CPU")
+    ours.check = Check(state=Accuracy.INACCURATE, max_err=1e-5, error=1.0)
+    assert take_turns([base, ours], {}, BUDGET) == (16, Stopped.SURE)
