@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,6 +61,14 @@ def test_every_number_of_rows(m: int) -> None:
 @pytest.mark.parametrize("caps", MACHINES)
 def test_deep_sums_are_as_exact_as_short_ones(caps: Capabilities) -> None:
     check(GemmCase(m=12, k=2541, n=32, symbolic=""), caps, PACKED, max_err=7e-7)  # in one chain of additions 1.5e-6
+
+
+@pytest.mark.parametrize("caps", MACHINES[:2])
+@pytest.mark.parametrize("symbolic", ["", "m"])
+def test_panels_that_do_not_stay_in_l2_are_used_in_parts(caps: Capabilities, symbolic: str) -> None:
+    """150 rows are more blocks than go through the parts together, 65 columns two widths, 101 steps no whole number of parts."""
+    small = replace(caps, l2_bytes=1 << 15)
+    check(GemmCase(m=150, k=101, n=65, epilogue="residual", symbolic=symbolic), small, PACKED)
 
 
 EPILOGUES = (

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
+from xyntra_ep.tracea.kernels.variant import TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, lt, vmin
 
@@ -47,6 +49,26 @@ class Panels:
             body(self.least + 1)
         with kernel.otherwise():
             body(self.least)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelLayout:
+    """Where the panel of columns from c on starts: offset + batch . batch_strides + c * column; rows of b follow ``row`` apart,
+    those of a packed panel (None) one after the other.
+
+    ``padded``: a panel is readable to its last column, beyond the end of b. ``fetch``: it may come from memory, so the one
+    before fetches it.
+    """
+
+    panels: Panels
+    buffer: ValueBuffer | TempBuffer
+    dtype: DType
+    offset: Size
+    batch_strides: tuple[Size, ...]
+    column: Size
+    row: Size | None
+    padded: bool
+    fetch: bool
 
 
 def even_panels(columns: Size, tile: Tile) -> Panels:

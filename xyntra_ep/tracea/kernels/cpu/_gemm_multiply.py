@@ -7,66 +7,25 @@ divided between units: results are the same for any number of threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
-from xyntra_ep.tracea.kernels.cpu._gemm_columns import Panels
+from xyntra_ep.tracea.kernels.cpu._gemm_columns import PanelLayout
 from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows, rows_in_place
-from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily, block_sizes, divide_rows
+from xyntra_ep.tracea.kernels.cpu._gemm_parts import BLOCKS, parts_of
+from xyntra_ep.tracea.kernels.cpu._gemm_rows import RowBlocks, TileFamily, block_sizes, divide_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape, product_ns, weight_ns
-from xyntra_ep.tracea.kernels.cpu._gemm_tile import (
-    Ahead,
-    Matrix,
-    Tile,
-    accumulate,
-    elements_of_a_line,
-    fetch_itself,
-    lines_of_a_turn,
-)
-from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
-from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
-from xyntra_ep.tracea.semantic_ir.capabilities import Isa
-from xyntra_ep.tracea.semantic_ir.nodes import (
-    INDEX,
-    Offset,
-    PointerType,
-    Rvalue,
-    Select,
-    Type,
-    Var,
-    index,
-    le,
-    lt,
-    vmax,
-    vmin,
-)
+from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile, elements_of_a_line, lines_of_a_turn
+from xyntra_ep.tracea.kernels.cpu._gemm_tile_code import TileCode
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, ValueBuffer
+from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.nodes import Offset, Rvalue, Select, index, lt, vmax, vmin
 
 UNITS = 32  # enough for 16 threads to end at about the same time
 ROW_BLOCKS = 4  # a unit of fewer does not pay for reading its panel
-SHARES = 3  # a tile fetches at most this part of a panel while it uses one: more gets in the way of its own loads
 UNIT_NS = 10_000  # what a unit should take at least where the panels stay in the cache
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PanelLayout:
-    """Where the panel of columns from c on starts: offset + batch . batch_strides + c * column; rows of b follow ``row`` apart,
-    those of a packed panel (None) one after the other.
-
-    ``padded``: a panel is readable to its last column, beyond the end of b. ``fetch``: it may come from memory, so the one
-    before fetches it.
-    """
-
-    panels: Panels
-    buffer: ValueBuffer | TempBuffer
-    dtype: DType
-    offset: Size
-    batch_strides: tuple[Size, ...]
-    column: Size
-    row: Size | None
-    padded: bool
-    fetch: bool
 
 
 def multiply(
@@ -89,6 +48,7 @@ class _Multiply:
         self.panels = b.panels.number
         self.rows_first = _fits(shape, self.caps.l2_bytes // 2)
         self.fetch = b.fetch and tile.lanes > 1
+        self.parts = parts_of(self.steps, tile, self.caps.l2_bytes) if self.fetch and not self.rows_first else None
         a, out = self.op.inputs[0], self.op.output
         stem = "xy_gemm_pairs" if tile.pairs else f"xy_gemm_{a.dtype}"
         k = KernelBuilder(f"{stem}_{tile.rows}x{tile.columns}_{self.caps.isa}")
@@ -96,10 +56,22 @@ class _Multiply:
         self.k = k
         self.a = k.buffer("a", DType.BF16 if tile.pairs else a.dtype)
         self.weights = k.buffer("w", b.dtype)
-        self.out = k.buffer("out", out.dtype, writable=True)
+        result = k.buffer("out", out.dtype, writable=True)
         groups = shape.groups
         self.epilogue = Epilogue(
             k, context.program, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1, rough=is_rough(self.op)
+        )
+        self.code = TileCode(
+            kernel=k,
+            shape=shape,
+            layout=b,
+            a_row=self.rows_of_a.row,
+            steps=self.steps,
+            parts=self.parts,
+            fetch=self.fetch,
+            isa=self.caps.isa,
+            out=result,
+            epilogue=self.epilogue,
         )
 
     def call(self) -> KernelCall:
@@ -146,8 +118,11 @@ class _Multiply:
 
             def rows_of_panel(vectors: int, sizes: list[int], among_others: bool) -> None:
                 tile = replace(self.tile, vectors=vectors)
-                tiles = self._tiles(tile, sizes, among_others)
+                tiles = self.code.family(tile, sizes, among_others)
                 shares = self.fetch and among_others
+                if shares and self.parts is not None:
+                    self._rows_in_parts(tiles, tile, blocks, (begin, end), (a_at, b_at), [*batch, column])
+                    return
                 rate = self._rate(tile, together) if shares else index(0)
                 with k.loop("block", begin, end) as block:
                     row = k.let("row", blocks.start(block))
@@ -168,6 +143,39 @@ class _Multiply:
                     rows_of_unit(list(range(1, tile.rows + 1)), False)
         return chunks
 
+    def _rows_in_parts(
+        self,
+        tiles: TileFamily,
+        tile: Tile,
+        blocks: RowBlocks,
+        unit: tuple[Rvalue, Rvalue],
+        at: tuple[Rvalue, Rvalue],
+        position: list[Rvalue],
+    ) -> None:
+        """The blocks of a ``unit``, part after part of k; ``at``: where its rows of a and its panel start."""
+        k, parts = self.k, self.parts
+        assert parts is not None
+        scratch = k.array("partial", DType.F32, BLOCKS * tile.rows * tile.columns)
+        *batch, column = position
+        with k.loop("some", *unit, BLOCKS) as some:
+            stop = k.let("stop", vmin(some + BLOCKS, unit[1]))
+            rate = self._rate(tile, stop - some)
+            with k.loop("part", 0, parts.number) as part:
+                first = k.let("first", part * parts.length)
+                last = k.let("last", vmin(first + parts.length, k.param(self.steps)))
+                panel = k.let("panel", at[1] + first * self.code.row_of_panel(tile))
+                with k.loop("block", some, stop) as block:
+                    row = k.let("row", blocks.start(block))
+                    args: list[Rvalue] = [
+                        Offset(self.a, at[0] + row * k.param(self.rows_of_a.row) + first * self.code.step_of_a(tile)),
+                        Offset(self.weights, panel),
+                        *self._share(tile, panel, block - some, index(0), rate, parts.length),
+                        Offset(scratch, (block - some) * (tile.rows * tile.columns)),
+                        first,
+                        last,
+                    ]
+                    tiles.call(blocks.rows(block), [*args, *batch, row, column])
+
     def _batch_offset(self, offset: Size, strides: tuple[Size, ...], batch: list[Rvalue]) -> Rvalue:
         total = self.k.param(offset)
         for stride, coordinate in zip(strides, batch, strict=True):
@@ -179,16 +187,20 @@ class _Multiply:
         lines = lines_of_a_turn(tile, elements_of_a_line(self.weights))
         return self.k.let("rate", (blocks + (lines - 1)) // vmax(blocks, 1))
 
-    def _share(self, tile: Tile, b_at: Rvalue, block: Rvalue, chunk: Rvalue, rate: Rvalue) -> list[Rvalue]:
-        """Where the part of the next panel starts that ``block`` fetches, and how far it goes on with each step of k.
+    def _share(
+        self, tile: Tile, b_at: Rvalue, block: Rvalue, chunk: Rvalue, rate: Rvalue, steps: Size | None = None
+    ) -> list[Rvalue]:
+        """Where the part of the next panel starts that ``block`` fetches, and how far it goes on with each step of k. ``steps``:
+        of what follows, if that is a part of a panel.
 
         The blocks before may have fetched all of it already; and where rows come first, the first chunk brings in what then
         stays. The fetches then go to the panel in use.
         """
         k, unroll = self.k, tile.unroll
-        step = k.param(self.b.column) * tile.columns  # the next panel's size too, or a vector more
+        steps = self.steps if steps is None else steps
+        step = k.param(steps) * self.code.row_of_panel(tile)  # the size of what follows too, or a vector more
         pace = k.let("pace", rate * (elements_of_a_line(self.weights) // unroll))
-        done = k.let("done", block * pace * k.param(self.steps // unroll * unroll))
+        done = k.let("done", block * pace * k.param(steps // unroll * unroll))
         missing = lt(done, step)
         if self.rows_first:
             missing = missing * lt(chunk, 1)
@@ -207,81 +219,8 @@ class _Multiply:
             fitting = self.caps.l2_bytes // 4 // max(1, tile.rows * (depth + width) * 4)
             length = max(ROW_BLOCKS, min(int(UNIT_NS / tile_ns), fitting))
             return ceildiv(blocks, length), length
-        wanted = ceildiv(UNITS, self.panels * product(shape.batch_extents))
+        wanted = ceildiv(UNITS if self.parts is None else UNITS // 2, self.panels * product(shape.batch_extents))
         return smax(1, smin(wanted, ceildiv(blocks, ROW_BLOCKS))), None
-
-    # -- the tile
-
-    def _tiles(self, wide: Tile, sizes: list[int], among_others: bool) -> TileFamily:
-        """``among_others``: the tiles of several blocks of rows, which together fetch the next panel."""
-        arguments: list[tuple[str, Type | PointerType]] = [
-            ("a", PointerType(DType.BF16 if self.tile.pairs else self.op.inputs[0].dtype)),
-            ("w", PointerType(self.b.dtype)),
-        ]
-        shares = self.fetch and among_others
-        if shares:
-            arguments += [("following", PointerType(self.b.dtype)), ("pace", INDEX)]
-        position = [*(f"batch{i}" for i in range(len(self.shape.batch))), "row", "column"]
-
-        def body(block: FunctionBuilder, rows: int, args: list[Var]) -> None:
-            tile = replace(wide, rows=rows)
-            ahead = None
-            if shares:
-                lines = max(1, lines_of_a_turn(tile, elements_of_a_line(args[1])) // SHARES)
-                ahead = Ahead(pointer=args[2], lines=lines, step=args[3])
-            elif self.fetch:
-                ahead = fetch_itself(tile, args[1])
-            self._tile(block, tile, args[:2], ahead, args[4:] if shares else args[2:])
-
-        return TileFamily(
-            self.k,
-            f"{'tile' if among_others else 'alone'}_{wide.columns}",
-            sizes,
-            [*arguments, *((name, INDEX) for name in position)],
-            body,
-        )
-
-    def _tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], ahead: Ahead | None, at: list[Var]) -> None:
-        a, w = data
-        param = self.k.param
-        step = index(2) if tile.pairs else param(self.shape.a_k)
-        a_matrix = Matrix(pointer=a, row=param(self.rows_of_a.row), step=step)
-        packed = tile.columns * (2 if tile.pairs else 1)
-        b_matrix = Matrix(pointer=w, row=index(packed) if self.b.row is None else param(self.b.row), step=index(1))
-
-        def whole(count: Rvalue | None) -> None:
-            in_loop = None if self.b.padded else count
-            sums = accumulate(block, tile, a_matrix, b_matrix, param(self.steps), count=in_loop, ahead=ahead)
-            self._finish(block, tile, sums, at, count)
-
-        if self.b.panels.is_inside(tile.vectors, self.shape.n):
-            whole(None)
-            return
-        left = block.let("left", param(self.shape.n) - at[-1])
-        if self._masks_are_free():
-            whole(left)
-            return
-        with block.when(le(tile.columns, left)):
-            whole(None)
-        with block.otherwise():
-            whole(left)
-
-    def _masks_are_free(self) -> bool:
-        stored = {self.op.output.dtype, *(() if self.b.padded else (self.b.dtype,))}
-        return self.caps.isa is Isa.AVX512 and stored <= {DType.F32, DType.BF16}
-
-    def _finish(self, block: FunctionBuilder, tile: Tile, sums: list[list[Rvalue]], at: list[Var], left: Rvalue | None) -> None:
-        here = self.epilogue.at(block)
-        *batch, first_row, first_column = at
-        rows = [first_row + i for i in range(tile.rows)]
-        # Column by column: what depends on the column alone (a bias) is loaded once and needs one register.
-        for j in range(tile.vectors):
-            column = first_column + j * tile.lanes
-            count = None if left is None else block.let("count", left - j * tile.lanes)
-            for i, row in enumerate(rows):
-                point = [*batch, row, column]
-                value = here.value(point, sums[i][j], tile.lanes, count)
-                here.store(self.op.output, self.out, point, value, count)
 
 
 def _fits(shape: GemmShape, limit_bytes: int) -> bool:

@@ -119,9 +119,11 @@ def accumulate(
     count: Rvalue | None = None,
     ahead: Ahead | None = None,
     start: Matrix | None = None,
+    most: int | None = None,
 ) -> list[list[Rvalue]]:
     """Emit the loops; returns the sums by row and vector. ``depth``: steps of k; ``count``: b has only so many columns from its
-    pointer on; ``start``: what the sums start from (rows and columns at stride 1), zero without it."""
+    pointer on; ``start``: what the sums start from (rows and columns at stride 1), zero without it; ``most``: a bound of
+    ``depth`` where that is known at run time only."""
     zero = Const(f32(tile.lanes), 0.0)
     sums = [[[block.variable("c", zero) for _ in range(tile.vectors)] for _ in range(tile.rows)] for _ in range(tile.phases)]
     if start is not None:
@@ -139,7 +141,7 @@ def accumulate(
                     for i in range(u * ahead.lines // tile.unroll, (u + 1) * ahead.lines // tile.unroll):
                         block.prefetch(ahead.pointer, line + i * elements_of_a_line(ahead.pointer))
 
-    length = _chain_length(tile, depth)
+    length = _chain_length(tile, int(depth.value) if isinstance(depth, Const) else most)
     totals = None
     if length is None:
         turns(index(0), whole)
@@ -185,12 +187,10 @@ class _Totals:
             self._block.assign(c, c + self._block.load(self._array, i * self._lanes, self._lanes))
 
 
-def _chain_length(tile: Tile, depth: Rvalue) -> int | None:
+def _chain_length(tile: Tile, depth: int | None) -> int | None:
     """Steps of k in a chain, whole turns of the loop; None for a single one. Of bfloat16 the operands' rounding is larger."""
-    if tile.pairs or not isinstance(depth, Const):
-        return None
-    number = round(depth.value / (CHAIN * tile.phases))
-    return None if number < 2 else -(-int(depth.value) // number // tile.unroll) * tile.unroll
+    number = 1 if tile.pairs or depth is None else round(depth / (CHAIN * tile.phases))
+    return None if depth is None or number < 2 else -(-depth // number // tile.unroll) * tile.unroll
 
 
 def _step(block: BlockBuilder, tile: Tile, a: Matrix, b: Matrix, sums: list[list[Var]], k: Rvalue, count: Rvalue | None) -> None:

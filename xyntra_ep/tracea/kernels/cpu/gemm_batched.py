@@ -12,8 +12,8 @@ from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.cpu._epilogue import Group
-from xyntra_ep.tracea.kernels.cpu._gemm_columns import Panels, even_panels
-from xyntra_ep.tracea.kernels.cpu._gemm_multiply import PanelLayout, multiply
+from xyntra_ep.tracea.kernels.cpu._gemm_columns import PanelLayout, Panels, even_panels
+from xyntra_ep.tracea.kernels.cpu._gemm_multiply import multiply
 from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_operand
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import (
     GemmShape,
