@@ -36,6 +36,10 @@ def arms_of(case: Case, contenders: Sequence[Contender]) -> tuple[Arm, ...]:
             arms = [Arm(label=c.label, contender=c, threads=case.threads, against=BASELINE) for c in contenders]
             arms = [replace(arm, peers=tuple(_peers(arm, arms))) for arm in arms]
             return _distinct([Arm(label=BASELINE, contender=baseline, threads=case.threads), *arms])
+        case Scenario.SERVER:
+            arms = [Arm(label=c.label, contender=c, threads=1, streams=case.threads, against=BASELINE) for c in contenders]
+            arms = [replace(arm, peers=tuple(_peers(arm, arms))) for arm in arms]
+            return _distinct([Arm(label=BASELINE, contender=baseline, threads=1, streams=case.threads), *arms])
         case Scenario.OFFLINE:
             return _offline(everyone, case.threads)
         case Scenario.SCALING | Scenario.SPECIALISED:

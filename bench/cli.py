@@ -22,7 +22,20 @@ from bench.errors import BenchError
 from bench.imports import measure_imports
 from bench.inside import PROVIDER
 from bench.micro import micro_cases
-from bench.plan import FULL, QUICK, Budget, Case, Plan, Scenario, Target, file_cases, parse_counts, parse_scenarios, zoo_cases
+from bench.plan import (
+    FULL,
+    QUICK,
+    Budget,
+    Case,
+    Plan,
+    Scenario,
+    Target,
+    file_cases,
+    parse_counts,
+    parse_scenarios,
+    with_bound,
+    zoo_cases,
+)
 from bench.results import lacks_data
 from bench.run import child_environment, probe, run_case
 from bench.show import COLUMNS, progress, show_cases, show_notes, show_summary
@@ -51,6 +64,7 @@ Threads = Annotated[str, typer.Option(help="Intra-op thread counts.", metavar="N
 Batches = Annotated[str, typer.Option(metavar="N,N", help="Batch sizes, which multiply the dynamic first dims of the inputs.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few runs per case: orientation, not a result.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Result file, written case by case. Default: below results/.")]
+Bound = Annotated[float | None, typer.Option(help="Milliseconds p99 may take in `server`. Default: 5 runs of the CPU provider.")]
 MinTime = Annotated[float | None, typer.Option(help="Least seconds of turns per case.")]
 MaxTime = Annotated[float | None, typer.Option(help="Most seconds of turns per case.")]
 
@@ -63,6 +77,7 @@ def run_zoo(
     batch: Batches = "1",
     seq: Annotated[str, typer.Option(metavar="N,N", help="Sequence lengths. Default: the model's own.")] = "",
     scenario: Scenarios = "single-stream",
+    p99_bound: Bound = None,
     quick: Quick = False,
     json: Json = None,
     min_time: MinTime = None,
@@ -71,7 +86,7 @@ def run_zoo(
     """The models of the zoo: BERT, ResNet, MobileNet, ViT, GPT-2 prefill and decode."""
     seqs = parse_counts(seq, "--seq") if seq else ()
     counts, batches, scenarios = parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), parse_scenarios(scenario)
-    cases = zoo_cases(model or [], counts, batches, seqs, scenarios, quick=quick)
+    cases = with_bound(zoo_cases(model or [], counts, batches, seqs, scenarios, quick=quick), p99_bound)
     _execute(_plan(Target.ZOO, cases, providers, _budget(quick, min_time, max_time), quick=quick), json or _default_json("zoo"))
 
 
@@ -83,6 +98,7 @@ def run_model(
     threads: Threads = "1,2",
     batch: Batches = "1",
     scenario: Scenarios = "single-stream",
+    p99_bound: Bound = None,
     quick: Quick = False,
     json: Json = None,
     seed: Annotated[int, typer.Option(help="Of the made-up inputs.")] = 0,
@@ -92,7 +108,7 @@ def run_model(
 ) -> None:
     """A model of your own, with inputs made up from its declared types."""
     counts, batches, scenarios = parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), parse_scenarios(scenario)
-    cases = file_cases(file, shape or [], counts, batches, scenarios, seed=seed, max_err=max_err)
+    cases = with_bound(file_cases(file, shape or [], counts, batches, scenarios, seed=seed, max_err=max_err), p99_bound)
     budget = _budget(quick, min_time, max_time)
     _execute(_plan(Target.MODEL, cases, providers, budget, quick=quick), json or _default_json(file.stem))
 

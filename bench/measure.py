@@ -24,6 +24,7 @@ from bench.ort_sessions import plain_session
 from bench.plan import Budget, Case, Scenario
 from bench.record import conclude, unmeasured
 from bench.results import CaseResult, Creation, Measurement, Status, Stopped, Warn
+from bench.serve import WallClock, serve_all
 from bench.sessions import Factory, FixedShapes, factory_for, make_available
 from bench.statistics import MIN_PAIRS
 from bench.turns import Runner, take_turns
@@ -64,11 +65,11 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
     for arm in arms:
         if arm.label in prepared:
             with _failure_noted(failed, arm):
-                runners[arm.label] = _start(arm, *prepared[arm.label], feeds, names)
+                runners[arm.label] = _start(case, arm, *prepared[arm.label], feeds, names)
     if arms[0].label not in runners:  # without the reference there is nothing to measure
         raise RuntimeError(failed[arms[0].label][1])
     _check_outputs(runners, names, case.max_err, reference=runners[arms[0].label])
-    turns, stopped = take_turns(list(runners.values()), feeds, budget.for_arms(len(runners)))
+    turns, stopped = _run_all(case, list(runners.values()), feeds, budget.for_arms(len(runners)))
     machine = watch.seen()
     measured = [_result(arm, failed, runners) for arm in arms]
     if case.scenario is Scenario.SINGLE_STREAM:
@@ -125,7 +126,7 @@ def _time_creation(factory: Factory, budget: Budget, cache: Path) -> Creation:
     return Creation(cold_ns=cold_ns, warm_ns=int(np.median(warm)), rss_growth_bytes=0, artefact_bytes=kept)
 
 
-def _start(arm: Arm, factory: Factory, creation: Creation, feeds: Feeds, names: list[str]) -> Runner:
+def _start(case: Case, arm: Arm, factory: Factory, creation: Creation, feeds: Feeds, names: list[str]) -> Runner:
     """The session that will run, created a last time beside those of the others, and its first run."""
     before = rss_bytes()
     session, _ = factory.create()
@@ -139,10 +140,17 @@ def _start(arm: Arm, factory: Factory, creation: Creation, feeds: Feeds, names: 
         creation=creation,
         placement=session.placement(),
         precision=session.precision(),
-        load=load_of(arm.streams),
+        load=load_of(0 if case.scenario is Scenario.SERVER else arm.streams),
         outputs=outputs,
         first_run_ns=time.perf_counter_ns() - begin,
     )
+
+
+def _run_all(case: Case, runners: list[Runner], feeds: Feeds, budget: Budget) -> tuple[int, Stopped]:
+    if case.scenario is not Scenario.SERVER:
+        return take_turns(runners, feeds, budget)
+    bound_ns = None if case.p99_bound_ms is None else int(case.p99_bound_ms * 1e6)
+    return serve_all(runners, feeds, budget, bound_ns, WallClock())
 
 
 def _check_outputs(runners: Mapping[str, Runner], names: list[str], max_err: float, *, reference: Runner) -> None:
@@ -172,7 +180,7 @@ def _case_warnings(
 ) -> tuple[Warn, ...]:
     facts = {
         Warn.QUICK: quick,
-        Warn.FEW_TURNS: turns < MIN_PAIRS,
+        Warn.FEW_TURNS: turns < MIN_PAIRS and case.scenario is not Scenario.SERVER,
         Warn.STILL_UNSURE: budget.until_sure and stopped in (Stopped.TIME, Stopped.TURNS),
         Warn.LOADED: machine.foreign_cores is not None and machine.foreign_cores > FOREIGN_CORES,
         Warn.THROTTLED: bool(machine.throttled_s),

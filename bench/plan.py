@@ -18,6 +18,7 @@ class Scenario(StrEnum):
 
     SINGLE_STREAM = "single-stream"  # one run after the other
     MULTI_STREAM = "multi-stream"  # the same, each run a batch
+    SERVER = "server"  # open loop: the highest rate of arrivals that holds a bound of p99
     OFFLINE = "offline"  # throughput of several Run calls at a time on one session, one intra-op thread each
     SCALING = "scaling"  # each contender with several threads against itself with one
     SPECIALISED = "specialised"  # each contender with dynamic shapes against itself with the shapes fixed
@@ -56,8 +57,8 @@ MULTI_STREAM_BATCH = 8  # MLPerf's samples per query
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """A model at one shape with one number of threads in one scenario. `model` names a zoo entry, unless `file` is
-    set; then `shapes` fixes the dynamic dims of its inputs, of which `batch` multiplies the first. In `OFFLINE`,
-    `threads` counts the Run calls."""
+    set; then `shapes` fixes the dynamic dims of its inputs, of which `batch` multiplies the first. In `OFFLINE`
+    and `SERVER`, `threads` counts the Run calls."""
 
     model: str
     scenario: Scenario = Scenario.SINGLE_STREAM
@@ -69,6 +70,7 @@ class Case:
     max_err: float = DEFAULT_MAX_ERR
     file: str = ""
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    p99_bound_ms: float | None = None  # of a server; None is five runs of the CPU provider
     memory: bool = False  # measured too, in processes of their own
 
     @property
@@ -155,6 +157,12 @@ def expand(case: Case, threads: Sequence[int], batches: Sequence[int], scenarios
                 # Memory hardly depends on the threads, and measuring it takes a process for each contender.
                 memory = scenario is Scenario.SINGLE_STREAM and i == 0
                 yield replace(case, scenario=scenario, batch=batch, threads=count, memory=memory)
+
+
+def with_bound(cases: Sequence[Case], p99_bound_ms: float | None) -> tuple[Case, ...]:
+    if p99_bound_ms is not None and p99_bound_ms <= 0:
+        raise BenchError(f"--p99-bound {p99_bound_ms:g}: not a time. give milliseconds above 0")
+    return tuple(replace(case, p99_bound_ms=p99_bound_ms) for case in cases)
 
 
 def parse_scenarios(text: str) -> tuple[Scenario, ...]:

@@ -8,6 +8,7 @@ from statistics import median
 from bench.arms import Arm
 from bench.contenders import OPENVINO
 from bench.results import Accuracy, Measurement, Ratio, Status, Warn
+from bench.serve import rate_ratio
 from bench.statistics import judge, latency
 from bench.stop import ratio_of_turns
 from bench.turns import Runner
@@ -45,6 +46,7 @@ def conclude(runner: Runner, everyone: Mapping[str, Runner]) -> Measurement:
         ratio=ratio,
         peers={label: peer for label, peer in peers.items() if peer},
         verdict=judge(ratio),
+        serving=runner.serving,
         warnings=_warnings(runner, measured.cv, measured.p50_ns),
         samples_ns=tuple(samples_ns) if len(samples_ns) <= MOST_SAMPLES else (),
     )
@@ -68,6 +70,8 @@ def _ratio(other: Runner | None, runner: Runner) -> Ratio | None:
     """Other's time over this one's; None when one could not be measured or is wrong."""
     if other is None or not (other.speed_counts and runner.speed_counts):
         return None
+    if other.serving and runner.serving:
+        return rate_ratio(other.serving, runner.serving)
     return ratio_of_turns(other.round_ns, runner.round_ns)
 
 
@@ -85,6 +89,7 @@ def _warnings(runner: Runner, cv: float, p50_ns: int) -> tuple[Warn, ...]:
         Warn.DEAD_OUTPUT: check is not None and bool(check.dead_outputs) and state is not Accuracy.DEAD_REFERENCE,
         Warn.NO_ASSIGNMENT: placement is None and contender.provider != OPENVINO,
         Warn.NOTHING_CLAIMED: placement is not None and not placement.nodes.get(contender.provider),
+        Warn.NO_RATE: runner.serving is not None and runner.serving.rate_per_s is None,
         Warn.OTHER_PRECISION: other,
     }
     return tuple(warn for warn, holds in facts.items() if holds)

@@ -61,6 +61,7 @@ class Warn(StrEnum):
     NO_ASSIGNMENT = "no assignment"
     OTHER_PRECISION = "other precision"
     SLOW_FIRST_RUN = "slow first run"
+    NO_RATE = "no rate"
     INACCURATE = "inaccurate"
     DEAD_REFERENCE = "dead reference"
     DEAD_OUTPUT = "dead output"
@@ -84,6 +85,7 @@ ADVICE = {
     Warn.NO_ASSIGNMENT: "this runtime does not say which provider runs a node: upgrade onnxruntime",
     Warn.OTHER_PRECISION: "the precision asked for is not what ran: the runtime's notes in the result file say why",
     Warn.SLOW_FIRST_RUN: "the first run took over 3 medians: look for work that belongs in creation",
+    Warn.NO_RATE: "no rate held the bound of p99 in every round: raise --p99-bound, or give the case more workers with --threads",
     Warn.INACCURATE: "outputs differ from the CPU provider's beyond the bound, so speed does not count: run "
     "`xyntra compare` to find the node",
     Warn.DEAD_REFERENCE: "the reference outputs are zero, constant or not finite and prove nothing: use real "
@@ -144,6 +146,34 @@ class Ratio:
     high: float
     pairs: int
     rounds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """A rate of arrivals that was tried, and whether its p99, from the intended starts, was within the bound."""
+
+    rate_per_s: float
+    queries: int
+    p99_ns: int
+    held: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bracket:
+    """What a search ended with: the highest rate that held, 0 for none, and the lowest that did not, None for none."""
+
+    held_per_s: float
+    failed_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """Open loop: the highest rate that holds a bound of p99, a search in every round. None where none held."""
+
+    bound_ns: int
+    rate_per_s: float | None
+    brackets: tuple[Bracket, ...]
+    probes: tuple[Probe, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +259,7 @@ class Measurement:
     ratio: Ratio | None = None
     peers: Mapping[str, Ratio] = field(default_factory=dict)  # by the label of the other
     verdict: Verdict = Verdict.NO_DATA
+    serving: Serving | None = None  # of a server; `latency` is then that at the rate which held
     warnings: tuple[Warn, ...] = ()
     inside: Inside | None = None
     samples_ns: tuple[int, ...] = ()

@@ -38,6 +38,7 @@ COLUMNS = (
     "create cold/warm ms",
     "RSS steady/peak MiB",
 )
+AGAINST_THE_CPU = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.OFFLINE)
 STYLES = {
     Verdict.FASTER: "green",
     Verdict.SLOWER: "red",
@@ -75,7 +76,7 @@ def rows(case: CaseResult) -> Iterator[tuple[list[str], Verdict | None]]:
 
 
 def _cells(m: Measurement) -> list[str]:
-    cells = [str(m.threads), named(m)]
+    cells = [str(m.threads), named(m) + _rate(m)]
     if m.status is not Status.OK or m.latency is None:
         return [*cells, *[""] * 5, m.verdict, m.status, *[""] * 3]
     latency, ratio, check = m.latency, m.ratio, m.check
@@ -108,6 +109,13 @@ def named(m: Measurement) -> str:
     if m.precision and m.precision != m.contender.precision:
         return f"{m.label} (ran {m.precision})"
     return f"{m.label} ({Warn.OTHER_PRECISION})" if Warn.OTHER_PRECISION in m.warnings else m.label
+
+
+def _rate(m: Measurement) -> str:
+    """Of a server."""
+    if m.serving is None:
+        return ""
+    return " no rate" if m.serving.rate_per_s is None else f" {m.serving.rate_per_s:.3g}/s"
 
 
 def claimed(m: Measurement) -> str:
@@ -147,14 +155,15 @@ def show_cases(console: Console, cases: Sequence[CaseResult]) -> None:
 
 
 def show_summary(console: Console, run: Run) -> None:
-    """Per contender the geometric mean of its speed-ups over the CPU provider, and the cases that it loses."""
+    """Per contender and scenario the geometric mean of its speed-ups over the CPU provider, and the cases that it loses."""
     speed_ups: dict[str, list[tuple[str, Measurement, Ratio]]] = {}
     for case in run.cases:
-        if case.scenario is Scenario.SINGLE_STREAM:
+        if case.scenario in AGAINST_THE_CPU:
             for m in case.contenders:
                 if m.ratio:
+                    label = m.label if case.scenario is Scenario.SINGLE_STREAM else f"{m.label} {case.scenario}"
                     where = case.model if run.target is Target.MICRO else f"{case.model} {case.shape}"
-                    speed_ups.setdefault(m.label, []).append((f"{where} t{case.threads}", m, m.ratio))
+                    speed_ups.setdefault(label, []).append((f"{where} t{case.threads}", m, m.ratio))
     for label, found in speed_ups.items():
         mean = math.exp(sum(math.log(ratio.middle) for _, _, ratio in found) / len(found))
         slower = sorted((ratio.middle, where) for where, m, ratio in found if m.verdict is Verdict.SLOWER)

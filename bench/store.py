@@ -17,7 +17,7 @@ from bench.plan import Plan
 from bench.results import SCHEMA, CaseResult, Ceilings, Run
 from bench.upgrade import UPGRADES
 
-TABLES = ("kernels", "declined", "ceilings")  # fields whose items are rows
+TABLES = ("kernels", "declined", "ceilings", "brackets", "probes")  # fields whose items are rows
 SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v3.json"
 
 

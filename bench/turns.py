@@ -16,7 +16,7 @@ from bench.arms import Arm
 from bench.feeds import Feeds
 from bench.loads import Load, Sample
 from bench.plan import Budget
-from bench.results import Accuracy, Check, Creation, Placement, Stopped
+from bench.results import Accuracy, Check, Creation, Placement, Serving, Stopped
 from bench.sessions import Factory, Session
 from bench.stop import Comparison, Spent, stop, without_verdict
 
@@ -44,6 +44,7 @@ class Runner:
     first_run_ns: int = 0
     samples: list[Sample] = field(default_factory=list)
     round_ns: list[list[float]] = field(default_factory=list)  # median of each turn, by round
+    serving: Serving | None = None
 
     @property
     def speed_counts(self) -> bool:
@@ -80,7 +81,7 @@ def _rounds(runners: list[Runner], feeds: Feeds, budget: Budget) -> tuple[int, S
         shift = rounds % len(active)
         order = active[shift:] + active[:shift]
         if rounds > 0:
-            _renew(runners, order)
+            renew(runners, order)
         for runner in runners:
             runner.round_ns.append([])
         turns += _one_round(order, feeds, budget)
@@ -95,7 +96,8 @@ def _rounds(runners: list[Runner], feeds: Feeds, budget: Budget) -> tuple[int, S
             return turns, why
 
 
-def _renew(runners: Sequence[Runner], taking_part: Sequence[Runner]) -> None:
+def renew(runners: Sequence[Runner], taking_part: Sequence[Runner]) -> None:
+    """New sessions for those who take part, after all old ones are gone."""
     for runner in runners:
         runner.session = None
     for runner in taking_part:
@@ -110,7 +112,7 @@ def _one_round(runners: list[Runner], feeds: Feeds, budget: Budget) -> int:
     while True:
         shift = turns % len(runners)
         for runner in runners[shift:] + runners[:shift]:
-            _wait_until_idle()
+            wait_until_idle()
             _repeat(runner, feeds, at_least=1, block_ns=SETTLE_NS)
             samples = _repeat(runner, feeds, at_least=budget.runs_per_turn, block_ns=BLOCK_NS)
             runner.samples += samples
@@ -122,7 +124,7 @@ def _one_round(runners: list[Runner], feeds: Feeds, budget: Budget) -> int:
             return turns
 
 
-def _wait_until_idle() -> None:
+def wait_until_idle() -> None:
     """ONNX Runtime's pool threads spin for some 40 ms after a run. Left alone, those of the session that ran
     before would take a core from this one, and two equal sessions would measure up to 1.5x apart."""
     deadline = time.monotonic() + MAX_IDLE_WAIT_S

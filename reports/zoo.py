@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from bench.contenders import OPENVINO
 from bench.plan import Scenario
@@ -27,8 +28,8 @@ HEADER = (
 PEER_HEADER = ("OpenVINO p50 ms (error)", "vs OpenVINO [95 %]")
 
 
-def render(run: Run, source: str) -> str:
-    cases = cases_of(run, Scenario.SINGLE_STREAM)
+def render(run: Run, source: str, *, scenario: Scenario = Scenario.SINGLE_STREAM) -> str:
+    cases = cases_of(run, scenario)
     peers = any(m.provider == OPENVINO for case in cases for m in case.contenders)
     header = (*HEADER, *PEER_HEADER) if peers else HEADER
     rows = [row[: len(header)] for case in cases for row in _rows(case)]
@@ -85,4 +86,12 @@ def _error(m: Measurement) -> str:
     return f"{m.check.error:.1e}" if m.check.error is not None else str(m.check.state)
 
 
-REPORTS = [Report(name="zoo", title="The zoo against the CPU provider", render=render)]
+REPORTS = [
+    Report(name="zoo", title="The zoo against the CPU provider", render=render),
+    Report(
+        name="multi-stream",
+        title="Batches against the CPU provider",
+        scenario=Scenario.MULTI_STREAM,
+        render=partial(render, scenario=Scenario.MULTI_STREAM),
+    ),
+]

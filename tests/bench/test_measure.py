@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bench import measure as module
-from bench import turns
+from bench import serve, turns
 from bench.arms import Arm
 from bench.contenders import Contender
 from bench.loads import Sample
@@ -107,7 +107,7 @@ def test_turns_alternate_and_rotate(monkeypatch: pytest.MonkeyPatch, case: Case,
         return repeat(runner, feeds, at_least=at_least, block_ns=0)
 
     monkeypatch.setattr(turns, "_repeat", spy)
-    monkeypatch.setattr(turns, "_wait_until_idle", lambda: None)
+    monkeypatch.setattr(turns, "wait_until_idle", lambda: None)
     other = Contender(provider=CPU.provider, options={"arena_extend_strategy": "kNextPowerOfTwo"})
     measure(case, (other,), dataclasses.replace(fast, max_turns=4, min_turns=4, rounds=2), tmp_path, quick=False)
     a, b = CPU.label, other.label
@@ -144,6 +144,25 @@ def test_a_contender_against_itself(scenario: Scenario, case: Case, fast: Budget
     assert compared.ratio.pairs == fast.max_turns
     (second,) = result.contenders
     assert second.check is not None and second.check.state is Accuracy.OK
+
+
+def test_a_server_has_a_rate_and_latencies_at_it(
+    monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(serve, "PROBE_S", 0.01)
+    asked = dataclasses.replace(case, scenario=Scenario.SERVER, threads=2, p99_bound_ms=10_000.0)
+    result = measure(asked, (CPU,), fast, tmp_path, quick=False)
+    assert result.turns == fast.rounds
+    for m in result.arms:
+        assert m.serving is not None and m.streams == 2 and m.threads == 1
+        assert m.serving.bound_ns == 10_000_000_000 and len(m.serving.brackets) == fast.rounds
+        assert m.latency is not None and m.latency.p99_ns is not None and m.cpu_ns is not None
+
+
+def test_a_batch_is_one_run(case: Case, fast: Budget, tmp_path: Path) -> None:
+    asked = dataclasses.replace(case, scenario=Scenario.MULTI_STREAM, batch=3)
+    result = measure(asked, (CPU,), fast, tmp_path, quick=False)
+    assert result.shape == "b3 s16" and result.contenders[0].ratio is not None
 
 
 def test_a_note_about_the_precision_is_a_warning(

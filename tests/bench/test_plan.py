@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import BenchError
-from bench.plan import QUICK, Case, Scenario, file_cases, parse_counts, parse_scenarios, parse_shape, zoo_cases
+from bench.plan import QUICK, Case, Scenario, file_cases, parse_counts, parse_scenarios, parse_shape, with_bound, zoo_cases
 from zoo import zoo
 from zoo.registry import RegistryError
 
@@ -33,12 +33,14 @@ def test_scenarios_multiply_and_only_what_compares_threads_leaves_one_thread_out
         ("single-stream", 2),
         ("multi-stream", 1),
         ("multi-stream", 2),
+        ("server", 1),
+        ("server", 2),
         ("offline", 2),
         ("scaling", 2),
         ("specialised", 1),
         ("specialised", 2),
     ]
-    assert [case.memory for case in cases] == [True, *[False] * 7]
+    assert [case.memory for case in cases] == [True, *[False] * 9]
     assert len({case.label for case in cases}) == len(cases)
     assert {case.batch for case in cases if case.scenario is Scenario.MULTI_STREAM} == {8}
     (asked,) = zoo_cases(["resnet50"], (1,), (1, 4), scenarios=(Scenario.MULTI_STREAM,), quick=True)
@@ -56,6 +58,13 @@ def test_scenario_names() -> None:
 
 def test_more_sessions_get_more_time() -> None:
     assert [QUICK.for_arms(n).max_time_s / QUICK.max_time_s for n in (1, 2, 5)] == [1, 1, 2.5]
+
+
+def test_a_bound_is_a_time() -> None:
+    cases = with_bound(zoo_cases(["resnet50"], (1,), quick=True), 20.0)
+    assert [case.p99_bound_ms for case in cases] == [20.0]
+    with pytest.raises(BenchError, match=r"--p99-bound 0: not a time\. give milliseconds above 0"):
+        with_bound(cases, 0.0)
 
 
 def test_unknown_models_are_refused() -> None:

@@ -21,7 +21,7 @@ BUDGET = Budget(rounds=4, warmups=1, min_turns=16, runs_per_turn=2, min_time_s=0
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "_wait_until_idle", lambda: None)
+    monkeypatch.setattr(turns, "wait_until_idle", lambda: None)
 
 
 class Written:

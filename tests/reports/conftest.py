@@ -9,7 +9,22 @@ import pytest
 
 from bench.environment import Environment
 from bench.plan import QUICK, Scenario, Target
-from bench.results import Accuracy, CaseResult, Check, Creation, Measurement, Memory, Placement, Ratio, Run, Status, Warn
+from bench.results import (
+    Accuracy,
+    Bracket,
+    CaseResult,
+    Check,
+    Creation,
+    Measurement,
+    Memory,
+    Placement,
+    Probe,
+    Ratio,
+    Run,
+    Serving,
+    Status,
+    Warn,
+)
 from bench.statistics import judge, latency, paired_ratio
 from bench.store import dump
 
@@ -109,6 +124,20 @@ def offline() -> CaseResult:
     )
 
 
+def server() -> CaseResult:
+    base, ours = measurement("CPUExecutionProvider", 13.0), measurement("XyntraEP", 10.0)
+    brackets = (Bracket(held_per_s=60.0, failed_per_s=62.0), Bracket(held_per_s=64.0, failed_per_s=66.0))
+    probe = Probe(rate_per_s=60.0, queries=100, p99_ns=10, held=True)
+    held = Serving(bound_ns=65_000_000, rate_per_s=62.0, brackets=brackets, probes=(probe,))
+    none = Serving(bound_ns=65_000_000, rate_per_s=None, brackets=(), probes=())
+    return dataclasses.replace(
+        case("asked", 1),
+        scenario=Scenario.SERVER,
+        baseline=dataclasses.replace(base, streams=1, serving=none),
+        contenders=(dataclasses.replace(ours, streams=1, serving=held),),
+    )
+
+
 def rounds_of(m: Measurement) -> list[tuple[int, ...]]:
     return [m.samples_ns[i::4] for i in range(4)]
 
@@ -151,6 +180,8 @@ def run() -> Run:
             case("dies", 2, Status.CRASHED),
             against_itself(Scenario.SCALING),
             offline(),
+            server(),
+            dataclasses.replace(case("batched", 1), scenario=Scenario.MULTI_STREAM),
             against_itself(Scenario.SPECIALISED),
         ),
     )

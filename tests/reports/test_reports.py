@@ -68,6 +68,13 @@ def test_offline_compares_throughput_with_the_cpu_and_with_one_call(results: Pat
     assert rows[1] == "| busy b1 s128 | A | 2 | 101 | 50.3 | 1.30x [1.30, 1.30] | 2.00x [2.00, 2.00] |"
 
 
+def test_a_server_has_its_rate_and_says_when_none_held(results: Path) -> None:
+    rows = [line for line in render_report("server", results).splitlines() if line.startswith("| asked")]
+    assert rows[0].startswith("| asked b1 s128 | CPUExecutionProvider | 1 | 65.0 | none holds |")
+    assert rows[1] == "| asked b1 s128 | XyntraEP | 1 | 65.0 | 62 | 10.1 | 10.1 (120) | - | 2 |"
+    assert "| batched | b1 s128 | 1 | XyntraEP |" in render_report("multi-stream", results)
+
+
 def test_creation_has_memory_and_imports(results: Path) -> None:
     text = render_report("creation", results)
     ours = next(line for line in text.splitlines() if "| XyntraEP |" in line)
@@ -93,7 +100,7 @@ def test_micro_has_the_worst_first_and_what_failed_last(results: Path, run: Run)
 def test_an_interrupted_run_is_called_one(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "half.json"
     file.write_text(dump(dataclasses.replace(run, finished="", planned=9)))
-    assert "Interrupted after 6 of 9 cases" in render_report("zoo", file)
+    assert "Interrupted after 8 of 9 cases" in render_report("zoo", file)
 
 
 def test_an_unknown_report_is_refused(results: Path) -> None:

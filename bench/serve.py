@@ -1,0 +1,153 @@
+"""Open loop, the live part: queries begin when they are meant to, however long those before them take.
+
+A closed loop asks for the next run when the last has ended, so a slow run delays the questions that would have shown
+what waiting for it costs (coordinated omission). Here latency counts from the intended start.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from bench.arrivals import Times, arrivals_ns, bracket, capacity_per_s, next_rate, p99_ns, predicted_rate
+from bench.feeds import Feeds
+from bench.loads import Run, Sample
+from bench.plan import Budget
+from bench.results import Bracket, Probe, Ratio, Serving, Stopped
+from bench.statistics import MIN_N_P99
+from bench.turns import Runner, renew, wait_until_idle
+
+SERVICE_RUNS = 20  # in a closed loop, for a first guess at the rate
+BOUND_RUNS = 5  # the bound where none is given, in runs of the CPU provider
+PROBE_S = 5.0  # about how long a rate is tried
+MOST_QUERIES = 2000
+
+
+class Clock(Protocol):
+    def now_ns(self) -> int: ...
+
+    def wait_until_ns(self, then: int) -> None: ...
+
+
+class WallClock:
+    """Sleeps, and wakes up some 60 us late. Spinning would be punctual, with a core that the runs need."""
+
+    def now_ns(self) -> int:
+        return time.perf_counter_ns()
+
+    def wait_until_ns(self, then: int) -> None:
+        late = then - time.perf_counter_ns()
+        if late > 0:
+            time.sleep(late / 1e9)
+
+
+def serve(run: Run, starts_ns: Times, workers: int, clock: Clock) -> Times:
+    """Latency of each query from its intended start; `workers` threads take the queries in their order."""
+    latencies = np.zeros(len(starts_ns), np.int64)
+    turn = itertools.count()
+    lock = threading.Lock()
+    begin = clock.now_ns()
+
+    def work() -> None:
+        while True:
+            with lock:
+                i = next(turn)
+            if i >= len(starts_ns):
+                return
+            start = begin + int(starts_ns[i])
+            clock.wait_until_ns(start)
+            run()
+            latencies[i] = clock.now_ns() - start
+
+    if workers == 1:
+        work()
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            for working in [pool.submit(work) for _ in range(workers)]:
+                working.result()
+    return latencies
+
+
+def serve_all(runners: Sequence[Runner], feeds: Feeds, budget: Budget, bound_ns: int | None, clock: Clock) -> tuple[int, Stopped]:
+    """Rounds of one search for each arm, with new sessions, until there are enough or the time is used up. The arrivals of
+    a round are the same for all."""
+    begin, rounds, longest = time.monotonic(), 0, 0.0
+    while True:
+        round_begin = time.monotonic()
+        shift = rounds % len(runners)
+        order = [*runners[shift:], *runners[:shift]]
+        if rounds:
+            renew(runners, order)
+        bound_ns = bound_ns or BOUND_RUNS * int(np.median(_service_ns(runners[0], feeds)))
+        for runner in order:
+            wait_until_idle()
+            _search(runner, feeds, bound_ns, seed=rounds, clock=clock)
+        rounds += 1
+        longest = max(longest, time.monotonic() - round_begin)
+        if rounds >= budget.rounds:
+            return rounds, Stopped.ENOUGH
+        if time.monotonic() - begin + longest > budget.max_time_s:
+            return rounds, Stopped.TIME
+
+
+def _search(runner: Runner, feeds: Feeds, bound_ns: int, *, seed: int, clock: Clock) -> None:
+    """One round's: its probes, and the latencies at the highest rate that held."""
+    assert runner.session is not None
+    run, workers = partial(runner.session.run, feeds), max(runner.arm.streams, 1)
+    service = _service_ns(runner, feeds)
+    capacity = capacity_per_s(service, workers)
+    queries = min(MOST_QUERIES, max(MIN_N_P99, math.ceil(PROBE_S * capacity / 2)))
+    first = predicted_rate(service, workers, bound_ns, queries, seed)
+    probes: list[Probe] = []
+    best: list[Sample] = []
+    while rate := next_rate(first, capacity, probes):
+        cpu_begin = time.process_time_ns()
+        latencies = serve(run, arrivals_ns(rate, queries, seed), workers, clock)
+        cpu_ns = (time.process_time_ns() - cpu_begin) // queries
+        p99 = p99_ns(latencies)
+        probes.append(Probe(rate_per_s=round(rate, 3), queries=queries, p99_ns=p99, held=p99 <= bound_ns))
+        if not best or probes[-1].held:
+            best = [Sample(int(latency), cpu_ns) for latency in latencies]
+    runner.samples += best
+    held, failed = bracket(probes)
+    found = Bracket(held_per_s=held, failed_per_s=None if math.isinf(failed) else failed)
+    before = runner.serving or Serving(bound_ns=bound_ns, rate_per_s=None, brackets=(), probes=())
+    brackets = (*before.brackets, found)
+    runner.serving = Serving(
+        bound_ns=bound_ns, rate_per_s=_typical(brackets), brackets=brackets, probes=(*before.probes, *probes)
+    )
+
+
+def _service_ns(runner: Runner, feeds: Feeds) -> list[int]:
+    return [runner.run(feeds).ns for _ in range(SERVICE_RUNS)][1:]
+
+
+def _typical(brackets: Sequence[Bracket]) -> float | None:
+    """Geometric mean of the highest rates that held; None when a round had none."""
+    if not all(found.held_per_s for found in brackets):
+        return None
+    return round(math.exp(float(np.mean([math.log(found.held_per_s) for found in brackets]))), 3)
+
+
+def rate_ratio(reference: Serving, other: Serving) -> Ratio | None:
+    """How many times the reference's rate the other holds. The interval is the widest that the brackets of any round allow:
+    a search ends with a rate that held and one that did not, and rounds are too few for a bootstrap."""
+    pairs = list(zip(reference.brackets, other.brackets, strict=True))
+    if not pairs or not all(a.failed_per_s and b.failed_per_s and a.held_per_s and b.held_per_s for a, b in pairs):
+        return None
+    middles, lows, highs = [], [], []
+    for a, b in pairs:
+        assert a.failed_per_s and b.failed_per_s
+        middles.append(math.log(b.held_per_s / a.held_per_s))
+        lows.append(b.held_per_s / a.failed_per_s)
+        highs.append(b.failed_per_s / a.held_per_s)
+    middle = math.exp(float(np.mean(middles)))
+    return Ratio(middle=round(middle, 4), low=round(min(lows), 4), high=round(max(highs), 4), pairs=len(pairs), rounds=len(pairs))
