@@ -17,8 +17,9 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import walk
 from xyntra_ep.tracea.kernels.cpu._conv_pairs_pack import PairRuns
-from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, taps
+from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, taps, typical
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.cpu._waiting_sums import WaitingSums
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
@@ -72,7 +73,6 @@ class _Matrix:
         self.lanes = context.caps.lanes
         self.panels = -(-shape.cout // CHANNELS)
         self.step = CHANNELS * runs.depth
-        self.fetch = runs.size_bytes > context.caps.l2_bytes // 2
         out = shape.op.output
         k = KernelBuilder(f"xy_conv_tiles_{shape.y.kernel}x{shape.x.kernel}_{out.dtype}_{context.caps.isa}")
         self.k = k
@@ -80,6 +80,14 @@ class _Matrix:
         self.out = k.buffer("out", out.dtype, writable=True)
         op, groups = shape.op, shape.epilogue_groups()
         self.epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1, rough=is_rough(op))
+        self.fetch = runs.size_bytes > min(context.caps.l2_bytes // 2, self._streamed_bytes())
+
+    def _streamed_bytes(self) -> int:
+        """What goes by once: the result, and operands of the epilogue that have its size."""
+        op = self.shape.op
+        like_it = (e for e in walk(op.epilogue) if e.kind == "load" and len(self.epilogue.depends(e)) > 1)
+        widths = op.output.dtype.bytes + sum(op.inputs[e.attr].dtype.bytes for e in like_it)
+        return typical(product(op.domain)) * widths
 
     def call(self) -> KernelCall:
         shape = self.shape
