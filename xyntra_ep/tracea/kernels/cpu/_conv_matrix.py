@@ -86,7 +86,7 @@ class _Matrix:
         """What goes by once: the result, and operands of the epilogue that have its size."""
         op = self.shape.op
         like_it = (e for e in walk(op.epilogue) if e.kind == "load" and len(self.epilogue.depends(e)) > 1)
-        widths = op.output.dtype.bytes + sum(op.inputs[e.attr].dtype.bytes for e in like_it)
+        widths: int = op.output.dtype.bytes + sum(op.inputs[e.attr].dtype.bytes for e in like_it)
         return typical(product(op.domain)) * widths
 
     def call(self) -> KernelCall:
