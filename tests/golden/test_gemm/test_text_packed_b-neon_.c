@@ -169,8 +169,8 @@ void xy_gemm_f32_8x12_neon(void *const *buffers, const i64 *params, i64 begin, i
   const float *const b_x3 = (const float *)buffers[3];
   (void)params;
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
-    const i64 begin_ = (unit_ * 481);
-    const i64 end_ = xy_min_index((begin_ + 481), 1);
+    const i64 begin_ = (unit_ * 170);
+    const i64 end_ = xy_min_index((begin_ + 170), 1);
     for (i64 block_ = begin_; block_ < end_; block_ += 1) {
       const i64 row_ = ((block_ * 2) + xy_min_index(block_, 0));
       alone_12_2(b_a0 + (row_ * 5), b_w1, row_, 0, b_x3, b_out2);

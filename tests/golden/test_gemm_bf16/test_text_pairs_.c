@@ -152,8 +152,8 @@ void xy_gemm_pairs_16x16_avx512(void *const *buffers, const i64 *params, i64 beg
   const float *const b_x3 = (const float *)buffers[3];
   (void)params;
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
-    const i64 begin_ = (unit_ * 240);
-    const i64 end_ = xy_min_index((begin_ + 240), 1);
+    const i64 begin_ = (unit_ * 85);
+    const i64 end_ = xy_min_index((begin_ + 85), 1);
     for (i64 block_ = begin_; block_ < end_; block_ += 1) {
       const i64 row_ = ((block_ * 2) + xy_min_index(block_, 0));
       alone_16_2(b_a0 + (row_ * 6), b_w1, row_, 0, b_x3, b_out2);

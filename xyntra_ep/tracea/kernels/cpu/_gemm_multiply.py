@@ -211,13 +211,15 @@ class _Multiply:
         shape, tile = self.shape, self.tile
         blocks = ceildiv(shape.m, tile.rows)
         if self.rows_first:
-            # b stays in L2, so the rows of a chunk should too, of a and of the result; and a chunk should be worth a unit.
+            # b stays in L2, so the rows of a chunk should too, and the result's rows near L1: a panel's edges share their lines
+            # with the next one's. And a chunk should be worth a unit.
             depth, width = shape.depth, shape.n
             assert isinstance(depth, int)
             assert isinstance(width, int)
             tile_ns = 2 * tile.rows * tile.columns * depth / self.caps.fma_gflops + 10
-            fitting = self.caps.l2_bytes // 4 // max(1, tile.rows * (depth + width) * 4)
-            length = max(ROW_BLOCKS, min(int(UNIT_NS / tile_ns), fitting))
+            of_a = self.caps.l2_bytes // 4 // max(1, tile.rows * depth * 4)
+            of_result = self.caps.l2_bytes // 16 // max(1, tile.rows * width * 4)
+            length = max(ROW_BLOCKS, min(int(UNIT_NS / tile_ns), of_a, of_result))
             return ceildiv(blocks, length), length
         wanted = ceildiv(UNITS if self.parts is None else UNITS // 2, self.panels * product(shape.batch_extents))
         return smax(1, smin(wanted, ceildiv(blocks, ROW_BLOCKS))), None
