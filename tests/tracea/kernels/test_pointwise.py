@@ -91,6 +91,20 @@ def test_special_values(op: str, caps: Capabilities) -> None:
     check(program, [x, special_floats((50,), 1)[::-1].copy()][: 2 if binary else 1], caps)
 
 
+@pytest.mark.parametrize("caps", MACHINES)
+def test_bounds_that_are_numbers_need_no_comparison_with_nan(caps: Capabilities) -> None:
+    """Wherever they stand; a bound that is NaN makes everything NaN."""
+    x = special_floats((50,))
+
+    def clipped(lower: float) -> Program:
+        return elementwise((50,), lambda x: call("min", const(6.0), call("max", x, const(lower))), DType.F32)[0]
+
+    check(clipped(-1.0), [x], caps)
+    check(clipped(math.nan), [x], caps)
+    [kernel] = plan_for(clipped(-1.0), caps).kernels
+    assert "select" not in kernel.text
+
+
 def test_permuted_result_is_written_in_memory_order() -> None:
     p = ProgramBuilder()
     x, bias = p.input(2, 3, 5, 20), p.input(20)

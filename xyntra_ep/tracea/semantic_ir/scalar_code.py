@@ -59,6 +59,11 @@ def value_type(dtype: DType, lanes: int) -> Type:
     return Type(_ELEM[dtype], lanes)
 
 
+def _is_number(a: Rvalue) -> bool:
+    """Whether ``a`` is a constant and not NaN."""
+    return isinstance(a, Const) and a.value == a.value
+
+
 class ScalarCode:
     """Emits expressions into ``block``; functions they need go to ``kernel``. ``leaf(e, lanes)`` gives a load, axis or acc
     with ``lanes`` lanes (or 1, it is splat as needed); it may return the same value for the whole walk. ``rough``: elementary
@@ -137,8 +142,11 @@ class ScalarCode:
         if op == "mod":
             return self._floor_mod(a, args[1])
         if op in ("min", "max"):
-            raw = (vmin if op == "min" else vmax)(a, args[1])  # a NaN in b is the result already
-            return Select(binary("eq", a, a), raw, a) if is_float else raw
+            b = args[1]
+            if _is_number(b):
+                a, b = b, a
+            raw = (vmin if op == "min" else vmax)(a, b)  # a NaN in b is the result already
+            return Select(binary("eq", a, a), raw, a) if is_float and not _is_number(a) else raw
         if op == "neg":
             return -a
         if op in ("abs", "sqrt", "floor", "ceil"):
