@@ -13,6 +13,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.cpu._gemm_columns import PanelLayout
+from xyntra_ep.tracea.kernels.cpu._gemm_finish import SharedFinish, is_long
 from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows, rows_in_place
 from xyntra_ep.tracea.kernels.cpu._gemm_parts import BLOCKS, parts_of
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import RowBlocks, TileFamily, block_sizes, divide_rows
@@ -72,6 +73,7 @@ class _Multiply:
             isa=self.caps.isa,
             out=result,
             epilogue=self.epilogue,
+            shared_finish=SharedFinish(k, self.epilogue, self.op.output, result) if is_long(self.epilogue) else None,
         )
 
     def call(self) -> KernelCall:

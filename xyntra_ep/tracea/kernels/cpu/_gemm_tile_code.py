@@ -1,4 +1,5 @@
-"""The functions of a matrix product's tiles: sums of a block of rows and a panel, the epilogue in registers, the only store."""
+"""The functions of a matrix product's tiles: sums of a block of rows and a panel; the epilogue in registers, or in a loop that
+all share; the only store."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
 from xyntra_ep.tracea.kernels.cpu._gemm_columns import PanelLayout
+from xyntra_ep.tracea.kernels.cpu._gemm_finish import SharedFinish
 from xyntra_ep.tracea.kernels.cpu._gemm_parts import Partial, Parts
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape
@@ -31,7 +33,7 @@ SHARES = 3  # a tile fetches at most this part of a panel while it uses one: mor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileCode:
     """``a_row``: from one row of a to the next, where it is read; ``steps`` of k. ``parts`` of them, if panels are used in parts;
-    ``fetch``: a tile also fetches panels."""
+    ``fetch``: a tile also fetches panels. ``shared_finish``: what to leave the epilogue to."""
 
     kernel: KernelBuilder
     shape: GemmShape
@@ -43,6 +45,7 @@ class TileCode:
     isa: Isa
     out: Var
     epilogue: Epilogue
+    shared_finish: SharedFinish | None
 
     def family(self, wide: Tile, sizes: Sequence[int], among_others: bool) -> TileFamily:
         """f(a, w, [following, pace, [partial, first, last]], batch..., row, column), for each of the ``sizes``.
@@ -120,6 +123,9 @@ class TileCode:
         return self.isa is Isa.AVX512 and stored <= {DType.F32, DType.BF16}
 
     def _finish(self, block: FunctionBuilder, tile: Tile, sums: list[list[Rvalue]], at: list[Var], left: Rvalue | None) -> None:
+        if self.shared_finish is not None:
+            self.shared_finish.emit(block, tile, sums, at, left)
+            return
         here = self.epilogue.at(block)
         *batch, first_row, first_column = at
         rows = [first_row + i for i in range(tile.rows)]
