@@ -1,13 +1,11 @@
-"""`bench run zoo | run model FILE | micro | list | report`."""
+"""`bench run zoo | run model FILE | micro | list | compare A B | report`."""
 
 from __future__ import annotations
 
 import dataclasses
-import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -15,12 +13,12 @@ import typer
 from rich.console import Console
 
 from bench import micro
-from bench.ceilings import measure_ceilings
+from bench.compare import compare_runs
+from bench.compare_table import show_comparison
 from bench.contenders import DEFAULT_MAX_ERR, parse_contenders
-from bench.environment import read_environment
 from bench.errors import BenchError
-from bench.imports import measure_imports
-from bench.inside import PROVIDER
+from bench.execute import execute, result_path
+from bench.inventory import inventory
 from bench.micro import micro_cases
 from bench.plan import (
     FULL,
@@ -36,11 +34,7 @@ from bench.plan import (
     with_bound,
     zoo_cases,
 )
-from bench.results import lacks_data
-from bench.run import child_environment, probe, run_case
-from bench.show import COLUMNS, progress, show_cases, show_notes, show_summary
-from bench.store import Store
-from zoo import model_path, zoo
+from bench.store import load
 from zoo.registry import RegistryError
 from zoo.weights import WeightsError
 
@@ -64,6 +58,7 @@ Threads = Annotated[str, typer.Option(help="Intra-op thread counts.", metavar="N
 Batches = Annotated[str, typer.Option(metavar="N,N", help="Batch sizes, which multiply the dynamic first dims of the inputs.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few runs per case: orientation, not a result.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Result file, written case by case. Default: below results/.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the interrupted run in --json. Refused if things differ.")]
 Bound = Annotated[float | None, typer.Option(help="Milliseconds p99 may take in `server`. Default: 5 runs of the CPU provider.")]
 MinTime = Annotated[float | None, typer.Option(help="Least seconds of turns per case.")]
 MaxTime = Annotated[float | None, typer.Option(help="Most seconds of turns per case.")]
@@ -80,6 +75,7 @@ def run_zoo(
     p99_bound: Bound = None,
     quick: Quick = False,
     json: Json = None,
+    resume: Resume = False,
     min_time: MinTime = None,
     max_time: MaxTime = None,
 ) -> None:
@@ -87,7 +83,8 @@ def run_zoo(
     seqs = parse_counts(seq, "--seq") if seq else ()
     counts, batches, scenarios = parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), parse_scenarios(scenario)
     cases = with_bound(zoo_cases(model or [], counts, batches, seqs, scenarios, quick=quick), p99_bound)
-    _execute(_plan(Target.ZOO, cases, providers, _budget(quick, min_time, max_time), quick=quick), json or _default_json("zoo"))
+    plan = _plan(Target.ZOO, cases, providers, _budget(quick, min_time, max_time), quick=quick)
+    execute(plan, result_path(json, "zoo", resume=resume), resume=resume)
 
 
 @run_app.command("model")
@@ -101,6 +98,7 @@ def run_model(
     p99_bound: Bound = None,
     quick: Quick = False,
     json: Json = None,
+    resume: Resume = False,
     seed: Annotated[int, typer.Option(help="Of the made-up inputs.")] = 0,
     max_err: Annotated[float, typer.Option(help="Largest max|a-b| / max|b| of an fp32 run.")] = DEFAULT_MAX_ERR,
     min_time: MinTime = None,
@@ -110,7 +108,8 @@ def run_model(
     counts, batches, scenarios = parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), parse_scenarios(scenario)
     cases = with_bound(file_cases(file, shape or [], counts, batches, scenarios, seed=seed, max_err=max_err), p99_bound)
     budget = _budget(quick, min_time, max_time)
-    _execute(_plan(Target.MODEL, cases, providers, budget, quick=quick), json or _default_json(file.stem))
+    plan = _plan(Target.MODEL, cases, providers, budget, quick=quick)
+    execute(plan, result_path(json, file.stem, resume=resume), resume=resume)
 
 
 @app.command("micro")
@@ -120,21 +119,35 @@ def run_micro(
     threads: Threads = "1",
     quick: Quick = False,
     json: Json = None,
+    resume: Resume = False,
 ) -> None:
     """Single operators with what follows them, over many shapes: where is the provider slower?"""
     with tempfile.TemporaryDirectory(prefix="xyntra-micro-") as folder:
         cases = micro_cases(pattern, parse_counts(threads, "--threads"), Path(folder))
         budget = micro.QUICK_BUDGET if quick else micro.BUDGET
         plan = _plan(Target.MICRO, cases, providers or micro.CONTENDERS, budget, quick=quick)
-        _execute(plan, json or _default_json("micro"))
+        execute(plan, result_path(json, "micro", resume=resume), resume=resume)
 
 
 @app.command("list")
-def list_models() -> None:
-    """The models of the zoo."""
-    for model in zoo:
-        lengths = ",".join(map(str, model.seqs)) or "-"
-        typer.echo(f"{model.name:20} {model.family:8} seq {lengths:8} {'tests only' if model.tiny else ''}".rstrip())
+def list_everything() -> None:
+    """Models, chains of operators, scenarios, and the contenders with what is installed of them."""
+    for title, rows in inventory():
+        typer.echo(title)
+        for row in rows:
+            typer.echo(f"  {row}".rstrip())
+
+
+@app.command()
+def compare(
+    old: Annotated[Path, typer.Argument(help="A stored run.")],
+    new: Annotated[Path, typer.Argument(help="A later one of the same cases.")],
+) -> None:
+    """Has a contender become faster or slower against the CPU provider? Exits with 1 when one has become slower or fails."""
+    comparison = compare_runs(load(old), load(new))
+    show_comparison(Console(), comparison)
+    if not comparison.good:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -171,48 +184,6 @@ def main() -> None:
         sys.exit(1)
 
 
-def _execute(plan: Plan, path: Path) -> None:
-    console = Console()
-    environment = read_environment()
-    missing = [reason for contender in plan.contenders if (reason := probe(contender))]
-    if len(missing) == len(plan.contenders):
-        raise BenchError(missing[0])
-    for reason in missing:
-        typer.echo(f"! {reason}", err=True)
-    with progress(console, len(plan.cases)) as tick:
-        for name in dict.fromkeys(case.model for case in plan.cases if not case.file):
-            tick(f"building {name}", done=0)
-            model_path(zoo[name])
-        tick("imports", done=0)
-        store = Store(path, plan, environment, _command(sys.argv[1:]), measure_imports(plan.contenders))
-        if any(contender.provider == PROVIDER for contender in plan.contenders):
-            tick("ceilings", done=0)
-            ceilings, problem = measure_ceilings(sorted({1, *(case.threads for case in plan.cases)}), child_environment())
-            store.keep_ceilings(ceilings)
-            if problem:
-                typer.echo(f"! {problem}", err=True)
-        if not console.is_terminal:
-            print("\t".join(COLUMNS))
-        try:
-            for done, case in enumerate(plan.cases):
-                tick(case.label, done=done)
-                result = run_case(case, plan)
-                store.add(result)
-                if not console.is_terminal:
-                    show_cases(console, [result])
-        except KeyboardInterrupt:
-            typer.echo(f"interrupted: {len(store.run.cases)} of {len(plan.cases)} cases are kept in {path}", err=True)
-            raise typer.Exit(130) from None
-    store.finish()
-    if console.is_terminal:
-        show_cases(console, store.run.cases)
-    show_summary(console, store.run)
-    show_notes(console, store.run)
-    console.print(f"results: {path}", soft_wrap=True, highlight=False)
-    if any(lacks_data(case) for case in store.run.cases):
-        raise typer.Exit(1)
-
-
 def _plan(target: Target, cases: tuple[Case, ...], specs: Sequence[str] | None, budget: Budget, *, quick: bool) -> Plan:
     contenders = parse_contenders(specs or ["XyntraEP"])
     return Plan(target=target, cases=cases, contenders=contenders, budget=budget, quick=quick)
@@ -222,15 +193,6 @@ def _budget(quick: bool, min_time_s: float | None, max_time_s: float | None) -> 
     budget = QUICK if quick else FULL
     budget = dataclasses.replace(budget, min_time_s=budget.min_time_s if min_time_s is None else min_time_s)
     return dataclasses.replace(budget, max_time_s=budget.max_time_s if max_time_s is None else max_time_s)
-
-
-def _command(arguments: list[str]) -> str:
-    """As typed, but without the folders of this machine: results are meant to be published."""
-    return shlex.join(["bench", *(Path(a).name if Path(a).is_absolute() else a for a in arguments)])
-
-
-def _default_json(what: str) -> Path:
-    return Path("results") / f"{what}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
 
 
 if __name__ == "__main__":

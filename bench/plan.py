@@ -16,12 +16,22 @@ class Scenario(StrEnum):
     """What a case asks. The first are named after MLPerf's; in all but the last two contenders are compared with the
     CPU provider."""
 
-    SINGLE_STREAM = "single-stream"  # one run after the other
-    MULTI_STREAM = "multi-stream"  # the same, each run a batch
-    SERVER = "server"  # open loop: the highest rate of arrivals that holds a bound of p99
-    OFFLINE = "offline"  # throughput of several Run calls at a time on one session, one intra-op thread each
-    SCALING = "scaling"  # each contender with several threads against itself with one
-    SPECIALISED = "specialised"  # each contender with dynamic shapes against itself with the shapes fixed
+    SINGLE_STREAM = "single-stream"
+    MULTI_STREAM = "multi-stream"
+    SERVER = "server"
+    OFFLINE = "offline"
+    SCALING = "scaling"
+    SPECIALISED = "specialised"
+
+
+MEANING = {
+    Scenario.SINGLE_STREAM: "one run after the other",
+    Scenario.MULTI_STREAM: "the same, each run a batch",
+    Scenario.SERVER: "open loop: the highest rate of arrivals that holds a bound of p99",
+    Scenario.OFFLINE: "throughput of several Run calls at a time on one session, one intra-op thread each",
+    Scenario.SCALING: "each contender with several threads against itself with one",
+    Scenario.SPECIALISED: "each contender with dynamic shapes against itself with the shapes fixed",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +94,13 @@ class Case:
 
     @property
     def label(self) -> str:
-        what = "" if self.scenario is Scenario.SINGLE_STREAM else f" {self.scenario}"
-        return f"{self.model} {self.shape} t{self.threads}{what}".replace("  ", " ")
+        return case_label(self.model, self.shape, self.threads, self.scenario)
+
+
+def case_label(model: str, shape: str, threads: int, scenario: Scenario) -> str:
+    """Of a case before and after it was measured."""
+    what = "" if scenario is Scenario.SINGLE_STREAM else f" {scenario}"
+    return f"{model} {shape} t{threads}{what}".replace("  ", " ")
 
 
 class Target(StrEnum):

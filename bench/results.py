@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from bench.contenders import Contender
 from bench.environment import Environment
-from bench.plan import Budget, Scenario, Target
+from bench.plan import Budget, Scenario, Target, case_label
 
 SCHEMA = "xyntra-bench/3"
 
@@ -295,6 +295,10 @@ class CaseResult:
     load_after: float | None = None
     foreign_cores: float | None = None  # kept busy by other processes meanwhile
     peak_rss_bytes: int | None = None
+
+    @property
+    def label(self) -> str:
+        return case_label(self.model, self.shape, self.threads, self.scenario)
 
     @property
     def arms(self) -> tuple[Measurement, ...]:

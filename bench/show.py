@@ -180,20 +180,21 @@ def show_notes(console: Console, run: Run) -> None:
         if case.scenario is not Scenario.SINGLE_STREAM:
             where += f" {case.scenario}"
         if case.status is not Status.OK:
-            _note(console, f"{where}: {case.status}: {case.error}")
+            note(console, f"{where}: {case.status}: {case.error}")
         for warn in case.warnings:
             seen.setdefault(warn, []).append(where)
         for m in case.arms:
             if m.status is not Status.OK:
-                _note(console, f"{where} {m.label}: {m.status}: {m.error}")
-            for note in m.notes:
-                _note(console, f"{where} {m.label}: {note}")
+                note(console, f"{where} {m.label}: {m.status}: {m.error}")
+            for text in m.notes:
+                note(console, f"{where} {m.label}: {text}")
             for warn in m.warnings:
                 seen.setdefault(warn, []).append(f"{where} {m.label}")
     for warn, places in seen.items():
         where = f" ({', '.join(places[:3])}{' ...' if len(places) > 3 else ''})"
-        _note(console, f"{warn}: {warn.advice}{where if len(places) < len(run.cases) else ''}")
+        note(console, f"{warn}: {warn.advice}{where if len(places) < len(run.cases) else ''}")
 
 
-def _note(console: Console, text: str) -> None:
+def note(console: Console, text: str) -> None:
+    """Something to know, on a line of its own."""
     console.print(Text(f"! {text}"), soft_wrap=True)

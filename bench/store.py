@@ -28,11 +28,14 @@ def now() -> str:
 class Store:
     """A run being written. What was added is on disk when `add` returns."""
 
-    def __init__(
-        self, path: Path, plan: Plan, environment: Environment, command: str, imports_ns: Mapping[str, int] | None = None
-    ) -> None:
+    def __init__(self, path: Path, run: Run) -> None:
         self.path = path
-        self.run = Run(
+        self.run = run
+        self._write()
+
+    @classmethod
+    def start(cls, path: Path, plan: Plan, environment: Environment, command: str) -> Store:
+        run = Run(
             target=plan.target,
             command=command,
             started=now(),
@@ -40,12 +43,15 @@ class Store:
             environment=environment,
             budget=plan.budget,
             planned=len(plan.cases),
-            imports_ns=imports_ns or {},
         )
-        self._write()
+        return cls(path, run)
 
     def add(self, case: CaseResult) -> None:
         self.run = dataclasses.replace(self.run, cases=(*self.run.cases, case))
+        self._write()
+
+    def keep_imports(self, imports_ns: Mapping[str, int]) -> None:
+        self.run = dataclasses.replace(self.run, imports_ns=imports_ns)
         self._write()
 
     def keep_ceilings(self, ceilings: tuple[Ceilings, ...]) -> None:
@@ -57,10 +63,13 @@ class Store:
         self._write()
 
     def _write(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         partial = self.path.with_name(f".{self.path.name}.partial")
-        partial.write_text(dump(self.run))
-        os.replace(partial, self.path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            partial.write_text(dump(self.run))
+            os.replace(partial, self.path)
+        except OSError as error:
+            raise BenchError(f"{self.path}: cannot be written ({error.strerror}). name another file with --json") from None
 
 
 def dump(run: Run) -> str:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bench import cli
-from bench.plan import Case, Plan
-from bench.results import CaseResult
-from bench.run import run_case
+from bench import cli, execute, inventory
+from bench.chains import CHAINS
+from bench.errors import BenchError
+from bench.plan import Case, Plan, Scenario
+from bench.results import CaseResult, Status
 from bench.show import COLUMNS
 from bench.store import load
 from reports import render_report
@@ -81,24 +82,62 @@ def test_a_contender_that_is_not_there_is_a_row(tmp_path: Path) -> None:
     assert row[COLUMNS.index("error")] == "unavailable" and row[COLUMNS.index("verdict")] == "no data"
 
 
-def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = run_case
+def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    interrupts = [2]
 
-    def once(case: Case, plan: Plan) -> CaseResult:
-        if case.threads == 2:
+    def written(case: Case, plan: Plan) -> CaseResult:
+        if case.threads in interrupts:
             raise KeyboardInterrupt
-        return real(case, plan)
+        measured.append(case.label)
+        return CaseResult(
+            model=case.model,
+            family=case.family,
+            shape=case.shape,
+            batch=case.batch,
+            seq=case.seq,
+            threads=case.threads,
+            model_sha256="",
+            status=Status.OK,
+        )
 
-    monkeypatch.setattr(cli, "run_case", once)
+    monkeypatch.setattr(execute, "run_case", written)
+    monkeypatch.setattr(execute, "measure_imports", lambda contenders: {"onnxruntime": 1})
     file = tmp_path / "r.json"
-    output = invoke("run", "zoo", "-m", "resnet50-tiny", *FAST, "--json", str(file), code=130)
-    assert "interrupted: 1 of 2 cases are kept" in output
+    asked = ["run", "zoo", "-m", "resnet50-tiny", *FAST, "--json", str(file)]
+    output = invoke(*asked, code=130)
+    assert f"interrupted: 1 of 2 cases are kept in {file}" in output and "--resume goes on" in output
     assert len(load(file).cases) == 1 and not load(file).finished
+    interrupts.clear()
+    assert "1 cases are there, 1 are left" in invoke(*asked, "--resume")
+    assert measured == ["resnet50-tiny b1 t1", "resnet50-tiny b1 t2"], "none twice"
+    assert len(load(file).cases) == 2 and load(file).finished
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["bench", *asked, "--resume", "--max-time", "9"])
+        error = CliRunner().invoke(cli.app, [*asked, "--resume", "--max-time", "9"]).exception
+    assert isinstance(error, BenchError)
+    assert "cannot be resumed: options: it was" in str(error) and "budget max_time_s: 20.0, now 9.0" in str(error)
 
 
-def test_list_names_every_model() -> None:
+def test_a_file_that_cannot_be_written_is_said_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(execute, "run_case", None)
+    result = CliRunner().invoke(
+        cli.app, ["run", "zoo", "-m", "resnet50-tiny", *FAST, "--json", str(tmp_path / "file" / "r.json")]
+    )
+    assert isinstance(result.exception, BenchError)
+    assert "r.json: cannot be written (" in str(result.exception) and "name another file with --json" in str(result.exception)
+
+
+def test_list_names_everything_and_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = {"OpenVINO": "OpenVINO: not here"}
+    monkeypatch.setattr(inventory, "probe", lambda contender: missing.get(contender.provider, ""))
     output = invoke("list")
-    assert all(model.name in output for model in zoo)
+    assert all(model.name in output for model in zoo) and all(chain.name in output for chain in CHAINS)
+    assert all(scenario in output for scenario in Scenario)
+    assert "OpenVINO: not here" in output and "CPUExecutionProvider         installed, onnxruntime" in output
 
 
 @pytest.mark.parametrize(
@@ -109,6 +148,10 @@ def test_list_names_every_model() -> None:
         (["run", "zoo", "--scenario", "servant"], "error: --scenario 'servant': no such scenario"),
         (["run", "zoo", "-e", "NoSuchEP"], "error: NoSuchEP: not in onnxruntime"),
         (["run", "model", "absent.onnx"], "error: absent.onnx: no such file"),
+        (["run", "zoo", "--resume"], "error: --resume: which run? give its file with --json"),
+        (["run", "zoo", "-e", "CPUExecutionProvider", "--resume", "--json", "absent.json"], "error: absent.json: no such file"),
+        (["run", "zoo", "--p99-bound", "-1"], "error: --p99-bound -1: not a time"),
+        (["compare", "absent.json", "b.json"], "error: absent.json: no such file"),
         (["report", "--readme", "absent.md"], "error: absent.md: no such file"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_measured_run_fits_the_schema_and_comes_back_equal(
     schema = json.loads(SCHEMA_FILE.read_text())
     Draft202012Validator.check_schema(schema)
     validator = Draft202012Validator(schema)
-    store = Store(tmp_path / "run.json", plan, environment, "bench run zoo")
+    store = Store.start(tmp_path / "run.json", plan, environment, "bench run zoo")
     contenders = (Contender(provider="CPUExecutionProvider"), Contender(provider="NoSuchEP"))
     store.keep_ceilings((CEILINGS,))
     store.add(measure(case, contenders, fast, tmp_path, quick=True))
@@ -134,7 +134,7 @@ def test_a_run_of_an_earlier_schema_is_still_read(
     version: int, tmp_path: Path, plan: Plan, case: Case, fast: Budget, environment: Environment
 ) -> None:
     """Taken back to what an earlier version stored, a run comes back without what was added, and nothing else is lost."""
-    store = Store(tmp_path / "run.json", plan, environment, "")
+    store = Store.start(tmp_path / "run.json", plan, environment, "")
     store.add(measure(case, (Contender(provider="CPUExecutionProvider"),), fast, tmp_path, quick=True))
     store.add(failed(case))
     old = as_of(version, json.loads(store.path.read_text()))
@@ -161,7 +161,7 @@ def test_what_version_2_called_concurrent_is_offline(
     tmp_path: Path, plan: Plan, case: Case, fast: Budget, environment: Environment
 ) -> None:
     """Its ratio was against one call of the same contender, which now stands beside."""
-    store = Store(tmp_path / "run.json", plan, environment, "")
+    store = Store.start(tmp_path / "run.json", plan, environment, "")
     store.add(measure(case, (Contender(provider="CPUExecutionProvider"),), fast, tmp_path, quick=True))
     old = as_of(2, json.loads(store.path.read_text()))
     old["cases"][0]["scenario"] = "concurrent"
@@ -185,7 +185,7 @@ def test_committed_results_stay_readable(path: Path) -> None:
 
 
 def test_each_case_is_on_disk_at_once(tmp_path: Path, plan: Plan, case: Case, environment: Environment) -> None:
-    store = Store(tmp_path / "deep" / "run.json", plan, environment, "")
+    store = Store.start(tmp_path / "deep" / "run.json", plan, environment, "")
     assert load(store.path).cases == () and load(store.path).planned == 1
     store.add(failed(case))
     kept = load(store.path)
@@ -198,14 +198,14 @@ def test_each_case_is_on_disk_at_once(tmp_path: Path, plan: Plan, case: Case, en
 def test_the_newest_run_is_the_one_that_started_last(tmp_path: Path, plan: Plan, environment: Environment) -> None:
     dates = {"a": ("2026-01-01", "2026-05-01"), "b": ("2026-03-01", "2026-03-02"), "c": ("2026-02-01", "")}
     for name, (started, finished) in dates.items():
-        store = Store(tmp_path / f"{name}.json", plan, environment, "")
+        store = Store.start(tmp_path / f"{name}.json", plan, environment, "")
         data = json.loads(store.path.read_text()) | {"started": started, "finished": finished}
         store.path.write_text(json.dumps(data))
     assert newest(tmp_path).name == "b.json"
 
 
 def test_unreadable_files_are_explained(tmp_path: Path, plan: Plan, environment: Environment) -> None:
-    path = Store(tmp_path / "run.json", plan, environment, "").path
+    path = Store.start(tmp_path / "run.json", plan, environment, "").path
     good = path.read_text()
     with pytest.raises(BenchError, match="no such file"):
         load(tmp_path / "absent.json")

@@ -1,0 +1,104 @@
+"""A plan carried out: contenders probed, models built, each case measured in its process and stored at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from bench.ceilings import measure_ceilings
+from bench.environment import read_environment
+from bench.errors import BenchError
+from bench.imports import measure_imports
+from bench.inside import PROVIDER
+from bench.plan import Plan, Target
+from bench.results import lacks_data
+from bench.resume import differences, left_of
+from bench.run import child_environment, probe, run_case
+from bench.show import COLUMNS, Tick, progress, show_cases, show_notes, show_summary
+from bench.store import Store, load
+from zoo import model_path, zoo
+
+
+def execute(plan: Plan, path: Path, *, resume: bool) -> None:
+    """Exits with 1 when something could not be measured or was wrong, with 130 when interrupted."""
+    console = Console()
+    missing = [reason for contender in plan.contenders if (reason := probe(contender))]
+    if len(missing) == len(plan.contenders):
+        raise BenchError(missing[0])
+    for reason in missing:
+        typer.echo(f"! {reason}", err=True)
+    store = _resumed(plan, path) if resume else Store.start(path, plan, read_environment(), command())
+    left = left_of(store.run, plan)
+    if resume:
+        typer.echo(f"resuming {path}: {len(store.run.cases)} cases are there, {len(left)} are left", err=True)
+    with progress(console, len(plan.cases)) as tick:
+        _prepare(plan, store, tick)
+        if not console.is_terminal:
+            print("\t".join(COLUMNS))
+            show_cases(console, store.run.cases)
+        try:
+            for case in left:
+                tick(case.label, done=len(store.run.cases))
+                result = run_case(case, plan)
+                store.add(result)
+                if not console.is_terminal:
+                    show_cases(console, [result])
+        except KeyboardInterrupt:
+            kept = f"{len(store.run.cases)} of {len(plan.cases)} cases are kept in {path}"
+            typer.echo(f"interrupted: {kept}. the same command with --json {path} --resume goes on", err=True)
+            raise typer.Exit(130) from None
+    store.finish()
+    if console.is_terminal:
+        show_cases(console, store.run.cases)
+    show_summary(console, store.run)
+    show_notes(console, store.run)
+    console.print(f"results: {path}", soft_wrap=True, highlight=False)
+    if any(lacks_data(case) for case in store.run.cases):
+        raise typer.Exit(1)
+
+
+def _prepare(plan: Plan, store: Store, tick: Tick) -> None:
+    """What is measured once for a run, unless the run that is resumed has it."""
+    for name in dict.fromkeys(case.model for case in plan.cases if not case.file):
+        tick(f"building {name}", done=0)
+        model_path(zoo[name])
+    if not store.run.imports_ns:
+        tick("imports", done=0)
+        store.keep_imports(measure_imports(plan.contenders))
+    if not store.run.ceilings and any(contender.provider == PROVIDER for contender in plan.contenders):
+        tick("ceilings", done=0)
+        ceilings, problem = measure_ceilings(sorted({1, *(case.threads for case in plan.cases)}), child_environment())
+        store.keep_ceilings(ceilings)
+        if problem:
+            typer.echo(f"! {problem}", err=True)
+
+
+def _resumed(plan: Plan, path: Path) -> Store:
+    """The store of the run that was interrupted, if the rest of the plan may be added to it."""
+    run = load(path)
+    # The points of `bench micro` are built anew by each run, with the same content at the same revision.
+    files = {case.model: case.file for case in plan.cases if case.file and plan.target is not Target.MICRO}
+    sha256 = {model: hashlib.sha256(Path(file).read_bytes()).hexdigest() for model, file in files.items()}
+    if different := differences(run, plan, read_environment(), command(), sha256):
+        raise BenchError(f"{path}: cannot be resumed: {'; '.join(different)}. start again without --resume")
+    return Store(path, dataclasses.replace(run, finished=""))
+
+
+def command() -> str:
+    """As typed, but without the folders of this machine: results are meant to be published."""
+    return shlex.join(["bench", *(Path(a).name if Path(a).is_absolute() else a for a in sys.argv[1:])])
+
+
+def result_path(json: Path | None, what: str, *, resume: bool) -> Path:
+    if json:
+        return json
+    if resume:
+        raise BenchError("--resume: which run? give its file with --json")
+    return Path("results") / f"{what}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.json"
