@@ -161,12 +161,21 @@ def report(
         "reports/results"
     ),
     show: Annotated[str, typer.Option(metavar="NAME", help="Print one report instead.")] = "",
+    html: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write a static site instead: an overview, a page per model, the plots.")
+    ] = None,
 ) -> None:
     """Fill the tables between the markers of a Markdown file from stored results. Measures nothing."""
     from reports import render_report, update_file
 
     if show:
         typer.echo(render_report(show, results), nl=False)
+        return
+    if html:
+        from reports import write_site
+
+        pages = write_site(results, html)
+        typer.echo(f"{pages[0]}: {len(pages)} pages")
         return
     for document in readme or DOCUMENTS:
         stale = update_file(document, results, write=not check)

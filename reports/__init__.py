@@ -1,6 +1,7 @@
-"""Pure functions from stored results to tables. Nothing here can measure."""
+"""Pure functions from stored results to tables, plots and pages. Nothing here can measure."""
 
 from reports.readme import render_report, update_file
-from reports.registry import Report, reports
+from reports.registry import Part, Report, parts, reports
+from reports.site import write_site
 
-__all__ = ["Report", "render_report", "reports", "update_file"]
+__all__ = ["Part", "Report", "parts", "render_report", "reports", "update_file", "write_site"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from bench.plan import Scenario
@@ -17,8 +18,17 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1
     | x | 1 |
     """
     rule = "|" + "|".join(":--" if i < left else "--:" for i in range(len(header))) + "|"
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    lines = ["| " + " | ".join(map(plain, row)) + " |" for row in rows]
     return "\n".join(["| " + " | ".join(header) + " |", rule, *lines])
+
+
+def plain(text: str) -> str:
+    """Text from elsewhere, as a node's name, so that it stays in its cell and is no markup.
+
+    >>> print(plain("a|b <i>"))
+    a\\|b \\<i>
+    """
+    return re.sub(r"[\\|<`*]|(?<=\])\(", r"\\\g<0>", " ".join(text.split()))
 
 
 def cases_of(run: Run, scenario: Scenario) -> tuple[CaseResult, ...]:

@@ -8,7 +8,7 @@ from bench.plan import Scenario
 from bench.results import CaseResult, Run
 from bench.show import mebibytes, milliseconds
 from reports._markdown import cases_of, provenance, table
-from reports.registry import Report
+from reports.registry import Part, Report, Section
 
 HEADER = (
     "model",
@@ -60,4 +60,10 @@ def _rows(case: CaseResult) -> Iterator[list[str]]:
         ]
 
 
+def part(run: Run, case: CaseResult) -> Section | None:
+    rows = [row[1:] for row in _rows(case)]
+    return Section(text=table(HEADER[1:], rows)) if rows else None
+
+
 REPORTS = [Report(name="creation", title="Imports, session creation and memory", render=render)]
+PARTS = [Part(name="creation", title="Session creation and memory", order=50, render=part)]

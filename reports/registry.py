@@ -1,12 +1,12 @@
-"""What a report file declares: one `Report` row per table."""
+"""What a report file declares: `REPORTS`, one row per table of a document, and `PARTS`, one row per section of a case's page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bench.plan import Scenario, Target
-from bench.results import Run
+from bench.results import CaseResult, Run
 from zoo.registry import Registry
 
 
@@ -17,11 +17,43 @@ class Report:
     name: str
     title: str
     render: Callable[[Run, str], str]
-    target: Target = Target.ZOO
+    target: Target | None = Target.ZOO  # None: any
     scenario: Scenario = Scenario.SINGLE_STREAM  # a run without such cases has nothing to say here
+    needs: Callable[[Run], bool] = lambda run: True  # what else it has to hold
 
     def applies(self, run: Run) -> bool:
-        return run.target is self.target and any(case.scenario is self.scenario for case in run.cases)
+        fits = self.target is None or run.target is self.target
+        return fits and any(case.scenario is self.scenario for case in run.cases) and self.needs(run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A plot as a document of its own, and what one who cannot see it is told. `png`: for where SVG does not go."""
+
+    name: str
+    alt: str
+    svg: str
+    png: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Markdown, and pictures above it."""
+
+    text: str = ""
+    pictures: tuple[Picture, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A section on the page of a model, for each of its cases. `render` returns None where it has nothing to say, as a part
+    about a device has of a case that used none. Parts stand in the order of their numbers."""
+
+    name: str
+    title: str
+    order: int
+    render: Callable[[Run, CaseResult], Section | None]
 
 
 reports: Registry[Report] = Registry("reports", "REPORTS")
+parts: Registry[Part] = Registry("reports", "PARTS")

@@ -1,0 +1,144 @@
+"""Kernels of a profiled run held against the machine: equal ones together, each with the roof over it. Pure arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.results import CaseResult, Ceilings, Inside, KernelTime, Measurement, Run
+
+NAME_WIDTH = 46
+COMPUTE = "compute"
+KINDS = {
+    "gemm": "matrix product",
+    "conv": "convolution",
+    "attention": "attention",
+    "row_reduce": "rows",
+    "column_reduce": "rows",
+    "pointwise": "elementwise",
+}
+OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Kernels that are the same but for their data, as those of a transformer's layers are; the figures are of all.
+
+    `roof_ns` is the least time that the machine could need for the work: operations at the peak of their precision, or bytes
+    at the bandwidth of the smallest memory that holds those of one kernel, whichever is slower. `bound` says which."""
+
+    kind: str
+    variant: str
+    precision: str
+    nodes: tuple[str, ...]  # of the first kernel
+    node_count: int  # of each kernel
+    op_types: tuple[str, ...]
+    count: int
+    ns: int
+    flops: int
+    bytes: int
+    roof_ns: float
+    bound: str
+
+    @property
+    def name(self) -> str:
+        """The first node, and how many more the kernel computes; then how many such kernels there are."""
+        first = shortened(self.nodes[0]) if self.nodes else self.variant
+        more = f" +{self.node_count - 1}" if self.node_count > 1 and self.nodes else ""
+        return f"{first}{more}" + (f" (x{self.count})" if self.count > 1 else "")
+
+    @property
+    def ops(self) -> str:
+        return ", ".join(self.op_types)
+
+    @property
+    def gflops(self) -> float:
+        return self.flops / max(self.ns, 1)
+
+    @property
+    def gbs(self) -> float:
+        return self.bytes / max(self.ns, 1)
+
+    @property
+    def intensity(self) -> float:
+        return self.flops / max(self.bytes, 1)
+
+    @property
+    def of_roof(self) -> float | None:
+        """1 is as fast as the machine allows; None without ceilings."""
+        return self.roof_ns / max(self.ns, 1) if self.bound else None
+
+
+def groups(inside: Inside, ceilings: Ceilings | None) -> list[Group]:
+    """The dearest first."""
+    alike: dict[object, list[KernelTime]] = {}
+    for kernel in inside.kernels:
+        key = (kernel.variant, kernel.label, kernel.precision, kernel.flops, kernel.bytes, tuple(kernel.op_types.items()))
+        alike.setdefault(key, []).append(kernel)
+    return sorted((_group(kernels, ceilings) for kernels in alike.values()), key=lambda group: -group.ns)
+
+
+def _group(kernels: Sequence[KernelTime], ceilings: Ceilings | None) -> Group:
+    first = kernels[0]
+    roof_ns, bound = roof(first, ceilings) if ceilings else (0.0, "")
+    return Group(
+        kind=KINDS.get(first.variant.partition(".")[0], OTHER),
+        variant=first.variant,
+        precision=first.precision,
+        nodes=first.nodes,
+        node_count=sum(first.op_types.values()),
+        op_types=tuple(name if n == 1 else f"{name} x{n}" for name, n in first.op_types.items()),
+        count=len(kernels),
+        ns=sum(k.ns for k in kernels),
+        flops=sum(k.flops for k in kernels),
+        bytes=sum(k.bytes for k in kernels),
+        roof_ns=roof_ns * len(kernels),
+        bound=bound,
+    )
+
+
+def roof(kernel: KernelTime, ceilings: Ceilings) -> tuple[float, str]:
+    """The least nanoseconds for one kernel, and what bounds it. What a cache can hold may have stayed there since it was
+    written or last read, so the smallest one counts: a kernel may be further from this roof than it need be, never above it
+    by way of a cache.
+    """
+    level, gbs = next((name, rate) for name, rate, size in levels(ceilings) if kernel.bytes <= size)
+    computing = kernel.flops / peak(ceilings, kernel.precision)
+    moving = kernel.bytes / gbs
+    return (computing, COMPUTE) if computing >= moving else (moving, level)
+
+
+def levels(ceilings: Ceilings) -> list[tuple[str, float, float]]:
+    """Name, GB/s and bytes of the caches of all threads and of the memory. L3 is shared."""
+    return [
+        ("L1", ceilings.l1_gbs, ceilings.l1_bytes * ceilings.threads),
+        ("L2", ceilings.l2_gbs, ceilings.l2_bytes * ceilings.threads),
+        ("L3", ceilings.l3_gbs, ceilings.l3_bytes),
+        ("DRAM", ceilings.dram_gbs, float("inf")),
+    ]
+
+
+def peak(ceilings: Ceilings, precision: str) -> float:
+    """GFLOP/s; bfloat16 at the rate of fp32 where the machine has nothing faster."""
+    return max(ceilings.bf16_gflops, ceilings.fp32_gflops) if precision == "bf16" else ceilings.fp32_gflops
+
+
+def ceilings_for(run: Run, threads: int) -> Ceilings | None:
+    return next((found for found in run.ceilings if found.threads == threads), None)
+
+
+def profiled(case: CaseResult) -> list[tuple[Measurement, Inside]]:
+    """The contenders of a case that told where their time went."""
+    return [(m, m.inside) for m in case.arms if m.inside is not None and m.inside.kernels]
+
+
+def shortened(text: str, width: int = NAME_WIDTH) -> str:
+    """The end says more than the middle.
+
+    >>> shortened("/encoder/layer.11/attention/output/dense/MatMul", 30)
+    '/encoder/...output/dense/MatMul'
+    """
+    if len(text) <= width:
+        return text
+    head = width // 3 - 1
+    return f"{text[:head]}...{text[len(text) - (width - head - 2) :]}"

@@ -1,0 +1,122 @@
+"""Where the time of one run goes, by width: the run, its islands, kinds of kernel, kernels with their ONNX nodes.
+
+Drawn from the profile's clock, which is read between the kernels of an island, and not from samples of a stack: a kernel
+has no frames below it, and every nanosecond of the run is in some box. Time is that of the calling thread, in which its
+helpers work along; what is in no kernel is ONNX Runtime's: its own nodes, and the way between islands.
+
+Compiled kernels are shared objects with symbols, so `perf record -g` names them as well: `xy_<ops>_<dtype>_<tile>_<target>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+from bench.results import CaseResult, Inside, KernelTime, Measurement, Run
+from bench.show import milliseconds
+from reports._figure import STYLE
+from reports._kernels import KINDS, OTHER, profiled, shortened
+from reports.registry import Part, Picture, Section
+
+WIDTH, ROW, TOP = 960.0, 22.0, 30.0
+CHARACTER = 6.1  # width of one at the font size of the boxes
+NARROWEST = 0.3  # of a box that is drawn
+KIND_ORDER = (*dict.fromkeys(KINDS.values()), OTHER)
+REST = "ONNX Runtime and its own nodes"
+
+
+@dataclass(slots=True)
+class Box:
+    """`colour` is the name of a CSS variable."""
+
+    name: str
+    ns: int
+    colour: str
+    title: str = ""
+    children: list[Box] = field(default_factory=list)
+
+    @property
+    def depth(self) -> int:
+        return 1 + max((child.depth for child in self.children), default=0)
+
+
+def tree(inside: Inside) -> Box:
+    """Kernels in the order of execution below their kind; boxes in the order of their first kernel."""
+    root = Box("run", max(inside.run_ns, sum(k.ns for k in inside.kernels)), "grid", f"{milliseconds(inside.run_ns)} ms")
+    for island in dict.fromkeys(k.island for k in inside.kernels):
+        members = [k for k in inside.kernels if k.island == island]
+        root.children.append(Box(island, sum(k.ns for k in members), "muted", f"{len(members)} kernels", _kinds(members)))
+    rest = root.ns - sum(child.ns for child in root.children)
+    if rest > 0:
+        root.children.append(Box(REST, rest, "grid", "what is in no kernel"))
+    return root
+
+
+def _kinds(kernels: Sequence[KernelTime]) -> list[Box]:
+    found: dict[str, Box] = {}
+    for k in kernels:
+        kind = KINDS.get(k.variant.partition(".")[0], OTHER)
+        colour = f"c{KIND_ORDER.index(kind) % 6}"
+        box = found.setdefault(kind, Box(kind, 0, colour))
+        box.ns += k.ns
+        name = k.nodes[0] if k.nodes else k.label
+        ops = ", ".join(op if n == 1 else f"{op} x{n}" for op, n in k.op_types.items())
+        rate = f"; {k.flops / max(k.ns, 1):.3g} GFLOP/s" if k.flops else ""
+        box.children.append(Box(name, k.ns, colour, f"{ops}; {k.variant}; {', '.join(k.symbols)}{rate}"))
+    for box in found.values():
+        box.title = f"{len(box.children)} kernels"
+    return list(found.values())
+
+
+def drawing(inside: Inside, heading: str) -> str:
+    """The tree as SVG, the run at the top. Who points at a box is told all of it."""
+    root = tree(inside)
+    height = TOP + root.depth * ROW + 8
+    boxes = "\n".join(_boxes(root, root, 0.0, 0))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:.0f} {height:.0f}" width="{WIDTH:.0f}" '
+        f'font-family="sans-serif" font-size="11" role="img"><style>{STYLE}</style>'
+        f'<text x="4" y="18" font-size="13" font-weight="bold" fill="var(--ink)">{escape(heading)}</text>\n{boxes}\n</svg>\n'
+    )
+
+
+def _boxes(root: Box, box: Box, left: float, level: int) -> Iterator[str]:
+    scale = WIDTH / max(root.ns, 1)
+    width = box.ns * scale
+    if width < NARROWEST:
+        return
+    y = TOP + level * ROW
+    told = f"{box.name}: {box.ns / 1e3:.3g} us, {box.ns / max(root.ns, 1):.1%} of the run" + (
+        f"; {box.title}" if box.title else ""
+    )
+    room = int((width - 8) / CHARACTER)
+    label = shortened(box.name, room) if room >= 5 or len(box.name) <= room else ""
+    text = f'<text x="{left + 4:.2f}" y="{y + 15:.2f}" fill="var(--ink)">{escape(label)}</text>' if label else ""
+    shade = 0.45 if box.colour.startswith("c") else 0.55 if box.colour == "grid" else 0.35
+    yield (
+        f'<g class="box"><title>{escape(told)}</title><rect x="{left:.2f}" y="{y:.2f}" width="{max(width - 0.5, 0.2):.2f}" '
+        f'height="{ROW - 1:.2f}" rx="1.5" fill="var(--{box.colour})" fill-opacity="{shade}"/>{text}</g>'
+    )
+    for child in box.children:
+        yield from _boxes(root, child, left, level + 1)
+        left += child.ns * scale
+
+
+def picture(case: CaseResult, m: Measurement, inside: Inside, number: int = 0) -> Picture:
+    threads = f"{case.threads} thread{'s' if case.threads > 1 else ''}"
+    heading = f"{case.model} {case.shape}, {threads}: {m.label}, {milliseconds(inside.run_ns)} ms"
+    alt = f"Where the time of a run goes: {heading}; the table of kernels has the same in numbers"
+    return Picture(name=f"flamegraph-{case.model}-{case.shape}-t{case.threads}-{number}", alt=alt, svg=drawing(inside, heading))
+
+
+def part(run: Run, case: CaseResult) -> Section | None:
+    found = profiled(case)
+    if not found:
+        return None
+    pictures = tuple(picture(case, m, inside, i) for i, (m, inside) in enumerate(found))
+    note = "Width is time, from the profile's clock between kernels; from the top: run, islands, kinds of kernel, kernels."
+    return Section(text=note, pictures=pictures)
+
+
+PARTS = [Part(name="flamegraph", title="Where the time goes", order=40, render=part)]

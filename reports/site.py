@@ -1,0 +1,165 @@
+"""One static site of all reports: an overview, a page for each model, the tables, the pictures as files.
+
+Needs no server and no network: what a page shows is in it or beside it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from bench.environment import Environment
+from bench.errors import BenchError
+from bench.plan import Scenario
+from bench.results import CaseResult, Run
+from bench.show import mebibytes
+from bench.store import load, newest
+from reports import _roofline_plot, history, roofline
+from reports._html import CSS, figure, from_markdown, page, section, slug
+from reports._markdown import provenance, table
+from reports.history import Trend
+from reports.registry import Picture, Section, parts, reports
+
+FIGURES = "figures"
+MODELS = "models"
+NO_TABLE = ("roofline", "latency")  # they are on the pages of the models
+
+
+def write_site(results: Path, out: Path) -> list[Path]:
+    """The pages, `index.html` first. `results` is a file or a folder: then its newest runs count, and earlier ones are
+    their history."""
+    folder = results.is_dir() or not results.suffix
+    latest = newest(results) if folder else results
+    run = load(latest)
+    earlier = history.trends(history.stored_runs(results), run) if folder else {}
+    site = _Site(out=out)
+    models = list(dict.fromkeys(case.model for case in run.cases if case.scenario is Scenario.SINGLE_STREAM))
+    for model in models:
+        site.add_model(model, run, latest.name, earlier.get(model, ()))
+    tables = {name: load_for(name, results, latest, folder=folder) for name in reports.names()}
+    site.add_tables({name: found for name, found in tables.items() if found and name not in NO_TABLE})
+    site.add_index(run, latest.name, models, earlier)
+    site.write("style.css", CSS)
+    return [site.out / "index.html", *site.pages]
+
+
+def load_for(name: str, results: Path, latest: Path, *, folder: bool) -> tuple[Run, str] | None:
+    """The newest run that the report has something to say about."""
+    try:
+        path = newest(results, reports[name].applies) if folder else latest
+    except BenchError:
+        return None
+    run = load(path)
+    return (run, path.name) if reports[name].applies(run) else None
+
+
+@dataclasses.dataclass(slots=True)
+class _Site:
+    out: Path
+    pages: list[Path] = dataclasses.field(default_factory=list)
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        path = self.out / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        except OSError as error:
+            raise BenchError(f"{path}: cannot be written ({error.strerror}). name another folder with --html") from None
+        return path
+
+    def keep(self, pictures: Iterable[Picture]) -> None:
+        for picture in pictures:
+            name = f"{FIGURES}/{slug(picture.name)}"
+            self.write(f"{name}.svg", picture.svg)
+            if picture.png:
+                self.write(f"{name}.png", picture.png)
+
+    def add_model(self, model: str, run: Run, source: str, trends: Sequence[Trend]) -> None:
+        body = [from_markdown(provenance(run, source))]
+        cases = [case for case in run.cases if case.model == model and case.scenario is Scenario.SINGLE_STREAM]
+        body.append(from_markdown(_overview(cases, run, source)))
+        for number, case in enumerate(cases):
+            body.append(self._case(case, run, number))
+        if trends:
+            picture = history.picture(model, trends)
+            self.keep([picture])
+            content = Section(text=history.changes_table(trends), pictures=(picture,))
+            body.append(f"<h2>History</h2>{section('', content, 'history', f'../{FIGURES}')}")
+        body.append(f"<h2>Environment</h2>{from_markdown(environment_table(run.environment))}")
+        links = [("All models", "../index.html"), ("Tables", "../tables.html")]
+        text = page(model, "\n".join(body), links=links, style="../style.css")
+        self.pages.append(self.write(f"{MODELS}/{slug(model)}.html", text))
+
+    def _case(self, case: CaseResult, run: Run, number: int) -> str:
+        title = f"{case.shape}, {case.threads} thread{'s' if case.threads > 1 else ''}"
+        text = [f"<h2>{from_markdown(title).removeprefix('<p>').removesuffix('</p>')}</h2>"]
+        if case.error:
+            text.append(from_markdown(f"{case.status}: {case.error}"))
+        for part in sorted(parts, key=lambda row: row.order):
+            content = part.render(run, case)
+            if content:
+                self.keep(content.pictures)
+                text.append(section(part.title, content, f"c{number}-{part.name}", f"../{FIGURES}"))
+        return "\n".join(text)
+
+    def add_tables(self, found: Mapping[str, tuple[Run, str]]) -> None:
+        body = [f'<h2 id="{name}">{reports[name].title}</h2>{_rendered(name, *run)}' for name, run in found.items()]
+        text = page("Tables", "\n".join(body), links=[("All models", "index.html")])
+        self.pages.append(self.write("tables.html", text))
+
+    def add_index(self, run: Run, source: str, models: Sequence[str], earlier: Mapping[str, Sequence[Trend]]) -> None:
+        body = [from_markdown(provenance(run, source))]
+        links = [f'<a href="{MODELS}/{slug(model)}.html">{from_markdown(model)[3:-4]}</a>' for model in models]
+        body.append(f"<p>{' &middot; '.join(links)}</p>" if links else "")
+        pictures = [picture for threads in _threads(run) if (picture := _roofline_plot.overview(run, threads))]
+        self.keep(pictures)
+        if pictures:
+            body.append("<h2>The models under the roofs</h2>")
+            body += [figure(picture, f"overview-{i}", FIGURES) for i, picture in enumerate(pictures)]
+            body.append(from_markdown(roofline.ceilings_text(run)))
+        main = "micro" if run.target == "micro" else "zoo"
+        body.append(f"<h2>Results</h2>{_rendered(main, run, source)}")
+        changed = [(model, trend) for model, found in earlier.items() for trend in found if trend.steps]
+        if changed:
+            rows = [
+                [model, trend.case, trend.label, ", ".join(f"{factor:.2f}x at {point.when}" for point, factor in trend.changes)]
+                for model, trend in changed
+            ]
+            body.append(f"<h2>What changed</h2>{from_markdown(table(('model', 'case', 'provider', 'steps'), rows, left=4))}")
+        bar = [("Tables", "tables.html"), *((model, f"{MODELS}/{slug(model)}.html") for model in models)]
+        self.write("index.html", page("Benchmarks", "\n".join(body), links=bar))
+
+
+def _rendered(name: str, run: Run, source: str) -> str:
+    return from_markdown(reports[name].render(run, source))
+
+
+def _overview(cases: Sequence[CaseResult], run: Run, source: str) -> str:
+    """The rows of these cases in the table of all."""
+    name = "micro" if run.target == "micro" else "zoo"
+    text = reports[name].render(dataclasses.replace(run, cases=tuple(cases)), source)
+    return text.rpartition("\n\n")[0]  # without where it is from, which is said above
+
+
+def _threads(run: Run) -> list[int]:
+    return sorted({case.threads for case in run.cases})
+
+
+def environment_table(e: Environment) -> str:
+    """Every field that is known."""
+    rows = []
+    for field in dataclasses.fields(e):
+        value = getattr(e, field.name)
+        if value in (None, "", ()):
+            continue
+        if field.name == "memory_bytes":
+            shown = f"{mebibytes(value)} MiB"
+        elif isinstance(value, Mapping):
+            shown = ", ".join(f"{name} {version}" for name, version in value.items())
+        elif isinstance(value, tuple):
+            shown = " ".join(map(str, value))
+        else:
+            shown = str(value)
+        rows.append([field.name.removesuffix("_bytes").replace("_", " "), shown])
+    return table(("", ""), rows, left=2)
