@@ -176,7 +176,9 @@ def _points(axes: Any, found: Sequence[Group], inside: Inside) -> dict[str, str]
             gid=f"kernel-{i}",
         )
         roofed = "" if g.of_roof is None else f", {g.of_roof:.0%} of its roof ({g.bound})"
-        titles[f"kernel-{i}"] = f"{g.name}: {g.ops}; {g.variant}; {share:.1%} of the run, {g.gflops:.3g} GFLOP/s{roofed}"
+        titles[f"kernel-{i}"] = (
+            f"{', '.join(g.nodes) or g.name}: {g.ops}; {g.variant}; {share:.1%} of the run, {g.gflops:.3g} GFLOP/s{roofed}"
+        )
     return titles
 
 

@@ -105,7 +105,7 @@ def _points(run: Run) -> Iterator[tuple[Key, Point]]:
                     Point(
                         started=run.started,
                         revision=run.environment.git_revision,
-                        ratio=m.ratio.median,
+                        ratio=m.ratio.middle,
                         low=m.ratio.low,
                         high=m.ratio.high,
                         p50_ns=m.latency.p50_ns,

@@ -13,8 +13,12 @@ from bench.results import (
     Accuracy,
     Bracket,
     CaseResult,
+    Ceilings,
     Check,
     Creation,
+    Declined,
+    Inside,
+    KernelTime,
     Measurement,
     Memory,
     Placement,
@@ -48,6 +52,50 @@ ENVIRONMENT = Environment(
 )
 
 
+HOSTILE = "/a|b</text><script>1</script> $x_1$ `c` &"
+CEILINGS = Ceilings(
+    threads=1,
+    fp32_gflops=100.0,
+    bf16_gflops=1600.0,
+    l1_gbs=200.0,
+    l2_gbs=80.0,
+    l3_gbs=25.0,
+    dram_gbs=10.0,
+    l1_bytes=32 << 10,
+    l2_bytes=1 << 20,
+    l3_bytes=16 << 20,
+)
+
+
+def kernel(name: str, ns: int, flops: int, moved: int, variant: str = "gemm.packed_b") -> KernelTime:
+    return KernelTime(
+        island="island0",
+        label=variant.partition(".")[0],
+        variant=variant,
+        symbols=("xy_kernel",),
+        precision="bf16" if "bf16" in variant else "fp32",
+        op_types={"MatMul": 1, "Add": 2},
+        nodes=(name,),
+        calls=1,
+        ns=ns,
+        flops=flops,
+        bytes=moved,
+    )
+
+
+INSIDE = Inside(
+    runs=5,
+    run_ns=100_000_000,
+    kernels=(
+        kernel(HOSTILE, 30_000_000, 2_400_000_000, 20_000_000),
+        kernel("/layer.1/MatMul", 20_000_000, 2_400_000_000, 20_000_000),
+        kernel("/layer.0/Softmax", 10_000_000, 1_000_000, 40_000, "row_reduce.rows"),
+        kernel("/layer.0/Transpose", 5_000_000, 0, 500_000, "transpose.tiled"),
+    ),
+    declined=(Declined(op_type="Det", reason="unsupported | <b>", count=2, nodes=(HOSTILE,)),),
+)
+
+
 def measurement(label: str, ms: float, n: int = 120) -> Measurement:
     samples = tuple(int(ms * 1e6 * (1 + i / 10_000)) for i in range(n))
     return Measurement(
@@ -75,6 +123,7 @@ def contender(ms: float, base: Measurement, error: float) -> Measurement:
         m,
         ratio=ratio,
         verdict=judge(ratio),
+        inside=INSIDE,
         check=Check(state=state, max_err=2e-5, error=error, output="y"),
         warnings=() if good else (Warn.INACCURATE,),
     )
@@ -173,6 +222,7 @@ def run() -> Run:
         environment=ENVIRONMENT,
         budget=QUICK,
         planned=6,
+        ceilings=(CEILINGS,),
         imports_ns={"onnxruntime": 80_000_000, "xyntra_ep": 40_000_000},
         cases=(
             case("wins", 1),
@@ -193,4 +243,12 @@ def results(tmp_path: Path, run: Run) -> Path:
     folder.mkdir()
     (folder / "example.json").write_text(dump(run))
     (folder / "other.json").write_text(dump(dataclasses.replace(run, target=Target.MICRO, started="2020-01-01")))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def results_once(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
+    """The same for tests that only read."""
+    folder = tmp_path_factory.mktemp("results")
+    (folder / "example.json").write_text(dump(run))
     return folder

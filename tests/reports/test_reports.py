@@ -20,8 +20,9 @@ def test_every_report_renders_and_names_its_source(name: str, results: Path) -> 
     for part in (source, "Example CPU", "quota 1.5 cores", "onnxruntime 1.31.1", "0123456789ab"):
         assert part in text
     assert ("2020-01-01" if name == "micro" else "2026-05-04") in text and "A quick run" in text
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert len({line.replace("\\|", "").count("|") for line in lines}) == 1, "every row has every column"
+    for block in text.split("\n\n"):
+        lines = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({line.replace("\\|", "").count("|") for line in lines}) <= 1, "every row has every column"
     assert text == render_report(name, results), "a pure function"
 
 

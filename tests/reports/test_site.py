@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from typer.testing import CliRunner
+
+from bench.cli import app
+from bench.errors import BenchError
+from reports import parts, write_site
+from reports._html import from_markdown, slug
+from reports._markdown import table
+from tests.reports.conftest import HOSTILE
+
+
+class Reader(HTMLParser):
+    """Collects tags, addresses and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.ids: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        found = dict(attrs)
+        if tag in ("a", "link", "img", "script"):
+            self.addresses += [value for name in ("href", "src") if (value := found.get(name))]
+        if found.get("id"):
+            self.ids.append(found["id"] or "")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def read(path: Path) -> Reader:
+    reader = Reader()
+    reader.feed(path.read_text())
+    return reader
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, results_once: Path) -> Path:
+    out = tmp_path_factory.mktemp("site")
+    write_site(results_once, out)
+    return out
+
+
+def test_every_address_is_in_the_site(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert {p.name for p in pages} == {"index.html", "tables.html", "wins.html", "wrong.html", "dies.html"}
+    for path in pages:
+        reader = read(path)
+        assert "script" not in reader.tags and "img" not in reader.tags, "nothing to run, nothing to fetch"
+        assert len(reader.ids) == len(set(reader.ids)), path.name
+        for address in reader.addresses:
+            assert not re.match(r"[a-z]+:", address) and (path.parent / unquote(address.partition("#")[0])).is_file(), address
+
+
+def test_the_page_of_a_model_has_every_part(site: Path) -> None:
+    text = read(site / "models" / "wins.html").text
+    for part in parts:
+        assert part.title in text
+    for shown in ("b1 s128, 1 thread", "Example CPU", "quota cores", "90/100", "unsupported | <b>"):
+        assert shown in text
+    assert [part.name for part in sorted(parts, key=lambda p: p.order)][:2] == ["placement", "latency"]
+
+
+def test_hostile_names_are_text(site: Path) -> None:
+    reader = read(site / "models" / "wins.html")
+    assert HOSTILE in reader.text and "<script>1" not in (site / "models" / "wins.html").read_text()
+
+
+def test_a_case_that_crashed_has_its_page_and_its_reason(site: Path) -> None:
+    text = read(site / "models" / "dies.html").text
+    assert "crashed: killed by SIGSEGV" in text and "Run times" not in text
+
+
+def test_pictures_lie_beside_as_files(site: Path) -> None:
+    names = {path.name for path in (site / "figures").iterdir()}
+    for stem in ("roofline-wins-b1-s128-t1-0", "latency-wins-b1-s128-t1", "roofline-models-t1"):
+        assert {f"{stem}.svg", f"{stem}.png"} <= names
+    assert "flamegraph-wins-b1-s128-t1-0.svg" in names
+
+
+def test_the_command_writes_the_site_and_says_where(tmp_path: Path, results_once: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    refused = CliRunner().invoke(app, ["report", "--results", str(results_once), "--html", str(blocked / "site")])
+    assert isinstance(refused.exception, BenchError) and "name another folder with --html" in str(refused.exception)
+
+
+@pytest.mark.parametrize("text", [HOSTILE, "a\\", "\\|", "**b** `c` | <i>", "x](http://y)", "_a_*b*"])
+def test_a_cell_comes_back_as_it_was(text: str) -> None:
+    reader = Reader()
+    reader.feed(from_markdown(table(["head"], [[text]])))
+    assert reader.text.replace("\n", "") == f"head{' '.join(text.split())}"
+    assert set(reader.tags) == {"div", "table", "thead", "tbody", "tr", "th", "td"}
+
+
+def test_markdown_has_code_and_bold_and_paragraphs() -> None:
+    assert from_markdown("**a**: `b < c`\n\nd") == "<p><strong>a</strong>: <code>b &lt; c</code></p>\n<p>d</p>"
+
+
+def test_file_names_are_plain() -> None:
+    assert slug("../a b/c") == "a-b-c" and slug("...") == "unnamed"
