@@ -178,12 +178,16 @@ void xy_gemm_tiles_f32_avx512(void *const *buffers, const i64 *params, i64 begin
       const i64 row_ = (block_ * 2);
       const i64 start_ = xy_min_index(row_, 0);
       const i64 a_at_ = (start_ * 32);
-      block_1(b_a0 + a_at_, b_w1, upper_, scratch_ + free_, scratch_ + (1024 - free_), ready_, ready1, ready2, ready3, b_x3, b_out2);
-      ready_ = (row_ - start_);
-      ready1 = xy_min_index(2, (2 - row_));
-      ready2 = row_;
-      ready3 = 0;
-      free_ = (1024 - free_);
+      for (i64 panel_ = 0; panel_ < 1; panel_ += 1) {
+        const i64 w_at_ = (panel_ * 1024);
+        block_1(b_a0 + a_at_, b_w1 + w_at_, upper_, scratch_ + free_, scratch_ + (1024 - free_), ready_, ready1, ready2, ready3, b_x3, b_out2);
+        const i64 column_ = (panel_ * 32);
+        ready_ = (row_ - start_);
+        ready1 = xy_min_index(2, (2 - row_));
+        ready2 = row_;
+        ready3 = column_;
+        free_ = (1024 - free_);
+      }
     }
   }
   __asm__ volatile("tilerelease" ::);

@@ -94,22 +94,22 @@ class _Tiles:
         )
 
     def call(self) -> KernelCall:
-        chunks = self._units()
+        chunks, groups = self._units()
         kernel, params = self.k.finish()
         arithmetic = 2 * self.shape.m * self.shape.n * self.depth * product(self.shape.batch_extents)
         return KernelCall(
             kernel=kernel,
             buffers=(self.left.buffer, self.weights, ValueBuffer(value=self.op.output.value), *self.epilogue.buffers),
             params=params,
-            units=product(self.shape.batch_extents) * chunks * self.panels,
+            units=product(self.shape.batch_extents) * chunks * groups,
             cost_ns=arithmetic // max(1, int(self.caps.bf16_gflops))
             + self.panels * 2 * self.step // max(1, int(self.caps.dram_gbs)),
         )
 
     # -- the loops over chunks, panels and blocks
 
-    def _units(self) -> Size:
-        """The kernel's body; returns the number of chunks of rows."""
+    def _units(self) -> tuple[Size, Size]:
+        """The kernel's body; returns the number of chunks of rows and of groups of panels."""
         k, shape = self.k, self.shape
         m = k.param(shape.m)
         number = k.let("blocks", (m + (BLOCK_ROWS - 1)) // BLOCK_ROWS)
@@ -117,31 +117,35 @@ class _Tiles:
         height = k.let("height", vmax((m + (some - 1)) // some, 1))
         upper, lower = self._halves(height)
         tiles, last = self._blocks(), self._last()
-        chunks = self._chunks()
-        rate = self._rate(number, chunks)
+        chunks, groups = self._chunks()
+        rate = self._rate(number, chunks) if self.fetch else index(0)
         wide = TILE_ROW_BYTES
         of_tiles = [*[(upper, wide)] * 2, *[(lower, wide)] * 2, (upper, wide), (lower, wide), *[(index(TILE_ROWS), wide)] * 2]
         scratch = k.array("scratch", DType.F32, 2 * _SUMS_OF_BLOCK)
         ready = WaitingSums(k, scratch, _SUMS_OF_BLOCK, len(shape.batch) + 4)
         with k.tiles(of_tiles), k.units() as unit:
-            *batch, chunk, panel = k.split(unit, [*shape.batch_extents, chunks, self.panels])
-            begin = k.let("begin", chunk * number // k.param(chunks))
-            end = k.let("end", (chunk + 1) * number // k.param(chunks))
-            column = k.let("column", panel * COLUMNS)
-            w_at = k.let("w_at", panel * self.step)
+            *batch, chunk, group = k.split(unit, [*shape.batch_extents, chunks, groups])
+            begin, end = self._part(chunk, number, chunks)
+            first, stop = self._part(group, k.param(self.panels), groups)
             with k.loop("block", begin, end) as block:
                 row = k.let("row", block * height)
                 start = k.let("start", vmin(row, m - height))
-                args: list[Rvalue] = [
-                    Offset(self.a, k.let("a_at", self.left.start(k, batch, start))),
-                    Offset(self.w, w_at),
-                ]
-                if self.fetch:
-                    args += [Offset(self.w, w_at + self.step + (block - begin) * rate * self.depth), rate]
-                tiles.call(self._tile_rows(height), [*args, upper, ready.free, *ready.arguments])
-                ready.replace([row - start, vmin(height, m - row), *batch, row, column])
+                a_at = k.let("a_at", self.left.start(k, batch, start))
+                with k.loop("panel", first, stop) as panel:
+                    w_at = k.let("w_at", panel * self.step)
+                    args: list[Rvalue] = [Offset(self.a, a_at), Offset(self.w, w_at)]
+                    if self.fetch:
+                        args += [Offset(self.w, w_at + self.step + (block - begin) * rate * self.depth), rate]
+                    tiles.call(self._tile_rows(height), [*args, upper, ready.free, *ready.arguments])
+                    column = k.let("column", panel * COLUMNS)
+                    ready.replace([row - start, vmin(height, m - row), *batch, row, column])
         last.call(k, ready.arguments)
-        return chunks
+        return chunks, groups
+
+    def _part(self, number: Rvalue, whole: Rvalue, parts: Size) -> tuple[Rvalue, Rvalue]:
+        """Where part ``number`` of ``parts`` equal ones begins and ends."""
+        k = self.k
+        return k.let("begin", number * whole // k.param(parts)), k.let("end", (number + 1) * whole // k.param(parts))
 
     def _halves(self, height: Rvalue) -> tuple[Rvalue, Rvalue]:
         """Rows of the upper and the lower tiles; of the lower ones 1 when there are none, because it must be something."""
@@ -160,12 +164,17 @@ class _Tiles:
     def _tile_rows(self, height: Rvalue) -> Rvalue:
         return index(1) + lt(TILE_ROWS, height)
 
-    def _chunks(self) -> Size:
-        """Chunks of row blocks: as many as keep a in L2, and enough for all threads."""
-        blocks = ceildiv(self.shape.m, BLOCK_ROWS)
-        wanted = ceildiv(UNITS, self.panels * product(self.shape.batch_extents))
-        for_threads = smin(wanted, ceildiv(blocks, ROW_BLOCKS))
-        return smax(1, smax(for_threads, ceildiv(blocks, self.longest_chunk)))
+    def _chunks(self) -> tuple[Size, Size]:
+        """(chunks of row blocks, groups of panels): as many as keep a in L2, and enough for all threads.
+
+        Panels from memory are read once a chunk: a unit has one. Where all stay in L2 it has few rows and many panels, so that
+        whole rows of the result come one after another."""
+        blocks, batches = ceildiv(self.shape.m, BLOCK_ROWS), product(self.shape.batch_extents)
+        if not self.fetch:
+            chunks = smax(1, smin(UNITS, blocks))
+            return chunks, smin(self.panels, ceildiv(UNITS, chunks * smax(1, batches)))
+        for_threads = smin(ceildiv(UNITS, self.panels * batches), ceildiv(blocks, ROW_BLOCKS))
+        return smax(1, smax(for_threads, ceildiv(blocks, self.longest_chunk))), self.panels
 
     def _rate(self, number: Rvalue, chunks: Size) -> Rvalue:
         """Lines to fetch in each step of k, so that the blocks of a chunk fetch the next panel once."""

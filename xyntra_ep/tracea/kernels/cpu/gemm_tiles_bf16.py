@@ -1,7 +1,8 @@
 """gemm.tiles_bf16: a matrix product in bfloat16 with constant weights, by matrix tiles (Intel AMX).
 
     prepare   b -> panels of pairs
-    run       (a -> rows of bfloat16, unless it is stored so); for chunk of rows, for panel: blocks of 32 x 32
+    run       (a -> rows of bfloat16, unless it is stored so); blocks of 32 x 32: for chunk of rows, for panel, for its blocks;
+              where the panels stay in L2 for block of rows, for panel
 
 Sixteen times the arithmetic of f32 at half the bytes: what bounds a product of 128 rows is the way of the weights from memory.
 """
