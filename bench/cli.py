@@ -1,4 +1,4 @@
-"""`bench run zoo | run model FILE | micro | list | compare A B | report`."""
+"""`bench run zoo | run model FILE | micro | list | determinism | compare A B | report`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from bench import micro
 from bench.compare import compare_runs
 from bench.compare_table import show_comparison
 from bench.contenders import DEFAULT_MAX_ERR, parse_contenders
+from bench.determinism import Determinism
+from bench.environment import read_environment
 from bench.errors import BenchError
-from bench.execute import execute, result_path
+from bench.execute import command, execute, result_path
+from bench.hashing import configurations, show_determinism
 from bench.inventory import inventory
 from bench.micro import micro_cases
 from bench.plan import (
@@ -34,7 +37,7 @@ from bench.plan import (
     with_bound,
     zoo_cases,
 )
-from bench.store import load
+from bench.store import dump, load, now, write_atomically
 from zoo.registry import RegistryError
 from zoo.weights import WeightsError
 
@@ -136,6 +139,42 @@ def list_everything() -> None:
         typer.echo(title)
         for row in rows:
             typer.echo(f"  {row}".rstrip())
+
+
+@app.command()
+def determinism(
+    model: Annotated[list[str] | None, typer.Option("--model", "-m", help="Zoo model. Repeat.")] = None,
+    file: Annotated[Path | None, typer.Option(help="An ONNX file instead of zoo models.")] = None,
+    shape: Annotated[list[str] | None, typer.Option(metavar="NAME=1x128", help="Shape of an input of --file. Repeat.")] = None,
+    providers: Providers = None,
+    threads: Threads = "1,2",
+    seeds: Annotated[str, typer.Option(metavar="N,N", help="Of the inputs.")] = "1,2",
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each seed in each process.")] = 3,
+    processes: Annotated[int, typer.Option(min=1, help="Processes, each with a session of its own.")] = 2,
+    json: Json = None,
+) -> None:
+    """Are outputs the same bits over runs, sessions and processes? Exits with 1 when they are not."""
+    counts = parse_counts(threads, "--threads")
+    cases = file_cases(file, shape or [], counts, seed=0, max_err=0.0) if file else zoo_cases(model or [], counts, quick=True)
+    result = Determinism(
+        command=command(),
+        started=now(),
+        environment=read_environment(),
+        seeds=parse_counts(seeds, "--seeds"),
+        runs=runs,
+        processes=processes,
+    )
+    path = result_path(json, "determinism", resume=False)
+    write_atomically(path, dump(result))
+    for configuration in configurations(cases, parse_contenders(providers or ["XyntraEP"]), result):
+        result = dataclasses.replace(result, configurations=(*result.configurations, configuration))
+        write_atomically(path, dump(result))
+    result = dataclasses.replace(result, finished=now())
+    write_atomically(path, dump(result))
+    show_determinism(Console(), result)
+    typer.echo(f"results: {path}")
+    if not result.good:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -33,8 +33,8 @@ def run_case(case: Case, plan: Plan, worker: tuple[str, ...] = WORKER) -> CaseRe
     with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as folder:
         scratch = Path(folder)
         try:
-            data = _in_child(worker, encode(job), scratch, time_limit_s(case, plan))
-        except _ChildFailed as failure:
+            data = in_child(worker, encode(job), scratch, time_limit_s(case, plan))
+        except ChildFailed as failure:
             return _without_result(case, failure.status, failure.text)
         result = decode(CaseResult, data)
         if not case.memory:
@@ -67,14 +67,16 @@ def child_environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (here, inherited)))}
 
 
-class _ChildFailed(Exception):
+class ChildFailed(Exception):
+    """Crashed, failed or hung; the text begins with what happened."""
+
     def __init__(self, status: Status, text: str) -> None:
         super().__init__(text)
         self.status = status
         self.text = text
 
 
-def _in_child(module: tuple[str, ...], job: Any, scratch: Path, limit_s: float) -> Any:
+def in_child(module: tuple[str, ...], job: Any, scratch: Path, limit_s: float) -> Any:
     """What the child made of the job, as JSON values."""
     job_file, result_file, log_file = (scratch / name for name in ("job.json", "result.json", "log"))
     result_file.unlink(missing_ok=True)
@@ -85,14 +87,14 @@ def _in_child(module: tuple[str, ...], job: Any, scratch: Path, limit_s: float) 
         try:
             code = child.wait(timeout=limit_s)
         except subprocess.TimeoutExpired:
-            raise _ChildFailed(Status.TIMED_OUT, f"no result after {limit_s:.0f} s") from None
+            raise ChildFailed(Status.TIMED_OUT, f"no result after {limit_s:.0f} s") from None
         finally:
             if child.poll() is None:
                 child.kill()
                 child.wait()
     if code == 0 and result_file.exists():
         return json.loads(result_file.read_text())
-    raise _ChildFailed(*_describe(code, log_file.read_text(errors="replace").splitlines()[-TAIL_LINES:]))
+    raise ChildFailed(*_describe(code, log_file.read_text(errors="replace").splitlines()[-TAIL_LINES:]))
 
 
 def _with_memory(m: Measurement, arm: Arm, case: Case, scratch: Path) -> Measurement:
@@ -101,8 +103,8 @@ def _with_memory(m: Measurement, arm: Arm, case: Case, scratch: Path) -> Measure
         return m
     files = {"model": str(case_path(case)), "feeds": str(scratch / FEEDS_FILE), "cache_dir": str(cache_dir(scratch, arm))}
     try:
-        data = _in_child(MEMORY, encode(MemoryJob(arm=arm, **files)), scratch, MEMORY_LIMIT_S)
-    except _ChildFailed as failure:
+        data = in_child(MEMORY, encode(MemoryJob(arm=arm, **files)), scratch, MEMORY_LIMIT_S)
+    except ChildFailed as failure:
         return replace(m, notes=(*m.notes, f"memory: {failure.status}: {failure.text.splitlines()[0]}"))
     return replace(m, memory=decode(Memory, data))
 

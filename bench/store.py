@@ -17,7 +17,7 @@ from bench.plan import Plan
 from bench.results import SCHEMA, CaseResult, Ceilings, Run
 from bench.upgrade import UPGRADES
 
-TABLES = ("kernels", "declined", "ceilings", "brackets", "probes")  # fields whose items are rows
+TABLES = ("kernels", "declined", "ceilings", "brackets", "probes", "hashes")  # fields whose items are rows
 SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v3.json"
 
 
@@ -63,18 +63,23 @@ class Store:
         self._write()
 
     def _write(self) -> None:
-        partial = self.path.with_name(f".{self.path.name}.partial")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_text(dump(self.run))
-            os.replace(partial, self.path)
-        except OSError as error:
-            raise BenchError(f"{self.path}: cannot be written ({error.strerror}). name another file with --json") from None
+        write_atomically(self.path, dump(self.run))
 
 
-def dump(run: Run) -> str:
+def write_atomically(path: Path, text: str) -> None:
+    """A reader finds the old file or the new one, and an interrupted write leaves the old one."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(text)
+        os.replace(partial, path)
+    except OSError as error:
+        raise BenchError(f"{path}: cannot be written ({error.strerror}). name another file with --json") from None
+
+
+def dump(document: Any) -> str:
     """Indented for reviews, but a list of plain numbers or names stays on one line, and so does each row of a table."""
-    return _pretty(encode(run), "") + "\n"
+    return _pretty(encode(document), "") + "\n"
 
 
 def _pretty(value: Any, indent: str) -> str:

@@ -1,0 +1,83 @@
+"""`bench determinism`: each configuration in several processes, their hashes stored as they come."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bench.arms import Arm
+from bench.codec import decode, encode
+from bench.contenders import BASELINE, Contender
+from bench.determinism import Bits, Configuration, Determinism, Hashes, over_threads
+from bench.hashes import HashJob
+from bench.plan import Case
+from bench.results import Status
+from bench.run import ChildFailed, in_child, probe
+from bench.show import note
+
+MODULE = ("-m", "bench.hashes")
+LIMIT_S = 600.0
+COLUMNS = ("model", "shape", "contender", "threads", "runs and processes", "threads compared", "hash of the first seed")
+STYLES = {Bits.EQUAL: "", Bits.DIFFER: "red", Bits.SEED_IGNORED: "yellow", Bits.NO_DATA: "magenta"}
+
+
+def configurations(
+    cases: Sequence[Case], contenders: Sequence[Contender], plan: Determinism, module: tuple[str, ...] = MODULE
+) -> Iterator[Configuration]:
+    """The CPU provider's first: what it does with the model is what others may be measured by."""
+    everyone = [Contender(provider=BASELINE), *(c for c in contenders if c.provider != BASELINE)]
+    absent = {c.provider: reason for c in everyone if (reason := probe(c))}
+    with tempfile.TemporaryDirectory(prefix="xyntra-determinism-") as folder:
+        for case in cases:
+            for contender in everyone:
+                yield _configuration(case, contender, plan, Path(folder), absent.get(contender.provider, ""), module)
+
+
+def _configuration(
+    case: Case, contender: Contender, plan: Determinism, scratch: Path, absent: str, module: tuple[str, ...]
+) -> Configuration:
+    found = Configuration(model=case.model, shape=case.shape, contender=contender.label, threads=case.threads, status=Status.OK)
+    if absent:
+        return dataclasses.replace(found, status=Status.UNAVAILABLE, error=absent)
+    arm = Arm(label=contender.label, contender=contender, threads=case.threads)
+    cache = scratch / hashlib.sha256(f"{case.model} {contender.label}".encode()).hexdigest()[:12]
+    hashes: list[Hashes] = []
+    for process in range(plan.processes):
+        job = HashJob(case=case, arm=arm, seeds=plan.seeds, runs=plan.runs, process=process, cache_dir=str(cache))
+        try:
+            hashes += (decode(Hashes, item) for item in in_child(module, encode(job), scratch, LIMIT_S))
+        except ChildFailed as failure:
+            return dataclasses.replace(found, status=failure.status, error=failure.text)
+    return dataclasses.replace(found, hashes=tuple(hashes))
+
+
+def show_determinism(console: Console, result: Determinism) -> None:
+    rows = [_row(c, result) for c in result.configurations]
+    if console.is_terminal:
+        table = Table(*COLUMNS, box=None, header_style="bold")
+        for c, cells in zip(result.configurations, rows, strict=True):
+            table.add_row(*map(Text, cells), style=STYLES[c.bits])
+        console.print(table)
+    else:
+        for line in (COLUMNS, *rows):
+            print("\t".join(line), file=console.file)
+    for c in result.configurations:
+        where = f"{c.model} {c.shape} t{c.threads} {c.contender}"
+        if c.status is not Status.OK:
+            note(console, f"{where}: {c.status}: {c.error}")
+        elif c.bits is Bits.DIFFER:
+            note(console, f"{where}: other bits at {c.first_difference}: ask `xyntra explain` for its kernels, and report it")
+        elif c.bits is Bits.SEED_IGNORED:
+            note(console, f"{where}: the outputs do not depend on the inputs, so equality proves nothing: use real weights")
+
+
+def _row(c: Configuration, result: Determinism) -> list[str]:
+    first = c.hashes[0].runs[0] if c.hashes else "-"
+    return [c.model, c.shape, c.contender, str(c.threads), c.bits, over_threads(c, result.configurations), first]

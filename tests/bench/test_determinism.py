@@ -1,0 +1,107 @@
+"""What hashes say, and where they come from."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+from rich.console import Console
+from typer.testing import CliRunner
+
+from bench.cli import app
+from bench.codec import decode
+from bench.determinism import Bits, Configuration, Determinism, Hashes, over_threads
+from bench.hashes import digest
+from bench.hashing import show_determinism
+from bench.results import Status
+from bench.store import SCHEMA_FILE
+from tests.reports.conftest import ENVIRONMENT
+
+A, B, C = "a" * 16, "b" * 16, "c" * 16
+
+
+def configuration(*hashes: tuple[int, int, tuple[str, ...]], threads: int = 1, status: Status = Status.OK) -> Configuration:
+    found = tuple(Hashes(process=process, seed=seed, runs=runs) for process, seed, runs in hashes)
+    return Configuration(model="m", shape="b1", contender="X", threads=threads, status=status, hashes=found)
+
+
+EQUAL = configuration((0, 1, (A, A)), (0, 2, (B, B)), (1, 1, (A, A)), (1, 2, (B, B)))
+OTHER_PROCESS = configuration((0, 1, (A, A)), (0, 2, (B, B)), (1, 1, (A, C)), (1, 2, (B, B)), threads=2)
+DEAD = configuration((0, 1, (A, A)), (0, 2, (A, A)))
+CRASHED = configuration(status=Status.CRASHED)
+
+
+@pytest.mark.parametrize(
+    ("found", "bits", "where"),
+    [
+        (EQUAL, Bits.EQUAL, ""),
+        (OTHER_PROCESS, Bits.DIFFER, "seed 1, process 1, run 1"),
+        (configuration((0, 1, (A, B))), Bits.DIFFER, "seed 1, process 0, run 1"),
+        (DEAD, Bits.SEED_IGNORED, ""),
+        (CRASHED, Bits.NO_DATA, ""),
+    ],
+)
+def test_within_a_configuration(found: Configuration, bits: Bits, where: str) -> None:
+    assert found.bits is bits and found.first_difference == where
+
+
+def test_over_threads_is_reported_and_not_demanded() -> None:
+    other = dataclasses.replace(configuration((0, 1, (C, C)), (0, 2, (B, B))), threads=2)
+    more = dataclasses.replace(EQUAL, threads=4)
+    everyone = (other, EQUAL, more)
+    assert [over_threads(c, everyone) for c in everyone] == ["differs from 1", "reference", "equal to 1"]
+    assert over_threads(EQUAL, (EQUAL,)) == "-"
+    result = Determinism(environment=ENVIRONMENT, seeds=(1, 2), runs=2, processes=2, configurations=everyone)
+    assert result.good
+
+
+def test_one_that_differs_or_fails_is_not_good_and_one_that_is_not_installed_does_not_count() -> None:
+    def good(*found: Configuration) -> bool:
+        return Determinism(environment=ENVIRONMENT, seeds=(1,), runs=1, processes=1, configurations=found).good
+
+    absent = dataclasses.replace(CRASHED, status=Status.UNAVAILABLE)
+    assert good(EQUAL, absent) and not good(EQUAL, OTHER_PROCESS) and not good(EQUAL, CRASHED) and not good(absent)
+    assert not good(DEAD)
+
+
+def test_the_table_says_what_to_do() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    found = (EQUAL, OTHER_PROCESS, DEAD, dataclasses.replace(CRASHED, error="killed by SIGSEGV"))
+    show_determinism(console, Determinism(environment=ENVIRONMENT, seeds=(1,), runs=2, processes=2, configurations=found))
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO above
+    assert f"m\tb1\tX\t1\tequal\treference\t{A}" in text and "m\tb1\tX\t2\tdiffer\t" in text
+    assert "! m b1 t2 X: other bits at seed 1, process 1, run 1" in text and "crashed: killed by SIGSEGV" in text
+    assert "do not depend on the inputs" in text
+
+
+def test_a_digest_knows_bits_shapes_types_and_names() -> None:
+    zero = np.zeros((2, 3), np.float32)
+    others = [-zero, zero.reshape(3, 2), zero.astype(np.int32)]
+    digests = {digest(["y"], [zero]), digest(["z"], [zero]), *(digest(["y"], [other]) for other in others)}
+    assert len(digests) == 5 and digest(["y"], [zero]) == digest(["y"], [zero.copy()])
+    assert digest(["y"], [zero.T]) == digest(["y"], [np.zeros((3, 2), np.float32)]), "by elements, not by layout"
+
+
+def test_the_command_hashes_in_processes_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "d.json"
+    asked = ["determinism", "-m", "resnet50-tiny", "-e", "CPUExecutionProvider,NoSuchEP", "--threads", "1", "--runs", "2"]
+    monkeypatch.setattr(sys, "argv", ["bench", *asked])
+    done = CliRunner().invoke(app, [*asked, "--json", str(file)])
+    assert done.exit_code == 0, done.output
+    data = json.loads(file.read_text())
+    Draft202012Validator(json.loads(SCHEMA_FILE.with_name("determinism.v1.json").read_text())).validate(data)
+    result = decode(Determinism, data)
+    cpu, absent = result.configurations
+    assert cpu.bits is Bits.EQUAL and [(h.process, h.seed, len(h.runs)) for h in cpu.hashes] == [
+        (0, 1, 2),
+        (0, 2, 2),
+        (1, 1, 2),
+        (1, 2, 2),
+    ]
+    assert absent.status is Status.UNAVAILABLE and result.finished
