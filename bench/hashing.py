@@ -76,6 +76,16 @@ def show_determinism(console: Console, result: Determinism) -> None:
             note(console, f"{where}: other bits at {c.first_difference}: ask `xyntra explain` for its kernels, and report it")
         elif c.bits is Bits.SEED_IGNORED:
             note(console, f"{where}: the outputs do not depend on the inputs, so equality proves nothing: use real weights")
+        elif _is_the_baseline(c, result):
+            note(console, f"{where}: the CPU provider's bits, so it may have taken no node: ask `xyntra explain` why")
+
+
+def _is_the_baseline(c: Configuration, result: Determinism) -> bool:
+    """Another contender with the CPU provider's bits: two sets of kernels would hardly round alike."""
+    same = [
+        b for b in result.configurations if (b.model, b.shape, b.threads, b.contender) == (c.model, c.shape, c.threads, BASELINE)
+    ]
+    return c.contender != BASELINE and any(b.by_seed == c.by_seed for b in same)
 
 
 def _row(c: Configuration, result: Determinism) -> list[str]:

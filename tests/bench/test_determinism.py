@@ -80,6 +80,17 @@ def test_the_table_says_what_to_do() -> None:
     assert "do not depend on the inputs" in text
 
 
+def test_a_contender_with_the_cpus_bits_is_suspected_of_having_taken_nothing() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    cpu = dataclasses.replace(EQUAL, contender="CPUExecutionProvider")
+    found = (cpu, EQUAL, dataclasses.replace(EQUAL, contender="Y", hashes=DEAD.hashes[:1]))
+    show_determinism(console, Determinism(environment=ENVIRONMENT, seeds=(1,), runs=2, processes=2, configurations=found))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]  # the StringIO above
+    assert [line for line in lines if "may have taken no node" in line] == [
+        "! m b1 t1 X: the CPU provider's bits, so it may have taken no node: ask `xyntra explain` why"
+    ]
+
+
 def test_a_digest_knows_bits_shapes_types_and_names() -> None:
     zero = np.zeros((2, 3), np.float32)
     others = [-zero, zero.reshape(3, 2), zero.astype(np.int32)]
