@@ -18,6 +18,7 @@ KINDS = {
     "pointwise": "elementwise",
 }
 OTHER = "other"
+KIND_ORDER = (*dict.fromkeys(KINDS.values()), OTHER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +74,24 @@ def groups(inside: Inside, ceilings: Ceilings | None) -> list[Group]:
     """The dearest first."""
     alike: dict[object, list[KernelTime]] = {}
     for kernel in inside.kernels:
-        key = (kernel.variant, kernel.label, kernel.precision, kernel.flops, kernel.bytes, tuple(kernel.op_types.items()))
-        alike.setdefault(key, []).append(kernel)
+        alike.setdefault(likeness(kernel), []).append(kernel)
     return sorted((_group(kernels, ceilings) for kernels in alike.values()), key=lambda group: -group.ns)
+
+
+def likeness(k: KernelTime) -> tuple[object, ...]:
+    """Equal for kernels that are the same but for their data."""
+    return k.variant, k.label, k.precision, k.flops, k.bytes, tuple(k.op_types.items())
+
+
+def kind_of(k: KernelTime) -> str:
+    return KINDS.get(k.variant.partition(".")[0], OTHER)
 
 
 def _group(kernels: Sequence[KernelTime], ceilings: Ceilings | None) -> Group:
     first = kernels[0]
     roof_ns, bound = roof(first, ceilings) if ceilings else (0.0, "")
     return Group(
-        kind=KINDS.get(first.variant.partition(".")[0], OTHER),
+        kind=kind_of(first),
         variant=first.variant,
         precision=first.precision,
         nodes=first.nodes,

@@ -9,12 +9,11 @@ from typing import Any
 from bench.plan import Scenario
 from bench.results import CaseResult, Ceilings, Inside, Measurement, Run
 from reports._figure import INK, MARKERS, MUTED, PAPER, SERIES, figure, png, si, svg
-from reports._kernels import KINDS, OTHER, Group, ceilings_for, groups, levels, peak, profiled, shortened
+from reports._kernels import KIND_ORDER, Group, ceilings_for, groups, levels, peak, profiled, shortened
 from reports._markdown import cases_of
 from reports.registry import Picture
 
 NAMED = 6  # kernels that the plot names
-KIND_ORDER = (*dict.fromkeys(KINDS.values()), OTHER)
 LEADER = {"arrowstyle": "-", "lw": 0.6, "color": MUTED}
 SMALLEST, LARGEST = 24.0, 420.0  # areas of points
 
@@ -26,7 +25,8 @@ def picture(case: CaseResult, m: Measurement, inside: Inside, ceilings: Ceilings
         x_range, y_top = _limits(found, ceilings)
         low = min([g.gflops for g in found] + [ceilings.fp32_gflops / 100]) / 2
         axes.set(xscale="log", yscale="log", xlim=x_range, ylim=(low, y_top))
-        _roofs(axes, ceilings, x_range, any(g.precision == "bf16" for g in found))
+        peaks = _peaks(ceilings, bf16=any(g.precision == "bf16" for g in found))
+        _roofs(axes, ceilings, x_range, peaks)
         titles = _points(axes, found, inside)
         titles |= _model(axes, found, inside)
         for axis in (axes.xaxis, axes.yaxis):
@@ -36,7 +36,7 @@ def picture(case: CaseResult, m: Measurement, inside: Inside, ceilings: Ceilings
         axes.set_ylabel("GFLOP/s")
         threads = f"{case.threads} thread{'s' if case.threads > 1 else ''}"
         axes.set_title(f"{case.model} {case.shape}, {threads}: {m.label}")
-        _names(fig, axes, found, inside)
+        _names(fig, axes, found, inside, [rate for _, rate in peaks])
         name = f"roofline-{case.model}-{case.shape}-t{case.threads}-{number}"
         alt = f"Roofline of {case.model} {case.shape} with {threads}, {m.label}; the table of kernels has the same in numbers"
         return Picture(name=name, alt=alt, svg=svg(fig, titles), png=png(fig))
@@ -59,10 +59,11 @@ def overview(run: Run, threads: int) -> Picture | None:
         x_range = (min(*intensities, 0.5) / 2, max(*intensities, top / ceilings.dram_gbs) * 2)
         low = min([y for _, y in points] + [ceilings.fp32_gflops / 30]) / 2
         axes.set(xscale="log", yscale="log", xlim=x_range, ylim=(low, top * 3))
-        _roofs(axes, ceilings, x_range, bf16)
+        peaks = _peaks(ceilings, bf16=bf16)
+        _roofs(axes, ceilings, x_range, peaks)
         titles = {}
         fig.text(0.70, 0.91, "Models", fontsize=9.5, weight="bold", va="top")
-        placed = [axes.transData.transform(point) for point in points]
+        placed = [axes.transData.transform(point) for point in points] + _names_of_peaks(axes, [rate for _, rate in peaks])
         for i, (case, flops, moved) in enumerate(models):
             x, heights = flops / moved, [flops / m.latency.p50_ns for m in case.arms if m.latency]
             axes.plot([x, x], [min(heights), max(heights)], color=MUTED, lw=0.7, zorder=2)
@@ -115,11 +116,15 @@ def _limits(found: Sequence[Group], ceilings: Ceilings) -> tuple[tuple[float, fl
     return (min(*intensities, 0.25) / 2, max(*intensities, ridge, 16.0) * 2), top * 3
 
 
-def _roofs(axes: Any, ceilings: Ceilings, x_range: tuple[float, float], bf16: bool) -> None:
-    """Bandwidths rise until they meet the highest peak; each is named along its line."""
+def _peaks(ceilings: Ceilings, *, bf16: bool) -> list[tuple[str, float]]:
     peaks = [("fp32", ceilings.fp32_gflops)]
     if bf16 and ceilings.bf16_gflops > ceilings.fp32_gflops:
         peaks.append(("bf16", ceilings.bf16_gflops))
+    return peaks
+
+
+def _roofs(axes: Any, ceilings: Ceilings, x_range: tuple[float, float], peaks: Sequence[tuple[str, float]]) -> None:
+    """Bandwidths rise until they meet the highest peak; each is named along its line."""
     top = max(rate for _, rate in peaks)
     for i, (name, gbs, _) in enumerate(reversed(levels(ceilings))):
         end = min(top / gbs, x_range[1])
@@ -135,8 +140,11 @@ def _roofs(axes: Any, ceilings: Ceilings, x_range: tuple[float, float], bf16: bo
     lowest = max(rate for _, rate, _ in levels(ceilings))
     for name, rate in peaks:
         axes.plot([max(rate / lowest, x_range[0]), x_range[1]], [rate, rate], color=INK, lw=1.3, gid=f"roof-{name}")
-        text = f"{name} {si(rate)} GFLOP/s"
-        axes.annotate(text, (x_range[1], rate), (-2, 3), textcoords="offset points", ha="right", color=INK, fontsize=8.5)
+        above = rate == top  # below another peak, points stand above the line
+        axes.annotate(
+            f"{name} {si(rate)} GFLOP/s", (x_range[1], rate), (-2, 3 if above else -4), textcoords="offset points", ha="right",
+            va="bottom" if above else "top", color=INK, fontsize=8.5,
+        )  # fmt: skip
 
 
 def _name_levels(axes: Any, ceilings: Ceilings, x_range: tuple[float, float]) -> None:
@@ -156,6 +164,13 @@ def _name_levels(axes: Any, ceilings: Ceilings, x_range: tuple[float, float]) ->
             f"{', '.join(names)} {gbs:.0f} GB/s", (x, x * gbs), off, textcoords="offset points", color=MUTED, fontsize=8,
             rotation=angle, rotation_mode="anchor", va="bottom",
         )  # fmt: skip
+
+
+def _names_of_peaks(axes: Any, rates: Sequence[float]) -> list[Any]:
+    """Spots that the names at the right ends of the peaks cover, some pixels apart."""
+    right, scale = axes.get_xlim()[1], axes.figure.dpi / 72
+    ends = [(axes.transData.transform((right, rate)), 8 if rate == max(rates) else -9) for rate in rates]
+    return [(end[0] - back * scale, end[1] + up * scale) for end, up in ends for back in range(0, 110, 10)]
 
 
 def _points(axes: Any, found: Sequence[Group], inside: Inside) -> dict[str, str]:
@@ -192,9 +207,10 @@ def _model(axes: Any, found: Sequence[Group], inside: Inside) -> dict[str, str]:
     return {"model": f"the whole run: {gflops:.3g} GFLOP/s"}
 
 
-def _names(fig: Any, axes: Any, found: Sequence[Group], inside: Inside) -> None:
+def _names(fig: Any, axes: Any, found: Sequence[Group], inside: Inside, peaks: Sequence[float]) -> None:
     """Numbers at the dearest points, and beside the plot what they are; below, what the markers mean."""
     placed = [axes.transData.transform((g.intensity, g.gflops)) for g in found]  # what a number must not cover
+    placed += _names_of_peaks(axes, peaks)
     y = 0.90
     fig.text(0.635, y, "Dearest kernels", fontsize=9.5, weight="bold", va="top")
     for number, g in enumerate(found[:NAMED], start=1):

@@ -1,4 +1,4 @@
-"""Where the time of one run goes, by width: the run, its islands, kinds of kernel, kernels with their ONNX nodes.
+"""Where the time of one run goes, by width: the run, its islands, kinds of kernel, kernels by their ONNX nodes.
 
 Drawn from the profile's clock, which is read between the kernels of an island, and not from samples of a stack: a kernel
 has no frames below it, and every nanosecond of the run is in some box. Time is that of the calling thread, in which its
@@ -9,20 +9,20 @@ Compiled kernels are shared objects with symbols, so `perf record -g` names them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
 from bench.results import CaseResult, Inside, KernelTime, Measurement, Run
 from bench.show import milliseconds
 from reports._figure import STYLE
-from reports._kernels import KINDS, OTHER, profiled, shortened
+from reports._kernels import KIND_ORDER, kind_of, likeness, profiled, shortened
 from reports.registry import Part, Picture, Section
 
 WIDTH, ROW, TOP = 960.0, 22.0, 30.0
 CHARACTER = 6.1  # width of one at the font size of the boxes
 NARROWEST = 0.3  # of a box that is drawn
-KIND_ORDER = (*dict.fromkeys(KINDS.values()), OTHER)
 REST = "ONNX Runtime and its own nodes"
 
 
@@ -42,11 +42,10 @@ class Box:
 
 
 def tree(inside: Inside) -> Box:
-    """Kernels in the order of execution below their kind; boxes in the order of their first kernel."""
+    """Kinds of kernel and the kernels of a kind in the order of their first execution."""
     root = Box("run", max(inside.run_ns, sum(k.ns for k in inside.kernels)), "grid", f"{milliseconds(inside.run_ns)} ms")
-    for island in dict.fromkeys(k.island for k in inside.kernels):
-        members = [k for k in inside.kernels if k.island == island]
-        root.children.append(Box(island, sum(k.ns for k in members), "muted", f"{len(members)} kernels", _kinds(members)))
+    for island, members in _apart(inside.kernels, lambda k: k.island).items():
+        root.children.append(Box(island, _sum(members), "muted", f"{len(members)} kernels", _kinds(members)))
     rest = root.ns - sum(child.ns for child in root.children)
     if rest > 0:
         root.children.append(Box(REST, rest, "grid", "what is in no kernel"))
@@ -54,19 +53,37 @@ def tree(inside: Inside) -> Box:
 
 
 def _kinds(kernels: Sequence[KernelTime]) -> list[Box]:
-    found: dict[str, Box] = {}
-    for k in kernels:
-        kind = KINDS.get(k.variant.partition(".")[0], OTHER)
+    found = []
+    for kind, members in _apart(kernels, kind_of).items():
         colour = f"c{KIND_ORDER.index(kind) % 6}"
-        box = found.setdefault(kind, Box(kind, 0, colour))
-        box.ns += k.ns
-        name = k.nodes[0] if k.nodes else k.label
-        ops = ", ".join(op if n == 1 else f"{op} x{n}" for op, n in k.op_types.items())
-        rate = f"; {k.flops / max(k.ns, 1):.3g} GFLOP/s" if k.flops else ""
-        box.children.append(Box(name, k.ns, colour, f"{ops}; {k.variant}; {', '.join(k.symbols)}{rate}"))
-    for box in found.values():
-        box.title = f"{len(box.children)} kernels"
-    return list(found.values())
+        boxes = [_alike(same, colour) for same in _apart(members, likeness).values()]
+        found.append(Box(kind, _sum(members), colour, f"{len(members)} kernels", boxes))
+    return found
+
+
+def _alike(kernels: Sequence[KernelTime], colour: str) -> Box:
+    """Kernels that do the same work for other nodes, as in the layers of a transformer, stand below one box."""
+    boxes = [_box(kernel, colour) for kernel in kernels]
+    if len(boxes) == 1:
+        return boxes[0]
+    return Box(f"{boxes[0].name} x{len(boxes)}", _sum(kernels), colour, boxes[0].title, boxes)
+
+
+def _box(k: KernelTime, colour: str) -> Box:
+    ops = ", ".join(op if n == 1 else f"{op} x{n}" for op, n in k.op_types.items())
+    rate = f"; {k.flops / max(k.ns, 1):.3g} GFLOP/s" if k.flops else ""
+    return Box(k.nodes[0] if k.nodes else k.label, k.ns, colour, f"{ops}; {k.variant}; {', '.join(k.symbols)}{rate}")
+
+
+def _apart(kernels: Sequence[KernelTime], key: Callable[[KernelTime], Any]) -> dict[Any, list[KernelTime]]:
+    found: dict[Any, list[KernelTime]] = {}
+    for kernel in kernels:
+        found.setdefault(key(kernel), []).append(kernel)
+    return found
+
+
+def _sum(kernels: Sequence[KernelTime]) -> int:
+    return sum(kernel.ns for kernel in kernels)
 
 
 def drawing(inside: Inside, heading: str) -> str:
@@ -115,7 +132,7 @@ def part(run: Run, case: CaseResult) -> Section | None:
     if not found:
         return None
     pictures = tuple(picture(case, m, inside, i) for i, (m, inside) in enumerate(found))
-    note = "Width is time, from the profile's clock between kernels; from the top: run, islands, kinds of kernel, kernels."
+    note = "Width is time by the profile's clock; from the top: run, islands, kinds of kernel, kernels alike, kernels."
     return Section(text=note, pictures=pictures)
 
 

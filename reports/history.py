@@ -169,8 +169,8 @@ def changes_table(found: Sequence[Trend]) -> str:
     return table(("case", "provider", "runs", "first", "latest", "steps"), rows, left=2)
 
 
-def picture(model: str, found: Sequence[Trend]) -> Picture:
-    """Speed-ups of a model over its runs; where a level begins there is a ring."""
+def picture(case: str, found: Sequence[Trend]) -> Picture:
+    """Speed-ups of a case's contenders over its runs; where a level begins there is a ring."""
     shown = list(found)
     names = list(dict.fromkeys((p.started, p.when) for trend in shown for p in trend.points))
     names.sort()
@@ -184,10 +184,10 @@ def picture(model: str, found: Sequence[Trend]) -> Picture:
         axes.set_xticks(range(len(names)), [when for _, when in names])
         axes.set_ylabel("speed-up over the CPU provider")
         axes.set_xlabel("revision")
-        fig.text(0.02, 0.975, f"History of {model}; rings are steps", weight="bold", fontsize=11, va="top")
+        fig.text(0.02, 0.975, f"History of {case}; rings are steps", weight="bold", fontsize=11, va="top")
         fig.legend(loc="upper left", bbox_to_anchor=(0.012, 0.93), ncols=2, fontsize=8.5)
-        alt = f"Speed-up of {model} over {len(names)} stored runs"
-        return Picture(name=f"history-{model}", alt=alt, svg=svg(fig), png=png(fig))
+        alt = f"Speed-up of {case} over {len(names)} stored runs"
+        return Picture(name=f"history-{case}", alt=alt, svg=svg(fig), png=png(fig))
 
 
 def _trend(axes: Any, trend: Trend, position: Mapping[str, int], i: int) -> None:
@@ -196,7 +196,7 @@ def _trend(axes: Any, trend: Trend, position: Mapping[str, int], i: int) -> None
     around = [[max(p.ratio - p.low, 0) for p in trend.points], [max(p.high - p.ratio, 0) for p in trend.points]]
     axes.errorbar(
         x, y, yerr=around, color=colour, ls=LINES[i // len(SERIES) % len(LINES)], marker=MARKERS[i % len(MARKERS)], ms=5, lw=1.4,
-        capsize=2, label=f"{trend.case} {trend.label}",
+        capsize=2, label=trend.label,
     )  # fmt: skip
     at = list(trend.steps)
     axes.scatter(

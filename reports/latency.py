@@ -10,7 +10,7 @@ import numpy as np
 from bench.plan import Scenario
 from bench.results import CaseResult, Measurement, Run
 from bench.show import milliseconds
-from reports._figure import LINES, MARKERS, MUTED, SERIES, figure, png, svg
+from reports._figure import LINES, MARKERS, SERIES, figure, png, svg
 from reports._markdown import cases_of, provenance, table
 from reports._samples import Values, outer_fence_ns, sorted_ns
 from reports.registry import Part, Picture, Report, Section
@@ -66,7 +66,7 @@ def picture(case: CaseResult, arms: Sequence[Measurement]) -> Picture:
         nines, shape, order = fig.add_subplot(grid[0, 0]), fig.add_subplot(grid[0, 1]), fig.add_subplot(grid[1, :])
         for i, m in enumerate(arms):
             _nines(nines, sorted_ns(m) / 1e6, i)
-        _histogram(shape, [sorted_ns(m) / 1e6 for m in arms])
+        shape.set_title(_histogram(shape, [sorted_ns(m) / 1e6 for m in arms]))
         titles: dict[str, str] = {}
         for i, m in enumerate(arms):
             titles |= _in_order(order, m, i)
@@ -90,8 +90,8 @@ def _nines(axes: Any, values: Values, i: int) -> None:
     axes.plot(1 / (1 - share), values, color=_colour(i), ls=LINES[i % len(LINES)], lw=1.6, label="", gid=f"nines-{i}")
 
 
-def _histogram(axes: Any, columns: Sequence[Values]) -> None:
-    """Shares of runs; outlines, so that none hides another."""
+def _histogram(axes: Any, columns: Sequence[Values]) -> str:
+    """Shares of runs; outlines, so that none hides another. Returns its title, which says what is not shown."""
     everything = np.concatenate(columns)
     low, high = everything.min(), max(np.quantile(values, CALLS_IT_NOISE) for values in columns)
     high = high if high > low else low * 1.01 + 1e-9
@@ -104,17 +104,8 @@ def _histogram(axes: Any, columns: Sequence[Values]) -> None:
         axes.stairs(counts / values.size, edges, color=_colour(i), alpha=0.12, fill=True)
     if wide:
         axes.set_xscale("log")
-    if beyond := int((everything > high).sum()):
-        axes.text(
-            0.99,
-            0.97,
-            f"{beyond} run{'s' if beyond > 1 else ''} beyond",
-            transform=axes.transAxes,
-            ha="right",
-            va="top",
-            fontsize=8,
-            color=MUTED,
-        )
+    beyond = int((everything > high).sum())
+    return f"Histogram ({beyond} run{'s' if beyond > 1 else ''} beyond)" if beyond else "Histogram"
 
 
 def _in_order(axes: Any, m: Measurement, i: int) -> dict[str, str]:
@@ -141,7 +132,7 @@ def _finish(nines: Any, shape: Any, order: Any, arms: Sequence[Measurement]) -> 
     nines.set_xticks(ticks, [_percent(tick) for tick in ticks])
     nines.minorticks_off()
     nines.set(xlabel="percentile", ylabel="ms", title="Percentiles")
-    shape.set(xlabel="ms", ylabel="share of runs", title="Histogram")
+    shape.set(xlabel="ms", ylabel="share of runs")
     shape.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     order.set(xlabel="run", ylabel="ms", title="In the order of measuring; crosses are outliers")
     spread = [sorted_ns(m) / 1e6 for m in arms]

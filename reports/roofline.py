@@ -59,7 +59,7 @@ def _row(g: Group, run_ns: int) -> list[str]:
         g.ops,
         g.variant,
         f"{g.ns / max(run_ns, 1):.1%}",
-        f"{g.ns / 1e3:#.3g}".rstrip("."),
+        _microseconds(g.ns),
         f"{g.gflops:.3g}" if g.flops else "-",
         f"{g.gbs:.3g}",
         f"{g.intensity:.3g}" if g.flops else "-",
@@ -69,7 +69,15 @@ def _row(g: Group, run_ns: int) -> list[str]:
 
 
 def _share_only(name: str, ns: int, run_ns: int) -> list[str]:
-    return [name, "-", "-", f"{ns / max(run_ns, 1):.1%}", f"{ns / 1e3:#.3g}".rstrip("."), *["-"] * 5]
+    return [name, "-", "-", f"{ns / max(run_ns, 1):.1%}", _microseconds(ns), *["-"] * 5]
+
+
+def _microseconds(ns: int) -> str:
+    """
+    >>> _microseconds(8_070_400), _microseconds(576)
+    ('8070', '0.576')
+    """
+    return f"{ns / 1e3:.0f}" if ns >= 100_000 else f"{ns / 1e3:#.3g}"
 
 
 def ceilings_text(run: Run) -> str:

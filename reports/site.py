@@ -82,9 +82,10 @@ class _Site:
         for number, case in enumerate(cases):
             body.append(self._case(case, run, number))
         if trends:
-            picture = history.picture(model, trends)
-            self.keep([picture])
-            content = Section(text=history.changes_table(trends), pictures=(picture,))
+            by_case = {trend.case: [t for t in trends if t.case == trend.case] for trend in trends}
+            pictures = tuple(history.picture(f"{model} {case}", found) for case, found in by_case.items())
+            self.keep(pictures)
+            content = Section(text=history.changes_table(trends), pictures=pictures)
             body.append(f"<h2>History</h2>{section('', content, 'history', f'../{FIGURES}')}")
         body.append(f"<h2>Environment</h2>{from_markdown(environment_table(run.environment))}")
         links = [("All models", "../index.html"), ("Tables", "../tables.html")]
