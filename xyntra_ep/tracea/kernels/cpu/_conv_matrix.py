@@ -7,7 +7,8 @@ A row of a tile is a part of a pixel, so the rows of x lie one pixel step apart,
 neighbours in the image: the next pixels of a row, or the beginning of the next row. The sums go through a scratch in L1, from
 where the epilogue takes them as vectors between the steps of the next block (_waiting_sums).
 
-A row of outputs is cut into tiles of equal height; the last one starts as many pixels earlier as it would reach beyond the end,
+A row of outputs is cut into tiles of equal height (or all rows as one, where they are much shorter than a tile: what is computed
+between them is not stored); the last one starts as many pixels earlier as it would reach beyond the end,
 and leaves to the tile before what both have computed.
 """
 
@@ -54,6 +55,7 @@ _SCRATCH = PointerType(DType.F32, writable=True)
 _PLACE = ("height", "image", "m", "row_upper", "first_upper", "skip_upper", "row_lower", "first_lower", "skip_lower")
 _UNITS = 32  # enough for 16 threads to be busy to the end
 _LEAST_BLOCKS = 4  # of a unit
+_FLAT_PAYS = 0.8  # a pixel costs a division then
 
 Callee = tuple[Function, tuple[Var, ...]]
 
@@ -65,6 +67,17 @@ def multiply_tiles(
     return _Matrix(shape, x, runs, weights, context).call()
 
 
+def _is_flat(shape: ConvShape) -> bool:
+    """Whether rows are counted as one, with what lies between them, because that takes clearly fewer tiles (rows of 7 pixels)."""
+    if not shape.row_axes or (shape.x.stride, shape.y.stride) != (1, 1):
+        return False
+    if shape.x_strides[1] != shape.x.inside * shape.x_strides[2]:
+        return False
+    rows, pixels, pitch = typical(shape.y.out), typical(shape.x.out), typical(shape.x.inside)
+    flat = -(-((rows - 1) * pitch + pixels) // TILE_ROWS)
+    return flat <= _FLAT_PAYS * rows * -(-pixels // TILE_ROWS)
+
+
 class _Matrix:
     def __init__(
         self, shape: ConvShape, x: ValueBuffer | TempBuffer, runs: PairRuns, weights: TempBuffer, context: BuildContext
@@ -73,6 +86,10 @@ class _Matrix:
         self.lanes = context.caps.lanes
         self.panels = -(-shape.cout // CHANNELS)
         self.step = CHANNELS * runs.depth
+        self.flat = _is_flat(shape)
+        self.rows, self.pixels = shape.y.out, shape.x.out
+        if self.flat:
+            self.rows, self.pixels = 1, (shape.y.out - 1) * shape.x.inside + shape.x.out
         out = shape.op.output
         k = KernelBuilder(f"xy_conv_tiles_{shape.y.kernel}x{shape.x.kernel}_{out.dtype}_{context.caps.isa}")
         self.k = k
@@ -91,7 +108,7 @@ class _Matrix:
 
     def call(self) -> KernelCall:
         shape = self.shape
-        tiles = shape.y.out * ceildiv(shape.x.out, TILE_ROWS)
+        tiles = self.rows * ceildiv(self.pixels, TILE_ROWS)
         chunks, groups = self._chunks(ceildiv(tiles, 2))
         self._units(tiles, chunks, groups)
         kernel, params = self.k.finish()
@@ -117,7 +134,7 @@ class _Matrix:
 
     def _units(self, tiles: Size, chunks: Size, groups: Size) -> None:
         k, shape = self.k, self.shape
-        pixels = k.param(shape.x.out)
+        pixels = k.param(self.pixels)
         across = k.let("across", vmax((pixels + (TILE_ROWS - 1)) // TILE_ROWS, 1))
         height = k.let("height", vmax((pixels + across - 1) // across, 1))
         number, blocks = k.param(tiles), k.let("blocks", (k.param(tiles) + 1) // 2)
@@ -159,7 +176,7 @@ class _Matrix:
         """(position in x, row, first pixel, how many of its pixels the tile before has) of a tile."""
         k, shape = self.k, self.shape
         row, wanted = k.let("row", tile // across), k.let("wanted", tile % across * height)
-        pixel = k.let("pixel", vmin(wanted, k.param(shape.x.out) - height))
+        pixel = k.let("pixel", vmin(wanted, k.param(self.pixels) - height))
         at = x_image + row * shape.y.stride * k.param(shape.x_strides[1]) + pixel * (shape.x.stride * shape.x_strides[2])
         return k.let("at", at), row, pixel, k.let("skip", wanted - pixel)
 
@@ -222,16 +239,24 @@ class _Matrix:
             row, first, skip = (f.let("of", Select(is_upper, a, b)) for a, b in zip(tiles[:3], tiles[3:], strict=True))
             within = f.let("within", i % TILE_ROWS)
             with f.when(le(skip, within) & lt(within, height)):
-                pixel = f.let("pixel", first + within)
-                at, pointer = (image, channel, row, pixel), f.pointer("sums_at", sums, i * CHANNELS)
-                if self.shape.cout % CHANNELS == 0:
-                    self._store(f, pointer, at, None)
+                pixel, pointer = f.let("pixel", first + within), f.pointer("sums_at", sums, i * CHANNELS)
+                if not self.flat:
+                    self._finish_pixel(f, pointer, (image, channel, row, pixel))
                     return
-                left = f.let("left", self.shape.cout - channel)
-                with f.when(le(CHANNELS, left)):
-                    self._store(f, pointer, at, None)
-                with f.otherwise():
-                    self._store(f, pointer, at, left)
+                pitch = self.k.param(self.shape.x.inside)
+                row, pixel = f.let("row", pixel // pitch), f.let("column", pixel % pitch)
+                with f.when(lt(pixel, self.k.param(self.shape.x.out))):
+                    self._finish_pixel(f, pointer, (image, channel, row, pixel))
+
+    def _finish_pixel(self, f: FunctionBuilder, sums: Pointer, at: Sequence[Rvalue]) -> None:
+        if self.shape.cout % CHANNELS == 0:
+            self._store(f, sums, at, None)
+            return
+        left = f.let("left", self.shape.cout - at[1])
+        with f.when(le(CHANNELS, left)):
+            self._store(f, sums, at, None)
+        with f.otherwise():
+            self._store(f, sums, at, left)
 
     def _store(self, f: FunctionBuilder, sums: Pointer, at: Sequence[Rvalue], left: Rvalue | None) -> None:
         """A pixel's ``left`` channels, or all."""
