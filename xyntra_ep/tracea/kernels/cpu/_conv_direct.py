@@ -51,6 +51,11 @@ Multiply = Callable[[TileFunction, TapRun, Rvalue, Rvalue, int], None]
 
 def accumulate(f: TileFunction) -> None:
     totals = _Totals(f) if f.code.depth >= 2 * _CHAIN else None
+    shape = f.code.shape
+    if totals is None and shape.y.kernel == shape.x.kernel == 1:
+        each_run(f, _multiply_and_fetch)
+        return
+    f.fetch_outputs()
     each_run(f, partial(_multiply, totals))
     if totals is not None:
         totals.finish()
@@ -96,8 +101,11 @@ class _Totals:
                 self.f.assign(acc, acc + self.f.load(self.array, i * self.width + j * self.lanes, self.lanes))
 
 
-def _multiply(totals: _Totals | None, f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue, depth: int) -> None:
-    """acc += x[pixels of the run][at, at + depth) * w[start, start + depth)."""
+Steps = Callable[[Rvalue | int, Rvalue | int], None]
+
+
+def _steps(f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue) -> Steps:
+    """``steps(begin, end)`` emits acc += x[pixels of the run][at + begin, at + end) * w[start + begin, start + end)."""
     code = f.code
     x = f.pointer("x", code.x, at)
     w = f.pointer("w", code.w, f.arg["panel"] + start * code.width)
@@ -116,6 +124,23 @@ def _multiply(totals: _Totals | None, f: TileFunction, run: TapRun, at: Rvalue, 
             if rate is not None:
                 f.prefetch(ahead, binary("shr", k * rate, AHEAD_UNIT.bit_length() - 1) * _LINE)
 
+    return steps
+
+
+def _multiply_and_fetch(f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue, depth: int) -> None:
+    """Few multiplications for each output: its lines are asked for one pixel after another, or they would keep what the
+    multiplications wait for out of the few buffers between the caches."""
+    steps = _steps(f, run, at, start)
+    length = -(-depth // f.tile.size)
+    with f.loop("i", 0, f.tile.size) as i:
+        f.fetch_pixel(i)
+        begin = f.let("begin", i * length)
+        steps(begin, f.let("end", vmin(begin + length, depth)))
+
+
+def _multiply(totals: _Totals | None, f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue, depth: int) -> None:
+    """acc += x[pixels of the run][at, at + depth) * w[start, start + depth)."""
+    steps = _steps(f, run, at, start)
     if totals is None or depth < _CHAIN // 2:
         steps(0, depth)
         return
@@ -124,5 +149,5 @@ def _multiply(totals: _Totals | None, f: TileFunction, run: TapRun, at: Rvalue, 
         end = f.let("end", vmin(begin + length, depth) if depth % length else begin + length)
         steps(begin, end)
         # The last chain of all stays in registers.
-        with f.when(lt(end, depth)) if depth == code.depth else nullcontext():
+        with f.when(lt(end, depth)) if depth == f.code.depth else nullcontext():
             totals.add(range(run.low, run.high))

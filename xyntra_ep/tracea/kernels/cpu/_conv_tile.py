@@ -14,7 +14,7 @@ from xyntra_ep.tracea.kernels.cpu._conv_row import Tile
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Function, Pointer, Rvalue, Var, f32, le, lt
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Function, Pointer, Rvalue, Var, f32, index, le, lt
 
 _SHALLOW = 256  # steps of k
 AHEAD_UNIT = 256
@@ -22,8 +22,9 @@ AHEAD_UNIT = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileCode:
-    """``accumulate(function, tile)`` emits the sums of a tile, by pixel and vector. ``ahead_rate``: cache lines of the next
-    panel that a tile fetches while it computes, per ``AHEAD_UNIT`` steps; None where the weights stay in the cache anyway."""
+    """``accumulate(function)`` emits the sums of a tile, by pixel and vector, and says when to fetch what the outputs need.
+    ``ahead_rate``: cache lines of the next panel that a tile fetches while it computes, per ``AHEAD_UNIT`` steps; None where the
+    weights stay in the cache anyway."""
 
     kernel: KernelBuilder
     shape: ConvShape
@@ -80,7 +81,7 @@ class TileFunction(FunctionBuilder):
         self.x_row_step = code.kernel.param(code.shape.x_strides[1]) * code.shape.y.dilation
         zero = Const(f32(code.lanes), 0.0)
         self.acc = [[self.variable("acc", zero) for _ in range(code.vectors)] for _ in range(tile.size)]
-        self._fetch_outputs()
+        self._lines = self._output_lines()
         code.accumulate(self)
         if not code.has_tail:
             self._store(range(code.vectors), None)
@@ -92,25 +93,29 @@ class TileFunction(FunctionBuilder):
                 with self.when(lt(j * code.lanes, self.arg["left"])):
                     self._store([j], self.let("count", self.arg["left"] - j * code.lanes))
 
-    def _fetch_outputs(self) -> None:
-        """Ask for the cache lines of residuals, and of outputs that follow few multiplications, long before their use."""
+    def fetch_outputs(self) -> None:
+        """Ask for all cache lines of residuals, and of outputs that follow few multiplications, long before their use."""
+        for i in range(self.tile.size):
+            self.fetch_pixel(i)
+
+    def fetch_pixel(self, i: Rvalue | int) -> None:
+        """Ask for those of pixel ``i``."""
+        pointers, first, step = self._lines
+        for pointer in pointers:
+            for j in range(0, self.code.width, 64 // self.code.shape.op.output.dtype.bytes):
+                self.prefetch(pointer, first + (i * step + j), locality=3, write=pointer is self.code.out)
+
+    def _output_lines(self) -> tuple[list[Pointer], Rvalue, Rvalue]:
+        """(what to fetch from, position of the first pixel, from pixel to pixel)."""
         code, out, arg = self.code, self.code.shape.op.output, self.arg
-        line = 64 // out.dtype.bytes
-        wanted = residuals(code)
-        if code.depth <= _SHALLOW:
-            wanted.append(code.out)
+        wanted = residuals(code) + [code.out] * (code.depth <= _SHALLOW)
         if not wanted:
-            return
+            return [], index(0), index(0)
         image_step, _, *steps = (code.kernel.param(s) for s in out.strides)
-        pixel_step = steps[-1]
         first = code.kernel.param(out.offset) + arg["image"] * image_step + arg["m"]
         if code.shape.row_axes:
             first = first + arg["row"] * steps[0]
-        first = self.let("first_out", first + arg["pixel"] * pixel_step)
-        for pointer in wanted:
-            for i in range(self.tile.size):
-                for j in range(0, code.width, line):
-                    self.prefetch(pointer, first + (i * pixel_step + j), locality=3, write=pointer is code.out)
+        return wanted, self.let("first_out", first + arg["pixel"] * steps[-1]), steps[-1]
 
     def _store(self, vectors: range | list[int], count: Rvalue | None) -> None:
         code, arg = self.code, self.arg

@@ -29,6 +29,7 @@ def admits(op: Conv, context: BuildContext) -> str | None:
 
 
 def accumulate(f: TileFunction) -> None:
+    f.fetch_outputs()
     code = f.code
     if not code.has_tail:
         _rows(f, None)

@@ -46,6 +46,7 @@ def small_groups(op: Conv) -> ConvShape:
 
 
 def accumulate(f: TileFunction) -> None:
+    f.fetch_outputs()
     if not f.code.has_tail:
         _rows(f, None)
         return

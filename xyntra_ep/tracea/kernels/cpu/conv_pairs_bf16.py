@@ -58,6 +58,7 @@ def build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
 
 
 def _accumulate(f: TileFunction) -> None:
+    f.fetch_outputs()
     each_run(f, _multiply)
 
 
