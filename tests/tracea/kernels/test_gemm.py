@@ -81,7 +81,8 @@ EPILOGUES = (
 def test_epilogues(caps: Capabilities, epilogue: str) -> None:
     for n in (96, 53):
         check(GemmCase(m=9, k=24, n=n, epilogue=epilogue, symbolic=""), caps, PACKED)
-    check(GemmCase(m=5, k=9, n=53, batch=(2,), epilogue=epilogue, constant_b=False, symbolic="mn"), caps, BATCHED)
+    symbolic = "mn" if caps is AVX512 else "n"  # without m: few tiles to compile
+    check(GemmCase(m=5, k=9, n=53, batch=(2,), epilogue=epilogue, constant_b=False, symbolic=symbolic), caps, BATCHED)
 
 
 @pytest.mark.parametrize("epilogue", ["bias", "residual", "mask", "swapped"])
@@ -94,7 +95,8 @@ def test_generic_epilogues(epilogue: str) -> None:
 def test_transposed_operands(caps: Capabilities, transpose: str) -> None:
     for m, k, n in ((9, 40, 96), (3, 37, 65)):  # 65: panels of two widths
         check(GemmCase(m=m, k=k, n=n, transpose=transpose, symbolic=""), caps, PACKED)
-        check(GemmCase(m=m, k=k, n=n, transpose=transpose, constant_b=False, symbolic="mkn"), caps, BATCHED)
+        symbolic = "mkn" if caps is AVX512 else "kn"  # without m: few tiles to compile
+        check(GemmCase(m=m, k=k, n=n, transpose=transpose, constant_b=False, symbolic=symbolic), caps, BATCHED)
     check(GemmCase(m=3, k=37, n=50, transpose=transpose), caps, GENERIC)
 
 
@@ -125,7 +127,7 @@ def test_batch_axes_that_do_not_follow_each_other_are_looped_over() -> None:
 )
 @pytest.mark.parametrize("transpose", ["", "b"])
 def test_broadcast_batches(caps: Capabilities, a_batch: tuple[int, ...], b_batch: tuple[int, ...], transpose: str) -> None:
-    for symbolic in ("", "01mkn"):
+    for symbolic in ("", "01kn"):  # without m: few tiles to compile
         case = GemmCase(
             m=5, k=20, n=37, batch=(2, 3), a_batch=a_batch, b_batch=b_batch, transpose=transpose,
             constant_b=False, symbolic=symbolic, epilogue="residual",
