@@ -13,9 +13,10 @@ from tests.support.toy_variants import GEMM, TABLE
 from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dims import evaluate, symbol, symbols_of
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.expr import axis, load
+from xyntra_ep.tracea.core_ir.expr import acc, axis, load
 from xyntra_ep.tracea.core_ir.interpreter import Array, interpret
-from xyntra_ep.tracea.core_ir.ops import Gemm, Operand, Pointwise, Program, ValueKind
+from xyntra_ep.tracea.core_ir.ops import Attention, Gemm, Operand, Pointwise, Program, ValueKind
+from xyntra_ep.tracea.core_ir.work import NO_WORK, sized_work
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Phase, TempBuffer
 from xyntra_ep.tracea.planning.plan import BufferKind, PlanError, PlannedProgram
 from xyntra_ep.tracea.planning.planner import plan_program
@@ -285,6 +286,15 @@ def test_the_first_run_step_of_an_op_has_all_its_work() -> None:
     assert [sum(counts) for counts in by_op.values()] == [2 * 3 * 4 * 6, 3 * 6]
     assert all(counts[0] == sum(counts) for counts in by_op.values())
     assert planned.init and not any(step.work.flops for step in planned.init), "what is done once is no run's work"
+
+
+def test_an_op_of_several_steps_is_counted_once() -> None:
+    p = ProgramBuilder()
+    q, k, v = (p.input(1, 2, 16, 32) for _ in range(3))
+    out = p.output(p.temp(1, 2, 16, 32))
+    p.op(Attention(inputs=(q, k, v), score=acc(0), nan_to_zero=False, output=out))
+    first, *others = plan_program(p.program, AVX512).run  # what the machine's own variants make of it; nothing is compiled
+    assert others and first.work == sized_work(p.program.ops[0]) and all(step.work == NO_WORK for step in others)
 
 
 def test_the_work_of_an_op_that_was_built_before_has_its_own_sizes() -> None:
