@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.environment import Environment
 from bench.errors import BenchError
-from bench.plan import Scenario
+from bench.plan import Scenario, Target
 from bench.results import CaseResult, Run
 from bench.show import mebibytes
 from bench.store import load, newest
@@ -30,11 +30,13 @@ def write_site(results: Path, out: Path) -> list[Path]:
     """The pages, `index.html` first. `results` is a file or a folder: then its newest runs count, and earlier ones are
     their history."""
     folder = results.is_dir() or not results.suffix
-    latest = newest(results) if folder else results
+    latest = _main_run(results) if folder else results
     run = load(latest)
     earlier = history.trends(history.stored_runs(results), run) if folder else {}
     site = _Site(out=out)
     models = list(dict.fromkeys(case.model for case in run.cases if case.scenario is Scenario.SINGLE_STREAM))
+    if run.target is Target.MICRO:  # its table says all, and has a hundred points
+        models = []
     for model in models:
         site.add_model(model, run, latest.name, earlier.get(model, ()))
     tables = {name: load_for(name, results, latest, folder=folder) for name in reports.names()}
@@ -42,6 +44,20 @@ def write_site(results: Path, out: Path) -> list[Path]:
     site.add_index(run, latest.name, models, earlier)
     site.write("style.css", CSS)
     return [site.out / "index.html", *site.pages]
+
+
+def _main_run(folder: Path) -> Path:
+    """The newest of models, else of single operators; a run of other scenarios only has tables and no pages."""
+    for wanted in (lambda run: _has_pages(run) and run.target is not Target.MICRO, _has_pages):
+        try:
+            return newest(folder, wanted)
+        except BenchError:
+            continue
+    return newest(folder)
+
+
+def _has_pages(run: Run) -> bool:
+    return any(case.scenario is Scenario.SINGLE_STREAM for case in run.cases)
 
 
 def load_for(name: str, results: Path, latest: Path, *, folder: bool) -> tuple[Run, str] | None:
@@ -119,7 +135,7 @@ class _Site:
             body.append("<h2>The models under the roofs</h2>")
             body += [figure(picture, f"overview-{i}", FIGURES) for i, picture in enumerate(pictures)]
             body.append(from_markdown(roofline.ceilings_text(run)))
-        main = "micro" if run.target == "micro" else "zoo"
+        main = "micro" if run.target is Target.MICRO else "zoo"
         body.append(f"<h2>Results</h2>{_rendered(main, run, source)}")
         changed = [(model, trend) for model, found in earlier.items() for trend in found if trend.steps]
         if changed:
@@ -138,7 +154,7 @@ def _rendered(name: str, run: Run, source: str) -> str:
 
 def _overview(cases: Sequence[CaseResult], run: Run, source: str) -> str:
     """The rows of these cases in the table of all."""
-    name = "micro" if run.target == "micro" else "zoo"
+    name = "micro" if run.target is Target.MICRO else "zoo"
     text = reports[name].render(dataclasses.replace(run, cases=tuple(cases)), source)
     return text.rpartition("\n\n")[0]  # without where it is from, which is said above
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,6 +11,9 @@ from typer.testing import CliRunner
 
 from bench.cli import app
 from bench.errors import BenchError
+from bench.plan import Scenario, Target
+from bench.results import Run
+from bench.store import dump
 from reports import parts, write_site
 from reports._html import from_markdown, slug
 from reports._markdown import table
@@ -93,6 +97,25 @@ def test_the_command_writes_the_site_and_says_where(tmp_path: Path, results_once
     blocked.write_text("")
     refused = CliRunner().invoke(app, ["report", "--results", str(results_once), "--html", str(blocked / "site")])
     assert isinstance(refused.exception, BenchError) and "name another folder with --html" in str(refused.exception)
+
+
+def test_the_pages_are_of_the_newest_run_of_models(tmp_path: Path, run: Run) -> None:
+    scaling = tuple(case for case in run.cases if case.scenario is Scenario.SCALING)
+    runs = {
+        "zoo": dataclasses.replace(run, cases=run.cases[2:3]),
+        "scaling": dataclasses.replace(run, cases=scaling, started="2027-01-01"),
+        "micro": dataclasses.replace(run, cases=run.cases[2:3], target=Target.MICRO, started="2028-01-01"),
+    }
+    for name, stored in runs.items():
+        (tmp_path / f"{name}.json").write_text(dump(stored))
+    pages = write_site(tmp_path, tmp_path / "site")
+    assert [path.name for path in pages] == ["index.html", "dies.html", "tables.html"]
+    tables = read(tmp_path / "site" / "tables.html").text
+    assert "scaling.json" in tables and "micro.json" in tables
+    (tmp_path / "zoo.json").unlink()
+    assert "micro.json" in read(write_site(tmp_path, tmp_path / "other")[0]).text
+    (tmp_path / "micro.json").unlink()
+    assert "scaling.json" in read(write_site(tmp_path, tmp_path / "last")[0]).text
 
 
 @pytest.mark.parametrize("text", [HOSTILE, "a\\", "\\|", "**b** `c` | <i>", "x](http://y)", "_a_*b*"])
