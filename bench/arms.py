@@ -32,7 +32,7 @@ def arms_of(case: Case, contenders: Sequence[Contender]) -> tuple[Arm, ...]:
     baseline = Contender(provider=BASELINE)
     everyone = [baseline, *(c for c in contenders if c != baseline)]
     match case.scenario:
-        case Scenario.SINGLE_STREAM | Scenario.MULTI_STREAM:
+        case Scenario.SINGLE_STREAM | Scenario.MULTI_STREAM | Scenario.GENERATE:
             arms = [Arm(label=c.label, contender=c, threads=case.threads, against=BASELINE) for c in contenders]
             arms = [replace(arm, peers=tuple(_peers(arm, arms))) for arm in arms]
             return _distinct([Arm(label=BASELINE, contender=baseline, threads=case.threads), *arms])

@@ -76,6 +76,7 @@ def run_zoo(
     seq: Annotated[str, typer.Option(metavar="N,N", help="Sequence lengths. Default: the model's own.")] = "",
     scenario: Scenarios = "single-stream",
     p99_bound: Bound = None,
+    tokens: Annotated[int | None, typer.Option(min=2, help="New tokens in `generate`. Default: 32, with --quick 8.")] = None,
     quick: Quick = False,
     json: Json = None,
     resume: Resume = False,
@@ -85,7 +86,8 @@ def run_zoo(
     """The models of the zoo: BERT, ResNet, MobileNet, ViT, GPT-2 prefill and decode."""
     seqs = parse_counts(seq, "--seq") if seq else ()
     counts, batches, scenarios = parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), parse_scenarios(scenario)
-    cases = with_bound(zoo_cases(model or [], counts, batches, seqs, scenarios, quick=quick), p99_bound)
+    cases = zoo_cases(model or [], counts, batches, seqs, scenarios, quick=quick, new_tokens=tokens)
+    cases = with_bound(cases, p99_bound)
     plan = _plan(Target.ZOO, cases, providers, _budget(quick, min_time, max_time), quick=quick)
     execute(plan, result_path(json, "zoo", resume=resume), resume=resume)
 

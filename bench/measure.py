@@ -17,7 +17,7 @@ from bench.contenders import Contender
 from bench.environment import cores_allowed, governor
 from bench.errors import Unavailable
 from bench.feeds import Feeds, case_feeds, case_path, save_feeds
-from bench.loads import load_of
+from bench.loads import Load, Loop, OneAtATime, Streams, forced_logits
 from bench.machine import Machine, MachineWatch
 from bench.memory import peak_rss_bytes, rss_bytes
 from bench.ort_sessions import plain_session
@@ -31,6 +31,7 @@ from bench.turns import Runner, take_turns
 
 FOREIGN_CORES = 0.25
 CLOCK_CHANGE = 0.05
+FORCED = 3  # tokens that all contenders are fed, to compare what they make of the past
 FEEDS_FILE = "feeds.npz"  # for the processes that measure memory, which must not create a session to ask for inputs
 
 
@@ -133,6 +134,14 @@ def _start(case: Case, arm: Arm, factory: Factory, creation: Creation, feeds: Fe
     creation = dataclasses.replace(creation, rss_growth_bytes=max(rss_bytes() - before, 0))
     begin = time.perf_counter_ns()
     outputs = session.outputs(feeds, names)
+    first_run_ns = time.perf_counter_ns() - begin
+    load: Load = OneAtATime()
+    if case.scenario is Scenario.GENERATE:
+        load = Loop(names, case.new_tokens)
+        made = dict(zip(names, outputs, strict=True))
+        outputs = [*outputs, *forced_logits(session, feeds, made, FORCED).values()]
+    elif arm.streams and case.scenario is not Scenario.SERVER:
+        load = Streams(arm.streams)
     return Runner(
         arm=arm,
         factory=factory,
@@ -140,9 +149,9 @@ def _start(case: Case, arm: Arm, factory: Factory, creation: Creation, feeds: Fe
         creation=creation,
         placement=session.placement(),
         precision=session.precision(),
-        load=load_of(0 if case.scenario is Scenario.SERVER else arm.streams),
+        load=load,
         outputs=outputs,
-        first_run_ns=time.perf_counter_ns() - begin,
+        first_run_ns=first_run_ns,
     )
 
 
@@ -158,7 +167,8 @@ def _check_outputs(runners: Mapping[str, Runner], names: list[str], max_err: flo
     for runner in runners.values():
         if runner is not reference:
             bound = runner.arm.contender.max_err(max_err)
-            runner.check = compare(names, runner.outputs, reference.outputs, bound)
+            named = [*names, *(f"logits after {i + 1} tokens" for i in range(len(runner.outputs) - len(names)))]
+            runner.check = compare(named, runner.outputs, reference.outputs, bound)
 
 
 def _result(arm: Arm, failed: Mapping[str, tuple[Status, str]], runners: Mapping[str, Runner]) -> Measurement:

@@ -49,7 +49,7 @@ class OpenVinoSession:
 
     def outputs(self, feeds: Feeds, names: Sequence[str]) -> list[npt.NDArray[Any]]:
         request = self._request()
-        request.infer(feeds, share_inputs=True)
+        request.infer(feeds, share_inputs=True, share_outputs=True)  # copied below
         return [np.array(request.get_tensor(name).data) for name in names]
 
     def placement(self) -> Placement | None:

@@ -71,7 +71,7 @@ class OrtSession:
         return self._run(None, feeds)
 
     def outputs(self, feeds: Feeds, names: Sequence[str]) -> list[npt.NDArray[Any]]:
-        return [np.array(output) for output in self._run(list(names), feeds)]
+        return [np.asarray(output) for output in self._run(list(names), feeds)]
 
     def placement(self) -> Placement | None:
         """Nodes and groups by provider; None where the runtime does not tell."""

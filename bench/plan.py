@@ -20,6 +20,7 @@ class Scenario(StrEnum):
     MULTI_STREAM = "multi-stream"
     SERVER = "server"
     OFFLINE = "offline"
+    GENERATE = "generate"
     SCALING = "scaling"
     SPECIALISED = "specialised"
 
@@ -29,6 +30,7 @@ MEANING = {
     Scenario.MULTI_STREAM: "the same, each run a batch",
     Scenario.SERVER: "open loop: the highest rate of arrivals that holds a bound of p99",
     Scenario.OFFLINE: "throughput of several Run calls at a time on one session, one intra-op thread each",
+    Scenario.GENERATE: "a prompt and the tokens after it, with growing past: time to first token, tokens per second",
     Scenario.SCALING: "each contender with several threads against itself with one",
     Scenario.SPECIALISED: "each contender with dynamic shapes against itself with the shapes fixed",
 }
@@ -62,6 +64,7 @@ class Budget:
 FULL = Budget(rounds=8, warmups=2, min_turns=48, runs_per_turn=2, min_time_s=10.0, max_time_s=300.0, creations=3)
 QUICK = Budget(rounds=4, warmups=1, min_turns=12, runs_per_turn=2, min_time_s=3.0, max_time_s=20.0, until_sure=False)
 MULTI_STREAM_BATCH = 8  # MLPerf's samples per query
+NEW_TOKENS, QUICK_NEW_TOKENS = 32, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,7 @@ class Case:
     file: str = ""
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     p99_bound_ms: float | None = None  # of a server; None is five runs of the CPU provider
+    new_tokens: int = 0  # that a loop makes of its prompt
     memory: bool = False  # measured too, in processes of their own
 
     @property
@@ -128,18 +132,25 @@ def zoo_cases(
     scenarios: Sequence[Scenario] = (Scenario.SINGLE_STREAM,),
     *,
     quick: bool,
+    new_tokens: int | None = None,
 ) -> tuple[Case, ...]:
-    """Full-size models unless named. Without `seqs` each model's own lengths, with `quick` the first."""
+    """Full-size models unless named. Without `seqs` each model's own lengths, with `quick` the first. One that generates is
+    measured generating, and otherwise only when it is named."""
     models: list[ZooModel] = [zoo[name] for name in names] or [model for model in zoo if not model.tiny]
     cases: list[Case] = []
     for model in models:
+        fitting = [s for s in scenarios if (model.generates if s is Scenario.GENERATE else names or not model.generates)]
         lengths: Sequence[int | None] = [None]
         if model.seqs:
             lengths = list(seqs) or list(model.seqs[:1] if quick else model.seqs)
         for seq in lengths:
             case = Case(model=model.name, family=model.family.value, seq=seq, seed=model.seed, max_err=model.max_err)
-            cases += expand(case, threads, batches, scenarios)
-    return tuple(cases)
+            cases += expand(case, threads, batches, fitting)
+    if not cases:
+        able = ", ".join(model.name for model in zoo if model.generates)
+        raise BenchError(f"--scenario generate: {names[0]} does not generate. there are {able}")
+    tokens = new_tokens or (QUICK_NEW_TOKENS if quick else NEW_TOKENS)
+    return tuple(replace(c, new_tokens=tokens) if c.scenario is Scenario.GENERATE else c for c in cases)
 
 
 def file_cases(
@@ -154,9 +165,12 @@ def file_cases(
 ) -> tuple[Case, ...]:
     if not file.is_file():
         raise BenchError(f"{file}: no such file")
+    fitting = [scenario for scenario in scenarios if scenario is not Scenario.GENERATE]
+    if not fitting:
+        raise BenchError("--scenario generate: only models of the zoo, whose past and present are known. try `bench run zoo`")
     parsed = dict(parse_shape(shape) for shape in shapes)
     case = Case(model=file.name, seed=seed, max_err=max_err, file=str(file.resolve()), shapes=parsed)
-    return tuple(expand(case, threads, batches, scenarios))
+    return tuple(expand(case, threads, batches, fitting))
 
 
 def expand(case: Case, threads: Sequence[int], batches: Sequence[int], scenarios: Sequence[Scenario]) -> Iterator[Case]:

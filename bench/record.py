@@ -7,7 +7,7 @@ from statistics import median
 
 from bench.arms import Arm
 from bench.contenders import OPENVINO
-from bench.results import Accuracy, Measurement, Ratio, Status, Warn
+from bench.results import Accuracy, Generation, Measurement, Ratio, Status, Warn
 from bench.serve import rate_ratio
 from bench.statistics import judge, latency
 from bench.stop import ratio_of_turns
@@ -46,6 +46,7 @@ def conclude(runner: Runner, everyone: Mapping[str, Runner]) -> Measurement:
         ratio=ratio,
         peers={label: peer for label, peer in peers.items() if peer},
         verdict=judge(ratio),
+        generation=_generation(runner, everyone.get(arm.against)),
         serving=runner.serving,
         warnings=_warnings(runner, measured.cv, measured.p50_ns),
         samples_ns=tuple(samples_ns) if len(samples_ns) <= MOST_SAMPLES else (),
@@ -73,6 +74,22 @@ def _ratio(other: Runner | None, runner: Runner) -> Ratio | None:
     if other.serving and runner.serving:
         return rate_ratio(other.serving, runner.serving)
     return ratio_of_turns(other.round_ns, runner.round_ns)
+
+
+def _generation(runner: Runner, other: Runner | None) -> Generation | None:
+    """None of anything but a loop of more than one token."""
+    loops = [sample.steps_ns for sample in runner.samples if len(sample.steps_ns) > 1]
+    if not loops:
+        return None
+    compared = other if other and other.speed_counts and runner.speed_counts else None
+    return Generation(
+        tokens=len(loops[0]),
+        first_token=latency([steps[0] for steps in loops]),
+        later_token=latency([ns for steps in loops for ns in steps[1:]]),
+        tokens_per_s=round(1e9 / median(sum(steps[1:]) / (len(steps) - 1) for steps in loops), 2),
+        first_token_ratio=ratio_of_turns(compared.first_ns, runner.first_ns) if compared else None,
+        later_token_ratio=ratio_of_turns(compared.later_ns, runner.later_ns) if compared else None,
+    )
 
 
 def _warnings(runner: Runner, cv: float, p50_ns: int) -> tuple[Warn, ...]:

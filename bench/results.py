@@ -177,6 +177,19 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """A loop: the run with the prompt gives the first token, each run after it one more. `latency` of the measurement is
+    that of the whole loop, and so is its ratio; here are those of the parts, against the same arm."""
+
+    tokens: int
+    first_token: Latency
+    later_token: Latency
+    tokens_per_s: float  # of the later ones, for each row of the batch
+    first_token_ratio: Ratio | None
+    later_token_ratio: Ratio | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
     """How many nodes of the optimised graph each provider runs, and in how many groups."""
 
@@ -259,6 +272,7 @@ class Measurement:
     ratio: Ratio | None = None
     peers: Mapping[str, Ratio] = field(default_factory=dict)  # by the label of the other
     verdict: Verdict = Verdict.NO_DATA
+    generation: Generation | None = None
     serving: Serving | None = None  # of a server; `latency` is then that at the rate which held
     warnings: tuple[Warn, ...] = ()
     inside: Inside | None = None

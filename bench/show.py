@@ -38,7 +38,7 @@ COLUMNS = (
     "create cold/warm ms",
     "RSS steady/peak MiB",
 )
-AGAINST_THE_CPU = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.OFFLINE)
+AGAINST_THE_CPU = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.OFFLINE, Scenario.GENERATE)
 STYLES = {
     Verdict.FASTER: "green",
     Verdict.SLOWER: "red",
@@ -112,7 +112,9 @@ def named(m: Measurement) -> str:
 
 
 def _rate(m: Measurement) -> str:
-    """Of a server."""
+    """Of a server, and of a loop."""
+    if m.generation:
+        return f" first {milliseconds(m.generation.first_token.p50_ns)} ms, {m.generation.tokens_per_s:.3g} tokens/s"
     if m.serving is None:
         return ""
     return " no rate" if m.serving.rate_per_s is None else f" {m.serving.rate_per_s:.3g}/s"

@@ -6,7 +6,6 @@ import gc
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,8 @@ class Runner:
     first_run_ns: int = 0
     samples: list[Sample] = field(default_factory=list)
     round_ns: list[list[float]] = field(default_factory=list)  # median of each turn, by round
+    first_ns: list[list[float]] = field(default_factory=list)  # the same of a loop's first token
+    later_ns: list[list[float]] = field(default_factory=list)  # and of those after it together
     serving: Serving | None = None
 
     @property
@@ -52,7 +53,7 @@ class Runner:
 
     def run(self, feeds: Feeds) -> Sample:
         assert self.session is not None
-        return self.load.sample(partial(self.session.run, feeds))
+        return self.load.sample(self.session, feeds)
 
 
 def take_turns(runners: Sequence[Runner], feeds: Feeds, budget: Budget) -> tuple[int, Stopped]:
@@ -83,7 +84,8 @@ def _rounds(runners: list[Runner], feeds: Feeds, budget: Budget) -> tuple[int, S
         if rounds > 0:
             renew(runners, order)
         for runner in runners:
-            runner.round_ns.append([])
+            for by_round in (runner.round_ns, runner.first_ns, runner.later_ns):
+                by_round.append([])
         turns += _one_round(order, feeds, budget)
         rounds += 1
         undecided = wanted
@@ -115,13 +117,21 @@ def _one_round(runners: list[Runner], feeds: Feeds, budget: Budget) -> int:
             wait_until_idle()
             _repeat(runner, feeds, at_least=1, block_ns=SETTLE_NS)
             samples = _repeat(runner, feeds, at_least=budget.runs_per_turn, block_ns=BLOCK_NS)
-            runner.samples += samples
-            runner.round_ns[-1].append(float(np.median([sample.ns for sample in samples])))
+            _keep(runner, samples)
         turns += 1
         spent = time.monotonic() - begin
         enough = turns >= budget.min_turns * share and spent >= budget.min_time_s * share
         if enough or spent >= budget.max_time_s * share or turns >= budget.max_turns * share:
             return turns
+
+
+def _keep(runner: Runner, samples: Sequence[Sample]) -> None:
+    """A turn's samples, and the median of each kind."""
+    runner.samples += samples
+    runner.round_ns[-1].append(float(np.median([sample.ns for sample in samples])))
+    if all(len(sample.steps_ns) > 1 for sample in samples):
+        runner.first_ns[-1].append(float(np.median([sample.steps_ns[0] for sample in samples])))
+        runner.later_ns[-1].append(float(np.median([sum(sample.steps_ns[1:]) for sample in samples])))
 
 
 def wait_until_idle() -> None:

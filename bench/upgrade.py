@@ -65,6 +65,7 @@ def _measurement_from_v2(m: Document, *, against_itself: bool) -> Document:
         **m,
         "cpu_ns": None,
         "inside": None,
+        "generation": None,
         "serving": None,
         "latency": _with(m.get("latency"), p90_ns=None, p999_ns=None),
         "creation": _with(m.get("creation"), artefact_bytes=None),

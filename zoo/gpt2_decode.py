@@ -1,4 +1,4 @@
-"""GPT-2, one new token against the keys and values of the past. Opset 14: decomposed LayerNorm."""
+"""GPT-2, one new token, or any number of them, against the keys and values of the past. Opset 14: decomposed LayerNorm."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from zoo.model import Family, Feeds, ZooModel
 from zoo.params import Params
 
 
-def gpt2_decode(params: Params, c: Gpt2Config) -> onnx.ModelProto:
+def gpt2_decode(params: Params, c: Gpt2Config, tokens: int | str = 1) -> onnx.ModelProto:
     g = GraphBuilder("gpt2_decode", opset=14)
     net = Gpt2(g, params, c, layer_norm_decomposed)
-    input_ids = g.input("input_ids", np.int64, ["batch", 1])
+    input_ids = g.input("input_ids", np.int64, ["batch", tokens])
     cache: Dims = ["batch", c.heads, "past", c.head_dim]
     pasts = [
         KeyValue(
@@ -32,8 +32,8 @@ def gpt2_decode(params: Params, c: Gpt2Config) -> onnx.ModelProto:
     for i, past in enumerate(pasts):
         x, present = net.block(x, i, past)
         presents.append(present)
-    g.output("logits", net.head(x), ["batch", 1, c.vocabulary])
-    longer: Dims = ["batch", c.heads, "past + 1", c.head_dim]
+    g.output("logits", net.head(x), ["batch", tokens, c.vocabulary])
+    longer: Dims = ["batch", c.heads, f"past + {tokens}", c.head_dim]
     for i, present in enumerate(presents):
         g.output(f"present_key_{i}", present.key, longer)
         g.output(f"present_value_{i}", present.value, longer)
@@ -51,6 +51,11 @@ def step(batch: int, seq: int, seed: int, *, c: Gpt2Config) -> Feeds:
     return feeds
 
 
+def beginning(batch: int, seq: int, seed: int, *, c: Gpt2Config) -> Feeds:
+    """A prompt of `seq` tokens, and a past of none."""
+    return {**step(batch, 0, seed, c=c), **prompt(batch, seq, seed, c=c)}
+
+
 MODELS = [
     ZooModel(
         name="gpt2-decode",
@@ -66,6 +71,24 @@ MODELS = [
         build=partial(gpt2_decode, c=TINY),
         feeds=partial(step, c=TINY),
         seqs=(16, 33),
+        tiny=True,
+    ),
+    ZooModel(
+        name="gpt2-generate",
+        family=Family.GPT2,
+        build=partial(gpt2_decode, c=GPT2, tokens="sequence"),
+        feeds=partial(beginning, c=GPT2),
+        seqs=(128,),
+        generates=True,
+        checkpoint=CHECKPOINT,
+    ),
+    ZooModel(
+        name="gpt2-generate-tiny",
+        family=Family.GPT2,
+        build=partial(gpt2_decode, c=TINY, tokens="sequence"),
+        feeds=partial(beginning, c=TINY),
+        seqs=(16, 33),
+        generates=True,
         tiny=True,
     ),
 ]

@@ -38,7 +38,8 @@ class ZooModel:
     """A model that can be built, fed and checked.
 
     `build` turns a source of weights into a model. `feeds(batch, seq, seed)` makes sensible inputs; vision
-    models ignore `seq` (their `seqs` is empty); for a decode step `seq` is the length of the past.
+    models ignore `seq` (their `seqs` is empty); for a decode step `seq` is the length of the past. One that `generates` takes
+    `input_ids` and `past_*`, of any length, and gives `logits` and a `present_*` for each past: its own next inputs.
     `max_err` bounds max|a-b| / max|b| of an fp32 run against the CPU provider.
     """
 
@@ -49,5 +50,6 @@ class ZooModel:
     seqs: tuple[int, ...] = ()
     max_err: float = 2e-5  # fp32 sums of up to 3072 terms in another order differ by a few 1e-6
     seed: int = 0
+    generates: bool = False
     tiny: bool = False  # small enough for unit tests; left out of `bench run zoo`
     checkpoint: Checkpoint | None = None

@@ -19,6 +19,7 @@ from bench.ort_sessions import OrtSession
 from bench.plan import Budget, Case, Scenario
 from bench.results import Accuracy, CaseResult, Placement, Status, Verdict, Warn, lacks_data
 from bench.sessions import Session, factory_for
+from zoo import zoo
 
 CPU = Contender(provider="CPUExecutionProvider")
 AGAIN = "CPUExecutionProvider again"
@@ -163,6 +164,41 @@ def test_a_batch_is_one_run(case: Case, fast: Budget, tmp_path: Path) -> None:
     asked = dataclasses.replace(case, scenario=Scenario.MULTI_STREAM, batch=3)
     result = measure(asked, (CPU,), fast, tmp_path, quick=False)
     assert result.shape == "b3 s16" and result.contenders[0].ratio is not None
+
+
+def test_a_loop_has_its_first_token_and_those_after_it(fast: Budget, tmp_path: Path) -> None:
+    model = zoo["gpt2-generate-tiny"]
+    case = Case(model=model.name, family=model.family.value, seq=16, scenario=Scenario.GENERATE, new_tokens=4)
+    result = measure(case, (CPU,), fast, tmp_path, quick=False)
+    (again,) = result.contenders
+    for m in result.arms:
+        made = m.generation
+        assert made is not None and m.latency is not None and made.tokens == 4
+        assert made.first_token.n == m.latency.n and made.later_token.n == 3 * m.latency.n and made.tokens_per_s > 0
+    assert again.generation is not None and again.check is not None and again.check.state is Accuracy.OK
+    assert again.generation.first_token_ratio is not None and again.generation.later_token_ratio is not None
+    assert again.generation.later_token_ratio.pairs == fast.max_turns
+
+
+def test_a_past_that_is_lost_voids_the_speed(monkeypatch: pytest.MonkeyPatch, fast: Budget, tmp_path: Path) -> None:
+    """The first run has none, so only the runs after it can show it."""
+    case = Case(model="gpt2-generate-tiny", seq=16, scenario=Scenario.GENERATE, new_tokens=2)
+    runs: list[int] = []
+    outputs = OrtSession.outputs
+
+    def forgetful(self: OrtSession, feeds: Any, names: Any) -> Any:
+        past = {name: value for name, value in feeds.items() if name != "input_ids"}
+        if next(iter(past.values())).shape[2] == 17:
+            runs.append(1)
+        if len(runs) == 2:  # the second arm's second step
+            runs.append(1)
+            feeds = {**feeds, **{name: value * 0 for name, value in past.items()}}
+        return outputs(self, feeds, names)
+
+    monkeypatch.setattr(OrtSession, "outputs", forgetful)
+    (m,) = measure(case, (CPU,), fast, tmp_path, quick=False).contenders
+    assert m.check is not None and m.check.state is Accuracy.INACCURATE and m.check.output.startswith("logits after 2")
+    assert m.ratio is None and m.generation is not None and m.generation.later_token_ratio is None
 
 
 def test_a_note_about_the_precision_is_a_warning(

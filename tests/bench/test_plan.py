@@ -60,6 +60,21 @@ def test_more_sessions_get_more_time() -> None:
     assert [QUICK.for_arms(n).max_time_s / QUICK.max_time_s for n in (1, 2, 5)] == [1, 1, 2.5]
 
 
+def test_what_generates_is_measured_generating() -> None:
+    def of(*names: str, scenarios: tuple[Scenario, ...], new_tokens: int | None = None) -> list[tuple[str, str, int]]:
+        cases = zoo_cases(list(names), (1,), scenarios=scenarios, quick=False, new_tokens=new_tokens)
+        return [(case.model, case.scenario.value, case.new_tokens) for case in cases]
+
+    both = (Scenario.SINGLE_STREAM, Scenario.GENERATE)
+    everything = of(scenarios=both)
+    assert ("gpt2-generate", "generate", 32) in everything and ("gpt2-decode", "single-stream", 0) in everything
+    assert not {("gpt2-generate", "single-stream", 0), ("gpt2-decode", "generate", 32)} & set(everything)
+    named = of("gpt2-generate", scenarios=both, new_tokens=5)
+    assert named == [("gpt2-generate", "single-stream", 0), ("gpt2-generate", "generate", 5)]
+    with pytest.raises(BenchError, match=r"resnet50 does not generate\. there are gpt2-generate"):
+        of("resnet50", scenarios=(Scenario.GENERATE,))
+
+
 def test_a_bound_is_a_time() -> None:
     cases = with_bound(zoo_cases(["resnet50"], (1,), quick=True), 20.0)
     assert [case.p99_bound_ms for case in cases] == [20.0]
@@ -85,7 +100,10 @@ def test_shapes_and_counts() -> None:
             parse_counts(bad, "threads")
 
 
-def test_files_need_to_exist(tmp_path: Path) -> None:
+def test_files_need_to_exist_and_do_not_generate(tmp_path: Path) -> None:
+    (tmp_path / "there.onnx").write_text("")
+    with pytest.raises(BenchError, match="--scenario generate: only models of the zoo"):
+        file_cases(tmp_path / "there.onnx", (), (1,), (1,), (Scenario.GENERATE,), seed=0, max_err=1e-5)
     with pytest.raises(BenchError, match="no such file"):
         file_cases(tmp_path / "absent.onnx", (), (1,), seed=0, max_err=1e-5)
 

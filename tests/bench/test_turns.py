@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,7 @@ class Written:
     def __init__(self, times_ns: Iterator[int]) -> None:
         self._times_ns = times_ns
 
-    def sample(self, run: Callable[[], object]) -> Sample:
+    def sample(self, session: Any, feeds: Any) -> Sample:
         ns = next(self._times_ns)
         return Sample(ns, ns)
 

@@ -17,6 +17,7 @@ from bench.results import (
     Check,
     Creation,
     Declined,
+    Generation,
     Inside,
     KernelTime,
     Measurement,
@@ -187,6 +188,25 @@ def server() -> CaseResult:
     )
 
 
+def generated() -> CaseResult:
+    def loop(label: str, first_ms: float, later_ms: float) -> Measurement:
+        first, later = (measurement(label, ms) for ms in (first_ms, later_ms))
+        assert first.latency and later.latency
+        made = Generation(
+            tokens=32,
+            first_token=first.latency,
+            later_token=later.latency,
+            tokens_per_s=1000 / later_ms,
+            first_token_ratio=ratio_of(measurement("", 130.0), first),
+            later_token_ratio=ratio_of(measurement("", 20.0), later),
+        )
+        return dataclasses.replace(first, generation=made)
+
+    failed = dataclasses.replace(measurement("B", 1.0), status=Status.FAILED, latency=None)
+    base, ours = loop("CPUExecutionProvider", 130.0, 20.0), loop("XyntraEP", 100.0, 10.0)
+    return dataclasses.replace(case("writes", 1), scenario=Scenario.GENERATE, baseline=base, contenders=(ours, failed))
+
+
 def rounds_of(m: Measurement) -> list[tuple[int, ...]]:
     return [m.samples_ns[i::4] for i in range(4)]
 
@@ -231,6 +251,7 @@ def run() -> Run:
             against_itself(Scenario.SCALING),
             offline(),
             server(),
+            generated(),
             dataclasses.replace(case("batched", 1), scenario=Scenario.MULTI_STREAM),
             against_itself(Scenario.SPECIALISED),
         ),

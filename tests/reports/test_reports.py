@@ -76,6 +76,12 @@ def test_a_server_has_its_rate_and_says_when_none_held(results: Path) -> None:
     assert "| batched | b1 s128 | 1 | XyntraEP |" in render_report("multi-stream", results)
 
 
+def test_a_loop_has_first_and_later_tokens(results: Path) -> None:
+    rows = [line for line in render_report("generate", results).splitlines() if line.startswith("| writes")]
+    assert rows[1].startswith("| writes b1 s128 | XyntraEP | 1 | 32 | 101 | 1.30x [1.30, 1.30] | 100 | 2.00x [2.00, 2.00] |")
+    assert rows[2] == "| writes b1 s128 | B | 1 | - | failed | - | - | - | - | - |"
+
+
 def test_creation_has_memory_and_imports(results: Path) -> None:
     text = render_report("creation", results)
     ours = next(line for line in text.splitlines() if "| XyntraEP |" in line)
@@ -101,7 +107,7 @@ def test_micro_has_the_worst_first_and_what_failed_last(results: Path, run: Run)
 def test_an_interrupted_run_is_called_one(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "half.json"
     file.write_text(dump(dataclasses.replace(run, finished="", planned=9)))
-    assert "Interrupted after 8 of 9 cases" in render_report("zoo", file)
+    assert "Interrupted after 9 of 9 cases" in render_report("zoo", file)
 
 
 def test_an_unknown_report_is_refused(results: Path) -> None:
