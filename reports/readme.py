@@ -1,8 +1,11 @@
-"""Tables between `<!-- bench:NAME -->` and `<!-- /bench:NAME -->`, filled from the newest stored run that has such cases."""
+"""Tables and figures between `<!-- bench:NAME -->` and `<!-- /bench:NAME -->`, of the newest stored run with such cases."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 
 from bench.errors import BenchError
@@ -21,7 +24,7 @@ def render_report(name: str, results: Path) -> str:
 
 
 def update_file(readme: Path, results: Path, *, write: bool) -> list[str]:
-    """Names of the reports whose block differs from the stored results; rewritten when `write`."""
+    """Names of the reports whose block, or a figure in it, differs from the stored results; rewritten when `write`."""
     try:
         old = readme.read_text()
     except FileNotFoundError:
@@ -31,24 +34,59 @@ def update_file(readme: Path, results: Path, *, write: bool) -> list[str]:
         raise BenchError(f"{readme}: no markers. put <!-- bench:zoo --> and <!-- /bench:zoo --> around a table's place")
     stale, new = [], old
     for name, (begin, end) in sorted(blocks.items(), key=lambda item: -item[1][0]):  # back to front: offsets hold
-        text = f"\n{_block(name, results)}"
-        if old[begin:end] != text:
+        block = _block(name, results, figures_of(readme), readme.parent)
+        text = f"\n{block.text}"
+        if old[begin:end] != text or not block.figures_are_there():
             stale.append(name)
             new = new[:begin] + text + new[end:]
-    if write and stale:
+            if write:
+                block.write_figures()
+    if write and new != old:
         readme.write_text(new)
     return stale[::-1]
 
 
-def _block(name: str, results: Path) -> str:
-    scenario = reports[name].scenario
-    if (
-        results.is_dir()
-        and scenario is not Scenario.SINGLE_STREAM
-        and not any(reports[name].applies(load(path)) for path in results.glob("*.json"))
-    ):
-        return f"Nothing is stored yet: `bench run zoo --scenario {scenario} --json {results / f'{scenario}.json'}`.\n"
-    return render_report(name, results)
+def figures_of(readme: Path) -> Path:
+    """Where a document's figures lie: with the documentation, where there is any."""
+    docs = readme.parent / "docs"
+    return (docs if docs.is_dir() else readme.parent) / "figures"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    text: str
+    source: str = ""  # the file with the results
+    figures: Mapping[Path, str] = field(default_factory=dict)
+
+    def figures_are_there(self) -> bool:
+        """Made from the same file. Not compared by content: another version of the plotter draws the same otherwise."""
+        return all(path.is_file() and self._stamp in path.read_text() for path in self.figures)
+
+    def write_figures(self) -> None:
+        for path, svg in self.figures.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(re.sub(r"(<svg[^>]*>)", lambda tag: tag.group(1) + self._stamp, svg, count=1))
+
+    @property
+    def _stamp(self) -> str:
+        return f"<desc>{escape(self.source)}</desc>"
+
+
+def _block(name: str, results: Path, figures: Path, home: Path) -> _Block:
+    report = reports[name]
+    special = report.scenario is not Scenario.SINGLE_STREAM or report.needs is not None
+    if results.is_dir() and special and not any(report.applies(load(path)) for path in results.glob("*.json")):
+        what = report.scenario if report.scenario is not Scenario.SINGLE_STREAM else "zoo"
+        how = f" --scenario {report.scenario}" if report.scenario is not Scenario.SINGLE_STREAM else ""
+        return _Block(text=f"Nothing is stored yet: `bench run zoo{how} --json {results / f'{what}.json'}`.\n")
+    text = render_report(name, results)
+    if report.pictures is None:
+        return _Block(text=text)
+    path = newest(results, report.applies) if results.is_dir() or not results.suffix else results
+    drawn = {figures / f"{picture.name}.svg": picture for picture in report.pictures(load(path))}
+    shown = [f"![{picture.alt}]({file.relative_to(home).as_posix()})" for file, picture in drawn.items()]
+    svgs = {file: picture.svg for file, picture in drawn.items()}
+    return _Block(text="\n\n".join([*shown, text]), source=path.name, figures=svgs)
 
 
 def find_blocks(text: str, where: str) -> dict[str, tuple[int, int]]:

@@ -12,18 +12,20 @@ from zoo.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """`render` turns a stored run into Markdown; `source` is the name of the file it came from."""
+    """`render` turns a stored run into Markdown; `source` is the name of the file it came from. `pictures` stand above it in a
+    document, as files beside."""
 
     name: str
     title: str
     render: Callable[[Run, str], str]
     target: Target | None = Target.ZOO  # None: any
     scenario: Scenario = Scenario.SINGLE_STREAM  # a run without such cases has nothing to say here
-    needs: Callable[[Run], bool] = lambda run: True  # what else it has to hold
+    needs: Callable[[Run], bool] | None = None  # what else it has to hold
+    pictures: Callable[[Run], tuple[Picture, ...]] | None = None
 
     def applies(self, run: Run) -> bool:
         fits = self.target is None or run.target is self.target
-        return fits and any(case.scenario is self.scenario for case in run.cases) and self.needs(run)
+        return fits and any(case.scenario is self.scenario for case in run.cases) and (self.needs is None or self.needs(run))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

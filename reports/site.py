@@ -15,7 +15,7 @@ from bench.plan import Scenario, Target
 from bench.results import CaseResult, Run
 from bench.show import mebibytes
 from bench.store import load, newest
-from reports import _roofline_plot, history, roofline
+from reports import history, machine
 from reports._html import CSS, figure, from_markdown, page, section, slug
 from reports._markdown import provenance, table
 from reports.history import Trend
@@ -23,7 +23,7 @@ from reports.registry import Picture, Section, parts, reports
 
 FIGURES = "figures"
 MODELS = "models"
-NO_TABLE = ("roofline", "latency")  # they are on the pages of the models
+NO_TABLE = ("roofline", "latency", "machine")  # they are on the first page and those of the models
 
 
 def write_site(results: Path, out: Path) -> list[Path]:
@@ -129,12 +129,12 @@ class _Site:
         body = [from_markdown(provenance(run, source))]
         links = [f'<a href="{MODELS}/{slug(model)}.html">{from_markdown(model)[3:-4]}</a>' for model in models]
         body.append(f"<p>{' &middot; '.join(links)}</p>" if links else "")
-        pictures = [picture for threads in _threads(run) if (picture := _roofline_plot.overview(run, threads))]
+        pictures = machine.pictures(run)
         self.keep(pictures)
         if pictures:
             body.append("<h2>The models under the roofs</h2>")
             body += [figure(picture, f"overview-{i}", FIGURES) for i, picture in enumerate(pictures)]
-            body.append(from_markdown(roofline.ceilings_text(run)))
+            body.append(_rendered("machine", run, source))
         main = "micro" if run.target is Target.MICRO else "zoo"
         body.append(f"<h2>Results</h2>{_rendered(main, run, source)}")
         changed = [(model, trend) for model, found in earlier.items() for trend in found if trend.steps]
@@ -157,10 +157,6 @@ def _overview(cases: Sequence[CaseResult], run: Run, source: str) -> str:
     name = "micro" if run.target is Target.MICRO else "zoo"
     text = reports[name].render(dataclasses.replace(run, cases=tuple(cases)), source)
     return text.rpartition("\n\n")[0]  # without where it is from, which is said above
-
-
-def _threads(run: Run) -> list[int]:
-    return sorted({case.threads for case in run.cases})
 
 
 def environment_table(e: Environment) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ from typer.testing import CliRunner
 
 from bench.cli import app
 from bench.errors import BenchError
+from bench.results import Run
+from bench.store import dump, load
 from reports import render_report, update_file
 
 TEXT = """# Title
@@ -43,6 +46,29 @@ def test_a_block_that_nothing_is_stored_for_says_how_to_measure_it(readme: Path,
     readme.write_text("<!-- bench:scaling -->\n<!-- /bench:scaling -->\n")
     update_file(readme, results, write=True)
     assert "Nothing is stored yet: `bench run zoo --scenario scaling --json" in readme.read_text()
+
+
+def test_a_figure_belongs_to_its_block(readme: Path, results: Path) -> None:
+    (results.parent / "docs").mkdir()
+    readme.write_text("<!-- bench:machine -->\n<!-- /bench:machine -->\n")
+    assert update_file(readme, results, write=True) == ["machine"]
+    figure = readme.parent / "docs" / "figures" / "roofline-models-t1.svg"
+    assert "](docs/figures/roofline-models-t1.svg)" in readme.read_text() and "<desc>example.json</desc>" in figure.read_text()
+    assert update_file(readme, results, write=False) == []
+    figure.write_text(figure.read_text().replace("example.json", "older.json"))
+    assert update_file(readme, results, write=False) == ["machine"], "the figure is of other results"
+    figure.unlink()
+    assert update_file(readme, results, write=True) == ["machine"] and figure.is_file()
+
+
+def test_a_block_of_kernels_says_how_to_measure_them(readme: Path, results: Path, run: Run) -> None:
+    for path in results.glob("*.json"):
+        stored = load(path)
+        cases = tuple(dataclasses.replace(case, contenders=()) for case in stored.cases)
+        path.write_text(dump(dataclasses.replace(stored, cases=cases)))
+    readme.write_text("<!-- bench:machine -->\n<!-- /bench:machine -->\n")
+    update_file(readme, results, write=True)
+    assert "Nothing is stored yet: `bench run zoo --json" in readme.read_text()
 
 
 def test_check_changes_nothing(readme: Path, results: Path) -> None:

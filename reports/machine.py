@@ -1,0 +1,73 @@
+"""Models against the limits of the machine, in a table and a figure for documents; kernel by kernel it is `roofline`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.plan import Scenario
+from bench.results import CaseResult, Run
+from bench.show import milliseconds
+from reports._kernels import ceilings_for, groups, profiled
+from reports._markdown import cases_of, provenance, table
+from reports._roofline_plot import overview
+from reports.registry import Picture, Report
+from reports.roofline import ceilings_text
+
+HEADER = (
+    "model",
+    "shape",
+    "provider",
+    "threads",
+    "ms a run",
+    "in kernels",
+    "GFLOP/s",
+    "GB/s",
+    "% of roof",
+    "dearest kernel",
+    "of the run",
+)
+
+
+def render(run: Run, source: str) -> str:
+    rows = [row for case in cases_of(run, Scenario.SINGLE_STREAM) for row in _rows(case, run)]
+    note = (
+        "Time, rates and % of roof are those of a profiled run's kernels; what is outside of them is ONNX Runtime's. GFLOP/s and "
+        "GB/s count what the operators must at least do."
+    )
+    return f"{table(HEADER, rows, left=3)}\n\n{note}\n\n{ceilings_text(run)}\n\n{provenance(run, source)}\n"
+
+
+def _rows(case: CaseResult, run: Run) -> Iterator[list[str]]:
+    ceilings = ceilings_for(run, case.threads)
+    for m, inside in profiled(case):
+        found = groups(inside, ceilings)
+        busy_ns = max(sum(g.ns for g in found), 1)
+        yield [
+            case.model,
+            case.shape,
+            m.label,
+            str(case.threads),
+            milliseconds(inside.run_ns),
+            f"{busy_ns / max(inside.run_ns, 1):.0%}",
+            f"{sum(g.flops for g in found) / busy_ns:.3g}",
+            f"{sum(g.bytes for g in found) / busy_ns:.3g}",
+            f"{sum(g.roof_ns for g in found) / busy_ns:.0%}" if ceilings else "-",
+            found[0].name,
+            f"{found[0].ns / max(inside.run_ns, 1):.0%}",
+        ]
+
+
+def pictures(run: Run) -> tuple[Picture, ...]:
+    threads = sorted({case.threads for case in run.cases})
+    return tuple(picture for count in threads if (picture := overview(run, count)))
+
+
+REPORTS = [
+    Report(
+        name="machine",
+        title="Models against the machine's limits",
+        render=render,
+        pictures=pictures,
+        needs=lambda run: any(profiled(case) for case in run.cases),
+    )
+]
