@@ -7,7 +7,7 @@ divided between units: results are the same for any number of threads.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -16,13 +16,13 @@ from xyntra_ep.tracea.kernels.cpu._gemm_columns import PanelLayout
 from xyntra_ep.tracea.kernels.cpu._gemm_finish import SharedFinish, is_long
 from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows, rows_in_place
 from xyntra_ep.tracea.kernels.cpu._gemm_parts import BLOCKS, parts_of
-from xyntra_ep.tracea.kernels.cpu._gemm_rows import RowBlocks, TileFamily, block_sizes, divide_rows
+from xyntra_ep.tracea.kernels.cpu._gemm_rows import RowBlocks, block_sizes, divide_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape, product_ns, weight_ns
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile, elements_of_a_line, lines_of_a_turn
 from xyntra_ep.tracea.kernels.cpu._gemm_tile_code import TileCode
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Offset, Rvalue, Select, index, lt, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Offset, Rvalue, Select, f32, index, lt, vmax, vmin
 
 UNITS = 32  # enough for 16 threads to end at about the same time
 ROW_BLOCKS = 4  # a unit of fewer does not pay for reading its panel
@@ -37,6 +37,20 @@ def multiply(
     return _Multiply(shape, tile, b, context, pairs_of_a).call()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unit:
+    """Blocks of rows [begin, end) of one panel. ``a``, ``b``: where these start; ``together``: how many blocks fetch together."""
+
+    begin: Rvalue
+    end: Rvalue
+    a: Rvalue
+    b: Rvalue
+    batch: list[Rvalue]
+    chunk: Rvalue
+    column: Rvalue
+    together: Rvalue
+
+
 class _Multiply:
     def __init__(self, shape: GemmShape, tile: Tile, b: PanelLayout, context: BuildContext, pairs_of_a: LeftRows | None) -> None:
         self.shape = shape
@@ -49,7 +63,7 @@ class _Multiply:
         self.panels = b.panels.number
         self.rows_first = _fits(shape, self.caps.l2_bytes // 2)
         self.fetch = b.fetch and tile.lanes > 1
-        self.parts = parts_of(self.steps, tile, self.caps.l2_bytes) if self.fetch and not self.rows_first else None
+        self.parts = parts_of(self.steps, tile.unroll)
         a, out = self.op.inputs[0], self.op.output
         stem = "xy_gemm_pairs" if tile.pairs else f"xy_gemm_{a.dtype}"
         k = KernelBuilder(f"{stem}_{tile.rows}x{tile.columns}_{self.caps.isa}")
@@ -115,26 +129,13 @@ class _Multiply:
             b_at = k.let("b_at", self._batch_offset(self.b.offset, self.b.batch_strides, batch) + column * k.param(self.b.column))
             a_at = k.let("a_at", self._batch_offset(self.rows_of_a.offset, self.rows_of_a.batch_strides, batch))
 
-            def rows_of_unit(sizes: list[int], among_others: bool) -> None:
-                self.b.panels.for_each_width(k, panel, lambda vectors: rows_of_panel(vectors, sizes, among_others))
+            here = _Unit(begin=begin, end=end, a=a_at, b=b_at, batch=batch, chunk=chunk, column=column, together=together)
 
-            def rows_of_panel(vectors: int, sizes: list[int], among_others: bool) -> None:
-                tile = replace(self.tile, vectors=vectors)
-                tiles = self.code.family(tile, sizes, among_others)
-                shares = self.fetch and among_others
-                if shares and self.parts is not None:
-                    self._rows_in_parts(tiles, tile, blocks, (begin, end), (a_at, b_at), [*batch, column])
-                    return
-                rate = self._rate(tile, together) if shares else index(0)
-                with k.loop("block", begin, end) as block:
-                    row = k.let("row", blocks.start(block))
-                    args: list[Rvalue] = [
-                        Offset(self.a, a_at + row * k.param(self.rows_of_a.row)),
-                        Offset(self.weights, b_at),
-                    ]
-                    if shares:
-                        args += self._share(tile, b_at, block, chunk, rate)
-                    tiles.call(blocks.rows(block), [*args, *batch, row, column])
+            def rows_of_unit(sizes: list[int], among_others: bool) -> None:
+                def rows_of_panel(vectors: int) -> None:
+                    self._rows(replace(tile, vectors=vectors), blocks, here, sizes, among_others)
+
+                self.b.panels.for_each_width(k, panel, rows_of_panel)
 
             if not self.fetch or isinstance(number, int):
                 rows_of_unit(block_sizes(shape.m, tile.rows), number != 1)
@@ -145,38 +146,41 @@ class _Multiply:
                     rows_of_unit(list(range(1, tile.rows + 1)), False)
         return chunks
 
-    def _rows_in_parts(
-        self,
-        tiles: TileFamily,
-        tile: Tile,
-        blocks: RowBlocks,
-        unit: tuple[Rvalue, Rvalue],
-        at: tuple[Rvalue, Rvalue],
-        position: list[Rvalue],
-    ) -> None:
-        """The blocks of a ``unit``, part after part of k; ``at``: where its rows of a and its panel start."""
+    def _rows(self, tile: Tile, blocks: RowBlocks, unit: _Unit, sizes: list[int], among_others: bool) -> None:
+        """The blocks of rows of a unit."""
         k, parts = self.k, self.parts
-        assert parts is not None
-        scratch = k.array("partial", DType.F32, BLOCKS * tile.rows * tile.columns)
-        *batch, column = position
-        with k.loop("some", *unit, BLOCKS) as some:
-            stop = k.let("stop", vmin(some + BLOCKS, unit[1]))
-            rate = self._rate(tile, stop - some)
+        tiles = self.code.family(tile, sizes, among_others)
+        shares = self.fetch and among_others
+
+        def call(block: Rvalue, number: Rvalue, first: Rvalue, steps: Size, rate: Rvalue, partial: list[Rvalue]) -> None:
+            """A tile from the step ``first`` on; ``number``: of the block, among those that fetch together."""
+            row = k.let("row", blocks.start(block))
+            w = unit.b + first * self.code.row_of_b(tile)
+            fetched = self._share(tile, w, number, unit.chunk, rate, steps) if shares else []
+            a = unit.a + row * k.param(self.rows_of_a.row) + first * self.code.step_of_a(tile)
+            tiles.call(
+                blocks.rows(block),
+                [Offset(self.a, a), Offset(self.weights, w), *fetched, *partial, *unit.batch, row, unit.column],
+            )
+
+        if parts is None:
+            rate = self._rate(tile, unit.together) if shares else index(0)
+            with k.loop("block", unit.begin, unit.end) as block:
+                call(block, block, index(0), self.steps, rate, [])
+            return
+        size = tile.rows * tile.columns
+        scratch = k.array("partial", DType.F32, (BLOCKS if among_others else 1) * size)
+        with k.loop("some", unit.begin, unit.end, BLOCKS) as some:
+            stop = k.let("stop", vmin(some + BLOCKS, unit.end))
+            rate = self._rate(tile, stop - some) if shares else index(0)
+            with k.loop("at", 0, k.let("size", (stop - some) * size), tile.lanes) as at:
+                k.store(scratch, at, Const(f32(tile.lanes), 0.0))
             with k.loop("part", 0, parts.number) as part:
                 first = k.let("first", part * parts.length)
                 last = k.let("last", vmin(first + parts.length, k.param(self.steps)))
-                panel = k.let("panel", at[1] + first * self.code.row_of_panel(tile))
                 with k.loop("block", some, stop) as block:
-                    row = k.let("row", blocks.start(block))
-                    args: list[Rvalue] = [
-                        Offset(self.a, at[0] + row * k.param(self.rows_of_a.row) + first * self.code.step_of_a(tile)),
-                        Offset(self.weights, panel),
-                        *self._share(tile, panel, block - some, index(0), rate, parts.length),
-                        Offset(scratch, (block - some) * (tile.rows * tile.columns)),
-                        first,
-                        last,
-                    ]
-                    tiles.call(blocks.rows(block), [*args, *batch, row, column])
+                    partial = [Offset(scratch, (block - some) * size), first, last]
+                    call(block, block - some, first, parts.length, rate, partial)
 
     def _batch_offset(self, offset: Size, strides: tuple[Size, ...], batch: list[Rvalue]) -> Rvalue:
         total = self.k.param(offset)
@@ -189,24 +193,21 @@ class _Multiply:
         lines = lines_of_a_turn(tile, elements_of_a_line(self.weights))
         return self.k.let("rate", (blocks + (lines - 1)) // vmax(blocks, 1))
 
-    def _share(
-        self, tile: Tile, b_at: Rvalue, block: Rvalue, chunk: Rvalue, rate: Rvalue, steps: Size | None = None
-    ) -> list[Rvalue]:
-        """Where the part of the next panel starts that ``block`` fetches, and how far it goes on with each step of k. ``steps``:
-        of what follows, if that is a part of a panel.
+    def _share(self, tile: Tile, w: Rvalue, block: Rvalue, chunk: Rvalue, rate: Rvalue, steps: Size) -> list[Rvalue]:
+        """Where the part of what follows starts that ``block`` fetches, and how far it goes on with each step of k. What follows
+        is as large as the ``steps`` from ``w`` on that are in use: the next ones, or the next panel's.
 
         The blocks before may have fetched all of it already; and where rows come first, the first chunk brings in what then
         stays. The fetches then go to the panel in use.
         """
         k, unroll = self.k, tile.unroll
-        steps = self.steps if steps is None else steps
         step = k.param(steps) * self.code.row_of_panel(tile)  # the size of what follows too, or a vector more
         pace = k.let("pace", rate * (elements_of_a_line(self.weights) // unroll))
         done = k.let("done", block * pace * k.param(steps // unroll * unroll))
         missing = lt(done, step)
         if self.rows_first:
             missing = missing * lt(chunk, 1)
-        return [Offset(self.weights, k.let("following", b_at + Select(missing, step + done, index(0)))), pace]
+        return [Offset(self.weights, k.let("following", w + Select(missing, step + done, index(0)))), pace]
 
     def _chunks(self) -> tuple[Size, int | None]:
         """(chunks of row blocks, blocks in each; None when the blocks are shared out evenly)."""
@@ -223,7 +224,9 @@ class _Multiply:
             of_result = self.caps.l2_bytes // 16 // max(1, tile.rows * width * 4)
             length = max(ROW_BLOCKS, min(int(UNIT_NS / tile_ns), of_a, of_result))
             return ceildiv(blocks, length), length
-        wanted = ceildiv(UNITS if self.parts is None else UNITS // 2, self.panels * product(shape.batch_extents))
+        panel = 4 * self.steps * tile.columns
+        is_large = isinstance(panel, int) and panel > self.caps.l2_bytes // 6  # a second chunk would read it from L3 again
+        wanted = ceildiv(UNITS // 2 if is_large else UNITS, self.panels * product(shape.batch_extents))
         return smax(1, smin(wanted, ceildiv(blocks, ROW_BLOCKS))), None
 
 

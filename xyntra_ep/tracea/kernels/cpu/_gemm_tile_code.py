@@ -32,8 +32,8 @@ SHARES = 3  # a tile fetches at most this part of a panel while it uses one: mor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileCode:
-    """``a_row``: from one row of a to the next, where it is read; ``steps`` of k. ``parts`` of them, if panels are used in parts;
-    ``fetch``: a tile also fetches panels. ``shared_finish``: what to leave the epilogue to."""
+    """``a_row``: from one row of a to the next, where it is read; ``steps`` of k, perhaps in ``parts``; ``fetch``: a tile also
+    fetches panels. ``shared_finish``: what to leave the epilogue to."""
 
     kernel: KernelBuilder
     shape: GemmShape
@@ -48,18 +48,17 @@ class TileCode:
     shared_finish: SharedFinish | None
 
     def family(self, wide: Tile, sizes: Sequence[int], among_others: bool) -> TileFamily:
-        """f(a, w, [following, pace, [partial, first, last]], batch..., row, column), for each of the ``sizes``.
+        """f(a, w, [following, pace], [partial, first, last], batch..., row, column), for each of the ``sizes``.
 
-        ``among_others``: the tiles of several blocks of rows, which together fetch what follows from there on, ``pace`` elements
-        for each step of k; with parts, of the steps [first, last).
+        ``among_others``: the tiles of several blocks of rows, which together fetch what follows, ``pace`` elements for each step
+        of k. With parts: a and w from the step ``first`` on.
         """
         shares = self.fetch and among_others
-        in_parts = shares and self.parts is not None
         a = DType.BF16 if wide.pairs else self.shape.op.inputs[0].dtype
         arguments: list[tuple[str, Type | PointerType]] = [("a", PointerType(a)), ("w", PointerType(self.layout.dtype))]
         if shares:
             arguments += [("following", PointerType(self.layout.dtype)), ("pace", INDEX)]
-        if in_parts:
+        if self.parts is not None:
             arguments += [("partial", PointerType(DType.F32, writable=True)), ("first", INDEX), ("last", INDEX)]
         own = len(arguments)
 
@@ -71,7 +70,7 @@ class TileCode:
                 ahead = Ahead(pointer=args[2], lines=lines, step=args[3])
             elif self.fetch:
                 ahead = fetch_itself(tile, args[1])
-            partial = Partial(scratch=args[4], first=args[5], last=args[6]) if in_parts else None
+            partial = None if self.parts is None else Partial(scratch=args[own - 3], first=args[own - 2], last=args[own - 1])
             self._tile(block, tile, args[:2], ahead, partial, args[own:])
 
         position = [(name, INDEX) for name in (*(f"batch{i}" for i in range(len(self.shape.batch))), "row", "column")]
@@ -82,6 +81,10 @@ class TileCode:
         """Elements of a row of a packed panel."""
         return tile.columns * (2 if tile.pairs else 1)
 
+    def row_of_b(self, tile: Tile) -> Rvalue:
+        row = self.layout.row
+        return index(self.row_of_panel(tile)) if row is None else self.kernel.param(row)
+
     def step_of_a(self, tile: Tile) -> Rvalue:
         return index(2) if tile.pairs else self.kernel.param(self.shape.a_k)
 
@@ -90,17 +93,15 @@ class TileCode:
     ) -> None:
         param, layout = self.kernel.param, self.layout
         a = Matrix(pointer=data[0], row=param(self.a_row), step=self.step_of_a(tile))
-        row_of_b = index(self.row_of_panel(tile)) if layout.row is None else param(layout.row)
-        b = Matrix(pointer=data[1], row=row_of_b, step=index(1))
+        b = Matrix(pointer=data[1], row=self.row_of_b(tile), step=index(1))
 
         def whole(count: Rvalue | None) -> None:
-            if partial is None or self.parts is None:
-                in_loop = None if layout.padded else count
-                sums = accumulate(block, tile, a, b, param(self.steps), count=in_loop, ahead=ahead)
+            in_loop = None if layout.padded else count
+            steps = param(self.steps) if partial is None else block.let("steps", partial.last - partial.first)
+            sums = accumulate(block, tile, a, b, steps, count=in_loop, ahead=ahead)
+            if partial is None:
                 self._finish(block, tile, sums, at, count)
                 return
-            steps = block.let("steps", partial.last - partial.first)
-            sums = accumulate(block, tile, a, b, steps, ahead=ahead, most=self.parts.length)
             with block.when(lt(partial.last, param(self.steps))):
                 partial.keep(block, sums)
             with block.otherwise():
