@@ -64,6 +64,7 @@ def programs() -> Iterator[Program]:
             ConvCase(x=(1, 3, 23, 21), w=(24, 3, 7, 7), strides=(2, 2), pads=(3,) * 4, channels_last=False),
             ConvCase(x=(1, 40, 13, 11), w=(40, 1, 3, 3), pads=(1,) * 4, group=40),
             ConvCase(x=(1, 32, 13, 11), w=(64, 8, 3, 3), pads=(1,) * 4, group=4),
+            ConvCase(x=(1, 32, 13, 11), w=(32, 4, 3, 3), pads=(1,) * 4, group=8),
             ConvCase(x=(1, 5, 9), w=(7, 5, 3), symbolic="n"),
         ):
             yield _asked(conv_programs.conv_program(conv)[0], product)
@@ -87,6 +88,9 @@ def _row_programs() -> Iterator[Program]:
     p = ProgramBuilder()
     turned = permuted(p.input("m", "n"), (1, 0))
     yield pointwise(turned.shape, [turned], here(turned, 0), p, DType.F32)
+    p = ProgramBuilder()
+    pixels = permuted(p.input(3, "n"), (1, 0))
+    yield pointwise(pixels.shape, [pixels], here(pixels, 0), p, DType.BF16)
     p = ProgramBuilder()
     x = p.input("m", "n")
     shifted = call("exp", call("sub", here(x, 0), acc(0)))
