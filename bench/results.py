@@ -12,6 +12,9 @@ from bench.plan import Budget, Scenario, Target, case_label
 
 SCHEMA = "xyntra-bench/3"
 
+# A percentile needs samples beyond it: with n = 100 one sample lies above p99.
+MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999 = 10, 20, 100, 1000
+
 
 class Verdict(StrEnum):
     FASTER = "faster"

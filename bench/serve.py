@@ -21,8 +21,7 @@ from bench.arrivals import Times, arrivals_ns, bracket, capacity_per_s, next_rat
 from bench.feeds import Feeds
 from bench.loads import Run, Sample
 from bench.plan import Budget
-from bench.results import Bracket, Probe, Ratio, Serving, Stopped
-from bench.statistics import MIN_N_P99
+from bench.results import MIN_N_P99, Bracket, Probe, Ratio, Serving, Stopped
 from bench.turns import Runner, renew, wait_until_idle
 
 SERVICE_RUNS = 20  # in a closed loop, for a first guess at the rate

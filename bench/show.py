@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.plan import Scenario, Target
-from bench.results import CaseResult, Measurement, Ratio, Run, Status, Verdict, Warn
+from bench.results import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999, CaseResult, Measurement, Ratio, Run, Status, Verdict, Warn
 
 COLUMNS = (
     "model",
@@ -37,6 +37,13 @@ COLUMNS = (
     "nodes",
     "create cold/warm ms",
     "RSS steady/peak MiB",
+)
+# Name, field, and how many runs it takes.
+PERCENTILES = (
+    ("p90", "p90_ns", MIN_N_P90),
+    ("p95", "p95_ns", MIN_N_P95),
+    ("p99", "p99_ns", MIN_N_P99),
+    ("p99.9", "p999_ns", MIN_N_P999),
 )
 AGAINST_THE_CPU = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.OFFLINE, Scenario.GENERATE)
 STYLES = {
@@ -192,9 +199,22 @@ def show_notes(console: Console, run: Run) -> None:
                 note(console, f"{where} {m.label}: {text}")
             for warn in m.warnings:
                 seen.setdefault(warn, []).append(f"{where} {m.label}")
+    if text := refused_percentiles(run):
+        note(console, text)
     for warn, places in seen.items():
         where = f" ({', '.join(places[:3])}{' ...' if len(places) > 3 else ''})"
         note(console, f"{warn}: {warn.advice}{where if len(places) < len(run.cases) else ''}")
+
+
+def refused_percentiles(run: Run) -> str:
+    """Those that were left out because too few runs cannot tell them, empty for none."""
+    found = [m.latency for case in run.cases for m in case.arms if m.latency]
+    left_out = [
+        f"{name} in {lacking} of {len(found)}, which needs {least}"
+        for name, field, least in PERCENTILES
+        if (lacking := sum(getattr(latency, field) is None for latency in found))
+    ]
+    return f"percentiles left out: {'; '.join(left_out)} runs. a longer run has them: --min-time" if left_out else ""
 
 
 def note(console: Console, text: str) -> None:

@@ -9,13 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from hdrh.histogram import HdrHistogram
 
-from bench.results import Latency, Ratio, Verdict
+from bench.results import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999, Latency, Ratio, Verdict
 
-# A percentile needs samples beyond it: with n = 100 one sample lies above p99.
-MIN_N_P90 = 10
-MIN_N_P95 = 20
-MIN_N_P99 = 100
-MIN_N_P999 = 1000
 MIN_PAIRS = 8
 MIN_ROUNDS = 2  # one cannot show how sessions differ
 MIN_EFFECT = 0.02  # smaller differences are not worth a word

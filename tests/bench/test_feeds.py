@@ -28,6 +28,14 @@ def test_inputs_are_made_from_types_and_shapes() -> None:
     assert feeds["pixels"].dtype == np.float32 and feeds["pixels"].std() > 0.5
 
 
+def test_a_batch_multiplies_dynamic_first_dims() -> None:
+    table = declared("table", "tensor(float)", 5, 2)
+    feeds = synthetic_feeds([IDS, IMAGE, table], {"input_ids": (2, 5)}, seed=0, batch=4)
+    assert [array.shape for array in feeds.values()] == [(8, 5), (4, 3, 8, 8), (5, 2)]
+    with pytest.raises(BenchError, match=r"a batch of 4: no input of the model has a dynamic first dim\. export it with one"):
+        synthetic_feeds([table], {}, seed=0, batch=4)
+
+
 def test_the_seed_decides() -> None:
     first, again, other = (synthetic_feeds([IMAGE], {}, seed=seed)["pixels"] for seed in (1, 1, 2))
     assert (first == again).all() and (first != other).any()

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import dataclasses
 import io
 
 from rich.console import Console
 
 from bench.plan import QUICK
 from bench.results import CaseResult, Measurement, Ratio, Run, Status, Verdict
-from bench.show import show_summary
+from bench.show import refused_percentiles, show_summary
+from bench.statistics import latency
 from tests.reports.conftest import ENVIRONMENT
 
 
@@ -15,6 +17,21 @@ def compared(model: str, median: float, verdict: Verdict) -> CaseResult:
     m = Measurement(label="A", provider="A", options={}, status=Status.OK, ratio=ratio, verdict=verdict)
     return CaseResult(
         model=model, family="", shape="b1", batch=1, seq=None, threads=2, model_sha256="", status=Status.OK, contenders=(m,)
+    )
+
+
+def test_percentiles_that_few_runs_cannot_tell_are_named() -> None:
+    def of(*counts: int) -> str:
+        measured = [
+            Measurement(label=str(n), provider="A", options={}, status=Status.OK, latency=latency([1000] * n)) for n in counts
+        ]
+        case = dataclasses.replace(compared("x", 1.0, Verdict.SAME), contenders=tuple(measured))
+        return refused_percentiles(Run(environment=ENVIRONMENT, budget=QUICK, cases=(case,)))
+
+    assert of(1000) == ""
+    assert of(200, 30) == (
+        "percentiles left out: p99 in 1 of 2, which needs 100; p99.9 in 2 of 2, which needs 1000 runs. "
+        "a longer run has them: --min-time"
     )
 
 
