@@ -26,7 +26,8 @@ from bench.turns import Runner, renew, wait_until_idle
 
 SERVICE_RUNS = 20  # in a closed loop, for a first guess at the rate
 BOUND_RUNS = 5  # the bound where none is given, in runs of the CPU provider
-PROBE_S = 5.0  # about how long a rate is tried
+LEAST_BOUND_NS = 2_000_000  # below it the bound would be of the system's scheduler
+PROBE_S, PROBE_SHARE = 5.0, 0.05  # about how long a rate is tried, and at most of the time there is
 MOST_QUERIES = 2000
 
 
@@ -79,16 +80,17 @@ def serve_all(runners: Sequence[Runner], feeds: Feeds, budget: Budget, bound_ns:
     """Rounds of one search for each arm, with new sessions, until there are enough or the time is used up. The arrivals of
     a round are the same for all."""
     begin, rounds, longest = time.monotonic(), 0, 0.0
+    probe_s = min(PROBE_S, PROBE_SHARE * budget.max_time_s)
     while True:
         round_begin = time.monotonic()
         shift = rounds % len(runners)
         order = [*runners[shift:], *runners[:shift]]
         if rounds:
             renew(runners, order)
-        bound_ns = bound_ns or BOUND_RUNS * int(np.median(_service_ns(runners[0], feeds)))
+        bound_ns = bound_ns or max(LEAST_BOUND_NS, BOUND_RUNS * int(np.median(_service_ns(runners[0], feeds))))
         for runner in order:
             wait_until_idle()
-            _search(runner, feeds, bound_ns, seed=rounds, clock=clock)
+            _search(runner, feeds, bound_ns, probe_s=probe_s, seed=rounds, clock=clock)
         rounds += 1
         longest = max(longest, time.monotonic() - round_begin)
         if rounds >= budget.rounds:
@@ -97,13 +99,13 @@ def serve_all(runners: Sequence[Runner], feeds: Feeds, budget: Budget, bound_ns:
             return rounds, Stopped.TIME
 
 
-def _search(runner: Runner, feeds: Feeds, bound_ns: int, *, seed: int, clock: Clock) -> None:
+def _search(runner: Runner, feeds: Feeds, bound_ns: int, *, probe_s: float, seed: int, clock: Clock) -> None:
     """One round's: its probes, and the latencies at the highest rate that held."""
     assert runner.session is not None
     run, workers = partial(runner.session.run, feeds), max(runner.arm.streams, 1)
     service = _service_ns(runner, feeds)
     capacity = capacity_per_s(service, workers)
-    queries = min(MOST_QUERIES, max(MIN_N_P99, math.ceil(PROBE_S * capacity / 2)))
+    queries = min(MOST_QUERIES, max(MIN_N_P99, math.ceil(probe_s * capacity / 2)))
     first = predicted_rate(service, workers, bound_ns, queries, seed)
     probes: list[Probe] = []
     best: list[Sample] = []
@@ -113,7 +115,7 @@ def _search(runner: Runner, feeds: Feeds, bound_ns: int, *, seed: int, clock: Cl
         cpu_ns = (time.process_time_ns() - cpu_begin) // queries
         p99 = p99_ns(latencies)
         probes.append(Probe(rate_per_s=round(rate, 3), queries=queries, p99_ns=p99, held=p99 <= bound_ns))
-        if not best or probes[-1].held:
+        if probes[-1].held or not any(probe.held for probe in probes):  # else the lowest rate that was tried
             best = [Sample(int(latency), cpu_ns) for latency in latencies]
     runner.samples += best
     held, failed = bracket(probes)

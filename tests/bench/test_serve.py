@@ -106,7 +106,19 @@ def test_a_bound_that_nothing_holds_is_said() -> None:
     assert base.serving.rate_per_s is None and ours.serving.rate_per_s is not None
     m = conclude(ours, everyone(base, ours))
     assert m.ratio is None and m.verdict is Verdict.NO_DATA
-    assert "no rate" in conclude(base, everyone(base, ours)).warnings
+    none = conclude(base, everyone(base, ours))
+    assert "no rate" in none.warnings and none.latency is not None
+    lowest = min(base.serving.probes, key=lambda probe: probe.rate_per_s)
+    assert none.latency.n == len(base.serving.brackets) * lowest.queries, "the latencies of a rate in each round"
+
+
+def test_a_short_model_has_a_bound_that_the_system_can_hold() -> None:
+    clock = Virtual()
+    base = taking("CPU", steady(MS // 100))
+    base.factory = Serving10(clock, 0)
+    base.session = base.factory.create()[0]
+    serve_all([base], {}, BUDGET, None, clock)
+    assert base.serving is not None and base.serving.bound_ns == 2 * MS
 
 
 def serving(*brackets: tuple[float, float]) -> Serving:
