@@ -19,7 +19,7 @@ def test_the_tightest_quota_of_the_groups_around_the_process_counts(tmp_path: Pa
     (tmp_path / "cgroup").write_text("12:cpu:/elsewhere\n0::/slice/service\n")
     service = tmp_path / "root" / "slice" / "service"
     service.mkdir(parents=True)
-    (service / "cpu.max").write_text("max 100000\n")
+    (service / "cpu.max").write_text("80000 100000\n")
     (service.parent / "cpu.max").write_text("50000 100000\n")
     groups = control_groups(str(tmp_path / "cgroup"), tmp_path / "root")
     assert groups == [service, service.parent, service.parent.parent]
