@@ -26,12 +26,17 @@ Run = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one run took: on the clock, and of the processors by all threads of the process. Of a loop, `steps_ns` has the
-    run with the prompt and then each run with a new token."""
+    """What one run took: on the clock, and of the processors by all threads of the process. It may be the share of one among
+    `runs`. Of a loop, `steps_ns` has the run with the prompt and then each run with a new token."""
 
     ns: int
     cpu_ns: int
     steps_ns: tuple[int, ...] = ()
+    runs: int = 1
+
+    @property
+    def spent_ns(self) -> int:
+        return self.ns * self.runs
 
 
 class Load(Protocol):
@@ -59,7 +64,7 @@ class Streams:
             self._burst = max(LEAST_BURST, min(MOST_BURST, BURST_NS // max(run_ns, 1)))
         all_of_them = _timed(lambda: self._all_streams(run))
         runs = self._count * self._burst
-        return Sample(all_of_them.ns // runs, all_of_them.cpu_ns // runs)
+        return Sample(all_of_them.ns // runs, all_of_them.cpu_ns // runs, runs=runs)
 
     def _all_streams(self, run: Run) -> None:
         streams = [self._pool.submit(_repeat, run, self._burst) for _ in range(self._count)]

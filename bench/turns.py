@@ -148,6 +148,6 @@ def wait_until_idle() -> None:
 def _repeat(runner: Runner, feeds: Feeds, *, at_least: int, block_ns: int) -> list[Sample]:
     """Runs of one session in a row; short models are run until the block is long enough to have settled."""
     samples: list[Sample] = []
-    while len(samples) < at_least or (sum(sample.ns for sample in samples) < block_ns and len(samples) < MAX_BLOCK_RUNS):
+    while len(samples) < at_least or (sum(sample.spent_ns for sample in samples) < block_ns and len(samples) < MAX_BLOCK_RUNS):
         samples.append(runner.run(feeds))
     return samples

@@ -27,12 +27,11 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 class Written:
     """A load that runs nothing and says what it was told."""
 
-    def __init__(self, times_ns: Iterator[int]) -> None:
-        self._times_ns = times_ns
+    def __init__(self, samples: Iterator[Sample]) -> None:
+        self._samples = samples
 
     def sample(self, session: Any, feeds: Any) -> Sample:
-        ns = next(self._times_ns)
-        return Sample(ns, ns)
+        return next(self._samples)
 
 
 class Making:
@@ -46,7 +45,7 @@ class Making:
 
 def taking(label: str, times_ns: Iterator[int], **others: Any) -> Runner:
     made = runner(label, 1, **others)
-    made.factory, made.load, made.samples, made.round_ns = Making(), Written(times_ns), [], []
+    made.factory, made.load, made.samples, made.round_ns = Making(), Written(Sample(ns, ns) for ns in times_ns), [], []
     made.session = made.factory.create()[0]
     return made
 
@@ -64,6 +63,17 @@ def wild(ns: int) -> Iterator[int]:
 
 def rounds(r: Runner) -> int:
     return sum(bool(turns) for turns in r.round_ns)
+
+
+def test_a_share_of_many_runs_counts_as_all_of_them() -> None:
+    """A burst of concurrent runs fills a turn, however short the share of one is."""
+    burst = taking("CPU", steady(1000))
+    burst.load = Written(iter([Sample(1000, 1000, runs=10_000)] * 1000))
+    take_turns([burst], {}, BUDGET)
+    assert len(burst.samples) == 16 * BUDGET.runs_per_turn
+    single = taking("CPU", steady(1000))
+    take_turns([single], {}, BUDGET)
+    assert len(single.samples) == 16 * turns.MAX_BLOCK_RUNS
 
 
 def test_who_is_decided_sits_out_and_the_rest_goes_on() -> None:
