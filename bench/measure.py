@@ -24,7 +24,7 @@ from bench.ort_sessions import plain_session
 from bench.plan import Budget, Case, Scenario
 from bench.record import conclude, unmeasured
 from bench.results import CaseResult, Creation, Measurement, Status, Stopped, Warn
-from bench.serve import WallClock, serve_all
+from bench.serve import MIN_SEARCHES, WallClock, serve_all
 from bench.sessions import Factory, FixedShapes, factory_for, make_available
 from bench.statistics import MIN_PAIRS
 from bench.turns import Runner, take_turns
@@ -190,7 +190,7 @@ def _case_warnings(
 ) -> tuple[Warn, ...]:
     facts = {
         Warn.QUICK: quick,
-        Warn.FEW_TURNS: turns < MIN_PAIRS and case.scenario is not Scenario.SERVER,
+        Warn.FEW_TURNS: turns < (MIN_SEARCHES if case.scenario is Scenario.SERVER else MIN_PAIRS),
         Warn.STILL_UNSURE: budget.until_sure and stopped in (Stopped.TIME, Stopped.TURNS),
         Warn.LOADED: machine.foreign_cores is not None and machine.foreign_cores > FOREIGN_CORES,
         Warn.THROTTLED: bool(machine.throttled_s),

@@ -22,13 +22,15 @@ from bench.feeds import Feeds
 from bench.loads import Run, Sample
 from bench.plan import Budget
 from bench.results import MIN_N_P99, Bracket, Probe, Ratio, Serving, Stopped
+from bench.statistics import student_t_975
 from bench.turns import Runner, renew, wait_until_idle
 
 SERVICE_RUNS = 20  # in a closed loop, for a first guess at the rate
 BOUND_RUNS = 5  # the bound where none is given, in runs of the CPU provider
 LEAST_BOUND_NS = 2_000_000  # below it the bound would be of the system's scheduler
-PROBE_S, PROBE_SHARE = 5.0, 0.05  # about how long a rate is tried, and at most of the time there is
+PROBE_S, PROBE_SHARE = 5.0, 0.025  # about how long a rate is tried, and at most of the time there is
 MOST_QUERIES = 2000
+MIN_SEARCHES = 3
 
 
 class Clock(Protocol):
@@ -139,16 +141,26 @@ def _typical(brackets: Sequence[Bracket]) -> float | None:
 
 
 def rate_ratio(reference: Serving, other: Serving) -> Ratio | None:
-    """How many times the reference's rate the other holds. The interval is the widest that the brackets of any round allow:
-    a search ends with a rate that held and one that did not, and rounds are too few for a bootstrap."""
-    pairs = list(zip(reference.brackets, other.brackets, strict=True))
-    if not pairs or not all(a.failed_per_s and b.failed_per_s and a.held_per_s and b.held_per_s for a, b in pairs):
+    """How many times the reference's rate the other holds; None of too few searches.
+
+    A search ends between a rate that held and one that did not, and the p99 of a search hangs on its worst few queries, so
+    that the next finds another rate. The interval has both: the brackets, and Student's t over the searches.
+    """
+    pairs = [
+        (a.held_per_s, a.failed_per_s, b.held_per_s, b.failed_per_s)
+        for a, b in zip(reference.brackets, other.brackets, strict=True)
+        if a.held_per_s and a.failed_per_s and b.held_per_s and b.failed_per_s
+    ]
+    if len(pairs) < MIN_SEARCHES or len(pairs) < len(other.brackets):
         return None
-    middles, lows, highs = [], [], []
-    for a, b in pairs:
-        assert a.failed_per_s and b.failed_per_s
-        middles.append(math.log(b.held_per_s / a.held_per_s))
-        lows.append(b.held_per_s / a.failed_per_s)
-        highs.append(b.failed_per_s / a.held_per_s)
-    middle = math.exp(float(np.mean(middles)))
-    return Ratio(middle=round(middle, 4), low=round(min(lows), 4), high=round(max(highs), 4), pairs=len(pairs), rounds=len(pairs))
+    found = np.log(pairs)
+    logs = (found[:, 2] + found[:, 3] - found[:, 0] - found[:, 1]) / 2
+    scatter = student_t_975(len(pairs) - 1) * float(logs.std(ddof=1)) / math.sqrt(len(pairs))
+    low, high = float((found[:, 2] - found[:, 1]).mean()), float((found[:, 3] - found[:, 0]).mean())
+    return Ratio(
+        middle=round(math.exp(float(logs.mean())), 4),
+        low=round(math.exp(low - scatter), 4),
+        high=round(math.exp(high + scatter), 4),
+        pairs=len(pairs),
+        rounds=len(pairs),
+    )

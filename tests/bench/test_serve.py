@@ -19,7 +19,7 @@ from tests.bench.test_record import everyone
 from tests.bench.test_turns import Making, steady, taking
 
 MS = 1_000_000
-BUDGET = Budget(rounds=2, warmups=1, min_turns=1, runs_per_turn=1, min_time_s=0.0, max_time_s=600.0)
+BUDGET = Budget(rounds=3, warmups=1, min_turns=1, runs_per_turn=1, min_time_s=0.0, max_time_s=600.0)
 
 
 class Virtual:
@@ -81,14 +81,14 @@ def served(*, bound_ns: int | None = None) -> tuple[Any, Any]:
     base, ours = taking("CPU", steady(10 * MS)), taking("twice", steady(5 * MS), against="CPU")
     base.factory, ours.factory = Serving10(clock, 10), Serving10(clock, 5)
     base.session, ours.session = base.factory.create()[0], ours.factory.create()[0]
-    assert serve_all([base, ours], {}, BUDGET, bound_ns, clock) == (2, Stopped.ENOUGH)
+    assert serve_all([base, ours], {}, BUDGET, bound_ns, clock) == (3, Stopped.ENOUGH)
     return base, ours
 
 
 def test_the_rate_found_holds_the_bound_of_five_runs_of_the_cpu() -> None:
     base, ours = served()
     for runner, ms in ((base, 10), (ours, 5)):
-        assert runner.serving.bound_ns == 50 * MS and len(runner.serving.brackets) == 2
+        assert runner.serving.bound_ns == 50 * MS and len(runner.serving.brackets) == 3
         for seed, found in enumerate(runner.serving.brackets):
             queries = runner.serving.probes[0].queries
             p99 = {
@@ -126,9 +126,18 @@ def serving(*brackets: tuple[float, float]) -> Serving:
     return Serving(bound_ns=1, rate_per_s=1.0, brackets=found, probes=())
 
 
-def test_the_ratio_of_rates_is_as_unsure_as_the_brackets() -> None:
-    ratio = rate_ratio(serving((100, 105), (100, 105)), serving((150, 156), (140, 147)))
-    assert ratio is not None and (ratio.rounds, ratio.low, ratio.high) == (2, round(140 / 105, 4), 1.56)
-    assert judge(ratio) is Verdict.FASTER
-    assert judge(rate_ratio(serving((100, 105)), serving((102, 107)))) is Verdict.UNSURE
-    assert rate_ratio(serving((0, 5)), serving((100, 105))) is None
+def test_the_ratio_of_rates_is_as_unsure_as_brackets_and_searches() -> None:
+    steady_one = serving(*[(100.0, 105.0)] * 3)
+    ratio = rate_ratio(steady_one, serving(*[(150.0, 157.5)] * 3))
+    assert ratio is not None and (ratio.middle, ratio.rounds) == (1.5, 3)
+    assert (ratio.low, ratio.high) == (round(150 / 105, 4), round(157.5 / 100, 4)) and judge(ratio) is Verdict.FASTER
+    assert judge(rate_ratio(steady_one, serving(*[(102.0, 107.0)] * 3))) is Verdict.UNSURE
+    wild = serving((60.0, 63.0), (110.0, 115.0), (140.0, 147.0))
+    assert judge(rate_ratio(steady_one, wild)) is Verdict.UNSURE
+    assert judge(rate_ratio(wild, serving((120.0, 126.0), (220.0, 230.0), (280.0, 294.0)))) is Verdict.FASTER, "in pairs"
+
+
+def test_too_few_searches_or_one_without_a_rate_have_no_ratio() -> None:
+    three = serving(*[(100.0, 105.0)] * 3)
+    assert rate_ratio(serving((100, 105), (100, 105)), serving((50, 52), (50, 52))) is None
+    assert rate_ratio(three, serving((0, 5), (50, 52), (50, 52))) is None
