@@ -24,7 +24,7 @@ HEADER = (
 NOTE = (
     "Queries arrive at random times (Poisson) that do not wait for answers; latency counts from the intended start. Each worker "
     "calls Run on the same session, with one intra-op thread. The rate is the highest that held the bound, a search in every "
-    "round with new sessions; the interval of the ratio has the gap to the next rate, which did not, and the scatter of the searches."
+    "round with new sessions; the interval of the ratio has the gap to the next rate, which failed, and the scatter of searches."
 )
 
 
