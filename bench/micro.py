@@ -11,8 +11,9 @@ from bench.errors import BenchError
 from bench.plan import Budget, Case
 
 FAMILY = "micro"
-BUDGET = Budget(rounds=3, warmups=1, min_turns=24, runs_per_turn=2, min_time_s=1.0, max_time_s=12.0, max_turns=200)
-QUICK_BUDGET = Budget(rounds=3, warmups=1, min_turns=9, runs_per_turn=2, min_time_s=0.0, max_time_s=6.0, max_turns=30)
+BUDGET = Budget(rounds=5, warmups=1, min_turns=25, runs_per_turn=2, min_time_s=1.0, max_time_s=12.0)
+QUICK_BUDGET = Budget(rounds=4, warmups=1, min_turns=12, runs_per_turn=2, min_time_s=0.0, max_time_s=6.0, until_sure=False)
+
 
 # Against the provider as users have it, and with everything claimed: the first must not lose, the second shows where
 # declining saved it.
