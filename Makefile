@@ -17,6 +17,7 @@ PYTHON       ?= python3
 VENV         ?= .venv
 BUILD        ?= build/native
 PYTEST_ARGS  ?=
+TEST_JOBS    ?= auto
 ZOO_ARGS     ?= --quick
 
 BIN    := $(VENV)/bin
@@ -34,10 +35,10 @@ zoo: $(VENV)/.bench native
 	$(BIN)/bench run zoo $(ZOO_ARGS)
 
 test: $(VENV)/.test native
-	$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m "not slow" -n $(TEST_JOBS) $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.test native
-	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m slow -n $(TEST_JOBS) $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
