@@ -26,6 +26,9 @@ if TYPE_CHECKING:  # `sessions` imports this module when it is asked for
     from bench.sessions import Feeds, FixedShapes, Session
 
 WARNING, ERROR = 2, 3  # of ONNX Runtime's log
+# Pool threads spin while a session runs, and not between its runs: there several sessions share a process, and the threads of
+# the one that had its turn would take the cores of the one that has it (two equal sessions came out 2x apart).
+STOP_SPINNING = ("session.force_spinning_stop", "1")
 
 
 def register(provider: str) -> None:
@@ -125,6 +128,7 @@ class OrtFactory:
         options.inter_op_num_threads = 1
         options.log_severity_level = severity
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        options.add_session_config_entry(*STOP_SPINNING)
         for name, size in (self._fixed.dims if self._fixed else {}).items():
             options.add_free_dimension_override_by_name(name, size)
         providers: list[Any] = [(self._provider, self._options)]

@@ -135,8 +135,8 @@ def _keep(runner: Runner, samples: Sequence[Sample]) -> None:
 
 
 def wait_until_idle() -> None:
-    """ONNX Runtime's pool threads spin for some 40 ms after a run. Left alone, those of the session that ran
-    before would take a core from this one, and two equal sessions would measure up to 1.5x apart."""
+    """Threads of a runtime may go on spinning after a run. Left alone, those of the session that ran before would take a core
+    from this one, and two equal sessions would measure up to 1.5x apart."""
     deadline = time.monotonic() + MAX_IDLE_WAIT_S
     while time.monotonic() < deadline:
         busy_s = time.process_time()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -42,3 +43,13 @@ def test_warnings_of_other_things_are_not_the_providers(tmp_path: Path) -> None:
     factory = factory_for(model_path(MODEL), FIXED, tmp_path, FixedShapes(shapes={}, dims={}))
     factory.create(watched=True)
     assert factory.notes == ()
+
+
+def test_threads_leave_the_cores_to_the_session_whose_turn_it_is(tmp_path: Path) -> None:
+    arm = Arm(label="t2", contender=Contender(provider="CPUExecutionProvider"), threads=2)
+    session, _ = factory_for(model_path(MODEL), arm, tmp_path).create()
+    feeds = MODEL.feeds(1, 16, 0)
+    session.run(feeds)
+    before = time.process_time()
+    time.sleep(0.02)
+    assert time.process_time() - before < 0.01
