@@ -34,7 +34,7 @@ def render(run: Run, source: str, *, scenario: Scenario = Scenario.SINGLE_STREAM
     header = (*HEADER, *PEER_HEADER) if peers else HEADER
     rows = [row[: len(header)] for case in cases for row in _rows(case)]
     note = (
-        "Speed-up is the median ratio of paired turns, CPU provider over contender, with its bootstrap "
+        "Speed-up is the ratio (interquartile mean) of paired turns, CPU provider over contender, with its bootstrap "
         "interval. Max error is max\\|a-b\\| / max\\|b\\| against the CPU provider; a row that exceeds its "
         f"bound ({bounds(cases)}) has no speed-up. Nodes are those the provider runs, of all after ONNX Runtime's optimisation."
     )
