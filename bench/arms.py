@@ -33,17 +33,18 @@ def arms_of(case: Case, contenders: Sequence[Contender]) -> tuple[Arm, ...]:
     everyone = [baseline, *(c for c in contenders if c != baseline)]
     match case.scenario:
         case Scenario.SINGLE_STREAM | Scenario.MULTI_STREAM | Scenario.GENERATE:
-            arms = [Arm(label=c.label, contender=c, threads=case.threads, against=BASELINE) for c in contenders]
-            arms = [replace(arm, peers=tuple(_peers(arm, arms))) for arm in arms]
-            return _distinct([Arm(label=BASELINE, contender=baseline, threads=case.threads), *arms])
+            return _against_baseline(contenders, Arm(label=BASELINE, contender=baseline, threads=case.threads))
         case Scenario.SERVER:
-            arms = [Arm(label=c.label, contender=c, threads=1, streams=case.threads, against=BASELINE) for c in contenders]
-            arms = [replace(arm, peers=tuple(_peers(arm, arms))) for arm in arms]
-            return _distinct([Arm(label=BASELINE, contender=baseline, threads=1, streams=case.threads), *arms])
+            return _against_baseline(contenders, Arm(label=BASELINE, contender=baseline, threads=1, streams=case.threads))
         case Scenario.OFFLINE:
             return _offline(everyone, case.threads)
         case Scenario.SCALING | Scenario.SPECIALISED:
             return tuple(arm for contender in everyone for arm in _against_itself(case, contender))
+
+
+def _against_baseline(contenders: Sequence[Contender], reference: Arm) -> tuple[Arm, ...]:
+    arms = [replace(reference, label=c.label, contender=c, against=reference.label) for c in contenders]
+    return _distinct([reference, *(replace(arm, peers=tuple(_peers(arm, arms))) for arm in arms)])
 
 
 def _offline(everyone: Sequence[Contender], calls: int) -> tuple[Arm, ...]:

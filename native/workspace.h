@@ -28,9 +28,9 @@ struct InputView {
   std::size_t rank = 0;
 };
 
-// A step is cut into tasks of about kTaskNs, neighbouring units in one, which ORT's pool hands out as threads ask for them. To give
-// away a task costs 0.1 us, to wake the pool 2 us: so a step of less than kInlineNs stays on the calling thread. Not more of
-// them: what several threads wrote lies in the caches of several cores, and one thread would have to fetch it all.
+// A step is cut into tasks of about kTaskNs, neighbouring units in one, which ORT's pool hands out as threads ask for them.
+// Handing one out costs 0.1 us and waking the pool 2 us, so a step of less than kInlineNs stays on the calling thread. A longer
+// one should not: what it reads lies in the caches of the cores that wrote it, and one thread would have to fetch it all.
 inline constexpr int64_t kTaskNs = 1'000;
 inline constexpr int64_t kInlineNs = 6'000;
 

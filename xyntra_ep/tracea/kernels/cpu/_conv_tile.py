@@ -1,7 +1,8 @@
 """What all register tiles of channels-last convolutions have in common: their functions, arguments, epilogue and stores.
 
 A kernel is a walk over tiles (`_conv_walk.py`); `TileCode` is what its tiles share. ``call`` makes a function of each distinct
-tile, so that registers are allocated for it alone. How a tile is computed is up to `_conv_direct.py` and `_conv_depthwise.py`.
+tile, so that registers are allocated for it alone. How a tile is computed is up to `_conv_direct.py` and the
+variants whose lanes are channels of x.
 """
 
 from __future__ import annotations
@@ -92,6 +93,26 @@ class TileFunction(FunctionBuilder):
             for j in range(code.vectors):
                 with self.when(lt(j * code.lanes, self.arg["left"])):
                     self._store([j], self.let("count", self.arg["left"] - j * code.lanes))
+
+    def each_width(self, body: Callable[[Rvalue | None], None]) -> None:
+        """Emit ``body`` for a full vector of channels (None), and for the last one where only so many exist."""
+        if not self.code.has_tail:
+            body(None)
+            return
+        with self.when(lt(self.arg["left"], self.code.lanes)):
+            body(self.arg["left"])
+        with self.otherwise():
+            body(None)
+
+    def columns(self) -> list[tuple[int, list[tuple[int, int]]]]:
+        """Columns of x, counted from tap 0 of the first pixel, each with the pairs of a pixel and a tap that meet there."""
+        line = self.code.shape.x
+        found: dict[int, list[tuple[int, int]]] = {}
+        for run in self.tile.runs:
+            for kx in range(run.first, run.first + run.count):
+                for i in range(run.low, run.high):
+                    found.setdefault(i * line.stride + kx * line.dilation, []).append((i, kx))
+        return sorted(found.items())
 
     def fetch_outputs(self) -> None:
         """Ask for all cache lines of residuals, and of outputs that follow few multiplications, long before their use."""

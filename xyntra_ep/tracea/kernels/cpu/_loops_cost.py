@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, product
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, walk
 from xyntra_ep.tracea.kernels.cpu._index import Lane
 from xyntra_ep.tracea.kernels.cpu._loops import Nest
@@ -35,6 +36,11 @@ def cycles_per_element(nest: Nest, lanes: int) -> float:
     for k, access in enumerate(nest.table.accesses):
         total += _LANE_CYCLES[nest.address(k).mode] * (access.dtype.bytes / 4 if lanes > 1 else 4)
     return total + (0.05 if lanes > 1 else 1.0)
+
+
+def strided_cycles(dtype: DType) -> float:
+    """The part of ``cycles_per_element`` that a strided access has: for kernels that shuffle vectors instead."""
+    return _LANE_CYCLES[Lane.STRIDED] * dtype.bytes / 4
 
 
 def expression_cycles(root: Expr) -> float:

@@ -15,7 +15,7 @@ from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape, moving_ns, typi
 from xyntra_ep.tracea.kernels.cpu._conv_tile import TileFunction
 from xyntra_ep.tracea.kernels.cpu._conv_walk import build_conv
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
-from xyntra_ep.tracea.semantic_ir.nodes import Fma, Pointer, Rvalue, index, lt
+from xyntra_ep.tracea.semantic_ir.nodes import Fma, Pointer, Rvalue, index
 
 _ROW_IN_REGISTERS = 8  # taps; of longer rows each weight is loaded for its multiplications
 
@@ -30,14 +30,7 @@ def admits(op: Conv, context: BuildContext) -> str | None:
 
 def accumulate(f: TileFunction) -> None:
     f.fetch_outputs()
-    code = f.code
-    if not code.has_tail:
-        _rows(f, None)
-        return
-    with f.when(lt(f.arg["left"], code.lanes)):
-        _rows(f, f.arg["left"])
-    with f.otherwise():
-        _rows(f, None)
+    f.each_width(lambda count: _rows(f, count))
 
 
 def _rows(f: TileFunction, count: Rvalue | None) -> None:
@@ -50,14 +43,9 @@ def _rows(f: TileFunction, count: Rvalue | None) -> None:
             _long_row(f, x, w, count)
             return
         b = [f.let("b", f.load(w, kx * code.lanes, code.lanes)) for kx in range(taps)]
-        columns: dict[int, list[tuple[int, int]]] = {}
-        for run in f.tile.runs:
-            for kx in range(run.first, run.first + run.count):
-                for i in range(run.low, run.high):
-                    columns.setdefault(i * shape.x.stride + kx * shape.x.dilation, []).append((i, kx))
-        for column in sorted(columns):
+        for column, meetings in f.columns():
             value = f.let("a", f.load(x, index(column * shape.x_strides[2]), code.lanes, count))
-            for i, kx in columns[column]:
+            for i, kx in meetings:
                 f.assign(f.acc[i][0], Fma(value, b[kx], f.acc[i][0]))
 
 

@@ -20,7 +20,7 @@ from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, conv_shape, movi
 from xyntra_ep.tracea.kernels.cpu._conv_tile import TileFunction
 from xyntra_ep.tracea.kernels.cpu._conv_walk import build_conv
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
-from xyntra_ep.tracea.semantic_ir.nodes import Fma, Rvalue, Shuffle, index, lt
+from xyntra_ep.tracea.semantic_ir.nodes import Fma, Rvalue, Shuffle, index
 
 _MOST_WEIGHTS = 32  # vectors of a kernel row: a tile is straight-line code
 
@@ -47,31 +47,20 @@ def small_groups(op: Conv) -> ConvShape:
 
 def accumulate(f: TileFunction) -> None:
     f.fetch_outputs()
-    if not f.code.has_tail:
-        _rows(f, None)
-        return
-    with f.when(lt(f.arg["left"], f.code.lanes)):
-        _rows(f, f.arg["left"])
-    with f.otherwise():
-        _rows(f, None)
+    f.each_width(lambda count: _rows(f, count))
 
 
 def _rows(f: TileFunction, count: Rvalue | None) -> None:
     code, shape = f.code, f.code.shape
     size, lanes = shape.cin, f.code.lanes
-    columns: dict[int, list[tuple[int, int]]] = {}
-    for run in f.tile.runs:
-        for kx in range(run.first, run.first + run.count):
-            for i in range(run.low, run.high):
-                columns.setdefault(i * shape.x.stride + kx * shape.x.dilation, []).append((i, kx))
     with f.loop("ky", f.arg["first"], f.arg["stop"]) as ky:
         x = f.pointer("x_row", code.x, f.arg["at"] + ky * f.x_row_step)
         w = f.pointer("w_row", code.w, f.arg["panel"] + ky * (shape.x.kernel * size * lanes))
-        for column in sorted(columns):
+        for column, meetings in f.columns():
             value = f.let("x", f.load(x, index(column * shape.x_strides[2]), lanes, count))
             for c in range(size):
                 a = f.let("a", Shuffle(value, value, tuple(lane // size * size + c for lane in range(lanes))))
-                for i, kx in columns[column]:
+                for i, kx in meetings:
                     b = f.load(w, (kx * size + c) * lanes, lanes)
                     f.assign(f.acc[i][0], Fma(a, b, f.acc[i][0]))
 

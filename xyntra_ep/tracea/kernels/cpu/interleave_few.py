@@ -15,7 +15,7 @@ from xyntra_ep.tracea.core_ir.dims import ceildiv
 from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.cpu._index import Lane
 from xyntra_ep.tracea.kernels.cpu._loops import Nest, Scope
-from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
+from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns, strided_cycles
 from xyntra_ep.tracea.kernels.cpu._loops_plan import BLOCK, Loop, Span, rows_of_units, spans, units_of
 from xyntra_ep.tracea.kernels.cpu._loops_pointwise import PointwisePlan, plan_pointwise
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
@@ -76,7 +76,7 @@ def _default(op: Pointwise, context: BuildContext) -> Config:
 
 def _cycles(p: _Planes, context: BuildContext) -> float:
     """As for a contiguous result, and the shuffles."""
-    strided = 1.2 * p.nest.table.accesses[p.plan.outputs[0]].dtype.bytes / 4
+    strided = strided_cycles(p.nest.table.accesses[p.plan.outputs[0]].dtype)
     return max(0.1, cycles_per_element(p.nest, context.caps.lanes) - strided) + (p.count - 1) / context.caps.lanes
 
 

@@ -15,7 +15,7 @@ from xyntra_ep.tracea.core_ir.expr import load
 from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.cpu._index import Lane
 from xyntra_ep.tracea.kernels.cpu._loops import Lanes, Scope
-from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
+from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns, strided_cycles
 from xyntra_ep.tracea.kernels.cpu._loops_plan import Loop, Span, rows_of_units, spans, typical, units_of
 from xyntra_ep.tracea.kernels.cpu._loops_pointwise import PointwisePlan, plan_pointwise
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
@@ -80,7 +80,7 @@ def _default(op: Pointwise, context: BuildContext) -> Config:
 def _cycles(t: _Tiling, context: BuildContext) -> float:
     """As for a contiguous operand and the shuffles, over whole squares."""
     lanes = context.caps.lanes
-    strided = 1.2 * t.plan.nest.table.accesses[t.turned].dtype.bytes / 4
+    strided = strided_cycles(t.plan.nest.table.accesses[t.turned].dtype)
     waste = 1.0
     for loop in (t.along, t.across):
         extent = max(1, typical(loop.extent))
