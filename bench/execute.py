@@ -41,7 +41,7 @@ def execute(plan: Plan, path: Path, *, resume: bool) -> None:
     with progress(console, len(plan.cases)) as tick:
         _prepare(plan, store, tick)
         if not console.is_terminal:
-            print("\t".join(COLUMNS))
+            print("\t".join(COLUMNS), flush=True)
             show_cases(console, store.run.cases)
         try:
             for case in left:

@@ -39,7 +39,7 @@ MEANING = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """When a case stops: after `rounds` with `min_turns` and `min_time_s` in all, then, if `until_sure`, as soon as
-    every comparison has its verdict, in any case after `max_time_s` or `max_turns`.
+    every comparison has its verdict, in any case after `max_turns`, or after `max_time_s` and the turns that a verdict takes.
 
     In each turn every session runs at least once untimed, which brings its own weights back into the caches,
     and then `runs_per_turn` times timed, or oftener when runs are short. Each round begins with new sessions, because
@@ -62,7 +62,7 @@ class Budget:
 
 
 FULL = Budget(rounds=8, warmups=2, min_turns=48, runs_per_turn=2, min_time_s=10.0, max_time_s=300.0, creations=3)
-QUICK = Budget(rounds=4, warmups=1, min_turns=12, runs_per_turn=2, min_time_s=3.0, max_time_s=20.0, until_sure=False)
+QUICK = Budget(rounds=4, warmups=1, min_turns=12, runs_per_turn=2, min_time_s=3.0, max_time_s=12.0, until_sure=False)
 MULTI_STREAM_BATCH = 8  # MLPerf's samples per query
 NEW_TOKENS, QUICK_NEW_TOKENS = 32, 8
 

@@ -154,7 +154,7 @@ def show_cases(console: Console, cases: Sequence[CaseResult]) -> None:
     if not console.is_terminal:
         for case in cases:
             for cells, _ in rows(case):
-                print("\t".join(cells), file=console.file)
+                print("\t".join(cells), file=console.file, flush=True)
         return
     table = Table(*COLUMNS, box=None, header_style="bold")
     for case in cases:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bench.plan import Budget
 from bench.results import Ratio, Stopped, Verdict
-from bench.statistics import judge, paired_ratio
+from bench.statistics import MIN_PAIRS, judge, paired_ratio
 
 DECIDED = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME)
 
@@ -36,7 +36,7 @@ class Spent:
 
 def stop(spent: Spent, budget: Budget, undecided: Sequence[Comparison]) -> Stopped | None:
     """After a round: why it was the last, None when another should follow."""
-    if spent.seconds >= budget.max_time_s:
+    if spent.seconds >= budget.max_time_s and spent.turns >= MIN_PAIRS:
         return Stopped.TIME
     if spent.turns >= budget.max_turns:
         return Stopped.TURNS

@@ -17,6 +17,7 @@ from bench.loads import Load, Sample
 from bench.plan import Budget
 from bench.results import Accuracy, Check, Creation, Placement, Serving, Stopped
 from bench.sessions import Factory, Session
+from bench.statistics import MIN_PAIRS
 from bench.stop import Comparison, Spent, stop, without_verdict
 
 # One turn of a session: wait until the process is idle, settle, then timed runs.
@@ -107,7 +108,7 @@ def renew(runners: Sequence[Runner], taking_part: Sequence[Runner]) -> None:
 
 
 def _one_round(runners: list[Runner], feeds: Feeds, budget: Budget) -> int:
-    """A share of the budget's least."""
+    """A share of the budget's least. Its time may be up before, but not before a share of what a verdict takes."""
     for runner in runners:
         _repeat(runner, feeds, at_least=budget.warmups, block_ns=SETTLE_NS)
     begin, turns, share = time.monotonic(), 0, 1 / budget.rounds
@@ -121,7 +122,8 @@ def _one_round(runners: list[Runner], feeds: Feeds, budget: Budget) -> int:
         turns += 1
         spent = time.monotonic() - begin
         enough = turns >= budget.min_turns * share and spent >= budget.min_time_s * share
-        if enough or spent >= budget.max_time_s * share or turns >= budget.max_turns * share:
+        late = turns >= MIN_PAIRS * share and spent >= budget.max_time_s * share
+        if enough or late or turns >= budget.max_turns * share:
             return turns
 
 

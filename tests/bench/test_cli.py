@@ -116,7 +116,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(tmp_path: Path, mon
         patch.setattr(sys, "argv", ["bench", *asked, "--resume", "--max-time", "9"])
         error = CliRunner().invoke(cli.app, [*asked, "--resume", "--max-time", "9"]).exception
     assert isinstance(error, BenchError)
-    assert "cannot be resumed: options: it was" in str(error) and "budget max_time_s: 20.0, now 9.0" in str(error)
+    assert "cannot be resumed: options: it was" in str(error) and "budget max_time_s: 12.0, now 9.0" in str(error)
 
 
 def test_a_file_that_cannot_be_written_is_said_before_anything_is_measured(

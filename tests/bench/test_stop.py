@@ -12,7 +12,7 @@ import pytest
 
 from bench.plan import FULL, QUICK, Budget, Scenario
 from bench.results import Measurement, Stopped, Verdict
-from bench.statistics import judge, paired_ratio
+from bench.statistics import MIN_PAIRS, judge, paired_ratio
 from bench.stop import Comparison, Spent, ratio_of_turns, stop, without_verdict
 from bench.store import load
 
@@ -62,7 +62,8 @@ def simulate(
     """A case whose contender runs `speed` times as fast, until the rule ends it; the sessions of each round may differ
     by a part that is normal with the deviation given."""
     rng = np.random.default_rng(seed)
-    per_round = math.ceil(max(budget.min_turns, budget.min_time_s / noise.turn_s) / budget.rounds)
+    least = max(budget.min_turns, budget.min_time_s / noise.turn_s)
+    per_round = math.ceil(min(least, max(MIN_PAIRS, budget.max_time_s / noise.turn_s)) / budget.rounds)
     pair = Comparison("base", "other")
     turns: dict[str, list[list[float]]] = {"base": [], "other": []}
     while True:
@@ -117,7 +118,8 @@ BUDGET = replace(FULL, rounds=3, max_time_s=100.0, max_turns=50)
         (Spent(rounds=3, turns=30, seconds=5.0), (PAIR,), True, None),
         (Spent(rounds=3, turns=30, seconds=5.0), (PAIR,), False, Stopped.ENOUGH),
         (Spent(rounds=9, turns=40, seconds=100.0), (PAIR,), True, Stopped.TIME),
-        (Spent(rounds=1, turns=4, seconds=100.0), (PAIR,), True, Stopped.TIME),
+        (Spent(rounds=1, turns=8, seconds=100.0), (PAIR,), True, Stopped.TIME),
+        (Spent(rounds=1, turns=7, seconds=100.0), (PAIR,), True, None),
         (Spent(rounds=9, turns=50, seconds=9.0), (PAIR,), True, Stopped.TURNS),
     ],
 )

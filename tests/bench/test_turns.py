@@ -13,6 +13,7 @@ from bench import turns
 from bench.loads import Sample
 from bench.plan import Budget
 from bench.results import Accuracy, Check, Stopped
+from bench.statistics import MIN_PAIRS
 from bench.turns import Runner, take_turns
 from tests.bench.test_record import runner
 
@@ -96,6 +97,11 @@ def test_the_turns_end_when_all_are_decided() -> None:
 def test_a_quick_budget_asks_for_no_more_than_the_least() -> None:
     base, ours = taking("CPU", steady(6_000_000)), taking("about", wild(5_900_000), against="CPU")
     assert take_turns([base, ours], {}, replace(BUDGET, until_sure=False)) == (16, Stopped.ENOUGH)
+
+
+def test_time_that_is_up_leaves_the_turns_that_a_verdict_takes() -> None:
+    base, ours = taking("CPU", steady(6_000_000)), taking("twice", steady(3_000_000), against="CPU")
+    assert take_turns([base, ours], {}, replace(BUDGET, max_time_s=0.0)) == (MIN_PAIRS, Stopped.TIME)
 
 
 def test_a_wrong_result_is_not_waited_for() -> None:
