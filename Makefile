@@ -7,6 +7,7 @@
 #   make dev           all that a developer needs, in .venv
 #   make native        build the plugin library into xyntra_ep/
 #   make test-wheel    build the wheel, install it in a fresh environment, run a session from there
+#   make test-bench    the smallest benchmark run there is, its gates, its pages, and a check of every file of it
 #   make test-exports  models exported from PyTorch and transformers, against ONNX Runtime's CPU provider
 #   make clean         forget all of the above
 #
@@ -24,12 +25,14 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LIB    := xyntra_ep/libxyntra_ep.so
 PREFER := $(CURDIR)/$(BIN)
+CHECKED := build/bench
+NEWEST  := $(lastword $(sort $(wildcard reports/results/zoo-*.json)))
 
-.PHONY: zoo test test-slow lint dev native test-wheel test-exports clean help
+.PHONY: zoo test test-slow lint dev native test-wheel test-bench test-exports clean help
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,11s/^# *//p' Makefile
+	@sed -n '3,12s/^# *//p' Makefile
 
 zoo: $(VENV)/.bench native
 	$(BIN)/bench run zoo $(ZOO_ARGS)
@@ -46,6 +49,18 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 dev: $(VENV)/.dev native
+
+# Two models of unit tests' size, few runs: it is the commands and their files that are tested, not the machine.
+test-bench: $(VENV)/.test native
+	rm -rf $(CHECKED)
+	$(BIN)/bench run zoo -m mobilenetv2-tiny -m bert-base-tiny --threads 1 --quick --min-time 0.5 --max-time 5 \
+	    --json $(CHECKED)/run.json
+	$(BIN)/bench gate $(CHECKED)/run.json
+	$(BIN)/bench compare $(CHECKED)/run.json $(CHECKED)/run.json
+	$(BIN)/bench compare $(NEWEST) $(CHECKED)/run.json >$(CHECKED)/compare.txt
+	$(BIN)/bench report --html $(CHECKED)/site --results $(CHECKED)/run.json
+	$(BIN)/bench report --check
+	$(BIN)/python -m tests.bench_check $(CHECKED)/run.json $(CHECKED)/site
 
 test-exports: $(VENV)/.torch native
 	$(BIN)/python -m pytest -m torch $(PYTEST_ARGS)

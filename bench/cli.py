@@ -1,4 +1,4 @@
-"""`bench run zoo | run model FILE | micro | list | determinism | compare A B | report`."""
+"""`bench run zoo | run model FILE | micro | list | determinism | compare A B | gate FILE | report`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.console import Console
 
 from bench import micro
 from bench.compare import compare_runs
-from bench.compare_table import show_comparison
+from bench.compare_table import markdown_of, show_comparison
 from bench.contenders import DEFAULT_MAX_ERR, parse_contenders
 from bench.determinism import Determinism
 from bench.environment import read_environment
@@ -183,11 +183,33 @@ def determinism(
 def compare(
     old: Annotated[Path, typer.Argument(help="A stored run.")],
     new: Annotated[Path, typer.Argument(help="A later one of the same cases.")],
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a document, for a build server's summary.")] = False,
 ) -> None:
     """Has a contender become faster or slower against the CPU provider? Exits with 1 when one has become slower or fails."""
     comparison = compare_runs(load(old), load(new))
-    show_comparison(Console(), comparison)
+    if markdown:
+        typer.echo(markdown_of(comparison))
+    else:
+        show_comparison(Console(), comparison)
     if not comparison.good:
+        raise typer.Exit(1)
+
+
+@app.command()
+def gate(
+    file: Annotated[Path, typer.Argument(help="A stored run.")],
+    provider: Annotated[str, typer.Option(help="Whose results have to hold the floors.")] = "XyntraEP",
+    ratio: Annotated[float, typer.Option(help="Speed-up over the CPU provider, below which no whole interval may lie.")] = 0.98,
+    roof: Annotated[float, typer.Option(help="Part of what the machine reaches at best, in all kernels of a model.")] = 0.0,
+) -> None:
+    """For a build server: exits with 1 when a result is below a floor, wrong or missing. Asks for ratios only, never times."""
+    from reports import Floors, check_floors, gate_table
+
+    rows = check_floors(load(file), provider, Floors(ratio=ratio, roof=roof))
+    if not rows:
+        raise BenchError(f"{file}: nothing of {provider} in it, so nothing is gated. name another with --provider")
+    typer.echo(gate_table(rows))
+    if not all(row.held for row in rows):
         raise typer.Exit(1)
 
 

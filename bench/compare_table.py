@@ -1,4 +1,4 @@
-"""A comparison of two runs as people see it."""
+"""A comparison of two runs as people see it: in a terminal, on a pipe, in a document."""
 
 from __future__ import annotations
 
@@ -6,39 +6,62 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bench.compare import Comparison
+from bench.compare import Change, Comparison
+from bench.results import Verdict
 from bench.show import STYLES, note
+from reports._markdown import plain, table
+
+HEADER = ("case", "provider", "old", "new", "new / old [95 %]", "verdict")
+MEANING = (
+    "`old` and `new` are speed-ups over the CPU provider, each measured in turns with it; above 1 their ratio is better. A "
+    "verdict needs the whole interval beyond 2 %."
+)
 
 
 def show_comparison(console: Console, comparison: Comparison) -> None:
-    """Every case, those that became slower once more, the mean of those that passed, and those that did not."""
-    header = ("case", "provider", "old", "new", "new / old [95 %]", "verdict")
-    rows = [
-        [
-            change.case,
-            change.contender,
-            f"{change.old.middle:.3f}" if change.old else "-",
-            f"{change.new.middle:.3f}" if change.new else "-",
-            f"{change.ratio.middle:.3f} [{change.ratio.low:.3f}, {change.ratio.high:.3f}]" if change.ratio else "-",
-            change.verdict if change.ratio else change.why,
-        ]
-        for change in comparison.changes
-    ]
+    """Every case, then what there is to say about them."""
+    rows = [_row(change) for change in comparison.changes]
     if console.is_terminal:
-        table = Table(*header, box=None, header_style="bold")
+        shown = Table(*HEADER, box=None, header_style="bold")
         for change, cells in zip(comparison.changes, rows, strict=True):
-            table.add_row(*(Text(cell) for cell in cells), style=STYLES.get(change.verdict, ""))
-        console.print(table)
+            shown.add_row(*(Text(cell) for cell in cells), style=STYLES.get(change.verdict, ""))
+        console.print(shown)
     else:
-        for line in (header, *rows):
+        for line in (HEADER, *rows):
             print("\t".join(line), file=console.file)
-    if comparison.mean is not None:
-        mean = f"{comparison.mean:.3f}x in geometric mean of {len(comparison.passing)} that both runs measured"
-        console.print(Text(mean), soft_wrap=True)
-    for change in comparison.slower:
-        ratio = change.ratio.middle if change.ratio else 0.0
-        console.print(Text(f"slower: {change.case} {change.contender} {ratio:.3f}x"), soft_wrap=True)
-    for change in comparison.failing:
-        note(console, f"{change.case} {change.contender}: {change.why}")
-    for text in comparison.notes:
+    for text in _said(comparison):
+        console.print(Text(text), soft_wrap=True)
+    for text in _noted(comparison):
         note(console, text)
+
+
+def markdown_of(comparison: Comparison) -> str:
+    """The same as a document. What changed comes first, because a build server shows it to one who has little time."""
+    first = (Verdict.SLOWER, Verdict.NO_DATA, Verdict.FASTER)
+    changes = sorted(comparison.changes, key=lambda c: first.index(c.verdict) if c.verdict in first else len(first))
+    lines = [*_said(comparison), *_noted(comparison)]
+    return "\n\n".join([table(HEADER, map(_row, changes), left=2), *map(plain, lines), MEANING])
+
+
+def _row(change: Change) -> list[str]:
+    return [
+        change.case,
+        change.contender,
+        f"{change.old.middle:.3f}" if change.old else "-",
+        f"{change.new.middle:.3f}" if change.new else "-",
+        f"{change.ratio.middle:.3f} [{change.ratio.low:.3f}, {change.ratio.high:.3f}]" if change.ratio else "-",
+        change.verdict if change.ratio else change.why,
+    ]
+
+
+def _said(comparison: Comparison) -> list[str]:
+    """The mean of those that passed, and those that became slower once more."""
+    mean = []
+    if comparison.mean is not None:
+        mean = [f"{comparison.mean:.3f}x in geometric mean of {len(comparison.passing)} that both runs measured"]
+    return [*mean, *(f"slower: {c.case} {c.contender} {c.ratio.middle:.3f}x" for c in comparison.slower if c.ratio)]
+
+
+def _noted(comparison: Comparison) -> list[str]:
+    """What has no ratio, and what the runs do not share."""
+    return [*(f"{change.case} {change.contender}: {change.why}" for change in comparison.failing), *comparison.notes]

@@ -117,6 +117,12 @@ def roof(kernel: KernelTime, ceilings: Ceilings) -> tuple[float, str]:
     return (computing, COMPUTE) if computing >= moving else (moving, level)
 
 
+def of_roof(inside: Inside, ceilings: Ceilings) -> float:
+    """Of all kernels together: the least time they could need over the time they took."""
+    found = groups(inside, ceilings)
+    return sum(g.roof_ns for g in found) / max(sum(g.ns for g in found), 1)
+
+
 def levels(ceilings: Ceilings) -> list[tuple[str, float, float]]:
     """Name, GB/s and bytes of the caches of all threads and of the memory. L3 is shared."""
     return [

@@ -93,7 +93,7 @@ def drawing(inside: Inside, heading: str) -> str:
     boxes = "\n".join(_boxes(root, root, 0.0, 0))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:.0f} {height:.0f}" width="{WIDTH:.0f}" '
-        f'font-family="sans-serif" font-size="11" role="img"><style>{STYLE}</style>'
+        f'font-family="sans-serif" font-size="11"><style>{STYLE}</style>'
         f'<text x="4" y="18" font-size="13" font-weight="bold" fill="var(--ink)">{escape(heading)}</text>\n{boxes}\n</svg>\n'
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bench.plan import Scenario
 from bench.results import CaseResult, Run
 from bench.show import milliseconds
-from reports._kernels import ceilings_for, groups, profiled
+from reports._kernels import ceilings_for, groups, of_roof, profiled
 from reports._markdown import cases_of, provenance, table
 from reports._roofline_plot import overview
 from reports.registry import Picture, Report
@@ -51,7 +51,7 @@ def _rows(case: CaseResult, run: Run) -> Iterator[list[str]]:
             f"{busy_ns / max(inside.run_ns, 1):.0%}",
             f"{sum(g.flops for g in found) / busy_ns:.3g}",
             f"{sum(g.bytes for g in found) / busy_ns:.3g}",
-            f"{sum(g.roof_ns for g in found) / busy_ns:.0%}" if ceilings else "-",
+            f"{of_roof(inside, ceilings):.0%}" if ceilings else "-",
             found[0].name,
             f"{found[0].ns / max(inside.run_ns, 1):.0%}",
         ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bench.plan import Scenario
 from bench.results import CaseResult, Ceilings, Inside, Run
 from bench.show import milliseconds
-from reports._kernels import Group, ceilings_for, groups, levels, profiled
+from reports._kernels import Group, ceilings_for, groups, levels, of_roof, profiled
 from reports._markdown import cases_of, provenance, table
 from reports._roofline_plot import picture
 from reports.registry import Part, Report, Section
@@ -31,14 +31,14 @@ def render(run: Run, source: str) -> str:
 
 def summary(inside: Inside, ceilings: Ceilings | None) -> str:
     kernels = groups(inside, ceilings)
-    busy_ns, roof_ns = sum(g.ns for g in kernels), sum(g.roof_ns for g in kernels)
+    busy_ns = sum(g.ns for g in kernels)
     text = (
         f"{milliseconds(inside.run_ns)} ms a run (median of {inside.runs} profiled), "
         f"{busy_ns / max(inside.run_ns, 1):.0%} of it in {len(inside.kernels)} kernels"
     )
     flops = sum(g.flops for g in kernels)
     text += f"; {flops / 1e9:.3g} Gflop a run at {flops / max(busy_ns, 1):.3g} GFLOP/s inside of the kernels"
-    return f"{text}, {roof_ns / max(busy_ns, 1):.0%} of their roofs" if ceilings else text
+    return f"{text}, {of_roof(inside, ceilings):.0%} of their roofs" if ceilings else text
 
 
 def kernel_table(inside: Inside, ceilings: Ceilings | None, *, rows: int = ROWS) -> str:

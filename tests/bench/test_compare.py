@@ -142,3 +142,14 @@ def test_the_exit_status_says_whether_something_became_worse(tmp_path: Path) -> 
     new.write_text(dump(NEW))
     assert CliRunner().invoke(app, ["compare", str(old), str(new)]).exit_code == 1
     assert CliRunner().invoke(app, ["compare", str(new), str(new)]).exit_code == 0
+
+
+def test_as_a_document_what_changed_comes_first(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text(dump(OLD))
+    new.write_text(dump(NEW))
+    shown = CliRunner().invoke(app, ["compare", "--markdown", str(old), str(new)])
+    lines = shown.output.splitlines()
+    assert shown.exit_code == 1 and lines[0].startswith("| case | provider | old | new |")
+    assert lines[2] == "| worse b1 t1 | A | 1.500 | 1.200 | 0.800 [0.795, 0.804] | slower |"
+    assert lines[3].startswith("| fails b1 t1 ") and lines.index("slower: worse b1 t1 A 0.800x") > lines.index("")

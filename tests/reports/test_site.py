@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
-import re
-from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
 from typer.testing import CliRunner
@@ -18,34 +15,7 @@ from reports import parts, write_site
 from reports._html import from_markdown, slug
 from reports._markdown import table
 from tests.reports.conftest import HOSTILE
-
-
-class Reader(HTMLParser):
-    """Collects tags, addresses and text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.addresses: list[str] = []
-        self.ids: list[str] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        found = dict(attrs)
-        if tag in ("a", "link", "img", "script"):
-            self.addresses += [value for name in ("href", "src") if (value := found.get(name))]
-        if found.get("id"):
-            self.ids.append(found["id"] or "")
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-def read(path: Path) -> Reader:
-    reader = Reader()
-    reader.feed(path.read_text())
-    return reader
+from tests.support.site import Reader, problems, read
 
 
 @pytest.fixture(scope="module")
@@ -55,15 +25,28 @@ def site(tmp_path_factory: pytest.TempPathFactory, results_once: Path) -> Path:
     return out
 
 
-def test_every_address_is_in_the_site(site: Path) -> None:
-    pages = sorted(site.rglob("*.html"))
-    assert {p.name for p in pages} == {"index.html", "tables.html", "wins.html", "wrong.html", "dies.html"}
-    for path in pages:
-        reader = read(path)
-        assert "script" not in reader.tags and "img" not in reader.tags, "nothing to run, nothing to fetch"
-        assert len(reader.ids) == len(set(reader.ids)), path.name
-        for address in reader.addresses:
-            assert not re.match(r"[a-z]+:", address) and (path.parent / unquote(address.partition("#")[0])).is_file(), address
+def test_every_address_is_in_the_site_and_every_picture_is_well_formed(site: Path) -> None:
+    assert {p.name for p in site.rglob("*.html")} == {"index.html", "tables.html", "wins.html", "wrong.html", "dies.html"}
+    assert problems(site) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("a.html", '<a href="b.html">b</a>', "b.html leads nowhere"),
+        ("a.html", '<a href="https://x.org/y.css">', "https://x.org/y.css leads out of the site"),
+        ("a.html", '<a href="#part">', "#part leads to no part of it"),
+        ("a.html", '<p id="p"></p><p id="p"></p>', "p stands twice"),
+        ("a.html", '<script src="a.html"></script>', "<script> fetches"),
+        ("a.html", "<svg><g></svg>", "not well-formed: mismatched tag: line 1, column 10"),
+        ("a.svg", '<svg><use href="other.svg"/></svg>', "other.svg is not in the picture"),
+        ("a.css", "p{background:url(https://x.org/a)}", "https://x.org/a is fetched by a style"),
+        ("a.png", "text", "not a PNG file"),
+    ],
+)
+def test_what_a_site_must_not_have_is_found(name: str, text: str, problem: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    assert problems(tmp_path) == [f"{name}: {problem}"]
 
 
 def test_the_page_of_a_model_has_every_part(site: Path) -> None:
