@@ -22,7 +22,7 @@ from bench.machine import Machine, MachineWatch
 from bench.memory import peak_rss_bytes, rss_bytes
 from bench.ort_sessions import plain_session
 from bench.plan import Budget, Case, Scenario
-from bench.record import conclude, unmeasured
+from bench.record import conclude, result_of, unmeasured
 from bench.results import CaseResult, Creation, Measurement, Status, Stopped, Warn
 from bench.serve import MIN_SEARCHES, WallClock, serve_all
 from bench.sessions import Factory, FixedShapes, factory_for, make_available
@@ -75,16 +75,8 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
     measured = [_result(arm, failed, runners) for arm in arms]
     if case.scenario is Scenario.SINGLE_STREAM:
         measured = [_with_inside(m, runners.get(m.label), feeds) for m in measured]
-    return CaseResult(
-        model=case.model,
-        family=case.family,
-        scenario=case.scenario,
-        shape=case.shape,
-        batch=case.batch,
-        seq=case.seq,
-        threads=case.threads,
-        model_sha256=sha256,
-        status=Status.OK,
+    return dataclasses.replace(
+        result_of(case, Status.OK, model_sha256=sha256),
         baseline=measured[0],
         contenders=tuple(measured[1:]),
         warnings=_case_warnings(case, machine, turns, stopped, budget, quick=quick),

@@ -7,7 +7,8 @@ from statistics import median
 
 from bench.arms import Arm
 from bench.contenders import OPENVINO
-from bench.results import Accuracy, Generation, Measurement, Ratio, Status, Warn
+from bench.plan import Case
+from bench.results import Accuracy, CaseResult, Generation, Measurement, Ratio, Status, Warn
 from bench.serve import rate_ratio
 from bench.statistics import judge, latency
 from bench.stop import ratio_of_turns
@@ -50,6 +51,22 @@ def conclude(runner: Runner, everyone: Mapping[str, Runner]) -> Measurement:
         serving=runner.serving,
         warnings=_warnings(runner, measured.cv, measured.p50_ns),
         samples_ns=tuple(samples_ns) if len(samples_ns) <= MOST_SAMPLES else (),
+    )
+
+
+def result_of(case: Case, status: Status, *, error: str = "", model_sha256: str = "") -> CaseResult:
+    """A case without measurements: those of one that failed, and what others are added to."""
+    return CaseResult(
+        model=case.model,
+        family=case.family,
+        scenario=case.scenario,
+        shape=case.shape,
+        batch=case.batch,
+        seq=case.seq,
+        threads=case.threads,
+        model_sha256=model_sha256,
+        status=status,
+        error=error,
     )
 
 

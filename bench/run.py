@@ -19,6 +19,7 @@ from bench.feeds import case_path
 from bench.measure import FEEDS_FILE, cache_dir
 from bench.memory import MemoryJob
 from bench.plan import Case, Plan
+from bench.record import result_of, unmeasured
 from bench.results import CaseResult, Measurement, Memory, Status
 from bench.worker import Job
 
@@ -26,16 +27,49 @@ WORKER = ("-m", "bench.worker")
 MEMORY = ("-m", "bench.memory")
 MEMORY_LIMIT_S = 300.0
 TAIL_LINES = 12
+DIED = (Status.CRASHED, Status.TIMED_OUT)
 
 
 def run_case(case: Case, plan: Plan, worker: tuple[str, ...] = WORKER) -> CaseResult:
+    """A contender that takes the whole process with it costs the others only time: those that survive are measured again
+    without it."""
+    result = _attempt(case, plan, worker)
+    if result.status not in DIED:
+        return result
+    dead = _fatal(case, plan, worker, result)
+    if not dead:
+        return replace(result, error=f"{result.error}\neach contender lives when it is alone with the CPU provider")
+    survivors = tuple(contender for contender in plan.contenders if contender.label not in dead)
+    again = _attempt(case, replace(plan, contenders=survivors), worker)
+    if again.status is not Status.OK:
+        return result
+    measured = {m.label: m for m in again.arms}
+    arms = arms_of(case, plan.contenders)
+    rows = [measured.get(arm.label) or unmeasured(arm, *dead[arm.contender.label]) for arm in arms]
+    return replace(again, baseline=rows[0], contenders=tuple(rows[1:]))
+
+
+def _fatal(case: Case, plan: Plan, worker: tuple[str, ...], together: CaseResult) -> dict[str, tuple[Status, str]]:
+    """By its label, each contender that dies beside nothing but the CPU provider, asked in a process of its own. The only one
+    need not be asked."""
+    if len(plan.contenders) == 1:
+        return {plan.contenders[0].label: (together.status, together.error)}
+    budget = replace(plan.budget, rounds=2, min_turns=2, min_time_s=0.0, max_time_s=10.0, max_turns=2, creations=1)
+    found = {
+        contender.label: _attempt(replace(case, memory=False), replace(plan, contenders=(contender,), budget=budget), worker)
+        for contender in plan.contenders
+    }
+    return {label: (result.status, result.error) for label, result in found.items() if result.status in DIED}
+
+
+def _attempt(case: Case, plan: Plan, worker: tuple[str, ...]) -> CaseResult:
     job = Job(case=case, contenders=plan.contenders, budget=plan.budget, quick=plan.quick)
     with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as folder:
         scratch = Path(folder)
         try:
             data = in_child(worker, encode(job), scratch, time_limit_s(case, plan))
         except ChildFailed as failure:
-            return _without_result(case, failure.status, failure.text)
+            return result_of(case, failure.status, error=failure.text)
         result = decode(CaseResult, data)
         if not case.memory:
             return result
@@ -119,18 +153,3 @@ def _describe(code: int, log_tail: list[str]) -> tuple[Status, str]:
         return Status.CRASHED, "\n".join([f"killed by {name}", *log_tail])
     last = log_tail[-1] if log_tail else f"exit status {code}"
     return Status.FAILED, "\n".join([last.removeprefix("bench.errors.BenchError: "), *log_tail[:-1]])
-
-
-def _without_result(case: Case, status: Status, error: str) -> CaseResult:
-    return CaseResult(
-        model=case.model,
-        family=case.family,
-        scenario=case.scenario,
-        shape=case.shape,
-        batch=case.batch,
-        seq=case.seq,
-        threads=case.threads,
-        model_sha256="",
-        status=status,
-        error=error,
-    )

@@ -85,7 +85,8 @@ def rows(case: CaseResult) -> Iterator[tuple[list[str], Verdict | None]]:
 def _cells(m: Measurement) -> list[str]:
     cells = [str(m.threads), named(m) + _rate(m)]
     if m.status is not Status.OK or m.latency is None:
-        return [*cells, *[""] * 5, m.verdict, m.status, *[""] * 3]
+        died = f"{m.status}: {m.error.partition(chr(10))[0]}" if m.status is Status.CRASHED else m.status
+        return [*cells, *[""] * 5, m.verdict, died, *[""] * 3]
     latency, ratio, check = m.latency, m.ratio, m.check
     p99 = f"{milliseconds(latency.p99_ns)} ({latency.n})" if latency.p99_ns is not None else f"- ({latency.n})"
     return [

@@ -8,20 +8,7 @@ import pytest
 
 from bench.ceilings import measure_ceilings
 from bench.codec import encode
-from bench.results import Ceilings
-
-ONE = Ceilings(
-    threads=1,
-    fp32_gflops=100.0,
-    bf16_gflops=0.0,
-    l1_gbs=150.0,
-    l2_gbs=70.0,
-    l3_gbs=20.0,
-    dram_gbs=12.0,
-    l1_bytes=48 << 10,
-    l2_bytes=2 << 20,
-    l3_bytes=64 << 20,
-)
+from tests.reports.conftest import CEILINGS
 
 
 class Child:
@@ -34,7 +21,7 @@ class Child:
     def __call__(self, command: list[str], **_: object) -> Child:
         assert command[:3] == [sys.executable, "-m", "bench.ceilings"]
         self.counts.append(int(command[3]))
-        Path(command[4]).write_text(json.dumps(encode(ONE)))
+        Path(command[4]).write_text(json.dumps(encode(CEILINGS)))
         return self
 
     @property
@@ -45,7 +32,7 @@ class Child:
 def test_each_number_of_threads_has_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     child = Child()
     monkeypatch.setattr("bench.ceilings.subprocess.run", child)
-    assert measure_ceilings([1, 2], {}) == ((ONE, ONE), "") and child.counts == [1, 2]
+    assert measure_ceilings([1, 2], {}) == ((CEILINGS, CEILINGS), "") and child.counts == [1, 2]
 
 
 def test_without_a_compiler_there_are_none_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

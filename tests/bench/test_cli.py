@@ -11,6 +11,7 @@ from bench import cli, execute, inventory
 from bench.chains import CHAINS
 from bench.errors import BenchError
 from bench.plan import Case, Plan, Scenario
+from bench.record import result_of
 from bench.results import CaseResult, Status
 from bench.show import COLUMNS
 from bench.store import load
@@ -90,16 +91,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(tmp_path: Path, mon
         if case.threads in interrupts:
             raise KeyboardInterrupt
         measured.append(case.label)
-        return CaseResult(
-            model=case.model,
-            family=case.family,
-            shape=case.shape,
-            batch=case.batch,
-            seq=case.seq,
-            threads=case.threads,
-            model_sha256="",
-            status=Status.OK,
-        )
+        return result_of(case, Status.OK)
 
     monkeypatch.setattr(execute, "run_case", written)
     monkeypatch.setattr(execute, "measure_imports", lambda contenders: {"onnxruntime": 1})

@@ -9,6 +9,7 @@ import pytest
 
 from bench.contenders import Contender
 from bench.plan import QUICK, Plan, Target, zoo_cases
+from bench.record import result_of
 from bench.results import CaseResult, Run, Status
 from bench.resume import differences, left_of
 from tests.reports.conftest import ENVIRONMENT
@@ -20,17 +21,7 @@ COMMAND = "bench run zoo --quick --json r.json"
 
 
 def result(i: int, status: Status = Status.OK) -> CaseResult:
-    case = CASES[i]
-    return CaseResult(
-        model=case.model,
-        family=case.family,
-        shape=case.shape,
-        batch=case.batch,
-        seq=case.seq,
-        threads=case.threads,
-        model_sha256="a",
-        status=status,
-    )
+    return result_of(CASES[i], status, model_sha256="a")
 
 
 RUN = Run(environment=ENVIRONMENT, budget=QUICK, quick=True, command=COMMAND, planned=4, cases=(result(0), result(2)))

@@ -9,9 +9,10 @@ import pytest
 
 from bench import run as module
 from bench.contenders import Contender
-from bench.plan import Case, Plan
-from bench.results import Status
+from bench.plan import Case, Plan, Scenario
+from bench.results import Status, lacks_data
 from bench.run import probe, run_case
+from bench.show import COLUMNS, rows
 
 
 def child(text: str) -> tuple[str, str]:
@@ -30,6 +31,71 @@ def test_a_crash_is_recorded_with_its_signal_and_log(case: Case, plan: Plan) -> 
     result = run_case(case, plan, child(text))
     assert result.status is Status.CRASHED and result.model == case.model
     assert result.error.splitlines() == ["killed by SIGSEGV", "last words"]
+
+
+# A worker in which creating a session with the option `x=NAME` kills the process by that signal, or hangs.
+DEADLY = """
+import os, signal, sys, time
+from pathlib import Path
+from bench import measure, worker
+
+made = measure.factory_for
+
+def factory_for(path, arm, *rest):
+    name = arm.contender.options.get("x", "")
+    if name == "hang":
+        time.sleep(600)
+    if name:
+        print("last words of", arm.label, file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.Signals[name])
+    return made(path, arm, *rest)
+
+measure.factory_for = factory_for
+measure.make_available = lambda provider: None
+worker.main(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+CPU = Contender(provider="CPUExecutionProvider")
+
+
+def test_a_crash_is_that_of_its_contender_alone(case: Case, plan: Plan) -> None:
+    contenders = (Contender.parse("A:x=SIGSEGV"), CPU, Contender.parse("B:x=SIGABRT"))
+    result = run_case(case, dataclasses.replace(plan, contenders=contenders), child(DEADLY))
+    first, survivor, last = result.contenders
+    assert result.status is Status.OK and result.baseline is not None and result.baseline.latency is not None
+    assert (survivor.label, survivor.status) == ("CPUExecutionProvider again", Status.OK) and survivor.ratio is not None
+    assert (first.status, first.error.splitlines()) == (Status.CRASHED, ["killed by SIGSEGV", "last words of A:x=SIGSEGV"])
+    assert (last.status, last.error.splitlines()[0]) == (Status.CRASHED, "killed by SIGABRT")
+    (cells,) = (cells for cells, _ in rows(result) if "A:x=SIGSEGV" in cells)
+    assert cells[COLUMNS.index("error")] == "crashed: killed by SIGSEGV" and cells[COLUMNS.index("verdict")] == "no data"
+    assert lacks_data(result), "the exit status says so"
+
+
+def test_the_only_contender_that_crashes_leaves_the_baseline(case: Case, plan: Plan) -> None:
+    scaling = dataclasses.replace(case, scenario=Scenario.SCALING, threads=2)
+    result = run_case(scaling, dataclasses.replace(plan, contenders=(Contender.parse("A:x=SIGSEGV"),)), child(DEADLY))
+    states = {m.label: m.status for m in result.arms}
+    cpu = dict.fromkeys(("CPUExecutionProvider t1", "CPUExecutionProvider t2"), Status.OK)
+    assert states == {**cpu, "A:x=SIGSEGV t1": Status.CRASHED, "A:x=SIGSEGV t2": Status.CRASHED}
+
+
+def test_a_hang_is_that_of_its_contender_alone(case: Case, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is one that the survivors' run does not need."""
+    hanging = {"A:x=hang"}
+    monkeypatch.setattr(module, "time_limit_s", lambda case, plan: 5.0 if hanging & {c.label for c in plan.contenders} else 300.0)
+    result = run_case(case, dataclasses.replace(plan, contenders=(Contender.parse("A:x=hang"),)), child(DEADLY))
+    assert result.status is Status.OK and [m.status for m in result.arms] == [Status.OK, Status.TIMED_OUT]
+
+
+def test_a_crash_that_no_contender_makes_alone_is_that_of_the_case(case: Case, plan: Plan) -> None:
+    """As when two of them do not bear each other."""
+    together = DEADLY.replace("def factory_for", "seen = set()\ndef factory_for").replace(
+        'name = arm.contender.options.get("x", "")', 'seen.add(arm.label); name = "SIGSEGV" if len(seen) > 2 else ""'
+    )
+    contenders = (CPU, Contender.parse("CPUExecutionProvider:arena_extend_strategy=kSameAsRequested"))
+    result = run_case(case, dataclasses.replace(plan, contenders=contenders), child(together))
+    assert result.status is Status.CRASHED and not result.arms
+    assert result.error.splitlines()[0] == "killed by SIGSEGV"
+    assert result.error.splitlines()[-1] == "each contender lives when it is alone with the CPU provider"
 
 
 def test_an_exception_is_recorded_message_first(case: Case, plan: Plan) -> None:

@@ -14,21 +14,11 @@ from bench.environment import Environment, read_environment
 from bench.errors import BenchError
 from bench.measure import measure
 from bench.plan import Budget, Case, Plan, Scenario
-from bench.results import CaseResult, Ceilings, Declined, Inside, KernelTime, Status
+from bench.record import result_of
+from bench.results import CaseResult, Declined, Inside, KernelTime, Status
 from bench.store import SCHEMA_FILE, Store, dump, load, newest
+from tests.reports.conftest import CEILINGS
 
-CEILINGS = Ceilings(
-    threads=1,
-    fp32_gflops=100.0,
-    bf16_gflops=0.0,
-    l1_gbs=150.0,
-    l2_gbs=70.0,
-    l3_gbs=20.0,
-    dram_gbs=12.0,
-    l1_bytes=48 << 10,
-    l2_bytes=2 << 20,
-    l3_bytes=64 << 20,
-)
 KERNEL = KernelTime(
     island="island0",
     label="gemm",
@@ -53,17 +43,7 @@ def environment() -> Environment:
 
 
 def failed(case: Case) -> CaseResult:
-    return CaseResult(
-        model=case.model,
-        family=case.family,
-        shape=case.shape,
-        batch=case.batch,
-        seq=case.seq,
-        threads=case.threads,
-        model_sha256="",
-        status=Status.CRASHED,
-        error="killed by SIGSEGV",
-    )
+    return result_of(case, Status.CRASHED, error="killed by SIGSEGV")
 
 
 def test_a_measured_run_fits_the_schema_and_comes_back_equal(
