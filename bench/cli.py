@@ -17,10 +17,10 @@ from bench.compare import compare_runs
 from bench.compare_table import markdown_of, show_comparison
 from bench.contenders import DEFAULT_MAX_ERR, parse_contenders
 from bench.determinism import Determinism
+from bench.determinism_run import configurations, show_determinism
 from bench.environment import read_environment
 from bench.errors import BenchError
 from bench.execute import command, execute, result_path
-from bench.hashing import configurations, show_determinism
 from bench.inventory import inventory
 from bench.micro import micro_cases
 from bench.plan import (
@@ -37,7 +37,7 @@ from bench.plan import (
     with_bound,
     zoo_cases,
 )
-from bench.store import dump, load, now, write_atomically
+from bench.store import Stored, dump, load, now, write_atomically
 from zoo.registry import RegistryError
 from zoo.weights import WeightsError
 
@@ -231,17 +231,18 @@ def report(
     """Fill the tables between the markers of a Markdown file from stored results. Measures nothing."""
     from reports import render_report, update_file
 
+    stored = Stored.at(results)
     if show:
-        typer.echo(render_report(show, results), nl=False)
+        typer.echo(render_report(show, stored), nl=False)
         return
     if html:
         from reports import write_site
 
-        pages = write_site(results, html)
+        pages = write_site(stored, html)
         typer.echo(f"{pages[0]}: {len(pages)} pages")
         return
     for document in readme or DOCUMENTS:
-        stale = update_file(document, results, write=not check)
+        stale = update_file(document, stored, write=not check)
         if check and stale:
             raise BenchError(f"{document}: not what the stored results say: {', '.join(stale)}. run `bench report`")
         typer.echo(f"{document}: {'updated ' + ', '.join(stale) if stale else 'up to date'}")

@@ -117,9 +117,26 @@ def load(path: Path) -> Run:
         raise BenchError(f"{path}: {error}. the file is damaged or was edited") from None
 
 
-def newest(folder: Path, wanted: Callable[[Run], bool] = lambda run: True) -> Path:
-    """The run that started last of those wanted; dates inside the files count, because a checkout changes the others."""
-    started = {path: run.started for path in sorted(folder.glob("*.json")) if wanted(run := load(path))}
-    if not started:
-        raise BenchError(f"{folder}: no stored results. `bench run zoo --json {folder / 'zoo.json'}` makes one")
-    return max(started, key=lambda path: started[path])
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """The runs of a folder, the one that started last at the end, or the only one of a file; each is read once. Dates inside
+    the files count, because a checkout changes the others."""
+
+    place: Path
+    runs: Mapping[Path, Run]
+    by_name: bool  # of one file, which whoever names it wants, whatever it is about
+
+    @classmethod
+    def at(cls, place: Path) -> Stored:
+        if place.suffix and not place.is_dir():
+            return cls(place=place, runs={place: load(place)}, by_name=True)
+        runs = {path: load(path) for path in sorted(place.glob("*.json"))}
+        by_start = sorted(runs.items(), key=lambda item: item[1].started)
+        return cls(place=place, runs=dict(by_start), by_name=False)
+
+    def newest(self, wanted: Callable[[Run], bool] = lambda run: True) -> tuple[Path, Run]:
+        """The last of those wanted."""
+        found = [(path, run) for path, run in self.runs.items() if self.by_name or wanted(run)]
+        if not found:
+            raise BenchError(f"{self.place}: no stored results. `bench run zoo --json {self.place / 'zoo.json'}` makes one")
+        return found[-1]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from bench.plan import Scenario
-from bench.results import CaseResult, Ratio, Run
+from bench.results import CaseResult, Ratio, Run, Status
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
@@ -33,6 +33,19 @@ def plain(text: str) -> str:
 
 def cases_of(run: Run, scenario: Scenario) -> tuple[CaseResult, ...]:
     return tuple(case for case in run.cases if case.scenario is scenario)
+
+
+def case_table(
+    run: Run, source: str, scenario: Scenario, header: Sequence[str], rows: Callable[[CaseResult], Iterable[list[str]]], note: str
+) -> str:
+    """A report on the cases of a scenario. `rows` gives those of a case that was measured: model, provider, a count, and what
+    is known; the rest of a row is filled with `-`, and a case that was not measured is a row with its status."""
+    found: list[list[str]] = []
+    for case in cases_of(run, scenario):
+        lost = [[f"{case.model} {case.shape}", "-", str(case.threads), str(case.status)]]
+        found += rows(case) if case.status is Status.OK else lost
+    filled = [[*row, *["-"] * (len(header) - len(row))] for row in found]
+    return f"{table(header, filled, left=2)}\n\n{note}\n\n{provenance(run, source)}\n"
 
 
 def speed_up(ratio: Ratio | None) -> str:

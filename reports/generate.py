@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.plan import Scenario
-from bench.results import CaseResult, Run, Status
+from bench.results import CaseResult, Run
 from bench.show import milliseconds, named
-from reports._markdown import cases_of, provenance, speed_up, table
+from reports._markdown import case_table, speed_up
 from reports.registry import Report
 
 HEADER = (
@@ -30,25 +30,19 @@ NOTE = (
 
 
 def render(run: Run, source: str) -> str:
-    rows = [row for case in cases_of(run, Scenario.GENERATE) for row in _rows(case)]
-    return f"{table(HEADER, rows, left=2)}\n\n{NOTE}\n\n{provenance(run, source)}\n"
+    return case_table(run, source, Scenario.GENERATE, HEADER, _rows, NOTE)
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:
-    name = f"{case.model} {case.shape}"
-    if case.status is not Status.OK:
-        yield [name, "-", str(case.threads), "-", str(case.status), *["-"] * 5]
-        return
     for m in case.arms:
+        head = [f"{case.model} {case.shape}", named(m), str(m.threads)]
         made = m.generation
         if made is None:
-            yield [name, named(m), str(m.threads), "-", str(m.status), *["-"] * 5]
+            yield [*head, str(m.status)]
             continue
         later = made.later_token
         yield [
-            name,
-            named(m),
-            str(m.threads),
+            *head,
             str(made.tokens),
             milliseconds(made.first_token.p50_ns),
             speed_up(made.first_token_ratio),

@@ -10,12 +10,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from bench.plan import Scenario
 from bench.results import Run
-from bench.store import load
 from reports._figure import LINES, MARKERS, MUTED, SERIES, figure, png, svg
 from reports._markdown import table
 from reports.registry import Picture
@@ -68,11 +66,6 @@ class Trend:
 
 
 Key = tuple[str, str, str]  # what belongs to one history: model, case, contender
-
-
-def stored_runs(folder: Path) -> list[Run]:
-    """The oldest first."""
-    return sorted((load(path) for path in sorted(folder.glob("*.json"))), key=lambda run: run.started)
 
 
 def trends(runs: Sequence[Run], like: Run) -> Mapping[str, list[Trend]]:

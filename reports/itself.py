@@ -8,7 +8,7 @@ from functools import partial
 from bench.plan import Scenario
 from bench.results import CaseResult, Measurement, Run, Status
 from bench.show import milliseconds, named
-from reports._markdown import cases_of, provenance, speed_up, table
+from reports._markdown import case_table, speed_up
 from reports.registry import Report
 
 HEADERS = {
@@ -24,16 +24,10 @@ NOTES = {
 
 
 def render(run: Run, source: str, *, scenario: Scenario) -> str:
-    rows = [row for case in cases_of(run, scenario) for row in _rows(case)]
-    header = ("model", "provider", "threads", *HEADERS[scenario])
-    return f"{table(header, rows, left=2)}\n\n{NOTES[scenario]}\n\n{provenance(run, source)}\n"
+    return case_table(run, source, scenario, ("model", "provider", "threads", *HEADERS[scenario]), _rows, NOTES[scenario])
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:
-    name = f"{case.model} {case.shape}"
-    if case.status is not Status.OK:
-        yield [name, "-", str(case.threads), "-", "-", str(case.status)]
-        return
     by_label = {m.label: m for m in case.arms}
     for m in case.arms:
         if not m.against:
@@ -41,7 +35,7 @@ def _rows(case: CaseResult) -> Iterator[list[str]]:
         reference = by_label.get(m.against)
         result = speed_up(m.ratio) if m.status is Status.OK else str(m.status)
         label = named(m).removeprefix(m.label)
-        yield [name, f"{m.contender.label}{label}", str(case.threads), _p50(reference), _p50(m), result]
+        yield [f"{case.model} {case.shape}", f"{m.contender.label}{label}", str(case.threads), _p50(reference), _p50(m), result]
 
 
 def _p50(m: Measurement | None) -> str:

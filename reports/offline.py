@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bench.plan import Scenario
 from bench.results import CaseResult, Measurement, Run, Status
 from bench.show import milliseconds, named
-from reports._markdown import cases_of, provenance, speed_up, table
+from reports._markdown import case_table, speed_up
 from reports.registry import Report
 
 HEADER = (
@@ -26,15 +26,10 @@ NOTE = (
 
 
 def render(run: Run, source: str) -> str:
-    rows = [row for case in cases_of(run, Scenario.OFFLINE) for row in _rows(case)]
-    return f"{table(HEADER, rows, left=2)}\n\n{NOTE}\n\n{provenance(run, source)}\n"
+    return case_table(run, source, Scenario.OFFLINE, HEADER, _rows, NOTE)
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:
-    name = f"{case.model} {case.shape}"
-    if case.status is not Status.OK:
-        yield [name, "-", str(case.threads), "-", "-", str(case.status), "-"]
-        return
     alone = {m.contender.label: m for m in case.arms if m.streams == 1}
     for m in case.arms:
         if m.streams < 2:
@@ -43,7 +38,7 @@ def _rows(case: CaseResult) -> Iterator[list[str]]:
         gain = speed_up(m.peers.get(one.label)) if one else "-"
         result = speed_up(m.ratio) if m.status is Status.OK else str(m.status)
         label = named(m).removeprefix(m.label)
-        yield [name, f"{m.contender.label}{label}", str(m.streams), _p50(one), _p50(m), result, gain]
+        yield [f"{case.model} {case.shape}", f"{m.contender.label}{label}", str(m.streams), _p50(one), _p50(m), result, gain]
 
 
 def _p50(m: Measurement | None) -> str:

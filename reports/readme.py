@@ -10,20 +10,19 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.plan import Scenario
-from bench.store import load, newest
+from bench.store import Stored
 from reports.registry import reports
 
 OPEN = re.compile(r"<!-- bench:([\w-]+) -->")
 
 
-def render_report(name: str, results: Path) -> str:
-    """The Markdown of one report. `results` is a file, or a folder of which the newest run counts."""
-    report = reports[name]
-    path = newest(results, report.applies) if results.is_dir() or not results.suffix else results
-    return report.render(load(path), path.name)
+def render_report(name: str, results: Stored) -> str:
+    """The Markdown of one report, of the newest run that it is about."""
+    path, run = results.newest(reports[name].applies)
+    return reports[name].render(run, path.name)
 
 
-def update_file(readme: Path, results: Path, *, write: bool) -> list[str]:
+def update_file(readme: Path, results: Stored, *, write: bool) -> list[str]:
     """Names of the reports whose block, or a figure in it, differs from the stored results; rewritten when `write`."""
     try:
         old = readme.read_text()
@@ -72,18 +71,18 @@ class _Block:
         return f"<desc>{escape(self.source)}</desc>"
 
 
-def _block(name: str, results: Path, figures: Path, home: Path) -> _Block:
+def _block(name: str, results: Stored, figures: Path, home: Path) -> _Block:
     report = reports[name]
     special = report.scenario is not Scenario.SINGLE_STREAM or report.needs is not None
-    if results.is_dir() and special and not any(report.applies(load(path)) for path in results.glob("*.json")):
+    if special and not results.by_name and not any(map(report.applies, results.runs.values())):
         what = report.scenario if report.scenario is not Scenario.SINGLE_STREAM else "zoo"
         how = f" --scenario {report.scenario}" if report.scenario is not Scenario.SINGLE_STREAM else ""
-        return _Block(text=f"Nothing is stored yet: `bench run zoo{how} --json {results / f'{what}.json'}`.\n")
-    text = render_report(name, results)
+        return _Block(text=f"Nothing is stored yet: `bench run zoo{how} --json {results.place / f'{what}.json'}`.\n")
+    path, run = results.newest(report.applies)
+    text = report.render(run, path.name)
     if report.pictures is None:
         return _Block(text=text)
-    path = newest(results, report.applies) if results.is_dir() or not results.suffix else results
-    drawn = {figures / f"{picture.name}.svg": picture for picture in report.pictures(load(path))}
+    drawn = {figures / f"{picture.name}.svg": picture for picture in report.pictures(run)}
     shown = [f"![{picture.alt}]({file.relative_to(home).as_posix()})" for file, picture in drawn.items()]
     svgs = {file: picture.svg for file, picture in drawn.items()}
     return _Block(text="\n\n".join([*shown, text]), source=path.name, figures=svgs)

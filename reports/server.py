@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.plan import Scenario
-from bench.results import CaseResult, Run, Serving, Status
+from bench.results import CaseResult, Run, Serving
 from bench.show import milliseconds, named
-from reports._markdown import cases_of, provenance, speed_up, table
+from reports._markdown import case_table, speed_up
 from reports.registry import Report
 
 HEADER = (
@@ -29,23 +29,19 @@ NOTE = (
 
 
 def render(run: Run, source: str) -> str:
-    rows = [row for case in cases_of(run, Scenario.SERVER) for row in _rows(case)]
-    return f"{table(HEADER, rows, left=2)}\n\n{NOTE}\n\n{provenance(run, source)}\n"
+    return case_table(run, source, Scenario.SERVER, HEADER, _rows, NOTE)
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:
-    name = f"{case.model} {case.shape}"
-    if case.status is not Status.OK:
-        yield [name, "-", str(case.threads), "-", str(case.status), *["-"] * 4]
-        return
     for m in case.arms:
+        head = [f"{case.model} {case.shape}", named(m), str(m.streams)]
         if m.serving is None or m.latency is None:
-            yield [name, m.label, str(m.streams), "-", str(m.status), *["-"] * 4]
+            yield [*head, str(m.status)]
             continue
         latency, serving = m.latency, m.serving
         p99 = f"{milliseconds(latency.p99_ns)} ({latency.n})"
         cells = [milliseconds(serving.bound_ns), _rate(serving), milliseconds(latency.p50_ns), p99, speed_up(m.ratio)]
-        yield [name, named(m), str(m.streams), *cells, str(len(serving.brackets))]
+        yield [*head, *cells, str(len(serving.brackets))]
 
 
 def _rate(serving: Serving) -> str:

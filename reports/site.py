@@ -14,60 +14,53 @@ from bench.errors import BenchError
 from bench.plan import Scenario, Target
 from bench.results import CaseResult, Run
 from bench.show import mebibytes
-from bench.store import load, newest
+from bench.store import Stored
 from reports import history, machine
 from reports._html import CSS, figure, from_markdown, page, section, slug
 from reports._markdown import provenance, table
 from reports.history import Trend
-from reports.registry import Picture, Section, parts, reports
+from reports.registry import Picture, Report, Section, parts, reports
 
 FIGURES = "figures"
 MODELS = "models"
 NO_TABLE = ("roofline", "latency", "machine")  # they are on the first page and those of the models
 
 
-def write_site(results: Path, out: Path) -> list[Path]:
-    """The pages, `index.html` first. `results` is a file or a folder: then its newest runs count, and earlier ones are
-    their history."""
-    folder = results.is_dir() or not results.suffix
-    latest = _main_run(results) if folder else results
-    run = load(latest)
-    earlier = history.trends(history.stored_runs(results), run) if folder else {}
+def write_site(results: Stored, out: Path) -> list[Path]:
+    """The pages, `index.html` first: of the newest runs, with earlier ones as their history."""
+    latest, run = _main_run(results)
+    earlier = {} if results.by_name else history.trends(list(results.runs.values()), run)
     site = _Site(out=out)
     models = list(dict.fromkeys(case.model for case in run.cases if case.scenario is Scenario.SINGLE_STREAM))
     if run.target is Target.MICRO:  # its table says all, and has a hundred points
         models = []
     for model in models:
         site.add_model(model, run, latest.name, earlier.get(model, ()))
-    tables = {name: load_for(name, results, latest, folder=folder) for name in reports.names()}
-    site.add_tables({name: found for name, found in tables.items() if found and name not in NO_TABLE})
+    tables = {name: _run_for(reports[name], results) for name in reports.names() if name not in NO_TABLE}
+    site.add_tables({name: found for name, found in tables.items() if found})
     site.add_index(run, latest.name, models, earlier)
     site.write("style.css", CSS)
     return [site.out / "index.html", *site.pages]
 
 
-def _main_run(folder: Path) -> Path:
+def _main_run(results: Stored) -> tuple[Path, Run]:
     """The newest of models, else of single operators; a run of other scenarios only has tables and no pages."""
     for wanted in (lambda run: _has_pages(run) and run.target is not Target.MICRO, _has_pages):
         try:
-            return newest(folder, wanted)
+            return results.newest(wanted)
         except BenchError:
             continue
-    return newest(folder)
+    return results.newest()
 
 
 def _has_pages(run: Run) -> bool:
     return any(case.scenario is Scenario.SINGLE_STREAM for case in run.cases)
 
 
-def load_for(name: str, results: Path, latest: Path, *, folder: bool) -> tuple[Run, str] | None:
+def _run_for(report: Report, results: Stored) -> tuple[Run, str] | None:
     """The newest run that the report has something to say about."""
-    try:
-        path = newest(results, reports[name].applies) if folder else latest
-    except BenchError:
-        return None
-    run = load(path)
-    return (run, path.name) if reports[name].applies(run) else None
+    applying = [(run, path.name) for path, run in results.runs.items() if report.applies(run)]
+    return applying[-1] if applying else None
 
 
 @dataclasses.dataclass(slots=True)

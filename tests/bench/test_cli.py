@@ -14,7 +14,7 @@ from bench.plan import Case, Plan, Scenario
 from bench.record import result_of
 from bench.results import CaseResult, Status
 from bench.show import COLUMNS
-from bench.store import load
+from bench.store import Stored, load
 from reports import render_report
 from zoo import model_path, zoo
 
@@ -59,7 +59,11 @@ def test_micro_measures_single_operators_and_says_which_lose(tmp_path: Path) -> 
     run = load(file)
     assert run.target == "micro" and [case.model for case in run.cases] == ["softmax/rows1536-n128"]
     assert "in geometric mean of 1; slower in" in output
-    assert render_report("micro", file).splitlines()[2].startswith("| softmax/rows1536-n128 | CPUExecutionProvider again | 1 |")
+    assert (
+        render_report("micro", Stored.at(file))
+        .splitlines()[2]
+        .startswith("| softmax/rows1536-n128 | CPUExecutionProvider again | 1 |")
+    )
 
 
 def test_a_failing_case_sets_the_exit_code_and_is_kept(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from bench.cli import app
 from bench.codec import decode
 from bench.determinism import Bits, Configuration, Determinism, Hashes, over_threads
-from bench.hashes import digest
-from bench.hashing import show_determinism
+from bench.determinism_run import show_determinism
+from bench.determinism_worker import digest
 from bench.results import Status
 from bench.store import SCHEMA_FILE
 from tests.reports.conftest import ENVIRONMENT

@@ -16,7 +16,7 @@ from bench.measure import measure
 from bench.plan import Budget, Case, Plan, Scenario
 from bench.record import result_of
 from bench.results import CaseResult, Declined, Inside, KernelTime, Status
-from bench.store import SCHEMA_FILE, Store, dump, load, newest
+from bench.store import SCHEMA_FILE, Store, Stored, dump, load
 from tests.reports.conftest import CEILINGS
 
 KERNEL = KernelTime(
@@ -181,7 +181,11 @@ def test_the_newest_run_is_the_one_that_started_last(tmp_path: Path, plan: Plan,
         store = Store.start(tmp_path / f"{name}.json", plan, environment, "")
         data = json.loads(store.path.read_text()) | {"started": started, "finished": finished}
         store.path.write_text(json.dumps(data))
-    assert newest(tmp_path).name == "b.json"
+    stored = Stored.at(tmp_path)
+    assert [path.name for path in stored.runs] == ["a.json", "c.json", "b.json"] and stored.newest()[0].name == "b.json"
+    assert stored.newest(lambda run: not run.finished)[0].name == "c.json"
+    named = Stored.at(tmp_path / "a.json")
+    assert named.by_name and named.newest(lambda run: False)[0].name == "a.json", "what was asked for by name"
 
 
 def test_unreadable_files_are_explained(tmp_path: Path, plan: Plan, environment: Environment) -> None:
@@ -190,7 +194,7 @@ def test_unreadable_files_are_explained(tmp_path: Path, plan: Plan, environment:
     with pytest.raises(BenchError, match="no such file"):
         load(tmp_path / "absent.json")
     with pytest.raises(BenchError, match=r"no stored results. `bench run zoo"):
-        newest(tmp_path / "empty")
+        Stored.at(tmp_path / "empty").newest()
     for text, message in (
         ("{", "not JSON"),
         ("[]", "schema None"),

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from bench.cli import app
 from bench.errors import BenchError
 from bench.results import Run
-from bench.store import dump, load
+from bench.store import Stored, dump, load
 from reports import render_report, update_file
 
 TEXT = """# Title
@@ -32,33 +32,33 @@ def readme(tmp_path: Path) -> Path:
 
 
 def test_blocks_are_filled_and_the_rest_is_kept(readme: Path, results: Path) -> None:
-    assert update_file(readme, results, write=True) == ["zoo", "creation"]
+    assert update_file(readme, Stored.at(results), write=True) == ["zoo", "creation"]
     text = readme.read_text()
     assert text.startswith("# Title\n\n<!-- bench:zoo -->\n| model |")
     assert "\n<!-- /bench:zoo -->\n\nmiddle\n<!-- bench:creation -->\n" in text and text.endswith("\nend\n")
-    assert render_report("zoo", results) in text and "stale text" not in text
-    assert update_file(readme, results, write=True) == [], "nothing to do the second time"
+    assert render_report("zoo", Stored.at(results)) in text and "stale text" not in text
+    assert update_file(readme, Stored.at(results), write=True) == [], "nothing to do the second time"
 
 
 def test_a_block_that_nothing_is_stored_for_says_how_to_measure_it(readme: Path, results: Path) -> None:
     file = results / "example.json"
     file.write_text(file.read_text().replace('"scenario": "scaling"', '"scenario": "specialised"'))
     readme.write_text("<!-- bench:scaling -->\n<!-- /bench:scaling -->\n")
-    update_file(readme, results, write=True)
+    update_file(readme, Stored.at(results), write=True)
     assert "Nothing is stored yet: `bench run zoo --scenario scaling --json" in readme.read_text()
 
 
 def test_a_figure_belongs_to_its_block(readme: Path, results: Path) -> None:
     (results.parent / "docs").mkdir()
     readme.write_text("<!-- bench:machine -->\n<!-- /bench:machine -->\n")
-    assert update_file(readme, results, write=True) == ["machine"]
+    assert update_file(readme, Stored.at(results), write=True) == ["machine"]
     figure = readme.parent / "docs" / "figures" / "roofline-models-t1.svg"
     assert "](docs/figures/roofline-models-t1.svg)" in readme.read_text() and "<desc>example.json</desc>" in figure.read_text()
-    assert update_file(readme, results, write=False) == []
+    assert update_file(readme, Stored.at(results), write=False) == []
     figure.write_text(figure.read_text().replace("example.json", "older.json"))
-    assert update_file(readme, results, write=False) == ["machine"], "the figure is of other results"
+    assert update_file(readme, Stored.at(results), write=False) == ["machine"], "the figure is of other results"
     figure.unlink()
-    assert update_file(readme, results, write=True) == ["machine"] and figure.is_file()
+    assert update_file(readme, Stored.at(results), write=True) == ["machine"] and figure.is_file()
 
 
 def test_a_block_of_kernels_says_how_to_measure_them(readme: Path, results: Path, run: Run) -> None:
@@ -67,12 +67,12 @@ def test_a_block_of_kernels_says_how_to_measure_them(readme: Path, results: Path
         cases = tuple(dataclasses.replace(case, contenders=()) for case in stored.cases)
         path.write_text(dump(dataclasses.replace(stored, cases=cases)))
     readme.write_text("<!-- bench:machine -->\n<!-- /bench:machine -->\n")
-    update_file(readme, results, write=True)
+    update_file(readme, Stored.at(results), write=True)
     assert "Nothing is stored yet: `bench run zoo --json" in readme.read_text()
 
 
 def test_check_changes_nothing(readme: Path, results: Path) -> None:
-    assert update_file(readme, results, write=False) == ["zoo", "creation"]
+    assert update_file(readme, Stored.at(results), write=False) == ["zoo", "creation"]
     assert readme.read_text() == TEXT
 
 
@@ -88,7 +88,7 @@ def test_the_command_exits_1_when_readme_and_results_disagree(readme: Path, resu
 
 def test_one_report_can_be_printed(results: Path) -> None:
     output = CliRunner().invoke(app, ["report", "--show", "latency", "--results", str(results)]).output
-    assert output == render_report("latency", results)
+    assert output == render_report("latency", Stored.at(results))
 
 
 @pytest.mark.parametrize(
@@ -102,4 +102,4 @@ def test_one_report_can_be_printed(results: Path) -> None:
 def test_bad_markers_are_explained(readme: Path, results: Path, text: str, message: str) -> None:
     readme.write_text(text)
     with pytest.raises(BenchError, match=message):
-        update_file(readme, results, write=False)
+        update_file(readme, Stored.at(results), write=False)

@@ -7,7 +7,7 @@ import pytest
 
 from bench.plan import Target
 from bench.results import Run
-from bench.store import dump
+from bench.store import Stored, dump
 from reports import render_report, reports
 from tests.reports.conftest import case, contender, measurement, with_peer
 from zoo.registry import RegistryError
@@ -15,7 +15,7 @@ from zoo.registry import RegistryError
 
 @pytest.mark.parametrize("name", reports.names())
 def test_every_report_renders_and_names_its_source(name: str, results: Path) -> None:
-    text = render_report(name, results)
+    text = render_report(name, Stored.at(results))
     source = "`other.json`" if name == "micro" else "`example.json`"
     for part in (source, "Example CPU", "quota 1.5 cores", "onnxruntime 1.31.1", "0123456789ab"):
         assert part in text
@@ -23,11 +23,11 @@ def test_every_report_renders_and_names_its_source(name: str, results: Path) -> 
     for block in text.split("\n\n"):
         lines = [line for line in block.splitlines() if line.startswith("|")]
         assert len({line.replace("\\|", "").count("|") for line in lines}) <= 1, "every row has every column"
-    assert text == render_report(name, results), "a pure function"
+    assert text == render_report(name, Stored.at(results)), "a pure function"
 
 
 def test_zoo_shows_wins_and_losses_alike(results: Path) -> None:
-    rows = [line.split(" | ") for line in render_report("zoo", results).splitlines() if line.startswith("| ")]
+    rows = [line.split(" | ") for line in render_report("zoo", Stored.at(results)).splitlines() if line.startswith("| ")]
     header, wins, wrong, dies = rows
     by_name = dict(zip(header, wins, strict=True))
     assert by_name["speed-up [95 %]"].startswith("1.30x [1.30, 1.30")
@@ -53,37 +53,37 @@ def test_openvino_has_columns_where_it_took_part(tmp_path: Path, run: Run) -> No
 def text_of(run: Run, name: str, folder: Path) -> str:
     file = folder / "run.json"
     file.write_text(dump(run))
-    return render_report(name, file)
+    return render_report(name, Stored.at(file))
 
 
 @pytest.mark.parametrize("name", ["scaling", "specialised"])
 def test_a_contender_against_itself_has_both_forms_in_a_row(name: str, results: Path) -> None:
-    rows = [line for line in render_report(name, results).splitlines() if line.startswith("| ")]
+    rows = [line for line in render_report(name, Stored.at(results)).splitlines() if line.startswith("| ")]
     (_, row) = rows
     assert row == "| self b1 s128 | XyntraEP | 2 | 101 | 50.3 | 2.00x [2.00, 2.00] |"
 
 
 def test_offline_compares_throughput_with_the_cpu_and_with_one_call(results: Path) -> None:
-    rows = [line for line in render_report("offline", results).splitlines() if line.startswith("| busy")]
+    rows = [line for line in render_report("offline", Stored.at(results)).splitlines() if line.startswith("| busy")]
     assert rows[0].startswith("| busy b1 s128 | CPUExecutionProvider | 2 | - | 65.4 | - | - |")
     assert rows[1] == "| busy b1 s128 | A | 2 | 101 | 50.3 | 1.30x [1.30, 1.30] | 2.00x [2.00, 2.00] |"
 
 
 def test_a_server_has_its_rate_and_says_when_none_held(results: Path) -> None:
-    rows = [line for line in render_report("server", results).splitlines() if line.startswith("| asked")]
+    rows = [line for line in render_report("server", Stored.at(results)).splitlines() if line.startswith("| asked")]
     assert rows[0].startswith("| asked b1 s128 | CPUExecutionProvider | 1 | 65.0 | none holds |")
     assert rows[1] == "| asked b1 s128 | XyntraEP | 1 | 65.0 | 62 | 10.1 | 10.1 (120) | - | 2 |"
-    assert "| batched | b1 s128 | 1 | XyntraEP |" in render_report("multi-stream", results)
+    assert "| batched | b1 s128 | 1 | XyntraEP |" in render_report("multi-stream", Stored.at(results))
 
 
 def test_a_loop_has_first_and_later_tokens(results: Path) -> None:
-    rows = [line for line in render_report("generate", results).splitlines() if line.startswith("| writes")]
+    rows = [line for line in render_report("generate", Stored.at(results)).splitlines() if line.startswith("| writes")]
     assert rows[1].startswith("| writes b1 s128 | XyntraEP | 1 | 32 | 101 | 1.30x [1.30, 1.30] | 100 | 2.00x [2.00, 2.00] |")
-    assert rows[2] == "| writes b1 s128 | B | 1 | - | failed | - | - | - | - | - |"
+    assert rows[2] == "| writes b1 s128 | B | 1 | failed | - | - | - | - | - | - |"
 
 
 def test_creation_has_memory_and_imports(results: Path) -> None:
-    text = render_report("creation", results)
+    text = render_report("creation", Stored.at(results))
     ours = next(line for line in text.splitlines() if "| XyntraEP |" in line)
     assert ours == "| wins b1 s128 | XyntraEP | 1 | 2000 | 300 | +0 | 200 | 100 | 200 | 0.77x |"
     assert "`onnxruntime` 80.0 ms, `xyntra_ep` 40.0 ms" in text
@@ -92,14 +92,14 @@ def test_creation_has_memory_and_imports(results: Path) -> None:
 def test_a_report_reads_the_newest_run_that_has_something_for_it(results: Path, run: Run) -> None:
     later = dataclasses.replace(run, started="2027-01-01", cases=run.cases[:1])
     (results / "later.json").write_text(dump(later))
-    assert "`later.json`" in render_report("zoo", results)
-    assert "`example.json`" in render_report("scaling", results)
+    assert "`later.json`" in render_report("zoo", Stored.at(results))
+    assert "`example.json`" in render_report("scaling", Stored.at(results))
 
 
 def test_micro_has_the_worst_first_and_what_failed_last(results: Path, run: Run) -> None:
     slow = dataclasses.replace(case("slow", 1), contenders=(contender(200.0, measurement("CPUExecutionProvider", 130.0), 1e-6),))
     (results / "other.json").write_text(dump(dataclasses.replace(run, target=Target.MICRO, cases=(*run.cases[:3], slow))))
-    rows = [line.split(" | ") for line in render_report("micro", results).splitlines() if line.startswith("| ")]
+    rows = [line.split(" | ") for line in render_report("micro", Stored.at(results)).splitlines() if line.startswith("| ")]
     assert [row[0] for row in rows[1:]] == ["| slow", "| wins", "| wrong", "| dies"]
     assert rows[1][5].startswith("0.65x") and rows[3][5] == "-" and rows[4][6] == "crashed"
 
@@ -107,9 +107,9 @@ def test_micro_has_the_worst_first_and_what_failed_last(results: Path, run: Run)
 def test_an_interrupted_run_is_called_one(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "half.json"
     file.write_text(dump(dataclasses.replace(run, finished="", planned=9)))
-    assert "Interrupted after 9 of 9 cases" in render_report("zoo", file)
+    assert "Interrupted after 9 of 9 cases" in render_report("zoo", Stored.at(file))
 
 
 def test_an_unknown_report_is_refused(results: Path) -> None:
     with pytest.raises(RegistryError, match=r"no 'zo' in reports\. did you mean \['zoo'\]"):
-        render_report("zo", results)
+        render_report("zo", Stored.at(results))

@@ -10,7 +10,7 @@ from bench.cli import app
 from bench.errors import BenchError
 from bench.plan import Scenario, Target
 from bench.results import Run
-from bench.store import dump
+from bench.store import Stored, dump
 from reports import parts, write_site
 from reports._html import from_markdown, slug
 from reports._markdown import table
@@ -21,7 +21,7 @@ from tests.support.site import Reader, problems, read
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, results_once: Path) -> Path:
     out = tmp_path_factory.mktemp("site")
-    write_site(results_once, out)
+    write_site(Stored.at(results_once), out)
     return out
 
 
@@ -91,14 +91,14 @@ def test_the_pages_are_of_the_newest_run_of_models(tmp_path: Path, run: Run) -> 
     }
     for name, stored in runs.items():
         (tmp_path / f"{name}.json").write_text(dump(stored))
-    pages = write_site(tmp_path, tmp_path / "site")
+    pages = write_site(Stored.at(tmp_path), tmp_path / "site")
     assert [path.name for path in pages] == ["index.html", "dies.html", "tables.html"]
     tables = read(tmp_path / "site" / "tables.html").text
     assert "scaling.json" in tables and "micro.json" in tables
     (tmp_path / "zoo.json").unlink()
-    assert "micro.json" in read(write_site(tmp_path, tmp_path / "other")[0]).text
+    assert "micro.json" in read(write_site(Stored.at(tmp_path), tmp_path / "other")[0]).text
     (tmp_path / "micro.json").unlink()
-    assert "scaling.json" in read(write_site(tmp_path, tmp_path / "last")[0]).text
+    assert "scaling.json" in read(write_site(Stored.at(tmp_path), tmp_path / "last")[0]).text
 
 
 @pytest.mark.parametrize("text", [HOSTILE, "a\\", "\\|", "**b** `c` | <i>", "x](http://y)", "_a_*b*"])

@@ -16,13 +16,13 @@ from bench.arms import Arm
 from bench.codec import decode, encode
 from bench.contenders import BASELINE, Contender
 from bench.determinism import Bits, Configuration, Determinism, Hashes, over_threads
-from bench.hashes import HashJob
+from bench.determinism_worker import HashJob
 from bench.plan import Case
 from bench.results import Status
 from bench.run import ChildFailed, in_child, probe
 from bench.show import note
 
-MODULE = ("-m", "bench.hashes")
+MODULE = ("-m", "bench.determinism_worker")
 LIMIT_S = 600.0
 COLUMNS = ("model", "shape", "contender", "threads", "runs and processes", "threads compared", "hash of the first seed")
 STYLES = {Bits.EQUAL: "", Bits.DIFFER: "red", Bits.SEED_IGNORED: "yellow", Bits.NO_DATA: "magenta"}

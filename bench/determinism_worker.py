@@ -1,4 +1,4 @@
-"""The child process that hashes a contender's outputs: `python -m bench.hashes JOB RESULT`."""
+"""The child process that hashes a contender's outputs: `python -m bench.determinism_worker JOB RESULT`."""
 
 from __future__ import annotations
 
