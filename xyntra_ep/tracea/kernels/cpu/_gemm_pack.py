@@ -41,14 +41,19 @@ def transposed(block: BlockBuilder, rows: Sequence[Rvalue]) -> list[Rvalue]:
     return current
 
 
-def sums_of(block: BlockBuilder, rows: Sequence[Rvalue]) -> Rvalue:
-    """The sum of each of a square of vectors, as the lanes of one: transposition and addition in one tree."""
-    lanes = len(rows)
+def sums_of(block: BlockBuilder, rows: Sequence[Rvalue], width: int = 1) -> Rvalue:
+    """The sum of each of a square of vectors, as the lanes of one: transposition and addition in one tree.
+
+    Of n vectors, fewer than there are lanes: lane i has what vector i // width % n sums up over its lanes j with
+    j % width == i % width in the same group of n * width lanes. So n vectors of width 1 and then lanes // n of width n give all.
+    """
+    lanes = rows[0].type.lanes
     current = list(rows)
-    distance = lanes // 2
+    distance = len(rows) // 2
     while distance:
-        upper = tuple(i if not i & distance else lanes + i - distance for i in range(lanes))
-        lower = tuple(i + distance if not i & distance else lanes + i for i in range(lanes))
+        step = distance * width
+        upper = tuple(i if not i & step else lanes + i - step for i in range(lanes))
+        lower = tuple(i + step if not i & step else lanes + i for i in range(lanes))
         pairs = zip(current[:distance], current[distance:], strict=True)
         current = [block.let("s", Shuffle(a, b, upper) + Shuffle(a, b, lower)) for a, b in pairs]
         distance //= 2

@@ -75,6 +75,12 @@ def shape_of(op: Gemm) -> GemmShape:
     )
 
 
+def own_batches(shape: GemmShape) -> list[Group]:
+    """The batch axes along which b changes."""
+    strides = shape.op.inputs[1].strides
+    return [group for group in shape.batch if strides[group.axes[0]] != 0]
+
+
 def _is_still(stride: Size, extent: Size) -> bool:
     return stride == 0 or extent == 1
 

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from xyntra_ep.tracea.kernels.cpu._epilogue import Group
 from xyntra_ep.tracea.kernels.cpu._gemm_columns import PanelLayout, Panels, even_panels
 from xyntra_ep.tracea.kernels.cpu._gemm_multiply import multiply
 from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_operand
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import (
     GemmShape,
     best_even_tile,
+    own_batches,
     product_ns,
     shape_of,
     tile_of,
@@ -55,8 +55,8 @@ def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
     shape = shape_of(op)
     columns = even_panels(shape.n, tile_of(config, context.caps)).columns
     arithmetic = 1.05 * typical(product_ns(shape, context.caps, columns))
-    batches = typical(product(g.extents[0] for g in _own_batches(shape)))
-    reading = batches * typical(weight_ns(shape, context.caps)) * (1 if _in_place(shape) else 3)
+    batches = typical(product(g.extents[0] for g in own_batches(shape)))
+    reading = batches * typical(weight_ns(shape, context.caps)) * (1 if _in_place(shape) else 2)
     return arithmetic + reading + 200.0
 
 
@@ -72,12 +72,6 @@ def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
 
 def _in_place(shape: GemmShape) -> bool:
     return shape.op.inputs[1].strides[-1] == 1
-
-
-def _own_batches(shape: GemmShape) -> list[Group]:
-    """The batch axes along which b changes."""
-    strides = shape.op.inputs[1].strides
-    return [group for group in shape.batch if strides[group.axes[0]] != 0]
 
 
 def _layout_in_place(shape: GemmShape, panels: Panels) -> PanelLayout:
@@ -96,7 +90,7 @@ def _layout_in_place(shape: GemmShape, panels: Panels) -> PanelLayout:
 
 
 def _layout_packed(shape: GemmShape, panels: Panels) -> PanelLayout:
-    own = _own_batches(shape)
+    own = own_batches(shape)
     matrix = panels.columns * shape.depth
     strides: dict[int, Size] = {}
     for i, group in enumerate(own):
@@ -117,7 +111,7 @@ def _layout_packed(shape: GemmShape, panels: Panels) -> PanelLayout:
 
 def _pack(shape: GemmShape, layout: PanelLayout, context: BuildContext) -> KernelCall:
     b, panels = shape.op.inputs[1], layout.panels
-    own = _own_batches(shape)
+    own = own_batches(shape)
     k = KernelBuilder(f"xy_gemm_pack_{b.dtype}_{panels.least * panels.lanes}_{context.caps.isa}")
     source, packed = k.buffer("b", b.dtype), k.buffer("panels", DType.F32, writable=True)
     with k.units() as unit:
