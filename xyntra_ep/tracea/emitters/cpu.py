@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters import cpu_matrix
-from xyntra_ep.tracea.emitters.c_family import CPrinter
+from xyntra_ep.tracea.emitters.vector_c import VectorPrinter
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Function, Kernel, PointerType, Type, Var
 
@@ -29,11 +29,11 @@ _ELEM_BYTES = {Elem.F32: 4, Elem.I32: 4, Elem.I64: 8}
 
 def emit(kernel: Kernel, caps: Capabilities) -> str:
     """The C translation unit of ``kernel``; exports one function, ``kernel.name``."""
-    return CPrinter(CpuTarget(caps)).kernel(kernel)
+    return VectorPrinter(CpuTarget(caps)).kernel(kernel)
 
 
 class CpuTarget:
-    """See `emitters.c_family.Target`."""
+    """See `emitters.vector_c.VectorTarget`."""
 
     def __init__(self, caps: Capabilities) -> None:
         self.isa = caps.isa
@@ -113,6 +113,9 @@ class CpuTarget:
             return self.float_literal(math.copysign(math.inf, value))
         text = float(narrow).hex() + "f"
         return f"({text})" if text.startswith("-") else text
+
+    def bits(self, kind: Type, value: str) -> str:
+        return f"{self.helper('bits', kind)}({value})"
 
     # -- products of bfloat16
 

@@ -1,0 +1,191 @@
+"""C with vectors and matrix tiles: what a CPU kernel has beside values of one element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.emitters.c_family import CPrinter, Target
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
+    LoadPairs,
+    PackPairs,
+    PairDot,
+    StorePairs,
+    TileConfigure,
+    TileDot,
+    TileLoad,
+    TileRelease,
+    TileStatement,
+    TileStore,
+    TileZero,
+)
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    COMPARE,
+    Binary,
+    Bitcast,
+    Const,
+    Convert,
+    Elem,
+    Gather,
+    Iota,
+    Load,
+    Prefetch,
+    Reduce,
+    Select,
+    Shuffle,
+    Splat,
+    Statement,
+    Store,
+    Var,
+)
+
+_PLAIN = (DType.F32, DType.I64, DType.I32, DType.I8, DType.U8)  # one element needs no helper
+
+
+class VectorTarget(Target, Protocol):
+    """A target with vectors."""
+
+    def storage(self, dtype: DType) -> str: ...
+    def prefetch(self, address: str, locality: int, write: bool) -> str: ...
+    def tile_configure(self, shapes: Sequence[tuple[str, str]]) -> str:
+        """Rows and bytes of a row of each tile register, as text."""
+        ...
+
+    def tile_operation(self, name: str, tiles: Sequence[int], address: str = "", stride_bytes: str = "") -> str:
+        """``name``: zero, load, dot (c, a, b), store, release."""
+        ...
+
+
+class VectorPrinter(CPrinter):
+    """One kernel's text, values of any number of lanes by the GNU vector extension."""
+
+    def __init__(self, target: VectorTarget) -> None:
+        super().__init__(target)
+        self.target = target
+        self._visit |= {
+            Splat: self._splat,
+            Iota: lambda e: f"({self.target.type(e.to)}){{{', '.join(str(i) for i in range(max(1, e.to.lanes)))}}}",
+            Gather: lambda e: (
+                f"{self._helper('gather', e.type, self._dtype(e.pointer))}({self.address(e.pointer)}, {self.expr(e.index)})"
+            ),
+            Shuffle: self._shuffle,
+            Reduce: lambda e: (
+                self.expr(e.a) if e.a.type.lanes <= 1 else f"{self._helper('reduce_' + e.op, e.a.type)}({self.expr(e.a)})"
+            ),
+            LoadPairs: self._load_pairs,
+            PackPairs: lambda e: f"{self._helper('pack_pairs', e.type)}({self.expr(e.low)}, {self.expr(e.high)})",
+            PairDot: lambda e: f"{self._helper('pair_dot', e.type)}({self.expr(e.a)}, {self.expr(e.b)}, {self.expr(e.c)})",
+        }
+
+    def _statement(self, s: Statement, depth: int) -> None:
+        match s:
+            case Prefetch():
+                self._line(depth, self.target.prefetch(self.address(s.pointer, s.index), s.locality, s.write))
+            case StorePairs():
+                self._line(depth, self._store_pairs(s))
+            case TileConfigure() | TileZero() | TileLoad() | TileDot() | TileStore() | TileRelease():
+                self._line(depth, self._tile(s))
+            case _:
+                super()._statement(s, depth)
+
+    # -- memory
+
+    def _load(self, e: Load) -> str:
+        dtype, kind = self._dtype(e.pointer), e.type
+        address = self.address(e.pointer, e.index)
+        if e.count is not None:
+            return f"{self._helper('load_n', kind, dtype)}({address}, {self.expr(e.count)})"
+        if e.lanes <= 1 and dtype in _PLAIN:
+            return f"(({self.target.type(kind)})*({address}))"
+        if dtype is DType.F32:
+            return f"(*(const {self.target.type(kind)} *)({address}))"
+        return f"{self._helper('load', kind, dtype)}({address})"
+
+    def _store(self, s: Store) -> str:
+        dtype, kind = self._dtype(s.pointer), s.value.type
+        address, value = self.address(s.pointer, s.index), self.expr(s.value)
+        if s.count is not None:
+            return f"{self._helper('store_n', kind, dtype)}({address}, {value}, {self.expr(s.count)});"
+        if kind.lanes <= 1 and dtype in _PLAIN:
+            return f"*({address}) = ({self.target.storage(dtype)}){value};"
+        if dtype is DType.F32:
+            return f"*({self.target.type(kind)} *)({address}) = {value};"
+        return f"{self._helper('store', kind, dtype)}({address}, {value});"
+
+    def _load_pairs(self, e: LoadPairs) -> str:
+        address = self.address(e.pointer, e.index)
+        if e.count is not None:
+            return f"{self._helper('load_pairs_n', e.type)}({address}, {self.expr(e.count)})"
+        return f"{self._helper('load_pairs', e.type)}({address})"
+
+    def _store_pairs(self, s: StorePairs) -> str:
+        address, value, kind = self.address(s.pointer, s.index), self.expr(s.value), s.value.type
+        if s.count is not None:
+            return f"{self._helper('store_pairs_n', kind)}({address}, {value}, {self.expr(s.count)});"
+        return f"{self._helper('store_pairs', kind)}({address}, {value});"
+
+    # -- tiles
+
+    def _tile(self, s: TileStatement) -> str:
+        match s:
+            case TileConfigure():
+                return self.target.tile_configure([(self.expr(t.rows), self.expr(t.row_bytes)) for t in s.shapes])
+            case TileZero():
+                return self.target.tile_operation("zero", (s.tile,))
+            case TileDot():
+                return self.target.tile_operation("dot", (s.c, s.a, s.b))
+            case TileRelease():
+                return self.target.tile_operation("release", ())
+            case TileLoad() | TileStore():
+                name = "load" if isinstance(s, TileLoad) else "store"
+                stride = self.expr(s.stride * self._dtype(s.pointer).bytes)
+                return self.target.tile_operation(name, (s.tile,), self.address(s.pointer, s.index), stride)
+
+    # -- rvalues
+
+    def _const(self, e: Const) -> str:
+        literal = super()._const(e)
+        if e.ctype.lanes <= 1:
+            return literal
+        if float(e.value) == 0.0 and not literal.startswith("(-"):
+            return f"({self.target.type(e.ctype)}){{0}}"
+        return f"({self.target.type(e.ctype)}){{{', '.join([literal] * e.ctype.lanes)}}}"
+
+    def _binary(self, e: Binary) -> str:
+        kind = e.a.type
+        if e.op not in COMPARE or kind.lanes <= 1:
+            return super()._binary(e)
+        if kind.elem is Elem.I64:
+            a, b = self.expr(e.a), self.expr(e.b)  # helpers are defined in the order in which they are asked for
+            return f"{self._helper(e.op, kind)}({a}, {b})"
+        relation = self.relation(e)
+        return f"(({self.target.type(e.type)}){relation})"
+
+    def _select(self, e: Select) -> str:
+        if e.a.type.lanes <= 1:
+            return super()._select(e)
+        mask, a, b = self.expr(e.mask), self.expr(e.a), self.expr(e.b)
+        return f"{self._helper('select', e.a.type)}({mask}, {a}, {b})"
+
+    def _convert(self, e: Convert) -> str:
+        if e.to.lanes <= 1:
+            return super()._convert(e)
+        if isinstance(e.a, Load) and e.a.count is None and (dtype := self._dtype(e.a.pointer)) in (DType.I8, DType.U8):
+            # One step to the wanted type: as i64, what it is loaded as, a vector of bytes would take eight registers.
+            return f"{self._helper('load', e.to, dtype)}({self.address(e.a.pointer, e.a.index)})"
+        return f"__builtin_convertvector({self.expr(e.a)}, {self.target.type(e.to)})"
+
+    def _bitcast(self, e: Bitcast) -> str:
+        if e.to.lanes <= 1:
+            return super()._bitcast(e)
+        return f"(({self.target.type(e.to)}){self.expr(e.a)})"
+
+    def _splat(self, e: Splat) -> str:
+        if isinstance(e.a, (Var, Const)):
+            text = self.expr(e.a)
+            return f"({self.target.type(e.to)}){{{', '.join([text] * e.to.lanes)}}}"
+        return f"{self._helper('splat', e.to)}({self.expr(e.a)})"
+
+    def _shuffle(self, e: Shuffle) -> str:
+        return f"__builtin_shufflevector({self.expr(e.a)}, {self.expr(e.b)}, {', '.join(map(str, e.lanes))})"
