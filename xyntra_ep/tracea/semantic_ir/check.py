@@ -5,6 +5,7 @@ types      operands agree in element and lanes (an index scalar may meet a singl
 memory     stores go to writable pointers, in the pointer's compute type; local arrays fit a thread's stack
 loops      steps are positive literals or names that do not change
 functions  defined before their callers, called with what they declare; a result is returned
+GPU        see `check_gpu.py`
 tiles      used between their configuration and their release, which a block does not leave to others; pairs are bf16 memory
 """
 
@@ -64,6 +65,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Rvalue,
     Select,
     Shuffle,
+    Space,
     Splat,
     Statement,
     Store,
@@ -83,8 +85,8 @@ _SHORT = 400  # characters of a statement in a message
 def check_kernel(kernel: Kernel) -> None:
     """Raise InvariantError, naming the kernel, the rule and the statement, unless ``kernel`` is legal."""
     try:
-        _Checker().kernel(kernel)
-    except _Broken as problem:
+        _checker(kernel).kernel(kernel)
+    except Broken as problem:
         text = repr(problem.statement)
         shown = text if len(text) <= _SHORT else text[:_SHORT] + " ..."
         raise InvariantError(
@@ -92,16 +94,27 @@ def check_kernel(kernel: Kernel) -> None:
         ) from None
 
 
-class _Broken(Exception):
+def _checker(kernel: Kernel) -> Checker:
+    if not kernel.threads:
+        return Checker()
+    from xyntra_ep.tracea.semantic_ir.check_gpu import GpuChecker  # which builds on this module
+
+    return GpuChecker()
+
+
+class Broken(Exception):
+    """A rule that does not hold, and the statement that breaks it."""
+
     def __init__(self, rule: str) -> None:
         super().__init__(rule)
         self.rule = rule
         self.statement: object = None
 
 
-def _require(holds: bool, rule: str, *named: object) -> None:
+def require(holds: bool, rule: str, *named: object) -> None:
+    """Raise Broken with the rule, filled with what it names, unless it holds."""
     if not holds:
-        raise _Broken(rule.format(*named))
+        raise Broken(rule.format(*named))
 
 
 def _scalar(kind: Type) -> bool:
@@ -116,8 +129,11 @@ def _is_index(kind: Type) -> bool:
     return kind.elem is Elem.I64 and _scalar(kind)
 
 
-class _Checker:
+class Checker:
     """Walks statements in order, with the names that are visible and those that were ever taken."""
+
+    positions: tuple[Var, ...] = (BEGIN, END)  # what a kernel's body knows beside buffers and params
+    arrays_in = Space.GLOBAL
 
     def __init__(self) -> None:
         self._visible: dict[str, Var] = {}
@@ -150,7 +166,7 @@ class _Checker:
             LoadPairs: self._load_pairs,
             PackPairs: self._pack_pairs,
             PairDot: self._pair_dot,
-            Offset: lambda e: _require(False, "a pointer is used as a value"),
+            Offset: lambda e: require(False, "a pointer is used as a value"),
         }
 
     # -- kernel and functions
@@ -159,19 +175,19 @@ class _Checker:
         for function in kernel.functions:
             self._function(function)
         buffers = [Var(PointerType(b.dtype, b.writable), b.name) for b in kernel.buffers]
-        self._enter([*buffers, *(Var(INDEX, name) for name in kernel.params), BEGIN, END], None)
+        self._enter([*buffers, *(Var(INDEX, name) for name in kernel.params), *self.positions], None)
         self._tiles_ready = False
         self._block(kernel.body)
 
     def _function(self, function: Function) -> None:
-        _require(function.name not in self._functions, "function {} is defined twice", function.name)
+        require(function.name not in self._functions, "function {} is defined twice", function.name)
         self._enter(function.arguments, function.result)
         self._tiles_ready = self._takes_tiles(function.body)
         if self._tiles_ready:
             self._with_tiles.add(function.name)
         self._block(function.body)
         returns = [s for s in function.body if isinstance(s, Return)]
-        _require(
+        require(
             len(returns) == (function.result is not None) and (not returns or function.body[-1] is returns[0]),
             "function {} must return once, at its end, exactly if it has a result",
             function.name,
@@ -186,7 +202,7 @@ class _Checker:
             self._define(var)
 
     def _define(self, var: Var) -> None:
-        _require(var.name not in self._taken, "{} is defined twice", var.name)
+        require(var.name not in self._taken, "{} is defined twice", var.name)
         self._taken.add(var.name)
         self._visible[var.name] = var
         self._names.append(var.name)
@@ -198,7 +214,7 @@ class _Checker:
         for statement in statements:
             try:
                 self._statement(statement)
-            except _Broken as problem:
+            except Broken as problem:
                 if problem.statement is None:
                     problem.statement = statement
                 raise
@@ -206,21 +222,21 @@ class _Checker:
             del self._visible[name]
         self._legal.difference_update(self._values[values:])
         del self._names[names:], self._values[values:]
-        _require(self._tiles_ready == tiles_ready, "a block must leave tiles as it found them")
+        require(self._tiles_ready == tiles_ready, "a block must leave tiles as it found them")
 
     def _statement(self, s: Statement) -> None:
         match s:
             case Let():
                 self._value(s.value)
-                _require(_same(s.var.type, s.value.type), "{} is declared, {} given", s.var.type, s.value.type)
+                require(_same(s.var.type, s.value.type), "{} is declared, {} given", s.var.type, s.value.type)
                 self._define(s.var)
                 if s.mutable:
                     self._mutable.add(s.var.name)
             case Assign():
                 self._value(s.var)
                 self._value(s.value)
-                _require(s.var.name in self._mutable, "{} is not mutable", s.var.name)
-                _require(_same(s.var.type, s.value.type), "{} is assigned to {}", s.value.type, s.var.type)
+                require(s.var.name in self._mutable, "{} is not mutable", s.var.name)
+                require(_same(s.var.type, s.value.type), "{} is assigned to {}", s.value.type, s.var.type)
             case Store():
                 self._store(s)
             case For():
@@ -228,12 +244,12 @@ class _Checker:
                     self._index(bound, "a loop bound")
                 literal = isinstance(s.step, Const) and s.step.value > 0
                 fixed = isinstance(s.step, Var) and s.step.name not in self._mutable
-                _require(literal or fixed, "a loop's step must be a positive literal or a name that does not change")
+                require(literal or fixed, "a loop's step must be a positive literal or a name that does not change")
                 self._loop_body(s)
             case If():
                 self._value(s.condition)
                 condition = s.condition.type
-                _require(condition.elem is not Elem.F32 and _scalar(condition), "a condition must be one integer")
+                require(condition.elem is not Elem.F32 and _scalar(condition), "a condition must be one integer")
                 self._block(s.then)
                 self._block(s.otherwise)
             case Prefetch():
@@ -245,17 +261,17 @@ class _Checker:
                 self._call(s.function, s.args)
             case Return():
                 self._value(s.value)
-                _require(self._result is not None and _same(self._result, s.value.type), "the result has another type")
+                require(self._result is not None and _same(self._result, s.value.type), "the result has another type")
             case Comment():
                 pass
             case StorePairs():
                 self._pairs_at(s.pointer, s.index, s.count, writable=True)
                 self._value(s.value)
-                _require(s.value.type.elem is Elem.I32, "{} is stored as pairs", s.value.type)
+                require(s.value.type.elem is Elem.I32, "{} is stored as pairs", s.value.type)
             case TileConfigure() | TileZero() | TileLoad() | TileDot() | TileStore() | TileRelease():
                 self._tile_statement(s)
             case _:
-                _require(False, "there is no such statement")
+                require(False, "there is no such statement")
 
     def _loop_body(self, s: For) -> None:
         self._define(s.var)
@@ -264,36 +280,38 @@ class _Checker:
 
     def _store(self, s: Store) -> None:
         kind = self._pointer(s.pointer)
-        _require(kind.writable, "a store needs a writable pointer")
+        require(kind.writable, "a store needs a writable pointer")
         self._index(s.index, "an address")
         self._value(s.value)
         got, want = s.value.type, loaded_type(kind.dtype, s.value.type.lanes)
         integers = Elem.F32 not in (got.elem, want.elem)  # narrower integers may be stored as they are
-        _require(got.elem is want.elem or integers, "{} is stored as {}", got.elem, kind.dtype)
+        require(got.elem is want.elem or integers, "{} is stored as {}", got.elem, kind.dtype)
         if s.count is not None:
             self._index(s.count, "a count")
 
     def _array(self, s: Array) -> None:
-        _require(s.count > 0, "an array must have elements")
-        _require(s.var.vtype == PointerType(s.dtype, writable=True), "an array's name must be a writable pointer to its type")
+        require(s.count > 0, "an array must have elements")
+        kind = PointerType(s.dtype, writable=True, space=self.arrays_in)
+        require(s.var.vtype == kind, "an array's name must be a writable pointer to its type")
         self._array_bytes += s.count * s.dtype.bytes
-        _require(self._array_bytes < ARRAY_BYTES, "local arrays take {} bytes", self._array_bytes)
+        require(self._array_bytes < ARRAY_BYTES, "local arrays take {} bytes", self._array_bytes)
         self._define(s.var)
 
     def _call(self, function: Function, args: Sequence[Rvalue]) -> None:
-        _require(self._tiles_ready or function.name not in self._with_tiles, "{} is called without tiles", function.name)
-        _require(self._known(function), "function {} is not defined before its caller", function.name)
-        _require(len(args) == len(function.arguments), "{} takes {} arguments", function.name, len(function.arguments))
+        require(self._tiles_ready or function.name not in self._with_tiles, "{} is called without tiles", function.name)
+        require(self._known(function), "function {} is not defined before its caller", function.name)
+        require(len(args) == len(function.arguments), "{} takes {} arguments", function.name, len(function.arguments))
         for arg, declared in zip(args, function.arguments, strict=True):
             if isinstance(declared.vtype, PointerType):
-                _require(isinstance(arg, (Var, Offset)), "{}: {} is a pointer", function.name, declared.name)
+                require(isinstance(arg, (Var, Offset)), "{}: {} is a pointer", function.name, declared.name)
                 assert isinstance(arg, (Var, Offset))
                 given = self._pointer(arg)
-                fits = given.dtype is declared.vtype.dtype and (given.writable or not declared.vtype.writable)
-                _require(fits, "{}: {} is given for {}", function.name, given, declared.vtype)
+                wanted = declared.vtype
+                fits = (given.dtype, given.space) == (wanted.dtype, wanted.space) and (given.writable or not wanted.writable)
+                require(fits, "{}: {} is given for {}", function.name, given, wanted)
             else:
                 self._value(arg)
-                _require(_same(arg.type, declared.vtype), "{}: {} is given for {}", function.name, arg.type, declared.vtype)
+                require(_same(arg.type, declared.vtype), "{}: {} is given for {}", function.name, arg.type, declared.vtype)
 
     # -- tiles and pairs
 
@@ -317,50 +335,50 @@ class _Checker:
 
     def _tile_statement(self, s: TileStatement) -> None:
         if isinstance(s, TileConfigure):
-            _require(0 < len(s.shapes) <= TILES, "there are {} tiles", TILES)
+            require(0 < len(s.shapes) <= TILES, "there are {} tiles", TILES)
             for shape in s.shapes:
                 self._index(shape.rows, "the rows of a tile")
                 self._index(shape.row_bytes, "the width of a tile")
             self._tiles_ready = True
             return
-        _require(self._tiles_ready, "tiles are used before they are configured")
+        require(self._tiles_ready, "tiles are used before they are configured")
         if isinstance(s, TileRelease):
             self._tiles_ready = False
             return
         numbers = (s.c, s.a, s.b) if isinstance(s, TileDot) else (s.tile,)
-        _require(all(0 <= n < TILES for n in numbers), "there are {} tiles", TILES)
-        _require(len(set(numbers)) == len(numbers), "a product needs three different tiles")
+        require(all(0 <= n < TILES for n in numbers), "there are {} tiles", TILES)
+        require(len(set(numbers)) == len(numbers), "a product needs three different tiles")
         if isinstance(s, TileLoad | TileStore):
             kind = self._pointer(s.pointer)
             self._index(s.index, "an address")
             self._index(s.stride, "a stride")
             stored = isinstance(s, TileStore)
-            _require(not stored or kind.writable, "a store needs a writable pointer")
-            _require(kind.dtype is DType.F32 or (kind.dtype is DType.BF16 and not stored), "a tile of {}", kind.dtype)
+            require(not stored or kind.writable, "a store needs a writable pointer")
+            require(kind.dtype is DType.F32 or (kind.dtype is DType.BF16 and not stored), "a tile of {}", kind.dtype)
 
     def _pairs_at(self, pointer: Pointer, at: Rvalue, count: Rvalue | None, writable: bool = False) -> None:
         kind = self._pointer(pointer)
-        _require(kind.dtype is DType.BF16, "pairs of {}", kind.dtype)
-        _require(kind.writable or not writable, "a store needs a writable pointer")
+        require(kind.dtype is DType.BF16, "pairs of {}", kind.dtype)
+        require(kind.writable or not writable, "a store needs a writable pointer")
         self._index(at, "an address")
         if count is not None:
             self._index(count, "a count")
 
     def _load_pairs(self, e: LoadPairs) -> None:
         self._pairs_at(e.pointer, e.index, e.count)
-        _require(e.lanes >= 1, "a load of {} lanes", e.lanes)
+        require(e.lanes >= 1, "a load of {} lanes", e.lanes)
 
     def _pack_pairs(self, e: PackPairs) -> None:
         self._value(e.low)
         self._value(e.high)
-        _require(_same(e.low.type, e.high.type) and e.low.type.elem is Elem.F32, "pairs of {}, {}", e.low.type, e.high.type)
+        require(_same(e.low.type, e.high.type) and e.low.type.elem is Elem.F32, "pairs of {}, {}", e.low.type, e.high.type)
 
     def _pair_dot(self, e: PairDot) -> None:
         for part in (e.a, e.b, e.c):
             self._value(part)
         a, b, c = e.a.type, e.b.type, e.c.type
         fits = _same(a, b) and a.elem is Elem.I32 and c.elem is Elem.F32 and a.lanes == c.lanes
-        _require(fits, "products of pairs {}, {} to {}", a, b, c)
+        require(fits, "products of pairs {}, {} to {}", a, b, c)
 
     def _known(self, function: Function) -> bool:
         found = self._functions.get(function.name)
@@ -376,90 +394,90 @@ class _Checker:
 
     def _index(self, e: Rvalue, what: str) -> None:
         self._value(e)
-        _require(_is_index(e.type), "{} must be an index, not {}", what, e.type)
+        require(_is_index(e.type), "{} must be an index, not {}", what, e.type)
 
     def _pointer(self, pointer: Pointer) -> PointerType:
         while isinstance(pointer, Offset):
             self._index(pointer.index, "an offset")
             pointer = pointer.pointer
-        _require(self._visible.get(pointer.name) == pointer, "{} is not defined here", pointer.name)
+        require(self._visible.get(pointer.name) == pointer, "{} is not defined here", pointer.name)
         kind = pointer.vtype
         if not isinstance(kind, PointerType):
-            raise _Broken(f"{pointer.name} is no pointer")
+            raise Broken(f"{pointer.name} is no pointer")
         return kind
 
     def _variable(self, e: Var) -> None:
         found = self._visible.get(e.name)
-        _require(found is e or found == e, "{} is not defined here", e.name)
-        _require(isinstance(e.vtype, Type), "a pointer is used as a value")
+        require(found is e or found == e, "{} is not defined here", e.name)
+        require(isinstance(e.vtype, Type), "a pointer is used as a value")
 
     def _unary(self, e: Unary) -> None:
-        _require(e.op in UNARY or e.op in LIBM or e.op == "round_f16", "there is no operation {}", e.op)
+        require(e.op in UNARY or e.op in LIBM or e.op == "round_f16", "there is no operation {}", e.op)
         self._value(e.a)
         self._suits(e.op, e.a.type)
 
     def _binary(self, e: Binary) -> None:
-        _require(e.op in ARITHMETIC or e.op in COMPARE, "there is no operation {}", e.op)
+        require(e.op in ARITHMETIC or e.op in COMPARE, "there is no operation {}", e.op)
         self._value(e.a)
         self._value(e.b)
-        _require(_same(e.a.type, e.b.type), "{} of {} and {}", e.op, e.a.type, e.b.type)
+        require(_same(e.a.type, e.b.type), "{} of {} and {}", e.op, e.a.type, e.b.type)
         self._suits(e.op, e.a.type)
 
     def _suits(self, op: str, kind: Type) -> None:
-        _require(op not in _FLOAT_ONLY or kind.elem is Elem.F32, "{} of {}", op, kind)
-        _require(op not in _BITS_ONLY or kind.elem is not Elem.F32, "{} of {}", op, kind)
+        require(op not in _FLOAT_ONLY or kind.elem is Elem.F32, "{} of {}", op, kind)
+        require(op not in _BITS_ONLY or kind.elem is not Elem.F32, "{} of {}", op, kind)
 
     def _fma(self, e: Fma) -> None:
         for part in (e.a, e.b, e.c):
             self._value(part)
-        _require(_same(e.a.type, e.b.type) and _same(e.b.type, e.c.type), "fma of {}, {}, {}", e.a.type, e.b.type, e.c.type)
+        require(_same(e.a.type, e.b.type) and _same(e.b.type, e.c.type), "fma of {}, {}, {}", e.a.type, e.b.type, e.c.type)
 
     def _select(self, e: Select) -> None:
         for part in (e.mask, e.a, e.b):
             self._value(part)
         mask, kind = e.mask.type, e.a.type
-        _require(_same(kind, e.b.type), "select between {} and {}", kind, e.b.type)
+        require(_same(kind, e.b.type), "select between {} and {}", kind, e.b.type)
         fits = mask == Type(Elem.I32, kind.lanes) or (_scalar(kind) and _scalar(mask) and mask.elem is not Elem.F32)
-        _require(fits, "select of {} by {}", kind, mask)
+        require(fits, "select of {} by {}", kind, mask)
 
     def _convert(self, e: Convert) -> None:
         self._value(e.a)
         fits = e.to.lanes == e.a.type.lanes or (_scalar(e.to) and _scalar(e.a.type))
-        _require(fits, "conversion of {} to {}", e.a.type, e.to)
+        require(fits, "conversion of {} to {}", e.a.type, e.to)
 
     def _bitcast(self, e: Bitcast) -> None:
         self._value(e.a)
         fits = e.to.lanes == e.a.type.lanes and Elem.I64 not in (e.to.elem, e.a.type.elem)
-        _require(fits, "bits of {} as {}", e.a.type, e.to)
+        require(fits, "bits of {} as {}", e.a.type, e.to)
 
     def _splat(self, e: Splat) -> None:
         self._value(e.a)
         fits = _scalar(e.a.type) and e.a.type.elem is e.to.elem and e.to.lanes > 1
-        _require(fits, "splat of {} as {}", e.a.type, e.to)
+        require(fits, "splat of {} as {}", e.a.type, e.to)
 
     def _load(self, e: Load) -> None:
         self._pointer(e.pointer)
         self._index(e.index, "an address")
         if e.count is not None:
             self._index(e.count, "a count")
-        _require(e.lanes >= 1, "a load of {} lanes", e.lanes)
+        require(e.lanes >= 1, "a load of {} lanes", e.lanes)
 
     def _gather(self, e: Gather) -> None:
         self._pointer(e.pointer)
         self._value(e.index)
-        _require(e.index.type.elem is Elem.I64, "gather at {}", e.index.type)
+        require(e.index.type.elem is Elem.I64, "gather at {}", e.index.type)
 
     def _shuffle(self, e: Shuffle) -> None:
         self._value(e.a)
         self._value(e.b)
-        _require(_same(e.a.type, e.b.type), "shuffle of {} and {}", e.a.type, e.b.type)
-        _require(all(0 <= lane < 2 * e.a.type.lanes for lane in e.lanes), "a shuffle takes a lane that is not there")
+        require(_same(e.a.type, e.b.type), "shuffle of {} and {}", e.a.type, e.b.type)
+        require(all(0 <= lane < 2 * e.a.type.lanes for lane in e.lanes), "a shuffle takes a lane that is not there")
 
     def _reduce(self, e: Reduce) -> None:
-        _require(e.op in _REDUCE, "there is no reduction by {}", e.op)
+        require(e.op in _REDUCE, "there is no reduction by {}", e.op)
         self._value(e.a)
-        _require(e.op not in ("or", "and") or e.a.type.elem is not Elem.F32, "reduction of {} by {}", e.a.type, e.op)
+        require(e.op not in ("or", "and") or e.a.type.elem is not Elem.F32, "reduction of {} by {}", e.a.type, e.op)
 
     def _call_value(self, e: CallValue) -> None:
-        _require(e.function.result is not None, "{} has no result", e.function.name)
+        require(e.function.result is not None, "{} has no result", e.function.name)
         self._call(e.function, e.args)

@@ -9,7 +9,8 @@
     type      = elem with lanes; lanes 0 is an index scalar (i64), lanes 1 a single data element, lanes n a vector
               | pointer to a storage type
 
-Products of bfloat16 pairs and of tiles: `matrix_nodes.py`.
+Products of bfloat16 pairs and of tiles: `matrix_nodes.py`. A kernel with ``threads`` is one for a GPU: its body is what one
+thread of a block does, ``block`` and ``thread`` stand where a CPU kernel has ``begin`` and ``end``; see `gpu_nodes.py`.
 
 Data values are f32, i64, i32 or masks (i32 lanes of 0 / -1). ``Load`` widens the storage type to its compute type (f16 and
 bf16 to f32, integers to i64, bool to a mask) and ``Store`` narrows, so bodies never see storage types.
@@ -41,10 +42,19 @@ class Type:
         return Type(self.elem, lanes)
 
 
+class Space(StrEnum):
+    """Whose memory it is. A CPU kernel knows one kind."""
+
+    GLOBAL = "global"
+    SHARED = "shared"  # of the threads of a block
+    PRIVATE = "private"  # of one thread
+
+
 @dataclass(frozen=True, slots=True)
 class PointerType:
     dtype: DType
     writable: bool = False
+    space: Space = Space.GLOBAL
 
 
 INDEX = Type(Elem.I64, 0)
@@ -427,7 +437,8 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """``functions`` in definition order (callees first). ``var`` names b_* (buffers) and p_* (params) are taken."""
+    """``functions`` in definition order (callees first). ``var`` names b_* (buffers) and p_* (params) are taken. ``threads`` of
+    a block, for a GPU; 0: a CPU kernel."""
 
     name: str
     buffers: tuple[Buffer, ...]
@@ -435,10 +446,13 @@ class Kernel:
     functions: tuple[Function, ...]
     body: tuple[Statement, ...]
     notes: tuple[str, ...] = field(default=())
+    threads: int = 0
 
 
 BEGIN = Var(INDEX, "begin")
 END = Var(INDEX, "end")
+BLOCK = Var(INDEX, "block")
+THREAD = Var(INDEX, "thread")
 
 
 def loaded_type(dtype: DType, lanes: int) -> Type:

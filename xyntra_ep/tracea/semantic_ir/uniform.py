@@ -1,0 +1,130 @@
+"""What all threads of a block agree on. They may only wait for each other where all of them come by.
+
+A value is uniform when it follows from the block's number, sizes, constants, loops with uniform bounds, and elements at uniform
+places of memory that the kernel does not write or that the block shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+
+from xyntra_ep.tracea.semantic_ir.check import Broken, require
+from xyntra_ep.tracea.semantic_ir.gpu_nodes import AsyncCommit, AsyncWait, Barrier, LoadPacket, SubgroupXor
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    THREAD,
+    Assign,
+    For,
+    Gather,
+    If,
+    Let,
+    Load,
+    Pointer,
+    PointerType,
+    Rvalue,
+    Space,
+    Statement,
+    Var,
+)
+
+
+def check_uniform(body: Sequence[Statement]) -> frozenset[str]:
+    """The names that threads do not agree on. Raises Broken where a barrier, a group of copies or an exchange is not reached by
+    all threads of a block."""
+    divergent = {THREAD.name}
+    before = -1
+    while before != len(divergent):  # loops carry what they assign to their beginning
+        before = len(divergent)
+        _mark(body, divergent, uniform=True)
+    _demand(body, divergent, uniform=True)
+    return frozenset(divergent)
+
+
+def values_in(node: Statement | Rvalue) -> Iterator[Rvalue]:
+    """Every distinct rvalue of a node, itself included; not those of nested statements."""
+    seen: set[int] = set()
+    stack: list[object] = [node]
+    while stack:
+        item = stack.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, Rvalue):
+            yield item
+        for name in _names(type(item)):
+            part = getattr(item, name)
+            if isinstance(part, Rvalue):
+                stack.append(part)
+            elif isinstance(part, tuple):
+                stack.extend(p for p in part if isinstance(p, Rvalue))
+
+
+_fields: dict[type, tuple[str, ...]] = {}
+
+
+def _names(kind: type) -> tuple[str, ...]:
+    if kind not in _fields:
+        _fields[kind] = tuple(f.name for f in fields(kind))
+    return _fields[kind]
+
+
+def space_of(pointer: Pointer) -> Space:
+    kind = pointer.vtype
+    assert isinstance(kind, PointerType)
+    return kind.space
+
+
+def is_uniform(e: Rvalue, divergent: set[str]) -> bool:
+    """Whether all threads have the same value."""
+    for part in values_in(e):
+        if isinstance(part, Var) and part.name in divergent:
+            return False
+        if isinstance(part, SubgroupXor):
+            return False
+        if isinstance(part, (Load, Gather)):
+            kind = part.pointer.vtype
+            assert isinstance(kind, PointerType)
+            if kind.space is Space.PRIVATE or (kind.space is Space.GLOBAL and kind.writable):
+                return False
+    return True
+
+
+def _mark(body: Sequence[Statement], divergent: set[str], uniform: bool) -> None:
+    """Add the names that threads do not agree on. ``uniform``: all threads run ``body``, equally often."""
+    for s in body:
+        match s:
+            case Let(var=var, value=value) if not is_uniform(value, divergent):
+                divergent.add(var.name)
+            case Assign(var=var, value=value) if not (uniform and is_uniform(value, divergent)):
+                divergent.add(var.name)
+            case LoadPacket(variables=variables, pointer=pointer, index=at):
+                if not is_uniform(Load(pointer, at, 1), divergent):
+                    divergent.update(v.name for v in variables)
+            case For():
+                together = all(is_uniform(e, divergent) for e in (s.begin, s.end, s.step))
+                if not together:
+                    divergent.add(s.var.name)
+                _mark(s.body, divergent, uniform and together)
+            case If():
+                together = uniform and is_uniform(s.condition, divergent)
+                _mark(s.then, divergent, together)
+                _mark(s.otherwise, divergent, together)
+
+
+def _demand(body: Sequence[Statement], divergent: set[str], uniform: bool) -> None:
+    for s in body:
+        try:
+            if isinstance(s, (Barrier, AsyncCommit, AsyncWait)):
+                require(uniform, "not all threads of the block come here")
+            require(uniform or not any(isinstance(e, SubgroupXor) for e in values_in(s)), "not all threads exchange values")
+        except Broken as problem:
+            problem.statement = s
+            raise
+        match s:
+            case For():
+                together = all(is_uniform(e, divergent) for e in (s.begin, s.end, s.step))
+                _demand(s.body, divergent, uniform and together)
+            case If():
+                together = uniform and is_uniform(s.condition, divergent)
+                _demand(s.then, divergent, together)
+                _demand(s.otherwise, divergent, together)
