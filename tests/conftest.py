@@ -49,7 +49,8 @@ def _lacking(item: pytest.Item) -> Iterator[str]:
         if not _has_compiler(*mark.args):
             yield f"no compiler {mark.args[0]!r} on this machine"
     for mark in item.iter_markers("device"):
-        yield f"device {mark.args[0]!r} is not in this release"
+        if (missing := _missing_device(*mark.args)) is not None:
+            yield missing
 
 
 def _has_compiler(name: str) -> bool:
@@ -57,7 +58,29 @@ def _has_compiler(name: str) -> bool:
         return any(map(_has_compiler, ("gcc", "clang", "zig")))
     if name == "zig" and importlib.util.find_spec("ziglang") is not None:
         return True
+    if name == "nvrtc":
+        return _has_nvrtc()
     return shutil.which(name) is not None
+
+
+def _has_nvrtc() -> bool:
+    from xyntra_ep.errors import ConfigError
+    from xyntra_ep.tracea.runtime import nvrtc
+
+    try:
+        nvrtc.load()
+    except ConfigError:
+        return False
+    return True
+
+
+def _missing_device(name: str) -> str | None:
+    if name != "opencl":
+        return f"device {name!r} is not in this release"
+    from xyntra_ep.tracea.runtime import opencl
+
+    found = opencl.survey()
+    return f"{found.missing}: {found.remedy}" if found.missing else None
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

@@ -13,10 +13,12 @@ from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities
 from xyntra_ep.tracea.doctor.variants import cpu_variants
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.runtime import nvrtc, opencl
 from xyntra_ep.tracea.runtime.cache_root import atomic_write
 from xyntra_ep.tracea.runtime.compilers import REMEDY, Candidate, survey
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.maintenance import entries
+from xyntra_ep.tracea.runtime.opencl import OpenClSurvey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,8 @@ class Checkup:
     machine: Machine
     ceilings: Ceilings | None
     compilers: tuple[Candidate, ...]
+    opencl: OpenClSurvey
+    nvrtc: str  # its version, empty when it is not installed
     cache: str
     cache_files: int
     cache_bytes: int
@@ -48,7 +52,7 @@ class Checkup:
             f" L1d {m.l1d_bytes >> 10} KiB, L2 {m.l2_bytes >> 10} KiB, L3 {m.l3_bytes >> 20} MiB",
             f"bfloat16   {_bfloat16_text(m)}",
             f"ceilings   {_ceilings_text(self.ceilings)}",
-            "targets    cpu (cuda, opencl, webgpu: not in this release)",
+            "targets    cpu (sessions on cuda, opencl and webgpu: not in this release)",
             f"cache      {self.cache}: {self.cache_files} files, {self.cache_bytes / 1e6:.1f} MB",
         ]
         chosen = True
@@ -59,6 +63,8 @@ class Checkup:
                 lines.append(f"compiler   {' '.join(c.command)}: {c.compiler.version} ({mark})")
             else:
                 lines.append(f"compiler   {' '.join(c.command)}: no ({c.why_not})")
+        lines += opencl_lines(self.opencl)
+        lines.append(f"cuda       NVRTC {self.nvrtc} compiles" if self.nvrtc else f"cuda       no compiler. {nvrtc.REMEDY}")
         lines += [f"kernels    {op}: {', '.join(names)}" for op, names in self.variants.items()]
         lines += [f"MISSING    {what}. {remedy}" for what, remedy in self.missing]
         return "\n".join(lines + ([] if self.missing else ["nothing is missing"]))
@@ -94,6 +100,8 @@ def doctor(*, measure: bool = False, cache_dir: Path | None = None) -> Checkup:
         machine=context.machine,
         ceilings=known,
         compilers=found,
+        opencl=opencl.survey(),
+        nvrtc=_nvrtc_version(),
         cache=str(context.root.path),
         cache_files=len(files),
         cache_bytes=sum(e.size_bytes for e in files),
@@ -132,6 +140,25 @@ def _ort_version() -> str:
     except ImportError:
         return "absent"
     return str(getattr(onnxruntime, "__version__", "unknown"))
+
+
+def _nvrtc_version() -> str:
+    try:
+        return ".".join(map(str, nvrtc.load().version))
+    except XyntraError:
+        return ""
+
+
+def opencl_lines(found: OpenClSurvey) -> list[str]:
+    """One for each device, and what to do where none works."""
+    lines = []
+    for d in found.devices:
+        kind = "CPU" if d.is_cpu else "GPU"
+        facts = f"{kind}, {d.compute_units} units, {d.shared_bytes >> 10} KiB shared, {d.memory_bytes >> 20} MiB"
+        lines.append(f"opencl     {d.name} ({d.platform}), {facts}: {f'BROKEN: {d.problem}' if d.problem else 'works'}")
+    if found.missing:
+        lines.append(f"opencl     no: {found.missing}. {found.remedy}")
+    return lines
 
 
 def _bfloat16_text(machine: Machine) -> str:

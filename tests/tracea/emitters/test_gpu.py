@@ -1,0 +1,94 @@
+"""GPU text: golden, through NVRTC for each architecture, and run by OpenCL where there is a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support import gpu_kernels
+from xyntra_ep.errors import CompileError
+from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
+from xyntra_ep.tracea.core_ir.interpreter import random_like
+from xyntra_ep.tracea.emitters import cuda, opencl
+from xyntra_ep.tracea.runtime import nvrtc
+from xyntra_ep.tracea.runtime.opencl import Queue, survey
+from xyntra_ep.tracea.semantic_ir.check import check_kernel
+from xyntra_ep.tracea.semantic_ir.nodes import Kernel
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_90a")
+PAIRS = [(a, b) for a in DType for b in DType if a.compute is b.compute]
+KERNELS: dict[str, Callable[[], Kernel]] = {
+    "transpose": gpu_kernels.transpose,
+    "pipeline": gpu_kernels.pipeline,
+    "convert": lambda: gpu_kernels.convert([(DType.F16, DType.BF16), (DType.BOOL, DType.BOOL), (DType.I8, DType.I64)], 4),
+    "subgroup_sum": gpu_kernels.subgroup_sum,
+}
+Golden = Callable[[str, str], None]
+Array = NDArray[Any]
+
+
+def run(
+    kernel: Kernel, blocks: int, inputs: Sequence[Array], results: Sequence[Array], params: Sequence[int] = ()
+) -> list[Array]:
+    """``results`` after the kernel has written them, on the first OpenCL device that works."""
+    check_kernel(kernel)
+    queue = Queue(survey().working[0])
+    compiled = queue.build(kernel.name, opencl.emit(kernel))
+    buffers = [queue.upload(np.ascontiguousarray(x).reshape(-1).view(np.uint8)) for x in (*inputs, *results)]
+    queue.launch(compiled, blocks, kernel.threads, buffers, list(params))
+    written = zip(results, buffers[len(inputs) :], strict=True)
+    return [queue.download(buffer, y.nbytes).view(y.dtype).reshape(y.shape) for y, buffer in written]
+
+
+@pytest.mark.parametrize("name", list(KERNELS))
+def test_text(name: str, golden: Golden) -> None:
+    kernel = KERNELS[name]()
+    golden(cuda.emit(kernel), ".cu")
+    if name != "subgroup_sum":
+        golden(opencl.emit(kernel), ".cl")
+
+
+@pytest.mark.compiler("nvrtc")
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_nvrtc_takes_it(architecture: str) -> None:
+    for kernel in (*(make() for make in KERNELS.values()), gpu_kernels.convert(PAIRS, 4)):
+        assert nvrtc.load().compile(kernel.name, cuda.emit(kernel), architecture)[:4] == b"\x7fELF"
+
+
+@pytest.mark.compiler("nvrtc")
+def test_nvrtc_says_what_is_wrong() -> None:
+    with pytest.raises(CompileError, match="NVRTC") as failed:
+        nvrtc.load().compile("f", "__global__ void f() { x = 1; }", "sm_80")
+    assert 'identifier "x" is undefined' in failed.value.log
+
+
+@pytest.mark.device("opencl")
+def test_transpose() -> None:
+    x = random_like((96, 64), DType.F32, 0)
+    [got] = run(gpu_kernels.transpose(), 6, [x], [np.zeros((64, 96), np.float32)], [96, 64])
+    assert (got == x.T).all()
+
+
+@pytest.mark.device("opencl")
+@pytest.mark.parametrize("slots", [2, 4])
+def test_pipeline(slots: int) -> None:
+    for steps in (0, 1, slots, 2 * slots + 1):
+        x = random_like((steps, 64, 4), DType.F32, steps)
+        [got] = run(gpu_kernels.pipeline(slots), 1, [x], [np.zeros((steps, 64), np.float32)], [steps])
+        np.testing.assert_allclose(got, np.roll(x, -1, axis=1).sum(axis=2), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.device("opencl")
+@pytest.mark.parametrize("packet", [1, 4])
+def test_types_go_in_and_out(packet: int) -> None:
+    x = [random_like((64 * packet,), source, i) for i, (source, _) in enumerate(PAIRS)]
+    got = run(gpu_kernels.convert(PAIRS, packet), 2, x, [np.zeros(64 * packet, result.numpy) for _, result in PAIRS])
+    for (source, result), data, y in zip(PAIRS, x, got, strict=True):
+        wanted = to_float64(data, source)
+        if source.is_float:
+            wanted = wanted.astype(np.float16).astype(np.float64)
+        assert (y == from_float64(wanted, result)).all(), (source, result)

@@ -1,0 +1,64 @@
+"""CUDA C++ without headers, for NVRTC: what differs. Compute capability 8.0 and later (asynchronous copies)."""
+
+from __future__ import annotations
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.emitters.gpu_c import Dialect, GpuPrinter
+from xyntra_ep.tracea.semantic_ir.gpu_nodes import COPY_BYTES
+from xyntra_ep.tracea.semantic_ir.nodes import Elem, Kernel, Space
+
+_DEVICE = "static __device__ __forceinline__"
+
+
+def _copy(size: int) -> str:
+    """An asynchronous copy of ``size`` bytes, those from ``valid`` on 0. Only 16 at once may pass the first-level cache by."""
+    cache = "cg" if size == 16 else "ca"
+    return (
+        f"{_DEVICE} void xy_copy_{size}(void *to, const void *from, int valid) "
+        f'{{ asm volatile("cp.async.{cache}.shared.global [%0], [%1], {size}, %2;" '
+        ':: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(valid) : "memory"); }'
+    )
+
+
+CUDA = Dialect(
+    name="cuda",
+    long="long long",
+    long_suffix="ll",
+    kernel='extern "C" __global__ void __launch_bounds__({threads}) {name}({arguments})',
+    function=_DEVICE,
+    spaces={Space.GLOBAL: "", Space.SHARED: "", Space.PRIVATE: ""},
+    shared="__shared__ __align__(16) {type} {name}[{count}];",
+    block="(int)blockIdx.x",
+    thread="(int)threadIdx.x",
+    barrier="__syncthreads();",
+    bits={Elem.F32: "__int_as_float({v})", Elem.I32: "__float_as_int({v})"},
+    nan="__int_as_float(0x7fffffff)",
+    infinity="__int_as_float(0x7f800000)",
+    math="{name}f",
+    widen={DType.F16: "xy_widen_f16({v})"},
+    narrow={DType.F16: "xy_narrow_f16({v})"},
+    round_f16="xy_round_f16",
+    helpers={
+        "xy_widen_f16": f"{_DEVICE} float xy_widen_f16(unsigned short h) "
+        '{ float v; asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h)); return v; }',
+        "xy_narrow_f16": f"{_DEVICE} unsigned short xy_narrow_f16(float v) "
+        '{ unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }',
+        "xy_round_f16": f"{_DEVICE} float xy_round_f16(float v) {{ return xy_widen_f16(xy_narrow_f16(v)); }}",
+        **{f"xy_copy_{n}": _copy(n) for n in COPY_BYTES},
+    },
+    packets={
+        d: f"xy_{d}x{{n}}" for d in (DType.F32, DType.BF16, DType.F16, DType.I32, DType.I64, DType.I8, DType.U8, DType.BOOL)
+    },
+    packet_helper="struct __align__({bytes}) {type} {{ {element} e[{n}]; }};",
+    part="{v}.e[{i}]",
+    packet="{type}{{{{{parts}}}}}",
+    copy="xy_copy_{bytes}({target}, {source}, {valid});",
+    commit='asm volatile("cp.async.commit_group;" ::: "memory");',
+    wait='asm volatile("cp.async.wait_group {pending};" ::: "memory");',
+    subgroup_xor="__shfl_xor_sync(0xffffffffu, {v}, {mask})",
+)
+
+
+def emit(kernel: Kernel) -> str:
+    """The CUDA translation unit of ``kernel``."""
+    return GpuPrinter(CUDA).kernel(kernel)

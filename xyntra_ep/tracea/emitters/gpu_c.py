@@ -1,0 +1,354 @@
+"""C for GPUs: blocks, shared memory, packets and copies, spelled by a ``Dialect``.
+
+A target is one ``Dialect``, a table of what differs; helper functions are written in the dialect's own words. Indices are 32 bits
+wide: whoever launches makes sure that no buffer has more elements than they reach.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.emitters.c_family import CPrinter
+from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
+    AsyncCommit,
+    AsyncCopy,
+    AsyncWait,
+    Barrier,
+    LoadPacket,
+    SharedArray,
+    StorePacket,
+    SubgroupXor,
+)
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    Elem,
+    Function,
+    Gather,
+    Kernel,
+    Load,
+    Pointer,
+    PointerType,
+    Rvalue,
+    Space,
+    Statement,
+    Store,
+    Type,
+    Var,
+)
+
+INDEX_LIMIT = 2**31  # elements of a buffer
+_STORAGE = {
+    DType.F32: "float", DType.F16: "unsigned short", DType.BF16: "unsigned short", DType.I32: "int", DType.I8: "signed char",
+    DType.U8: "unsigned char", DType.BOOL: "unsigned char",
+}  # fmt: skip
+_COMPARED = {"min": "<", "max": ">"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """The words of one language. ``{}`` fields are filled by ``str.format``; empty text means there is nothing to say.
+
+    ``helpers`` are definitions by name, printed when a spelling names them. Types that do not convert by themselves:
+    ``widen`` and ``narrow`` go from a stored element to a float and back, or, where only memory converts, ``load`` and
+    ``store`` do it at address {p} in {space}. ``packets``: types with a vector of {n} elements to move at once; ``part`` is
+    its element {i}.
+    """
+
+    name: str
+    prelude: str = ""
+    long: str
+    long_suffix: str
+    kernel: str  # {name}, {threads}, {arguments}
+    function: str
+    spaces: Mapping[Space, str]
+    shared: str  # {type}, {name}, {count}
+    block: str
+    thread: str
+    barrier: str
+    bits: Mapping[Elem, str]  # to this element, of {v}
+    nan: str
+    infinity: str
+    math: str  # a function {name} of floats
+    widen: Mapping[DType, str] = field(default_factory=dict)
+    narrow: Mapping[DType, str] = field(default_factory=dict)
+    load: Mapping[DType, str] = field(default_factory=dict)
+    store: Mapping[DType, str] = field(default_factory=dict)
+    round_f16: str
+    helpers: Mapping[str, str] = field(default_factory=dict)
+    packets: Mapping[DType, str] = field(default_factory=dict)  # the type of {n} elements
+    packet_helper: str = ""  # {type}, {element}, {n}: a definition that goes with it
+    part: str = ""
+    packet: str = ""  # {type} of {parts}
+    copy: str = ""  # {bytes} from {source} to {target}, {valid} bytes of them
+    commit: str = ""
+    wait: str = ""  # {pending}
+    subgroup_xor: str = ""  # {v}, {mask}
+
+
+class GpuTarget:
+    """See `emitters.c_family.Target`."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self._helpers: dict[str, str] = {}
+
+    # -- types
+
+    def type(self, kind: Type) -> str:
+        if kind.elem is Elem.F32:
+            return "float"
+        return self.dialect.long if kind.elem is Elem.I64 and kind.lanes else "int"
+
+    def storage(self, dtype: DType) -> str:
+        return self.dialect.long if dtype is DType.I64 else _STORAGE[dtype]
+
+    def pointer(self, kind: PointerType) -> str:
+        words = (self.dialect.spaces[kind.space], "" if kind.writable else "const", self.storage(kind.dtype), "*")
+        return " ".join(w for w in words if w)
+
+    # -- text around the walk
+
+    def prelude(self) -> str:
+        lines = [self.dialect.prelude, *self._helpers.values()]
+        return "".join(f"{line}\n" for line in lines if line)
+
+    def function_head(self, function: Function) -> str:
+        result = self.type(function.result) if function.result else "void"
+        arguments = ", ".join(self._argument(v) for v in function.arguments)
+        return f"{self.dialect.function} {result} {function.name}({arguments})"
+
+    def _argument(self, var: Var) -> str:
+        kind = var.vtype
+        return f"{self.pointer(kind)}{var.name}" if isinstance(kind, PointerType) else f"{self.type(kind)} {var.name}"
+
+    def kernel_head(self, kernel: Kernel) -> list[str]:
+        buffers = [f"{self.pointer(PointerType(b.dtype, b.writable))}{b.name}" for b in kernel.buffers]
+        arguments = ", ".join([*buffers, *(f"const int {name}" for name in kernel.params)])
+        return [
+            self.dialect.kernel.format(name=kernel.name, threads=kernel.threads, arguments=arguments) + " {",
+            f"  const int block = {self.dialect.block};",
+            f"  const int thread = {self.dialect.thread};",
+        ]
+
+    def array(self, var: Var, dtype: DType, count: int) -> str:
+        return f"{self.storage(dtype)} {var.name}[{count}];"
+
+    def float_literal(self, value: float) -> str:
+        if math.isnan(value):
+            return self.dialect.nan
+        try:
+            narrow = struct.unpack("<f", struct.pack("<f", value))[0]
+        except OverflowError:
+            narrow = math.copysign(math.inf, value)
+        text = self.dialect.infinity if math.isinf(narrow) else abs(narrow).hex() + "f"
+        return f"(-{text})" if math.copysign(1.0, narrow) < 0 else text
+
+    def bits(self, kind: Type, value: str) -> str:
+        return self.dialect.bits[kind.elem].format(v=value)
+
+    # -- helpers
+
+    def helper(self, name: str, kind: Type, dtype: DType | None = None) -> str:
+        if name.startswith("libm_") or name in ("sqrt", "floor", "ceil", "rint", "pow", "fmod"):
+            return self.dialect.math.format(name=name.removeprefix("libm_"))
+        if name == "abs" and kind.elem is Elem.F32:
+            return self.dialect.math.format(name="fabs")
+        if name == "round_f16":
+            return self.use(self.dialect.round_f16)
+        full = f"xy_{name}_{'index' if not kind.lanes else kind.elem}"
+        if full not in self._helpers:
+            t = self.type(kind)
+            arguments = f"{t} a, {t} b" if name != "abs" else f"{t} a"
+            self._helpers[full] = f"{self.dialect.function} {t} {full}({arguments}) {{ return {_body(name)}; }}"
+        return full
+
+    def use(self, text: str) -> str:
+        """``text``, after the helpers that it names."""
+        for name, definition in self.dialect.helpers.items():
+            if name in text and name not in self._helpers:
+                self.use(definition.replace(name, ""))
+                self._helpers[name] = definition
+        return text
+
+    def narrow_bf16(self) -> str:
+        """The function that rounds a float to the bits of the nearest bfloat16."""
+        name = "xy_narrow_bf16"
+        bits = self.bits(Type(Elem.I32, 1), "v")
+        rounded = "v != v ? (b >> 16) | 0x40 : (b + 0x7fff + ((b >> 16) & 1)) >> 16"
+        head = f"{self.dialect.function} unsigned short {name}(float v)"
+        self._helpers.setdefault(name, f"{head} {{ unsigned b = (unsigned){bits}; return (unsigned short)({rounded}); }}")
+        return name
+
+    def packet_type(self, dtype: DType, count: int) -> str:
+        """The type of ``count`` neighbours; empty where the target has none."""
+        spelled = self.dialect.packets.get(dtype, "").format(n=count)
+        if spelled and self.dialect.packet_helper:
+            definition = self.dialect.packet_helper.format(
+                type=spelled, element=self.storage(dtype), n=count, bytes=count * dtype.bytes
+            )
+            self._helpers.setdefault(spelled, definition)
+        return spelled
+
+
+def _body(name: str) -> str:
+    match name:
+        case "abs":
+            return "a < 0 ? -a : a"
+        case "min" | "max":
+            return f"a {_COMPARED[name]} b ? a : b"
+        case "div":
+            return "b == 0 ? 0 : b == -1 ? -a : a / b"
+        case "mod":
+            return "b == 0 || b == -1 ? 0 : a % b"
+    raise AssertionError(f"no helper {name}")
+
+
+class GpuPrinter(CPrinter):
+    """One GPU kernel's text."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.target = GpuTarget(dialect)
+        super().__init__(self.target)
+        self.long_suffix = dialect.long_suffix
+        self._dialect = dialect
+        self._packets = 0
+        self._visit |= {Gather: self._gather, SubgroupXor: self._subgroup_xor}
+
+    def _statement(self, s: Statement, depth: int) -> None:
+        match s:
+            case SharedArray():
+                text = self._dialect.shared.format(type=self.target.storage(s.dtype), name=s.var.name, count=s.slots * s.count)
+                self._line(depth, text)
+            case Barrier():
+                self._line(depth, self._dialect.barrier)
+            case AsyncCopy():
+                self._copy(s, depth)
+            case AsyncCommit():
+                self._say(depth, self._dialect.commit)
+            case AsyncWait():
+                self._say(depth, self._dialect.wait.format(pending=s.pending))
+            case LoadPacket():
+                self._load_packet(s, depth)
+            case StorePacket():
+                self._store_packet(s, depth)
+            case _:
+                super()._statement(s, depth)
+
+    def _say(self, depth: int, text: str) -> None:
+        if text:
+            self._line(depth, self.target.use(text))
+
+    # -- memory
+
+    def _load(self, e: Load) -> str:
+        value = self._element(e.pointer, self.address(e.pointer, e.index), e.type)
+        if e.count is None:
+            return value
+        return f"({self.expr(e.count)} > 0 ? {value} : ({self.target.type(e.type)})0)"
+
+    def _gather(self, e: Gather) -> str:
+        return self._element(e.pointer, f"{self.address(e.pointer)} + {self.expr(e.index)}", e.type)
+
+    def _element(self, pointer: Pointer, address: str, kind: Type) -> str:
+        dtype = self._dtype(pointer)
+        if spelled := self._dialect.load.get(dtype):
+            return self.target.use(spelled).format(p=address, space=self._space(pointer))
+        return self._widened(f"*({address})", dtype, kind)
+
+    def _widened(self, element: str, dtype: DType, kind: Type) -> str:
+        if spelled := self._dialect.widen.get(dtype):
+            return self.target.use(spelled).format(v=element)
+        if dtype is DType.BF16:
+            return self.target.bits(kind, f"(int)((unsigned){element} << 16)")
+        if dtype is DType.BOOL:
+            return f"(-({element} != 0))"
+        compute = self.target.type(kind)
+        return element if compute == self.target.storage(dtype) else f"(({compute}){element})"
+
+    def _store(self, s: Store) -> str:
+        text = self._stored(s.pointer, self.address(s.pointer, s.index), self.expr(s.value))
+        return text if s.count is None else f"if ({self.expr(s.count)} > 0) {text}"
+
+    def _stored(self, pointer: Pointer, address: str, value: str) -> str:
+        dtype = self._dtype(pointer)
+        if spelled := self._dialect.store.get(dtype):
+            return self.target.use(spelled).format(p=address, v=value, space=self._space(pointer))
+        return f"*({address}) = {self._narrowed(value, dtype)};"
+
+    def _narrowed(self, value: str, dtype: DType) -> str:
+        if spelled := self._dialect.narrow.get(dtype):
+            return self.target.use(spelled).format(v=value)
+        if dtype is DType.BF16:
+            return f"{self.target.narrow_bf16()}({value})"
+        if dtype is DType.BOOL:
+            return f"(unsigned char)({value} & 1)"
+        return value if dtype in (DType.F32, DType.I64) else f"({self.target.storage(dtype)}){value}"
+
+    def _space(self, pointer: Pointer) -> str:
+        kind = pointer.vtype
+        assert isinstance(kind, PointerType)
+        return self._dialect.spaces[kind.space]
+
+    def _pointer_to(self, packet: str, pointer: Pointer, writable: bool) -> str:
+        words = (self._space(pointer), "" if writable else "const", packet, "*")
+        return " ".join(w for w in words if w)
+
+    def _load_packet(self, s: LoadPacket, depth: int) -> None:
+        dtype, count = self._dtype(s.pointer), len(s.variables)
+        address, kind = self.address(s.pointer, s.index), s.variables[0].type
+        packet = self.target.packet_type(dtype, count)
+        parts: Sequence[str]
+        if packet:
+            self._packets += 1
+            name = f"packet{self._packets}"
+            self._line(depth, f"const {packet} {name} = *({self._pointer_to(packet, s.pointer, False)})({address});")
+            parts = [self._widened(self._dialect.part.format(v=name, i=i), dtype, kind) for i in range(count)]
+        else:
+            parts = [self._element(s.pointer, f"{address} + {i}", kind) for i in range(count)]
+        for var, part in zip(s.variables, parts, strict=True):
+            self._line(depth, f"const {self.target.type(kind)} {var.name} = {part};")
+
+    def _store_packet(self, s: StorePacket, depth: int) -> None:
+        dtype, count = self._dtype(s.pointer), len(s.values)
+        address, values = self.address(s.pointer, s.index), [self.expr(v) for v in s.values]
+        packet = self.target.packet_type(dtype, count)
+        if not packet:
+            for i, value in enumerate(values):
+                self._line(depth, self._stored(s.pointer, f"{address} + {i}", value))
+            return
+        parts = ", ".join(self._narrowed(v, dtype) for v in values)
+        whole = self._dialect.packet.format(type=packet, parts=parts)
+        self._line(depth, f"*({self._pointer_to(packet, s.pointer, True)})({address}) = {whole};")
+
+    def _copy(self, s: AsyncCopy, depth: int) -> None:
+        target, source = self.address(s.target, s.target_index), self.address(s.source, s.source_index)
+        size = self._dtype(s.target).bytes
+        if self._dialect.copy:
+            valid = str(s.count * size)
+            if s.valid is not None:
+                limit = self._clamped(s.valid, s.count)
+                valid = limit if size == 1 else f"{limit} * {size}"
+            text = self._dialect.copy.format(target=target, source=source, bytes=s.count * size, valid=valid)
+            self._line(depth, self.target.use(text))
+            return
+        packet = self.target.packet_type(self._dtype(s.target), s.count)
+        if packet and s.valid is None:
+            whole = f"*({self._pointer_to(packet, s.source, False)})({source})"
+            self._line(depth, f"*({self._pointer_to(packet, s.target, True)})({target}) = {whole};")
+            return
+        for i in range(s.count):
+            element = f"*({source} + {i})"
+            if s.valid is not None:
+                element = f"({self.expr(s.valid)} > {i} ? {element} : 0)"
+            self._line(depth, f"*({target} + {i}) = {element};")
+
+    def _clamped(self, valid: Rvalue, count: int) -> str:
+        kind = Type(Elem.I64, 0)
+        low = f"{self.target.helper('max', kind)}({self.expr(valid)}, 0)"
+        return f"{self.target.helper('min', kind)}({low}, {count})"
+
+    def _subgroup_xor(self, e: SubgroupXor) -> str:
+        return self._dialect.subgroup_xor.format(v=self.expr(e.value), mask=e.mask)

@@ -1,0 +1,39 @@
+"""OpenCL C 1.2: what differs. Half floats are moved by the functions that every device has; copies are plain ones."""
+
+from __future__ import annotations
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.emitters.gpu_c import Dialect, GpuPrinter
+from xyntra_ep.tracea.semantic_ir.nodes import Elem, Kernel, Space
+
+OPENCL = Dialect(
+    name="opencl",
+    long="long",
+    long_suffix="l",
+    kernel="__kernel __attribute__((reqd_work_group_size({threads}, 1, 1))) void {name}({arguments})",
+    function="static inline",
+    spaces={Space.GLOBAL: "__global", Space.SHARED: "__local", Space.PRIVATE: "__private"},
+    shared="__local {type} {name}[{count}] __attribute__((aligned(16)));",
+    block="(int)get_group_id(0)",
+    thread="(int)get_local_id(0)",
+    barrier="barrier(CLK_LOCAL_MEM_FENCE);",
+    bits={Elem.F32: "as_float({v})", Elem.I32: "as_int({v})"},
+    nan="NAN",
+    infinity="INFINITY",
+    math="{name}",
+    load={DType.F16: "vload_half(0, (const {space} half *)({p}))"},
+    store={DType.F16: "vstore_half_rte({v}, 0, ({space} half *)({p}));"},
+    round_f16="xy_round_f16",
+    helpers={
+        "xy_round_f16": "static inline float xy_round_f16(float v) { unsigned short h; "
+        "vstore_half_rte(v, 0, (__private half *)&h); return vload_half(0, (__private half *)&h); }",
+    },
+    packets={DType.F32: "float{n}", DType.I32: "int{n}", DType.I64: "long{n}", DType.BF16: "ushort{n}"},
+    part="{v}.s{i:x}",
+    packet="({type})({parts})",
+)
+
+
+def emit(kernel: Kernel) -> str:
+    """The OpenCL program of ``kernel``."""
+    return GpuPrinter(OPENCL).kernel(kernel)

@@ -1,0 +1,91 @@
+"""NVRTC, NVIDIA's run-time compiler: CUDA C++ to a cubin. It needs no GPU and no driver, only its library.
+
+The library comes with the CUDA toolkit, or as a wheel: `pip install 'xyntra-ep[cuda]'`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import importlib.util
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from xyntra_ep.errors import CompileError, ConfigError
+
+REMEDY = "pip install 'xyntra-ep[cuda]', or install the CUDA toolkit"
+_PACKAGES = ("nvidia.cuda_nvrtc", "nvidia.cu13")  # the wheels of CUDA 12, and of 13
+
+
+class Nvrtc:
+    """The library. ``version``: (major, minor) of CUDA."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        library.nvrtcGetErrorString.restype = ctypes.c_char_p
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self._call("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
+        self.version = (major.value, minor.value)
+
+    def architectures(self) -> frozenset[str]:
+        """Those that it compiles for, as sm_80."""
+        count = ctypes.c_int()
+        self._call("nvrtcGetNumSupportedArchs", ctypes.byref(count))
+        found = (ctypes.c_int * count.value)()
+        self._call("nvrtcGetSupportedArchs", found)
+        return frozenset(f"sm_{number}" for number in found)
+
+    def compile(self, symbol: str, text: str, architecture: str, flags: Sequence[str] = ()) -> bytes:
+        """The cubin of ``text``. Raises CompileError with the log."""
+        options = [f"--gpu-architecture={architecture}", "--std=c++17", *flags]
+        program = ctypes.c_void_p()
+        self._call("nvrtcCreateProgram", ctypes.byref(program), text.encode(), f"{symbol}.cu".encode(), 0, None, None)
+        try:
+            array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+            status = self._library.nvrtcCompileProgram(program, len(options), array)
+            if status != 0:
+                log = self._bytes("nvrtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
+                raise CompileError(f"NVRTC: {self._reason(status)} for {architecture}", where=symbol, source=text, log=log)
+            return self._bytes("nvrtcGetCUBIN", program)
+        finally:
+            self._call("nvrtcDestroyProgram", ctypes.byref(program))
+
+    def _bytes(self, getter: str, program: ctypes.c_void_p) -> bytes:
+        size = ctypes.c_size_t()
+        self._call(f"{getter}Size", program, ctypes.byref(size))
+        found = ctypes.create_string_buffer(size.value)
+        self._call(getter, program, found)
+        return found.raw
+
+    def _call(self, name: str, *args: object) -> None:
+        status = getattr(self._library, name)(*args)
+        if status != 0:
+            raise CompileError(f"{name}: {self._reason(status)}", where="NVRTC")
+
+    def _reason(self, status: int) -> str:
+        return bytes(self._library.nvrtcGetErrorString(status)).decode()
+
+
+@cache
+def load() -> Nvrtc:
+    """The newest library found. Raises ConfigError with the remedy when there is none."""
+    for path in _candidates():
+        try:
+            return Nvrtc(ctypes.CDLL(path))
+        except OSError:
+            continue
+    raise ConfigError("NVRTC is not installed", where="cuda", hint=REMEDY)
+
+
+def _candidates() -> Iterator[str]:
+    for package in _PACKAGES:
+        try:
+            spec = importlib.util.find_spec(package)
+        except ModuleNotFoundError:
+            continue
+        for folder in (spec.submodule_search_locations or []) if spec is not None else []:
+            found = Path(folder, "lib").glob("libnvrtc.so.*")
+            yield from sorted((str(path) for path in found), reverse=True)
+    if (name := ctypes.util.find_library("nvrtc")) is not None:
+        yield name

@@ -1,0 +1,156 @@
+"""OpenCL devices through pyopencl: which there are, whether they work, and programs, memory and launches on one of them.
+
+A driver may be installed and still not compile (the PoCL wheel of pip on a processor that its LLVM does not know), and may
+take the process along when asked to. So ``survey`` asks in a process of its own (`opencl_probe.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyntra_ep.errors import CompileError
+from xyntra_ep.tracea.runtime import opencl_probe
+from xyntra_ep.tracea.runtime.process import Outcome, run_all
+
+NO_PACKAGE = "pip install 'xyntra-ep[opencl]'"
+NO_DRIVER = "install the GPU's OpenCL driver, or `apt install pocl-opencl-icd` to run on the CPU"
+BROKEN = (
+    "a driver that cannot compile is mostly older than the processor: replace the wheel by the distribution's `pocl-opencl-icd`"
+    " (`pip uninstall pocl-binary-distribution`), or update the GPU's driver"
+)
+_LIMIT_S = 120.0
+# Division and square root exact, so that results do not depend on the device; nothing else is relaxed.
+_EXACT_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenClDevice:
+    """A device as its driver describes it. ``place``: number of its platform, and its own within. ``problem``: why it cannot
+    be used, empty when it can."""
+
+    place: tuple[int, int]
+    name: str
+    platform: str
+    version: str
+    is_cpu: bool
+    compute_units: int
+    max_threads: int
+    shared_bytes: int
+    memory_bytes: int
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenClSurvey:
+    """What was found. ``missing``: what prevents any use of OpenCL, with ``remedy``; empty when a device works."""
+
+    devices: tuple[OpenClDevice, ...] = ()
+    missing: str = ""
+    remedy: str = ""
+
+    @property
+    def working(self) -> tuple[OpenClDevice, ...]:
+        return tuple(d for d in self.devices if not d.problem)
+
+
+@cache
+def survey() -> OpenClSurvey:
+    """All devices of all platforms, each tried, once a process."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-P", str(Path(opencl_probe.__file__))]
+        [outcome] = run_all([command], folder=Path(folder), parallel=1, timeout_s=_LIMIT_S)
+    return read_survey(outcome)
+
+
+def read_survey(outcome: Outcome) -> OpenClSurvey:
+    """What the probe's process has said before it ended, in whatever way."""
+    lines = outcome.log.splitlines()
+    facts = [json.loads(line.removeprefix(opencl_probe.MARK)) for line in lines if line.startswith(opencl_probe.MARK)]
+    found: list[dict[str, Any]] = []
+    problems: dict[int, str] = {}
+    for fact in facts:
+        if "missing" in fact:
+            return OpenClSurvey(missing=fact["missing"], remedy=NO_PACKAGE if fact["kind"] == "package" else NO_DRIVER)
+        found = fact.get("devices", found)
+        if "trying" in fact:
+            problems[fact["trying"]] = f"the process {outcome.problem}{_last_words(lines)}"
+        if "tried" in fact:
+            problems[fact["tried"]] = fact["problem"]
+    untried = f"not tried: the process {outcome.problem}"
+    devices = tuple(
+        OpenClDevice(**{**facts, "place": tuple(facts["place"])}, problem=problems.get(number, untried))
+        for number, facts in enumerate(found)
+    )
+    if not devices:
+        if outcome.problem:
+            return OpenClSurvey(missing=f"asking for OpenCL devices {outcome.problem}{_last_words(lines)}", remedy=BROKEN)
+        return OpenClSurvey(missing="there is no OpenCL device", remedy=NO_DRIVER)
+    if all(d.problem for d in devices):
+        reasons = "; ".join(f"{d.name}: {d.problem}" for d in devices)
+        return OpenClSurvey(devices=devices, missing=f"no OpenCL device works ({reasons})", remedy=BROKEN)
+    return OpenClSurvey(devices=devices)
+
+
+def _last_words(lines: Sequence[str]) -> str:
+    said = [line.strip() for line in lines if line.strip() and not line.startswith(opencl_probe.MARK)]
+    return f" ({said[-1]})" if said else ""
+
+
+class Queue:
+    """Memory, programs and launches of one device, in order."""
+
+    def __init__(self, device: OpenClDevice) -> None:
+        import pyopencl as cl
+
+        platform, number = device.place
+        handle = cl.get_platforms()[platform].get_devices()[number]
+        self._cl = cl
+        self._context = cl.Context([handle])
+        self._queue = cl.CommandQueue(self._context)
+        exact = handle.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+        self._options = [_EXACT_DIVISION] if exact else []
+
+    def build(self, symbol: str, text: str) -> Any:
+        """The kernel ``symbol`` of a program. Raises CompileError with the log."""
+        cl = self._cl
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # compilers talk about successes too
+                program = cl.Program(self._context, text).build(options=self._options)
+            return cl.Kernel(program, symbol)
+        except cl.Error as error:
+            raise CompileError("the OpenCL driver refuses it", where=symbol, source=text, log=str(error)) from error
+
+    def allocate(self, size_bytes: int) -> Any:
+        return self._cl.Buffer(self._context, self._cl.mem_flags.READ_WRITE, max(1, size_bytes))
+
+    def upload(self, data: Bytes) -> Any:
+        """A copy of ``data`` in the device's memory."""
+        buffer = self.allocate(data.nbytes)
+        if data.nbytes:
+            self._cl.enqueue_copy(self._queue, buffer, data)
+        return buffer
+
+    def download(self, buffer: Any, size_bytes: int) -> Bytes:
+        data = np.empty(size_bytes, dtype=np.uint8)
+        if size_bytes:
+            self._cl.enqueue_copy(self._queue, data, buffer)
+        return data
+
+    def launch(self, kernel: Any, blocks: int, threads: int, buffers: Sequence[Any], params: Sequence[int]) -> None:
+        """Run ``blocks`` blocks; ``params`` are 32-bit integers."""
+        if blocks:
+            kernel(self._queue, (blocks * threads,), (threads,), *buffers, *(np.int32(p) for p in params))
