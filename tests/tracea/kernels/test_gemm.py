@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,11 +63,14 @@ def test_deep_sums_are_as_exact_as_short_ones(caps: Capabilities) -> None:
 
 
 @pytest.mark.parametrize("caps", MACHINES[:2])
-@pytest.mark.parametrize("symbolic", ["", "m"])
-def test_panels_that_do_not_stay_in_l2_are_used_in_parts(caps: Capabilities, symbolic: str) -> None:
-    """150 rows are more blocks than go through the parts together, 65 columns two widths, 101 steps no whole number of parts."""
-    small = replace(caps, l2_bytes=1 << 15)
-    check(GemmCase(m=150, k=101, n=65, epilogue="residual", symbolic=symbolic), small, PACKED)
+@pytest.mark.parametrize(("depth", "symbolic"), [(420, "m"), (421, "")])
+def test_a_long_depth_is_taken_in_parts(caps: Capabilities, depth: int, symbolic: str) -> None:
+    """150 rows are more blocks than go through the parts together, 65 columns two widths, 421 steps no whole number of turns."""
+    check(GemmCase(m=150, k=depth, n=65, epilogue="residual", symbolic=symbolic), caps, PACKED)
+
+
+def test_parts_of_a_matrix_in_place() -> None:
+    check(GemmCase(m=20, k=421, n=65, epilogue="bias", constant_b=False, symbolic=""), AVX512, BATCHED)
 
 
 EPILOGUES = (

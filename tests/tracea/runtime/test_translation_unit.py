@@ -80,6 +80,56 @@ def test_one_kernel_is_its_own_unit() -> None:
     assert merged([kernel(1)]) == kernel(1).text
 
 
+def product(name: str, finish: str, length: int = 40_000) -> KernelSource:
+    """A kernel whose tile calls a helper of its own beside one that all have, after ``length`` bytes of common text."""
+    text = (
+        "typedef __INT64_TYPE__ i64;\n"
+        f"static inline __attribute__((always_inline)) i64 finished(i64 a) {{ return {finish}; }}\n"
+        "static __attribute__((noinline)) i64 tile(i64 a) {\n"
+        f"  return 10 * a;  //{'x' * length}\n"
+        "}\n"
+        "static __attribute__((noinline)) i64 last(i64 a) {\n"
+        "  return finished(tile(a));\n"
+        "}\n"
+        '__attribute__((visibility("default")))\n'
+        f"i64 {name}(void) {{ return last(1); }}\n"
+    )
+    return KernelSource(symbol=name, text=text)
+
+
+def test_what_kernels_have_in_common_is_compiled_once() -> None:
+    text = merged([product("f", "a + 1"), product("g", "a + 2"), product("h", "a + 1")])
+    assert text.count("return 10 * a") == 1
+    assert text.count("return finished(") == 2, "equal text that calls another helper is another function"
+    assert len(text) < 50_000
+
+
+@pytest.mark.compiler("cc")
+def test_kernels_with_functions_in_common_stay_apart(root: CacheRoot) -> None:
+    compiler = next(c.compiler for c in survey(root) if c.compiler is not None)
+    sources = [product("f", "a + 1"), product("g", "a + 2"), product("h", "a + 1")]
+    assert [call(r) for r in KernelCache(root, compiler, ()).compile_many(sources)] == [11, 12, 11]
+
+
+@pytest.mark.compiler("cc")
+def test_what_is_like_a_kernel_that_was_begun_waits_for_more_of_its_kind(root: CacheRoot) -> None:
+    compiler = next(c.compiler for c in survey(root) if c.compiler is not None)
+    sources = [product(name, f"a + {ord(name)}") for name in "fghi"]
+    with KernelCache(root, compiler, ()).compilation() as compilation:
+        for source in sources:
+            compilation.add(source)
+        results = compilation.finish(sources)
+    assert [call(r) for r in results] == [10 + ord(name) for name in "fghi"]
+    first, *others = [r.path.stat().st_ino for r in results if isinstance(r, CompiledKernel)]
+    assert len(set(others)) == 1 and first not in others
+
+
+def test_units_are_made_of_what_is_alike() -> None:
+    alike = [product(name, "a") for name in "fgh"]
+    sources = [alike[0], kernel(1, 50_000), alike[1], kernel(2, 60_000), alike[2]]
+    assert sorted(sorted(unit) for unit in split(sources, jobs=2)) == [[0, 2, 4], [1], [3]]
+
+
 def test_units_are_balanced_and_begin_with_the_longest() -> None:
     sizes = [400_000, 60_000, 60_000, 60_000, 60_000, 60_000, 60_000, *[1_000] * 40]
     sources = [kernel(n, size) for n, size in enumerate(sizes)]

@@ -21,7 +21,7 @@ from xyntra_ep.tracea.runtime.cache_root import CacheRoot
 from xyntra_ep.tracea.runtime.compilers import Compiler
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.process import Outcome, ProcessPool
-from xyntra_ep.tracea.runtime.translation_unit import LEAST_BYTES, merged, split
+from xyntra_ep.tracea.runtime.translation_unit import LEAST_BYTES, chunks, is_known, merged, split
 
 MAGIC = b"XYNTRA-SHA256:"
 _TRAILER_BYTES = len(MAGIC) + hashlib.sha256().digest_size
@@ -155,6 +155,7 @@ class Compilation:
         self._results: dict[str, CompiledKernel | CompileError] = {}
         self._sources: dict[str, KernelSource] = {}  # that are not in the cache
         self._pending: list[str] = []  # keys of those that no compiler has yet
+        self._begun: set[str] = set()  # definitions that a compiler has
         self._running: list[list[str]] = []  # keys of the unit of each of the pool's commands
         self._folder: Path | None = None
         self._pool: ProcessPool | None = None
@@ -176,8 +177,12 @@ class Compilation:
             self._pool.advance(beside)
             if self._pool.active >= beside:
                 return
-        if sum(len(self._sources[key].text) for key in self._pending) >= LEAST_BYTES:
-            unit, self._pending = self._pending, []
+        # What is much like a kernel that a compiler has already waits for others like it: what they have in common is then
+        # compiled once more, and not once for each of them.
+        fresh = [key for key in self._pending if not is_known(self._sources[key], self._begun)]
+        if sum(len(self._sources[key].text) for key in fresh) >= LEAST_BYTES:
+            unit = [fresh[i] for i in split([self._sources[key] for key in fresh], self._knobs.jobs)[0]]
+            self._pending = [key for key in self._pending if key not in unit]
             self._start(unit)
             if self._pool is not None:
                 self._pool.advance(beside)
@@ -218,6 +223,8 @@ class Compilation:
             self._results |= {key: _refused(self._sources[key], f"cannot write the source ({error})") for key in unit}
             return
         assert self._pool is not None
+        for key in unit:
+            self._begun.update(chunks(self._sources[key].text))
         self._pool.add(self._cache.command(f"{unit[0]}.c", f"{unit[0]}.so"))
         self._running.append(unit)
 

@@ -1,8 +1,9 @@
-"""Epilogues that are long to compile: the sums of a tile go through memory to one function, which all tiles of a width share.
+"""The epilogue as one function that all tiles of a width share, for sums that lie in memory.
 
-GELU in the registers of a tile of 8 rows and 3 vectors is printed 24 times, and a kernel has a tile for every number of rows:
-most of what such a kernel takes to compile. A loop over the rows prints it 3 times. What that costs at run time is a store and
-a load for each vector, beside a function of some 20 instructions.
+They do where the depth is in parts, and where the epilogue is long to compile: GELU in the registers of a tile of 8 rows and 3
+vectors is printed 24 times, and a kernel has a tile for every number of rows, so it was most of what it took to compile. A loop
+over the rows prints it 3 times. What that costs at run time is a store and a load for each vector, beside a function of some 20
+instructions.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFunction
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
-from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
+from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import has_math_function
-from xyntra_ep.tracea.semantic_ir.nodes import INDEX, PointerType, Rvalue, Var, index
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Pointer, PointerType, Rvalue, Var, index
 
 
 def is_long(epilogue: Epilogue) -> bool:
@@ -36,23 +37,30 @@ class SharedFinish:
         self._functions: dict[str, TileFunction] = {}
 
     def emit(
-        self, block: FunctionBuilder, tile: Tile, sums: Sequence[Sequence[Rvalue]], at: Sequence[Var], left: Rvalue | None
+        self, block: FunctionBuilder, tile: Tile, sums: Sequence[Sequence[Rvalue]], at: Sequence[Rvalue], left: Rvalue | None
     ) -> None:
         """Finish the ``sums`` of a tile at (batch..., row, column) ``at``; ``left``: only so many columns exist."""
         scratch = block.array("sums", DType.F32, tile.rows * tile.columns)
         for i, row in enumerate(sums):
             for j, c in enumerate(row):
                 block.store(scratch, i * tile.columns + j * tile.lanes, c)
+        self.call(block, tile, scratch, index(tile.rows), at, left)
+
+    def call(
+        self, block: BlockBuilder, tile: Tile, sums: Pointer, rows: Rvalue, at: Sequence[Rvalue], left: Rvalue | None
+    ) -> None:
+        """As ``emit``, for sums of so many ``rows`` that are in memory, one row of the tile after the other."""
         name = f"finish_{tile.columns}{'' if left is None else '_left'}"
         if name not in self._functions:
-            self._functions[name] = self._function(name, tile, [v.name for v in at], left is not None)
+            self._functions[name] = self._function(name, tile, len(at) - 2, left is not None)
         found = self._functions[name]
-        block.call(found.function, scratch, index(tile.rows), *at, *([] if left is None else [left]), *found.captured)
+        block.call(found.function, sums, rows, *at, *([] if left is None else [left]), *found.captured)
 
-    def _function(self, name: str, tile: Tile, position: Sequence[str], is_short: bool) -> TileFunction:
+    def _function(self, name: str, tile: Tile, batch_axes: int, is_short: bool) -> TileFunction:
         b = FunctionBuilder(name)
         sums, rows = b.argument("sums", PointerType(DType.F32)), b.argument("rows", INDEX)
-        *batch, first, column = [b.argument(stem, INDEX) for stem in position]
+        batch = [b.argument(f"batch{i}", INDEX) for i in range(batch_axes)]
+        first, column = b.argument("row", INDEX), b.argument("column", INDEX)
         left = b.argument("left", INDEX) if is_short else None
         with b.loop("i", 0, rows) as i:
             here = self._epilogue.at(b)

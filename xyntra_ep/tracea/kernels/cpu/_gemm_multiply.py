@@ -7,6 +7,7 @@ divided between units: results are the same for any number of threads.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
@@ -22,7 +23,7 @@ from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile, elements_of_a_line, li
 from xyntra_ep.tracea.kernels.cpu._gemm_tile_code import TileCode
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Offset, Rvalue, Select, f32, index, lt, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Offset, Rvalue, Select, f32, index, le, lt, vmax, vmin
 
 UNITS = 32  # enough for 16 threads to end at about the same time
 ROW_BLOCKS = 4  # a unit of fewer does not pay for reading its panel
@@ -87,7 +88,9 @@ class _Multiply:
             isa=self.caps.isa,
             out=result,
             epilogue=self.epilogue,
-            shared_finish=SharedFinish(k, self.epilogue, self.op.output, result) if is_long(self.epilogue) else None,
+            shared_finish=SharedFinish(k, self.epilogue, self.op.output, result)
+            if is_long(self.epilogue) or self.parts is not None
+            else None,
         )
 
     def call(self) -> KernelCall:
@@ -152,16 +155,18 @@ class _Multiply:
         tiles = self.code.family(tile, sizes, among_others)
         shares = self.fetch and among_others
 
-        def call(block: Rvalue, number: Rvalue, first: Rvalue, steps: Size, rate: Rvalue, partial: list[Rvalue]) -> None:
-            """A tile from the step ``first`` on; ``number``: of the block, among those that fetch together."""
+        def call(
+            block: Rvalue, number: Rvalue, first: Rvalue, steps: Size, rate: Rvalue, partial: Sequence[Rvalue]
+        ) -> list[Rvalue]:
+            """A tile from the step ``first`` on; ``number``: of the block, among those that fetch together. Where it is."""
             row = k.let("row", blocks.start(block))
+            at = [*unit.batch, row, unit.column]
             w = unit.b + first * self.code.row_of_b(tile)
             fetched = self._share(tile, w, number, unit.chunk, rate, steps) if shares else []
             a = unit.a + row * k.param(self.rows_of_a.row) + first * self.code.step_of_a(tile)
-            tiles.call(
-                blocks.rows(block),
-                [Offset(self.a, a), Offset(self.weights, w), *fetched, *partial, *unit.batch, row, unit.column],
-            )
+            pointers = [Offset(self.a, a), Offset(self.weights, w)]
+            tiles.call(blocks.rows(block), [*pointers, *fetched, *partial, *self.code.position(tile, at)])
+            return at
 
         if parts is None:
             rate = self._rate(tile, unit.together) if shares else index(0)
@@ -179,8 +184,11 @@ class _Multiply:
                 first = k.let("first", part * parts.length)
                 last = k.let("last", vmin(first + parts.length, k.param(self.steps)))
                 with k.loop("block", some, stop) as block:
-                    partial = [Offset(scratch, (block - some) * size), first, last]
-                    call(block, block - some, first, parts.length, rate, partial)
+                    sums = k.pointer("sums", scratch, (block - some) * size)
+                    partial = [sums, k.let("steps", last - first)]
+                    place = call(block, block - some, first, parts.length, rate, partial)
+                    with k.when(le(k.param(self.steps), last)):
+                        self.code.finish(tile, sums, blocks.rows(block), place)
 
     def _batch_offset(self, offset: Size, strides: tuple[Size, ...], batch: list[Rvalue]) -> Rvalue:
         total = self.k.param(offset)

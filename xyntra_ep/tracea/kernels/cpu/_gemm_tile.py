@@ -110,16 +110,19 @@ def accumulate(
     count: Rvalue | None = None,
     ahead: Ahead | None = None,
     start: Matrix | None = None,
+    whole_turns: bool = False,
 ) -> list[list[Rvalue]]:
-    """Emit the loops; returns the sums by row and vector. ``depth``: steps of k; ``count``: b has only so many columns from its
-    pointer on; ``start``: what the sums start from (rows and columns at stride 1), zero without it."""
+    """Emit the loops; returns the sums by row and vector. ``depth``: steps of k, known to be a multiple of ``unroll`` with
+    ``whole_turns``; ``count``: b has only so many columns from its pointer on; ``start``: what the sums start from (rows and
+    columns at stride 1), zero without it."""
     zero = Const(f32(tile.lanes), 0.0)
     sums = [[[block.variable("c", zero) for _ in range(tile.vectors)] for _ in range(tile.rows)] for _ in range(tile.phases)]
     if start is not None:
         for i, row in enumerate(sums[0]):
             for j, c in enumerate(row):
                 block.assign(c, block.load(start.pointer, index(i) * start.row + j * tile.lanes, tile.lanes))
-    whole = block.let("whole", depth - depth % tile.unroll) if tile.unroll > 1 else depth
+    has_rest = tile.unroll > 1 and not whole_turns
+    whole = block.let("whole", depth - depth % tile.unroll) if has_rest else depth
     with block.loop("k", 0, whole, tile.unroll) as k:
         line = block.let("line", k * ahead.step) if ahead is not None else index(0)
         for u in range(tile.unroll):
@@ -127,7 +130,7 @@ def accumulate(
             if ahead is not None:
                 for i in range(u * ahead.lines // tile.unroll, (u + 1) * ahead.lines // tile.unroll):
                     block.prefetch(ahead.pointer, line + i * elements_of_a_line(ahead.pointer))
-    if tile.unroll > 1 and depth % tile.unroll != index(0):
+    if has_rest and depth % tile.unroll != index(0):
         with block.loop("k", whole, depth) as k:
             _step(block, tile, a, b, sums[0], k, count)
     for phase in range(1, tile.phases):

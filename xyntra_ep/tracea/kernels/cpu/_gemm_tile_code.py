@@ -1,9 +1,9 @@
 """The functions of a matrix product's tiles: sums of a block of rows and a panel; the epilogue in registers, or in a loop that
-all share; the only store."""
+all share; the only store. Where the depth is in parts a tile leaves its sums in memory and knows nothing of the epilogue."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size
@@ -23,17 +23,20 @@ from xyntra_ep.tracea.kernels.cpu._gemm_tile import (
     fetch_itself,
     lines_of_a_turn,
 )
-from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
+from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
-from xyntra_ep.tracea.semantic_ir.nodes import INDEX, PointerType, Rvalue, Type, Var, index, le, lt
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Pointer, PointerType, Rvalue, Type, Var, index, le
 
+MOST_FREE_ROWS = 8  # of a tile whose rows of a may lie any number of elements apart, see ``_takes_row_of_a``
 SHARES = 3  # a tile fetches at most this part of a panel while it uses one: more gets in the way of its own loads
+
+_MASKED = frozenset({DType.F32, DType.BF16})  # what AVX-512 loads and stores under a mask at no cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileCode:
     """``a_row``: from one row of a to the next, where it is read; ``steps`` of k, perhaps in ``parts``; ``fetch``: a tile also
-    fetches panels. ``shared_finish``: what to leave the epilogue to."""
+    fetches panels. ``shared_finish``: what to leave the epilogue to, with parts always."""
 
     kernel: KernelBuilder
     shape: GemmShape
@@ -48,10 +51,11 @@ class TileCode:
     shared_finish: SharedFinish | None
 
     def family(self, wide: Tile, sizes: Sequence[int], among_others: bool) -> TileFamily:
-        """f(a, w, [following, pace], [partial, first, last], batch..., row, column), for each of the ``sizes``.
+        """f(a, w, [following, pace], batch..., row, column), for each of the ``sizes``. With parts: f(a, w, [following, pace],
+        partial, steps, [column], [a_row]), which names nothing of the kernel, so that kernels of many products have it in common.
 
         ``among_others``: the tiles of several blocks of rows, which together fetch what follows, ``pace`` elements for each step
-        of k. With parts: a and w from the step ``first`` on.
+        of k.
         """
         shares = self.fetch and among_others
         a = DType.BF16 if wide.pairs else self.shape.op.inputs[0].dtype
@@ -59,7 +63,7 @@ class TileCode:
         if shares:
             arguments += [("following", PointerType(self.layout.dtype)), ("pace", INDEX)]
         if self.parts is not None:
-            arguments += [("partial", PointerType(DType.F32, writable=True)), ("first", INDEX), ("last", INDEX)]
+            arguments += [("partial", PointerType(DType.F32, writable=True)), ("steps", INDEX)]
         own = len(arguments)
 
         def body(block: FunctionBuilder, rows: int, args: list[Var]) -> None:
@@ -70,12 +74,33 @@ class TileCode:
                 ahead = Ahead(pointer=args[2], lines=lines, step=args[3])
             elif self.fetch:
                 ahead = fetch_itself(tile, args[1])
-            partial = None if self.parts is None else Partial(scratch=args[own - 3], first=args[own - 2], last=args[own - 1])
-            self._tile(block, tile, args[:2], ahead, partial, args[own:])
+            partial = None if self.parts is None else Partial(scratch=args[own - 2], steps=args[own - 1])
+            at: list[Rvalue] = [*args[own:]]
+            row_of_a = at.pop() if self._takes_row_of_a(wide) else self.kernel.param(self.a_row)
+            self._tile(block, tile, args[:2], row_of_a, ahead, partial, at)
 
-        position = [(name, INDEX) for name in (*(f"batch{i}" for i in range(len(self.shape.batch))), "row", "column")]
+        names = [*(f"batch{i}" for i in range(len(self.shape.batch))), "row", "column"]
+        position = [(names[i], INDEX) for i in self._told()]
+        if self._takes_row_of_a(wide):
+            position.append(("a_row", INDEX))
         stem = f"{'tile' if among_others else 'alone'}_{wide.columns}"
         return TileFamily(self.kernel, stem, sizes, [*arguments, *position], body)
+
+    def position(self, wide: Tile, at: Sequence[Rvalue]) -> list[Rvalue]:
+        """What tiles as ``wide`` are told of the place ``at`` (batch..., row, column) of their sums, and ``a_row``."""
+        row_of_a = [self.kernel.param(self.a_row)] if self._takes_row_of_a(wide) else []
+        return [*(at[i] for i in self._told()), *row_of_a]
+
+    def _takes_row_of_a(self, wide: Tile) -> bool:
+        """So that products of all depths have the tile in common. With more rows there are no registers for where each begins
+        (measured: 18 % slower with 16, 1 % with 12; nothing with 8)."""
+        return self.parts is not None and wide.rows <= MOST_FREE_ROWS
+
+    def _told(self) -> range:
+        coordinates = len(self.shape.batch) + 2
+        if self.parts is None:
+            return range(coordinates)
+        return range(coordinates - (0 if self.layout.padded else 1), coordinates)
 
     def row_of_panel(self, tile: Tile) -> int:
         """Elements of a row of a packed panel."""
@@ -89,41 +114,68 @@ class TileCode:
         return index(2) if tile.pairs else self.kernel.param(self.shape.a_k)
 
     def _tile(
-        self, block: FunctionBuilder, tile: Tile, data: list[Var], ahead: Ahead | None, partial: Partial | None, at: list[Var]
+        self,
+        block: FunctionBuilder,
+        tile: Tile,
+        data: list[Var],
+        row_of_a: Rvalue,
+        ahead: Ahead | None,
+        partial: Partial | None,
+        at: list[Rvalue],
     ) -> None:
         param, layout = self.kernel.param, self.layout
-        a = Matrix(pointer=data[0], row=param(self.a_row), step=self.step_of_a(tile))
+        a = Matrix(pointer=data[0], row=row_of_a, step=self.step_of_a(tile))
         b = Matrix(pointer=data[1], row=self.row_of_b(tile), step=index(1))
 
         def whole(count: Rvalue | None) -> None:
             in_loop = None if layout.padded else count
-            steps = param(self.steps) if partial is None else block.let("steps", partial.last - partial.first)
-            sums = accumulate(block, tile, a, b, steps, count=in_loop, ahead=ahead)
             if partial is None:
+                sums = accumulate(block, tile, a, b, param(self.steps), count=in_loop, ahead=ahead)
                 self._finish(block, tile, sums, at, count)
                 return
-            with block.when(lt(partial.last, param(self.steps))):
-                partial.keep(block, sums)
-            with block.otherwise():
-                self._finish(block, tile, partial.added(block, sums), at, count)
+            assert self.parts is not None
+            whole_turns = self.parts.whole_turns
+            partial.keep(block, accumulate(block, tile, a, b, partial.steps, count=in_loop, ahead=ahead, whole_turns=whole_turns))
 
-        if layout.panels.is_inside(tile.vectors, self.shape.n):
+        if partial is not None and layout.padded:
             whole(None)
+        else:
+            self._in_columns(block, tile, at[-1], self._masks_are_free(), whole)
+
+    def finish(self, tile: Tile, sums: Pointer, rows: Rvalue, at: Sequence[Rvalue]) -> None:
+        """In the kernel: the epilogue of ``sums`` of all parts, of so many ``rows`` at (batch..., row, column) ``at``."""
+        finish = self.shared_finish
+        assert finish is not None
+
+        def some(left: Rvalue | None) -> None:
+            finish.call(self.kernel, tile, sums, rows, at, left)
+
+        free = self.isa is Isa.AVX512 and self.shape.op.output.dtype in _MASKED
+        self._in_columns(self.kernel, tile, at[-1], free, some)
+
+    def _in_columns(
+        self, block: BlockBuilder, tile: Tile, column: Rvalue, masks_are_free: bool, body: Callable[[Rvalue | None], None]
+    ) -> None:
+        """Emit ``body`` for as many columns as there are from ``column`` on: None where these are all of the tile's."""
+        if self.layout.panels.is_inside(tile.vectors, self.shape.n):
+            body(None)
             return
-        left = block.let("left", param(self.shape.n) - at[-1])
-        if self._masks_are_free():
-            whole(left)
+        left = block.let("left", self.kernel.param(self.shape.n) - column)
+        if masks_are_free:
+            body(left)
             return
         with block.when(le(tile.columns, left)):
-            whole(None)
+            body(None)
         with block.otherwise():
-            whole(left)
+            body(left)
 
     def _masks_are_free(self) -> bool:
         stored = {self.shape.op.output.dtype, *(() if self.layout.padded else (self.layout.dtype,))}
-        return self.isa is Isa.AVX512 and stored <= {DType.F32, DType.BF16}
+        return self.isa is Isa.AVX512 and stored <= _MASKED
 
-    def _finish(self, block: FunctionBuilder, tile: Tile, sums: list[list[Rvalue]], at: list[Var], left: Rvalue | None) -> None:
+    def _finish(
+        self, block: FunctionBuilder, tile: Tile, sums: list[list[Rvalue]], at: list[Rvalue], left: Rvalue | None
+    ) -> None:
         if self.shared_finish is not None:
             self.shared_finish.emit(block, tile, sums, at, left)
             return
