@@ -37,6 +37,7 @@ from bench.plan import (
     with_bound,
     zoo_cases,
 )
+from bench.run import kernel_compiler
 from bench.store import Stored, dump, load, now, write_atomically
 from zoo.registry import RegistryError
 from zoo.weights import WeightsError
@@ -161,7 +162,7 @@ def determinism(
     result = Determinism(
         command=command(),
         started=now(),
-        environment=read_environment(),
+        environment=read_environment(kernel_compiler()),
         seeds=parse_counts(seeds, "--seeds"),
         runs=runs,
         processes=processes,

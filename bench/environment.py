@@ -6,10 +6,11 @@ import importlib.metadata
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+NO_LIMIT_BYTES = 1 << 60  # and above: the first version of control groups writes such for none
 PACKAGES = ("onnxruntime", "onnx", "numpy", "xyntra-ep", "openvino", "onnxruntime-openvino")
 TELLING_FLAGS = ("sse4_2", "f16c", "fma", "avx", "amx", "asimd", "sve", "bf16", "i8mm", "svebf16")
 
@@ -21,20 +22,26 @@ class Environment:
     cores_logical: int
     cores_usable: int  # what the affinity mask leaves
     quota_cores: float | None  # what the control group leaves; None is no limit
+    smt: bool | None  # several logical cores share a physical one
     memory_bytes: int | None
+    memory_limit_bytes: int | None  # of the control group
     governor: str
     clock_mhz: float | None
     load_1m: float | None
+    virtual: bool | None
+    container: str  # which kind, empty outside of any that is known
     os: str
     kernel: str
     libc: str
+    compiler: str  # that XyntraEP builds its kernels with, empty where there is none
     python: str
     packages: Mapping[str, str]
     git_revision: str
     git_dirty: bool
 
 
-def read_environment() -> Environment:
+def read_environment(compiler: str) -> Environment:
+    """`compiler` is told: who asks for it loads XyntraEP, which reports, that read this module, must not."""
     info = _cpu_info(text("/proc/cpuinfo"))
     revision, dirty = _git_revision()
     return Environment(
@@ -43,13 +50,18 @@ def read_environment() -> Environment:
         cores_logical=os.cpu_count() or 1,
         cores_usable=cores_usable(),
         quota_cores=quota_cores(),
+        smt={"0": False, "1": True}.get(text("/sys/devices/system/cpu/smt/active").strip()),
         memory_bytes=_memory_bytes(),
+        memory_limit_bytes=memory_limit_bytes(control_groups()),
         governor=governor(),
         clock_mhz=clock_mhz(),
         load_1m=load_1m(),
+        virtual="hypervisor" in info["flags"].split() if "flags" in info else None,  # told by x86 alone
+        container=container(),
         os=platform.system(),
         kernel=platform.release(),
         libc="-".join(platform.libc_ver()).strip("-"),
+        compiler=compiler,
         python=platform.python_version(),
         packages={name: version for name in PACKAGES if (version := _version(name))},
         git_revision=revision,
@@ -100,6 +112,21 @@ def control_groups(of_process: str = "/proc/self/cgroup", root: Path = Path("/sy
     own = next((line.removeprefix("0::").strip("/") for line in lines if line.startswith("0::")), "")
     parts = [part for part in own.split("/") if part and part != ".."]
     return [root.joinpath(*parts[:depth]) for depth in range(len(parts), -1, -1)]
+
+
+def memory_limit_bytes(groups: Sequence[Path]) -> int | None:
+    """The tightest, in either version's files."""
+    first_version = Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")
+    limits = [text(file).strip() for file in (*(folder / "memory.max" for folder in groups), first_version)]
+    return min((int(limit) for limit in limits if limit.isdecimal() and int(limit) < NO_LIMIT_BYTES), default=None)
+
+
+def container(root: Path = Path("/")) -> str:
+    """The mark that each kind leaves for those inside."""
+    if named := text(root / "run/systemd/container").strip():
+        return named
+    marks = {"docker": ".dockerenv", "podman": "run/.containerenv"}
+    return next((kind for kind, file in marks.items() if (root / file).exists()), "")
 
 
 def quota_of(cpu_max: str) -> float | None:

@@ -20,7 +20,7 @@ from bench.inside import PROVIDER
 from bench.plan import Plan, Target
 from bench.results import lacks_data
 from bench.resume import differences, left_of
-from bench.run import child_environment, probe, run_case
+from bench.run import child_environment, kernel_compiler, probe, run_case
 from bench.show import COLUMNS, Tick, progress, show_cases, show_notes, show_summary
 from bench.store import Store, load
 from zoo import model_path, zoo
@@ -34,7 +34,7 @@ def execute(plan: Plan, path: Path, *, resume: bool) -> None:
         raise BenchError(missing[0])
     for reason in missing:
         typer.echo(f"! {reason}", err=True)
-    store = _resumed(plan, path) if resume else Store.start(path, plan, read_environment(), command())
+    store = _resumed(plan, path) if resume else Store.start(path, plan, read_environment(kernel_compiler()), command())
     left = left_of(store.run, plan)
     if resume:
         typer.echo(f"resuming {path}: {len(store.run.cases)} cases are there, {len(left)} are left", err=True)
@@ -86,7 +86,7 @@ def _resumed(plan: Plan, path: Path) -> Store:
     # The points of `bench micro` are built anew by each run, with the same content at the same revision.
     files = {case.model: case.file for case in plan.cases if case.file and plan.target is not Target.MICRO}
     sha256 = {model: hashlib.sha256(Path(file).read_bytes()).hexdigest() for model, file in files.items()}
-    if different := differences(run, plan, read_environment(), command(), sha256):
+    if different := differences(run, plan, read_environment(kernel_compiler()), command(), sha256):
         raise BenchError(f"{path}: cannot be resumed: {'; '.join(different)}. start again without --resume")
     return Store(path, dataclasses.replace(run, finished=""))
 

@@ -1,12 +1,14 @@
-"""What a session did inside: which kernel took which part of a run, with what work, and what it left to others.
+"""What a session did inside: which kernel took which part of a run, with what work, and what it left to others; what its
+kernels are made with, `python -m bench.inside`.
 
-Only XyntraEP tells, by its own profile.
+Only XyntraEP tells, by its own profile and its own cache.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from bench.results import Declined, Inside, KernelTime
@@ -56,5 +58,25 @@ def look_inside(session: Any, provider: str, run: Callable[[], object], run_ns: 
     )
 
 
+def forget_plans(cache_dir: Path) -> bool:
+    """So that the next session plans anew, with the kernels that are there. Whether there were any plans."""
+    from xyntra_ep.tracea.runtime.cache_root import open_root
+    from xyntra_ep.tracea.runtime.maintenance import EntryKind, entries, remove
+
+    plans = [entry for entry in entries(open_root(cache_dir)) if entry.kind is EntryKind.PLAN]
+    return all([remove(entry) for entry in plans]) and bool(plans)
+
+
 def _some(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name)[:NAMES]
+
+
+def kernel_compiler() -> str:
+    """What the provider would build kernels with."""
+    from xyntra_ep.tracea.runtime.compilers import find_compiler
+
+    return find_compiler().version
+
+
+if __name__ == "__main__":
+    print(kernel_compiler())

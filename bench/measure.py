@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import resource
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from bench.contenders import Contender
 from bench.environment import cores_allowed, governor
 from bench.errors import Unavailable
 from bench.feeds import Feeds, case_feeds, case_path, save_feeds
+from bench.inside import PROVIDER, forget_plans
 from bench.loads import Load, Loop, OneAtATime, Streams, forced_logits
 from bench.machine import Machine, MachineWatch
 from bench.memory import peak_rss_bytes, rss_bytes
@@ -61,7 +63,7 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
             make_available(arm.contender.provider)
             cache = cache_dir(scratch, arm)
             factory = factory_for(path, arm, cache, fixed)
-            prepared[arm.label] = (factory, _time_creation(factory, budget, cache))
+            prepared[arm.label] = (factory, _time_creation(arm, factory, budget, cache))
     runners = {}
     for arm in arms:
         if arm.label in prepared:
@@ -105,10 +107,16 @@ def _failure_noted(failed: dict[str, tuple[Status, str]], arm: Arm) -> Iterator[
         failed[arm.label] = (Status.FAILED, f"{type(error).__name__}: {error}")
 
 
-def _time_creation(factory: Factory, budget: Budget, cache: Path) -> Creation:
-    """Cold, and the median warm. Only one session is alive at a time: memory that another one holds would make this
-    one pay for fresh pages, and weights shared with it would make this one look cheap."""
+def _time_creation(arm: Arm, factory: Factory, budget: Budget, cache: Path) -> Creation:
+    """Cold, with the kernels of the cold one, and the median warm. Only one session is alive at a time: memory that another one
+    holds would make this one pay for fresh pages, and weights shared with it would make this one look cheap."""
+    compilers_s = _children_s()
     session, cold_ns = factory.create(watched=True)
+    compilers_s = _children_s() - compilers_s
+    planned_ns = None
+    if arm.contender.provider == PROVIDER and cache.is_dir() and forget_plans(cache):
+        del session
+        session, planned_ns = factory.create()
     warm = []
     for _ in range(budget.creations):
         del session
@@ -116,7 +124,20 @@ def _time_creation(factory: Factory, budget: Budget, cache: Path) -> Creation:
         warm.append(took)
     del session
     kept = sum(file.stat().st_size for file in cache.rglob("*") if file.is_file()) if cache.is_dir() else None
-    return Creation(cold_ns=cold_ns, warm_ns=int(np.median(warm)), rss_growth_bytes=0, artefact_bytes=kept)
+    return Creation(
+        cold_ns=cold_ns,
+        planned_ns=planned_ns,
+        warm_ns=int(np.median(warm)),
+        compile_cpu_ns=None if planned_ns is None else int(compilers_s * 1e9),
+        rss_growth_bytes=0,
+        artefact_bytes=kept,
+    )
+
+
+def _children_s() -> float:
+    """Processor time of the child processes that have ended: of a contender that compiles, its compilers."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _start(case: Case, arm: Arm, factory: Factory, creation: Creation, feeds: Feeds, names: list[str]) -> Runner:

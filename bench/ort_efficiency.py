@@ -172,7 +172,7 @@ def main() -> None:
 
     context = Context()
     probe = Probe(context.caps, compile_with(context))
-    out.write_text(text(table(read_environment(), probe)), encoding="utf-8")
+    out.write_text(text(table(read_environment(compiler=""), probe)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from bench.contenders import Contender
 from bench.environment import Environment
 from bench.plan import Budget, Scenario, Target, case_label
 
-SCHEMA = "xyntra-bench/3"
+SCHEMA = "xyntra-bench/4"
 
 # A percentile needs samples beyond it: with n = 100 one sample lies above p99.
 MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999 = 10, 20, 100, 1000
@@ -118,10 +118,14 @@ class Latency:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
     """Session creation. Cold starts from an empty kernel cache of its own, warm finds what cold left there, of which
-    `artefact_bytes` is the size; None where the contender keeps no such cache."""
+    `artefact_bytes` is the size. In between a session finds the kernels and not the plans, so `planned_ns` less `warm_ns` is
+    what planning takes, and `cold_ns` less `planned_ns` what compiling adds to it; as several compilers run at a time,
+    `compile_cpu_ns` is their processor time. None where the contender keeps no such cache."""
 
     cold_ns: int
+    planned_ns: int | None
     warm_ns: int
+    compile_cpu_ns: int | None
     rss_growth_bytes: int
     artefact_bytes: int | None
 

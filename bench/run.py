@@ -94,6 +94,13 @@ def probe(contender: Contender) -> str:
     return what if what.startswith(contender.provider) else f"{contender.provider}: cannot be loaded: {what}"
 
 
+def kernel_compiler() -> str:
+    """What XyntraEP builds its kernels with, empty where it or a compiler is lacking; asked in a child too."""
+    command = [sys.executable, "-m", "bench.inside"]
+    done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
 def child_environment() -> dict[str, str]:
     """The child must find this package also when it was started from a checkout that is not installed."""
     here = str(Path(__file__).parent.parent)

@@ -18,7 +18,7 @@ from bench.results import SCHEMA, CaseResult, Ceilings, Run
 from bench.upgrade import UPGRADES
 
 TABLES = ("kernels", "declined", "ceilings", "brackets", "probes", "hashes")  # fields whose items are rows
-SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v3.json"
+SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v4.json"
 
 
 def now() -> str:

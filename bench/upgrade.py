@@ -86,4 +86,28 @@ def _ratio_from_v2(ratio: Document | None) -> Document | None:
     return None if ratio is None else {"middle" if key == "median" else key: value for key, value in ratio.items()}
 
 
-UPGRADES: Mapping[str, Callable[[Document], Document]] = {"xyntra-bench/1": from_v1, "xyntra-bench/2": from_v2}
+def from_v3(data: Document) -> Document:
+    """Version 4 added what planning and compiling take, the compiler, and more about the machine."""
+    unknown = {"smt": None, "virtual": None, "container": "", "memory_limit_bytes": None, "compiler": ""}
+    return {
+        **data,
+        "schema": "xyntra-bench/4",
+        "environment": {**data.get("environment", {}), **unknown},
+        "cases": [_case_from_v3(case) for case in data.get("cases", [])],
+    }
+
+
+def _case_from_v3(case: Document) -> Document:
+    def upgraded(m: Document) -> Document:
+        return {**m, "creation": _with(m.get("creation"), planned_ns=None, compile_cpu_ns=None)}
+
+    baseline = case.get("baseline")
+    contenders = [upgraded(m) for m in case.get("contenders", [])]
+    return {**case, "baseline": upgraded(baseline) if baseline else None, "contenders": contenders}
+
+
+UPGRADES: Mapping[str, Callable[[Document], Document]] = {
+    "xyntra-bench/1": from_v1,
+    "xyntra-bench/2": from_v2,
+    "xyntra-bench/3": from_v3,
+}

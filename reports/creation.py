@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.plan import Scenario
-from bench.results import CaseResult, Run
+from bench.results import CaseResult, Creation, Run
 from bench.show import mebibytes, milliseconds
 from reports._markdown import cases_of, provenance, table
 from reports.registry import Part, Report, Section
@@ -15,6 +15,8 @@ HEADER = (
     "provider",
     "threads",
     "cold ms",
+    "of it compiling ms",
+    "planning ms",
     "warm ms",
     "warm over CPU ms",
     "first run ms",
@@ -27,8 +29,11 @@ HEADER = (
 def render(run: Run, source: str) -> str:
     rows = [row for case in cases_of(run, Scenario.SINGLE_STREAM) for row in _rows(case)]
     note = (
-        "Cold starts from an empty kernel cache, warm from a filled one. Memory is resident, of a process of its own "
-        "that creates one session from a warm cache and runs it; it includes Python and the runtime."
+        "Cold starts from an empty kernel cache, warm from a filled one. Compiling is what a session takes longer that finds no "
+        "kernels, the loading of the planner included; in brackets stands the processor time of the compilers, which run beside "
+        "planning and beside each other. Planning is what a session takes longer that finds the kernels and not the plan. "
+        "Memory is resident, of a process of its own that creates one session from a warm cache and runs it; it includes Python "
+        "and the runtime."
     )
     parts = [table(HEADER, rows, left=2), note, _imports(run), provenance(run, source)]
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -51,6 +56,7 @@ def _rows(case: CaseResult) -> Iterator[list[str]]:
             m.label,
             str(case.threads),
             milliseconds(m.creation.cold_ns),
+            *_parts(m.creation),
             milliseconds(m.creation.warm_ns),
             "-" if over_ns is None else f"{over_ns / 1e6:+.0f}",
             milliseconds(m.first_run_ns),
@@ -58,6 +64,14 @@ def _rows(case: CaseResult) -> Iterator[list[str]]:
             mebibytes(ours.peak_bytes) if ours else "-",
             f"{ours.steady_bytes / theirs.steady_bytes:.2f}x" if ours and theirs else "-",
         ]
+
+
+def _parts(creation: Creation) -> tuple[str, str]:
+    """What compiling adds, with the compilers' processor time, and what planning takes; scatter may make either negative."""
+    if creation.planned_ns is None:
+        return "-", "-"
+    compiling, planning = creation.cold_ns - creation.planned_ns, creation.planned_ns - creation.warm_ns
+    return f"{milliseconds(max(compiling, 0))} ({milliseconds(creation.compile_cpu_ns)})", milliseconds(max(planning, 0))
 
 
 def part(run: Run, case: CaseResult) -> Section | None:

@@ -159,8 +159,10 @@ def environment_table(e: Environment) -> str:
         value = getattr(e, field.name)
         if value in (None, "", ()):
             continue
-        if field.name == "memory_bytes":
+        if field.name.endswith("_bytes"):
             shown = f"{mebibytes(value)} MiB"
+        elif isinstance(value, bool):
+            shown = "yes" if value else "no"
         elif isinstance(value, Mapping):
             shown = ", ".join(f"{name} {version}" for name, version in value.items())
         elif isinstance(value, tuple):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench import environment
-from bench.environment import control_groups, quota_cores, quota_of, telling_flags
+from bench.environment import container, control_groups, memory_limit_bytes, quota_cores, quota_of, telling_flags
 from bench.machine import Machine, MachineWatch
 
 
@@ -25,6 +25,25 @@ def test_the_tightest_quota_of_the_groups_around_the_process_counts(tmp_path: Pa
     assert groups == [service, service.parent, service.parent.parent]
     monkeypatch.setattr(environment, "control_groups", lambda: groups)
     assert quota_cores() == 0.5
+
+
+def test_the_tightest_memory_limit_counts_and_none_is_none(tmp_path: Path) -> None:
+    inner, outer = tmp_path / "a", tmp_path / "b"
+    for folder, limit in ((inner, "max\n"), (outer, "4096\n")):
+        folder.mkdir()
+        (folder / "memory.max").write_text(limit)
+    assert memory_limit_bytes([inner, outer]) == 4096
+    (outer / "memory.max").write_text("9223372036854771712\n")
+    assert memory_limit_bytes([outer]) == memory_limit_bytes([inner]) == memory_limit_bytes([])
+
+
+def test_a_container_is_known_by_its_mark(tmp_path: Path) -> None:
+    assert container(tmp_path) == ""
+    (tmp_path / ".dockerenv").touch()
+    assert container(tmp_path) == "docker"
+    (tmp_path / "run" / "systemd").mkdir(parents=True)
+    (tmp_path / "run" / "systemd" / "container").write_text("systemd-nspawn\n")
+    assert container(tmp_path) == "systemd-nspawn"
 
 
 def test_only_telling_flags_are_kept() -> None:

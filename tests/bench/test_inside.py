@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from bench import inside
-from bench.inside import NAMES, look_inside
+from bench.inside import NAMES, forget_plans, look_inside
 from bench.results import Declined
 from xyntra_ep.diagnostics.kernel_times import KernelTime, RunTimes
 
@@ -58,6 +59,14 @@ def test_long_runs_are_profiled_less_often(asked: list[int]) -> None:
     for run_ns in (inside.SPAN_NS // 5, inside.SPAN_NS):
         look_inside(object(), "XyntraEP", lambda: None, run_ns)
     assert asked == [5, inside.LEAST_RUNS]
+
+
+def test_plans_are_forgotten_and_kernels_kept(tmp_path: Path) -> None:
+    assert not forget_plans(tmp_path), "nothing to forget"
+    for name in ("plans/a.plan", "plans/b.plan", "kernels/k.so"):
+        (tmp_path / name).write_bytes(b"")
+    assert forget_plans(tmp_path)
+    assert {path.name for path in tmp_path.rglob("*.*")} == {"k.so"}
 
 
 def test_others_do_not_tell(asked: list[int]) -> None:

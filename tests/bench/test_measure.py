@@ -235,3 +235,32 @@ def test_a_runtime_that_says_what_it_ran_in_is_believed(
     monkeypatch.setattr(OrtSession, "precision", lambda self: "bf16")
     (m,) = measure(case, (CPU,), fast, tmp_path, quick=False).contenders
     assert m.precision == "bf16" and Warn.OTHER_PRECISION in m.warnings
+
+
+class Compiling:
+    """A factory like that of a provider with a cache of kernels and plans; what each creation found is noted."""
+
+    notes = ()
+
+    def __init__(self, cache: Path) -> None:
+        self.cache = cache
+        self.found: list[set[str]] = []
+
+    def create(self, *, watched: bool = False) -> tuple[Any, int]:
+        self.found.append({path.suffix for path in self.cache.rglob("*.*")})
+        for name in ("kernels/k.so", "plans/p.plan"):
+            (self.cache / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.cache / name).write_text("x")
+        return object(), len(self.found)
+
+
+def test_planning_is_timed_with_the_kernels_of_the_cold_creation(fast: Budget, tmp_path: Path) -> None:
+    made = Compiling(tmp_path / "cache")
+    arm = Arm(label="XyntraEP", contender=Contender(provider="XyntraEP"), threads=1)
+    creation = module._time_creation(arm, made, fast, made.cache)
+    assert made.found == [set(), {".so"}, {".so", ".plan"}]
+    assert (creation.cold_ns, creation.planned_ns, creation.warm_ns) == (1, 2, 3)
+    assert creation.compile_cpu_ns is not None and creation.artefact_bytes == 2
+    other = Compiling(tmp_path / "other")
+    creation = module._time_creation(dataclasses.replace(arm, contender=CPU), other, fast, other.cache)
+    assert creation.planned_ns is None and creation.compile_cpu_ns is None and len(other.found) == 2

@@ -21,7 +21,7 @@ def runner(label: str, ms: float, *, state: Accuracy = Accuracy.OK, against: str
         arm=Arm(label=label, contender=Contender(provider=label), threads=1, against=against, peers=peers),
         factory=NO_FACTORY,  # type: ignore[arg-type]  # asked for its notes alone
         session=None,
-        creation=Creation(cold_ns=2, warm_ns=1, rss_growth_bytes=0, artefact_bytes=None),
+        creation=Creation(cold_ns=2, planned_ns=None, warm_ns=1, compile_cpu_ns=None, rss_growth_bytes=0, artefact_bytes=None),
         placement=None,
         precision="",
         load=None,  # type: ignore[arg-type]  # its runs are over

@@ -85,7 +85,7 @@ def test_a_loop_has_first_and_later_tokens(results: Path) -> None:
 def test_creation_has_memory_and_imports(results: Path) -> None:
     text = render_report("creation", Stored.at(results))
     ours = next(line for line in text.splitlines() if "| XyntraEP |" in line)
-    assert ours == "| wins b1 s128 | XyntraEP | 1 | 2000 | 300 | +0 | 200 | 100 | 200 | 0.77x |"
+    assert ours == "| wins b1 s128 | XyntraEP | 1 | 2000 | 1300 (2500) | 400 | 300 | +0 | 200 | 100 | 200 | 0.77x |"
     assert "`onnxruntime` 80.0 ms, `xyntra_ep` 40.0 ms" in text
 
 
