@@ -97,7 +97,7 @@ def test_where_it_is_chosen() -> None:
     assert chosen(along_k(2, 768, 768), AVX2) == "gemm.dots"
     assert chosen(GemmCase(m=261, k=718, n=12, constant_b=False, symbolic="")) == "gemm.dots"
     assert chosen(along_k(256, 1024, 1024)) == "gemm.batched"
-    assert chosen(GemmCase(m=2, k=768, n=768, constant_b=False, symbolic="")) == "gemm.batched"
+    assert chosen(GemmCase(m=24, k=768, n=768, constant_b=False, symbolic="")) == "gemm.batched"
 
 
 def test_reasons_for_refusing() -> None:
