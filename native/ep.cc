@@ -94,13 +94,13 @@ void Ep::compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size
   for (std::size_t i = 0; i < n; ++i) {
     islands.push_back(take_pending(graphs[i]));
     if (!islands[i].refusal.empty()) throw Error(kInvalidArgument, islands[i].refusal);
-    room += CompiledIsland::pool_room(islands[i].usable->plan->islands[islands[i].island]);
+    room += CpuIsland::pool_room(islands[i].usable->plan->islands[islands[i].island]);
   }
   PoolWriter pool(room);
-  std::vector<std::unique_ptr<CompiledIsland>> compiled;  // on failure ORT releases none of them
+  std::vector<std::unique_ptr<Island>> compiled;  // on failure ORT releases none of them
   for (std::size_t i = 0; i < n; ++i) {
     compiled.push_back(
-        std::make_unique<CompiledIsland>(ort_, islands[i].usable, islands[i].island, graphs[i], fused_nodes[i], pool));
+        std::make_unique<CpuIsland>(ort_, islands[i].usable, islands[i].island, graphs[i], fused_nodes[i], pool));
   }
   for (std::size_t i = 0; i < n; ++i) infos[i] = compiled[i].release();
 }
@@ -151,7 +151,7 @@ OrtStatus* Ep::compile_callback(OrtEp* self, const OrtGraph** graphs, const OrtN
 }
 
 void Ep::release_callback(OrtEp*, OrtNodeComputeInfo** infos, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) delete static_cast<CompiledIsland*>(infos[i]);
+  for (std::size_t i = 0; i < n; ++i) delete static_cast<Island*>(infos[i]);
 }
 
 OrtStatus* Ep::options_callback(OrtEp* self, const char* const* keys, const char* const* values, std::size_t n) {

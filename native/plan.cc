@@ -155,6 +155,12 @@ Alternative read_alternative(ByteReader& in, const PlanIsland& island, std::size
   plan.run = read_steps(in, plan, kernels, kRunKinds);
   check_init(plan);
   check_lifetimes(plan);
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    if (plan.buffers[i].kind == BufferKind::kArena) plan.arena.push_back(static_cast<uint32_t>(i));
+  }
+  for (const Symbol& symbol : plan.exprs.symbols()) {
+    if (symbol.is_element) plan.elements.push_back(symbol);
+  }
   return plan;
 }
 

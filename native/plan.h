@@ -58,6 +58,9 @@ struct Alternative {
   std::vector<PlanBuffer> buffers;
   std::vector<PlanStep> init;
   std::vector<PlanStep> run;
+  // Follow from the above:
+  std::vector<uint32_t> arena;   // indices of the ARENA buffers
+  std::vector<Symbol> elements;  // the symbols that read data
 };
 
 struct PlanTensor {

@@ -1,0 +1,177 @@
+#include "cpu_island.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "graph_access.h"
+#include "init_steps.h"
+#include "memory_block.h"
+#include "profile.h"
+
+namespace xyntra {
+namespace {
+
+// A task of a step, as ORT's thread pool calls it: its share of the units.
+void run_task(void* step, std::size_t task) {
+  const auto& s = *static_cast<const Workspace::Step*>(step);
+  const int64_t each = s.units / s.tasks;
+  const int64_t more = s.units % s.tasks;  // the first tasks have one unit more
+  const auto i = static_cast<int64_t>(task);
+  const int64_t first = i * each + std::min(i, more);
+  s.kernel(s.buffers, s.params, first, first + each + (i < more ? 1 : 0));
+}
+
+// ORT drops the weights that we packed after Compile, and the C library keeps their pages: as much memory again as the
+// model has. They go with an island's first run. Not before: who creates one session after the other uses them for the
+// next. And not with a later one: a session that serves must not pay for one that is created beside it.
+std::atomic<bool> weights_dropped{false};
+
+void give_back_dropped_weights() noexcept {
+  if (weights_dropped.load(std::memory_order_relaxed) && weights_dropped.exchange(false)) give_back_free_heap();
+}
+
+}  // namespace
+
+CpuIsland::CpuIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island,
+                               const OrtGraph* graph, const OrtNode* fused_node, PoolWriter& pool)
+    : Island(ort, std::move(usable), island, fused_node) {
+  const auto constants = find_constants(graph);
+  alternatives_.reserve(island_.alternatives.size());
+  for (const Alternative& plan : island_.alternatives) make_ready(plan, constants, pool);
+  packed_.clear();
+  weights_dropped = true;
+}
+
+std::size_t CpuIsland::pool_room(const PlanIsland& island) {
+  std::size_t room = 0;
+  for (const Alternative& plan : island.alternatives) {
+    const InitSteps init(plan);
+    for (const PlanBuffer& buffer : plan.buffers) {
+      if (buffer.kind == BufferKind::kPool) room += PoolWriter::room_for(init.bytes(buffer));
+    }
+  }
+  return room;
+}
+
+void CpuIsland::make_ready(const Alternative& plan, const std::vector<const OrtValue*>& constants,
+                                PoolWriter& pool) {
+  ReadyAlternative ready;
+  ready.fixed.resize(plan.buffers.size());
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    const PlanBuffer& buffer = plan.buffers[i];
+    if (buffer.kind != BufferKind::kLiteral) continue;
+    MemoryBlock& block = literals_.emplace_back(buffer.literal.size() + kSpareBytes);
+    std::memcpy(block.data(), buffer.literal.data(), buffer.literal.size());
+    std::memset(block.data() + buffer.literal.size(), 0, kSpareBytes);
+    ready.fixed[i] = block.data();
+  }
+  for (const PlanStep& step : plan.run) ready.kernels.push_back(usable_->kernels[step.kernel].function);
+  run_init(plan, ready, constants, pool);
+  alternatives_.push_back(std::move(ready));
+}
+
+void CpuIsland::run_init(const Alternative& plan, ReadyAlternative& ready,
+                              const std::vector<const OrtValue*>& constants, PoolWriter& pool) {
+  const InitSteps numbers(plan);
+  std::vector<MemoryBlock> temporaries(plan.buffers.size());
+  std::vector<void*> buffers;
+  std::vector<int64_t> params;
+  for (std::size_t i = 0; i < plan.init.size(); ++i) {
+    const PlanStep& step = plan.init[i];
+    const auto packing = numbers.packing(step);
+    if (const auto known = packed_.find(packing); !packing.empty() && known != packed_.end()) {
+      for (const BufferUse& use : step.buffers) {
+        const bool is_weight = plan.buffers[use.buffer].kind == BufferKind::kPool;
+        if (is_weight || numbers.ends_with(use.buffer, i))
+          ready.fixed[use.buffer] = is_weight ? const_cast<char*>(known->second->data()) : nullptr;
+      }
+      continue;
+    }
+    buffers.clear();
+    params.clear();
+    for (const BufferUse& use : step.buffers) {
+      const PlanBuffer& buffer = plan.buffers[use.buffer];
+      void*& base = ready.fixed[use.buffer];
+      if (base == nullptr) {
+        switch (buffer.kind) {
+          case BufferKind::kConstant:
+            base = const_cast<void*>(get(ort_, constants[buffer.index], api::kGetTensorData));
+            break;
+          case BufferKind::kPool: base = pool.open(numbers.bytes(buffer)); break;
+          default:  // an INIT temporary
+            temporaries[use.buffer] = MemoryBlock(numbers.bytes(buffer) + kSpareBytes);
+            base = temporaries[use.buffer].data();
+            break;
+        }
+      }
+      buffers.push_back(static_cast<char*>(base) + numbers.offset(use));
+    }
+    for (const uint32_t param : step.params) params.push_back(numbers.value(param));
+    const int64_t units = numbers.value(step.units_expr);
+    if (units > 0) usable_->kernels[step.kernel].function(buffers.data(), params.data(), 0, units);
+
+    for (const BufferUse& use : step.buffers) {
+      if (!numbers.ends_with(use.buffer, i) || ready.fixed[use.buffer] == nullptr) continue;
+      const PlanBuffer& buffer = plan.buffers[use.buffer];
+      if (buffer.kind == BufferKind::kPool) {
+        // const_cast: kernels take all buffers as void*, the plan names weights as things to read only.
+        const PooledWeight weight =
+            pool.close(static_cast<char*>(ready.fixed[use.buffer]), numbers.bytes(buffer));
+        ready.fixed[use.buffer] = const_cast<char*>(weight->data());
+        weights_.push_back(weight);
+        if (!packing.empty()) packed_.emplace(packing, weight);
+      } else if (buffer.kind != BufferKind::kLiteral) {
+        temporaries[use.buffer] = MemoryBlock();
+        ready.fixed[use.buffer] = nullptr;  // so neither constants nor temporaries can be seen after Compile
+      }
+    }
+  }
+}
+
+void CpuIsland::compute(OrtKernelContext* context) {
+  if (!has_run_.load(std::memory_order_relaxed) && !has_run_.exchange(true)) give_back_dropped_weights();
+  const auto lease = workspaces_.take([&] { return std::make_unique<Workspace>(island_); });
+  Workspace& workspace = *lease;
+  read_inputs(context, workspace.inputs);
+  workspace.prepare(alternatives_, workspace.inputs);
+  make_outputs(context, workspace.evaluation(), workspace.outputs);
+  workspace.bind(workspace.inputs, workspace.outputs);
+  run_steps(workspace, context);
+}
+
+void CpuIsland::run_steps(const Workspace& workspace, const OrtKernelContext* context) const {
+  const auto& steps = workspace.steps();
+  if (!profile::enabled()) {
+    for (const Workspace::Step& step : steps) run_step(step, context);
+    return;
+  }
+  using Clock = std::chrono::steady_clock;
+  const Evaluation& evaluation = workspace.evaluation();
+  std::vector<profile::Sample> samples(steps.size());
+  auto begin = Clock::now();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    run_step(steps[i], context);
+    const auto end = Clock::now();
+    const PlanStep& step = evaluation.plan().run[i];
+    samples[i].ns = std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count();
+    samples[i].flops = evaluation.value(step.flops_expr);
+    samples[i].bytes = evaluation.value(step.bytes_expr);
+    begin = Clock::now();
+  }
+  profile::add(*usable_->plan, island_, evaluation.alternative(), samples);
+}
+
+void CpuIsland::run_step(const Workspace::Step& step, const OrtKernelContext* context) const {
+  if (step.units <= 0) return;
+  if (step.tasks == 1) {
+    step.kernel(step.buffers, step.params, 0, step.units);
+    return;
+  }
+  ort_.check(ort_[api::kParallelFor](context, run_task, static_cast<std::size_t>(step.tasks), 0,
+                                     const_cast<Workspace::Step*>(&step)));
+}
+
+}  // namespace xyntra

@@ -1,0 +1,59 @@
+// An island's plan at the shapes of a run: which alternative applies, the values of its expressions, the dims of the
+// outputs, and where in one arena each temporary lies. Knows no memory and no device. It remembers the shapes it last saw.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plan.h"
+
+namespace xyntra {
+
+struct InputView {
+  const void* data = nullptr;
+  const int64_t* dims = nullptr;
+  std::size_t rank = 0;
+};
+
+class Evaluation {
+ public:
+  // `alignment` of temporaries within the arena.
+  Evaluation(const PlanIsland& island, std::size_t alignment) : island_(island), alignment_(alignment) {}
+
+  // Returns whether anything changed since the last time. Throws Error(INVALID_ARGUMENT) when the plan cannot take these
+  // inputs; the next call then starts anew.
+  bool prepare(const std::vector<InputView>& inputs);
+  // What was made from the values could not be finished: the next prepare() returns true.
+  void forget() noexcept { active_ = nullptr; }
+
+  // After prepare():
+  std::size_t alternative() const noexcept { return static_cast<std::size_t>(active_ - island_.alternatives.data()); }
+  const Alternative& plan() const noexcept { return *active_; }
+  int64_t value(uint32_t expr) const noexcept { return values_[expr]; }
+  int64_t offset(const BufferUse& use) const noexcept {
+    return use.offset_expr == kNoOffset ? 0 : values_[use.offset_expr];
+  }
+  const std::vector<int64_t>& output_dims(std::size_t output) const noexcept { return output_dims_[output]; }
+  std::size_t arena_bytes() const noexcept { return arena_bytes_; }
+  std::size_t arena_at(uint32_t buffer) const noexcept { return at_[buffer]; }
+
+ private:
+  void read_key(const std::vector<InputView>& inputs);
+  void check_ranks(const std::vector<InputView>& inputs) const;
+  bool applies(const Alternative& plan, const std::vector<InputView>& inputs);
+  void find_output_dims(const Alternative& plan, const std::vector<InputView>& inputs);
+  void place_arena(const Alternative& plan);
+
+  const PlanIsland& island_;
+  const std::size_t alignment_;
+  const Alternative* active_ = nullptr;  // null: nothing prepared
+  std::vector<int64_t> key_, seen_key_;  // ranks, dims and the elements that symbols read
+  std::vector<int64_t> symbols_, values_;
+  std::vector<std::vector<int64_t>> output_dims_;
+  std::vector<uint32_t> order_, placed_;
+  std::vector<std::size_t> at_, bytes_;  // per buffer
+  std::size_t arena_bytes_ = 0;
+};
+
+}  // namespace xyntra

@@ -1,0 +1,36 @@
+// What a plan says about the steps that are executed once, when a session is created: they depend on no shape, so all their
+// numbers are known.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plan.h"
+
+namespace xyntra {
+
+class InitSteps {
+ public:
+  explicit InitSteps(const Alternative& plan);
+
+  int64_t value(uint32_t expr) const noexcept { return values_[expr]; }
+  int64_t offset(const BufferUse& use) const noexcept {
+    return use.offset_expr == kNoOffset ? 0 : values_[use.offset_expr];
+  }
+  // Of a POOL or INIT buffer.
+  std::size_t bytes(const PlanBuffer& buffer) const;
+  // Temporaries live from their first to their last use, weights are finished with it.
+  bool ends_with(uint32_t buffer, std::size_t step) const noexcept { return last_use_[buffer] == step; }
+  // What a step packs, in numbers: equal for equal weights of an island, whose alternatives pack mostly the same. Empty
+  // unless the step reads constants only and is the only one to touch one weight, which it then makes.
+  std::vector<int64_t> packing(const PlanStep& step) const;
+
+ private:
+  const Alternative& plan_;
+  std::vector<int64_t> values_;
+  std::vector<std::size_t> last_use_;   // per buffer
+  std::vector<uint32_t> steps_with_;    // in how many steps each buffer appears
+};
+
+}  // namespace xyntra

@@ -1,0 +1,44 @@
+// One claimed island in one session: what ORT calls a node compute info. Here is what all backends have in common: where
+// its tensors stand in the fused node, and how ORT asks for a run.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "evaluation.h"
+#include "ort.h"
+#include "plan_source.h"
+
+namespace xyntra {
+
+class Island : public OrtNodeComputeInfo {
+ public:
+  virtual ~Island() = default;
+  Island(const Island&) = delete;
+  Island& operator=(const Island&) = delete;
+
+ protected:
+  Island(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island, const OrtNode* fused_node);
+
+  // One run; several threads may be in it at a time.
+  virtual void compute(OrtKernelContext* context) = 0;
+
+  // The island's constants in the plan's order; valid while ORT compiles.
+  std::vector<const OrtValue*> find_constants(const OrtGraph* graph) const;
+  void read_inputs(const OrtKernelContext* context, std::vector<InputView>& inputs) const;
+  // Addresses of the outputs, which have the shapes that the evaluation says.
+  void make_outputs(OrtKernelContext* context, const Evaluation& evaluation, std::vector<void*>& outputs) const;
+
+  const Ort& ort_;
+  const std::shared_ptr<const UsablePlan> usable_;
+  const PlanIsland& island_;
+
+ private:
+  static OrtStatus* create_state(OrtNodeComputeInfo* self, OrtNodeComputeContext* context, void** state);
+  static OrtStatus* compute_callback(OrtNodeComputeInfo* self, void* state, OrtKernelContext* context);
+  static void release_state(OrtNodeComputeInfo* self, void* state);
+
+  std::vector<std::size_t> input_position_, output_position_;  // within the fused node
+};
+
+}  // namespace xyntra
