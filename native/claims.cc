@@ -53,7 +53,7 @@ std::string Claims::check_kernels(const PlanIsland& island, const std::vector<Lo
   for (const Alternative& alternative : island.alternatives) {
     for (const auto* steps : {&alternative.init, &alternative.run}) {
       for (const PlanStep& step : *steps) {
-        if (kernels[step.kernel].function == nullptr) return kernels[step.kernel].error;
+        if (!kernels[step.kernel].usable()) return kernels[step.kernel].error;
       }
     }
   }

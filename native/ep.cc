@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "claims.h"
+#include "cpu_island.h"
 #include "graph_access.h"
 #include "json.h"
+#include "opencl_island.h"
 #include "reports.h"
 
 namespace xyntra {
@@ -93,14 +95,21 @@ void Ep::compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size
   std::size_t room = 0;
   for (std::size_t i = 0; i < n; ++i) {
     islands.push_back(take_pending(graphs[i]));
-    if (!islands[i].refusal.empty()) throw Error(kInvalidArgument, islands[i].refusal);
-    room += CpuIsland::pool_room(islands[i].usable->plan->islands[islands[i].island]);
+    const Pending& island = islands.back();
+    if (!island.refusal.empty()) throw Error(kInvalidArgument, island.refusal);
+    if (island.usable->device == nullptr) room += CpuIsland::pool_room(island.usable->plan->islands[island.island]);
   }
   PoolWriter pool(room);
   std::vector<std::unique_ptr<Island>> compiled;  // on failure ORT releases none of them
   for (std::size_t i = 0; i < n; ++i) {
-    compiled.push_back(
-        std::make_unique<CpuIsland>(ort_, islands[i].usable, islands[i].island, graphs[i], fused_nodes[i], pool));
+    const Pending& island = islands[i];
+    if (island.usable->device == nullptr) {
+      compiled.push_back(
+          std::make_unique<CpuIsland>(ort_, island.usable, island.island, graphs[i], fused_nodes[i], pool));
+    } else {
+      compiled.push_back(
+          std::make_unique<OpenClIsland>(ort_, island.usable, island.island, graphs[i], fused_nodes[i]));
+    }
   }
   for (std::size_t i = 0; i < n; ++i) infos[i] = compiled[i].release();
 }

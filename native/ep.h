@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu_island.h"
+#include "island.h"
 #include "graph_buffer.h"
 #include "ort.h"
 #include "plan_source.h"

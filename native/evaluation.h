@@ -27,6 +27,7 @@ class Evaluation {
   // What was made from the values could not be finished: the next prepare() returns true.
   void forget() noexcept { active_ = nullptr; }
 
+  const PlanIsland& island() const noexcept { return island_; }
   // After prepare():
   std::size_t alternative() const noexcept { return static_cast<std::size_t>(active_ - island_.alternatives.data()); }
   const Alternative& plan() const noexcept { return *active_; }

@@ -1,7 +1,9 @@
 #include "exports.h"
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
+#include <fstream>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -9,6 +11,7 @@
 
 #include "factory.h"
 #include "hash128.h"
+#include "opencl_device.h"
 #include "profile.h"
 #include "reports.h"
 #include "version.h"
@@ -79,4 +82,26 @@ void xyntra_profile(int enable) noexcept { xyntra::profile::enable(enable != 0);
 
 uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept {
   return xyntra::profile::take(buffer, capacity);
+}
+
+int xyntra_opencl_compile(const char* device, const char* source, const char* options, const char* path, char* why,
+                          uint64_t capacity) noexcept {
+  try {
+    const auto found = xyntra::OpenClDevice::find(device);
+    if (found.device == nullptr) throw std::runtime_error(found.error);
+    const auto program = found.device->build(source, options);
+    const std::string binary = found.device->binary_of(program.get());
+    std::ofstream file(path, std::ios::binary);
+    file.write(binary.data(), static_cast<std::streamsize>(binary.size()));
+    file.close();
+    if (!file) throw std::runtime_error(std::string(path) + ": cannot be written");
+    return 1;
+  } catch (const std::exception& error) {
+    if (capacity > 0) {
+      const std::size_t n = std::min<std::size_t>(std::strlen(error.what()), capacity - 1);
+      std::memcpy(why, error.what(), n);
+      why[n] = '\0';
+    }
+    return 0;
+  }
 }

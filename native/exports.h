@@ -31,3 +31,8 @@ XYNTRA_EXPORT uint64_t xyntra_pool_bytes() noexcept;
 XYNTRA_EXPORT uint64_t xyntra_take_report(const char* token, char* buffer, uint64_t capacity) noexcept;
 XYNTRA_EXPORT void xyntra_profile(int enable) noexcept;
 XYNTRA_EXPORT uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept;
+
+// Compiles OpenCL C for a device and writes its binary to a file. Returns 1; or 0 with the reason in `why`, cut to its
+// capacity.
+XYNTRA_EXPORT int xyntra_opencl_compile(const char* device, const char* source, const char* options, const char* path,
+                                        char* why, uint64_t capacity) noexcept;

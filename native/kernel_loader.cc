@@ -4,7 +4,8 @@
 
 #include <map>
 #include <mutex>
-#include <utility>
+#include <string_view>
+#include <tuple>
 
 #include "matrix_tiles.h"
 #include "trusted_file.h"
@@ -14,49 +15,83 @@ namespace {
 
 constexpr const char* kNeedsTiles = "xy_needs_tiles";  // exported by kernels that use matrix tiles
 
-struct Library {
-  void* handle = nullptr;
+// A kernel file ends in its checksum (xyntra_ep/tracea/runtime/kernel_cache.py), which loaders of shared objects overlook.
+constexpr std::string_view kSeal = "XYNTRA-SHA256:";
+constexpr std::size_t kSealBytes = kSeal.size() + 32;
+
+std::string_view without_seal(std::string_view file) {
+  if (file.size() < kSealBytes || file.substr(file.size() - kSealBytes, kSeal.size()) != kSeal) return file;
+  return file.substr(0, file.size() - kSealBytes);
+}
+
+struct Opened {
+  void* library = nullptr;
+  cl::Program program = nullptr;
   std::string error;
 };
 
-Library open_library(const std::string& path, const Hash128& hash) {
-  const TrustedFile file = read_trusted_file(path);
-  if (!file.error.empty()) return {nullptr, file.error};
-  if (hash128(file.bytes.data(), file.bytes.size()) != hash)
-    return {nullptr, path + ": is damaged (its hash does not match)"};
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+Opened open_library(const std::string& path) {
+  void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* reason = dlerror();
-    return {nullptr, reason != nullptr ? reason : path + ": cannot be opened"};
+    return {nullptr, nullptr, reason != nullptr ? reason : path + ": cannot be opened"};
   }
   if (dlsym(handle, kNeedsTiles) != nullptr && !permit_matrix_tiles().empty())
-    return {nullptr, path + ": " + permit_matrix_tiles()};
-  return {handle, {}};
+    return {nullptr, nullptr, path + ": " + permit_matrix_tiles()};
+  return {handle, nullptr, {}};
+}
+
+Opened open_program(const std::string& path, const std::string& binary, const OpenClDevice& device) {
+  try {
+    return {nullptr, (new cl::OwnedProgram(device.load(without_seal(binary))))->get(), {}};
+  } catch (const Error& error) {
+    return {nullptr, nullptr, path + ": " + error.what()};
+  }
+}
+
+Opened open(const std::string& path, const Hash128& hash, const OpenClDevice* device) {
+  const TrustedFile file = read_trusted_file(path);
+  if (!file.error.empty()) return {nullptr, nullptr, file.error};
+  if (hash128(file.bytes.data(), file.bytes.size()) != hash)
+    return {nullptr, nullptr, path + ": is damaged (its hash does not match)"};
+  return device != nullptr ? open_program(path, file.bytes, *device) : open_library(path);
+}
+
+// What two threads open at the same time is opened twice: dlopen gives both the same handle, and of two programs both work.
+Opened opened_once(const std::string& path, const Hash128& hash, const OpenClDevice* device) {
+  static auto* const mutex = new std::mutex;
+  static auto* const known = new std::map<std::tuple<std::string, Hash128, const OpenClDevice*>, Opened>;
+  const auto key = std::tuple(path, hash, device);
+  {
+    const std::lock_guard lock(*mutex);
+    if (const auto found = known->find(key); found != known->end()) return found->second;
+  }
+  const Opened opened = open(path, hash, device);
+  if (!opened.error.empty()) return opened;
+  const std::lock_guard lock(*mutex);
+  return known->emplace(key, opened).first->second;
 }
 
 }  // namespace
 
-LoadedKernel load_kernel(const std::string& path, const std::string& symbol, const Hash128& hash) {
-  static auto* const mutex = new std::mutex;
-  static auto* const handles = new std::map<std::pair<std::string, Hash128>, void*>;
-
-  void* handle = nullptr;
-  {
-    const std::lock_guard lock(*mutex);
-    const auto found = handles->find({path, hash});
-    if (found != handles->end()) handle = found->second;
+LoadedKernel load_kernel(const std::string& path, const std::string& symbol, const Hash128& hash,
+                         const OpenClDevice* device) {
+  LoadedKernel kernel;
+  kernel.symbol = symbol;
+  const Opened opened = opened_once(path, hash, device);
+  kernel.error = opened.error;
+  if (opened.program != nullptr) {
+    try {
+      device->kernel(opened.program, symbol);
+      kernel.program = opened.program;
+    } catch (const Error& error) {
+      kernel.error = path + ": " + error.what();
+    }
+  } else if (opened.library != nullptr) {
+    kernel.function = reinterpret_cast<Kernel>(dlsym(opened.library, symbol.c_str()));
+    if (kernel.function == nullptr) kernel.error = path + ": has no function " + symbol;
   }
-  if (handle == nullptr) {
-    // Outside of the lock: two threads may open the same file, dlopen gives both the same handle.
-    const Library library = open_library(path, hash);
-    if (library.handle == nullptr) return {nullptr, library.error};
-    handle = library.handle;
-    const std::lock_guard lock(*mutex);
-    handles->emplace(std::pair(path, hash), handle);
-  }
-  void* entry = dlsym(handle, symbol.c_str());
-  if (entry == nullptr) return {nullptr, path + ": has no function " + symbol};
-  return {reinterpret_cast<Kernel>(entry), {}};
+  return kernel;
 }
 
 }  // namespace xyntra

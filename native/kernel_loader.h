@@ -1,22 +1,28 @@
-// Compiled kernels: shared objects, opened once per process and never closed, so a pointer to a kernel stays valid in
-// every session, fork and exit path.
+// Compiled kernels: shared objects or OpenCL programs, opened once per process and never closed, so what a session has found
+// stays valid in every session, fork and exit path.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "hash128.h"
+#include "opencl_device.h"
 
 namespace xyntra {
 
 using Kernel = void (*)(void* const* buffers, const int64_t* params, int64_t begin, int64_t end);
 
 struct LoadedKernel {
-  Kernel function = nullptr;
+  Kernel function = nullptr;      // on the CPU
+  cl::Program program = nullptr;  // on an OpenCL device: what has it
+  std::string symbol;
   std::string error;  // why there is none
+
+  bool usable() const noexcept { return function != nullptr || program != nullptr; }
 };
 
-// Checks owner, mode and hash of the file before any of its code can run.
-LoadedKernel load_kernel(const std::string& path, const std::string& symbol, const Hash128& hash);
+// Checks owner, mode and hash of the file before any of its code can run. Without a device it is a shared object.
+LoadedKernel load_kernel(const std::string& path, const std::string& symbol, const Hash128& hash,
+                         const OpenClDevice* device);
 
 }  // namespace xyntra

@@ -9,7 +9,7 @@
 namespace xyntra {
 namespace {
 
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr int kRunKinds = 1 << int(BufferKind::kInput) | 1 << int(BufferKind::kOutput) | 1 << int(BufferKind::kPool) |
                           1 << int(BufferKind::kArena) | 1 << int(BufferKind::kLiteral);
 constexpr int kInitKinds = 1 << int(BufferKind::kConstant) | 1 << int(BufferKind::kPool) |
@@ -203,6 +203,7 @@ std::shared_ptr<const Plan> Plan::read(std::string_view bytes) {
   auto plan = std::make_shared<Plan>();
   plan->digest = read_string(in);
   plan->root = read_string(in);
+  plan->device = read_string(in);
   const auto verdict = in.read<uint8_t>();
   require(verdict <= 1, "unknown verdict");
   plan->refuse = verdict == 1;

@@ -18,14 +18,24 @@ std::string cache_dir(const Options& options, const Planner& planner) {
   return planner.default_cache_dir;
 }
 
-std::vector<LoadedKernel> load_kernels(const Plan& plan) {
-  std::vector<LoadedKernel> kernels;
-  kernels.reserve(plan.kernels.size());
-  for (const PlanKernel& kernel : plan.kernels) {
-    const bool absolute = !kernel.path.empty() && kernel.path.front() == '/';
-    kernels.push_back(load_kernel(absolute ? kernel.path : plan.root + '/' + kernel.path, kernel.symbol, kernel.hash));
+void load_kernels(const Plan& plan, UsablePlan& usable) {
+  std::string missing;
+  if (!plan.device.empty()) {
+    const auto found = OpenClDevice::find(plan.device);
+    usable.device = found.device;
+    missing = found.error;
   }
-  return kernels;
+  usable.kernels.clear();
+  usable.kernels.reserve(plan.kernels.size());
+  for (const PlanKernel& kernel : plan.kernels) {
+    if (!missing.empty()) {
+      usable.kernels.emplace_back().error = missing;
+      continue;
+    }
+    const bool absolute = !kernel.path.empty() && kernel.path.front() == '/';
+    const std::string path = absolute ? kernel.path : plan.root + '/' + kernel.path;
+    usable.kernels.push_back(load_kernel(path, kernel.symbol, kernel.hash, usable.device));
+  }
 }
 
 bool depends_hold(const Plan& plan, const GraphBuffer& graph) {
@@ -48,9 +58,9 @@ bool use_stored(const std::string& dir, const GraphBuffer& graph, UsablePlan& us
     return false;
   }
   if (plan->digest != usable.digest || !depends_hold(*plan, graph)) return false;
-  usable.kernels = load_kernels(*plan);
+  load_kernels(*plan, usable);
   for (const LoadedKernel& kernel : usable.kernels) {
-    if (kernel.function == nullptr) return false;
+    if (!kernel.usable()) return false;
   }
   usable.plan = std::move(plan);
   usable.stored = true;
@@ -74,7 +84,7 @@ UsablePlan find_plan(const GraphBuffer& graph, const Options& options) {
   }
   try {
     usable.plan = Plan::read(reply.bytes);
-    usable.kernels = load_kernels(*usable.plan);
+    load_kernels(*usable.plan, usable);
   } catch (const FormatError& error) {
     usable.failure = std::string("the planner's answer is not a valid plan: ") + error.what();
   }

@@ -13,8 +13,9 @@
 namespace xyntra {
 
 struct UsablePlan {
-  std::shared_ptr<const Plan> plan;   // null: no plan
-  std::vector<LoadedKernel> kernels;  // as in plan->kernels; a fresh plan may have some that do not load
+  std::shared_ptr<const Plan> plan;  // null: no plan
+  const OpenClDevice* device = nullptr;  // null: the CPU
+  std::vector<LoadedKernel> kernels;     // as in plan->kernels; a fresh plan may have some that do not load
   std::string digest;
   bool stored = false;
   std::string failure;  // why there is no plan; empty when nobody was there to make one

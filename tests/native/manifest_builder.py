@@ -168,6 +168,7 @@ class Island:
 class Plan:
     digest: str
     root: str = ""
+    device: str = ""
     refuse: bool = False
     message: str = ""
     log_level: int = 1
@@ -180,9 +181,10 @@ class Plan:
     def bytes(self) -> bytes:
         content = (
             b"XYPL"
-            + pack("<I", 2)
+            + pack("<I", 3)
             + text(self.digest)
             + text(self.root)
+            + text(self.device)
             + pack("<B", self.refuse)
             + text(self.message)
             + pack("<B", self.log_level)

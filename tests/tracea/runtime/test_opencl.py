@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,11 +11,13 @@ import pytest
 from xyntra_ep.diagnostics.machine import opencl_lines
 from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime.opencl import BROKEN, NO_DRIVER, NO_PACKAGE, Queue, read_survey, survey
+from xyntra_ep.tracea.runtime.opencl_compiler import OpenClCompiler
 from xyntra_ep.tracea.runtime.opencl_probe import MARK
 from xyntra_ep.tracea.runtime.process import Outcome
 
 DEVICE = {
-    "place": [0, 0], "name": "a device", "platform": "a driver", "version": "3.0", "is_cpu": True, "compute_units": 2,
+    "identity": "a driver / a device / 1", "place": [0, 0],
+    "name": "a device", "platform": "a driver", "version": "3.0", "is_cpu": True, "compute_units": 2,
     "max_threads": 64, "shared_bytes": 32768, "memory_bytes": 1 << 30,
 }  # fmt: skip
 
@@ -71,3 +74,8 @@ def test_a_working_device() -> None:
         queue.build("f", "__kernel void f(__global float *x) { x[0] = absent; }")
     assert "absent" in failed.value.log
     assert queue.download(queue.upload(np.arange(5, dtype=np.uint8)), 5).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_programs_of_two_drivers_never_meet() -> None:
+    salts = {OpenClCompiler(library=Path("lib.so"), device=f"P / D / {driver}").salt(()) for driver in (1, 2)}
+    assert len(salts) == 2

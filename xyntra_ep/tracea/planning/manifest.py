@@ -14,7 +14,7 @@ from xyntra_ep.tracea.planning.size_table import SizeTable
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128
 
 MAGIC = b"XYPL"
-VERSION = 2
+VERSION = 3
 NO_OFFSET = 0xFFFFFFFF
 _SYMBOL_KIND = {SymbolKind.DIM: 0, SymbolKind.ELEMENT: 1}
 
@@ -69,10 +69,13 @@ class IslandEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A whole plan file. ``refusal``: the session is refused with INVALID_ARGUMENT and this message ("" = it is not)."""
+    """A whole plan file. ``device``: the OpenCL device that it is for ("" = the CPU).
+
+    ``refusal``: the session is refused with INVALID_ARGUMENT and this message ("" = it is not)."""
 
     digest: str
     root: str
+    device: str = ""
     refusal: str = ""
     log_level: LogLevel = LogLevel.VERBOSE
     log_line: str = ""
@@ -89,6 +92,7 @@ def write_manifest(manifest: Manifest, hash128: Hash128) -> bytes:
     out.u32(VERSION)
     out.text(manifest.digest)
     out.text(manifest.root)
+    out.text(manifest.device)
     out.u8(1 if manifest.refusal else 0)
     out.text(manifest.refusal)
     out.u8(manifest.log_level)

@@ -66,6 +66,7 @@ class ReadIsland:
 class ReadManifest:
     digest: str
     root: str
+    device: str
     refusal: str
     log_level: LogLevel
     log_line: str
@@ -125,11 +126,12 @@ class _Reader:
 
 
 def _manifest(read: _Reader) -> ReadManifest:
-    digest, root = read.text(), read.text()
+    digest, root, device = read.text(), read.text(), read.text()
     refused, message = read.u8(), read.text()
     return ReadManifest(
         digest=digest,
         root=root,
+        device=device,
         refusal=message if refused else "",
         log_level=LogLevel(read.u8()),
         log_line=read.text(),

@@ -1,6 +1,6 @@
 """The cache directory. It holds native code that gets loaded, so nobody but its owner may be able to write there.
 
-<root>/kernels/<key>.so      compiled kernels; <key>.c beside one when sources are kept
+<root>/kernels/<key>.so      compiled kernels (.clbin: OpenCL programs); <key>.c beside one when sources are kept
 <root>/plans/<digest>.plan   plans
 <root>/tmp/                  being written; renamed into place when complete
 <root>/compilers.json        versions of compilers, so that they need not be asked again

@@ -64,10 +64,25 @@ class Compiler:
     version: str  # first line of --version
     stamp: str
 
+    suffix = ".so"
+
+    @property
+    def name(self) -> str:
+        """As errors call it."""
+        return " ".join(self.command)
+
     @property
     def identity(self) -> str:
-        """What makes two compilers' output differ; part of every kernel's key."""
+        """What makes two compilers' output differ."""
         return "|".join((*self.command, self.version, self.stamp))
+
+    def salt(self, target: tuple[str, ...]) -> str:
+        """Part of every kernel's key: with the whole command, so that a changed flag can never meet an old file."""
+        return "\0".join((self.identity, *self.argv("", "", target)))
+
+    def refusal(self, data: bytes) -> str:
+        """What a file that was made is instead of a kernel; empty for a kernel."""
+        return "" if data.startswith(b"\x7fELF") else "something that is not a shared object"
 
     @property
     def major(self) -> int:

@@ -1,8 +1,8 @@
 """Compiled kernels by content: the same text, flags and compiler give the same kernel, made once per machine.
 
-A file is a shared object followed by a trailer, ``MAGIC sha256(shared object)``: one rename publishes code
-and checksum together, and loaders ignore what follows the last section. Kernels that were compiled together
-share their file: each has its own name for it.
+A file is what a compiler made followed by a trailer, ``MAGIC sha256(what it made)``: one rename publishes code
+and checksum together, and the loaders of shared objects ignore what follows the last section. Kernels that were compiled
+together share their file: each has its own name for it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from xyntra_ep import knobs
 from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot
-from xyntra_ep.tracea.runtime.compilers import Compiler
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.process import Outcome, ProcessPool
 from xyntra_ep.tracea.runtime.translation_unit import LEAST_BYTES, chunks, is_known, merged, split
@@ -27,6 +27,18 @@ MAGIC = b"XYNTRA-SHA256:"
 _TRAILER_BYTES = len(MAGIC) + hashlib.sha256().digest_size
 
 Hash128 = Callable[[bytes], bytes]
+
+
+class KernelCompiler(Protocol):
+    """What makes kernels of a text: `compilers.Compiler` has what the members mean."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def suffix(self) -> str: ...
+    def salt(self, target: tuple[str, ...]) -> str: ...
+    def argv(self, source: str, output: str, target: tuple[str, ...]) -> list[str]: ...
+    def refusal(self, data: bytes) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +58,7 @@ class KernelCache:
     def __init__(
         self,
         root: CacheRoot,
-        compiler: Compiler,
+        compiler: KernelCompiler,
         target: tuple[str, ...],
         *,
         hash128: Hash128 | None = None,
@@ -59,8 +71,7 @@ class KernelCache:
         self._hash128 = hash128
         self._keep_sources = keep_sources
         self._dump_dir = dump_dir
-        # The whole command is in the key, so a changed flag can never meet an old file.
-        self._salt = "\0".join((compiler.identity, *compiler.argv("", "", target))).encode() + b"\0"
+        self._salt = compiler.salt(target).encode() + b"\0"
 
     def key(self, text: str) -> str:
         """32 hexadecimal digits over text, flags and compiler."""
@@ -82,25 +93,26 @@ class KernelCache:
         data = read_checked(self._path(key))
         return None if data is None else self._compiled(key, source, data, cached=True)
 
-    def command(self, source: str, output: str) -> list[str]:
-        return self.compiler.argv(source, output, self.target)
+    def command(self, unit: str) -> list[str]:
+        """What compiles the unit of this name in the folder where its source lies."""
+        return self.compiler.argv(f"{unit}.c", unit + self.compiler.suffix, self.target)
 
     def publish(
         self, folder: Path, unit: Mapping[str, KernelSource], outcome: Outcome
     ) -> dict[str, CompiledKernel | CompileError]:
         """The kernels of a unit (by key) that ``outcome`` says to lie in ``folder``, under the name of the first."""
-        name = " ".join(self.compiler.command)
-        made = folder / f"{next(iter(unit))}.so"
+        name = self.compiler.name
+        made = folder / (next(iter(unit)) + self.compiler.suffix)
         problem, data = "", b""
         if outcome.problem:
             problem = f"{name} {outcome.problem}"
         else:
             try:
                 data = made.read_bytes()
-                if data.startswith(b"\x7fELF"):
-                    data = self._store(made, data, unit)
+                if refusal := self.compiler.refusal(data):
+                    problem = f"{name} wrote {refusal}"
                 else:
-                    problem = f"{name} wrote something that is not a shared object"
+                    data = self._store(made, data, unit)
             except FileNotFoundError:
                 problem = f"{name} reported success and wrote nothing"
             except OSError as error:
@@ -120,7 +132,7 @@ class KernelCache:
                 written = made.with_name(f"{key}.kept.c")
                 written.write_text(source.readable, encoding="utf-8")
                 written.replace(self.root.kernels / f"{key}.c")
-            named = made.with_name(f"{key}.named.so")
+            named = made.with_name(f"{key}.named")
             _link_or_copy(made, named)
             named.replace(self._path(key))
         return sealed
@@ -130,7 +142,7 @@ class KernelCache:
         return CompiledKernel(symbol=source.symbol, key=key, path=self._path(key), hash128=digest, cached=cached)
 
     def _path(self, key: str) -> Path:
-        return self.root.kernels / f"{key}.so"
+        return self.root.kernels / (key + self.compiler.suffix)
 
     def _dump(self, key: str, source: KernelSource) -> None:
         """For a person to read: under the kernel's name. A dump that fails must not fail the session."""
@@ -225,7 +237,7 @@ class Compilation:
         assert self._pool is not None
         for key in unit:
             self._begun.update(chunks(self._sources[key].text))
-        self._pool.add(self._cache.command(f"{unit[0]}.c", f"{unit[0]}.so"))
+        self._pool.add(self._cache.command(unit[0]))
         self._running.append(unit)
 
     def _collect(self) -> list[list[str]]:

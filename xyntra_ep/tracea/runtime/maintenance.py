@@ -41,6 +41,7 @@ def entries(root: CacheRoot) -> list[Entry]:
 def _scan(root: CacheRoot) -> Iterator[Entry]:
     for folder, pattern, kind in (
         (root.kernels, "*.so", EntryKind.KERNEL),
+        (root.kernels, "*.clbin", EntryKind.KERNEL),
         (root.kernels, "*.c", EntryKind.SOURCE),
         (root.plans, "*.plan", EntryKind.PLAN),
         (root.tmp, "*", EntryKind.LEFTOVER),

@@ -38,9 +38,10 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenClDevice:
-    """A device as its driver describes it. ``place``: number of its platform, and its own within. ``problem``: why it cannot
-    be used, empty when it can."""
+    """A device as its driver describes it. ``identity`` tells it, and its driver's version, from others; ``place``: number of
+    its platform, and its own within. ``problem``: why it cannot be used, empty when it can."""
 
+    identity: str
     place: tuple[int, int]
     name: str
     platform: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 MARK = "xyntra-opencl "
@@ -32,7 +33,8 @@ def main() -> None:
         _say({"missing": f"there is no OpenCL driver ({error})", "kind": "driver"})
         return
     devices = [cl.get_platforms()[p].get_devices()[d] for p, d in places]
-    _say({"devices": [_facts(device, *place) for device, place in zip(devices, places, strict=True)]})
+    facts = [_facts(device, *place) for device, place in zip(devices, places, strict=True)]
+    _say({"devices": [{**fact, "identity": _identity(devices, number)} for number, fact in enumerate(facts)]})
     for number, device in enumerate(devices):
         _say({"trying": number})
         _say({"tried": number, "problem": _try(device)})
@@ -52,6 +54,13 @@ def _facts(device: Any, platform_number: int, device_number: int) -> dict[str, A
         "shared_bytes": device.local_mem_size,
         "memory_bytes": device.global_mem_size,
     }
+
+
+def _identity(devices: Sequence[Any], number: int) -> str:
+    """As native code spells it (native/opencl_device.cc)."""
+    spelled = [f"{d.platform.name} / {d.name} / {d.driver_version}" for d in devices[: number + 1]]
+    before = spelled[:-1].count(spelled[-1])
+    return spelled[-1] + (f" #{before}" if before else "")
 
 
 def _try(device: Any) -> str:

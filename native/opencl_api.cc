@@ -1,0 +1,87 @@
+#include "opencl_api.h"
+
+#include <dlfcn.h>
+
+#include <memory>
+#include <utility>
+
+namespace xyntra::cl {
+namespace {
+
+constexpr const char* kLibrary = "libOpenCL.so.1";
+
+template <class F>
+bool find(void* library, const char* name, F& function, std::string& missing) {
+  function = reinterpret_cast<F>(dlsym(library, name));
+  if (function == nullptr && missing.empty()) missing = name;
+  return function != nullptr;
+}
+
+struct Opened {
+  std::unique_ptr<Api> api;
+  std::string why;
+};
+
+Opened open() {
+  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return {nullptr, std::string(kLibrary) + " is not on this machine"};
+  auto api = std::make_unique<Api>();
+  std::string missing;
+#define XYNTRA_FIND(name) find(library, "cl" #name, api->name, missing)
+  XYNTRA_FIND(GetPlatformIDs);
+  XYNTRA_FIND(GetPlatformInfo);
+  XYNTRA_FIND(GetDeviceIDs);
+  XYNTRA_FIND(GetDeviceInfo);
+  XYNTRA_FIND(CreateContext);
+  XYNTRA_FIND(CreateCommandQueue);
+  XYNTRA_FIND(ReleaseCommandQueue);
+  XYNTRA_FIND(CreateBuffer);
+  XYNTRA_FIND(ReleaseMemObject);
+  XYNTRA_FIND(CreateProgramWithSource);
+  XYNTRA_FIND(CreateProgramWithBinary);
+  XYNTRA_FIND(BuildProgram);
+  XYNTRA_FIND(GetProgramInfo);
+  XYNTRA_FIND(GetProgramBuildInfo);
+  XYNTRA_FIND(ReleaseProgram);
+  XYNTRA_FIND(CreateKernel);
+  XYNTRA_FIND(GetKernelWorkGroupInfo);
+  XYNTRA_FIND(SetKernelArg);
+  XYNTRA_FIND(ReleaseKernel);
+  XYNTRA_FIND(EnqueueWriteBuffer);
+  XYNTRA_FIND(EnqueueReadBuffer);
+  XYNTRA_FIND(EnqueueNDRangeKernel);
+  XYNTRA_FIND(Finish);
+  XYNTRA_FIND(GetEventProfilingInfo);
+  XYNTRA_FIND(ReleaseEvent);
+#undef XYNTRA_FIND
+  if (!missing.empty()) return {nullptr, std::string(kLibrary) + " has no function " + missing};
+  return {std::move(api), {}};
+}
+
+}  // namespace
+
+const Api* api(std::string* why) {
+  static const auto* const opened = new Opened(open());
+  if (why != nullptr) *why = opened->why;
+  return opened->api.get();
+}
+
+std::string error_name(Int code) {
+  switch (code) {
+    case -1: return "CL_DEVICE_NOT_FOUND";
+    case -2: return "CL_DEVICE_NOT_AVAILABLE";
+    case -3: return "CL_COMPILER_NOT_AVAILABLE";
+    case -4: return "CL_MEM_OBJECT_ALLOCATION_FAILURE";
+    case -5: return "CL_OUT_OF_RESOURCES";
+    case -6: return "CL_OUT_OF_HOST_MEMORY";
+    case -11: return "CL_BUILD_PROGRAM_FAILURE";
+    case -42: return "CL_INVALID_BINARY";
+    case -46: return "CL_INVALID_KERNEL_NAME";
+    case -54: return "CL_INVALID_WORK_GROUP_SIZE";
+    case -61: return "CL_INVALID_BUFFER_SIZE";
+    case -1001: return "CL_PLATFORM_NOT_FOUND_KHR";
+    default: return "OpenCL error " + std::to_string(code);
+  }
+}
+
+}  // namespace xyntra::cl

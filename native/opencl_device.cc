@@ -1,0 +1,168 @@
+#include "opencl_device.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "memory_block.h"
+
+namespace xyntra {
+namespace {
+
+struct Listed {
+  cl::DeviceId id = nullptr;
+  std::string identity;
+};
+
+template <class Owner>
+std::string text_of(cl::Int (*get)(Owner, cl::Uint, size_t, void*, size_t*), Owner owner, cl::Uint what) {
+  std::size_t bytes = 0;
+  if (get(owner, what, 0, nullptr, &bytes) != cl::kSuccess || bytes == 0) return {};
+  std::string text(bytes, '\0');
+  if (get(owner, what, bytes, text.data(), nullptr) != cl::kSuccess) return {};
+  text.resize(std::min(text.find('\0'), text.size()));
+  return text;
+}
+
+std::vector<Listed> all_devices(const cl::Api& api) {
+  cl::Uint n = 0;
+  if (api.GetPlatformIDs(0, nullptr, &n) != cl::kSuccess) return {};
+  std::vector<cl::Platform> platforms(n);
+  if (n == 0 || api.GetPlatformIDs(n, platforms.data(), nullptr) != cl::kSuccess) return {};
+  std::vector<Listed> devices;
+  std::map<std::string, int> seen;
+  for (const cl::Platform platform : platforms) {
+    const std::string name = text_of(api.GetPlatformInfo, platform, cl::kPlatformName);
+    cl::Uint count = 0;
+    if (api.GetDeviceIDs(platform, cl::kAllDevices, 0, nullptr, &count) != cl::kSuccess || count == 0) continue;
+    std::vector<cl::DeviceId> ids(count);
+    if (api.GetDeviceIDs(platform, cl::kAllDevices, count, ids.data(), nullptr) != cl::kSuccess) continue;
+    for (const cl::DeviceId id : ids) {
+      std::string identity = name + " / " + text_of(api.GetDeviceInfo, id, cl::kDeviceName) + " / " +
+                             text_of(api.GetDeviceInfo, id, cl::kDriverVersion);
+      const int before = seen[identity]++;
+      if (before > 0) identity += " #" + std::to_string(before);
+      devices.push_back({id, std::move(identity)});
+    }
+  }
+  return devices;
+}
+
+}  // namespace
+
+OpenClDevice::Found OpenClDevice::find(const std::string& identity) {
+  static auto* const mutex = new std::mutex;
+  static auto* const opened = new std::map<std::string, std::unique_ptr<const OpenClDevice>>;
+  std::string why;
+  const cl::Api* const api = cl::api(&why);
+  if (api == nullptr) return {nullptr, why};
+  const std::lock_guard lock(*mutex);
+  if (const auto known = opened->find(identity); known != opened->end()) return {known->second.get(), {}};
+  for (const Listed& listed : all_devices(*api)) {
+    if (listed.identity != identity) continue;
+    try {
+      std::unique_ptr<const OpenClDevice> device(new OpenClDevice(*api, identity, listed.id));
+      return {opened->emplace(identity, std::move(device)).first->second.get(), {}};
+    } catch (const Error& error) {
+      return {nullptr, error.what()};
+    }
+  }
+  return {nullptr, "the OpenCL device '" + identity + "' is not on this machine"};
+}
+
+OpenClDevice::OpenClDevice(const cl::Api& api, std::string identity, cl::DeviceId id)
+    : api_(&api), identity_(std::move(identity)), id_(id) {
+  cl::Int code = cl::kSuccess;
+  context_ = api.CreateContext(nullptr, 1, &id, nullptr, nullptr, &code);
+  check(code, "its context");
+  cl::Uint bits = 0;
+  check(api.GetDeviceInfo(id, cl::kMemBaseAddrAlign, sizeof(bits), &bits, nullptr), "its alignment");
+  alignment_ = std::max<std::size_t>(kAlignment, bits / 8);
+}
+
+cl::OwnedQueue OpenClDevice::queue(bool profiling) const {
+  cl::Int code = cl::kSuccess;
+  cl::OwnedQueue queue(api_->CreateCommandQueue(context_, id_, profiling ? cl::kProfilingEnable : 0, &code));
+  check(code, "a queue");
+  return queue;
+}
+
+cl::OwnedMem OpenClDevice::buffer(std::size_t bytes) const {
+  cl::Int code = cl::kSuccess;
+  cl::OwnedMem mem(api_->CreateBuffer(context_, cl::kReadWrite, bytes + kSpareBytes, nullptr, &code));
+  check(code, "a buffer");
+  return mem;
+}
+
+cl::OwnedMem OpenClDevice::buffer_of(const void* data, std::size_t bytes) const {
+  if (bytes == 0) return buffer(0);
+  cl::Int code = cl::kSuccess;
+  // OpenCL only reads what it copies from.
+  cl::OwnedMem mem(
+      api_->CreateBuffer(context_, cl::kReadOnly | cl::kCopyHostPtr, bytes, const_cast<void*>(data), &code));
+  check(code, "a buffer of constants");
+  return mem;
+}
+
+cl::OwnedProgram OpenClDevice::build(const std::string& source, const std::string& options) const {
+  cl::Int code = cl::kSuccess;
+  const char* text = source.data();
+  const std::size_t length = source.size();
+  cl::Program const program = api_->CreateProgramWithSource(context_, 1, &text, &length, &code);
+  check(code, "a program");
+  return finish(program, options);
+}
+
+cl::OwnedProgram OpenClDevice::load(std::string_view binary) const {
+  cl::Int code = cl::kSuccess, status = cl::kSuccess;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
+  const std::size_t length = binary.size();
+  cl::Program const program = api_->CreateProgramWithBinary(context_, 1, &id_, &length, &bytes, &status, &code);
+  check(code, "a program's binary");
+  return finish(program, {});
+}
+
+cl::OwnedProgram OpenClDevice::finish(cl::Program program, const std::string& options) const {
+  cl::OwnedProgram owned(program);
+  const cl::Int code = api_->BuildProgram(program, 1, &id_, options.c_str(), nullptr, nullptr);
+  if (code == cl::kSuccess) return owned;
+  std::size_t bytes = 0;
+  std::string log;
+  if (api_->GetProgramBuildInfo(program, id_, cl::kProgramBuildLog, 0, nullptr, &bytes) == cl::kSuccess && bytes > 1) {
+    log.resize(bytes);
+    api_->GetProgramBuildInfo(program, id_, cl::kProgramBuildLog, bytes, log.data(), nullptr);
+    log.resize(std::min(log.find('\0'), log.size()));
+  }
+  raise(code, "a program" + (log.empty() ? log : "\n" + log));
+}
+
+std::string OpenClDevice::binary_of(cl::Program program) const {
+  std::size_t bytes = 0;
+  check(api_->GetProgramInfo(program, cl::kProgramBinarySizes, sizeof(bytes), &bytes, nullptr), "a program's binary");
+  std::string binary(bytes, '\0');
+  char* at = binary.data();
+  check(api_->GetProgramInfo(program, cl::kProgramBinaries, sizeof(at), &at, nullptr), "a program's binary");
+  return binary;
+}
+
+cl::OwnedKernel OpenClDevice::kernel(cl::Program program, const std::string& symbol) const {
+  cl::Int code = cl::kSuccess;
+  cl::OwnedKernel kernel(api_->CreateKernel(program, symbol.c_str(), &code));
+  if (code != cl::kSuccess) raise(code, "the kernel " + symbol);
+  return kernel;
+}
+
+std::size_t OpenClDevice::group_size(cl::Kernel kernel) const {
+  std::size_t size[3] = {0, 0, 0};
+  check(api_->GetKernelWorkGroupInfo(kernel, id_, cl::kCompileWorkGroupSize, sizeof(size), size, nullptr), "a kernel");
+  return size[0];
+}
+
+void OpenClDevice::raise(cl::Int code, const std::string& doing) const {
+  throw Error(kRuntimeException,
+              "XyntraEP: the OpenCL device '" + identity_ + "' reports " + cl::error_name(code) + " for " + doing);
+}
+
+}  // namespace xyntra

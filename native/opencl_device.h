@@ -1,0 +1,58 @@
+// One OpenCL device with its context: opened once per process and never closed, as kernels of the CPU are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "opencl_api.h"
+#include "ort.h"
+
+namespace xyntra {
+
+class OpenClDevice {
+ public:
+  // What tells a device, and a driver, from others: "platform / device / driver version", with " #1" on for the second of
+  // two equal ones. Plans and kernels are made for one identity.
+  struct Found {
+    const OpenClDevice* device = nullptr;
+    std::string error;  // why there is none
+  };
+  static Found find(const std::string& identity);
+
+  const cl::Api& api() const noexcept { return *api_; }
+  const std::string& identity() const noexcept { return identity_; }
+  // To what the address of a buffer is aligned at least.
+  std::size_t alignment() const noexcept { return alignment_; }
+
+  cl::OwnedQueue queue(bool profiling) const;
+  // At least one byte, as OpenCL knows no empty buffers; with the spare bytes behind that kernels may read.
+  cl::OwnedMem buffer(std::size_t bytes) const;
+  cl::OwnedMem buffer_of(const void* data, std::size_t bytes) const;
+  // An executable program; throws Error with the compiler's log.
+  cl::OwnedProgram build(const std::string& source, const std::string& options) const;
+  cl::OwnedProgram load(std::string_view binary) const;
+  std::string binary_of(cl::Program program) const;
+  cl::OwnedKernel kernel(cl::Program program, const std::string& symbol) const;
+  // Work items of a group, which the kernel itself requires.
+  std::size_t group_size(cl::Kernel kernel) const;
+
+  // Throws what a failed call says.
+  void check(cl::Int code, const char* doing) const {
+    if (code != cl::kSuccess) raise(code, doing);
+  }
+
+ private:
+  OpenClDevice(const cl::Api& api, std::string identity, cl::DeviceId id);
+  cl::OwnedProgram finish(cl::Program program, const std::string& options) const;
+  [[noreturn]] void raise(cl::Int code, const std::string& doing) const;
+
+  const cl::Api* api_;
+  std::string identity_;
+  cl::DeviceId id_;
+  cl::Context context_ = nullptr;
+  std::size_t alignment_ = 0;
+};
+
+}  // namespace xyntra

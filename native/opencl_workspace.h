@@ -1,0 +1,62 @@
+// What one run of an island on an OpenCL device needs besides the weights: a queue, device memory for inputs, outputs and
+// temporaries, and a kernel object per step whose arguments are set. They stay for runs with the shapes of the last one,
+// which only move data and start kernels.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "evaluation.h"
+#include "opencl_device.h"
+#include "opencl_launch.h"
+#include "profile.h"
+
+namespace xyntra {
+
+// What an alternative needs that does not depend on shapes.
+struct ReadyOnDevice {
+  std::vector<cl::Mem> fixed;                // per buffer: a POOL or LITERAL buffer, else null
+  std::vector<const LoadedKernel*> kernels;  // per run step
+};
+
+class OpenClWorkspace {
+ public:
+  OpenClWorkspace(const OpenClDevice& device, const PlanIsland& island)
+      : device_(device), evaluation_(island, device.alignment()) {}
+
+  // Makes memory and kernels right for these inputs; `alternatives` are those of the island. Throws as
+  // Evaluation::prepare() does, and when the device has no room.
+  void prepare(const std::vector<ReadyOnDevice>& alternatives, const std::vector<InputView>& inputs);
+  // Inputs to the device, all steps, outputs back; returns when all is done. With `samples`, each step's time on the
+  // device.
+  void run(const std::vector<InputView>& inputs, const std::vector<void*>& outputs,
+           std::vector<profile::Sample>* samples);
+  const Evaluation& evaluation() const noexcept { return evaluation_; }
+
+  // Reused by the caller from run to run.
+  std::vector<InputView> inputs;
+  std::vector<void*> outputs;
+
+ private:
+  struct Buffer {
+    cl::OwnedMem mem;
+    std::size_t room = 0;
+    std::size_t bytes = 0;  // of these shapes
+    bool used = false;      // by a step
+  };
+
+  void make_room(Buffer& buffer, std::size_t bytes);
+  void take_memory(const std::vector<InputView>& inputs);
+  void make_steps(const ReadyOnDevice& ready);
+  void add_buffer(const BufferUse& use, const ReadyOnDevice& ready, OpenClLaunch& step) const;
+  cl::Queue queue(bool profiling);
+
+  const OpenClDevice& device_;
+  Evaluation evaluation_;
+  cl::OwnedQueue queue_, profiling_queue_;
+  Buffer arena_;
+  std::vector<Buffer> inputs_, outputs_;
+  std::vector<OpenClLaunch> steps_;
+};
+
+}  // namespace xyntra

@@ -1,0 +1,35 @@
+"""The driver of an OpenCL device as the kernel cache calls a compiler: each program in a child, which the driver may end."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from xyntra_ep.tracea.runtime import opencl_child
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenClCompiler:
+    """See `compilers.Compiler`. ``library``: libxyntra_ep.so, which asks the driver; ``device``: the identity of one
+    (`opencl.OpenClDevice.identity`)."""
+
+    library: Path
+    device: str
+
+    @property
+    def suffix(self) -> str:
+        return ".clbin"
+
+    @property
+    def name(self) -> str:
+        return "the OpenCL driver"
+
+    def salt(self, target: tuple[str, ...]) -> str:
+        return "\0".join((self.device, *target))
+
+    def argv(self, source: str, output: str, target: tuple[str, ...]) -> list[str]:
+        return [sys.executable, opencl_child.__file__, str(self.library), self.device, " ".join(target), source, output]
+
+    def refusal(self, data: bytes) -> str:
+        return "" if data else "an empty program"
