@@ -39,7 +39,7 @@ def run(
     queue = Queue(survey().working[0])
     compiled = queue.build(kernel.name, opencl.emit(kernel))
     buffers = [queue.upload(np.ascontiguousarray(x).reshape(-1).view(np.uint8)) for x in (*inputs, *results)]
-    queue.launch(compiled, blocks, kernel.threads, buffers, list(params))
+    queue.launch(compiled, blocks, buffers, params)
     written = zip(results, buffers[len(inputs) :], strict=True)
     return [queue.download(buffer, y.nbytes).view(y.dtype).reshape(y.shape) for y, buffer in written]
 

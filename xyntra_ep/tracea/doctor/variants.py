@@ -1,4 +1,5 @@
-"""All variants that Tracea knows, by the op they compute. A file in kernels/cpu with a VARIANTS list is all it takes."""
+"""All variants that Tracea knows, by the op they compute. A file in kernels/cpu or kernels/gpu with a VARIANTS list is all it
+takes."""
 
 from __future__ import annotations
 
@@ -14,12 +15,19 @@ AnyVariant = Variant[Any]
 VariantTable = Mapping[type[CoreOp], tuple[AnyVariant, ...]]
 
 CPU = Registry[AnyVariant]("xyntra_ep.tracea.kernels.cpu", "VARIANTS")
+GPU = Registry[AnyVariant]("xyntra_ep.tracea.kernels.gpu", "VARIANTS")
 
 
 @cache
 def cpu_variants() -> VariantTable:
     """The CPU variants of each op, in the order of the registry."""
     return by_op(CPU)
+
+
+@cache
+def gpu_variants() -> VariantTable:
+    """The GPU variants of each op."""
+    return by_op(GPU)
 
 
 def by_op(variants: Any) -> VariantTable:

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 Op = TypeVar("Op", bound=CoreOp)
@@ -45,7 +46,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCall:
-    """One launch. ``params`` follow the kernel's parameter list; ``units`` are independent work items."""
+    """One launch. ``params`` follow the kernel's parameter list; ``units`` are independent work items: blocks, on a GPU."""
 
     kernel: Kernel
     buffers: tuple[ValueBuffer | TempBuffer, ...]
@@ -61,6 +62,7 @@ class BuildContext:
 
     caps: Capabilities
     program: Program
+    gpu: Gpu | None = None  # what GPU variants build for; ``caps`` is then the machine around it
     strict: bool = False  # option fp32_strict: no algorithm that moves NaN or Inf to other elements
 
     def is_constant(self, value: int) -> bool:

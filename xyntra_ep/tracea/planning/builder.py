@@ -21,6 +21,7 @@ from xyntra_ep.tracea.planning.op_key import OpKey, op_key
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 Emit = Callable[[Kernel, Capabilities], str]
@@ -43,12 +44,21 @@ class Built:
 
 
 class OpBuilder:
-    """Decides and builds ops for one machine. Keep it as long as programs may share ops: a session, or longer."""
+    """Decides and builds ops for one machine, or for ``gpu`` in it. Keep it as long as programs may share ops: a session, or
+    longer."""
 
     def __init__(
-        self, caps: Capabilities, variants: VariantTable, emit: Emit, tuned_for: TunedFor | None = None, *, strict: bool = False
+        self,
+        caps: Capabilities,
+        variants: VariantTable,
+        emit: Emit,
+        tuned_for: TunedFor | None = None,
+        *,
+        gpu: Gpu | None = None,
+        strict: bool = False,
     ) -> None:
         self.caps = caps
+        self._gpu = gpu
         self._strict = strict
         self._variants = variants
         self._emit = emit
@@ -65,7 +75,7 @@ class OpBuilder:
         key = op_key(op, program, constants)
         found = self._built.get(key.key)
         if found is None:
-            context = BuildContext(caps=self.caps, program=program, constants=constants, strict=self._strict)
+            context = BuildContext(caps=self.caps, program=program, gpu=self._gpu, constants=constants, strict=self._strict)
             result: Built | UnsupportedError
             try:
                 result = self._build(op, context)

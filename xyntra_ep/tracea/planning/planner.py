@@ -16,7 +16,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, load
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Pointwise, Program, Value, ValueKind
 from xyntra_ep.tracea.core_ir.work import NO_WORK
-from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
+from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants, gpu_variants
 from xyntra_ep.tracea.kernels.variant import Phase, ValueBuffer
 from xyntra_ep.tracea.planning.buffers import BufferTable, StepDraft
 from xyntra_ep.tracea.planning.builder import Built, Emit, Launch, OpBuilder
@@ -25,7 +25,9 @@ from xyntra_ep.tracea.planning.in_place import reused_input
 from xyntra_ep.tracea.planning.legality import check_program
 from xyntra_ep.tracea.planning.plan import OpFailure, PlanError, PlannedProgram, PlanStep
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR, Capabilities
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 Announce = Callable[[KernelSource], None]
 
@@ -46,6 +48,11 @@ def cpu_builder(caps: Capabilities) -> OpBuilder:
     from xyntra_ep.tracea.emitters.cpu import emit
 
     return OpBuilder(caps, cpu_variants(), emit)
+
+
+def gpu_builder(gpu: Gpu, emit: Callable[[Kernel], str], caps: Capabilities = SCALAR) -> OpBuilder:
+    """A builder over all GPU variants, printing with ``emit``; ``caps``: the machine that the GPU is in."""
+    return OpBuilder(caps, gpu_variants(), lambda kernel, _: emit(kernel), gpu=gpu)
 
 
 def plan_program(

@@ -122,6 +122,7 @@ class Queue:
         self._context = cl.Context([handle])
         self._queue = cl.CommandQueue(self._context)
         exact = handle.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+        self._handle = handle
         self._options = [_EXACT_DIVISION] if exact else []
 
     def build(self, symbol: str, text: str) -> Any:
@@ -151,7 +152,8 @@ class Queue:
             self._cl.enqueue_copy(self._queue, data, buffer)
         return data
 
-    def launch(self, kernel: Any, blocks: int, threads: int, buffers: Sequence[Any], params: Sequence[int]) -> None:
-        """Run ``blocks`` blocks; ``params`` are 32-bit integers."""
+    def launch(self, kernel: Any, blocks: int, buffers: Sequence[Any], params: Sequence[int]) -> None:
+        """Run ``blocks`` blocks of as many threads as the kernel's text says; ``params`` are 32-bit integers."""
         if blocks:
+            threads, *_ = kernel.get_work_group_info(self._cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE, self._handle)
             kernel(self._queue, (blocks * threads,), (threads,), *buffers, *(np.int32(p) for p in params))

@@ -70,13 +70,13 @@ def _try(device: Any) -> str:
 
     x = np.arange(4, dtype=np.float32)
     y = np.zeros_like(x)
+    no_cache: Any = False  # of binaries, pyopencl's own: the question is whether the driver compiles
     try:
         context = cl.Context([device])
         queue = cl.CommandQueue(context)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # compilers talk about successes too
-            # Not pyopencl's cache of binaries: the question is whether the driver compiles.
-            program = cl.Program(context, _TEXT).build(cache_dir=False)
+            program = cl.Program(context, _TEXT).build(cache_dir=no_cache)
         source = cl.Buffer(context, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, hostbuf=x)
         target = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, y.nbytes)
         cl.Kernel(program, "probe")(queue, (4,), (4,), source, target)

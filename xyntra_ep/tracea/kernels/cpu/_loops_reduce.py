@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, call
 from xyntra_ep.tracea.core_ir.ops import ReduceKind
@@ -93,12 +95,21 @@ class Accumulator:
             b.assign(self._extra, binary("or", self._extra, binary("ne", value, value)))
         b.assign(self._best, self._combined(value, self._best))
 
+    @property
+    def state(self) -> list[Var]:
+        """What is known so far; not for arg kinds."""
+        assert not is_arg(self.kind)
+        return [self._best] if self._extra is None else [self._best, self._extra]
+
+    def take(self, state: Sequence[Rvalue]) -> None:
+        """Take in the ``state`` of another one with as many lanes."""
+        if self._extra is not None:
+            self._b.assign(self._extra, binary("or", self._extra, state[1]))
+        self._b.assign(self._best, self._combined(state[0], self._best))
+
     def merge(self, other: Accumulator) -> None:
         """Take in another one with as many lanes (not for arg kinds, whose ``result`` merges)."""
-        if self._extra is not None:
-            assert other._extra is not None
-            self._b.assign(self._extra, binary("or", self._extra, other._extra))
-        self._b.assign(self._best, self._combined(other._best, self._best))
+        self.take(other.state)
 
     def fold(self, wide: Accumulator) -> None:
         """Take in all lanes of ``wide``; this one has a single lane."""

@@ -1,0 +1,131 @@
+static __device__ __forceinline__ float xy_max_f32(float a, float b) { return a > b ? a : b; }
+struct __align__(16) xy_f32x4 { float e[4]; };
+static __device__ __forceinline__ float xm_exp_nonpositive_1(float x) {
+  const float z_ = (x * 0x1.7154760000000p+0f);
+  const float y_ = xy_max_f32((-0x1.fc00000000000p+6f), z_);
+  const float t_ = (y_ + 0x1.8000000000000p+23f);
+  const float n_ = (t_ - 0x1.8000000000000p+23f);
+  const float f_ = (y_ - n_);
+  const int k_ = (__float_as_int(t_) - 1262485504);
+  const float p_ = (((((0x1.5bba140000000p-10f * f_ + 0x1.3cea880000000p-7f) * f_ + 0x1.c6b7520000000p-5f) * f_ + 0x1.ebf9bc0000000p-3f) * f_ + 0x1.62e42a0000000p-1f) * f_ + 0x1.0000000000000p+0f);
+  return __int_as_float((__float_as_int(p_) + (k_ << 23)));
+}
+extern "C" __global__ void __launch_bounds__(256) xy_rows_block_f32(const float *b_i0, float *b_o1) {
+  const int block = (int)blockIdx.x;
+  const int thread = (int)threadIdx.x;
+  __shared__ __align__(16) float part_[8];
+  __shared__ __align__(16) float part1[8];
+  const long long h_ = (((long long)block) * 768ll);
+  float acc_ = (-__int_as_float(0x7f800000));
+  float acc1 = (-__int_as_float(0x7f800000));
+  float acc2 = (-__int_as_float(0x7f800000));
+  float acc3 = (-__int_as_float(0x7f800000));
+  for (int at_ = (thread * 4); at_ < 768; at_ += 1024) {
+    const xy_f32x4 packet1 = *(const xy_f32x4 *)(b_i0 + (((int)h_) + at_));
+    const float v_ = packet1.e[0];
+    const float v1 = packet1.e[1];
+    const float v2 = packet1.e[2];
+    const float v3 = packet1.e[3];
+    acc_ = xy_max_f32(v_, acc_);
+    acc1 = xy_max_f32(v1, acc1);
+    acc2 = xy_max_f32(v2, acc2);
+    acc3 = xy_max_f32(v3, acc3);
+  }
+  acc_ = xy_max_f32(acc1, acc_);
+  acc_ = xy_max_f32(acc2, acc_);
+  acc_ = xy_max_f32(acc3, acc_);
+  float acc4 = (-__int_as_float(0x7f800000));
+  const float other_ = __shfl_xor_sync(0xffffffffu, acc_, 16);
+  acc_ = xy_max_f32(other_, acc_);
+  const float other1 = __shfl_xor_sync(0xffffffffu, acc_, 8);
+  acc_ = xy_max_f32(other1, acc_);
+  const float other2 = __shfl_xor_sync(0xffffffffu, acc_, 4);
+  acc_ = xy_max_f32(other2, acc_);
+  const float other3 = __shfl_xor_sync(0xffffffffu, acc_, 2);
+  acc_ = xy_max_f32(other3, acc_);
+  const float other4 = __shfl_xor_sync(0xffffffffu, acc_, 1);
+  acc_ = xy_max_f32(other4, acc_);
+  if (((thread % 32) == 0)) {
+    *(part_ + (thread / 32)) = acc_;
+  }
+  __syncthreads();
+  const float other5 = *(part_);
+  acc4 = xy_max_f32(other5, acc4);
+  const float other6 = *(part_ + 1);
+  acc4 = xy_max_f32(other6, acc4);
+  const float other7 = *(part_ + 2);
+  acc4 = xy_max_f32(other7, acc4);
+  const float other8 = *(part_ + 3);
+  acc4 = xy_max_f32(other8, acc4);
+  const float other9 = *(part_ + 4);
+  acc4 = xy_max_f32(other9, acc4);
+  const float other10 = *(part_ + 5);
+  acc4 = xy_max_f32(other10, acc4);
+  const float other11 = *(part_ + 6);
+  acc4 = xy_max_f32(other11, acc4);
+  const float other12 = *(part_ + 7);
+  acc4 = xy_max_f32(other12, acc4);
+  float acc5 = 0x0.0p+0f;
+  float acc6 = 0x0.0p+0f;
+  float acc7 = 0x0.0p+0f;
+  float acc8 = 0x0.0p+0f;
+  for (int at1 = (thread * 4); at1 < 768; at1 += 1024) {
+    const xy_f32x4 packet2 = *(const xy_f32x4 *)(b_i0 + (((int)h_) + at1));
+    const float v4 = packet2.e[0];
+    const float v5 = packet2.e[1];
+    const float v6 = packet2.e[2];
+    const float v7 = packet2.e[3];
+    *(xy_f32x4 *)(b_o1 + (((int)h_) + at1)) = xy_f32x4{{xm_exp_nonpositive_1((v4 - acc4)), xm_exp_nonpositive_1((v5 - acc4)), xm_exp_nonpositive_1((v6 - acc4)), xm_exp_nonpositive_1((v7 - acc4))}};
+    const float next_ = xm_exp_nonpositive_1((v4 - acc4));
+    acc5 = (acc5 + next_);
+    const float next1 = xm_exp_nonpositive_1((v5 - acc4));
+    acc6 = (acc6 + next1);
+    const float next2 = xm_exp_nonpositive_1((v6 - acc4));
+    acc7 = (acc7 + next2);
+    const float next3 = xm_exp_nonpositive_1((v7 - acc4));
+    acc8 = (acc8 + next3);
+  }
+  acc5 = (acc5 + acc6);
+  acc5 = (acc5 + acc7);
+  acc5 = (acc5 + acc8);
+  float acc9 = 0x0.0p+0f;
+  const float other13 = __shfl_xor_sync(0xffffffffu, acc5, 16);
+  acc5 = (acc5 + other13);
+  const float other14 = __shfl_xor_sync(0xffffffffu, acc5, 8);
+  acc5 = (acc5 + other14);
+  const float other15 = __shfl_xor_sync(0xffffffffu, acc5, 4);
+  acc5 = (acc5 + other15);
+  const float other16 = __shfl_xor_sync(0xffffffffu, acc5, 2);
+  acc5 = (acc5 + other16);
+  const float other17 = __shfl_xor_sync(0xffffffffu, acc5, 1);
+  acc5 = (acc5 + other17);
+  if (((thread % 32) == 0)) {
+    *(part1 + (thread / 32)) = acc5;
+  }
+  __syncthreads();
+  const float other18 = *(part1);
+  acc9 = (acc9 + other18);
+  const float other19 = *(part1 + 1);
+  acc9 = (acc9 + other19);
+  const float other20 = *(part1 + 2);
+  acc9 = (acc9 + other20);
+  const float other21 = *(part1 + 3);
+  acc9 = (acc9 + other21);
+  const float other22 = *(part1 + 4);
+  acc9 = (acc9 + other22);
+  const float other23 = *(part1 + 5);
+  acc9 = (acc9 + other23);
+  const float other24 = *(part1 + 6);
+  acc9 = (acc9 + other24);
+  const float other25 = *(part1 + 7);
+  acc9 = (acc9 + other25);
+  const float h1 = (0x1.0000000000000p+0f / acc9);
+  for (int at2 = (thread * 4); at2 < 768; at2 += 1024) {
+    const xy_f32x4 packet3 = *(const xy_f32x4 *)(b_o1 + (((int)h_) + at2));
+    const float v8 = packet3.e[0];
+    const float v9 = packet3.e[1];
+    const float v10 = packet3.e[2];
+    const float v11 = packet3.e[3];
+    *(xy_f32x4 *)(b_o1 + (((int)h_) + at2)) = xy_f32x4{{(v8 * h1), (v9 * h1), (v10 * h1), (v11 * h1)}};
+  }
+}

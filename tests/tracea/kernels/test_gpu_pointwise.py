@@ -1,0 +1,120 @@
+"""pointwise.packets against the interpreter by OpenCL, and through NVRTC: widths of packets, dtypes, odd strides and indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.support.elementwise import elementwise, here, permuted, pointwise, special_floats
+from tests.support.programs import ProgramBuilder
+from tests.support.random_programs import RandomProgram
+from tests.support.run_gpu import check_on_opencl, compile_for_cuda, plan_for
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load
+from xyntra_ep.tracea.core_ir.interpreter import random_like
+from xyntra_ep.tracea.core_ir.ops import Program, ValueKind
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80
+
+opencl = pytest.mark.device("opencl")
+F32_ERR = 2e-6
+STORED_ERR = {DType.F16: 1e-3, DType.BF16: 8e-3}
+
+
+def gelu_of_sum(x: Expr, y: Expr) -> Expr:
+    return call("gelu_erf", call("add", x, y))
+
+
+def biased(n: int | str) -> Program:
+    """relu(x [m, n] + bias [n])"""
+    p = ProgramBuilder()
+    x, bias = p.input("m", n), p.input(n)
+    body = call("relu", call("add", here(x, 0), load(1, axis(1), dtype=DType.F32)))
+    return pointwise(x.shape, [x, bias], body, p)
+
+
+@opencl
+def test_edges_of_blocks() -> None:
+    for shape in ((), (1,), (1023,), (1024,), (1028,), (3, 5), (0,), (2, 0, 3)):
+        program, inputs = elementwise(shape, gelu_of_sum, DType.F32, DType.F32)
+        check_on_opencl(program, inputs, [], 1e-5)
+
+
+@opencl
+def test_broadcasts_and_run_time_sizes() -> None:
+    for n in (768, 30):
+        for m in (1, 7):
+            check_on_opencl(biased(n), [random_like((m, n), DType.F32, 0), random_like((n,), DType.F32, 1)], [], F32_ERR)
+    check_on_opencl(biased("n"), [random_like((5, 37), DType.F32, 0), random_like((37,), DType.F32, 1)], [], F32_ERR)
+
+
+def test_packets_are_as_wide_as_is_proven() -> None:
+    def width(program: Program) -> int:
+        [source] = plan_for(program, OPENCL).kernels
+        return next((n for n in (8, 4, 2) if f"float{n}" in source.text or f"ushort{n}" in source.text), 1)
+
+    assert width(biased(768)) == 4
+    assert width(biased(30)) == 2
+    assert width(biased("n")) == 1
+    for dtype, expected in ((DType.BF16, 8), (DType.F32, 4)):
+        assert width(elementwise((64,), lambda x: call("neg", x), dtype, result=dtype)[0]) == expected
+
+
+@opencl
+@pytest.mark.parametrize("dtype", list(DType))
+def test_every_dtype_goes_in_and_out(dtype: DType) -> None:
+    def body(x: Expr) -> Expr:
+        return call("not", x) if dtype is DType.BOOL else call("mul", x, call("abs", x))
+
+    program, inputs = elementwise((4, 24), body, dtype, result=dtype)
+    check_on_opencl(program, inputs, [], STORED_ERR.get(dtype, F32_ERR))
+
+
+@opencl
+@pytest.mark.parametrize("op", ["min", "max", "relu", "tanh", "exp", "sigmoid", "sqrt", "sign"])
+def test_special_values(op: str) -> None:
+    operands = 2 if op in ("min", "max") else 1
+    program, _ = elementwise((50,), lambda *x: call(op, *x), *[DType.F32] * operands)
+    x = special_floats((50,))
+    x[np.abs(x) == np.float32(3e38)] = 2.0 if op == "exp" else 3e38
+    check_on_opencl(program, [x, special_floats((50,), 1)[::-1].copy()][:operands], [], F32_ERR)
+
+
+@opencl
+def test_transposed_and_gathered() -> None:
+    p = ProgramBuilder()
+    x = permuted(p.input(9, 13), (1, 0))
+    check_on_opencl(pointwise(x.shape, [x], call("neg", here(x, 0)), p), [random_like((9, 13), DType.F32, 0)], [], F32_ERR)
+    p = ProgramBuilder()
+    table, ids = p.input(7, 12), p.input(5, dtype=DType.I64)
+    row = load(1, axis(0), dtype=DType.I64)
+    body = load(0, row, axis(1), dtype=DType.F32)
+    picked = np.array([6, 0, 3, 3, 1], dtype=np.int64)
+    check_on_opencl(pointwise((5, 12), [table, ids], body, p), [random_like((7, 12), DType.F32, 0), picked], [], F32_ERR)
+    p = ProgramBuilder()
+    x = p.input(10)
+    at = call("sub", axis(0), const(3))
+    inside = call("and", call("le", const(0), at), call("lt", at, const(10)))
+    body = call("where", inside, load(0, at, dtype=DType.F32), const(0.5))
+    check_on_opencl(pointwise((16,), [x], body, p), [random_like((10,), DType.F32, 0)], [], F32_ERR)
+
+
+@opencl
+@pytest.mark.parametrize("seed", range(8))
+def test_random_expressions(seed: int) -> None:
+    made = RandomProgram(seed, rank=(0, 1, 2, 3)[seed % 4], symbolic=seed % 2 == 1, special=seed % 3 == 2)
+    made.pointwise(depth=1 + seed % 3)
+    dtypes = [v.dtype for v in made.program.values if v.kind is ValueKind.OUTPUT]
+    check_on_opencl(made.program, made.inputs, [], max(STORED_ERR.get(d, 3e-5) for d in dtypes))
+
+
+@pytest.mark.compiler("nvrtc")
+def test_cuda() -> None:
+    compile_for_cuda(biased(768))
+    compile_for_cuda(elementwise((64,), lambda x: call("tanh", x), DType.F16, result=DType.F16)[0])
+
+
+def test_text(golden: Callable[[str, str], None]) -> None:
+    [source] = plan_for(biased(768), SM_80).kernels
+    golden(source.text, ".cu")

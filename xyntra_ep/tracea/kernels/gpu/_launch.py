@@ -1,0 +1,26 @@
+"""What the GPU variants have in common: which device they build for, and what a launch is estimated to take."""
+
+from __future__ import annotations
+
+from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.kernels.cpu._loops_plan import typical
+from xyntra_ep.tracea.kernels.variant import BuildContext
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+
+LAUNCH_NS = 3000
+_STEPS_PER_NS = 64.0  # of a unit: so many threads do one step, a load and what is computed from it, in a nanosecond
+
+
+def gpu_of(context: BuildContext) -> Gpu:
+    assert context.gpu is not None, "a GPU variant without a GPU"
+    return context.gpu
+
+
+def steps_ns(steps: Size, gpu: Gpu) -> Size:
+    """A launch in which threads do so many steps in all."""
+    return steps // max(1, int(_STEPS_PER_NS * gpu.units)) + LAUNCH_NS
+
+
+def estimate_ns(steps: Size, gpu: Gpu) -> float:
+    """The same as a number, unknown dimensions taken as usual ones."""
+    return typical(steps) / (_STEPS_PER_NS * gpu.units) + LAUNCH_NS

@@ -1,0 +1,84 @@
+"""Several neighbours of a loop nest's last axis in one thread, moved in packets where memory lies so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.expr import Expr
+from xyntra_ep.tracea.kernels.cpu._affine import affine
+from xyntra_ep.tracea.kernels.cpu._index import Lane
+from xyntra_ep.tracea.kernels.cpu._loops import Nest, Scope, as_element
+from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu_nodes import PACKET_BYTES
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue
+
+_WIDEST = 8  # more values would cost more registers than the wider access saves
+
+
+def packet_width(nest: Nest, extent: Size) -> int:
+    """How many neighbours every access of ``nest`` can move at once: all lie side by side, aligned, in whole packets of the axis
+    of ``extent``, or are one element for all."""
+    moved = []
+    for k, access in enumerate(nest.table.accesses):
+        address = nest.address(k)
+        if address.mode is Lane.VECTOR:
+            form = affine(address.base)
+            if form is None:
+                return 1
+            moved.append((access.dtype, list(form.values())))
+        elif address.mode is not Lane.ONE:
+            return 1
+    if not moved:
+        return 1
+    width = min(_WIDEST, PACKET_BYTES // max(dtype.bytes for dtype, _ in moved))
+    while width > 1 and not all(is_multiple(s, width) for s in (extent, *(s for _, sizes in moved for s in sizes))):
+        width //= 2
+    return width
+
+
+def is_multiple(size: Size, of: int) -> bool:
+    """Whether ``size`` is one for every value of its symbols."""
+    rest = size % of
+    return isinstance(rest, int) and rest == 0
+
+
+class Packet:
+    """``width`` points of a nest, the first at ``at`` of its lane axis."""
+
+    def __init__(self, b: GpuBuilder, scope: Scope, at: Rvalue, width: int) -> None:
+        self._b = b
+        self._nest = scope.nest
+        self._at = at
+        self._width = width
+        lane = self._nest.lane_axis
+        self._scope = scope.bind({lane: at} if width == 1 and lane is not None else {})
+        self._codes = [self._scope.code.fork(1, partial(self._leaf, i)) for i in range(width)]
+        self._loaded: dict[int, Sequence[Rvalue]] = {}
+
+    def values(self, e: Expr) -> list[Rvalue]:
+        """``e`` at each point."""
+        if self._width == 1:
+            return [self._scope.value(e)]
+        return [code.emit(e)[0] for code in self._codes]
+
+    def store(self, k: int, values: Sequence[Rvalue]) -> None:
+        """Write the ``k``-th access at each point."""
+        if self._width == 1:
+            self._scope.store(k, values[0])
+        else:
+            self._b.store_packet(self._nest.table.accesses[k].pointer, self._position(k), values)
+
+    def _position(self, k: int) -> Rvalue:
+        return self._scope.index(self._nest.address(k).base) + self._at
+
+    def _leaf(self, point: int, e: Expr, lanes: int) -> Rvalue:
+        if e.kind == "axis" and e.attr == self._nest.lane_axis:
+            return as_element(self._at + point)
+        if e.kind != "load" or self._nest.address(e.attr).mode is not Lane.VECTOR:
+            return self._scope.value(e)
+        if e.attr not in self._loaded:
+            pointer = self._nest.table.accesses[e.attr].pointer
+            self._loaded[e.attr] = self._b.load_packet("v", pointer, self._position(e.attr), self._width)
+        return self._loaded[e.attr][point]

@@ -1,0 +1,26 @@
+"""What a GPU can do, as far as choosing and generating kernels needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """A GPU as kernels see it. ``max_threads`` and ``shared_bytes`` are of a block; ``subgroup``: how many threads exchange
+    values between their registers, 1 where none can. ``units``: multiprocessors, or OpenCL's compute units."""
+
+    name: str
+    max_threads: int
+    shared_bytes: int
+    subgroup: int
+    units: int
+    fma_gflops: float  # fp32, the whole device
+    memory_gbs: float
+
+
+# What OpenCL 1.2 guarantees of a device's local memory, and what every GPU of the last ten years has of the rest.
+OPENCL = Gpu(name="opencl", max_threads=256, shared_bytes=32 << 10, subgroup=1, units=16, fma_gflops=2e3, memory_gbs=100.0)
+# A block may declare 48 KiB; more must be asked for at the launch. Rates: NVIDIA's A100 (SXM, 80 GB) and H100 (SXM) data sheets.
+SM_80 = Gpu(name="sm_80", max_threads=1024, shared_bytes=48 << 10, subgroup=32, units=108, fma_gflops=19.5e3, memory_gbs=2039.0)
+SM_90 = Gpu(name="sm_90", max_threads=1024, shared_bytes=48 << 10, subgroup=32, units=132, fma_gflops=66.9e3, memory_gbs=3350.0)
