@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,12 @@ WITH_WEIGHTS = ("Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCase:
-    """One model of one operator (or its expansion as a function body), and what to feed it."""
+    """One model of one operator (or its expansion as a function body), what to feed it, and what ONNX expects of it."""
 
     name: str
     model: onnx.ModelProto
     feeds: Mapping[str, Array]
+    expected: Sequence[Any]
 
 
 @functools.cache
@@ -54,7 +55,8 @@ def node_cases() -> Mapping[str, NodeCase]:
         model = _loadable(test.model)
         feeds = {i.name: np.asarray(a) for i, a in zip(model.graph.input, arrays, strict=False)}
         name = test.name.removeprefix("test_")
-        cases[name] = NodeCase(name=name, model=model, feeds=feeds)
+        expected = [numpy_helper.to_array(v) if isinstance(v, onnx.TensorProto) else v for v in test.data_sets[0][1]]
+        cases[name] = NodeCase(name=name, model=model, feeds=feeds, expected=expected)
         fixed = list(feeds)[1:]
         if fixed and (model.graph.node[0].op_type in WITH_WEIGHTS or any(feeds[n].dtype.kind in "iub" for n in fixed)):
             cases[f"{name}.const"] = _with_constants(cases[name], fixed)
@@ -82,7 +84,7 @@ def _with_constants(case: NodeCase, names: Sequence[str]) -> NodeCase:
     model.graph.input.extend(kept)
     model.graph.initializer.extend(numpy_helper.from_array(case.feeds[n], n) for n in names)
     feeds = {n: a for n, a in case.feeds.items() if n not in names}
-    return NodeCase(name=f"{case.name}.const", model=model, feeds=feeds)
+    return replace(case, name=f"{case.name}.const", model=model, feeds=feeds)
 
 
 def _with_dynamic_shapes(case: NodeCase, name: str) -> NodeCase:
@@ -95,7 +97,7 @@ def _with_dynamic_shapes(case: NodeCase, name: str) -> NodeCase:
         for axis, dim in enumerate(value.type.tensor_type.shape.dim):
             dim.Clear()
             dim.dim_param = f"{value.name}_{axis}"
-    return NodeCase(name=name, model=model, feeds=case.feeds)
+    return replace(case, name=name, model=model)
 
 
 def session_options() -> ort.SessionOptions:

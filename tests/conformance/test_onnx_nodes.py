@@ -16,6 +16,7 @@ import pytest
 
 from tests.conformance.node_cases import Array, NodeCase, first_of_each_operator, node_cases, run_cpu, session_options
 from tests.support.graph_from_model import interpret_model
+from tests.support.ort_version import is_older_ort
 from tests.tolerances import difference
 from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.errors import UnsupportedError
@@ -48,7 +49,9 @@ class Tally:
             if not claimed:
                 self.declined[f"{case.model.graph.node[0].op_type if case.model.graph.node else ''}: {reason}"] += 1
                 continue
-            texts = [difference(np.asarray(a), b) for a, b in zip(results, wanted, strict=True)]
+            texts = differences(results, wanted)
+            if any(texts) and is_older_ort() and not any(differences(results, case.expected)):
+                continue  # a mistake of that runtime: ours is what ONNX expects
             wrong += [f"{name}, output {i}: {text}" for i, text in enumerate(texts) if text]
         self.shards += 1
         assert not wrong, "\n".join(wrong)
@@ -58,6 +61,11 @@ class Tally:
             pytest.skip("not all shards ran in this process")
         reasons = "\n".join(f"{count:4} {reason}" for reason, count in self.declined.most_common())
         assert self.claimed >= floor, f"{self.claimed} cases have a node of ours, {floor} are wanted; declined:\n{reasons}"
+
+
+def differences(results: Sequence[Array], wanted: Sequence[Array]) -> list[str]:
+    """Per output; empty text for equal ones."""
+    return [difference(np.asarray(a), np.asarray(b)) for a, b in zip(results, wanted, strict=True)]
 
 
 INTERPRETED, QUICK, FULL = Tally(), Tally(), Tally()

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.graph_from_model import trace_model
 from tests.support.onnx_text import assert_same, model_of
+from tests.support.ort_version import newer_ort
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.tracea.core_ir.ops import Attention, Gemm
 
@@ -18,7 +19,8 @@ CASES = [
     ("softcap = 2.0, scale = 0.5", "", ""),
     ("", ", float[S, T] mask", ", mask"),
     ("", ", float[B, 1, S, T] mask", ", mask"),
-    ("is_causal = 1", ", bool[B, 1, S, T] mask", ", mask"),
+    # With rows that see no key at all.
+    pytest.param("is_causal = 1", ", bool[B, 1, S, T] mask", ", mask", marks=newer_ort),
 ]
 
 

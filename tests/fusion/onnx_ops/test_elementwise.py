@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.graph_from_model import interpret_model
 from tests.support.onnx_text import assert_same, model_of, run_cpu
+from tests.support.ort_version import newer_ort
 
 SPECIAL = np.asarray(
     [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 6.0, -6.0, 88.0, -88.0, 1e-30, -1e-30, 3e38],
@@ -24,7 +25,10 @@ UNARY = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("call", UNARY)
+WRONG_IN_OLDER = ("Erf(x)", "PRelu(x, low)")  # of NaN, and of infinities
+
+
+@pytest.mark.parametrize("call", [pytest.param(c, marks=[newer_ort] if c in WRONG_IN_OLDER else []) for c in UNARY])
 def test_special_values(call: str) -> None:
     kind = "bool" if call.startswith(("Is", "Not", "Cast")) else "float"
     model = model_of(
