@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,6 +72,18 @@ def test_a_long_depth_is_taken_in_parts(caps: Capabilities, depth: int, symbolic
 
 def test_parts_of_a_matrix_in_place() -> None:
     check(GemmCase(m=20, k=421, n=65, epilogue="bias", constant_b=False, symbolic=""), AVX512, BATCHED)
+
+
+@pytest.mark.parametrize("caps", MACHINES[:2])
+@pytest.mark.parametrize("transpose", ["", "b"])
+def test_panels_of_a_run_time_b_are_copied_in_parts(caps: Capabilities, transpose: str) -> None:
+    """300 rows are more blocks than go through the parts together, 65 columns two widths and a rest, 590 steps two parts."""
+    far = replace(caps, l2_bytes=1 << 12)
+    case = GemmCase(m=300, k=590, n=65, transpose=transpose, constant_b=False, symbolic="m", epilogue="residual")
+    check(case, far, BATCHED)
+    own = GemmCase(m=52, k=37, n=53, batch=(2,), b_batch=(2,), transpose=transpose, constant_b=False, symbolic="")
+    check(own, far, BATCHED)
+    check(replace(own, dtypes=(DType.F16, DType.F16, DType.F32)), far, BATCHED)
 
 
 EPILOGUES = (

@@ -57,7 +57,7 @@ class PanelLayout:
     those of a packed panel (None) one after the other.
 
     ``padded``: a panel is readable to its last column, beyond the end of b. ``fetch``: it may come from memory, so the one
-    before fetches it.
+    before fetches it. ``copied``: a unit packs a part of its panel before it uses it.
     """
 
     panels: Panels
@@ -69,6 +69,7 @@ class PanelLayout:
     row: Size | None
     padded: bool
     fetch: bool
+    copied: bool = False
 
 
 def even_panels(columns: Size, tile: Tile) -> Panels:

@@ -51,7 +51,8 @@ def dots_ns(shape: GemmShape, caps: Capabilities, tile: DotTile) -> float:
     steps = -(-typical(shape.depth) // tile.lanes)
     blocks, groups = -(-m // tile.rows), -(-n // tile.columns)
     rows = m / max(1, blocks)
-    step = max(rows * tile.columns, rows + tile.columns, _LEAST) + rows / 4 + tile.columns / 2
+    lines = 1 if typical(shape.a_row) % tile.lanes == 0 else 2  # that a vector of a row lies in
+    step = max(rows * tile.columns, lines * rows + tile.columns, _LEAST) + lines * rows / 4 + tile.columns / 2
     one = steps * step + _SUMMING * rows * tile.columns + _TURN
     batches = typical(product(shape.batch_extents))
     return batches * blocks * groups * one * 2 * tile.lanes / caps.fma_gflops

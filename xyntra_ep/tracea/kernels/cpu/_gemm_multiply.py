@@ -16,6 +16,7 @@ from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.cpu._gemm_columns import PanelLayout
 from xyntra_ep.tracea.kernels.cpu._gemm_finish import SharedFinish, is_long
 from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows, rows_in_place
+from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_panel
 from xyntra_ep.tracea.kernels.cpu._gemm_parts import BLOCKS, parts_of
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import RowBlocks, block_sizes, divide_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape, product_ns, weight_ns
@@ -59,12 +60,14 @@ class _Multiply:
         self.steps = ceildiv(shape.depth, 2) if tile.pairs else shape.depth
         self.op = shape.op
         self.tile = tile
-        self.b = b
+        self.copied = b.copied
+        # What a unit copies it reads as a packed panel.
+        self.b = replace(b, dtype=DType.F32, row=None, padded=True) if b.copied else b
         self.caps = context.caps
         self.panels = b.panels.number
-        self.rows_first = _fits(shape, self.caps.l2_bytes // 2)
+        self.rows_first = not b.copied and _fits(shape, self.caps.l2_bytes // 2)
         self.fetch = b.fetch and tile.lanes > 1
-        self.parts = parts_of(self.steps, tile.unroll)
+        self.parts = parts_of(self.steps, tile.lanes if b.copied else tile.unroll)
         a, out = self.op.inputs[0], self.op.output
         stem = "xy_gemm_pairs" if tile.pairs else f"xy_gemm_{a.dtype}"
         k = KernelBuilder(f"{stem}_{tile.rows}x{tile.columns}_{self.caps.isa}")
@@ -80,7 +83,7 @@ class _Multiply:
         self.code = TileCode(
             kernel=k,
             shape=shape,
-            layout=b,
+            layout=self.b,
             a_row=self.rows_of_a.row,
             steps=self.steps,
             parts=self.parts,
@@ -164,31 +167,58 @@ class _Multiply:
             w = unit.b + first * self.code.row_of_b(tile)
             fetched = self._share(tile, w, number, unit.chunk, rate, steps) if shares else []
             a = unit.a + row * k.param(self.rows_of_a.row) + first * self.code.step_of_a(tile)
-            pointers = [Offset(self.a, a), Offset(self.weights, w)]
+            pointers = [Offset(self.a, a), panel or Offset(self.weights, w)]
             tiles.call(blocks.rows(block), [*pointers, *fetched, *partial, *self.code.position(tile, at)])
             return at
 
+        panel = self._scratch(tile) if self.copied else None
         if parts is None:
+            if panel is not None:
+                self._copy(tile, unit, panel, index(0), k.param(self.steps))
             rate = self._rate(tile, unit.together) if shares else index(0)
             with k.loop("block", unit.begin, unit.end) as block:
                 call(block, block, index(0), self.steps, rate, [])
             return
         size = tile.rows * tile.columns
-        scratch = k.array("partial", DType.F32, (BLOCKS if among_others else 1) * size)
-        with k.loop("some", unit.begin, unit.end, BLOCKS) as some:
-            stop = k.let("stop", vmin(some + BLOCKS, unit.end))
+        most = 2 * BLOCKS if self.copied else BLOCKS  # each time through the parts copies them
+        scratch = k.array("partial", DType.F32, (most if among_others else 1) * size)
+        with k.loop("some", unit.begin, unit.end, most) as some:
+            stop = k.let("stop", vmin(some + most, unit.end))
             rate = self._rate(tile, stop - some) if shares else index(0)
             with k.loop("at", 0, k.let("size", (stop - some) * size), tile.lanes) as at:
                 k.store(scratch, at, Const(f32(tile.lanes), 0.0))
             with k.loop("part", 0, parts.number) as part:
                 first = k.let("first", part * parts.length)
                 last = k.let("last", vmin(first + parts.length, k.param(self.steps)))
+                if panel is not None:
+                    self._copy(tile, unit, panel, first, last)
                 with k.loop("block", some, stop) as block:
                     sums = k.pointer("sums", scratch, (block - some) * size)
                     partial = [sums, k.let("steps", last - first)]
                     place = call(block, block - some, first, parts.length, rate, partial)
                     with k.when(le(k.param(self.steps), last)):
                         self.code.finish(tile, sums, blocks.rows(block), place)
+
+    def _scratch(self, tile: Tile) -> Offset:
+        """Where a part of a panel is copied to."""
+        steps = self.steps if self.parts is None else self.parts.length
+        assert isinstance(steps, int)
+        return Offset(self.k.array("panel", DType.F32, max(1, steps) * tile.columns), index(0))
+
+    def _copy(self, tile: Tile, unit: _Unit, panel: Offset, first: Rvalue, last: Rvalue) -> None:
+        """Steps [first, last) of a unit's panel."""
+        k, b = self.k, self.shape.op.inputs[1]
+        row, column = b.strides[-2:]
+        pack_panel(
+            k,
+            source=k.pointer("from", self.weights, unit.b + first * k.param(row)),
+            strides=(row, column),
+            depth=k.let("depth", last - first),
+            valid=k.let("valid", k.param(self.shape.n) - unit.column),
+            columns=tile.columns,
+            lanes=tile.lanes,
+            panel=panel,
+        )
 
     def _batch_offset(self, offset: Size, strides: tuple[Size, ...], batch: list[Rvalue]) -> Rvalue:
         total = self.k.param(offset)
@@ -235,7 +265,7 @@ class _Multiply:
         panel = 4 * self.steps * tile.columns
         is_large = isinstance(panel, int) and panel > self.caps.l2_bytes // 6  # a second chunk would read it from L3 again
         wanted = ceildiv(UNITS // 2 if is_large else UNITS, self.panels * product(shape.batch_extents))
-        return smax(1, smin(wanted, ceildiv(blocks, ROW_BLOCKS))), None
+        return smax(1, smin(wanted, ceildiv(blocks, BLOCKS if self.copied else ROW_BLOCKS))), None
 
 
 def _fits(shape: GemmShape, limit_bytes: int) -> bool:

@@ -1,12 +1,14 @@
 """gemm.batched: a matrix product of two operands that are both computed at run time, any batch, any strides.
 
-b with contiguous rows is read in place. Otherwise a first call packs it into panels, each of its matrices once however often
-it is broadcast. a is only ever read as scalars, so its strides do not matter.
+b with contiguous rows is read in place, for a few blocks of rows or where it lies well. Otherwise a unit packs a part of its
+panel on the stack, just before it uses it; b transposed that stays in L2 is packed by a first call, each of its matrices once
+however often it is broadcast. a is only ever read as scalars, so its strides do not matter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -25,6 +27,7 @@ from xyntra_ep.tracea.kernels.cpu._gemm_shape import (
     typical,
     weight_ns,
 )
+from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 from xyntra_ep.tracea.kernels.variant import (
     Axis,
     BuildContext,
@@ -35,7 +38,10 @@ from xyntra_ep.tracea.kernels.variant import (
     Variant,
 )
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.nodes import index
+
+_COPIES_FROM = 4  # blocks of rows that pay for a copy of rows of b that could be read in place
 
 
 def admits(op: Gemm, context: BuildContext) -> str | None:
@@ -64,10 +70,27 @@ def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     shape = shape_of(op)
     tile = tile_of(config, context.caps)
     panels = even_panels(shape.n, tile)
+    if _copied(shape, tile, context.caps):
+        return [multiply(shape, tile, replace(_layout_in_place(shape, panels), copied=True), context)]
     if _in_place(shape):
         return [multiply(shape, tile, _layout_in_place(shape, panels), context)]
     layout = _layout_packed(shape, panels)
     return [_pack(shape, layout, context), multiply(shape, tile, layout, context)]
+
+
+def _copied(shape: GemmShape, tile: Tile, caps: Capabilities) -> bool:
+    """Whether a unit packs its panel itself, a part of k at a time."""
+    b = shape.op.inputs[1]
+    row, column = b.strides[-2:]
+    if caps.lanes == 1 or 1 not in (row, column) or not isinstance(shape.depth, int) or not isinstance(shape.n, int):
+        return False
+    is_far = 4 * shape.depth * shape.n > caps.l2_bytes // 2
+    if not _in_place(shape):
+        return is_far
+    if typical(shape.m) < _COPIES_FROM * tile.rows:
+        return False
+    # Rows of a panel in a page each; vectors across two lines; rows that share a few sets of L1.
+    return is_far or not isinstance(row, int) or row % caps.lanes != 0 or 4 * row % 2048 == 0
 
 
 def _in_place(shape: GemmShape) -> bool:
@@ -82,7 +105,7 @@ def _layout_in_place(shape: GemmShape, panels: Panels) -> PanelLayout:
         dtype=b.dtype,
         offset=b.offset,
         batch_strides=tuple(b.strides[group.axes[0]] for group in shape.batch),
-        column=1,
+        column=b.strides[-1],
         row=b.strides[-2],
         padded=False,
         fetch=False,
