@@ -165,6 +165,11 @@ def show_cases(console: Console, cases: Sequence[CaseResult]) -> None:
 
 
 def show_summary(console: Console, run: Run) -> None:
+    for text in summary(run):
+        console.print(Text(text), soft_wrap=True)
+
+
+def summary(run: Run) -> Iterator[str]:
     """Per contender and scenario the geometric mean of its speed-ups over the CPU provider, and the cases that it loses."""
     speed_ups: dict[str, list[tuple[str, Measurement, Ratio]]] = {}
     for case in run.cases:
@@ -178,8 +183,7 @@ def show_summary(console: Console, run: Run) -> None:
         mean = math.exp(sum(math.log(ratio.middle) for _, _, ratio in found) / len(found))
         slower = sorted((ratio.middle, where) for where, m, ratio in found if m.verdict is Verdict.SLOWER)
         losses = ", ".join(f"{where} {median:.2f}x" for median, where in slower)
-        text = f"{label}: {mean:.2f}x in geometric mean of {len(found)}; slower in {len(slower)}{': ' if slower else ''}{losses}"
-        console.print(Text(text), soft_wrap=True)
+        yield f"{label}: {mean:.2f}x in geometric mean of {len(found)}; slower in {len(slower)}{': ' if slower else ''}{losses}"
 
 
 def show_notes(console: Console, run: Run) -> None:

@@ -12,19 +12,23 @@ from reports.registry import Picture, Section
 CSS = f"""{SCHEME}
 :root{{color-scheme:light dark}}
 *{{box-sizing:border-box}}
-body{{margin:0 auto;max-width:76rem;padding:1rem 1.25rem 4rem;background:var(--paper);color:var(--ink);
+body{{margin:0 auto;max-width:90rem;padding:1rem 1.25rem 4rem;background:var(--paper);color:var(--ink);
  font:15px/1.5 system-ui,sans-serif}}
 a{{color:var(--c0)}}
 nav{{display:flex;flex-wrap:wrap;gap:.25rem 1rem;padding:.5rem 0;border-bottom:1px solid var(--grid);margin-bottom:1rem}}
 h1{{font-size:1.6rem;margin:.6rem 0}} h2{{font-size:1.25rem;margin:2.2rem 0 .5rem;border-bottom:1px solid var(--grid)}}
 h3{{font-size:1.02rem;margin:1.4rem 0 .4rem}}
-p,figcaption{{overflow-wrap:anywhere}}
+p{{max-width:76rem}} p,figcaption{{overflow-wrap:anywhere}}
 .muted,figcaption{{color:var(--muted);font-size:.87rem}}
-.wide{{overflow-x:auto}}
+/* a shadow at the side where a table goes on */
+.wide{{overflow-x:auto;background:linear-gradient(to right,var(--paper) 30%,transparent) 0 0/2.5rem 100% local,
+ linear-gradient(to left,var(--paper) 30%,transparent) 100% 0/2.5rem 100% local,
+ linear-gradient(to right,var(--grid),transparent) 0 0/.9rem 100% scroll,
+ linear-gradient(to left,var(--grid),transparent) 100% 0/.9rem 100% scroll;background-repeat:no-repeat}}
 table{{border-collapse:collapse;font-size:.84rem;font-variant-numeric:tabular-nums;margin:.6rem 0}}
-th,td{{padding:.22rem .6rem;border-bottom:1px solid var(--grid);text-align:right;vertical-align:top;white-space:nowrap}}
+th,td{{padding:.22rem .5rem;border-bottom:1px solid var(--grid);text-align:right;vertical-align:top;white-space:nowrap}}
 th{{color:var(--muted);font-weight:600}} td.l,th.l{{text-align:left}}
-td.l{{white-space:normal;overflow-wrap:break-word;min-width:7rem;max-width:30rem}}
+td.l{{white-space:normal;overflow-wrap:break-word;min-width:4.5rem;max-width:30rem}} td.l:first-child{{min-width:7rem}}
 tbody tr:hover{{background:color-mix(in srgb,var(--grid) 35%,transparent)}}
 figure{{margin:1rem 0}} figure svg{{width:100%;height:auto;max-width:62rem}}
 g.box:hover rect{{stroke:var(--ink)}}

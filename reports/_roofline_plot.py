@@ -13,8 +13,11 @@ from reports._kernels import KIND_ORDER, Group, ceilings_for, groups, levels, pe
 from reports._markdown import cases_of
 from reports.registry import Picture
 
+Spot = tuple[float, float]
 NAMED = 6  # kernels that the plot names
 LEADER = {"arrowstyle": "-", "lw": 0.6, "color": MUTED}
+NAME_SIZE = 8.5  # of letters, in 1/72 inch
+ROOM = 14.0  # on the screen, between a name and a point
 SMALLEST, LARGEST = 24.0, 420.0  # areas of points
 
 
@@ -26,7 +29,7 @@ def picture(case: CaseResult, m: Measurement, inside: Inside, ceilings: Ceilings
         low = min([g.gflops for g in found] + [ceilings.fp32_gflops / 100]) / 2
         axes.set(xscale="log", yscale="log", xlim=x_range, ylim=(low, y_top))
         peaks = _peaks(ceilings, bf16=any(g.precision == "bf16" for g in found))
-        _roofs(axes, ceilings, x_range, peaks)
+        names = _roofs(axes, ceilings, x_range, peaks, [(g.intensity, g.gflops) for g in found])
         titles = _points(axes, found, inside)
         titles |= _model(axes, found, inside)
         for axis in (axes.xaxis, axes.yaxis):
@@ -36,7 +39,7 @@ def picture(case: CaseResult, m: Measurement, inside: Inside, ceilings: Ceilings
         axes.set_ylabel("GFLOP/s")
         threads = f"{case.threads} thread{'s' if case.threads > 1 else ''}"
         axes.set_title(f"{case.model} {case.shape}, {threads}: {m.label}")
-        _names(fig, axes, found, inside, [rate for _, rate in peaks])
+        _names(fig, axes, found, inside, names)
         name = f"roofline-{case.model}-{case.shape}-t{case.threads}-{number}"
         alt = f"Roofline of {case.model} {case.shape} with {threads}, {m.label}; the table of kernels has the same in numbers"
         return Picture(name=name, alt=alt, svg=svg(fig, titles), png=png(fig))
@@ -60,10 +63,10 @@ def overview(run: Run, threads: int) -> Picture | None:
         low = min([y for _, y in points] + [ceilings.fp32_gflops / 30]) / 2
         axes.set(xscale="log", yscale="log", xlim=x_range, ylim=(low, top * 3))
         peaks = _peaks(ceilings, bf16=bf16)
-        _roofs(axes, ceilings, x_range, peaks)
+        names = _roofs(axes, ceilings, x_range, peaks, points)
         titles = {}
         fig.text(0.70, 0.91, "Models", fontsize=9.5, weight="bold", va="top")
-        placed = [axes.transData.transform(point) for point in points] + _names_of_peaks(axes, [rate for _, rate in peaks])
+        placed = [*map(axes.transData.transform, points), *names]
         for i, (case, flops, moved) in enumerate(models):
             x, heights = flops / moved, [flops / m.latency.p50_ns for m in case.arms if m.latency]
             axes.plot([x, x], [min(heights), max(heights)], color=MUTED, lw=0.7, zorder=2)
@@ -123,8 +126,11 @@ def _peaks(ceilings: Ceilings, *, bf16: bool) -> list[tuple[str, float]]:
     return peaks
 
 
-def _roofs(axes: Any, ceilings: Ceilings, x_range: tuple[float, float], peaks: Sequence[tuple[str, float]]) -> None:
-    """Bandwidths rise until they meet the highest peak; each is named along its line."""
+def _roofs(
+    axes: Any, ceilings: Ceilings, x_range: tuple[float, float], peaks: Sequence[tuple[str, float]], points: Sequence[Spot]
+) -> list[Spot]:
+    """Bandwidths rise until they meet the highest peak; each line is named where the points leave room. Returns the spots that
+    the names cover, on the screen."""
     top = max(rate for _, rate in peaks)
     for i, (name, gbs, _) in enumerate(reversed(levels(ceilings))):
         end = min(top / gbs, x_range[1])
@@ -136,41 +142,68 @@ def _roofs(axes: Any, ceilings: Ceilings, x_range: tuple[float, float], peaks: S
             ls=("-", "--", "-.", ":")[i],
             gid=f"roof-{name}",
         )
-    _name_levels(axes, ceilings, x_range)
+    shown = [axes.transData.transform(point) for point in points]
+    covered = _name_levels(axes, ceilings, x_range, top, shown)
     lowest = max(rate for _, rate, _ in levels(ceilings))
     for name, rate in peaks:
-        axes.plot([max(rate / lowest, x_range[0]), x_range[1]], [rate, rate], color=INK, lw=1.3, gid=f"roof-{name}")
-        above = rate == top  # below another peak, points stand above the line
+        left = max(rate / lowest, x_range[0])
+        axes.plot([left, x_range[1]], [rate, rate], color=INK, lw=1.3, gid=f"roof-{name}")
+        up = 3 if rate == top else -4  # below another peak, points stand above the line
+        text = f"{name} {si(rate)} GFLOP/s"
+        ends = [x_range[1] * (left / x_range[1]) ** (step / 6) for step in range(5)]
+        x, spots = _roomiest(axes, [(end, rate) for end in ends], (-1.0, 0.0), 3 * up, len(text), [*shown, *covered])
         axes.annotate(
-            f"{name} {si(rate)} GFLOP/s", (x_range[1], rate), (-2, 3 if above else -4), textcoords="offset points", ha="right",
-            va="bottom" if above else "top", color=INK, fontsize=8.5,
+            text, (x, rate), (-2, up), textcoords="offset points", ha="right", va="bottom" if up > 0 else "top", color=INK,
+            fontsize=NAME_SIZE,
         )  # fmt: skip
+        covered += spots
+    return covered
 
 
-def _name_levels(axes: Any, ceilings: Ceilings, x_range: tuple[float, float]) -> None:
-    """Along the left ends, away from most points; equal ones share a name."""
+def _name_levels(axes: Any, ceilings: Ceilings, x_range: tuple[float, float], top: float, shown: Sequence[Spot]) -> list[Spot]:
+    """Along the lines, at the left ends if there is room; equal ones share a name."""
     origin, along = (axes.transData.transform(point) for point in ((1.0, 1.0), (10.0, 10.0)))
-    angle = math.degrees(math.atan2(along[1] - origin[1], along[0] - origin[0]))
-    off = (-2 * math.sin(math.radians(angle)), 2 * math.cos(math.radians(angle)))
+    turn = math.atan2(along[1] - origin[1], along[0] - origin[0])
+    off = (-2 * math.sin(turn), 2 * math.cos(turn))
     merged: list[tuple[list[str], float]] = []
     for name, gbs, _ in levels(ceilings):
         if merged and merged[-1][1] / gbs < 1.25:
             merged[-1][0].append(name)
         else:
             merged.append(([name], gbs))
+    covered: list[Spot] = []
     for names, gbs in merged:
-        x = max(x_range[0], axes.get_ylim()[0] / gbs) * 1.12
+        text = f"{', '.join(names)} {gbs:.0f} GB/s"
+        first, last = max(x_range[0], axes.get_ylim()[0] / gbs) * 1.12, min(top / gbs, x_range[1])
+        starts = [first * (last / first) ** (step / 8) for step in range(6)]
+        ahead = (math.cos(turn), math.sin(turn))
+        x, spots = _roomiest(axes, [(x, x * gbs) for x in starts], ahead, 6, len(text), [*shown, *covered])
         axes.annotate(
-            f"{', '.join(names)} {gbs:.0f} GB/s", (x, x * gbs), off, textcoords="offset points", color=MUTED, fontsize=8,
-            rotation=angle, rotation_mode="anchor", va="bottom",
+            text, (x, x * gbs), off, textcoords="offset points", color=MUTED, fontsize=NAME_SIZE - 0.5,
+            rotation=math.degrees(turn), rotation_mode="anchor", va="bottom",
         )  # fmt: skip
+        covered += spots
+    return covered
 
 
-def _names_of_peaks(axes: Any, rates: Sequence[float]) -> list[Any]:
-    """Spots that the names at the right ends of the peaks cover, some pixels apart."""
-    right, scale = axes.get_xlim()[1], axes.figure.dpi / 72
-    ends = [(axes.transData.transform((right, rate)), 8 if rate == max(rates) else -9) for rate in rates]
-    return [(end[0] - back * scale, end[1] + up * scale) for end, up in ends for back in range(0, 110, 10)]
+def _roomiest(
+    axes: Any, anchors: Sequence[Spot], ahead: Spot, aside: float, letters: int, taken: Sequence[Spot]
+) -> tuple[float, list[Spot]]:
+    """The x of the first anchor from which a name keeps `ROOM` from what is there, else of the one that keeps most; and the
+    spots that the name covers. It runs in the direction `ahead`, `aside` to its left, in 1/72 inch."""
+    scale = axes.figure.dpi / 72
+
+    def spots(anchor: Spot) -> list[Spot]:
+        at = axes.transData.transform(anchor)
+        reach = [step * NAME_SIZE * scale for step in range(round(0.55 * letters) + 1)]
+        turned = aside * scale * (1 if ahead[0] > 0 else -1)
+        return [(at[0] + ahead[0] * r - ahead[1] * turned, at[1] + ahead[1] * r + ahead[0] * turned) for r in reach]
+
+    def room(anchor: Spot) -> float:
+        return min((math.dist(spot, other) for spot in spots(anchor) for other in taken), default=ROOM)
+
+    chosen = max(anchors, key=lambda anchor: min(room(anchor), ROOM))  # the first of equals
+    return chosen[0], spots(chosen)
 
 
 def _points(axes: Any, found: Sequence[Group], inside: Inside) -> dict[str, str]:
@@ -207,10 +240,10 @@ def _model(axes: Any, found: Sequence[Group], inside: Inside) -> dict[str, str]:
     return {"model": f"the whole run: {gflops:.3g} GFLOP/s"}
 
 
-def _names(fig: Any, axes: Any, found: Sequence[Group], inside: Inside, peaks: Sequence[float]) -> None:
+def _names(fig: Any, axes: Any, found: Sequence[Group], inside: Inside, taken: Sequence[Spot]) -> None:
     """Numbers at the dearest points, and beside the plot what they are; below, what the markers mean."""
     placed = [axes.transData.transform((g.intensity, g.gflops)) for g in found]  # what a number must not cover
-    placed += _names_of_peaks(axes, peaks)
+    placed += taken
     y = 0.90
     fig.text(0.635, y, "Dearest kernels", fontsize=9.5, weight="bold", va="top")
     for number, g in enumerate(found[:NAMED], start=1):

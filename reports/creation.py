@@ -26,16 +26,18 @@ HEADER = (
 )
 
 
+NOTE = (
+    "Cold starts from an empty kernel cache, warm from a filled one. Compiling is what a session takes longer that finds no "
+    "kernels, the loading of the planner included; in brackets stands the processor time of the compilers, which run beside "
+    "planning and beside each other. Planning is what a session takes longer that finds the kernels and not the plan. Memory is "
+    "resident, of a process of its own that creates one session from a warm cache and runs it; it includes Python and the "
+    "runtime."
+)
+
+
 def render(run: Run, source: str) -> str:
     rows = [row for case in cases_of(run, Scenario.SINGLE_STREAM) for row in _rows(case)]
-    note = (
-        "Cold starts from an empty kernel cache, warm from a filled one. Compiling is what a session takes longer that finds no "
-        "kernels, the loading of the planner included; in brackets stands the processor time of the compilers, which run beside "
-        "planning and beside each other. Planning is what a session takes longer that finds the kernels and not the plan. "
-        "Memory is resident, of a process of its own that creates one session from a warm cache and runs it; it includes Python "
-        "and the runtime."
-    )
-    parts = [table(HEADER, rows, left=2), note, _imports(run), provenance(run, source)]
+    parts = [table(HEADER, rows, left=2), NOTE, _imports(run), provenance(run, source)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -75,8 +77,13 @@ def _parts(creation: Creation) -> tuple[str, str]:
 
 
 def part(run: Run, case: CaseResult) -> Section | None:
+    """Without the columns that nobody fills, as memory, which is measured with the first number of threads alone."""
     rows = [row[1:] for row in _rows(case)]
-    return Section(text=table(HEADER[1:], rows)) if rows else None
+    if not rows:
+        return None
+    filled = [i for i in range(len(rows[0])) if any(row[i] != "-" for row in rows)]
+    header = [HEADER[1:][i] for i in filled]
+    return Section(text=f"{table(header, [[row[i] for i in filled] for row in rows])}\n\n{NOTE}")
 
 
 REPORTS = [Report(name="creation", title="Imports, session creation and memory", render=render)]

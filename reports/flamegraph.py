@@ -22,6 +22,7 @@ from reports.registry import Part, Picture, Section
 
 WIDTH, ROW, TOP = 960.0, 22.0, 30.0
 CHARACTER = 6.1  # width of one at the font size of the boxes
+LEAST_LETTERS = 12  # of a name that is cut: fewer tell nothing
 NARROWEST = 0.3  # of a box that is drawn
 REST = "ONNX Runtime and its own nodes"
 
@@ -104,11 +105,11 @@ def _boxes(root: Box, box: Box, left: float, level: int) -> Iterator[str]:
     if width < NARROWEST:
         return
     y = TOP + level * ROW
-    told = f"{box.name}: {box.ns / 1e3:.3g} us, {box.ns / max(root.ns, 1):.1%} of the run" + (
+    told = f"{box.name}: {milliseconds(box.ns)} ms, {box.ns / max(root.ns, 1):.1%} of the run" + (
         f"; {box.title}" if box.title else ""
     )
     room = int((width - 8) / CHARACTER)
-    label = shortened(box.name, room) if room >= 5 or len(box.name) <= room else ""
+    label = shortened(box.name, room) if room >= LEAST_LETTERS or len(box.name) <= room else ""
     text = f'<text x="{left + 4:.2f}" y="{y + 15:.2f}" fill="var(--ink)">{escape(label)}</text>' if label else ""
     shade = 0.45 if box.colour.startswith("c") else 0.55 if box.colour == "grid" else 0.35
     yield (
@@ -132,7 +133,10 @@ def part(run: Run, case: CaseResult) -> Section | None:
     if not found:
         return None
     pictures = tuple(picture(case, m, inside, i) for i, (m, inside) in enumerate(found))
-    note = "Width is time by the profile's clock; from the top: run, islands, kinds of kernel, kernels alike, kernels."
+    note = (
+        "Width is time by the profile's clock; from the top: run, islands, kinds of kernel, kernels alike, kernels. "
+        "Point at a box to read all of it."
+    )
     return Section(text=note, pictures=pictures)
 
 

@@ -159,7 +159,11 @@ def changes_table(found: Sequence[Trend]) -> str:
         latest, first = trend.points[-1], trend.points[0]
         told = ", ".join(f"{factor:.2f}x at {point.when}" for point, factor in trend.changes) or "none"
         rows.append([trend.case, trend.label, str(len(trend.points)), f"{first.ratio:.2f}x", f"{latest.ratio:.2f}x", told])
-    return table(("case", "provider", "runs", "first", "latest", "steps"), rows, left=2)
+    note = (
+        "Speed-ups over the CPU provider in the same run, with their 95 % intervals, of runs on the same processor with the same "
+        "ONNX Runtime. A step, which the plot rings, is a change that chance does not explain and that is above 2 %."
+    )
+    return f"{table(('case', 'provider', 'runs', 'first', 'latest', 'steps'), rows, left=2)}\n\n{note}"
 
 
 def picture(case: str, found: Sequence[Trend]) -> Picture:
@@ -172,7 +176,7 @@ def picture(case: str, found: Sequence[Trend]) -> Picture:
         legend = 0.22 * -(-len(shown) // 2) / fig.get_figheight()
         axes = fig.add_axes((0.075, 0.14, 0.905, 0.72 - legend))
         for i, trend in enumerate(shown):
-            _trend(axes, trend, position, i)
+            _trend(axes, trend, position, i + 1)  # the first colour is the CPU provider's, as in the other plots
         axes.axhline(1.0, color=MUTED, lw=0.8)
         axes.set_xticks(range(len(names)), [when for _, when in names])
         axes.set_ylabel("speed-up over the CPU provider")

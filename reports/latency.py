@@ -16,14 +16,17 @@ from reports._samples import Values, outer_fence_ns, sorted_ns
 from reports.registry import Part, Picture, Report, Section
 
 HEADER = ("case", "provider", "n", "min ms", "p50 ms", "p95 ms", "p99 ms", "max ms", "CV", "outliers", "warnings")
+NOTE = (
+    "CV is the standard deviation over the mean. Outliers are runs beyond the third quartile by more than three times the "
+    "distance of the quartiles. A percentile that too few runs cannot tell is left out."
+)
 CALLS_IT_NOISE = 0.995  # the histogram ends there, and says how many runs lie beyond
 LEAST_BINS, MOST_BINS = 24, 60
 
 
 def render(run: Run, source: str) -> str:
     rows = [row for case in cases_of(run, Scenario.SINGLE_STREAM) for row in _rows(case)]
-    note = "Outliers are runs beyond the third quartile by more than three times the distance of the quartiles."
-    return f"{table(HEADER, rows, left=2)}\n\n{note}\n\n{provenance(run, source)}\n"
+    return f"{table(HEADER, rows, left=2)}\n\n{NOTE}\n\n{provenance(run, source)}\n"
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:
@@ -53,7 +56,10 @@ def part(run: Run, case: CaseResult) -> Section | None:
     arms = [m for m in case.arms if sorted_ns(m).size]
     if not arms:
         return None
-    return Section(text=table(HEADER[1:], [row[1:] for row in _rows(case)]), pictures=(picture(case, arms),))
+    warned = dict.fromkeys(warn for m in case.arms for warn in (*m.warnings, *case.warnings))
+    advice = [f"**{warn}**: {warn.advice}" for warn in warned]
+    shown = table(HEADER[1:], [row[1:] for row in _rows(case)])
+    return Section(text="\n\n".join([shown, NOTE, *advice]), pictures=(picture(case, arms),))
 
 
 def picture(case: CaseResult, arms: Sequence[Measurement]) -> Picture:
@@ -105,7 +111,7 @@ def _histogram(axes: Any, columns: Sequence[Values]) -> str:
     if wide:
         axes.set_xscale("log")
     beyond = int((everything > high).sum())
-    return f"Histogram ({beyond} run{'s' if beyond > 1 else ''} beyond)" if beyond else "Histogram"
+    return f"Histogram ({beyond} slower run{'s' if beyond > 1 else ''} not shown)" if beyond else "Histogram"
 
 
 def _in_order(axes: Any, m: Measurement, i: int) -> dict[str, str]:

@@ -24,7 +24,10 @@ def part(run: Run, case: CaseResult) -> Section | None:
             declined.append(f"**{m.label}**\n\n{table(DECLINED, lines, left=2)}")
     if not rows:
         return None
-    note = "Nodes are counted after ONNX Runtime's own optimisation; a group of XyntraEP's is an island."
+    note = (
+        "Nodes are counted after ONNX Runtime's own optimisation; a group of XyntraEP's is an island, "
+        "which it computes as a whole, with kernels of its own."
+    )
     return Section(text="\n\n".join([table(HEADER, rows), note, *declined]))
 
 

@@ -14,8 +14,15 @@ from reports._markdown import cases_of, provenance, table
 from reports._roofline_plot import picture
 from reports.registry import Part, Report, Section
 
-HEADER = ("kernel", "nodes", "variant", "share", "time us", "GFLOP/s", "GB/s", "flop/byte", "roof", "% of roof")
+HEADER = ("kernel", "nodes", "variant", "share", "time µs", "GFLOP/s", "GB/s", "flop/byte", "roof", "% of roof")
 ROWS = 24
+HOW_TO_READ = (
+    "A kernel is named after the first ONNX node that it computes, with the number of those that it computes besides, as in +6; "
+    "x12 is twelve kernels that are the same but for their data. Roof is what bounds a kernel: arithmetic, or the smallest "
+    "memory that holds its bytes; % of roof is the least time it could need over the time it took. Operations are those of the "
+    "definition, so a convolution by Winograd's method may exceed 100 %, and so may anything where others used the machine while "
+    "the ceilings were measured. Times include the profile's own two clock reads."
+)
 
 
 def render(run: Run, source: str) -> str:
@@ -94,12 +101,8 @@ def ceilings_text(run: Run) -> str:
         for c in run.ceilings
     ]
     header = ("threads", "fp32 GFLOP/s", "bf16 GFLOP/s", "L1 GB/s", "L2 GB/s", "L3 GB/s", "DRAM GB/s")
-    note = (
-        "Ceilings measured when the run began: fused multiply-adds in registers, and reading buffers of half a cache's size. "
-        "Roof is what bounds a kernel: arithmetic, or the smallest memory that holds its bytes. Operations are those of the "
-        "definition, so a convolution by Winograd's method may exceed 100 %. Times include the profile's own two clock reads."
-    )
-    return f"{table(header, rows, left=0)}\n\n{note}"
+    note = "Ceilings measured when the run began: fused multiply-adds in registers, and reading buffers of half a cache's size."
+    return f"{table(header, rows, left=0)}\n\n{note} {HOW_TO_READ}"
 
 
 def part(run: Run, case: CaseResult) -> Section | None:
@@ -111,7 +114,7 @@ def part(run: Run, case: CaseResult) -> Section | None:
             pictures.append(picture(case, m, inside, ceilings, i))
     if not texts:
         return None
-    return Section(text="\n\n".join(texts), pictures=tuple(pictures))
+    return Section(text="\n\n".join([*texts, HOW_TO_READ]), pictures=tuple(pictures))
 
 
 REPORTS = [

@@ -13,11 +13,11 @@ from bench.environment import Environment
 from bench.errors import BenchError
 from bench.plan import Scenario, Target
 from bench.results import CaseResult, Run
-from bench.show import mebibytes
+from bench.show import mebibytes, summary
 from bench.store import Stored
 from reports import history, machine
 from reports._html import CSS, figure, from_markdown, page, section, slug
-from reports._markdown import provenance, table
+from reports._markdown import plain, provenance, table
 from reports.history import Trend
 from reports.registry import Picture, Report, Section, parts, reports
 
@@ -87,7 +87,7 @@ class _Site:
     def add_model(self, model: str, run: Run, source: str, trends: Sequence[Trend]) -> None:
         body = [from_markdown(provenance(run, source))]
         cases = [case for case in run.cases if case.model == model and case.scenario is Scenario.SINGLE_STREAM]
-        body.append(from_markdown(_overview(cases, run, source)))
+        body.append(from_markdown(_main_table(dataclasses.replace(run, cases=tuple(cases)), source)))
         for number, case in enumerate(cases):
             body.append(self._case(case, run, number))
         if trends:
@@ -105,7 +105,8 @@ class _Site:
         title = f"{case.shape}, {case.threads} thread{'s' if case.threads > 1 else ''}"
         text = [f"<h2>{from_markdown(title).removeprefix('<p>').removesuffix('</p>')}</h2>"]
         if case.error:
-            text.append(from_markdown(f"{case.status}: {case.error}"))
+            text.append(from_markdown(f"{case.status}: {plain(case.error)}"))
+        text += [from_markdown(f"**{m.label}** {m.status}: {plain(m.error)}") for m in case.arms if m.error]
         for part in sorted(parts, key=lambda row: row.order):
             content = part.render(run, case)
             if content:
@@ -120,16 +121,18 @@ class _Site:
 
     def add_index(self, run: Run, source: str, models: Sequence[str], earlier: Mapping[str, Sequence[Trend]]) -> None:
         body = [from_markdown(provenance(run, source))]
-        links = [f'<a href="{MODELS}/{slug(model)}.html">{from_markdown(model)[3:-4]}</a>' for model in models]
-        body.append(f"<p>{' &middot; '.join(links)}</p>" if links else "")
+        if means := [text.partition(": ") for text in summary(run)]:
+            lines = [f"**{label}**: {told}" for label, _, told in means]
+            body.append(
+                from_markdown("\n\n".join(["The CPU provider's time over each contender's, above 1x is faster:", *lines]))
+            )
+        body.append(f"<h2>Results</h2>{from_markdown(_main_table(run, source))}")
         pictures = machine.pictures(run)
         self.keep(pictures)
         if pictures:
             body.append("<h2>The models under the roofs</h2>")
             body += [figure(picture, f"overview-{i}", FIGURES) for i, picture in enumerate(pictures)]
-            body.append(_rendered("machine", run, source))
-        main = "micro" if run.target is Target.MICRO else "zoo"
-        body.append(f"<h2>Results</h2>{_rendered(main, run, source)}")
+            body.append(from_markdown(_without_provenance(reports["machine"].render(run, source))))
         changed = [(model, trend) for model, found in earlier.items() for trend in found if trend.steps]
         if changed:
             rows = [
@@ -145,11 +148,13 @@ def _rendered(name: str, run: Run, source: str) -> str:
     return from_markdown(reports[name].render(run, source))
 
 
-def _overview(cases: Sequence[CaseResult], run: Run, source: str) -> str:
-    """The rows of these cases in the table of all."""
-    name = "micro" if run.target is Target.MICRO else "zoo"
-    text = reports[name].render(dataclasses.replace(run, cases=tuple(cases)), source)
-    return text.rpartition("\n\n")[0]  # without where it is from, which is said above
+def _main_table(run: Run, source: str) -> str:
+    return _without_provenance(reports["micro" if run.target is Target.MICRO else "zoo"].render(run, source))
+
+
+def _without_provenance(text: str) -> str:
+    """Which a page has once, at its head."""
+    return text.rpartition("\n\n")[0]
 
 
 def environment_table(e: Environment) -> str:

@@ -34,13 +34,14 @@ def render(run: Run, source: str, *, scenario: Scenario = Scenario.SINGLE_STREAM
     header = (*HEADER, *PEER_HEADER) if peers else HEADER
     rows = [row[: len(header)] for case in cases for row in _rows(case)]
     note = (
-        "Speed-up is the ratio (interquartile mean) of paired turns, CPU provider over contender, with its bootstrap "
-        "interval. Max error is max\\|a-b\\| / max\\|b\\| against the CPU provider; a row that exceeds its "
-        f"bound ({bounds(cases)}) has no speed-up. Nodes are those the provider runs, of all after ONNX Runtime's optimisation."
+        "In a shape, b is the batch and s the length of the sequence. Speed-up is the ratio (interquartile mean) of paired "
+        "turns, CPU provider over contender, with its bootstrap interval. Max error is max\\|a-b\\| / max\\|b\\| against the "
+        f"CPU provider; a row that exceeds its bound ({bounds(cases)}) has no speed-up. Nodes are those the provider runs, of "
+        "all after ONNX Runtime's optimisation."
     )
     if peers:
         note += " OpenVINO is its own runtime in the same precision, with as many threads, taking turns in the same process."
-    return f"{table(header, rows, left=2)}\n\n{note}\n\n{provenance(run, source)}\n"
+    return f"{table(header, rows, left=4)}\n\n{note}\n\n{provenance(run, source)}\n"
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:

@@ -68,8 +68,9 @@ def test_the_history_of_a_model_names_the_revision_of_a_step(earlier: list[Run])
     assert trend.steps == (2,) and trend.label == "XyntraEP" and trend.case == "b1 s128 t1"
     ((point, factor),) = trend.changes
     assert point.revision.startswith("2a") and factor == pytest.approx(1.25)
-    assert "1.25x at 2aaaaaaa" in changes_table(by_model["wins"])
-    assert 'id="steps-0"' in picture("wins", by_model["wins"]).svg
+    told = changes_table(by_model["wins"])
+    assert "1.25x at 2aaaaaaa" in told and "A step, which the plot rings, is" in told
+    assert 'id="steps-1"' in picture("wins", by_model["wins"]).svg
     assert "wrong" not in by_model, "a result that is not accurate has no speed to follow"
 
 

@@ -11,8 +11,8 @@ import pytest
 from bench.plan import Scenario
 from bench.results import CaseResult, Run
 from reports import flamegraph, latency, roofline
-from reports._figure import COLOURS, inline
-from reports._roofline_plot import overview
+from reports._figure import COLOURS, figure, inline
+from reports._roofline_plot import _roomiest, overview
 from reports._samples import outer_fence_ns, sorted_ns
 from reports.registry import Picture
 from tests.reports.conftest import CEILINGS, HOSTILE, INSIDE, kernel, measurement
@@ -57,6 +57,19 @@ def test_names_of_nodes_are_text_and_no_markup(roofs: Picture) -> None:
     assert "<script>" not in roofs.svg and "&lt;script&gt;" in roofs.svg
     shown = "".join(e.text or "" for e in parsed(roofs).iter(f"{SVG}text"))
     assert "$x_1$" in shown, "and is not read as a formula"
+
+
+@pytest.mark.parametrize(
+    ("points", "where"), [([], 1.0), ([(1.2, 10.0)], 10.0), ([(1.2, 10.0), (12.0, 10.0), (102.0, 10.0)], 100.0)]
+)
+def test_a_name_stands_where_the_points_leave_room(points: list[tuple[float, float]], where: float) -> None:
+    """The first anchor that is free, else the one with most room."""
+    with figure(9.6, 5.0) as fig:
+        axes = fig.add_axes((0, 0, 1, 1))
+        axes.set(xscale="log", yscale="log", xlim=(1.0, 1000.0), ylim=(1.0, 100.0))
+        taken = [axes.transData.transform(point) for point in points]
+        x, spots = _roomiest(axes, [(1.0, 10.0), (10.0, 10.0), (100.0, 10.0)], (1.0, 0.0), 3, 8, taken)
+        assert x == where and spots[0][0] == pytest.approx(axes.transData.transform((where, 10.0))[0])
 
 
 def test_colours_follow_the_reader(roofs: Picture) -> None:
@@ -124,7 +137,7 @@ def test_a_flame_graph_tells_all_of_a_box_and_draws_no_speck(run: Run, wins: Cas
     assert wins.contenders
     picture = flamegraph.picture(wins, wins.contenders[0], inside)
     told = titles(picture)
-    assert any(t.startswith(f"{HOSTILE}: 3e+04 us, 30.0% of the run; MatMul, Add x2; gemm.packed_b; xy_kernel") for t in told)
+    assert any(t.startswith(f"{HOSTILE}: 30.0 ms, 30.0% of the run; MatMul, Add x2; gemm.packed_b; xy_kernel") for t in told)
     assert not any("/tiny" in t for t in told) and "<script>" not in picture.svg
     widths = [float(e.get("width", "0")) for e in parsed(picture).iter(f"{SVG}rect")]
     assert max(widths) == pytest.approx(flamegraph.WIDTH - 0.5, abs=0.01)

@@ -8,7 +8,7 @@ import pytest
 from bench.plan import Target
 from bench.results import Run
 from bench.store import Stored, dump
-from reports import render_report, reports
+from reports import creation, render_report, reports
 from tests.reports.conftest import case, contender, measurement, with_peer
 from zoo.registry import RegistryError
 
@@ -87,6 +87,14 @@ def test_creation_has_memory_and_imports(results: Path) -> None:
     ours = next(line for line in text.splitlines() if "| XyntraEP |" in line)
     assert ours == "| wins b1 s128 | XyntraEP | 1 | 2000 | 1300 (2500) | 400 | 300 | +0 | 200 | 100 | 200 | 0.77x |"
     assert "`onnxruntime` 80.0 ms, `xyntra_ep` 40.0 ms" in text
+
+
+def test_a_part_has_no_columns_that_nobody_fills(run: Run) -> None:
+    without = tuple(dataclasses.replace(m, memory=None) for m in run.cases[0].arms)
+    case = dataclasses.replace(run.cases[0], baseline=without[0], contenders=without[1:])
+    for shown, there in ((case, False), (run.cases[0], True)):
+        section = creation.part(run, shown)
+        assert section is not None and ("steady MiB" in section.text) is there and "planning ms" in section.text
 
 
 def test_a_report_reads_the_newest_run_that_has_something_for_it(results: Path, run: Run) -> None:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from bench.cli import app
 from bench.errors import BenchError
 from bench.plan import Scenario, Target
-from bench.results import Run
+from bench.results import Run, Status, Warn
 from bench.store import Stored, dump
 from reports import parts, write_site
 from reports._html import from_markdown, slug
@@ -56,6 +56,27 @@ def test_the_page_of_a_model_has_every_part(site: Path) -> None:
     for shown in ("b1 s128, 1 thread", "Example CPU", "quota cores", "90/100", "unsupported | <b>"):
         assert shown in text
     assert [part.name for part in sorted(parts, key=lambda p: p.order)][:2] == ["placement", "latency"]
+
+
+def test_warnings_and_shapes_are_explained_where_they_stand(site: Path) -> None:
+    text = read(site / "models" / "wrong.html").text
+    assert f"inaccurate: {Warn.INACCURATE.advice.replace('`', '')}" in text and "b is the batch" in text
+
+
+def test_the_first_page_begins_with_who_is_faster(site: Path) -> None:
+    text = read(site / "index.html").text
+    assert (
+        text.index("XyntraEP: 1.30x in geometric mean of 1; slower in 0") < text.index("Results") < text.index("under the roofs")
+    )
+    assert text.count("Measured 2026-05-04") == 1, "where it is from stands at the head alone"
+
+
+def test_a_contender_that_failed_says_why(tmp_path: Path, run: Run) -> None:
+    lost = dataclasses.replace(run.cases[0].contenders[0], status=Status.CRASHED, error="killed by SIGSEGV\n<log>", latency=None)
+    case = dataclasses.replace(run.cases[0], contenders=(lost,))
+    (tmp_path / "run.json").write_text(dump(dataclasses.replace(run, cases=(case,))))
+    write_site(Stored.at(tmp_path), tmp_path / "site")
+    assert "XyntraEP crashed: killed by SIGSEGV <log>" in read(tmp_path / "site" / "models" / "wins.html").text
 
 
 def test_hostile_names_are_text(site: Path) -> None:
