@@ -61,11 +61,12 @@ def check_on_opencl(
 
 
 def compile_for_cuda(program: Program, variants: Iterable[AnyVariant] | None = None, gpu: Gpu = SM_80) -> PlannedProgram:
-    """Compile every kernel for each architecture."""
+    """Compile every kernel for each architecture; none may need more registers than there are."""
     planned = plan_for(program, gpu, variants)
     for source in planned.kernels:
         for architecture in ARCHITECTURES:
-            nvrtc.load().compile(source.symbol, source.text, architecture)
+            cubin = nvrtc.load().compile(source.symbol, source.text, architecture)
+            assert cubin.spilled_bytes == 0, f"{source.symbol} spills on {architecture}"
     return planned
 
 

@@ -56,7 +56,9 @@ def test_text(name: str, golden: Golden) -> None:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_nvrtc_takes_it(architecture: str) -> None:
     for kernel in (*(make() for make in KERNELS.values()), gpu_kernels.convert(PAIRS, 4)):
-        assert nvrtc.load().compile(kernel.name, cuda.emit(kernel), architecture)[:4] == b"\x7fELF"
+        cubin = nvrtc.load().compile(kernel.name, cuda.emit(kernel), architecture)
+        assert cubin.code[:4] == b"\x7fELF" and cubin.registers > 0
+        assert (cubin.shared_bytes > 0) == (kernel.name in ("transpose", "pipeline"))
 
 
 @pytest.mark.compiler("nvrtc")

@@ -8,7 +8,9 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import importlib.util
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +18,17 @@ from xyntra_ep.errors import CompileError, ConfigError
 
 REMEDY = "pip install 'xyntra-ep[cuda]', or install the CUDA toolkit"
 _PACKAGES = ("nvidia.cuda_nvrtc", "nvidia.cu13")  # the wheels of CUDA 12, and of 13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cubin:
+    """Code for one architecture, with what the assembler reports of its kernel: registers of a thread, static shared memory of a
+    block, and bytes that a thread keeps in memory because registers do not suffice."""
+
+    code: bytes
+    registers: int
+    shared_bytes: int
+    spilled_bytes: int
 
 
 class Nvrtc:
@@ -36,18 +49,23 @@ class Nvrtc:
         self._call("nvrtcGetSupportedArchs", found)
         return frozenset(f"sm_{number}" for number in found)
 
-    def compile(self, symbol: str, text: str, architecture: str, flags: Sequence[str] = ()) -> bytes:
-        """The cubin of ``text``. Raises CompileError with the log."""
-        options = [f"--gpu-architecture={architecture}", "--std=c++17", *flags]
+    def compile(self, symbol: str, text: str, architecture: str) -> Cubin:
+        """The kernel ``symbol``, alone in its ``text``. Raises CompileError with the log."""
+        options = [f"--gpu-architecture={architecture}", "--std=c++17", "--ptxas-options=-v"]
         program = ctypes.c_void_p()
         self._call("nvrtcCreateProgram", ctypes.byref(program), text.encode(), f"{symbol}.cu".encode(), 0, None, None)
         try:
             array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
             status = self._library.nvrtcCompileProgram(program, len(options), array)
+            log = self._bytes("nvrtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
             if status != 0:
-                log = self._bytes("nvrtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
                 raise CompileError(f"NVRTC: {self._reason(status)} for {architecture}", where=symbol, source=text, log=log)
-            return self._bytes("nvrtcGetCUBIN", program)
+            return Cubin(
+                code=self._bytes("nvrtcGetCUBIN", program),
+                registers=_reported(r"Used (\d+) registers", log),
+                shared_bytes=_reported(r"(\d+) bytes smem", log),
+                spilled_bytes=_reported(r"(\d+) bytes spill stores", log),
+            )
         finally:
             self._call("nvrtcDestroyProgram", ctypes.byref(program))
 
@@ -65,6 +83,12 @@ class Nvrtc:
 
     def _reason(self, status: int) -> str:
         return bytes(self._library.nvrtcGetErrorString(status)).decode()
+
+
+def _reported(pattern: str, log: str) -> int:
+    """A number of the assembler's report; what it does not mention is 0."""
+    found = re.search(pattern, log)
+    return int(found.group(1)) if found is not None else 0
 
 
 @cache
