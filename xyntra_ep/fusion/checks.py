@@ -76,6 +76,14 @@ class Checks:
         self._sources[result] = self._sources.get(a, frozenset({a})) | self._sources.get(b, frozenset({b}))
         return result
 
+    def assume(self, condition: Size) -> bool:
+        """Whether ``condition`` holds always or, where assumptions are made, under a guard."""
+        if isinstance(condition, int):
+            return condition != 0
+        if self._speculate:
+            self.guards.append(condition)
+        return self._speculate
+
     def assume_slice(self, start: Size, end: Size, extent: Size) -> bool:
         """Under a guard, that a slice from a run-time position needs no clamping: 0 <= start <= end <= extent."""
         if not self._speculate or not dims.known_nonnegative(start):

@@ -125,6 +125,8 @@ def load_of(node: Node, inputs: Sequence[Sized | None], outputs: Sequence[Sized]
         return _conv(node, given, made)
     if op in ("Attention", "MultiHeadAttention"):
         return _attention(node, given, size)
+    if op == "GroupQueryAttention" and len(outputs) > 1:  # the second is the cache after this step
+        return Load(row="product.heads", units=4.0 * made.elements * outputs[1].shape[-2], bytes=size)
     if op in _POOLS:
         window = zip(node.attr("kernel_shape", (1,)), given[0].shape[2:], strict=False)
         return Load(row=_POOLS[op], units=made.elements * math.prod(min(int(k), n) for k, n in window), bytes=size)

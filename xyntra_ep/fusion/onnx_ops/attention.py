@@ -44,7 +44,7 @@ def join_heads(t: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Scores:
+class Scores:
     """The score expression over [B, KV heads, group * S, T]: query heads that share a key head are rows of one product."""
 
     batch: Size
@@ -101,7 +101,7 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     q_count, kv_count = q.shape[1], k.shape[1]
     if not isinstance(q_count, int) or not isinstance(kv_count, int) or q_count % kv_count:
         raise UnsupportedError("Attention with an unknown number of heads")
-    sizes = _Scores(batch=q.shape[0], heads=kv_count, group=q_count // kv_count, queries=q.shape[2], keys=k.shape[2])
+    sizes = Scores(batch=q.shape[0], heads=kv_count, group=q_count // kv_count, queries=q.shape[2], keys=k.shape[2])
     rows = q.reshape((sizes.batch, kv_count, sizes.group * sizes.queries, q.shape[3]))
     raw = matmul(c, rows, k.permute((0, 1, 3, 2)))
     width = q.shape[3]
