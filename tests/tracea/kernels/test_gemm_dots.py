@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.run_program import check_program, plan_for
@@ -53,8 +55,9 @@ def test_sizes_known_at_run_time(symbolic: str) -> None:
 @pytest.mark.parametrize("caps", MACHINES)
 @pytest.mark.parametrize("constant", [False, True], ids=["run-time", "constant"])
 def test_rows_of_b_are_copied_along_k(caps: Capabilities, constant: bool) -> None:
-    for n in (3, 21):
-        check(GemmCase(m=13, k=37, n=n, constant_b=constant, symbolic="", epilogue="bias"), caps)
+    for n, l2_bytes in ((3, 1 << 8), (21, 1 << 20)):  # rows that come from far are fetched ahead
+        case = GemmCase(m=13, k=37, n=n, constant_b=constant, symbolic="", epilogue="bias")
+        check(case, replace(caps, l2_bytes=l2_bytes))
     check(GemmCase(m=3, k=0, n=21, constant_b=constant, symbolic=""), caps)
 
 
@@ -93,7 +96,7 @@ def test_where_it_is_chosen() -> None:
         return GemmCase(m=m, k=k, n=n, transpose="b", constant_b=False, symbolic="")
 
     assert chosen(along_k(2, 2957, 1770)) == "gemm.dots"
-    assert chosen(along_k(15, 1623, 202)) == "gemm.dots"
+    assert chosen(along_k(15, 800, 202)) == "gemm.dots"
     assert chosen(along_k(2, 768, 768), AVX2) == "gemm.dots"
     assert chosen(GemmCase(m=261, k=718, n=12, constant_b=False, symbolic="")) == "gemm.dots"
     assert chosen(along_k(256, 1024, 1024)) == "gemm.batched"

@@ -5,7 +5,8 @@
         the sums' vectors added up to one for each row
     those of all groups added up to a vector of columns for each row
 
-A sum is one chain per lane and a tree of the lanes at the end. The blocks of rows together fetch the next panel of columns.
+A sum is one chain per lane and a tree of the lanes at the end. The blocks of rows together fetch the next panel of columns;
+where there is no other panel, each fetches the next block of rows.
 """
 
 from __future__ import annotations
@@ -51,8 +52,10 @@ def dots_ns(shape: GemmShape, caps: Capabilities, tile: DotTile) -> float:
     steps = -(-typical(shape.depth) // tile.lanes)
     blocks, groups = -(-m // tile.rows), -(-n // tile.columns)
     rows = m / max(1, blocks)
-    lines = 1 if typical(shape.a_row) % tile.lanes == 0 else 2  # that a vector of a row lies in
-    step = max(rows * tile.columns, lines * rows + tile.columns, _LEAST) + lines * rows / 4 + tile.columns / 2
+    of_rows = rows if typical(shape.a_row) % tile.lanes == 0 else 2 * rows  # a vector lies across two lines
+    step = max(rows * tile.columns, of_rows + tile.columns, _LEAST)
+    is_near = 4 * rows * typical(shape.depth) <= caps.l1d_bytes / 2  # else nothing stays in L1 from group to group
+    step += of_rows / 4 + tile.columns / 2 if is_near else of_rows + tile.columns
     one = steps * step + _SUMMING * rows * tile.columns + _TURN
     batches = typical(product(shape.batch_extents))
     return batches * blocks * groups * one * 2 * tile.lanes / caps.fma_gflops
@@ -60,16 +63,19 @@ def dots_ns(shape: GemmShape, caps: Capabilities, tile: DotTile) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ahead:
-    """What a block of rows fetches of the next panel: ``share`` columns in each of its groups. ``number``: which block it is."""
+    """Rows or columns that a tile fetches: ``share`` of the ``number`` that follow each other from ``first`` on, in each of its
+    groups. ``done``: groups before this tile that do the same."""
 
-    number: Rvalue
+    first: tuple[Pointer, Rvalue]
+    number: int
     share: int
+    done: Rvalue
 
-    def columns(self, block: BlockBuilder, tile: DotTile, group: Rvalue, b: tuple[Pointer, Rvalue]) -> list[Offset]:
-        """Where they start; those behind the panel's last are the last once more."""
-        first = block.let("share", (self.number * tile.groups + group) * self.share)
-        at = [vmin(first + j, tile.lanes - 1) + tile.lanes for j in range(self.share)]
-        return [block.pointer("next", b[0], column * b[1]) for column in at]
+    def starts(self, block: BlockBuilder, group: Rvalue) -> list[Offset]:
+        """Where those of ``group`` start; what is behind the last is the last once more."""
+        start = block.let("share", (self.done + group) * self.share)
+        pointer, stride = self.first
+        return [block.pointer("next", pointer, vmin(start + i, self.number - 1) * stride) for i in range(self.share)]
 
 
 def column_sums(
@@ -96,7 +102,7 @@ def column_sums(
         first = block.let("first", g * columns)
         # What is beyond the last column is the last one once more.
         here = [block.pointer("column", b[0], vmin(first + j, exist - 1) * b[1]) for j in range(columns)]
-        following = [] if ahead is None else ahead.columns(block, tile, g, b)
+        following = [] if ahead is None else ahead.starts(block, g)
         sums = [[block.variable("c", zero) for _ in range(columns)] for _ in range(rows)]
         with block.loop("k", 0, whole, lanes) as k:
             _step(block, a, here, sums, k, lanes, None)

@@ -42,6 +42,7 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.nodes import index
 
 _COPIES_FROM = 4  # blocks of rows that pay for a copy of rows of b that could be read in place
+_COPIES_DEPTH = 128  # steps of k that do: below, a unit of few columns is more stores than arithmetic
 
 
 def admits(op: Gemm, context: BuildContext) -> str | None:
@@ -87,7 +88,7 @@ def _copied(shape: GemmShape, tile: Tile, caps: Capabilities) -> bool:
     is_far = 4 * shape.depth * shape.n > caps.l2_bytes // 2
     if not _in_place(shape):
         return is_far
-    if typical(shape.m) < _COPIES_FROM * tile.rows:
+    if typical(shape.m) < _COPIES_FROM * tile.rows or shape.depth < _COPIES_DEPTH:
         return False
     # Rows of a panel in a page each; vectors across two lines; rows that share a few sets of L1.
     return is_far or not isinstance(row, int) or row % caps.lanes != 0 or 4 * row % 2048 == 0

@@ -35,7 +35,7 @@ from xyntra_ep.tracea.kernels.variant import (
 )
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
-from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Offset, PointerType, Rvalue, Type, Var, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Offset, Pointer, PointerType, Rvalue, Type, Var, index, vmin
 
 
 def admits(op: Gemm, context: BuildContext) -> str | None:
@@ -170,14 +170,13 @@ def _multiply(shape: GemmShape, tile: DotTile, columns: _Columns, context: Build
     epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, len(groups) - 1, rough=is_rough(op))
     shared = SharedFinish(k, epilogue, out, result) if is_long(epilogue) else None
     panels = ceildiv(shape.n, lanes)
-    share = _share(shape, tile)
 
     def body(block: FunctionBuilder, rows: int, args: list[Var]) -> None:
         a_at, b_at, left, number, *at = args
         steps = k.param(shape.depth)
         exist = k.param(shape.n) if isinstance(shape.n, int) and shape.n < lanes else left
-        ahead = None if share is None else Ahead(number=number, share=share)
         of_a, of_b = (a_at, k.param(shape.a_row)), (b_at, k.param(columns.column))
+        ahead = _ahead(shape, tile, rows, of_a, of_b, number, context.caps)
         sums = column_sums(block, tile, rows, of_a, of_b, steps, exist, ahead)
         is_whole = isinstance(shape.n, int) and shape.n % lanes == 0
         count = None if is_whole else left
@@ -221,12 +220,24 @@ def _multiply(shape: GemmShape, tile: DotTile, columns: _Columns, context: Build
     )
 
 
-def _share(shape: GemmShape, tile: DotTile) -> int | None:
-    """Columns of the next panel to fetch in each group; None where there is no next one."""
-    if isinstance(shape.n, int) and shape.n <= tile.lanes:
+def _ahead(
+    shape: GemmShape,
+    tile: DotTile,
+    rows: int,
+    a: tuple[Pointer, Rvalue],
+    b: tuple[Pointer, Rvalue],
+    number: Rvalue,
+    caps: Capabilities,
+) -> Ahead | None:
+    """What block ``number`` fetches: its part of the next panel; where there is but one, the next rows of an a from far."""
+    if not isinstance(shape.n, int) or shape.n > tile.lanes:
+        blocks = max(1, -(-typical(shape.m) // tile.rows))
+        panel = (Offset(b[0], b[1] * tile.lanes), b[1])
+        return Ahead(first=panel, number=tile.lanes, share=-(-tile.columns // blocks), done=number * tile.groups)
+    if 4 * typical(shape.m) * typical(shape.depth) * typical(product(shape.batch_extents)) <= caps.l2_bytes // 2:
         return None
-    blocks = -(-typical(shape.m) // tile.rows)
-    return -(-tile.columns // max(1, blocks))
+    groups = max(1, -(-shape.n // tile.columns))
+    return Ahead(first=(Offset(a[0], a[1] * rows), a[1]), number=rows, share=-(-rows // groups), done=index(0))
 
 
 def _chunks(shape: GemmShape, tile: DotTile, panels: Size) -> Size:
