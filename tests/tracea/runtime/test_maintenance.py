@@ -42,6 +42,16 @@ def test_entries_by_last_use(root: CacheRoot) -> None:
     ]
 
 
+def test_names_of_one_file_share_its_size(root: CacheRoot) -> None:
+    (root.kernels / "4.so").hardlink_to(root.kernels / "2.so")
+    assert {e.path.name: e.size_bytes for e in entries(root) if e.kind is EntryKind.KERNEL} == {
+        "1.so": 100,
+        "2.so": 100,
+        "3.so": 300,
+        "4.so": 100,
+    }
+
+
 def test_damage_is_found(root: CacheRoot) -> None:
     assert damaged(root, count) == []
     (root.kernels / "2.so").write_bytes(b"half")

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
 from xyntra_ep.tracea.runtime.compilers import Family, survey
 from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache, intact
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.runtime.translation_unit import merged, split
+from xyntra_ep.tracea.runtime.translation_unit import chunks, merged, split
 
 
 def kernel(number: int, length: int = 0) -> KernelSource:
@@ -111,23 +112,47 @@ def test_kernels_with_functions_in_common_stay_apart(root: CacheRoot) -> None:
     assert [call(r) for r in KernelCache(root, compiler, ()).compile_many(sources)] == [11, 12, 11]
 
 
+def test_units_that_are_linked_define_a_function_once() -> None:
+    defined: set[str] = set()
+    texts = [merged([product(name, finish)], defined) for name, finish in (("f", "a"), ("g", "a"), ("h", "-a"))]
+    assert [text.count("return 10 * a") for text in texts] == [1, 0, 0]
+    assert [text.count("return finished(") for text in texts] == [1, 0, 1], "only what calls the same helper is the same"
+
+
 @pytest.mark.compiler("cc")
-def test_what_is_like_a_kernel_that_was_begun_waits_for_more_of_its_kind(root: CacheRoot) -> None:
-    compiler = next(c.compiler for c in survey(root) if c.compiler is not None)
-    sources = [product(name, f"a + {ord(name)}") for name in "fghi"]
+@pytest.mark.parametrize("family", [Family.GCC, Family.CLANG])
+def test_kernels_that_are_added_one_by_one_are_linked(root: CacheRoot, family: Family) -> None:
+    compiler = next((c.compiler for c in survey(root) if c.compiler is not None and c.compiler.family is family), None)
+    if compiler is None:
+        pytest.skip(f"no {family} here")
+    sources = [product("f", "a"), product("g", "a + 1"), kernel(3, 40_000), product("h", "a + 1", length=50_000)]
     with KernelCache(root, compiler, ()).compilation() as compilation:
         for source in sources:
             compilation.add(source)
         results = compilation.finish(sources)
-    assert [call(r) for r in results] == [10 + ord(name) for name in "fghi"]
-    first, *others = [r.path.stat().st_ino for r in results if isinstance(r, CompiledKernel)]
-    assert len(set(others)) == 1 and first not in others
+    assert [call(r) for r in results] == [10, 11, 4, 11]
+    assert len({r.path.stat().st_ino for r in results if isinstance(r, CompiledKernel)}) == 1
+    assert list(root.tmp.iterdir()) == []
 
 
-def test_units_are_made_of_what_is_alike() -> None:
+@pytest.mark.compiler("cc")
+def test_what_a_broken_kernel_was_to_define_is_defined_by_others(root: CacheRoot) -> None:
+    compiler = next(c.compiler for c in survey(root) if c.compiler is not None)
+    broken, good, other = product("f", "nothing"), product("g", "a + 1"), kernel(1, 40_000)
+    with KernelCache(root, compiler, ()).compilation() as compilation:
+        for source in (broken, good, other):
+            compilation.add(source)
+        failed, *results = compilation.finish([broken, good, other])
+    assert isinstance(failed, CompileError) and "nothing" in failed.log
+    assert [call(r) for r in results] == [11, 2]
+
+
+def test_text_in_common_counts_once() -> None:
     alike = [product(name, "a") for name in "fgh"]
-    sources = [alike[0], kernel(1, 50_000), alike[1], kernel(2, 60_000), alike[2]]
-    assert sorted(sorted(unit) for unit in split(sources, jobs=2)) == [[0, 2, 4], [1], [3]]
+    units = split([*alike, kernel(1, 50_000), kernel(2, 60_000)], jobs=2)
+    assert {frozenset(unit) & {0, 3, 4} for unit in units} >= {frozenset({0}), frozenset({3}), frozenset({4})}
+    [unit] = split(alike, jobs=2, known={*chunks(alike[0].text)})
+    assert sorted(unit) == [0, 1, 2]
 
 
 def test_units_are_balanced_and_begin_with_the_longest() -> None:
@@ -144,5 +169,6 @@ def test_units_are_balanced_and_begin_with_the_longest() -> None:
 def test_little_work_is_one_unit_and_equal_symbols_are_apart() -> None:
     [unit] = split([kernel(n) for n in range(20)], jobs=8)
     assert sorted(unit) == list(range(20))
-    assert sorted(split([kernel(1), kernel(2), kernel(1, 50)], jobs=8)) == [[0, 1], [2]]
+    units = split([kernel(1), kernel(2), kernel(1, 50)], jobs=8)
+    assert sorted(i for unit in units for i in unit) == [0, 1, 2] and not any({0, 2} <= {*unit} for unit in units)
     assert split([], jobs=2) == []

@@ -16,7 +16,8 @@ PAIR_HELPERS = frozenset({"pair_dot", "pack_pairs", "round_pairs", "load_pairs",
 # What a loader looks for: the kernel needs the operating system's permission to use tiles. Without a value, and the type as a
 # typedef, because kernels that are compiled together each declare them.
 NEEDS_TILES = "xy_needs_tiles"
-NEEDS_TILES_TEXT = f'__attribute__((visibility("default"))) char {NEEDS_TILES};'
+# Weak: kernels that are linked together all have it.
+NEEDS_TILES_TEXT = f'__attribute__((visibility("default"), weak)) char {NEEDS_TILES};'
 TILES_TYPE = (
     "typedef struct { unsigned char palette, start_row, reserved[14]; unsigned short row_bytes[16]; unsigned char rows[16]; } "
     "xy_tiles;"

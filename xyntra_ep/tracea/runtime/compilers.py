@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -37,10 +37,10 @@ _LEAST_MAJOR = {Family.GCC: 12, Family.CLANG: 16}
 # C library, half-float helpers), and -z defs finds what nothing provides here and not when the kernel is
 # loaded.
 _COMMON = (
-    "-x", "c", "-std=gnu11", "-O2", "-pipe", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-math-errno",
+    "-x", "c", "-std=gnu11", "-O2", "-pipe", "-fPIC", "-fvisibility=hidden", "-fno-math-errno",
     "-ffp-contract=fast", "-fno-stack-protector",
 )  # fmt: skip
-_LINK = ("-nostartfiles", "-Wl,--as-needed,-z,defs", "-lm")
+_LINK = ("-shared", "-nostartfiles", "-Wl,--as-needed,-z,defs", "-lm")
 _FAMILY_FLAGS = {
     # Tiles are long runs of loads and stores: how far back GCC looks for the store behind a load was a third of its time.
     Family.GCC: ("--param", "sccvn-max-alias-queries-per-access=20"),
@@ -72,6 +72,11 @@ class Compiler:
         return " ".join(self.command)
 
     @property
+    def linker(self) -> Compiler:
+        """Several units may become one shared object."""
+        return self
+
+    @property
     def identity(self) -> str:
         """What makes two compilers' output differ."""
         return "|".join((*self.command, self.version, self.stamp))
@@ -90,8 +95,18 @@ class Compiler:
 
     def argv(self, source: str, output: str, target: tuple[str, ...]) -> list[str]:
         """The command that makes the shared object ``output`` of the C file ``source``."""
-        own = _FAMILY_FLAGS.get(self.family, ())
-        return [*self.command, *_COMMON, *own, *target, "-o", output, source, *_LINK]
+        return [*self._compile(target), "-o", output, source, *_LINK]
+
+    def object_argv(self, source: str, output: str, target: tuple[str, ...]) -> list[str]:
+        """The command that makes an object file to be linked with others."""
+        return [*self._compile(target), "-c", "-o", output, source]
+
+    def link_argv(self, objects: Sequence[str], output: str) -> list[str]:
+        """The command that makes the shared object ``output`` of object files."""
+        return [*self.command, "-o", output, *objects, *_LINK]
+
+    def _compile(self, target: tuple[str, ...]) -> list[str]:
+        return [*self.command, *_COMMON, *_FAMILY_FLAGS.get(self.family, ()), *target]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,12 +21,19 @@ from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.process import Outcome, ProcessPool
-from xyntra_ep.tracea.runtime.translation_unit import LEAST_BYTES, chunks, is_known, merged, split
+from xyntra_ep.tracea.runtime.translation_unit import LEAST_BYTES, chunks, merged, new_bytes, split
 
 MAGIC = b"XYNTRA-SHA256:"
 _TRAILER_BYTES = len(MAGIC) + hashlib.sha256().digest_size
 
 Hash128 = Callable[[bytes], bytes]
+
+
+class Linker(Protocol):
+    """See `compilers.Compiler`."""
+
+    def object_argv(self, source: str, output: str, target: tuple[str, ...]) -> list[str]: ...
+    def link_argv(self, objects: Sequence[str], output: str) -> list[str]: ...
 
 
 class KernelCompiler(Protocol):
@@ -36,6 +43,8 @@ class KernelCompiler(Protocol):
     def name(self) -> str: ...
     @property
     def suffix(self) -> str: ...
+    @property
+    def linker(self) -> Linker | None: ...
     def salt(self, target: tuple[str, ...]) -> str: ...
     def argv(self, source: str, output: str, target: tuple[str, ...]) -> list[str]: ...
     def refusal(self, data: bytes) -> str: ...
@@ -71,6 +80,7 @@ class KernelCache:
         self._hash128 = hash128
         self._keep_sources = keep_sources
         self._dump_dir = dump_dir
+        self._checked: dict[tuple[int, ...], bytes] = {}  # digests of intact files: many kernels may be in one
         self._salt = compiler.salt(target).encode() + b"\0"
 
     def key(self, text: str) -> str:
@@ -90,8 +100,17 @@ class KernelCache:
         """The kernel ``source``, whose key is ``key``, if the cache has it; dumped if that is asked for."""
         if self._dump_dir is not None:
             self._dump(key, source)
-        data = read_checked(self._path(key))
-        return None if data is None else self._compiled(key, source, data, cached=True)
+        try:
+            status = self._path(key).stat()
+        except OSError:
+            return None
+        file = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        if file not in self._checked:
+            data = read_checked(self._path(key))
+            if data is None:
+                return None
+            self._checked[file] = self._digest(data)
+        return self._compiled(key, source, self._checked[file], cached=True)
 
     def command(self, unit: str) -> list[str]:
         """What compiles the unit of this name in the folder where its source lies."""
@@ -100,7 +119,7 @@ class KernelCache:
     def publish(
         self, folder: Path, unit: Mapping[str, KernelSource], outcome: Outcome
     ) -> dict[str, CompiledKernel | CompileError]:
-        """The kernels of a unit (by key) that ``outcome`` says to lie in ``folder``, under the name of the first."""
+        """The kernels of a shared object (by key) that ``outcome`` says to lie in ``folder``, under the name of the first."""
         name = self.compiler.name
         made = folder / (next(iter(unit)) + self.compiler.suffix)
         problem, data = "", b""
@@ -119,7 +138,8 @@ class KernelCache:
                 problem = f"cannot store the kernel ({error})"
         if problem:
             return {key: _refused(source, problem, outcome.log) for key, source in unit.items()}
-        return {key: self._compiled(key, source, data, cached=False) for key, source in unit.items()}
+        digest = self._digest(data)
+        return {key: self._compiled(key, source, digest, cached=False) for key, source in unit.items()}
 
     def _store(self, made: Path, data: bytes, unit: Mapping[str, KernelSource]) -> bytes:
         """Seal the file and give it the name of each of its kernels; the bytes as they are stored."""
@@ -137,8 +157,10 @@ class KernelCache:
             named.replace(self._path(key))
         return sealed
 
-    def _compiled(self, key: str, source: KernelSource, data: bytes, *, cached: bool) -> CompiledKernel:
-        digest = self._hash128(data) if self._hash128 is not None else b""
+    def _digest(self, data: bytes) -> bytes:
+        return self._hash128(data) if self._hash128 is not None else b""
+
+    def _compiled(self, key: str, source: KernelSource, digest: bytes, *, cached: bool) -> CompiledKernel:
         return CompiledKernel(symbol=source.symbol, key=key, path=self._path(key), hash128=digest, cached=cached)
 
     def _path(self, key: str) -> Path:
@@ -154,8 +176,20 @@ class KernelCache:
             return
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unit:
+    """Kernels (by key) that a compiler has. ``linker``: what links them with those of other units."""
+
+    keys: list[str]
+    linker: Linker | None
+
+    @property
+    def stem(self) -> str:
+        return self.keys[0]
+
+
 class Compilation:
-    """Kernels that are compiled while others are still being planned.
+    """Kernels that are compiled while others are still being planned, and linked when all are.
 
     ``add`` starts a compiler as soon as there is enough for one to do, and leaves one processor to its caller; ``finish`` shares
     out the rest. Compilers never outlive the ``with`` block.
@@ -167,8 +201,10 @@ class Compilation:
         self._results: dict[str, CompiledKernel | CompileError] = {}
         self._sources: dict[str, KernelSource] = {}  # that are not in the cache
         self._pending: list[str] = []  # keys of those that no compiler has yet
+        self._running: list[_Unit] = []  # of each of the pool's commands
         self._begun: set[str] = set()  # definitions that a compiler has
-        self._running: list[list[str]] = []  # keys of the unit of each of the pool's commands
+        self._defined: set[str] = set()  # functions of units that are linked together
+        self._symbols: set[str] = set()  # and what these export
         self._folder: Path | None = None
         self._pool: ProcessPool | None = None
 
@@ -189,27 +225,27 @@ class Compilation:
             self._pool.advance(beside)
             if self._pool.active >= beside:
                 return
-        # What is much like a kernel that a compiler has already waits for others like it: what they have in common is then
-        # compiled once more, and not once for each of them.
-        fresh = [key for key in self._pending if not is_known(self._sources[key], self._begun)]
-        if sum(len(self._sources[key].text) for key in fresh) >= LEAST_BYTES:
-            unit = [fresh[i] for i in split([self._sources[key] for key in fresh], self._knobs.jobs)[0]]
-            self._pending = [key for key in self._pending if key not in unit]
-            self._start(unit)
-            if self._pool is not None:
-                self._pool.advance(beside)
+        enough = 0
+        for number, key in enumerate(self._pending, start=1):
+            enough += new_bytes(self._sources[key], self._begun)
+            if enough >= LEAST_BYTES:
+                keys, self._pending = self._pending[:number], self._pending[number:]
+                self._start(keys)
+                if self._pool is not None:
+                    self._pool.advance(beside)
+                return
 
     def finish(self, sources: Sequence[KernelSource]) -> list[CompiledKernel | CompileError]:
         """Each of ``sources`` as a file in the cache, or why not."""
         keys = [self._note(source) for source in sources]
         pending, self._pending = self._pending, []
-        for positions in split([self._sources[key] for key in pending], self._knobs.jobs):
-            self._start([pending[i] for i in positions])
-        # One kernel that does not compile takes its unit with it: each by itself tells which one it is.
-        for unit in self._collect():
-            if len(unit) > 1 and isinstance(self._results[unit[0]], CompileError):
-                for key in unit:
-                    self._start([key])
+        units = split([self._sources[key] for key in pending], self._knobs.jobs, self._begun)
+        alone = len(units) == 1 and not self._running
+        for positions in units:
+            self._start([pending[i] for i in positions], alone=alone)
+        # One kernel that does not compile takes others with it: each by itself tells which one it is.
+        for key in self._collect():
+            self._start([key], alone=True)
         self._collect()
         return [self._results[key] for key in keys]
 
@@ -223,31 +259,57 @@ class Compilation:
                 self._pending.append(key)
         return key
 
-    def _start(self, unit: list[str]) -> None:
-        """Give the kernels of ``unit`` to a compiler."""
+    def _start(self, keys: list[str], alone: bool = False) -> None:
+        """Give the kernels of a unit to a compiler; ``alone``: it is to be linked with no other."""
+        sources = [self._sources[key] for key in keys]
+        symbols = {source.symbol for source in sources}
+        linker = None if alone or symbols & self._symbols else self._cache.compiler.linker
+        unit = _Unit(keys=keys, linker=linker)
         try:
             if self._folder is None:
                 self._folder = Path(tempfile.mkdtemp(prefix="cc-", dir=self._cache.root.tmp))
                 self._pool = ProcessPool(folder=self._folder, timeout_s=self._knobs.compile_timeout_s)
-            text = merged([self._sources[key] for key in unit])
-            (self._folder / f"{unit[0]}.c").write_text(text, encoding="utf-8")
+            text = merged(sources, None if linker is None else self._defined)
+            (self._folder / f"{unit.stem}.c").write_text(text, encoding="utf-8")
         except OSError as error:
-            self._results |= {key: _refused(self._sources[key], f"cannot write the source ({error})") for key in unit}
+            self._results |= {key: _refused(self._sources[key], f"cannot write the source ({error})") for key in keys}
             return
         assert self._pool is not None
-        for key in unit:
-            self._begun.update(chunks(self._sources[key].text))
-        self._pool.add(self._cache.command(unit[0]))
+        if linker is None:
+            self._pool.add(self._cache.command(unit.stem))
+        else:
+            self._symbols |= symbols
+            for source in sources:
+                self._begun.update(chunks(source.text))
+            self._pool.add(linker.object_argv(f"{unit.stem}.c", f"{unit.stem}.o", self._cache.target))
         self._running.append(unit)
 
-    def _collect(self) -> list[list[str]]:
-        """Wait for the compilers and publish what they made; the units that they had."""
-        if self._pool is None or self._folder is None:
+    def _collect(self) -> list[str]:
+        """Wait for the compilers, link and publish what they made; the kernels that are to be tried by themselves."""
+        if self._pool is None:
             return []
         units, self._running = self._running, []
+        again: list[str] = []
+        objects: list[_Unit] = []
         for unit, outcome in zip(units, self._pool.finish(self._knobs.jobs), strict=True):
-            self._results |= self._cache.publish(self._folder, {key: self._sources[key] for key in unit}, outcome)
-        return units
+            if unit.linker is None:
+                again += self._publish(unit.keys, outcome)
+            elif outcome.problem:
+                again += unit.keys
+            else:
+                objects.append(unit)
+        if objects and (linker := objects[0].linker) is not None:
+            linked = [key for unit in objects for key in unit.keys]
+            self._pool.add(linker.link_argv([f"{unit.stem}.o" for unit in objects], linked[0] + self._cache.compiler.suffix))
+            [outcome] = self._pool.finish(1)
+            again += self._publish(linked, outcome)
+        return again
+
+    def _publish(self, keys: list[str], outcome: Outcome) -> list[str]:
+        """The kernels of a shared object; if there is none, those that are to be tried by themselves."""
+        assert self._folder is not None
+        self._results |= self._cache.publish(self._folder, {key: self._sources[key] for key in keys}, outcome)
+        return keys if len(keys) > 1 and isinstance(self._results[keys[0]], CompileError) else []
 
 
 def _link_or_copy(made: Path, named: Path) -> None:

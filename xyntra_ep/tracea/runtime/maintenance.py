@@ -24,7 +24,8 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A file (or a leftover directory) of the cache. ``used``: seconds since the epoch, of the last use that is known."""
+    """A file (or a leftover directory) of the cache. ``size_bytes``: its share, where it is one name of many of a file;
+    ``used``: seconds since the epoch, of the last use that is known."""
 
     kind: EntryKind
     path: Path
@@ -51,7 +52,7 @@ def _scan(root: CacheRoot) -> Iterator[Entry]:
                 status = path.stat()
             except OSError:
                 continue  # another process was faster
-            size = status.st_size if path.is_file() else sum(p.stat().st_size for p in path.glob("*"))
+            size = status.st_size // max(1, status.st_nlink) if path.is_file() else sum(p.stat().st_size for p in path.glob("*"))
             yield Entry(kind=kind, path=path, size_bytes=size, used=max(status.st_atime, status.st_mtime))
 
 

@@ -25,6 +25,11 @@ class OpenClCompiler:
     def name(self) -> str:
         return "the OpenCL driver"
 
+    @property
+    def linker(self) -> None:
+        """A program is compiled whole."""
+        return None
+
     def salt(self, target: tuple[str, ...]) -> str:
         return "\0".join((self.device, *target))
 

@@ -3,10 +3,14 @@
 Kernels are printed one by one and repeat their typedefs, helpers and the names of their static functions. A typedef or a static
 function that is there already is left out: the matrix products of a transformer have their tiles in common, most of what they
 take to compile. Other static functions of equal names get names of their own through macros.
+
+Units that are linked together also have their out-of-line functions in common: the first one defines them, the others declare
+them, under a name made from their text.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence, Set
 
@@ -14,6 +18,7 @@ from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
 _ATTRIBUTE = re.compile(r"__attribute__\(\(.*?\)\)")
 _DECLARED = re.compile(r"(\w+)\s*[(\[=]")
+_OUT_OF_LINE = "static __attribute__((noinline))"
 _CHUNK = re.compile(r"^(?=static\b|typedef\b|__attribute__|\w+ \w+\()", re.MULTILINE)
 # A unit smaller than this costs more to start a compiler for than to compile (bytes of text, about 0.2 s).
 LEAST_BYTES = 32 << 10
@@ -21,8 +26,10 @@ LEAST_BYTES = 32 << 10
 _UNITS_PER_JOB = 3
 
 
-def merged(sources: Sequence[KernelSource]) -> str:
+def merged(sources: Sequence[KernelSource], defined: set[str] | None = None) -> str:
     """One text that exports what all ``sources`` export. Their symbols must differ.
+
+    ``defined``: the functions that units to be linked with this one define, and then this one too; None: it stands alone.
 
     >>> text = "typedef int i32;\\nstatic i32 two(void) {{ return 2; }}\\ni32 {}(void) {{ return two(); }}\\n"
     >>> both = merged([KernelSource(symbol=name, text=text.format(name)) for name in ("f", "g")])
@@ -30,13 +37,13 @@ def merged(sources: Sequence[KernelSource]) -> str:
     (1, 1, 2)
     """
     assert len({s.symbol for s in sources}) == len(sources), "two kernels of a unit export the same name"
-    if len(sources) == 1:
+    if len(sources) == 1 and defined is None:
         return sources[0].text
-    known: dict[Definition, str] = {}  # under which name
+    known: dict[str, str] = {}  # digest of a definition -> its name here
     typedefs: set[str] = set()
     parts: list[str] = []
     for number, source in enumerate(sources):
-        names: dict[str, str] = {}
+        digests: dict[str, str] = {}  # name in the source -> of its definition
         texts: list[str] = []
         for chunk in chunks(source.text):
             if chunk.startswith("typedef"):
@@ -47,19 +54,33 @@ def merged(sources: Sequence[KernelSource]) -> str:
             if (name := _static_name(chunk)) is None:
                 texts.append(chunk)
                 continue
-            definition = chunk, tuple(new for old, new in names.items() if old in chunk)
-            if definition not in known:
-                known[definition] = f"{name}_u{number}"
+            digests[name] = digest = _digest(chunk, [of for other, of in digests.items() if other in chunk])
+            if digest in known:
+                continue
+            if defined is None or not chunk.startswith(_OUT_OF_LINE):
+                known[digest] = f"{name}_u{number}"
                 texts.append(chunk)
-            names[name] = known[definition]
-        parts += [f"#define {old} {new}\n" for old, new in names.items()]
+                continue
+            known[digest] = common = f"{name}_{digest}"
+            texts.append(_declaration(chunk) if common in defined else _definition(chunk))
+            defined.add(common)
+        parts += [f"#define {name} {known[digest]}\n" for name, digest in digests.items()]
         parts += texts
-        parts += [f"#undef {name}\n" for name in names]
+        parts += [f"#undef {name}\n" for name in digests]
     return "".join(parts)
 
 
-# A static definition, and what it calls the ones before it that it may name.
-Definition = tuple[str, tuple[str, ...]]
+def _digest(chunk: str, used: Sequence[str]) -> str:
+    """Of a static definition that may name those with the digests ``used``."""
+    return hashlib.sha256("\0".join((chunk, *used)).encode()).hexdigest()[:16]
+
+
+def _declaration(chunk: str) -> str:
+    return f'__attribute__((visibility("hidden"))){chunk.removeprefix(_OUT_OF_LINE).partition(" {")[0]};\n'
+
+
+def _definition(chunk: str) -> str:
+    return f'__attribute__((noinline, visibility("hidden"))){chunk.removeprefix(_OUT_OF_LINE)}'
 
 
 def chunks(text: str) -> list[str]:
@@ -75,49 +96,36 @@ def _static_name(chunk: str) -> str | None:
     return found[1] if found else None
 
 
-def is_known(source: KernelSource, known: Set[str]) -> bool:
-    """Whether most of its text is among the ``known`` definitions: it should be compiled with the kernel that these are of."""
-    return 2 * new_bytes(source, known) < len(source.text)
-
-
 def new_bytes(source: KernelSource, known: Set[str]) -> int:
     """How much of its text is in none of the ``known`` definitions."""
     return sum(len(chunk) for chunk in chunks(source.text) if chunk not in known)
 
 
-class _Unit:
-    """Kernels that are compiled together; ``load``: bytes of text, definitions in common counted once."""
-
-    def __init__(self) -> None:
-        self.positions: list[int] = []
-        self.symbols: set[str] = set()
-        self.definitions: set[str] = set()
-        self.load = 0
-
-    def add(self, position: int, source: KernelSource) -> None:
-        self.positions.append(position)
-        self.symbols.add(source.symbol)
-        self.load += new_bytes(source, self.definitions)
-        self.definitions.update(chunks(source.text))
-
-
-def split(sources: Sequence[KernelSource], jobs: int) -> list[list[int]]:
+def split(sources: Sequence[KernelSource], jobs: int, known: Set[str] = frozenset()) -> list[list[int]]:
     """Positions of ``sources`` in units that take about as long as each other, the longest unit first.
 
-    Time is about proportional to the text; the longest kernels choose first, and each goes where most of its text is already,
-    else where least is waiting.
+    Time is about proportional to the text that is not yet ``known`` and in no kernel before; the longest kernels choose first,
+    and each goes where least is waiting.
     """
-    all_of_them = _Unit()
-    for i, source in enumerate(sources):
-        all_of_them.add(i, source)
-    count = min(len(sources), max(1, min(_UNITS_PER_JOB * jobs, all_of_them.load // LEAST_BYTES)))
-    units = [_Unit() for _ in range(count)]
-    for i in sorted(range(len(sources)), key=lambda i: -len(sources[i].text)):
-        source = sources[i]
-        free = [u for u in units if source.symbol not in u.symbols]
+    seen = set(known)
+    weights = dict.fromkeys(sorted(range(len(sources)), key=lambda i: -len(sources[i].text)), 0)
+    for i in weights:
+        weights[i] = new_bytes(sources[i], seen)
+        seen.update(chunks(sources[i].text))
+    count = min(len(sources), max(1, min(_UNITS_PER_JOB * jobs, sum(weights.values()) // LEAST_BYTES)))
+    units: list[list[int]] = [[] for _ in range(count)]
+    load = [0] * count
+    symbols: list[set[str]] = [set() for _ in range(count)]
+    for i, weight in sorted(weights.items(), key=lambda item: -item[1]):
+        free = [u for u in range(len(units)) if sources[i].symbol not in symbols[u]]
         if not free:
-            free = [_Unit()]
-            units += free
-        like = [u for u in free if is_known(source, u.definitions)]
-        min(like or free, key=lambda u: u.load).add(i, source)
-    return [u.positions for u in sorted(units, key=lambda u: -u.load) if u.positions]
+            free = [len(units)]
+            units.append([])
+            load.append(0)
+            symbols.append(set())
+        unit = min(free, key=lambda u: load[u])
+        units[unit].append(i)
+        load[unit] += weight
+        symbols[unit].add(sources[i].symbol)
+    order = sorted(range(len(units)), key=lambda u: -load[u])
+    return [units[u] for u in order]
