@@ -71,6 +71,11 @@ def test_batches_that_share_b_and_that_do_not(transpose: str) -> None:
         check(case, AVX512)
 
 
+def test_a_long_depth_is_taken_in_parts() -> None:
+    """6 rows in parts of 848 steps, 5 of 1024; the last one ends within a vector."""
+    check(GemmCase(m=11, k=2523, n=21, transpose="b", constant_b=False, symbolic="", epilogue="residual"), AVX512)
+
+
 @pytest.mark.parametrize("stored", [DType.F16, DType.BF16])
 def test_narrow_storage(stored: DType) -> None:
     err = {DType.F16: 6e-4, DType.BF16: 5e-3}[stored]

@@ -1,6 +1,6 @@
 """The tile of dot products: rows x columns sums of vectors along k.
 
-    for group of columns:
+    for part of k, for group of columns:
         for k in steps of a vector:  load a vector of each row and of each column, multiply and add rows x columns of them
         the sums' vectors added up to one for each row
     those of all groups added up to a vector of columns for each row
@@ -23,6 +23,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Offset, Pointer, Rval
 
 _SUMMING = 2.5  # what the sum of a vector's lanes takes, in products of a vector
 _TURN = 40  # what the loop over k takes beside its steps: to begin, to end and to fill its pipelines again
+_NEAR = 5120  # elements of a tile's rows that stay in L1 from group to group
 _LEAST = 8  # sums that hide the latency of their additions
 
 
@@ -54,9 +55,9 @@ def dots_ns(shape: GemmShape, caps: Capabilities, tile: DotTile) -> float:
     rows = m / max(1, blocks)
     of_rows = rows if typical(shape.a_row) % tile.lanes == 0 else 2 * rows  # a vector lies across two lines
     step = max(rows * tile.columns, of_rows + tile.columns, _LEAST)
-    is_near = 4 * rows * typical(shape.depth) <= caps.l1d_bytes / 2  # else nothing stays in L1 from group to group
-    step += of_rows / 4 + tile.columns / 2 if is_near else of_rows + tile.columns
-    one = steps * step + _SUMMING * rows * tile.columns + _TURN
+    step += of_rows / 4 + tile.columns  # columns come from L2
+    parts = -(-rows * typical(shape.depth) // _NEAR) if isinstance(shape.depth, int) else 1
+    one = steps * step + parts * (_SUMMING * rows * tile.columns + _TURN)
     batches = typical(product(shape.batch_extents))
     return batches * blocks * groups * one * 2 * tile.lanes / caps.fma_gflops
 
@@ -93,30 +94,50 @@ def column_sums(
     lanes, columns = tile.lanes, tile.columns
     zero: Rvalue = Const(f32(lanes), 0.0)
     groups = block.let("groups", (exist + (columns - 1)) // columns)
+    parts, length = _parts(depth, rows, lanes)
     scratch = block.array("dots", DType.F32, rows * tile.groups * lanes)
-    if groups != index(tile.groups):
+    if parts > 1 or groups != index(tile.groups):
         with block.loop("at", 0, rows * tile.groups * lanes, lanes) as at:
             block.store(scratch, at, zero)
     whole = block.let("whole", depth - depth % lanes)
-    with block.loop("g", 0, groups) as g:
-        first = block.let("first", g * columns)
-        # What is beyond the last column is the last one once more.
-        here = [block.pointer("column", b[0], vmin(first + j, exist - 1) * b[1]) for j in range(columns)]
-        following = [] if ahead is None else ahead.starts(block, g)
-        sums = [[block.variable("c", zero) for _ in range(columns)] for _ in range(rows)]
-        with block.loop("k", 0, whole, lanes) as k:
-            _step(block, a, here, sums, k, lanes, None)
-            for pointer in following:
-                block.prefetch(pointer, k)
-        if whole != depth:
-            with block.when(lt(whole, depth)):
-                _step(block, a, here, sums, whole, lanes, block.let("rest", depth - whole))
-        for i, row in enumerate(sums):
-            block.store(scratch, (g + i * tile.groups) * lanes, sums_of(block, row))
+
+    def add_part(begin: Rvalue, end: Rvalue) -> None:
+        """The steps [begin, end) of k, whole vectors but at its end."""
+        with block.loop("g", 0, groups) as g:
+            first = block.let("first", g * columns)
+            # What is beyond the last column is the last one once more.
+            here = [block.pointer("column", b[0], vmin(first + j, exist - 1) * b[1]) for j in range(columns)]
+            following = [] if ahead is None else ahead.starts(block, g)
+            sums = [[block.variable("c", zero) for _ in range(columns)] for _ in range(rows)]
+            with block.loop("k", begin, whole if parts == 1 else vmin(end, whole), lanes) as k:
+                _step(block, a, here, sums, k, lanes, None)
+                for pointer in following:
+                    block.prefetch(pointer, k)
+            if whole != depth:
+                with block.when(lt(whole, end)):
+                    _step(block, a, here, sums, whole, lanes, block.let("rest", depth - whole))
+            for i, row in enumerate(sums):
+                at, total = (g + i * tile.groups) * lanes, sums_of(block, row)
+                block.store(scratch, at, total if parts == 1 else block.load(scratch, at, lanes) + total)
+
+    if parts == 1:
+        add_part(index(0), depth)
+    else:
+        with block.loop("begin", 0, depth, length) as begin:
+            add_part(begin, block.let("end", vmin(begin + length, depth)))
     return [
         sums_of(block, [block.load(scratch, (i * tile.groups + g) * lanes, lanes) for g in range(tile.groups)], columns)
         for i in range(rows)
     ]
+
+
+def _parts(depth: Rvalue, rows: int, lanes: int) -> tuple[int, int]:
+    """(parts of k, elements of each), whole vectors, so that ``rows`` stay near; one of a depth known only at run time."""
+    most = _NEAR // rows
+    if not isinstance(depth, Const) or depth.value <= most:
+        return 1, 0
+    length = -(-int(depth.value) // -(-int(depth.value) // most) // lanes) * lanes
+    return -(-int(depth.value) // length), length
 
 
 def _step(

@@ -96,6 +96,12 @@ def product_ns(shape: GemmShape, caps: Capabilities, columns: Size | None = None
     return (2 * shape.m * n * shape.depth * product(shape.batch_extents)) // max(1, int(caps.fma_gflops))
 
 
+def padded_ns(shape: GemmShape, caps: Capabilities, columns: Size) -> float:
+    """As ``product_ns`` at typical sizes, of ``columns`` in whole tiles; a single vector of them is bound by broadcasts of a."""
+    bound = 1.15 if columns == caps.lanes else 1.0
+    return bound * typical(product_ns(shape, caps, columns))
+
+
 def weight_ns(shape: GemmShape, caps: Capabilities) -> Size:
     """Reading b once: from memory, or from L2 where it may stay between runs."""
     size = 4 * shape.n * shape.depth

@@ -20,7 +20,7 @@ from xyntra_ep.tracea.kernels.cpu._gemm_shape import (
     GemmShape,
     best_even_tile,
     own_batches,
-    product_ns,
+    padded_ns,
     shape_of,
     tile_of,
     tile_space,
@@ -42,6 +42,7 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.nodes import index
 
 _COPIES_FROM = 4  # blocks of rows that pay for a copy of rows of b that could be read in place
+_TRANSPOSING = 20  # multiplications and additions in whose time an element of b transposed is packed
 _COPIES_DEPTH = 128  # steps of k that do: below, a unit of few columns is more stores than arithmetic
 
 
@@ -61,10 +62,13 @@ def default(op: Gemm, context: BuildContext) -> Config:
 def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
     shape = shape_of(op)
     columns = even_panels(shape.n, tile_of(config, context.caps)).columns
-    arithmetic = 1.05 * typical(product_ns(shape, context.caps, columns))
+    arithmetic = 1.05 * padded_ns(shape, context.caps, columns)
     batches = typical(product(g.extents[0] for g in own_batches(shape)))
-    reading = batches * typical(weight_ns(shape, context.caps)) * (1 if _in_place(shape) else 2)
-    return arithmetic + reading + 200.0
+    reading = batches * typical(weight_ns(shape, context.caps))
+    packing = (
+        0 if _in_place(shape) else _TRANSPOSING * batches * typical(shape.n) * typical(shape.depth) / context.caps.fma_gflops
+    )
+    return arithmetic + reading + packing + 200.0
 
 
 def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:

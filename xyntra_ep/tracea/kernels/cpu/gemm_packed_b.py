@@ -19,7 +19,7 @@ from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_operand
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import (
     GemmShape,
     best_even_tile,
-    product_ns,
+    padded_ns,
     shape_of,
     tile_of,
     tile_space,
@@ -63,7 +63,7 @@ def default(op: Gemm, context: BuildContext) -> Config:
 def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
     shape = shape_of(op)
     columns = even_panels(shape.n, tile_of(config, context.caps)).columns
-    arithmetic = typical(product_ns(shape, context.caps, columns))
+    arithmetic = padded_ns(shape, context.caps, columns)
     return max(arithmetic, typical(weight_ns(shape, context.caps))) + 100.0
 
 
