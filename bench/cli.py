@@ -16,6 +16,7 @@ from bench import micro
 from bench.compare import compare_runs
 from bench.compare_table import markdown_of, show_comparison
 from bench.contenders import DEFAULT_MAX_ERR, parse_contenders
+from bench.declared import check_inputs
 from bench.determinism import Determinism
 from bench.determinism_run import configurations, show_determinism
 from bench.environment import read_environment
@@ -113,6 +114,8 @@ def run_model(
     """A model of your own, with inputs made up from its declared types."""
     counts, batches, scenarios = parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), parse_scenarios(scenario)
     cases = with_bound(file_cases(file, shape or [], counts, batches, scenarios, seed=seed, max_err=max_err), p99_bound)
+    for case in cases:
+        check_inputs(case)
     budget = _budget(quick, min_time, max_time)
     plan = _plan(Target.MODEL, cases, providers, budget, quick=quick)
     execute(plan, result_path(json, file.stem, resume=resume), resume=resume)

@@ -24,6 +24,7 @@ from bench.run import child_environment, kernel_compiler, probe, run_case
 from bench.show import COLUMNS, Tick, progress, show_cases, show_notes, show_summary
 from bench.store import Store, load
 from zoo import model_path, zoo
+from zoo.cache import cache_dir
 
 
 def execute(plan: Plan, path: Path, *, resume: bool) -> None:
@@ -39,11 +40,11 @@ def execute(plan: Plan, path: Path, *, resume: bool) -> None:
     if resume:
         typer.echo(f"resuming {path}: {len(store.run.cases)} cases are there, {len(left)} are left", err=True)
     with progress(console, len(plan.cases)) as tick:
-        _prepare(plan, store, tick)
-        if not console.is_terminal:
-            print("\t".join(COLUMNS), flush=True)
-            show_cases(console, store.run.cases)
         try:
+            _prepare(plan, store, tick)
+            if not console.is_terminal:
+                print("\t".join(COLUMNS), flush=True)
+                show_cases(console, store.run.cases)
             for case in left:
                 tick(case.label, done=len(store.run.cases))
                 result = run_case(case, plan)
@@ -68,7 +69,11 @@ def _prepare(plan: Plan, store: Store, tick: Tick) -> None:
     """What is measured once for a run, unless the run that is resumed has it."""
     for name in dict.fromkeys(case.model for case in plan.cases if not case.file):
         tick(f"building {name}", done=0)
-        model_path(zoo[name])
+        try:
+            model_path(zoo[name])
+        except OSError as error:
+            what = f"{cache_dir()}: {name} cannot be written there ({error.strerror})"
+            raise BenchError(f"{what}. name another folder with XYNTRA_ZOO_DIR") from None
     if not store.run.imports_ns:
         tick("imports", done=0)
         store.keep_imports(measure_imports(plan.contenders))

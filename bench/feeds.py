@@ -26,6 +26,7 @@ DTYPES = {
     "tensor(uint8)": np.uint8,
     "tensor(bool)": np.bool_,
 }
+EXAMPLE = 128  # the size of a dynamic dim in an advice
 
 
 def case_path(case: Case) -> Path:
@@ -51,48 +52,69 @@ def load_feeds(path: Path) -> Feeds:
 
 
 def synthetic_feeds(inputs: Sequence[Any], shapes: Mapping[str, tuple[int, ...]], seed: int, batch: int = 1) -> Feeds:
-    """Normal floats, ones for masks, and zeros and ones for other integers: legal for any vocabulary.
+    """Normal floats, ones for masks, and zeros and ones for other integers: legal for any vocabulary. Shapes are those of
+    `dims_of`."""
+    dims = dims_of(inputs, shapes, batch)
+    rng = np.random.default_rng(seed)
+    return {value.name: _tensor(value, dims[value.name], rng) for value in inputs}
 
-    A dynamic first dim is 1; every other dynamic dim must be given. `batch` multiplies the dynamic first dims.
-    """
+
+def dims_of(inputs: Sequence[Any], shapes: Mapping[str, tuple[int, ...]], batch: int = 1) -> dict[str, tuple[int, ...]]:
+    """The shape of every input. What `shapes` says of a dim that has a name counts for the other inputs too; a dynamic first
+    dim that nothing is said of is 1, every other must be given. `batch` multiplies the dynamic first dims."""
     names = [value.name for value in inputs]
     if unknown := [name for name in shapes if name not in names]:
         raise BenchError(f"--shape {unknown[0]}: the model has no such input. it has {', '.join(names)}")
     if batch > 1 and not any(_has_free_batch(value) for value in inputs):
         raise BenchError(f"a batch of {batch}: no input of the model has a dynamic first dim. export it with one")
-    rng = np.random.default_rng(seed)
-    feeds = {}
+    sizes: dict[str, int] = {}
     for value in inputs:
-        dims = _dims(value, shapes.get(value.name))
-        if _has_free_batch(value):
-            dims = (batch * dims[0], *dims[1:])
-        feeds[value.name] = _tensor(value, dims, rng)
-    return feeds
+        if value.type not in DTYPES:
+            raise BenchError(f"input {value.name}: cannot make up {value.type}. only tensors of numbers and bools")
+        if value.name in shapes:
+            _note_sizes(value, shapes[value.name], sizes)
+    lacking: dict[str, Any] = {}  # by input, the first dim that nothing is known of
+    found: dict[str, tuple[int, ...]] = {}
+    for value in inputs:
+        known = shapes[value.name] if value.name in shapes else _known(value, sizes)
+        dims = tuple(EXAMPLE if size is None else size for size in known)
+        if None in known:
+            lacking[value.name] = value.shape[known.index(None)]
+            _note_sizes(value, dims, sizes)  # what the advice would tell of the inputs that follow
+        found[value.name] = dims
+    if lacking:
+        name, dim = next(iter(lacking.items()))
+        advice = " ".join(f"--shape {name}={'x'.join(map(str, found[name]))}" for name in lacking)
+        raise BenchError(f"input {name}: dim {dim} is dynamic. give {advice}")
+    return {v.name: (batch * found[v.name][0], *found[v.name][1:]) if _has_free_batch(v) else found[v.name] for v in inputs}
 
 
 def _has_free_batch(value: Any) -> bool:
     return bool(value.shape) and not isinstance(value.shape[0], int)
 
 
-def _dims(value: Any, given: tuple[int, ...] | None) -> tuple[int, ...]:
+def _known(value: Any, sizes: Mapping[str, int]) -> tuple[int | None, ...]:
+    """None where nothing tells."""
+    found = [dim if isinstance(dim, int) else sizes.get(dim) for dim in value.shape]
+    if found and found[0] is None:
+        found[0] = 1
+    return tuple(found)
+
+
+def _note_sizes(value: Any, given: tuple[int, ...], sizes: dict[str, int]) -> None:
+    """Of the dims that have names, from a shape that has to fit."""
     declared = list(value.shape)
-    if given is None:
-        if declared and not isinstance(declared[0], int):
-            declared[0] = 1
-        if free := [dim for dim in declared if not isinstance(dim, int)]:
-            raise BenchError(f"input {value.name}: dim {free[0]} is dynamic. give --shape {value.name}=1x128")
-        return tuple(declared)
     fits = len(given) == len(declared) and all(
         not isinstance(want, int) or want == got for want, got in zip(declared, given, strict=True)
     )
     if not fits:
         raise BenchError(f"--shape {value.name}: {list(given)} does not fit the declared {declared}")
-    return given
+    for dim, size in zip(declared, given, strict=True):
+        if isinstance(dim, str) and dim:
+            sizes.setdefault(dim, size)
 
 
 def _tensor(value: Any, dims: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[Any]:
-    if value.type not in DTYPES:
-        raise BenchError(f"input {value.name}: cannot make up {value.type}. only tensors of numbers and bools")
     dtype = np.dtype(DTYPES[value.type])
     if dtype.kind == "f":
         return rng.standard_normal(dims).astype(dtype)

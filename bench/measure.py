@@ -16,7 +16,7 @@ from bench.accuracy import compare
 from bench.arms import Arm, arms_of
 from bench.contenders import Contender
 from bench.environment import cores_allowed, governor
-from bench.errors import Unavailable
+from bench.errors import BenchError, Unavailable
 from bench.feeds import Feeds, case_feeds, case_path, save_feeds
 from bench.inside import PROVIDER, forget_plans
 from bench.loads import Load, Loop, OneAtATime, Streams, forced_logits
@@ -70,7 +70,9 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
             with _failure_noted(failed, arm):
                 runners[arm.label] = _start(case, arm, *prepared[arm.label], feeds, names)
     if arms[0].label not in runners:  # without the reference there is nothing to measure
-        raise RuntimeError(failed[arms[0].label][1])
+        why = " ".join(failed[arms[0].label][1].split())
+        hint = ". do the shapes given with --shape fit each other?" if case.shapes else ""
+        raise BenchError(f"the CPU provider, which all are compared with, cannot run it: {why}{hint}")
     _check_outputs(runners, names, case.max_err, reference=runners[arms[0].label])
     turns, stopped = _run_all(case, list(runners.values()), feeds, budget.for_arms(len(runners)))
     machine = watch.seen()

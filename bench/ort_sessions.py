@@ -44,7 +44,8 @@ def register(provider: str) -> None:
     known = available_providers()
     if provider in known:
         return
-    hint = f"{module} says {reason}" if reason else f"this runtime has {', '.join(known)}"
+    others = f"this runtime has {', '.join(known)}: install a build with it, or ask for another"
+    hint = f"{module} says {reason}" if reason else others
     raise Unavailable(f"{provider}: not in onnxruntime {ort.__version__}. {hint}")
 
 

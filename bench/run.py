@@ -27,6 +27,7 @@ WORKER = ("-m", "bench.worker")
 MEMORY = ("-m", "bench.memory")
 MEMORY_LIMIT_S = 300.0
 TAIL_LINES = 12
+EXPLAINED = "bench.errors.BenchError: "
 DIED = (Status.CRASHED, Status.TIMED_OUT)
 
 
@@ -159,4 +160,7 @@ def _describe(code: int, log_tail: list[str]) -> tuple[Status, str]:
             name = f"signal {-code}"
         return Status.CRASHED, "\n".join([f"killed by {name}", *log_tail])
     last = log_tail[-1] if log_tail else f"exit status {code}"
-    return Status.FAILED, "\n".join([last.removeprefix("bench.errors.BenchError: "), *log_tail[:-1]])
+    explained = [i for i, line in enumerate(log_tail) if line.startswith(EXPLAINED)]
+    if explained:  # by its text; where it was raised is of no use to the caller
+        return Status.FAILED, "\n".join(log_tail[explained[-1] :]).removeprefix(EXPLAINED)
+    return Status.FAILED, "\n".join([last, *log_tail[:-1]])

@@ -43,10 +43,8 @@ def test_run_zoo_prints_plain_rows_and_stores_them(tmp_path: Path) -> None:
 
 def test_run_model_takes_a_file_and_shapes(tmp_path: Path) -> None:
     file = tmp_path / "r.json"
-    names = ("input_ids", "attention_mask", "token_type_ids")
-    shapes = [part for name in names for part in ("--shape", f"{name}=2x8")]
     model = str(model_path(zoo["bert-base-tiny"]))
-    invoke("run", "model", model, *shapes, "--threads", "1", *FAST, "--json", str(file))
+    invoke("run", "model", model, "--shape", "input_ids=2x8", "--threads", "1", *FAST, "--json", str(file))
     (case,) = load(file).cases
     assert case.model == Path(model).name and "input_ids=2x8" in case.shape
     assert str(Path(model).parent) not in file.read_text(), "results name no folder of this machine"
@@ -69,9 +67,19 @@ def test_micro_measures_single_operators_and_says_which_lose(tmp_path: Path) -> 
 def test_a_failing_case_sets_the_exit_code_and_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     model = str(model_path(zoo["bert-base-tiny"]))
-    output = invoke("run", "model", model, "--threads", "1", *FAST, "--json", str(file), code=1)
-    assert "failed: input input_ids: dim sequence is dynamic. give --shape" in output
+    shapes = ["--shape", "input_ids=1x8", "--shape", "attention_mask=1x4"]
+    output = invoke("run", "model", model, *shapes, "--threads", "1", *FAST, "--json", str(file), code=1)
+    assert "failed: the CPU provider, which all are compared with, cannot run it: " in output
+    assert "do the shapes given with --shape fit each other?" in output and "Traceback" not in output
     assert load(file).cases[0].status == "failed"
+
+
+def test_a_shape_that_is_lacking_is_said_before_anything_is_measured(tmp_path: Path) -> None:
+    model = str(model_path(zoo["bert-base-tiny"]))
+    result = CliRunner().invoke(cli.app, ["run", "model", model, *FAST, "--json", str(tmp_path / "r.json")])
+    assert isinstance(result.exception, BenchError)
+    assert str(result.exception) == "input input_ids: dim sequence is dynamic. give --shape input_ids=1x128"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_contender_that_is_not_there_is_a_row(tmp_path: Path) -> None:
@@ -115,6 +123,15 @@ def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(tmp_path: Path, mon
     assert "cannot be resumed: options: it was" in str(error) and "budget max_time_s: 12.0, now 9.0" in str(error)
 
 
+def test_a_run_that_is_interrupted_before_its_first_case_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(contenders: object) -> dict[str, int]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(execute, "measure_imports", interrupted)
+    output = invoke("run", "zoo", "-m", "resnet50-tiny", *FAST, "--json", str(tmp_path / "r.json"), code=130)
+    assert "interrupted: 0 of 2 cases are kept in" in output and load(tmp_path / "r.json").planned == 2
+
+
 def test_a_file_that_cannot_be_written_is_said_before_anything_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +142,15 @@ def test_a_file_that_cannot_be_written_is_said_before_anything_is_measured(
     )
     assert isinstance(result.exception, BenchError)
     assert "r.json: cannot be written (" in str(result.exception) and "name another file with --json" in str(result.exception)
+
+
+def test_a_model_that_cannot_be_kept_says_which_folder_to_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XYNTRA_ZOO_DIR", str(tmp_path / "file"))
+    result = CliRunner().invoke(cli.app, ["run", "zoo", "-m", "resnet50-tiny", *FAST, "--json", str(tmp_path / "r.json")])
+    assert isinstance(result.exception, BenchError)
+    assert "file: resnet50-tiny cannot be written there (" in str(result.exception)
+    assert "name another folder with XYNTRA_ZOO_DIR" in str(result.exception)
 
 
 def test_list_names_everything_and_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from bench.errors import BenchError
-from bench.feeds import synthetic_feeds
+from bench.feeds import dims_of, synthetic_feeds
+from bench.plan import parse_shape
 
 
-def declared(name: str, type_: str, *shape: int | str) -> Any:
+def declared(name: str, type_: str, *shape: int | str | None) -> Any:
     return SimpleNamespace(name=name, type=type_, shape=list(shape))
 
 
@@ -24,16 +25,38 @@ def test_inputs_are_made_from_types_and_shapes() -> None:
     assert feeds["input_ids"].shape == (2, 5) and feeds["input_ids"].dtype == np.int64
     assert set(np.unique(feeds["input_ids"])) <= {0, 1}
     assert (feeds["attention_mask"] == 1).all()
-    assert feeds["pixels"].shape == (1, 3, 8, 8), "a free first dim is the batch"
+    assert feeds["pixels"].shape == (2, 3, 8, 8), "their first dims have one name"
+    assert synthetic_feeds([IMAGE], {}, seed=0)["pixels"].shape == (1, 3, 8, 8), "a free first dim is the batch"
     assert feeds["pixels"].dtype == np.float32 and feeds["pixels"].std() > 0.5
 
 
 def test_a_batch_multiplies_dynamic_first_dims() -> None:
     table = declared("table", "tensor(float)", 5, 2)
     feeds = synthetic_feeds([IDS, IMAGE, table], {"input_ids": (2, 5)}, seed=0, batch=4)
-    assert [array.shape for array in feeds.values()] == [(8, 5), (4, 3, 8, 8), (5, 2)]
+    assert [array.shape for array in feeds.values()] == [(8, 5), (8, 3, 8, 8), (5, 2)]
     with pytest.raises(BenchError, match=r"a batch of 4: no input of the model has a dynamic first dim\. export it with one"):
         synthetic_feeds([table], {}, seed=0, batch=4)
+
+
+def test_what_is_said_of_a_named_dim_counts_for_the_other_inputs() -> None:
+    past = declared("past", "tensor(float)", "batch", 12, "past_seq", 64)
+    assert dims_of([MASK, IDS, past], {"input_ids": (2, 5), "past": (2, 12, 7, 64)}) == {
+        "attention_mask": (2, 5),
+        "input_ids": (2, 5),
+        "past": (2, 12, 7, 64),
+    }
+    assert dims_of([IDS, MASK], {"input_ids": (2, 5), "attention_mask": (2, 4)})["attention_mask"] == (2, 4), "unless given"
+    nameless = declared("x", "tensor(float)", None, None)
+    with pytest.raises(BenchError, match=r"dim None is dynamic. give --shape x=1x128$"):
+        dims_of([IDS, nameless], {"input_ids": (2, 5)})
+
+
+def test_the_advice_is_enough() -> None:
+    past = declared("past", "tensor(float)", "batch", 12, "past_seq", 64)
+    with pytest.raises(BenchError, match=r"--shape input_ids=1x128 --shape past=1x12x128x64$") as refused:
+        dims_of([IDS, MASK, past], {})
+    shapes = dict(parse_shape(part) for part in str(refused.value).partition("give ")[2].replace("--shape ", "").split())
+    assert dims_of([IDS, MASK, past], shapes)["attention_mask"] == (1, 128)
 
 
 def test_the_seed_decides() -> None:

@@ -1,0 +1,44 @@
+"""What a model file declares of its inputs, read without a session: mistakes are found before anything is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.feeds import dims_of
+from bench.plan import Case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """An input as ONNX Runtime's `get_inputs` describes it. A dim is a size, a name, or None."""
+
+    name: str
+    type: str
+    shape: tuple[int | str | None, ...]
+
+
+def check_inputs(case: Case) -> None:
+    """Whether inputs can be made up for a case of somebody's model."""
+    if Path(case.file).suffix != ".ort":  # ONNX Runtime's own form, which only a session reads
+        dims_of(declared_inputs(Path(case.file)), case.shapes, case.batch)
+
+
+def declared_inputs(file: Path) -> list[Declared]:
+    import onnx
+
+    try:
+        graph = onnx.load(file, load_external_data=False).graph
+    except Exception:  # protobuf's DecodeError, whose module has no types
+        raise BenchError(f"{file}: not an ONNX model. export one, with torch.onnx.export for example") from None
+    constants = {constant.name for constant in graph.initializer}
+    found = []
+    for value in graph.input:
+        if value.name in constants:  # a weight that old exporters list among the inputs
+            continue
+        tensor = value.type.tensor_type
+        kind = onnx.TensorProto.DataType.Name(tensor.elem_type).lower() if value.type.HasField("tensor_type") else ""
+        dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim]
+        found.append(Declared(name=value.name, type=f"tensor({kind})" if kind else "no tensor", shape=tuple(dims)))
+    return found
