@@ -1,6 +1,7 @@
 #include "kernel_loader.h"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 
 #include <map>
 #include <mutex>
@@ -58,10 +59,14 @@ Opened open(const std::string& path, const Hash128& hash, const OpenClDevice* de
 }
 
 // What two threads open at the same time is opened twice: dlopen gives both the same handle, and of two programs both work.
+// Kernels that were linked together are one file with many names, which is read and checked once.
 Opened opened_once(const std::string& path, const Hash128& hash, const OpenClDevice* device) {
+  using Key = std::tuple<dev_t, ino_t, off_t, time_t, Hash128, const OpenClDevice*>;
   static auto* const mutex = new std::mutex;
-  static auto* const known = new std::map<std::tuple<std::string, Hash128, const OpenClDevice*>, Opened>;
-  const auto key = std::tuple(path, hash, device);
+  static auto* const known = new std::map<Key, Opened>;
+  struct stat status = {};
+  if (stat(path.c_str(), &status) != 0) return open(path, hash, device);  // says why
+  const Key key(status.st_dev, status.st_ino, status.st_size, status.st_mtime, hash, device);
   {
     const std::lock_guard lock(*mutex);
     if (const auto found = known->find(key); found != known->end()) return found->second;
