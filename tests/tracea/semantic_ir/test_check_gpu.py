@@ -216,6 +216,26 @@ def test_a_pipeline_is_legal_with_its_own_distance_only(slots: int) -> None:
         check_kernel(gpu_kernels.pipeline(slots, barrier=False))
 
 
+def test_threads_may_share_out_a_loop() -> None:
+    """A loop over a thread's part of an array runs for some thread at least."""
+
+    def kernel(barriers: int) -> Tile:
+        t = Tile()
+        with t.b.loop("i", t.b.thread, 64, 64) as i:
+            t.b.store(t.tile, i, t.b.load(t.x, i))
+        t.b.barrier()
+        t.get()
+        for _ in range(barriers):
+            t.b.barrier()
+        with t.b.loop("i", t.b.thread, 64, 64) as i:
+            t.b.store(t.tile, i, t.b.load(t.x, i))
+        return t
+
+    kernel(1).check()
+    with pytest.raises(InvariantError, match="written before a barrier follows its reading"):
+        kernel(0).check()
+
+
 def test_what_slot_is_used_must_be_known() -> None:
     for slot, rule in ((lambda t: t.b.thread % 2, "does not follow from loop counters"), (lambda t: 2, "has no slot 2")):
         t = Tile(slots=2)

@@ -215,13 +215,14 @@ class _Run:
         if shares:
             begin, end, step = (self._settled(e, waits) for e in (s.begin, s.end, s.step))
             if begin is None or end is None or step is None:
-                length = self._choices.choose(self._rounds + 1 if waits else 2)
+                # Of threads that go round unequally often, some do.
+                length = 1 if self._differs(s) else self._choices.choose(self._rounds + 1 if waits else 2)
             else:
                 length = min(max(0, -(-(end - begin) // step)), self._rounds)
             for i in range(length):
                 self._set(s.var.name, None if begin is None or step is None else begin + i * step)
                 self._block(s.body)
-            if length < self._rounds:
+            if length < self._rounds and not self._differs(s):
                 return
         self._forget(s.body)
 
@@ -239,6 +240,10 @@ class _Run:
             self._block(s.then)
             self._block(s.otherwise)
         self._forget((s,))
+
+    def _differs(self, s: For) -> bool:
+        names = {v.name for e in (s.begin, s.end, s.step) for v in values_in(e) if isinstance(v, Var)}
+        return bool(names & self._facts.divergent)
 
     def _settled(self, e: Rvalue, waits: bool) -> int | None:
         """The value of ``e``; where what waits depends on one size, that size gets a number first."""
