@@ -53,8 +53,10 @@ class OneIsland:
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
         assert not self.refusals(feeds), self.refusals(feeds)
-        constants = [_constant(self.graph, name) for name in self.program.constants]
-        return interpret(self.program, [feeds[name] for name in self.inputs], constants, keep_float64=False)
+        return interpret(self.program, [feeds[name] for name in self.inputs], self.constants(), keep_float64=False)
+
+    def constants(self) -> list[Array]:
+        return [_constant(self.graph, name) for name in self.program.constants]
 
     def kinds(self) -> list[str]:
         """The labels of the program's ops, in order."""

@@ -55,7 +55,7 @@ def check_on_opencl(
     planned = plan_for(program, OPENCL, variants)
     wanted = interpret(program, inputs, constants)
     values = sorted((v for v in program.values if v.kind is ValueKind.OUTPUT), key=lambda v: v.index)
-    for i, (value, got, w) in enumerate(zip(values, _run(planned, inputs, constants), wanted, strict=True)):
+    for i, (value, got, w) in enumerate(zip(values, run_planned(planned, inputs, constants), wanted, strict=True)):
         where = f"output {i}, kernels {[k.symbol for k in planned.kernels]}"
         compare(to_float64(got, value.dtype), w, max_err if value.dtype.is_float else 0.0, where)
 
@@ -80,7 +80,8 @@ def _built(symbol: str, text: str) -> Any:
     return queue().build(symbol, text)
 
 
-def _run(planned: PlannedProgram, inputs: Sequence[Array], constants: Sequence[Array]) -> list[Array]:
+def run_planned(planned: PlannedProgram, inputs: Sequence[Array], constants: Sequence[Array]) -> list[Array]:
+    """Carry out a plan for OpenCL."""
     program = planned.program
     symbols = program.with_definitions(
         {
