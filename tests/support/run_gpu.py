@@ -1,46 +1,64 @@
 """Run a core-IR program through the GPU variants by OpenCL, and compile it for CUDA.
 
 check_on_opencl(program, [x], [w], max_err=1e-6)     # against core_ir.interpreter, in float64
+check_simulated(program, [x], [w], max_err=1e-6)     # the same for CUDA's kernels, in simulated_gpu.py
 compile_for_cuda(program)                            # every kernel, for each architecture
 
-Buffers of the device have margins of a pattern that must survive, and start with a pattern that is a NaN as floats.
+What kernels write starts with a pattern that is a NaN as floats.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tests.support.run_program import compare
+from tests.support.simulated_gpu import SimulatedGpu
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret
-from xyntra_ep.tracea.core_ir.ops import Program, ValueKind
+from xyntra_ep.tracea.core_ir.ops import Program, Value, ValueKind
 from xyntra_ep.tracea.doctor.variants import AnyVariant, by_op, gpu_variants
 from xyntra_ep.tracea.emitters import cuda, opencl
 from xyntra_ep.tracea.planning.builder import OpBuilder
-from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram, PlanStep
+from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram
 from xyntra_ep.tracea.planning.planner import plan_program
 from xyntra_ep.tracea.runtime import nvrtc
+from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.opencl import Queue, survey
-from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
+from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR, Capabilities
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, Gpu
+from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 Array = NDArray[Any]
+Bytes = NDArray[np.uint8]
 ARCHITECTURES = ("sm_80", "sm_90", "sm_90a")
 _MARGIN = 256
 _UNTOUCHED = 0xFF  # as floats of any width: NaN
 
 
-def plan_for(program: Program, gpu: Gpu, variants: Iterable[AnyVariant] | None = None) -> PlannedProgram:
-    """Plan with all GPU variants, or with only ``variants`` for the ops that these compute."""
+def plan_for(
+    program: Program,
+    gpu: Gpu,
+    variants: Iterable[AnyVariant] | None = None,
+    kernels: dict[str, Kernel] | None = None,
+) -> PlannedProgram:
+    """Plan with all GPU variants, or with only ``variants`` for the ops that these compute. ``kernels`` gets each one by its
+    text."""
     emit = opencl.emit if gpu.subgroup == 1 else cuda.emit
+
+    def remember(kernel: Kernel, caps: Capabilities) -> str:
+        text = emit(kernel)
+        if kernels is not None:
+            kernels[text] = kernel
+        return text
+
     table = {**gpu_variants(), **by_op(variants or ())}
-    return plan_program(program, SCALAR, builder=OpBuilder(SCALAR, table, lambda kernel, _: emit(kernel), gpu=gpu))
+    return plan_program(program, SCALAR, builder=OpBuilder(SCALAR, table, remember, gpu=gpu))
 
 
 def check_on_opencl(
@@ -53,11 +71,30 @@ def check_on_opencl(
 ) -> None:
     """Assert that the generated code agrees with the interpreter; ``max_err`` as in run_program."""
     planned = plan_for(program, OPENCL, variants)
-    wanted = interpret(program, inputs, constants)
-    values = sorted((v for v in program.values if v.kind is ValueKind.OUTPUT), key=lambda v: v.index)
-    for i, (value, got, w) in enumerate(zip(values, run_planned(planned, inputs, constants), wanted, strict=True)):
+    _compare(planned, run_planned(planned, inputs, constants), interpret(program, inputs, constants), max_err)
+
+
+def check_simulated(
+    program: Program,
+    inputs: Sequence[Array],
+    constants: Sequence[Array],
+    max_err: float,
+    *,
+    variants: Iterable[AnyVariant] | None = None,
+    gpu: Gpu = SM_80,
+) -> SimulatedGpu:
+    """The same for kernels made for ``gpu``, carried out and watched by the simulation."""
+    kernels: dict[str, Kernel] = {}
+    planned = plan_for(program, gpu, variants, kernels)
+    device = _Simulated(kernels)
+    _compare(planned, run_planned(planned, inputs, constants, device), interpret(program, inputs, constants), max_err)
+    return device.gpu
+
+
+def _compare(planned: PlannedProgram, got: Sequence[Array], wanted: Sequence[Array], max_err: float) -> None:
+    for i, (value, a, b) in enumerate(zip(_outputs(planned.program), got, wanted, strict=True)):
         where = f"output {i}, kernels {[k.symbol for k in planned.kernels]}"
-        compare(to_float64(got, value.dtype), w, max_err if value.dtype.is_float else 0.0, where)
+        compare(to_float64(a, value.dtype), b, max_err if value.dtype.is_float else 0.0, where)
 
 
 def compile_for_cuda(program: Program, variants: Iterable[AnyVariant] | None = None, gpu: Gpu = SM_80) -> PlannedProgram:
@@ -70,18 +107,62 @@ def compile_for_cuda(program: Program, variants: Iterable[AnyVariant] | None = N
     return planned
 
 
+class _Device(Protocol):
+    """Where a plan is carried out."""
+
+    def upload(self, data: Bytes) -> Any: ...
+    def download(self, buffer: Any) -> Bytes: ...
+    def launch(self, source: KernelSource, blocks: int, buffers: list[Any], params: list[int]) -> None: ...
+
+
 @cache
-def queue() -> Queue:
+def _queue() -> Queue:
     return Queue(survey().working[0])
 
 
 @cache
-def _built(symbol: str, text: str) -> Any:
-    return queue().build(symbol, text)
+def _built(source: KernelSource) -> Any:
+    return _queue().build(source.symbol, source.text)
 
 
-def run_planned(planned: PlannedProgram, inputs: Sequence[Array], constants: Sequence[Array]) -> list[Array]:
-    """Carry out a plan for OpenCL."""
+class _OpenCl:
+    """The first OpenCL device that works. Buffers end in a margin that must survive."""
+
+    def upload(self, data: Bytes) -> Any:
+        return _queue().upload(np.concatenate([data, np.full(_MARGIN, _UNTOUCHED, dtype=np.uint8)])), data.size
+
+    def download(self, buffer: Any) -> Bytes:
+        handle, size = buffer
+        data = _queue().download(handle, size + _MARGIN)
+        assert (data[size:] == _UNTOUCHED).all(), "a buffer is written past its end"
+        return data[:size]
+
+    def launch(self, source: KernelSource, blocks: int, buffers: list[Any], params: list[int]) -> None:
+        _queue().launch(_built(source), blocks, [handle for handle, _ in buffers], params)
+
+
+class _Simulated:
+    """Runs the semantic IR itself."""
+
+    def __init__(self, kernels: Mapping[str, Kernel]) -> None:
+        self.gpu = SimulatedGpu()
+        self._kernels = kernels
+
+    def upload(self, data: Bytes) -> Any:
+        return data.copy()
+
+    def download(self, buffer: Any) -> Bytes:
+        return buffer  # type: ignore[no-any-return]  # an array that upload has made
+
+    def launch(self, source: KernelSource, blocks: int, buffers: list[Any], params: list[int]) -> None:
+        self.gpu.launch(self._kernels[source.text], blocks, buffers, params)
+
+
+def run_planned(
+    planned: PlannedProgram, inputs: Sequence[Array], constants: Sequence[Array], device: _Device | None = None
+) -> list[Array]:
+    """Carry out a plan, by OpenCL unless told otherwise."""
+    device = device or _OpenCl()
     program = planned.program
     symbols = program.with_definitions(
         {
@@ -91,8 +172,8 @@ def run_planned(planned: PlannedProgram, inputs: Sequence[Array], constants: Seq
     )
     given = {BufferKind.INPUT: inputs, BufferKind.CONSTANT: constants}
     shapes = [tuple(evaluate(s, symbols) for s in shape) for shape in planned.output_shapes]
-    dtypes = [v.dtype for v in sorted((v for v in program.values if v.kind is ValueKind.OUTPUT), key=lambda v: v.index)]
-    memory: dict[int, tuple[Any, int]] = {}
+    dtypes = [v.dtype for v in _outputs(program)]
+    memory: dict[int, Any] = {}
     for number, buffer in enumerate(planned.buffers):
         if buffer.kind in given:
             data = np.ascontiguousarray(given[buffer.kind][buffer.index]).reshape(-1).view(np.uint8)
@@ -103,26 +184,18 @@ def run_planned(planned: PlannedProgram, inputs: Sequence[Array], constants: Seq
             if buffer.kind is BufferKind.OUTPUT:
                 size = int(np.prod(shapes[buffer.index], dtype=np.int64)) * dtypes[buffer.index].bytes
             data = np.full(size, _UNTOUCHED, dtype=np.uint8)
-        whole = np.concatenate([data, np.full(_MARGIN, _UNTOUCHED, dtype=np.uint8)])
-        memory[number] = (queue().upload(whole), data.size)
+        memory[number] = device.upload(data)
     for step in (*planned.init, *planned.run):
-        _launch(planned, step, memory, symbols)
+        assert all(evaluate(use.offset_bytes, symbols) == 0 for use in step.buffers), "GPU kernels take whole buffers"
+        used, params = [memory[use.buffer] for use in step.buffers], [evaluate(p, symbols) for p in step.params]
+        device.launch(planned.kernels[step.kernel], evaluate(step.units, symbols), used, params)
+    after = {number: device.download(buffer) for number, buffer in memory.items()}
     results: dict[int, Array] = {}
-    for number, (handle, size) in memory.items():
-        data = queue().download(handle, size + _MARGIN)
-        assert (data[size:] == _UNTOUCHED).all(), f"{planned.buffers[number].kind.name} {number} is written past its end"
-        if planned.buffers[number].kind is BufferKind.OUTPUT:
-            index = planned.buffers[number].index
-            results[index] = data[:size].view(dtypes[index].numpy).reshape(shapes[index])
+    for number, buffer in enumerate(planned.buffers):
+        if buffer.kind is BufferKind.OUTPUT:
+            results[buffer.index] = after[number].view(dtypes[buffer.index].numpy).reshape(shapes[buffer.index])
     return [results[i] for i in sorted(results)]
 
 
-def _launch(planned: PlannedProgram, step: PlanStep, memory: Mapping[int, tuple[Any, int]], symbols: Mapping[str, int]) -> None:
-    source = planned.kernels[step.kernel]
-    assert all(evaluate(use.offset_bytes, symbols) == 0 for use in step.buffers), "GPU kernels take whole buffers"
-    queue().launch(
-        _built(source.symbol, source.text),
-        evaluate(step.units, symbols),
-        [memory[use.buffer][0] for use in step.buffers],
-        [evaluate(p, symbols) for p in step.params],
-    )
+def _outputs(program: Program) -> list[Value]:
+    return sorted((v for v in program.values if v.kind is ValueKind.OUTPUT), key=lambda v: v.index)

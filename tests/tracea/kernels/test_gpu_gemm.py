@@ -96,10 +96,8 @@ def test_edges_of_tiles(transpose: str) -> None:
 
 
 @opencl
-@pytest.mark.parametrize("rows", [32, 64, 128])
-@pytest.mark.parametrize("columns", [32, 64, 128])
-def test_every_tile(rows: int, columns: int) -> None:
-    check(GemmCase(m=rows + 4, k=20, n=columns + 8, transpose="b", symbolic=""), with_tile(rows, columns))
+def test_the_largest_tile() -> None:
+    check(GemmCase(m=132, k=20, n=136, transpose="b", symbolic=""), with_tile(128, 128))
 
 
 @opencl

@@ -44,12 +44,9 @@ def test_normalisations(make: Callable[[int | str, int | str], Program], variant
 @opencl
 @pytest.mark.parametrize("kind", list(ReduceKind))
 def test_every_kind(kind: ReduceKind) -> None:
-    for dtype in (DType.F32, DType.I64, DType.BOOL):
-        if dtype is DType.BOOL and kind in (ReduceKind.PROD, ReduceKind.ANY_NAN_MAX):
-            continue
-        program = reduction(kind, (4, 83), 1, dtype)
-        for variant in (THREAD, *[BLOCK] * ("arg" not in kind)):
-            check_on_opencl(program, [random_like((4, 83), dtype, 1)], [], 1e-5, variants=[variant])
+    program = reduction(kind, (4, 83), 1, DType.F32)
+    for variant in (THREAD, *[BLOCK] * ("arg" not in kind)):
+        check_on_opencl(program, [random_like((4, 83), DType.F32, 1)], [], 1e-5, variants=[variant])
 
 
 @opencl

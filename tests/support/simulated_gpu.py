@@ -1,0 +1,342 @@
+"""A GPU in numpy: carries out the semantic IR of a kernel, all threads of a block at a time, and watches what they do.
+
+It needs no device and no text, so it runs what only the text for CUDA says otherwise (exchange between registers, asynchronous
+copies), and it sees what no device shows: an element outside of its buffer, shared memory that another thread wrote, or still
+reads, since the last barrier, an element that two threads write, an access that is not aligned, an index beyond 32 bits, a wait
+that not all threads reach. ``bank_conflicts`` are counted over all accesses of whole warps to shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
+from xyntra_ep.tracea.semantic_ir.banks import WARP, conflicts
+from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
+    AsyncCommit,
+    AsyncCopy,
+    AsyncWait,
+    Barrier,
+    LoadPacket,
+    SharedArray,
+    StorePacket,
+    SubgroupXor,
+)
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    COMPARE,
+    Array,
+    Assign,
+    Binary,
+    Bitcast,
+    CallValue,
+    Comment,
+    Const,
+    Convert,
+    Elem,
+    Fma,
+    For,
+    Gather,
+    If,
+    Kernel,
+    Let,
+    Load,
+    Offset,
+    Pointer,
+    Return,
+    Rvalue,
+    Select,
+    Statement,
+    Store,
+    Type,
+    Unary,
+    Var,
+)
+
+Values = NDArray[Any]
+_NUMPY: dict[Elem, Any] = {Elem.F32: np.float32, Elem.I32: np.int32, Elem.I64: np.int64}
+_NOBODY = -1
+
+
+class SimulatedGpu:
+    """Runs launches one after the other; buffers are flat arrays of bytes that kernels change."""
+
+    def __init__(self) -> None:
+        self.bank_conflicts = 0
+
+    def launch(self, kernel: Kernel, blocks: int, buffers: Sequence[NDArray[np.uint8]], params: Sequence[int]) -> None:
+        memories = {
+            b.name: _Memory(b.name, b.dtype, data.view(b.dtype.numpy)) for b, data in zip(kernel.buffers, buffers, strict=True)
+        }
+        with np.errstate(all="ignore"):
+            for block in range(blocks):
+                running = _Block(kernel, block, memories, dict(zip(kernel.params, params, strict=True)))
+                running.run()
+                self.bank_conflicts += running.bank_conflicts
+
+
+class _Memory:
+    """Elements of one buffer or array, and who touched them. ``epoch`` counts the barriers that shared memory has seen."""
+
+    def __init__(self, name: str, dtype: DType, data: Values, shared: bool = False) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.data = data
+        self.shared = shared
+        self.epoch = 0
+        self._writer = np.full(data.size, _NOBODY, dtype=np.int64)
+        self._written = np.full(data.size, _NOBODY, dtype=np.int64)  # in which epoch
+        self._reader = np.full(data.size, _NOBODY, dtype=np.int64)
+        self._read = np.full(data.size, _NOBODY, dtype=np.int64)
+
+    def _check(self, at: Values) -> None:
+        outside = at[(at < 0) | (at >= self.data.size)]
+        assert not outside.size, f"{self.name} has {self.data.size} elements, {outside[0]} is used"
+
+    def raw(self, at: Values, thread: Values) -> Values:
+        """Elements as they are stored."""
+        self._check(at)
+        if self.shared:
+            assert (self._written[at] != _NOBODY).all(), f"{self.name} is read where nobody has written"
+            early = (self._written[at] == self.epoch) & (self._writer[at] != thread)
+            assert not early.any(), f"{self.name}[{at[early][0]}] is read before a barrier follows its writing"
+            several = (self._read[at] == self.epoch) & (self._reader[at] != thread)
+            self._reader[at] = np.where(several, -2, thread)
+            many, count = np.unique(at, return_counts=True)
+            self._reader[many[count > 1]] = -2
+            self._read[at] = self.epoch
+        return self.data[at]
+
+    def put(self, at: Values, stored: Values, thread: Values) -> None:
+        """Write elements as they are stored."""
+        self._check(at)
+        assert np.unique(at).size == at.size, f"two threads write the same element of {self.name}"
+        if self.shared:
+            late = (self._read[at] == self.epoch) & (self._reader[at] != thread)
+            assert not late.any(), f"{self.name}[{at[late][0]}] is written before a barrier follows its reading"
+        other = (self._written[at] == self.epoch) & (self._writer[at] != thread)
+        assert not other.any(), f"two threads write {self.name}[{at[other][0]}]"
+        self._writer[at], self._written[at] = thread, self.epoch
+        self.data[at] = stored
+
+    def widened(self, stored: Values) -> Values:
+        wide = to_float64(stored, self.dtype)
+        if self.dtype is DType.BOOL:
+            return -wide.astype(np.int32)
+        return wide.astype(np.float32) if self.dtype.is_float else wide
+
+    def narrowed(self, values: Values) -> Values:
+        if self.dtype is DType.BOOL:
+            return (values & 1).astype(np.bool_)
+        return from_float64(values, self.dtype)
+
+
+class _Block:
+    """The threads of one block."""
+
+    def __init__(self, kernel: Kernel, block: int, buffers: dict[str, _Memory], params: dict[str, int]) -> None:
+        n = kernel.threads
+        self.bank_conflicts = 0
+        self._kernel = kernel
+        self._threads = np.arange(n)
+        self._number = block * n + self._threads  # of a thread in the launch
+        self._active = np.ones(n, dtype=np.bool_)
+        self._memories = dict(buffers)
+        whole = {**params, "block": block}
+        self._names: dict[str, Values] = {name: np.full(n, value, dtype=np.int64) for name, value in whole.items()}
+        self._names["thread"] = self._threads.astype(np.int64)
+
+    def run(self) -> None:
+        self._body(self._kernel.body)
+
+    # -- statements
+
+    def _body(self, statements: Sequence[Statement]) -> None:
+        for s in statements:
+            self._statement(s)
+
+    def _statement(self, s: Statement) -> None:
+        match s:
+            case Let():
+                self._names[s.var.name] = self._full(self._value(s.value), s.var.type)
+            case Assign():
+                value = self._full(self._value(s.value), s.var.type)
+                self._names[s.var.name] = np.where(self._active, value, self._names[s.var.name])
+            case Store():
+                here = self._active if s.count is None else self._active & (self._value(s.count) > 0)
+                self._store(s.pointer, self._value(s.index), [self._value(s.value)], here)
+            case StorePacket():
+                self._store(s.pointer, self._value(s.index), [self._value(v) for v in s.values], self._active)
+            case LoadPacket():
+                loaded = self._load(s.pointer, self._value(s.index), len(s.variables), self._active)
+                for var, value in zip(s.variables, loaded, strict=True):
+                    self._names[var.name] = value
+            case AsyncCopy():
+                self._copy(s)
+            case For():
+                self._loop(s)
+            case If():
+                self._branch(s)
+            case SharedArray():
+                data = np.zeros(s.slots * s.count, dtype=s.dtype.numpy)
+                self._memories[s.var.name] = _Memory(s.var.name, s.dtype, data, shared=True)
+            case Array():
+                data = np.zeros(s.count * self._threads.size, dtype=s.dtype.numpy)
+                self._memories[s.var.name] = _Memory(s.var.name, s.dtype, data)
+            case Barrier() | AsyncCommit() | AsyncWait():
+                assert self._active.all(), "not all threads come by"
+                if isinstance(s, Barrier):
+                    for memory in self._memories.values():
+                        memory.epoch += memory.shared
+            case Comment():
+                pass
+            case _:
+                raise AssertionError(f"no meaning for {s}")
+
+    def _loop(self, s: For) -> None:
+        before, step = self._active, self._value(s.step)
+        self._names[s.var.name] = self._full(self._value(s.begin), s.var.type)
+        while True:
+            self._active = before & (self._names[s.var.name] < self._value(s.end))
+            if not self._active.any():
+                break
+            self._body(s.body)
+            self._names[s.var.name] = self._names[s.var.name] + step
+        self._active = before
+
+    def _branch(self, s: If) -> None:
+        before, condition = self._active, self._value(s.condition) != 0
+        for body, here in ((s.then, before & condition), (s.otherwise, before & ~condition)):
+            self._active = here
+            if here.any():
+                self._body(body)
+        self._active = before
+
+    # -- memory
+
+    def _place(self, pointer: Pointer, at: Values) -> tuple[_Memory, Values]:
+        while isinstance(pointer, Offset):
+            at = at + self._value(pointer.index)
+            pointer = pointer.pointer
+        return self._memories[pointer.name], np.broadcast_to(at, self._threads.shape)
+
+    def _count_conflicts(self, memory: _Memory, at: Values, count: int, here: Values) -> None:
+        if memory.shared:
+            for first in range(0, self._threads.size, WARP):
+                warp = slice(first, first + WARP)
+                if here[warp].all():
+                    self.bank_conflicts += conflicts((at[warp] * memory.dtype.bytes).tolist(), count * memory.dtype.bytes)
+
+    def _reach(self, pointer: Pointer, at: Values, count: int, here: Values) -> tuple[_Memory, Values]:
+        memory, at = self._place(pointer, at)
+        assert not (at[here] % count).any(), f"{count} elements of {memory.name} are not aligned"
+        self._count_conflicts(memory, at, count, here)
+        return memory, at
+
+    def _load(self, pointer: Pointer, at: Values, count: int, here: Values) -> list[Values]:
+        memory, at = self._reach(pointer, at, count, here)
+        loaded = []
+        for i in range(count):
+            some = memory.widened(memory.raw(at[here] + i, self._threads[here]))
+            value = np.zeros(self._threads.shape, dtype=some.dtype)
+            value[here] = some
+            loaded.append(value)
+        return loaded
+
+    def _store(self, pointer: Pointer, at: Values, values: Sequence[Values], here: Values) -> None:
+        memory, at = self._reach(pointer, at, len(values), here)
+        who = self._threads if memory.shared else self._number
+        for i, value in enumerate(values):
+            memory.put(at[here] + i, memory.narrowed(np.broadcast_to(value, here.shape)[here]), who[here])
+
+    def _copy(self, s: AsyncCopy) -> None:
+        source, source_at = self._reach(s.source, self._value(s.source_index), s.count, self._active)
+        target, target_at = self._reach(s.target, self._value(s.target_index), s.count, self._active)
+        valid = np.broadcast_to(s.count if s.valid is None else self._value(s.valid), self._active.shape)
+        for i in range(s.count):
+            moved = np.zeros(self._threads.size, dtype=source.data.dtype)
+            some = self._active & (valid > i)
+            moved[some] = source.raw(source_at[some] + i, self._threads[some])
+            target.put(target_at[self._active] + i, moved[self._active], self._threads[self._active])
+
+    # -- values
+
+    def _full(self, value: Values, kind: Type) -> Values:
+        return np.asarray(np.broadcast_to(value, self._threads.shape).astype(_NUMPY[kind.elem]))
+
+    def _value(self, e: Rvalue) -> Values:
+        match e:
+            case Const():
+                return np.asarray(e.value, dtype=_NUMPY[e.ctype.elem])
+            case Var():
+                return self._names[e.name]
+            case Unary():
+                return _unary(e.op, self._value(e.a))
+            case Binary():
+                value = _binary(e.op, self._value(e.a), self._value(e.b), e.a.type)
+                if e.type.lanes == 0:
+                    whole = np.broadcast_to(value, self._active.shape)[self._active]
+                    assert (np.abs(whole) < 2**31).all(), "an index is beyond 32 bits"
+                return value
+            case Fma():
+                a, b, c = (self._value(x).astype(np.float64 if e.type.elem is Elem.F32 else np.int64) for x in (e.a, e.b, e.c))
+                return np.asarray(a * b + c, dtype=_NUMPY[e.type.elem])
+            case Select():
+                return np.where(self._value(e.mask) != 0, self._value(e.a), self._value(e.b))
+            case Convert():
+                return np.asarray(self._value(e.a).astype(_NUMPY[e.to.elem]))
+            case Bitcast():
+                return np.asarray(self._full(self._value(e.a), e.a.type).view(_NUMPY[e.to.elem]))
+            case Load():
+                here = self._active if e.count is None else self._active & (self._value(e.count) > 0)
+                return self._load(e.pointer, self._value(e.index), 1, here)[0]
+            case Gather():
+                return self._load(e.pointer, self._value(e.index), 1, self._active)[0]
+            case SubgroupXor():
+                assert self._active.all(), "not all threads exchange values"
+                return np.asarray(self._full(self._value(e.value), e.type)[self._threads ^ e.mask])
+            case CallValue():
+                return self._call(e)
+        raise AssertionError(f"no meaning for {e}")
+
+    def _call(self, e: CallValue) -> Values:
+        given = {v.name: self._value(a) for v, a in zip(e.function.arguments, e.args, strict=True)}
+        outside, self._names = self._names, given
+        *body, last = e.function.body
+        assert isinstance(last, Return)
+        self._body(body)
+        result = self._value(last.value)
+        self._names = outside
+        return result
+
+
+def _unary(op: str, a: Values) -> Values:
+    if op in ("neg", "not", "abs"):
+        whole: dict[str, Any] = {"neg": np.negative, "not": np.invert, "abs": np.abs}
+        return np.asarray(whole[op](a))
+    if op == "round_f16":
+        return a.astype(np.float16).astype(np.float32)
+    name = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"}
+    function = getattr(np, name.get(op, op))
+    return np.asarray(function(a.astype(np.float64)), dtype=np.float32)
+
+
+def _binary(op: str, a: Values, b: Values, kind: Type) -> Values:
+    if op in COMPARE:
+        relations: dict[str, Any] = {"lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal}
+        holds = relations[op](a, b)
+        return np.asarray(holds, dtype=np.int64) if kind.lanes == 0 else -np.asarray(holds, dtype=np.int32)
+    if op in ("min", "max"):
+        return np.where(a < b if op == "min" else a > b, a, b)
+    if op in ("div", "mod") and kind.elem is not Elem.F32:
+        safe = np.where(b == 0, 1, b)
+        quotient = np.where(b == 0, 0, np.sign(a) * np.sign(safe) * (np.abs(a) // np.abs(safe)))
+        return quotient if op == "div" else np.where(b == 0, 0, a - quotient * b)
+    table: dict[str, Any] = {
+        "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "and": np.bitwise_and, "or": np.bitwise_or,
+        "xor": np.bitwise_xor, "shl": np.left_shift, "shr": np.right_shift, "pow": np.power, "fmod": np.fmod,
+    }  # fmt: skip
+    return np.asarray(table[op](a, b))
