@@ -28,7 +28,7 @@ p{{max-width:76rem}} p,figcaption{{overflow-wrap:anywhere}}
 table{{border-collapse:collapse;font-size:.84rem;font-variant-numeric:tabular-nums;margin:.6rem 0}}
 th,td{{padding:.22rem .5rem;border-bottom:1px solid var(--grid);text-align:right;vertical-align:top;white-space:nowrap}}
 th{{color:var(--muted);font-weight:600}} td.l,th.l{{text-align:left}}
-td.l{{white-space:normal;overflow-wrap:break-word;min-width:4.5rem;max-width:30rem}} td.l:first-child{{min-width:7rem}}
+td.l{{white-space:normal;overflow-wrap:break-word;min-width:4.5rem;max-width:30rem}} td.l:first-child{{min-width:9rem}}
 tbody tr:hover{{background:color-mix(in srgb,var(--grid) 35%,transparent)}}
 figure{{margin:1rem 0}} figure svg{{width:100%;height:auto;max-width:62rem}}
 g.box:hover rect{{stroke:var(--ink)}}

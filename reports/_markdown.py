@@ -22,6 +22,16 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1
     return "\n".join(["| " + " | ".join(header) + " |", rule, *lines])
 
 
+def without_empty(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """Without the columns that nobody fills, as memory, which is measured with the first number of threads alone.
+
+    >>> without_empty(["a", "b"], [["1", "-"], ["2", "-"]])
+    (['a'], [['1'], ['2']])
+    """
+    filled = [i for i in range(len(header)) if any(row[i] != "-" for row in rows)]
+    return [header[i] for i in filled], [[row[i] for i in filled] for row in rows]
+
+
 def plain(text: str) -> str:
     """Text from elsewhere, as a node's name, so that it stays in its cell and is no markup.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bench.plan import Scenario
 from bench.results import CaseResult, Creation, Run
 from bench.show import mebibytes, milliseconds
-from reports._markdown import cases_of, provenance, table
+from reports._markdown import cases_of, provenance, table, without_empty
 from reports.registry import Part, Report, Section
 
 HEADER = (
@@ -37,7 +37,7 @@ NOTE = (
 
 def render(run: Run, source: str) -> str:
     rows = [row for case in cases_of(run, Scenario.SINGLE_STREAM) for row in _rows(case)]
-    parts = [table(HEADER, rows, left=2), NOTE, _imports(run), provenance(run, source)]
+    parts = [table(*without_empty(HEADER, rows), left=2), NOTE, _imports(run), provenance(run, source)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -77,13 +77,8 @@ def _parts(creation: Creation) -> tuple[str, str]:
 
 
 def part(run: Run, case: CaseResult) -> Section | None:
-    """Without the columns that nobody fills, as memory, which is measured with the first number of threads alone."""
     rows = [row[1:] for row in _rows(case)]
-    if not rows:
-        return None
-    filled = [i for i in range(len(rows[0])) if any(row[i] != "-" for row in rows)]
-    header = [HEADER[1:][i] for i in filled]
-    return Section(text=f"{table(header, [[row[i] for i in filled] for row in rows])}\n\n{NOTE}")
+    return Section(text=f"{table(*without_empty(HEADER[1:], rows))}\n\n{NOTE}") if rows else None
 
 
 REPORTS = [Report(name="creation", title="Imports, session creation and memory", render=render)]

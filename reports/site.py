@@ -116,7 +116,8 @@ class _Site:
 
     def add_tables(self, found: Mapping[str, tuple[Run, str]]) -> None:
         body = [f'<h2 id="{name}">{reports[name].title}</h2>{_rendered(name, *run)}' for name, run in found.items()]
-        text = page("Tables", "\n".join(body), links=[("All models", "index.html")])
+        links = [("All models", "index.html"), *((reports[name].title, f"#{name}") for name in found)]
+        text = page("Tables", "\n".join(body), links=links)
         self.pages.append(self.write("tables.html", text))
 
     def add_index(self, run: Run, source: str, models: Sequence[str], earlier: Mapping[str, Sequence[Trend]]) -> None:
