@@ -55,7 +55,7 @@ def _of_case(case: CaseResult, run: Run, provider: str, floors: Floors) -> Itera
         if why := _lacking(m):
             yield Held(case=case.label, contender=m.label, what="result", measured=why, floor="-", held=False)
             continue
-        if case.scenario in AGAINST_THE_CPU:
+        if case.scenario in AGAINST_THE_CPU and m.against:  # one call at a time stands beside several, compared with nothing
             yield _ratio(case, m, floors)
         if floors.roof and case.scenario is Scenario.SINGLE_STREAM:
             yield _roof(case, m, run, floors)

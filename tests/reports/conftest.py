@@ -134,6 +134,7 @@ def contender(ms: float, base: Measurement, error: float) -> Measurement:
     ratio = ratio_of(base, m) if good else None
     return dataclasses.replace(
         m,
+        against=base.label,
         ratio=ratio,
         verdict=judge(ratio),
         inside=INSIDE,

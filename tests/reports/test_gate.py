@@ -77,6 +77,8 @@ def test_others_and_cases_against_themselves_are_not_gated(run: Run) -> None:
         return dataclasses.replace(run, cases=found)
 
     assert check_floors(only(Scenario.SCALING), "XyntraEP", FLOORS) == ()
+    (throughput,) = check_floors(only(Scenario.OFFLINE), "A", FLOORS)
+    assert throughput.contender == "A x2" and throughput.held, "not that with one call, which is compared with nothing"
     assert check_floors(only(Scenario.SINGLE_STREAM), "OpenVINO", FLOORS)[0].case == "dies b1 s128 t2"
 
 
