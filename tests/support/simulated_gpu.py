@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
 from xyntra_ep.tracea.semantic_ir.banks import WARP, conflicts
+from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot, LoadFragments
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
     AsyncCommit,
     AsyncCopy,
@@ -176,6 +177,10 @@ class _Block:
                     self._names[var.name] = value
             case AsyncCopy():
                 self._copy(s)
+            case LoadFragments():
+                self._load_fragments(s)
+            case FragmentDot():
+                self._fragment_dot(s)
             case For():
                 self._loop(s)
             case If():
@@ -262,6 +267,38 @@ class _Block:
             moved[some] = source.raw(source_at[some] + i, self._threads[some])
             target.put(target_at[self._active] + i, moved[self._active], self._threads[self._active])
 
+    # -- fragments
+
+    def _load_fragments(self, s: LoadFragments) -> None:
+        assert self._active.all(), "not all threads of the warp come by"
+        memory, at = self._reach(s.pointer, self._value(s.index), 8, self._active)
+        t = self._threads
+        # Read as 8 elements a thread, then handed out: [warp, matrix, row, column].
+        rows = np.stack([memory.raw(at + i, t) for i in range(8)], axis=1).view(np.uint16)
+        matrices = rows.reshape(-1, 4, 8, 8)
+        if s.transposed:
+            matrices = matrices.transpose(0, 1, 3, 2)
+        warp, row, column = t // WARP, t % WARP // 4, t % 4 * 2
+        for j, var in enumerate(s.variables):
+            low, high = (matrices[warp, j, row, column + i].astype(np.uint32) for i in (0, 1))
+            self._names[var.name] = (low | high << 16).view(np.int32)
+
+    def _fragment_dot(self, s: FragmentDot) -> None:
+        assert self._active.all(), "not all threads of the warp come by"
+        t = self._threads
+        warp, row, column = t // WARP, t % WARP // 4, t % 4 * 2
+        a, b = np.zeros((t.size // WARP, 16, 16)), np.zeros((t.size // WARP, 16, 8))
+        for j, value in enumerate(s.a):
+            for i, part in enumerate(_halves(self._value(value), s.dtype)):
+                a[warp, row + 8 * (j % 2), column + i + 8 * (j // 2)] = part
+        for j, value in enumerate(s.b):
+            for i, part in enumerate(_halves(self._value(value), s.dtype)):
+                b[warp, column + i + 8 * j, row] = part
+        product = a @ b
+        for j, var in enumerate(s.c):
+            total = self._names[var.name] + product[warp, row + 8 * (j // 2), column + j % 2]
+            self._names[var.name] = total.astype(np.float32)
+
     # -- values
 
     def _full(self, value: Values, kind: Type) -> Values:
@@ -311,6 +348,12 @@ class _Block:
         result = self._value(last.value)
         self._names = outside
         return result
+
+
+def _halves(pairs: Values, dtype: DType) -> list[Values]:
+    """The two 16-bit floats in each i32."""
+    bits = pairs.view(np.uint32)
+    return [to_float64((bits >> shift & 0xFFFF).astype(np.uint16).view(dtype.numpy), dtype) for shift in (0, 16)]
 
 
 def _unary(op: str, a: Values) -> Values:

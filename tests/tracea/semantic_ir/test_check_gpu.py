@@ -15,7 +15,7 @@ from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import Barrier, SharedArray
-from xyntra_ep.tracea.semantic_ir.nodes import Iota, Prefetch, Reduce, Rvalue, Var, binary, f32, i64, lt
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Iota, Let, Prefetch, Reduce, Rvalue, Var, binary, f32, i32, i64, lt
 
 
 class Tile:
@@ -163,6 +163,28 @@ def _prefetch(t: Tile) -> None:
     t.b.emit(Prefetch(t.x, t.b.thread))
 
 
+def _fragments_of_floats(t: Tile) -> None:
+    t.b.load_fragments("f", t.tile, t.b.thread)
+
+
+def _fragments_of_some(t: Tile) -> None:
+    halves = t.b.shared("halves", DType.F16, 64)
+    with t.b.when(lt(t.b.thread, 32)):
+        t.b.load_fragments("f", halves, t.b.thread)
+
+
+def _fragments_too_early(t: Tile) -> None:
+    halves = t.b.shared("halves", DType.F16, 64)
+    t.b.store(halves, t.b.thread, t.b.load(t.x, t.b.thread))
+    t.b.load_fragments("f", halves, t.b.thread)
+
+
+def _sums_that_do_not_change(t: Tile) -> None:
+    pair, total = Const(i32(1), 0), Var(f32(1), "total")
+    t.b.emit(Let(total, Const(f32(1), 0.0)))
+    t.b.fragment_dot([total] * 4, [pair] * 4, [pair] * 2, DType.F16)
+
+
 BREAKS: dict[str, Broken] = {
     "read before a barrier follows": _read_too_early,
     "written before a barrier follows its reading": _write_too_early,
@@ -186,6 +208,10 @@ BREAKS: dict[str, Broken] = {
     "declared at the top": _shared_inside,
     "a function waits": _function_that_waits,
     "a prefetch is for CPUs": _prefetch,
+    "fragments of shared f32": _fragments_of_floats,
+    "not all threads of the warp": _fragments_of_some,
+    "read before a barrier follows ": _fragments_too_early,
+    "their sums mutable": _sums_that_do_not_change,
 }
 
 

@@ -20,6 +20,25 @@ def _copy(size: int) -> str:
     )
 
 
+def _load_fragments(turned: str) -> str:
+    trans = ".trans" if turned else ""
+    return (
+        f"{_DEVICE} void xy_load_fragments{turned}(int &a, int &b, int &c, int &d, const void *from) "
+        f'{{ asm volatile("ldmatrix.sync.aligned.m8n8.x4{trans}.shared.b16 {{%0, %1, %2, %3}}, [%4];" '
+        ': "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"((unsigned)__cvta_generic_to_shared(from)) : "memory"); }'
+    )
+
+
+def _fragment_dot(dtype: DType) -> str:
+    return (
+        f"{_DEVICE} void xy_fragment_dot_{dtype}(float &c0, float &c1, float &c2, float &c3, "
+        "int a0, int a1, int a2, int a3, int b0, int b1) "
+        f'{{ asm("mma.sync.aligned.m16n8k16.row.col.f32.{dtype}.{dtype}.f32 '
+        '{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" '
+        ': "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1)); }'
+    )
+
+
 CUDA = Dialect(
     name="cuda",
     long="long long",
@@ -45,6 +64,8 @@ CUDA = Dialect(
         '{ unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }',
         "xy_round_f16": f"{_DEVICE} float xy_round_f16(float v) {{ return xy_widen_f16(xy_narrow_f16(v)); }}",
         **{f"xy_copy_{n}": _copy(n) for n in COPY_BYTES},
+        **{f"xy_load_fragments{turned}(": _load_fragments(turned) for turned in ("", "_transposed")},
+        **{f"xy_fragment_dot_{dtype}(": _fragment_dot(dtype) for dtype in (DType.F16, DType.BF16)},
     },
     packets={
         d: f"xy_{d}x{{n}}" for d in (DType.F32, DType.BF16, DType.F16, DType.I32, DType.I64, DType.I8, DType.U8, DType.BOOL)
@@ -55,6 +76,8 @@ CUDA = Dialect(
     copy="xy_copy_{bytes}({target}, {source}, {valid});",
     commit='asm volatile("cp.async.commit_group;" ::: "memory");',
     wait='asm volatile("cp.async.wait_group {pending};" ::: "memory");',
+    load_fragments="xy_load_fragments{transposed}({variables}, {p});",
+    fragment_dot="xy_fragment_dot_{dtype}({values});",
     subgroup_xor="__shfl_xor_sync(0xffffffffu, {v}, {mask})",
 )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.c_family import CPrinter
+from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot, LoadFragments
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
     AsyncCommit,
     AsyncCopy,
@@ -86,6 +87,8 @@ class Dialect:
     commit: str = ""
     wait: str = ""  # {pending}
     subgroup_xor: str = ""  # {v}, {mask}
+    load_fragments: str = ""  # {variables}, {p}, {transposed}: _transposed or nothing
+    fragment_dot: str = ""  # {dtype}, {values}: c, a, b
 
 
 class GpuTarget:
@@ -234,6 +237,15 @@ class GpuPrinter(CPrinter):
                 self._load_packet(s, depth)
             case StorePacket():
                 self._store_packet(s, depth)
+            case LoadFragments():
+                names = ", ".join(v.name for v in s.variables)
+                self._line(depth, f"int {names};")
+                turned = "_transposed" if s.transposed else ""
+                where = self.address(s.pointer, s.index)
+                self._say(depth, self._dialect.load_fragments.format(variables=names, p=where, transposed=turned))
+            case FragmentDot():
+                values = ", ".join(self.expr(v) for v in (*s.c, *s.a, *s.b))
+                self._say(depth, self._dialect.fragment_dot.format(dtype=s.dtype, values=values))
             case _:
                 super()._statement(s, depth)
 

@@ -3,6 +3,7 @@
 values     are single elements
 memory     shared arrays are declared at the top of the body; pointers keep the kind of memory that they point to
 packets    are neighbours of 16 bytes at most, a power of two of them; copies move 4, 8 or 16 bytes from global to shared memory
+fragments  are of 16-bit elements in shared memory, their sums mutable floats
 functions  neither wait nor exchange: what waits for what is seen in the kernel's own body
 waiting    see `synchronization.py`
 """
@@ -11,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.check import Checker, require
+from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot, LoadFragments
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
     COPY_BYTES,
     PACKET_BYTES,
@@ -38,11 +41,14 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Space,
     Statement,
     Var,
+    f32,
+    i32,
     loaded_type,
 )
 from xyntra_ep.tracea.semantic_ir.synchronization import check_waiting
 
 MAX_THREADS = 1024
+_HALVES = (DType.F16, DType.BF16)
 
 
 class GpuChecker(Checker):
@@ -97,6 +103,10 @@ class GpuChecker(Checker):
                     self._define(var)
             case StorePacket():
                 self._store_packet(s)
+            case LoadFragments():
+                self._load_fragments(s)
+            case FragmentDot():
+                self._fragment_dot(s)
             case Prefetch():
                 require(False, "a prefetch is for CPUs")
             case _:
@@ -150,6 +160,24 @@ class GpuChecker(Checker):
         require((target.space, source.space) == (Space.SHARED, Space.GLOBAL), "a copy from {} to {}", source.space, target.space)
         require(target.dtype is source.dtype, "a copy from {} to {}", source.dtype, target.dtype)
         require(s.count * target.dtype.bytes in COPY_BYTES, "a copy of {} {}", s.count, target.dtype)
+
+    def _load_fragments(self, s: LoadFragments) -> None:
+        self._not_in_function()
+        kind = self._pointer(s.pointer)
+        self._index(s.index, "an address")
+        require(kind.space is Space.SHARED and kind.dtype in _HALVES, "fragments of {} {}", kind.space, kind.dtype)
+        require(len(s.variables) == 4 and all(v.type == i32(1) for v in s.variables), "fragments are four i32")
+        for var in s.variables:
+            self._define(var)
+
+    def _fragment_dot(self, s: FragmentDot) -> None:
+        self._not_in_function()
+        require((len(s.c), len(s.a), len(s.b)) == (4, 4, 2), "a product of fragments has 4, 4 and 2 values")
+        require(s.dtype in _HALVES, "a product of {}", s.dtype)
+        for value in (*s.c, *s.a, *s.b):
+            self._value(value)
+        sums = all(v.type == f32(1) and v.name in self._mutable for v in s.c)
+        require(sums and all(v.type == i32(1) for v in (*s.a, *s.b)), "fragments are i32, their sums mutable f32")
 
     def _subgroup_xor(self, e: SubgroupXor) -> None:
         self._not_in_function()

@@ -21,6 +21,7 @@ from dataclasses import replace
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot, LoadFragments
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
     AsyncCommit,
     AsyncCopy,
@@ -44,6 +45,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Space,
     Var,
     as_rvalue,
+    i32,
     loaded_type,
 )
 
@@ -124,6 +126,15 @@ class GpuBuilder(KernelBuilder):
 
     def subgroup_xor(self, value: Rvalue, mask: int) -> Rvalue:
         return SubgroupXor(value, mask)
+
+    def load_fragments(self, stem: str, pointer: Pointer, at: Rvalue, transposed: bool = False) -> list[Rvalue]:
+        """Four matrices of 8 x 8; this thread says where a row of one of them is."""
+        names = tuple(Var(i32(1), self.fresh(stem)) for _ in range(4))
+        self.emit(LoadFragments(names, pointer, at, transposed))
+        return list(names)
+
+    def fragment_dot(self, c: Sequence[Var], a: Sequence[Rvalue], b: Sequence[Rvalue], dtype: DType) -> None:
+        self.emit(FragmentDot(tuple(c), tuple(a), tuple(b), dtype))
 
     def finish(self) -> tuple[Kernel, tuple[Size, ...]]:
         kernel, params = super().finish()

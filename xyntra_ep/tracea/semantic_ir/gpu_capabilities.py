@@ -17,10 +17,29 @@ class Gpu:
     units: int
     fma_gflops: float  # fp32, the whole device
     memory_gbs: float
+    fragment_gflops: float = 0.0  # products of 16-bit fragments, summed in f32; 0 where there are none
 
 
 # What OpenCL 1.2 guarantees of a device's local memory, and what every GPU of the last ten years has of the rest.
 OPENCL = Gpu(name="opencl", max_threads=256, shared_bytes=32 << 10, subgroup=1, units=16, fma_gflops=2e3, memory_gbs=100.0)
 # A block may declare 48 KiB; more must be asked for at the launch. Rates: NVIDIA's A100 (SXM, 80 GB) and H100 (SXM) data sheets.
-SM_80 = Gpu(name="sm_80", max_threads=1024, shared_bytes=48 << 10, subgroup=32, units=108, fma_gflops=19.5e3, memory_gbs=2039.0)
-SM_90 = Gpu(name="sm_90", max_threads=1024, shared_bytes=48 << 10, subgroup=32, units=132, fma_gflops=66.9e3, memory_gbs=3350.0)
+SM_80 = Gpu(
+    name="sm_80",
+    max_threads=1024,
+    shared_bytes=48 << 10,
+    subgroup=32,
+    units=108,
+    fma_gflops=19.5e3,
+    memory_gbs=2039.0,
+    fragment_gflops=312e3,
+)
+SM_90 = Gpu(
+    name="sm_90",
+    max_threads=1024,
+    shared_bytes=48 << 10,
+    subgroup=32,
+    units=132,
+    fma_gflops=66.9e3,
+    memory_gbs=3350.0,
+    fragment_gflops=989e3,
+)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
 from xyntra_ep.tracea.semantic_ir.check import Broken, require
+from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot, LoadFragments
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import AsyncCommit, AsyncWait, Barrier, LoadPacket, SubgroupXor
 from xyntra_ep.tracea.semantic_ir.nodes import (
     THREAD,
@@ -100,6 +101,10 @@ def _mark(body: Sequence[Statement], divergent: set[str], uniform: bool) -> None
             case LoadPacket(variables=variables, pointer=pointer, index=at):
                 if not is_uniform(Load(pointer, at, 1), divergent):
                     divergent.update(v.name for v in variables)
+            case LoadFragments(variables=variables):
+                divergent.update(v.name for v in variables)
+            case FragmentDot(c=sums):
+                divergent.update(v.name for v in sums)
             case For():
                 together = all(is_uniform(e, divergent) for e in (s.begin, s.end, s.step))
                 if not together:
@@ -116,6 +121,8 @@ def _demand(body: Sequence[Statement], divergent: set[str], uniform: bool) -> No
         try:
             if isinstance(s, (Barrier, AsyncCommit, AsyncWait)):
                 require(uniform, "not all threads of the block come here")
+            together = not isinstance(s, (LoadFragments, FragmentDot))
+            require(uniform or together, "not all threads of the warp come here")
             require(uniform or not any(isinstance(e, SubgroupXor) for e in values_in(s)), "not all threads exchange values")
         except Broken as problem:
             problem.statement = s

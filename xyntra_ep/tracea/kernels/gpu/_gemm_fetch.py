@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Operand
+from xyntra_ep.tracea.core_ir.ops import Gemm, Operand
+from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.gpu._gemm_tiles import PACKET, Fetch, GemmTile
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
@@ -34,6 +35,37 @@ class Side:
         contiguous = (self.depth_stride if along_k else self.across_stride) == 1
         aligned = contiguous and all(is_multiple(s, PACKET) for s in (length, apart, self.operand.offset, *self.others))
         return Fetch(tile, extent, along_k, PACKET if aligned else 1)
+
+    def start(self, b: GpuBuilder, data: Pointer, batch: Sequence[Rvalue], first: Rvalue) -> Pointer:
+        """``data`` at row (or column) ``first`` of the matrix of a ``batch``."""
+        at = b.param(self.operand.offset) + first * b.param(self.across_stride)
+        for coordinate, stride in zip(batch, self.others, strict=True):
+            at = at + coordinate * b.param(stride)
+        return b.pointer("start", data, at)
+
+
+def sides_of(op: Gemm, shape: GemmShape) -> tuple[Side, Side]:
+    """a, then b."""
+    a, b = op.inputs[:2]
+    axes = [group.axes[0] for group in shape.batch]
+    return (
+        Side(
+            operand=a,
+            across=shape.m,
+            depth=shape.depth,
+            across_stride=shape.a_row,
+            depth_stride=shape.a_k,
+            others=[a.strides[i] for i in axes],
+        ),
+        Side(
+            operand=b,
+            across=shape.n,
+            depth=shape.depth,
+            across_stride=b.strides[-1],
+            depth_stride=b.strides[-2],
+            others=[b.strides[i] for i in axes],
+        ),
+    )
 
 
 class Fetcher:

@@ -14,7 +14,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, Here
 from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape, shape_of, typical
-from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Fetcher, Side
+from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Fetcher, sides_of
 from xyntra_ep.tracea.kernels.gpu._gemm_tiles import PACKET, SPACE, GemmTile, all_tiles, tile_of
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
@@ -66,31 +66,12 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     down, across = ceildiv(shape.m, tile.rows), ceildiv(shape.n, tile.columns)
     *batch, tile_row, tile_column = k.split(k.block, [*shape.batch_extents, down, across])
     row, column = k.let("row", tile_row * tile.rows), k.let("column", tile_column * tile.columns)
-    batch_axes = [group.axes[0] for group in shape.batch]
-    a_side = Side(
-        operand=a,
-        across=shape.m,
-        depth=shape.depth,
-        across_stride=shape.a_row,
-        depth_stride=shape.a_k,
-        others=[a.strides[i] for i in batch_axes],
-    )
-    b_side = Side(
-        operand=b,
-        across=shape.n,
-        depth=shape.depth,
-        across_stride=b.strides[-1],
-        depth_stride=b.strides[-2],
-        others=[b.strides[i] for i in batch_axes],
-    )
-    sides = []
-    for side, data, axis, first, extent in ((a_side, a_data, "m", row, tile.rows), (b_side, b_data, "n", column, tile.columns)):
-        at = k.param(side.operand.offset) + first * k.param(side.across_stride)
-        for coordinate, stride in zip(batch, side.others, strict=True):
-            at = at + coordinate * k.param(stride)
-        here = k.pointer(f"{axis}_block", data, at)
-        sides.append(Fetcher(k, side, side.fetch(tile, extent), axis, here, first))
-    sums = _multiply(k, tile, sides[0], sides[1], ceildiv(shape.depth, tile.depth))
+    fetchers = []
+    matrices = zip(sides_of(op, shape), (a_data, b_data), "mn", (row, column), (tile.rows, tile.columns), strict=True)
+    for side, data, axis, first, extent in matrices:
+        start = side.start(k, data, batch, first)
+        fetchers.append(Fetcher(k, side, side.fetch(tile, extent), axis, start, first))
+    sums = _multiply(k, tile, fetchers[0], fetchers[1], ceildiv(shape.depth, tile.depth))
     _finish(k, op, shape, tile, epilogue, out_data, batch, row, column, sums)
     kernel, params = k.finish()
     return [
