@@ -8,7 +8,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_gemm_f32_32x32(const float *
   const int i1 = (block / 24);
   const int row_ = (i1 * 32);
   const int column_ = (i_ * 32);
-  const int m_block_ = (row_ * 768);
+  const int start_ = (row_ * 768);
   const int k_ = ((thread & 3) * 4);
   const int o_ = (thread >> 2);
   float r_ = 0x0.0p+0f;
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_gemm_f32_32x32(const float *
   const int n_ = ((thread & 7) * 4);
   const int m_ = ((((thread >> 3) & 3) * 4) + ((thread >> 5) * 16));
   const int from_ = ((o_ * 768) + k_);
-  const xy_f32x4 packet1 = *(const xy_f32x4 *)(b_a0 + m_block_ + from_);
+  const xy_f32x4 packet1 = *(const xy_f32x4 *)(b_a0 + start_ + from_);
   const float x_ = packet1.e[0];
   const float x1 = packet1.e[1];
   const float x2 = packet1.e[2];
@@ -58,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_gemm_f32_32x32(const float *
   r2 = x2;
   r3 = x3;
   const int from1 = (((o_ + 16) * 768) + k_);
-  const xy_f32x4 packet2 = *(const xy_f32x4 *)(b_a0 + m_block_ + from1);
+  const xy_f32x4 packet2 = *(const xy_f32x4 *)(b_a0 + start_ + from1);
   const float x4 = packet2.e[0];
   const float x5 = packet2.e[1];
   const float x6 = packet2.e[2];
@@ -103,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_gemm_f32_32x32(const float *
     if ((ahead_ < 48)) {
       const int begin_ = (ahead_ * 16);
       const int from4 = ((o_ * 768) + (begin_ + k_));
-      const xy_f32x4 packet5 = *(const xy_f32x4 *)(b_a0 + m_block_ + from4);
+      const xy_f32x4 packet5 = *(const xy_f32x4 *)(b_a0 + start_ + from4);
       const float x16 = packet5.e[0];
       const float x17 = packet5.e[1];
       const float x18 = packet5.e[2];
@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_gemm_f32_32x32(const float *
       r2 = x18;
       r3 = x19;
       const int from5 = (((o_ + 16) * 768) + (begin_ + k_));
-      const xy_f32x4 packet6 = *(const xy_f32x4 *)(b_a0 + m_block_ + from5);
+      const xy_f32x4 packet6 = *(const xy_f32x4 *)(b_a0 + start_ + from5);
       const float x20 = packet6.e[0];
       const float x21 = packet6.e[1];
       const float x22 = packet6.e[2];
