@@ -86,6 +86,19 @@ def test_panels_of_a_run_time_b_are_copied_in_parts(caps: Capabilities, transpos
     check(replace(own, dtypes=(DType.F16, DType.F16, DType.F32)), far, BATCHED)
 
 
+def test_products_of_any_depth_have_tiles_in_common() -> None:
+    def tiles(depth: int, epilogue: str) -> dict[str, int]:
+        program, _, _ = build(GemmCase(m=150, k=depth, n=96, epilogue=epilogue))
+        op = gemm_of(program)
+        context = BuildContext(caps=AVX512, program=program, constants=frozenset({op.inputs[1].value}))
+        [variant] = PACKED
+        functions = variant.build(op, variant.default(op, context), context)[-1].kernel.functions
+        return {f.name: id(f) for f in functions if not f.name.startswith("finish")}
+
+    assert len(tiles(768, "none")) > 8
+    assert tiles(768, "none") == tiles(3072, "bias") != tiles(770, "bias")
+
+
 EPILOGUES = (
     "bias", "gelu", "residual", "row", "swapped", "mask", "gather", "lookup", "window", "ahead", "wrapped", "sizes",
 )  # fmt: skip

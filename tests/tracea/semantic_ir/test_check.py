@@ -159,6 +159,15 @@ BROKEN: dict[str, tuple[str, Callable[[], None]]] = {
 }
 
 
+def test_what_calls_another_function_is_checked_in_every_kernel() -> None:
+    out = Var(PointerType(DType.F32, writable=True), "out")
+    caller = Function("caller", (out,), (CallStatement(FILL, (out,)),))
+    check(functions=(FILL, caller))
+    check(functions=(FILL, caller))
+    with pytest.raises(InvariantError, match="not defined before its caller"):
+        check(functions=(caller,))
+
+
 def _twice() -> Kernel:
     return Kernel("broken", (), (), (FILL, FILL), ())
 

@@ -12,6 +12,7 @@ tiles      used between their configuration and their release, which a block doe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from weakref import WeakValueDictionary
 
 from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -81,6 +82,9 @@ _FLOAT_ONLY = frozenset({"sqrt", "floor", "ceil", "rint", "round_f16", "pow", "f
 _BITS_ONLY = frozenset({"not", "and", "or", "xor", "shl", "shr"})
 _SHORT = 400  # characters of a statement in a message
 
+# Functions that are legal whatever kernel has them, by id: the tiles of matrix products are in many.
+_legal_alone: WeakValueDictionary[int, Function] = WeakValueDictionary()
+
 
 def check_kernel(kernel: Kernel) -> None:
     """Raise InvariantError, naming the kernel, the rule and the statement, unless ``kernel`` is legal."""
@@ -143,6 +147,7 @@ class Checker:
         self._taken: set[str] = set()
         self._mutable: set[str] = set()
         self._functions: dict[str, Function] = {}
+        self._calls = False  # whether the function that is checked calls another
         self._result: Type | None = None
         self._array_bytes = 0
         self._with_tiles: set[str] = set()  # functions that use the tiles of their callers
@@ -181,6 +186,10 @@ class Checker:
 
     def _function(self, function: Function) -> None:
         require(function.name not in self._functions, "function {} is defined twice", function.name)
+        if _legal_alone.get(id(function)) is function:
+            self._functions[function.name] = function
+            return
+        self._calls = False
         self._enter(function.arguments, function.result)
         self._tiles_ready = self._takes_tiles(function.body)
         if self._tiles_ready:
@@ -193,6 +202,8 @@ class Checker:
             function.name,
         )
         self._functions[function.name] = function
+        if not self._calls and not self._tiles_ready and type(self) is Checker:
+            _legal_alone[id(function)] = function
 
     def _enter(self, known: Sequence[Var], result: Type | None) -> None:
         self._visible, self._taken, self._mutable = {}, set(), set()
@@ -298,6 +309,7 @@ class Checker:
         self._define(s.var)
 
     def _call(self, function: Function, args: Sequence[Rvalue]) -> None:
+        self._calls = True
         require(self._tiles_ready or function.name not in self._with_tiles, "{} is called without tiles", function.name)
         require(self._known(function), "function {} is not defined before its caller", function.name)
         require(len(args) == len(function.arguments), "{} takes {} arguments", function.name, len(function.arguments))

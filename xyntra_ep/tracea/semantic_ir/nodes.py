@@ -417,7 +417,7 @@ class Comment(Statement):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Function:
     """``inline`` false keeps the function out of line (register-blocked tiles want their own register allocation)."""
 

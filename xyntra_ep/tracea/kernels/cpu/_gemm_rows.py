@@ -57,12 +57,16 @@ class TileFunction:
 
 
 Body = Callable[[FunctionBuilder, int, list[Var]], None]
+_common: dict[tuple[object, ...], TileFunction] = {}  # few: by kinds of tiles, not by shapes
 
 
 class TileFamily:
     """One function per block size, chosen at run time by the number of rows.
 
     Out of line: each tile fills the register file, so each wants an allocation of its own.
+
+    ``common``: all that the tiles depend on beside stem, rows and arguments, when they name nothing of the kernel: they are then
+    built once for all kernels of this process.
     """
 
     def __init__(
@@ -72,14 +76,23 @@ class TileFamily:
         sizes: Sequence[int],
         arguments: Sequence[tuple[str, Type | PointerType]],
         body: Body,
+        common: tuple[object, ...] | None = None,
     ) -> None:
         self._kernel = kernel
         self._tiles: dict[int, TileFunction] = {}
         for rows in sizes:
-            b = FunctionBuilder(f"{stem}_{rows}")
-            body(b, rows, [b.argument(name, kind) for name, kind in arguments])
-            captured = b.capture()
-            self._tiles[rows] = TileFunction(kernel.function(b.finish()), captured)
+            key = None if common is None else (stem, rows, *arguments, *common)
+            tile = None if key is None else _common.get(key)
+            if tile is None:
+                b = FunctionBuilder(f"{stem}_{rows}")
+                body(b, rows, [b.argument(name, kind) for name, kind in arguments])
+                captured = b.capture()
+                tile = TileFunction(b.finish(), captured)
+                if key is not None:
+                    assert not captured, f"{stem} is not common: it names {captured}"
+                    _common[key] = tile
+            kernel.function(tile.function)
+            self._tiles[rows] = tile
 
     def call(self, rows: Rvalue, args: Sequence[Rvalue]) -> None:
         """Emit the call for ``rows`` (one of the sizes), the larger sizes first: nearly all blocks are of these."""

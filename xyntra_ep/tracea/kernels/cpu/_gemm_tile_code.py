@@ -84,7 +84,14 @@ class TileCode:
         if self._takes_row_of_a(wide):
             position.append(("a_row", INDEX))
         stem = f"{'tile' if among_others else 'alone'}_{wide.columns}"
-        return TileFamily(self.kernel, stem, sizes, [*arguments, *position], body)
+        return TileFamily(self.kernel, stem, sizes, [*arguments, *position], body, self._common(wide))
+
+    def _common(self, wide: Tile) -> tuple[object, ...] | None:
+        """What the tiles depend on when they name nothing of the kernel."""
+        a_k = self.shape.a_k
+        if self.parts is None or not self._takes_row_of_a(wide) or not self.layout.padded or not isinstance(a_k, int):
+            return None
+        return wide, self.fetch, self.parts.whole_turns, a_k
 
     def position(self, wide: Tile, at: Sequence[Rvalue]) -> list[Rvalue]:
         """What tiles as ``wide`` are told of the place ``at`` (batch..., row, column) of their sums, and ``a_row``."""
