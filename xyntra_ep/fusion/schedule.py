@@ -14,9 +14,10 @@ from xyntra_ep.fusion.dag import Dag
 from xyntra_ep.fusion.graph import NodeId
 from xyntra_ep.fusion.groups import Groups
 from xyntra_ep.fusion.horizontal import join_projections
+from xyntra_ep.fusion.pieces import by_extent, pieces
 from xyntra_ep.fusion.row_fusion import fuse_rows
 from xyntra_ep.fusion.rules import simplify
-from xyntra_ep.fusion.strides import apply_view
+from xyntra_ep.fusion.strides import apply_view, part_of
 from xyntra_ep.fusion.tensor import (
     AttentionNode,
     ConcatNode,
@@ -28,7 +29,6 @@ from xyntra_ep.fusion.tensor import (
     Reshape,
     RowNode,
     ScanNode,
-    Slice,
     Tensor,
     TNode,
     TopKNode,
@@ -259,8 +259,11 @@ class _Builder:
         body = simplify(composer.inline(node, axes(t.rank)))
         inputs = tuple(self.operand(o) for o in composer.operands)
         to = replace(to, shape=t.shape)
-        op = Pointwise(domain=t.shape, inputs=inputs, bodies=(body,), outputs=(to,), label="pointwise")
-        self._append(op, self._sources(composer))
+        for alike in by_extent(pieces(body, t.shape)):
+            places = tuple(part_of(to, p.axis, p.start, p.extent) if t.rank else to for p in alike)
+            bodies = tuple(p.body for p in alike)
+            op = Pointwise(domain=places[0].shape, inputs=inputs, bodies=bodies, outputs=places, label="pointwise")
+            self._append(op, self._sources(composer))
 
     def _finish(self, root: Map | None, composer: Composer, rank: int) -> Expr:
         return E.acc(0) if root is None else simplify(composer.inline(root, axes(rank)))
@@ -358,10 +361,7 @@ class _Builder:
         start: Size = 0
         for part in node.parts:
             t = self._dag.get(part)
-            starts: list[Size] = [0] * t.rank
-            starts[node.axis] = start
-            slot = apply_view(whole, Slice(starts=tuple(starts), steps=(1,) * t.rank, shape=t.shape))
-            assert slot is not None
+            slot = replace(part_of(whole, node.axis, start, t.shape[node.axis]), shape=t.shape)
             if isinstance(t.node, Map) and not self._groups.is_root(t.node):
                 self._map(t.node, t, slot)
             else:

@@ -33,6 +33,12 @@ def apply_view(operand: Operand, step: Permute | Reshape | Slice | Expand) -> Op
             return None if reshaped is None else _with(operand, step.shape, reshaped)
 
 
+def part_of(operand: Operand, axis: int, start: Size, length: Size) -> Operand:
+    """``length`` elements of ``axis`` from ``start`` on."""
+    shape = (*operand.shape[:axis], length, *operand.shape[axis + 1 :])
+    return _with(operand, shape, operand.strides, operand.offset + start * operand.strides[axis])
+
+
 def _with(operand: Operand, shape: Sequence[Size], strides: Sequence[Size], offset: Size | None = None) -> Operand:
     return Operand(
         value=operand.value,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from xyntra_ep.errors import UnsupportedError
@@ -16,7 +18,7 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     one,
     within,
 )
-from xyntra_ep.fusion.tensor import ConcatNode, Map, Tensor, from_content
+from xyntra_ep.fusion.tensor import ConcatNode, Map, Slice, Tensor, View, from_content
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
@@ -43,7 +45,77 @@ def concat(c: Context, parts: list[Tensor], axis: int) -> Tensor:
     if len(kept) == 1:
         return kept[0]
     shape = (*parts[0].shape[:axis], extent, *parts[0].shape[axis + 1 :])
+    if len(kept) == 2 and isinstance(kept[0].shape[axis], int):
+        joined = _rearranged(kept[0], kept[1], axis, shape)
+        if joined is not None:
+            return joined
     return Tensor(shape, parts[0].dtype, ConcatNode(parts=tuple(kept), axis=axis))
+
+
+def _rearranged(a: Tensor, b: Tensor, axis: int, shape: Sequence[Size]) -> Tensor | None:
+    """Two parts of one tensor in another order (a window that wraps round, half a head turned): no copy but where to read."""
+    here = [E.axis(i) for i in range(len(shape))]
+    first = E.size(a.shape[axis])
+    behind = [*here[:axis], E.call("sub", here[axis], first), *here[axis + 1 :]]
+    found = _element(a, here), _element(b, behind)
+    if found[0] is None or found[1] is None or found[0][0].node is not found[1][0].node:
+        return None
+    (whole, x), (_, y) = found[0], found[1]
+    is_first = E.call("lt", here[axis], first)
+    if x.kind == "load" and y.kind == "load":  # then one load at either place
+        at = [i if i is j else E.call("where", is_first, i, j) for i, j in zip(x.args, y.args, strict=True)]
+        body = E.load(0, *at, dtype=whole.dtype)
+    else:
+        body = E.call("where", is_first, x, y)
+    return Tensor(tuple(shape), a.dtype, Map(inputs=(whole,), body=body))
+
+
+def _element(t: Tensor, index: list[Expr]) -> tuple[Tensor, Expr] | None:
+    """(tensor, an element of a part of it at ``index``, perhaps changed by itself); None when ``t`` is no part."""
+    if not (isinstance(t.node, Map) and len(t.node.inputs) == 1):
+        place = _place(t, index)
+        return None if place is None else (place[0], E.load(0, *place[1], dtype=t.dtype))
+    (x,), body = t.node.inputs, t.node.body
+    loads = [e for e in E.walk(body) if e.kind == "load"]
+    if len(loads) != 1 or t.dtype is not x.dtype or _uses_its_position(body):
+        return None
+    place = _place(x, _at(loads[0].args, index))
+    if place is None:
+        return None
+    whole, at = place
+    return whole, E.rewrite(body, lambda e: E.load(0, *at, dtype=whole.dtype) if e is loads[0] else None)
+
+
+def _at(indices: Sequence[Expr], index: Sequence[Expr]) -> list[Expr]:
+    """``indices`` over axes, at ``index``."""
+    return [E.rewrite(i, lambda e: index[e.attr] if e.kind == "axis" else None) for i in indices]
+
+
+def _uses_its_position(body: Expr) -> bool:
+    """Whether an axis is more than a place to load from."""
+    stack = [body]
+    while stack:
+        e = stack.pop()
+        if e.kind == "axis":
+            return True
+        stack.extend(() if e.kind == "load" else e.args)
+    return False
+
+
+def _place(t: Tensor, index: list[Expr]) -> tuple[Tensor, list[Expr]] | None:
+    """The tensor that ``t`` is a slice of, and where in it."""
+    return _followed(t, index) if isinstance(t.node, View) else None
+
+
+def _followed(t: Tensor, index: list[Expr]) -> tuple[Tensor, list[Expr]]:
+    """Through slices and what only moves elements."""
+    node = t.node
+    if isinstance(node, View) and isinstance(node.step, Slice):
+        scaled = [E.call("mul", i, E.size(k)) for i, k in zip(index, node.step.steps, strict=True)]
+        return _followed(node.base, [E.call("add", i, E.size(s)) for i, s in zip(scaled, node.step.starts, strict=True)])
+    if isinstance(node, Map) and len(node.inputs) == 1 and node.body.kind == "load":
+        return _followed(node.inputs[0], _at(node.body.args, index))
+    return t, index
 
 
 def part(t: Tensor, axis: int, start: Size, length: Size) -> Tensor:
