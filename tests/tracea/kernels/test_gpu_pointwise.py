@@ -10,11 +10,11 @@ import pytest
 from tests.support.elementwise import elementwise, here, permuted, pointwise, special_floats
 from tests.support.programs import ProgramBuilder
 from tests.support.random_programs import RandomProgram
-from tests.support.run_gpu import check_on_opencl, compile_for_cuda, plan_for
+from tests.support.run_gpu import check_on_opencl, check_simulated, compile_for_cuda, plan_for
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load
 from xyntra_ep.tracea.core_ir.interpreter import random_like
-from xyntra_ep.tracea.core_ir.ops import Program, ValueKind
+from xyntra_ep.tracea.core_ir.ops import Operand, Program, ValueKind
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80
 
 opencl = pytest.mark.device("opencl")
@@ -57,6 +57,13 @@ def test_packets_are_as_wide_as_is_proven() -> None:
     assert width(biased(768)) == 4
     assert width(biased(30)) == 2
     assert width(biased("n")) == 1
+    for stride, offset, expected in ((32, 0, 4), (30, 0, 2), (32, 6, 2), (32, 1, 1)):  # part of a wider tensor
+        p = ProgramBuilder()
+        x = p.input(5, 40)
+        part = Operand(value=x.value, dtype=x.dtype, shape=(5, 24), strides=(stride, 1), offset=offset)
+        program = pointwise(part.shape, [part], call("neg", here(part, 0)), p)
+        assert width(program) == expected, (stride, offset)
+        check_simulated(program, [random_like((5, 40), DType.F32, 0)], [], F32_ERR)
     for dtype, expected in ((DType.BF16, 8), (DType.F32, 4)):
         assert width(elementwise((64,), lambda x: call("neg", x), dtype, result=dtype)[0]) == expected
 

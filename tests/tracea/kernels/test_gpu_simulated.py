@@ -13,8 +13,7 @@ from tests.support.elementwise import elementwise
 from tests.support.random_programs import RandomProgram
 from tests.support.run_gpu import check_simulated
 from tests.support.simulated_gpu import SimulatedGpu
-from tests.tracea.kernels import attention_programs, gemm_programs
-from tests.tracea.kernels.attention_programs import AttentionCase
+from tests.tracea.kernels import gemm_programs
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from tests.tracea.kernels.gemm_programs import GemmCase
 from tests.tracea.kernels.test_gpu_gemm import with_tile
@@ -67,16 +66,6 @@ def test_products_of_nothing() -> None:
     for case in (GemmCase(m=5, k=0, n=6, epilogue="bias"), GemmCase(m=5, k=0, n=32, symbolic="k", constant_b=False)):
         program, inputs, constants = gemm_programs.build(case)
         check_simulated(program, inputs, constants, 2e-6)
-
-
-def test_attention() -> None:
-    for case in (
-        AttentionCase(s=5, t=90, masks=("causal",), past=80),
-        AttentionCase(s=1, t=300, e=40, layout="bshd", symbolic=""),
-        AttentionCase(s=2, t=3, masks=("full",)),
-    ):
-        program, inputs = attention_programs.build(case)
-        check_simulated(program, inputs, [], 3e-6)
 
 
 def test_others() -> None:
