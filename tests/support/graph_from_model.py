@@ -24,6 +24,7 @@ from xyntra_ep.fusion.trace import OPS, Context, trace
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_ort
 from xyntra_ep.tracea.core_ir.interpreter import interpret
+from xyntra_ep.tracea.core_ir.ops import Program
 
 Array = NDArray[Any]
 
@@ -76,6 +77,11 @@ def trace_model(model: onnx.ModelProto, trust: bool = True) -> tuple[Graph, Cont
 
 def interpret_model(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> list[Array]:
     """The outputs of ``model`` in stored types, as our operators define them; of its alternatives the first that applies."""
+    return interpret(*applicable_program(model, feeds), keep_float64=False)
+
+
+def applicable_program(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> tuple[Program, list[Array], list[Array]]:
+    """The first of a model's alternatives that applies, with its inputs and constants in stored types."""
     for trust in (True, False):
         graph, context = trace_model(model, trust)
         inputs, _ = graph.boundary([n.id for n in graph.nodes])
@@ -86,7 +92,7 @@ def interpret_model(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> list[
             for b in program.bindings
         }
         if all(evaluate(guard, symbols) for guard in program.guards):
-            return interpret(program, arrays, [_read(graph, name) for name in program.constants], keep_float64=False)
+            return program, arrays, [_read(graph, name) for name in program.constants]
     raise AssertionError("the alternative that assumes nothing has guards")
 
 

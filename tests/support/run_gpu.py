@@ -91,6 +91,12 @@ def check_simulated(
     return device.gpu
 
 
+def simulate(program: Program, inputs: Sequence[Array], constants: Sequence[Array], gpu: Gpu) -> list[Array]:
+    """The outputs of ``program`` by the simulation."""
+    kernels: dict[str, Kernel] = {}
+    return run_planned(plan_for(program, gpu, None, kernels), inputs, constants, _Simulated(kernels))
+
+
 def _compare(planned: PlannedProgram, got: Sequence[Array], wanted: Sequence[Array], max_err: float) -> None:
     for i, (value, a, b) in enumerate(zip(_outputs(planned.program), got, wanted, strict=True)):
         where = f"output {i}, kernels {[k.symbol for k in planned.kernels]}"
