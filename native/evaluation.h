@@ -38,6 +38,8 @@ class Evaluation {
   const std::vector<int64_t>& output_dims(std::size_t output) const noexcept { return output_dims_[output]; }
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
   std::size_t arena_at(uint32_t buffer) const noexcept { return at_[buffer]; }
+  // Of one temporary, with what may be read behind it.
+  std::size_t arena_bytes_of(uint32_t buffer) const noexcept { return bytes_[buffer]; }
 
  private:
   void read_key(const std::vector<InputView>& inputs);

@@ -36,6 +36,7 @@ Opened open() {
   XYNTRA_FIND(CreateCommandQueue);
   XYNTRA_FIND(ReleaseCommandQueue);
   XYNTRA_FIND(CreateBuffer);
+  XYNTRA_FIND(CreateSubBuffer);
   XYNTRA_FIND(ReleaseMemObject);
   XYNTRA_FIND(CreateProgramWithSource);
   XYNTRA_FIND(CreateProgramWithBinary);
@@ -44,6 +45,9 @@ Opened open() {
   XYNTRA_FIND(GetProgramBuildInfo);
   XYNTRA_FIND(ReleaseProgram);
   XYNTRA_FIND(CreateKernel);
+  XYNTRA_FIND(CreateKernelsInProgram);
+  XYNTRA_FIND(GetKernelInfo);
+  XYNTRA_FIND(GetKernelArgInfo);
   XYNTRA_FIND(GetKernelWorkGroupInfo);
   XYNTRA_FIND(SetKernelArg);
   XYNTRA_FIND(ReleaseKernel);
@@ -75,6 +79,7 @@ std::string error_name(Int code) {
     case -5: return "CL_OUT_OF_RESOURCES";
     case -6: return "CL_OUT_OF_HOST_MEMORY";
     case -11: return "CL_BUILD_PROGRAM_FAILURE";
+    case -13: return "CL_MISALIGNED_SUB_BUFFER_OFFSET";
     case -42: return "CL_INVALID_BINARY";
     case -46: return "CL_INVALID_KERNEL_NAME";
     case -54: return "CL_INVALID_WORK_GROUP_SIZE";

@@ -27,10 +27,16 @@ inline constexpr Uint kPlatformName = 0x0902;
 inline constexpr Long kAllDevices = 0xFFFFFFFF;
 inline constexpr Uint kMemBaseAddrAlign = 0x1019, kDeviceName = 0x102B, kDriverVersion = 0x102D;
 inline constexpr Long kReadWrite = 1, kReadOnly = 4, kCopyHostPtr = 32;
+inline constexpr Uint kCreateRegion = 0x1220;
 inline constexpr Long kProfilingEnable = 2;
 inline constexpr Uint kProgramBinarySizes = 0x1165, kProgramBinaries = 0x1166, kProgramBuildLog = 0x1183;
+inline constexpr Uint kKernelNumArgs = 0x1191, kKernelArgAddressQualifier = 0x1196, kArgAddressGlobal = 0x119B;
 inline constexpr Uint kCompileWorkGroupSize = 0x11B1;
 inline constexpr Uint kCommandStart = 0x1282, kCommandEnd = 0x1283;
+
+struct Region {
+  size_t origin, bytes;
+};
 
 struct Api {
   Int (*GetPlatformIDs)(Uint, Platform*, Uint*);
@@ -41,6 +47,7 @@ struct Api {
   Queue (*CreateCommandQueue)(Context, DeviceId, Long, Int*);
   Int (*ReleaseCommandQueue)(Queue);
   Mem (*CreateBuffer)(Context, Long, size_t, void*, Int*);
+  Mem (*CreateSubBuffer)(Mem, Long, Uint, const void*, Int*);
   Int (*ReleaseMemObject)(Mem);
   Program (*CreateProgramWithSource)(Context, Uint, const char**, const size_t*, Int*);
   Program (*CreateProgramWithBinary)(Context, Uint, const DeviceId*, const size_t*, const unsigned char**, Int*, Int*);
@@ -49,6 +56,9 @@ struct Api {
   Int (*GetProgramBuildInfo)(Program, DeviceId, Uint, size_t, void*, size_t*);
   Int (*ReleaseProgram)(Program);
   Kernel (*CreateKernel)(Program, const char*, Int*);
+  Int (*CreateKernelsInProgram)(Program, Uint, Kernel*, Uint*);
+  Int (*GetKernelInfo)(Kernel, Uint, size_t, void*, size_t*);
+  Int (*GetKernelArgInfo)(Kernel, Uint, Uint, size_t, void*, size_t*);
   Int (*GetKernelWorkGroupInfo)(Kernel, DeviceId, Uint, size_t, void*, size_t*);
   Int (*SetKernelArg)(Kernel, Uint, size_t, const void*);
   Int (*ReleaseKernel)(Kernel);

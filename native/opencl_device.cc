@@ -11,6 +11,9 @@
 namespace xyntra {
 namespace {
 
+// PoCL has a version of each kernel for launches of fewer work items.
+constexpr std::size_t kSmallLaunch = std::size_t{1} << 16;
+
 struct Listed {
   cl::DeviceId id = nullptr;
   std::string identity;
@@ -96,6 +99,14 @@ cl::OwnedMem OpenClDevice::buffer(std::size_t bytes) const {
   return mem;
 }
 
+cl::OwnedMem OpenClDevice::part(cl::Mem whole, std::size_t at, std::size_t bytes) const {
+  cl::Int code = cl::kSuccess;
+  const cl::Region region{at, bytes};
+  cl::OwnedMem mem(api_->CreateSubBuffer(whole, cl::kReadWrite, cl::kCreateRegion, &region, &code));
+  check(code, "a part of a buffer");
+  return mem;
+}
+
 cl::OwnedMem OpenClDevice::buffer_of(const void* data, std::size_t bytes) const {
   if (bytes == 0) return buffer(0);
   cl::Int code = cl::kSuccess;
@@ -112,7 +123,13 @@ cl::OwnedProgram OpenClDevice::build(const std::string& source, const std::strin
   const std::size_t length = source.size();
   cl::Program const program = api_->CreateProgramWithSource(context_, 1, &text, &length, &code);
   check(code, "a program");
-  return finish(program, options);
+  cl::OwnedProgram built = link(program, "-cl-kernel-arg-info " + options);
+  cl::Uint n = 0;
+  check(api_->CreateKernelsInProgram(program, 0, nullptr, &n), "the kernels of a program");
+  std::vector<cl::Kernel> kernels(n);
+  if (n > 0) check(api_->CreateKernelsInProgram(program, n, kernels.data(), nullptr), "the kernels of a program");
+  for (const cl::Kernel kernel : kernels) finish(cl::OwnedKernel(kernel).get());
+  return built;
 }
 
 cl::OwnedProgram OpenClDevice::load(std::string_view binary) const {
@@ -121,10 +138,10 @@ cl::OwnedProgram OpenClDevice::load(std::string_view binary) const {
   const std::size_t length = binary.size();
   cl::Program const program = api_->CreateProgramWithBinary(context_, 1, &id_, &length, &bytes, &status, &code);
   check(code, "a program's binary");
-  return finish(program, {});
+  return link(program, {});
 }
 
-cl::OwnedProgram OpenClDevice::finish(cl::Program program, const std::string& options) const {
+cl::OwnedProgram OpenClDevice::link(cl::Program program, const std::string& options) const {
   cl::OwnedProgram owned(program);
   const cl::Int code = api_->BuildProgram(program, 1, &id_, options.c_str(), nullptr, nullptr);
   if (code == cl::kSuccess) return owned;
@@ -152,6 +169,30 @@ cl::OwnedKernel OpenClDevice::kernel(cl::Program program, const std::string& sym
   cl::OwnedKernel kernel(api_->CreateKernel(program, symbol.c_str(), &code));
   if (code != cl::kSuccess) raise(code, "the kernel " + symbol);
   return kernel;
+}
+
+void OpenClDevice::finish(cl::Kernel kernel) const {
+  const std::size_t group = group_size(kernel);
+  cl::Uint arguments = 0;
+  if (group == 0 || api_->GetKernelInfo(kernel, cl::kKernelNumArgs, sizeof(arguments), &arguments, nullptr) != 0) return;
+  const cl::OwnedMem nothing = buffer(0);
+  for (cl::Uint i = 0; i < arguments; ++i) {
+    cl::Uint space = 0;
+    if (api_->GetKernelArgInfo(kernel, i, cl::kKernelArgAddressQualifier, sizeof(space), &space, nullptr) != 0) return;
+    const int32_t zero = 0;
+    const cl::Mem mem = nothing.get();
+    const bool is_buffer = space == cl::kArgAddressGlobal;
+    const void* const value = is_buffer ? static_cast<const void*>(&mem) : &zero;
+    if (api_->SetKernelArg(kernel, i, is_buffer ? sizeof(mem) : sizeof(zero), value) != cl::kSuccess) return;
+  }
+  const cl::OwnedQueue aside = queue(false);
+  for (const std::size_t groups : {std::size_t{1}, kSmallLaunch / group + 1}) {
+    const std::size_t items = groups * group;
+    const cl::Int code =
+        api_->EnqueueNDRangeKernel(aside.get(), kernel, 1, nullptr, &items, &group, 0, nullptr, nullptr);
+    check(code, "a launch of nothing");
+  }
+  check(api_->Finish(aside.get()), "a launch of nothing");
 }
 
 std::size_t OpenClDevice::group_size(cl::Kernel kernel) const {

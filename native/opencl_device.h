@@ -29,12 +29,17 @@ class OpenClDevice {
   cl::OwnedQueue queue(bool profiling) const;
   // At least one byte, as OpenCL knows no empty buffers; with the spare bytes behind that kernels may read.
   cl::OwnedMem buffer(std::size_t bytes) const;
+  // A part of a buffer, from a multiple of alignment() on.
+  cl::OwnedMem part(cl::Mem whole, std::size_t at, std::size_t bytes) const;
   cl::OwnedMem buffer_of(const void* data, std::size_t bytes) const;
-  // An executable program; throws Error with the compiler's log.
+  // An executable program, finished down to machine code; throws Error with the compiler's log.
   cl::OwnedProgram build(const std::string& source, const std::string& options) const;
   cl::OwnedProgram load(std::string_view binary) const;
   std::string binary_of(cl::Program program) const;
   cl::OwnedKernel kernel(cl::Program program, const std::string& symbol) const;
+  // Makes the driver do all that it puts off to a kernel's first launch (PoCL compiles then), by launches whose last
+  // argument says to do nothing. A driver that does not tell about arguments has nothing to put off.
+  void finish(cl::Kernel kernel) const;
   // Work items of a group, which the kernel itself requires.
   std::size_t group_size(cl::Kernel kernel) const;
 
@@ -45,7 +50,7 @@ class OpenClDevice {
 
  private:
   OpenClDevice(const cl::Api& api, std::string identity, cl::DeviceId id);
-  cl::OwnedProgram finish(cl::Program program, const std::string& options) const;
+  cl::OwnedProgram link(cl::Program program, const std::string& options) const;
   [[noreturn]] void raise(cl::Int code, const std::string& doing) const;
 
   const cl::Api* api_;

@@ -59,10 +59,11 @@ void OpenClIsland::run_init(const Alternative& plan, ReadyOnDevice& ready, const
       } else if (mem == nullptr) {
         mem = constant(buffer.index, constants);
       }
-      if (!launch.empty()) launch.add(mem, numbers.offset(use));
+      if (!launch.empty()) launch.add(mem);
     }
     if (!launch.empty()) {
       for (const uint32_t param : step.params) launch.add(numbers.value(param));
+      launch.complete();
       launch.enqueue(queue.get(), nullptr);
     }
     for (const BufferUse& use : step.buffers) {

@@ -12,9 +12,8 @@ OpenClLaunch::OpenClLaunch(const OpenClDevice& device, const LoadedKernel& kerne
   if (group_ == 0) throw Error(kFail, "XyntraEP: the kernel " + kernel.symbol + " requires no size of its groups");
 }
 
-void OpenClLaunch::add(cl::Mem buffer, int64_t offset) {
+void OpenClLaunch::add(cl::Mem buffer) {
   device_.check(device_.api().SetKernelArg(kernel_.get(), next_++, sizeof(buffer), &buffer), "a kernel's buffer");
-  device_.check(device_.api().SetKernelArg(kernel_.get(), next_++, sizeof(offset), &offset), "a kernel's offset");
 }
 
 void OpenClLaunch::add(int64_t param) {

@@ -1,7 +1,7 @@
 // A step on its way to an OpenCL device: a kernel object, its arguments, and how many groups run it.
 //
-// Arguments are, for each buffer of the step, the memory and an offset into it in bytes (long: OpenCL has no pointers into
-// buffers), and then the parameters (int). A unit of the step is a work-group of the size that the kernel requires.
+// Arguments are the buffers of the step, then its parameters (int), then 1 (int: with 0 the kernel returns at once). A unit of
+// the step is a work-group of the size that the kernel requires.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,10 @@ class OpenClLaunch {
   OpenClLaunch(const OpenClDevice& device, const LoadedKernel& kernel, int64_t units);
 
   bool empty() const noexcept { return groups_ == 0; }
-  void add(cl::Mem buffer, int64_t offset);
+  void add(cl::Mem buffer);
   void add(int64_t param);
+  // After all buffers and parameters.
+  void complete() { add(int64_t{1}); }
   void enqueue(cl::Queue queue, cl::Event* event) const;
 
  private:

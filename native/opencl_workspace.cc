@@ -74,7 +74,11 @@ void OpenClWorkspace::take_memory(const std::vector<InputView>& views) {
       if (buffer.kind == BufferKind::kInput) inputs_[buffer.index].used = true;
     }
   }
+  temporaries_.clear();
   make_room(arena_, evaluation_.arena_bytes());
+  temporaries_.resize(plan.buffers.size());
+  for (const uint32_t b : plan.arena)
+    temporaries_[b] = device_.part(arena_.mem.get(), evaluation_.arena_at(b), evaluation_.arena_bytes_of(b));
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].used) make_room(inputs_[i], tensor_bytes(island.inputs[i].elem_type, views[i].dims, views[i].rank));
   }
@@ -90,21 +94,19 @@ void OpenClWorkspace::make_steps(const ReadyOnDevice& ready) {
     const PlanStep& from = plan.run[i];
     OpenClLaunch& step = steps_.emplace_back(device_, *ready.kernels[i], evaluation_.value(from.units_expr));
     if (step.empty()) continue;
-    for (const BufferUse& use : from.buffers) add_buffer(use, ready, step);
+    for (const BufferUse& use : from.buffers) step.add(memory_of(use.buffer, ready));
     for (const uint32_t param : from.params) step.add(evaluation_.value(param));
+    step.complete();
   }
 }
 
-void OpenClWorkspace::add_buffer(const BufferUse& use, const ReadyOnDevice& ready, OpenClLaunch& step) const {
-  const PlanBuffer& buffer = evaluation_.plan().buffers[use.buffer];
-  const int64_t offset = evaluation_.offset(use);
-  switch (buffer.kind) {
-    case BufferKind::kInput: step.add(inputs_[buffer.index].mem.get(), offset); break;
-    case BufferKind::kOutput: step.add(outputs_[buffer.index].mem.get(), offset); break;
-    case BufferKind::kArena:
-      step.add(arena_.mem.get(), offset + static_cast<int64_t>(evaluation_.arena_at(use.buffer)));
-      break;
-    default: step.add(ready.fixed[use.buffer], offset); break;
+cl::Mem OpenClWorkspace::memory_of(uint32_t buffer, const ReadyOnDevice& ready) const {
+  const PlanBuffer& of = evaluation_.plan().buffers[buffer];
+  switch (of.kind) {
+    case BufferKind::kInput: return inputs_[of.index].mem.get();
+    case BufferKind::kOutput: return outputs_[of.index].mem.get();
+    case BufferKind::kArena: return temporaries_[buffer].get();
+    default: return ready.fixed[buffer];
   }
 }
 

@@ -48,13 +48,14 @@ class OpenClWorkspace {
   void make_room(Buffer& buffer, std::size_t bytes);
   void take_memory(const std::vector<InputView>& inputs);
   void make_steps(const ReadyOnDevice& ready);
-  void add_buffer(const BufferUse& use, const ReadyOnDevice& ready, OpenClLaunch& step) const;
+  cl::Mem memory_of(uint32_t buffer, const ReadyOnDevice& ready) const;
   cl::Queue queue(bool profiling);
 
   const OpenClDevice& device_;
   Evaluation evaluation_;
   cl::OwnedQueue queue_, profiling_queue_;
   Buffer arena_;
+  std::vector<cl::OwnedMem> temporaries_;  // per buffer: its part of the arena
   std::vector<Buffer> inputs_, outputs_;
   std::vector<OpenClLaunch> steps_;
 };

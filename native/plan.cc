@@ -164,6 +164,18 @@ Alternative read_alternative(ByteReader& in, const PlanIsland& island, std::size
   return plan;
 }
 
+// OpenCL has no pointers into buffers.
+void check_whole_buffers(const PlanIsland& island) {
+  for (const Alternative& plan : island.alternatives) {
+    for (const auto* steps : {&plan.init, &plan.run}) {
+      for (const PlanStep& step : *steps) {
+        for (const BufferUse& use : step.buffers)
+          require(use.offset_expr == kNoOffset, "a step on a device uses a part of a buffer");
+      }
+    }
+  }
+}
+
 PlanIsland read_island(ByteReader& in, std::size_t kernels) {
   PlanIsland island;
   island.name = read_string(in);
@@ -224,7 +236,10 @@ std::shared_ptr<const Plan> Plan::read(std::string_view bytes) {
     kernel.hash = read_hash(in);
   }
   plan->islands.resize(in.count(32));
-  for (PlanIsland& island : plan->islands) island = read_island(in, plan->kernels.size());
+  for (PlanIsland& island : plan->islands) {
+    island = read_island(in, plan->kernels.size());
+    if (!plan->device.empty()) check_whole_buffers(island);
+  }
   require(in.left() == 0, "the plan has bytes too many");
   return plan;
 }

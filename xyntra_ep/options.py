@@ -32,6 +32,7 @@ T = TypeVar("T")
 class Backend(StrEnum):
     AUTO = "auto"
     CPU = "cpu"
+    OPENCL = "opencl"
 
 
 class Precision(StrEnum):
@@ -88,8 +89,9 @@ class Options:
 
     backend: Backend = option(
         default=Backend.AUTO,
-        later=("cuda", "opencl", "webgpu"),
-        doc="where fused kernels run; `auto` takes the best present",
+        later=("cuda", "webgpu"),
+        doc="where fused kernels run; `auto` is the CPU in this release; `opencl` (in fp32): the first GPU that OpenCL has, else its "
+        "CPU device, and no session where there is neither",
     )
     precision: Precision = option(
         default=Precision.FP32,

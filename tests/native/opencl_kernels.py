@@ -1,6 +1,6 @@
 """OpenCL programs of the kernels that the hand-made plans use, with the numbers of `kernels.NUMBER`: 16 elements a unit.
 
-A kernel's arguments are memory and an offset in bytes for each buffer, then the parameters.
+A kernel's arguments are its buffers, then the parameters, then whether to do anything.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ _PROGRAMS = {
 
 def source(name: str) -> KernelSource:
     buffers, params, body = _PROGRAMS[name]
-    taken = [f"__global char *base{i}, long at{i}" for i in range(buffers)] + [f"int p{i}" for i in range(params)]
-    views = "".join(f"  __global float *b{i} = (__global float *)(base{i} + at{i});\n" for i in range(buffers))
+    taken = [f"__global float *b{i}" for i in range(buffers)] + [f"int p{i}" for i in range(params)] + ["int go"]
     head = f"__kernel __attribute__((reqd_work_group_size(16, 1, 1))) void xy_{name}({', '.join(taken)}) {{\n"
-    return KernelSource(symbol=f"xy_{name}", text=f"{head}{views}  int i = (int)get_global_id(0);\n  {body}\n}}\n")
+    return KernelSource(symbol=f"xy_{name}", text=f"{head}  if (!go) return;\n  int i = (int)get_global_id(0);\n  {body}\n}}\n")
 
 
 def compile_all(root: CacheRoot, library: Path, device: str) -> list[Kernel]:

@@ -23,12 +23,13 @@ from xyntra_ep.fusion.precision import choose_precision
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.fusion.trace import TraceError, trace
-from xyntra_ep.options import Claim, Options, Precision
+from xyntra_ep.options import Backend, Claim, Options, Precision
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.tracea.core_ir.dtypes import from_ort
 from xyntra_ep.tracea.core_ir.ops import Product, Program
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.devices import opencl_device
 from xyntra_ep.tracea.interface.islands import (
     CompileResult,
     Island,
@@ -53,10 +54,13 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     hash128 = hash128_of(registration.library())
     try:
         options = options_module.parse(raw.options)
+        device = opencl_device() if options.backend is Backend.OPENCL else None
     except ConfigError as error:
         empty = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))
-    context = Context(cache_dir=options.cache_dir, dump_dir=options.dump_dir, hash128=hash128, strict=options.fp32_strict)
+    context = Context(
+        cache_dir=options.cache_dir, dump_dir=options.dump_dir, hash128=hash128, device=device, strict=options.fp32_strict
+    )
     graph = graph_of(raw)
     work = _Planner(graph, options, context)
     result = work.run()
@@ -167,6 +171,8 @@ class _Planner:
         """Estimate each island; when only winners are wanted, give back what ORT does faster: single kernels, else all of it."""
         before = len(self.declined)
         self.estimates = {}
+        if self.context.device is not None:  # asked for by name; and the estimate knows nothing of devices
+            return False
         for group, traced, entry in zip(self.members, self.traced, result.islands, strict=True):
             assert entry is not None
             comparison = self._comparison(group, traced, entry.alternatives[0].planned.program, step_costs(entry))
@@ -191,6 +197,8 @@ class _Planner:
 
     def _shortfall(self) -> str:
         """Why the precision asked for is not what is computed in; empty when it is."""
+        if self.context.device is not None and self.options.precision is not Precision.FP32:
+            return f"precision={self.options.precision} is not there on OpenCL: computed in fp32"
         if self.options.precision is Precision.BF16 and not self.context.caps.has_bf16:
             return "precision=bf16 needs AMX, or AVX512_BF16 on AMD: computed in fp32"
         return ""
@@ -230,7 +238,8 @@ class _Planner:
             try:
                 traced = trace(self.graph, group, inputs, trust=trust)
                 program = build_program(traced, inputs, outputs)
-                choose_precision(program, self._product, has_bf16=self.context.caps.has_bf16)
+                has_bf16 = self.context.caps.has_bf16 and self.context.device is None
+                choose_precision(program, self._product, has_bf16=has_bf16)
             except TraceError as error:
                 if programs:  # only the alternative that assumes nothing failed: without it feeds could be refused
                     error.what = f"needs what the model declares about shapes ({error.what})"
@@ -264,7 +273,7 @@ class _Planner:
 
     def _hopeless(self, group: list[NodeId], traced: TraceContext, program: Program) -> str | None:
         """Why nothing need be compiled to know that ORT is faster: what we would spend without computing anything is too much."""
-        if self.options.claim is not Claim.PROFITABLE or cpu_cannot(self.graph, group):
+        if self.options.claim is not Claim.PROFITABLE or self.context.device is not None or cpu_cannot(self.graph, group):
             return None
         least = self._comparison(group, traced, program, ()).total()
         return f"declined: {least}" if least.loses else None
@@ -279,6 +288,8 @@ class _Planner:
         total = len(self.graph.nodes)
         claimed = total - len(self.declined)
         text = f"XyntraEP: {claimed} of {total} nodes in {len(self.members) if claimed else 0} islands"
+        if self.context.device is not None:
+            text += f" on {self.context.device.name}"
         shortfall = self._shortfall() if claimed else ""
         if shortfall:
             text += f", {shortfall}"
@@ -317,4 +328,5 @@ class _Planner:
             ],
             "cache": self.context.root.reason,
             "precision": self._shortfall() or str(self.options.precision),
+            "device": self.context.device_identity,
         }

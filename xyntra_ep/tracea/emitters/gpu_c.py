@@ -89,6 +89,7 @@ class Dialect:
     subgroup_xor: str = ""  # {v}, {mask}
     load_fragments: str = ""  # {variables}, {p}, {transposed}: _transposed or nothing
     fragment_dot: str = ""  # {dtype}, {values}: c, a, b
+    go: str = ""  # a last argument; with 0 a launch does nothing: one for drivers that compile at the first
 
 
 class GpuTarget:
@@ -129,9 +130,11 @@ class GpuTarget:
 
     def kernel_head(self, kernel: Kernel) -> list[str]:
         buffers = [f"{self.pointer(PointerType(b.dtype, b.writable))}{b.name}" for b in kernel.buffers]
-        arguments = ", ".join([*buffers, *(f"const int {name}" for name in kernel.params)])
+        go = self.dialect.go
+        arguments = ", ".join([*buffers, *(f"const int {name}" for name in (*kernel.params, *([go] if go else ())))])
         return [
             self.dialect.kernel.format(name=kernel.name, threads=kernel.threads, arguments=arguments) + " {",
+            *([f"  if (!{go}) return;"] if go else ()),
             f"  const int block = {self.dialect.block};",
             f"  const int thread = {self.dialect.thread};",
         ]

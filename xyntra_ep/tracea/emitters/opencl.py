@@ -31,6 +31,7 @@ OPENCL = Dialect(
     packets={DType.F32: "float{n}", DType.I32: "int{n}", DType.I64: "long{n}", DType.BF16: "ushort{n}"},
     part="{v}.s{i:x}",
     packet="({type})({parts})",
+    go="go",
 )
 
 

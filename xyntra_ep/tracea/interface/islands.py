@@ -133,6 +133,7 @@ def write_plan(
         Manifest(
             digest=digest,
             root=str(context.root.path),
+            device=context.device_identity,
             refusal=refusal,
             log_level=log_level,
             log_line=log_line,

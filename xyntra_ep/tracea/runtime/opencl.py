@@ -30,8 +30,7 @@ BROKEN = (
     " (`pip uninstall pocl-binary-distribution`), or update the GPU's driver"
 )
 _LIMIT_S = 120.0
-# Division and square root exact, so that results do not depend on the device; nothing else is relaxed.
-_EXACT_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
+_GO = 1  # a kernel's last argument: to do what it is there for
 
 Bytes = NDArray[np.uint8]
 
@@ -51,7 +50,13 @@ class OpenClDevice:
     max_threads: int
     shared_bytes: int
     memory_bytes: int
+    divides_exactly: bool
     problem: str = ""
+
+    @property
+    def build_options(self) -> tuple[str, ...]:
+        """Division and square root exact where that can be had, so that results depend little on the device."""
+        return ("-cl-fp32-correctly-rounded-divide-sqrt",) if self.divides_exactly else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +126,8 @@ class Queue:
         self._cl = cl
         self._context = cl.Context([handle])
         self._queue = cl.CommandQueue(self._context)
-        exact = handle.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         self._handle = handle
-        self._options = [_EXACT_DIVISION] if exact else []
+        self._options = list(device.build_options)
 
     def build(self, symbol: str, text: str) -> Any:
         """The kernel ``symbol`` of a program. Raises CompileError with the log."""
@@ -156,4 +160,4 @@ class Queue:
         """Run ``blocks`` blocks of as many threads as the kernel's text says; ``params`` are 32-bit integers."""
         if blocks:
             threads, *_ = kernel.get_work_group_info(self._cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE, self._handle)
-            kernel(self._queue, (blocks * threads,), (threads,), *buffers, *(np.int32(p) for p in params))
+            kernel(self._queue, (blocks * threads,), (threads,), *buffers, *(np.int32(p) for p in (*params, _GO)))
