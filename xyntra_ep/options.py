@@ -90,8 +90,8 @@ class Options:
     backend: Backend = option(
         default=Backend.AUTO,
         later=("cuda", "webgpu"),
-        doc="where fused kernels run; `auto` is the CPU in this release; `opencl` (in fp32): the first GPU that OpenCL has, else its "
-        "CPU device, and no session where there is neither",
+        doc="where fused kernels run; `auto` is the CPU in this release; `opencl` (in fp32): the first GPU that OpenCL has, "
+        "else its CPU device, and no session where there is neither",
     )
     precision: Precision = option(
         default=Precision.FP32,
