@@ -137,11 +137,11 @@ class Context:
 
 
 def _gpu(device: OpenClDevice) -> Gpu:
-    """The device as kernels see it: its sizes, and what is common for the rest. A CPU's shared memory is memory like any other:
-    tiles in it gain nothing, and take PoCL minutes to compile."""
+    """The device as kernels see it: its sizes, and what is common for the rest."""
     return replace(
         OPENCL,
+        is_cpu=device.is_cpu,
         max_threads=min(device.max_threads, OPENCL.max_threads),
-        shared_bytes=0 if device.is_cpu else min(device.shared_bytes, OPENCL.shared_bytes),
+        shared_bytes=min(device.shared_bytes, OPENCL.shared_bytes),
         units=device.compute_units,
     )

@@ -18,6 +18,7 @@ class Gpu:
     fma_gflops: float  # fp32, the whole device
     memory_gbs: float
     fragment_gflops: float = 0.0  # products of 16-bit fragments, summed in f32; 0 where there are none
+    is_cpu: bool = False  # behind OpenCL: its shared memory is memory like any other
 
 
 # What OpenCL 1.2 guarantees of a device's local memory, and what every GPU of the last ten years has of the rest.

@@ -28,6 +28,8 @@ _PEAK = {8: 0.8, 4: 0.5}  # of the arithmetic peak, by a thread's side: a packet
 
 def _admits(op: Gemm, context: BuildContext) -> str | None:
     a, b = op.inputs[:2]
+    if gpu_of(context).is_cpu:
+        return "a CPU gains nothing from tiles in shared memory"
     return None if a.dtype.is_float and b.dtype.is_float else f"no product of {a.dtype} and {b.dtype}"
 
 
