@@ -76,6 +76,7 @@ class GraphReport:
     cache: str
     precision: str  # the option, or why it was not followed
     digest: str = ""
+    device: str = ""  # where islands run; empty for the CPU
 
     @property
     def claimed(self) -> int:
@@ -165,6 +166,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         failure=str(entry.get("failure") or ""),
         cache=str(plan.get("cache", "")),
         precision=str(plan.get("precision", "")),
+        device=str(plan.get("device", "")),
         digest=str(entry.get("digest", "")),
     )
 
@@ -191,6 +193,8 @@ def _graph_text(graph: GraphReport) -> str:
     ]
     if graph.cache:
         lines.append(f"  cache: {graph.cache}")
+    if graph.device:
+        lines.append(f"  device: {graph.device}")
     if graph.precision not in ("", "fp32"):
         lines.append(f"  precision: {graph.precision}")
     for island in graph.islands:

@@ -52,7 +52,7 @@ class Checkup:
             f" L1d {m.l1d_bytes >> 10} KiB, L2 {m.l2_bytes >> 10} KiB, L3 {m.l3_bytes >> 20} MiB",
             f"bfloat16   {_bfloat16_text(m)}",
             f"ceilings   {_ceilings_text(self.ceilings)}",
-            "targets    cpu (sessions on cuda, opencl and webgpu: not in this release)",
+            "targets    cpu, and by backend=opencl what is listed below (cuda, webgpu: not in this release)",
             f"cache      {self.cache}: {self.cache_files} files, {self.cache_bytes / 1e6:.1f} MB",
         ]
         chosen = True
