@@ -30,7 +30,8 @@ inline constexpr Long kReadWrite = 1, kReadOnly = 4, kCopyHostPtr = 32;
 inline constexpr Uint kCreateRegion = 0x1220;
 inline constexpr Long kProfilingEnable = 2;
 inline constexpr Uint kProgramBinarySizes = 0x1165, kProgramBinaries = 0x1166, kProgramBuildLog = 0x1183;
-inline constexpr Uint kKernelNumArgs = 0x1191, kKernelArgAddressQualifier = 0x1196, kArgAddressGlobal = 0x119B;
+inline constexpr Uint kKernelNumArgs = 0x1191, kKernelArgAddressQualifier = 0x1196;
+inline constexpr Uint kKernelArgName = 0x119A, kArgAddressGlobal = 0x119B;
 inline constexpr Uint kCompileWorkGroupSize = 0x11B1;
 inline constexpr Uint kCommandStart = 0x1282, kCommandEnd = 0x1283;
 

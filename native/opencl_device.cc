@@ -13,6 +13,8 @@ namespace {
 
 // PoCL has a version of each kernel for launches of fewer work items.
 constexpr std::size_t kSmallLaunch = std::size_t{1} << 16;
+// The last argument of a kernel that can be launched for nothing.
+constexpr char kGo[] = "go";
 
 struct Listed {
   cl::DeviceId id = nullptr;
@@ -175,6 +177,11 @@ void OpenClDevice::finish(cl::Kernel kernel) const {
   const std::size_t group = group_size(kernel);
   cl::Uint arguments = 0;
   if (group == 0 || api_->GetKernelInfo(kernel, cl::kKernelNumArgs, sizeof(arguments), &arguments, nullptr) != 0) return;
+  char last[sizeof(kGo)] = {};
+  if (arguments == 0 ||
+      api_->GetKernelArgInfo(kernel, arguments - 1, cl::kKernelArgName, sizeof(last), last, nullptr) != cl::kSuccess ||
+      std::string_view(last) != kGo)
+    return;
   const cl::OwnedMem nothing = buffer(0);
   for (cl::Uint i = 0; i < arguments; ++i) {
     cl::Uint space = 0;

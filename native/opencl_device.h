@@ -38,7 +38,8 @@ class OpenClDevice {
   std::string binary_of(cl::Program program) const;
   cl::OwnedKernel kernel(cl::Program program, const std::string& symbol) const;
   // Makes the driver do all that it puts off to a kernel's first launch (PoCL compiles then), by launches whose last
-  // argument says to do nothing. A driver that does not tell about arguments has nothing to put off.
+  // argument says to do nothing. A driver that does not tell about arguments has nothing to put off, and kernels
+  // with barriers have no such argument (xyntra_ep/tracea/emitters/gpu_c.py).
   void finish(cl::Kernel kernel) const;
   // Work items of a group, which the kernel itself requires.
   std::size_t group_size(cl::Kernel kernel) const;

@@ -75,9 +75,8 @@ def test_another_precision_is_not_there_yet(tmp_path: Path) -> None:
 def test_no_device_is_a_refusal_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     missing = OpenClSurvey(missing="there is no OpenCL device", remedy=NO_DRIVER)
     monkeypatch.setattr("xyntra_ep.tracea.interface.devices.survey", lambda: missing)
-    with pytest.raises(
-        InvalidArgument, match="backend=opencl cannot be had: there is no OpenCL device.*apt install pocl-opencl-icd"
-    ):
+    said = r"backend=opencl cannot be had: there is no OpenCL device.*apt install pocl-opencl-icd"
+    with pytest.raises(InvalidArgument, match=said):
         session({"backend": "opencl", "cache_dir": str(tmp_path)})
 
 

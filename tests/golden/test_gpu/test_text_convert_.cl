@@ -1,6 +1,7 @@
 static inline float xy_round_f16(float v) { unsigned short h; vstore_half_rte(v, 0, (__private half *)&h); return vload_half(0, (__private half *)&h); }
 static inline unsigned short xy_narrow_bf16(float v) { unsigned b = (unsigned)as_int(v); return (unsigned short)(v != v ? (b >> 16) | 0x40 : (b + 0x7fff + ((b >> 16) & 1)) >> 16); }
-__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void convert_4(__global const unsigned short *b_x0, __global const unsigned char *b_x1, __global const signed char *b_x2, __global unsigned short *b_y3, __global unsigned char *b_y4, __global long *b_y5) {
+__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void convert_4(__global const unsigned short *b_x0, __global const unsigned char *b_x1, __global const signed char *b_x2, __global unsigned short *b_y3, __global unsigned char *b_y4, __global long *b_y5, const int go) {
+  if (!go) return;
   const int block = (int)get_group_id(0);
   const int thread = (int)get_local_id(0);
   const int at_ = (((block * 32) + thread) * 4);

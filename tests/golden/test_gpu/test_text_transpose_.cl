@@ -1,4 +1,4 @@
-__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void transpose(__global const float *b_x0, __global float *b_y1, const int p_0, const int p_1) {
+__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void transpose(__global const float *b_x0, __global float *b_y1, const int p_0, const int p_1, const int unused) {
   const int block = (int)get_group_id(0);
   const int thread = (int)get_local_id(0);
   __local float tile_[1024] __attribute__((aligned(16)));

@@ -89,7 +89,8 @@ class Dialect:
     subgroup_xor: str = ""  # {v}, {mask}
     load_fragments: str = ""  # {variables}, {p}, {transposed}: _transposed or nothing
     fragment_dot: str = ""  # {dtype}, {values}: c, a, b
-    go: str = ""  # a last argument; with 0 a launch does nothing: one for drivers that compile at the first
+    go: str = ""  # a last argument; with 0 a launch does nothing: one for drivers that compile at the first. Of kernels
+    not_go: str = ""  # with barriers it has this name and no meaning: PoCL 3.1 gets barriers wrong that stand under a condition
 
 
 class GpuTarget:
@@ -130,11 +131,12 @@ class GpuTarget:
 
     def kernel_head(self, kernel: Kernel) -> list[str]:
         buffers = [f"{self.pointer(PointerType(b.dtype, b.writable))}{b.name}" for b in kernel.buffers]
-        go = self.dialect.go
+        waits = any(isinstance(s, SharedArray) for s in kernel.body)
+        go = self.dialect.not_go if waits else self.dialect.go
         arguments = ", ".join([*buffers, *(f"const int {name}" for name in (*kernel.params, *([go] if go else ())))])
         return [
             self.dialect.kernel.format(name=kernel.name, threads=kernel.threads, arguments=arguments) + " {",
-            *([f"  if (!{go}) return;"] if go else ()),
+            *([f"  if (!{go}) return;"] if go and not waits else ()),
             f"  const int block = {self.dialect.block};",
             f"  const int thread = {self.dialect.thread};",
         ]

@@ -32,6 +32,7 @@ OPENCL = Dialect(
     part="{v}.s{i:x}",
     packet="({type})({parts})",
     go="go",
+    not_go="unused",
 )
 
 

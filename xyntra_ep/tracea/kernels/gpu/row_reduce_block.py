@@ -28,6 +28,8 @@ _MEETING = 32  # steps of each thread for a stage's results to meet
 
 
 def _admits(op: RowReduce, context: BuildContext) -> str | None:
+    if gpu_of(context).is_cpu:
+        return "a CPU gains nothing from threads that share a row"
     return "positions of extremes are found by one thread" if any(is_arg(s.kind) for s in op.stages) else None
 
 
