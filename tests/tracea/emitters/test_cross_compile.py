@@ -51,6 +51,7 @@ def programs() -> Iterator[Program]:
     for product in Product:
         yield gemm_programs.build(GemmCase(m=9, k=21, n=53, epilogue="gelu", product=product))[0]
         yield gemm_programs.build(GemmCase(m=9, k=20, n=53, constant_b=False, transpose="b", product=product))[0]
+    yield gemm_programs.build(GemmCase(m=2, k=20, n=53, constant_b=False, symbolic="k"))[0]
     yield gemm_programs.build(GemmCase(m=9, k=20, n=53, dtypes=(DType.F16, DType.BF16, DType.BF16), epilogue="residual"))[0]
     yield gemm_programs.build(GemmCase(m=3, k=4, n=5, dtypes=(DType.I8, DType.I8, DType.I64), constant_b=False))[0]
     for product in (Product.F32, Product.BF16):
