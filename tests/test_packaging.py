@@ -46,4 +46,4 @@ def test_extras_bring_onnxruntime_where_it_is_used() -> None:
         inner = [name for item in extras[extra] for name in re.findall(r"xyntra-ep\[(\w+)\]", item)]
         return extra == "ort" or any(map(leads_to_ort, inner))
 
-    assert {extra for extra in extras if not leads_to_ort(extra)} == {"cc", "peers", "torch", "tune"}
+    assert {extra for extra in extras if not leads_to_ort(extra)} == {"cc", "cuda", "opencl", "peers", "torch", "tune"}

@@ -80,7 +80,7 @@ typedef struct { unsigned char palette, start_row, reserved[14]; unsigned short 
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
 static inline __attribute__((always_inline)) f32x16 xy_load_n_f32_f32x16(const float *p, i64 n) { unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1); return __builtin_ia32_loadups512_mask((const float *)p, (f32x16){0}, k); }
 static inline __attribute__((always_inline)) void xy_store_n_f32_f32x16(float *p, f32x16 v, i64 n) { unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1); __builtin_ia32_storeups512_mask((float *)p, v, k); }
-__attribute__((visibility("default"))) char xy_needs_tiles;
+__attribute__((visibility("default"), weak)) char xy_needs_tiles;
 static __attribute__((noinline)) void block_1(const unsigned short *a, const unsigned short *w, i64 upper, float *sums, float *ready, i64 skip, i64 rows, i64 row, i64 column, const float *b_x3, float *b_out2) {
   __asm__ volatile("tilezero %%tmm0" ::);
   __asm__ volatile("tilezero %%tmm1" ::);

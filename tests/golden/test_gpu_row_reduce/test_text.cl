@@ -9,7 +9,7 @@ static inline float xm_exp_nonpositive_1(float x) {
   const float p_ = (((((0x1.5bba140000000p-10f * f_ + 0x1.3cea880000000p-7f) * f_ + 0x1.c6b7520000000p-5f) * f_ + 0x1.ebf9bc0000000p-3f) * f_ + 0x1.62e42a0000000p-1f) * f_ + 0x1.0000000000000p+0f);
   return as_float((as_int(p_) + (k_ << 23)));
 }
-__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void xy_rows_block_f32(__global const float *b_i0, __global float *b_o1) {
+__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void xy_rows_block_f32(__global const float *b_i0, __global float *b_o1, const int unused) {
   const int block = (int)get_group_id(0);
   const int thread = (int)get_local_id(0);
   __local float part_[512] __attribute__((aligned(16)));
