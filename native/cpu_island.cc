@@ -36,7 +36,7 @@ void give_back_dropped_weights() noexcept {
 }  // namespace
 
 CpuIsland::CpuIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island,
-                               const OrtGraph* graph, const OrtNode* fused_node, PoolWriter& pool)
+                     const OrtGraph* graph, const OrtNode* fused_node, PoolWriter& pool)
     : Island(ort, std::move(usable), island, fused_node) {
   const auto constants = find_constants(graph);
   alternatives_.reserve(island_.alternatives.size());
@@ -57,7 +57,7 @@ std::size_t CpuIsland::pool_room(const PlanIsland& island) {
 }
 
 void CpuIsland::make_ready(const Alternative& plan, const std::vector<const OrtValue*>& constants,
-                                PoolWriter& pool) {
+                           PoolWriter& pool) {
   ReadyAlternative ready;
   ready.fixed.resize(plan.buffers.size());
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -74,7 +74,7 @@ void CpuIsland::make_ready(const Alternative& plan, const std::vector<const OrtV
 }
 
 void CpuIsland::run_init(const Alternative& plan, ReadyAlternative& ready,
-                              const std::vector<const OrtValue*>& constants, PoolWriter& pool) {
+                         const std::vector<const OrtValue*>& constants, PoolWriter& pool) {
   const InitSteps numbers(plan);
   std::vector<MemoryBlock> temporaries(plan.buffers.size());
   std::vector<void*> buffers;
@@ -118,8 +118,7 @@ void CpuIsland::run_init(const Alternative& plan, ReadyAlternative& ready,
       const PlanBuffer& buffer = plan.buffers[use.buffer];
       if (buffer.kind == BufferKind::kPool) {
         // const_cast: kernels take all buffers as void*, the plan names weights as things to read only.
-        const PooledWeight weight =
-            pool.close(static_cast<char*>(ready.fixed[use.buffer]), numbers.bytes(buffer));
+        const PooledWeight weight = pool.close(static_cast<char*>(ready.fixed[use.buffer]), numbers.bytes(buffer));
         ready.fixed[use.buffer] = const_cast<char*>(weight->data());
         weights_.push_back(weight);
         if (!packing.empty()) packed_.emplace(packing, weight);

@@ -87,7 +87,7 @@ LoadedKernel load_kernel(const std::string& path, const std::string& symbol, con
   kernel.error = opened.error;
   if (opened.program != nullptr) {
     try {
-      device->finish(device->kernel(opened.program, symbol).get());
+      device->kernel(opened.program, symbol);
       kernel.program = opened.program;
     } catch (const Error& error) {
       kernel.error = path + ": " + error.what();

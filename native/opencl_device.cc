@@ -125,13 +125,7 @@ cl::OwnedProgram OpenClDevice::build(const std::string& source, const std::strin
   const std::size_t length = source.size();
   cl::Program const program = api_->CreateProgramWithSource(context_, 1, &text, &length, &code);
   check(code, "a program");
-  cl::OwnedProgram built = link(program, "-cl-kernel-arg-info " + options);
-  cl::Uint n = 0;
-  check(api_->CreateKernelsInProgram(program, 0, nullptr, &n), "the kernels of a program");
-  std::vector<cl::Kernel> kernels(n);
-  if (n > 0) check(api_->CreateKernelsInProgram(program, n, kernels.data(), nullptr), "the kernels of a program");
-  for (const cl::Kernel kernel : kernels) finish(cl::OwnedKernel(kernel).get());
-  return built;
+  return link(program, "-cl-kernel-arg-info " + options);
 }
 
 cl::OwnedProgram OpenClDevice::load(std::string_view binary) const {
@@ -146,7 +140,10 @@ cl::OwnedProgram OpenClDevice::load(std::string_view binary) const {
 cl::OwnedProgram OpenClDevice::link(cl::Program program, const std::string& options) const {
   cl::OwnedProgram owned(program);
   const cl::Int code = api_->BuildProgram(program, 1, &id_, options.c_str(), nullptr, nullptr);
-  if (code == cl::kSuccess) return owned;
+  if (code == cl::kSuccess) {
+    finish(program);
+    return owned;
+  }
   std::size_t bytes = 0;
   std::string log;
   if (api_->GetProgramBuildInfo(program, id_, cl::kProgramBuildLog, 0, nullptr, &bytes) == cl::kSuccess && bytes > 1) {
@@ -173,7 +170,16 @@ cl::OwnedKernel OpenClDevice::kernel(cl::Program program, const std::string& sym
   return kernel;
 }
 
-void OpenClDevice::finish(cl::Kernel kernel) const {
+void OpenClDevice::finish(cl::Program program) const {
+  cl::Uint n = 0;
+  check(api_->CreateKernelsInProgram(program, 0, nullptr, &n), "the kernels of a program");
+  std::vector<cl::Kernel> kernels(n);
+  if (n > 0) check(api_->CreateKernelsInProgram(program, n, kernels.data(), nullptr), "the kernels of a program");
+  std::vector<cl::OwnedKernel> owned(kernels.begin(), kernels.end());
+  for (const cl::OwnedKernel& kernel : owned) launch_for_nothing(kernel.get());
+}
+
+void OpenClDevice::launch_for_nothing(cl::Kernel kernel) const {
   const std::size_t group = group_size(kernel);
   cl::Uint arguments = 0;
   if (group == 0 || api_->GetKernelInfo(kernel, cl::kKernelNumArgs, sizeof(arguments), &arguments, nullptr) != 0) return;

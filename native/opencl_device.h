@@ -34,13 +34,10 @@ class OpenClDevice {
   cl::OwnedMem buffer_of(const void* data, std::size_t bytes) const;
   // An executable program, finished down to machine code; throws Error with the compiler's log.
   cl::OwnedProgram build(const std::string& source, const std::string& options) const;
+  // The same of what binary_of() gave.
   cl::OwnedProgram load(std::string_view binary) const;
   std::string binary_of(cl::Program program) const;
   cl::OwnedKernel kernel(cl::Program program, const std::string& symbol) const;
-  // Makes the driver do all that it puts off to a kernel's first launch (PoCL compiles then), by launches whose last
-  // argument says to do nothing. A driver that does not tell about arguments has nothing to put off, and kernels
-  // with barriers have no such argument (xyntra_ep/tracea/emitters/gpu_c.py).
-  void finish(cl::Kernel kernel) const;
   // Work items of a group, which the kernel itself requires.
   std::size_t group_size(cl::Kernel kernel) const;
 
@@ -52,6 +49,11 @@ class OpenClDevice {
  private:
   OpenClDevice(const cl::Api& api, std::string identity, cl::DeviceId id);
   cl::OwnedProgram link(cl::Program program, const std::string& options) const;
+  // Makes the driver do all that it puts off to a kernel's first launch (PoCL compiles then), by launches whose last
+  // argument says to do nothing. A driver that does not tell about arguments has nothing to put off, and kernels
+  // with barriers have no such argument (xyntra_ep/tracea/emitters/gpu_c.py).
+  void finish(cl::Program program) const;
+  void launch_for_nothing(cl::Kernel kernel) const;
   [[noreturn]] void raise(cl::Int code, const std::string& doing) const;
 
   const cl::Api* api_;

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.support.opencl_queue import Queue
 from tests.support.run_program import compare
 from tests.support.simulated_gpu import SimulatedGpu
 from xyntra_ep.tracea.core_ir.dims import evaluate
@@ -29,7 +30,7 @@ from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram
 from xyntra_ep.tracea.planning.planner import plan_program
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.runtime.opencl import Queue, survey
+from xyntra_ep.tracea.runtime.opencl import survey
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR, Capabilities
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel

@@ -171,13 +171,13 @@ class _Planner:
         """Estimate each island; when only winners are wanted, give back what ORT does faster: single kernels, else all of it."""
         before = len(self.declined)
         self.estimates = {}
-        if self.context.device is not None:  # asked for by name; and the estimate knows nothing of devices
+        if self.context.device is not None:  # whose times the estimate does not know
             return False
         for group, traced, entry in zip(self.members, self.traced, result.islands, strict=True):
             assert entry is not None
             comparison = self._comparison(group, traced, entry.alternatives[0].planned.program, step_costs(entry))
             self.estimates[entry.name] = total = comparison.total()
-            if self.options.claim is not Claim.PROFITABLE:
+            if not self._only_winners:
                 continue
             slow = comparison.slow()
             for node, estimate in slow.items():
@@ -190,6 +190,11 @@ class _Planner:
         caps = self.context.caps
         ceilings = Ceilings(gflops=caps.fma_gflops, dram_gbs=caps.dram_gbs, near_bytes=caps.l2_bytes)
         return Comparison(self.graph, group, traced, program, steps, ceilings, caps.cores)
+
+    @property
+    def _only_winners(self) -> bool:
+        """Whether what loses to ONNX Runtime is given back. Who names a device gets it."""
+        return self.options.claim is Claim.PROFITABLE and self.context.device is None
 
     @property
     def _product(self) -> Product:
@@ -273,7 +278,7 @@ class _Planner:
 
     def _hopeless(self, group: list[NodeId], traced: TraceContext, program: Program) -> str | None:
         """Why nothing need be compiled to know that ORT is faster: what we would spend without computing anything is too much."""
-        if self.options.claim is not Claim.PROFITABLE or self.context.device is not None or cpu_cannot(self.graph, group):
+        if not self._only_winners or cpu_cannot(self.graph, group):
             return None
         least = self._comparison(group, traced, program, ()).total()
         return f"declined: {least}" if least.loses else None

@@ -10,12 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support import gpu_kernels
+from tests.support.opencl_queue import Queue
 from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.emitters import cuda, opencl
 from xyntra_ep.tracea.runtime import nvrtc
-from xyntra_ep.tracea.runtime.opencl import Queue, survey
+from xyntra_ep.tracea.runtime.opencl import survey
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.opencl_queue import Queue
 from xyntra_ep.diagnostics.machine import opencl_lines
 from xyntra_ep.errors import CompileError
-from xyntra_ep.tracea.runtime.opencl import BROKEN, NO_DRIVER, NO_PACKAGE, Queue, read_survey, survey
+from xyntra_ep.tracea.runtime.opencl import BROKEN, NO_DRIVER, NO_PACKAGE, read_survey, survey
 from xyntra_ep.tracea.runtime.opencl_compiler import OpenClCompiler
 from xyntra_ep.tracea.runtime.opencl_probe import MARK
 from xyntra_ep.tracea.runtime.process import Outcome

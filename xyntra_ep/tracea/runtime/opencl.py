@@ -1,4 +1,4 @@
-"""OpenCL devices through pyopencl: which there are, whether they work, and programs, memory and launches on one of them.
+"""OpenCL devices through pyopencl: which there are, and whether they work.
 
 A driver may be installed and still not compile (the PoCL wheel of pip on a processor that its LLVM does not know), and may
 take the process along when asked to. So ``survey`` asks in a process of its own (`opencl_probe.py`).
@@ -9,17 +9,12 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime import opencl_probe
 from xyntra_ep.tracea.runtime.process import Outcome, run_all
 
@@ -30,9 +25,6 @@ BROKEN = (
     " (`pip uninstall pocl-binary-distribution`), or update the GPU's driver"
 )
 _LIMIT_S = 120.0
-_GO = 1  # a kernel's last argument: to do what it is there for
-
-Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,51 +105,3 @@ def read_survey(outcome: Outcome) -> OpenClSurvey:
 def _last_words(lines: Sequence[str]) -> str:
     said = [line.strip() for line in lines if line.strip() and not line.startswith(opencl_probe.MARK)]
     return f" ({said[-1]})" if said else ""
-
-
-class Queue:
-    """Memory, programs and launches of one device, in order."""
-
-    def __init__(self, device: OpenClDevice) -> None:
-        import pyopencl as cl
-
-        platform, number = device.place
-        handle = cl.get_platforms()[platform].get_devices()[number]
-        self._cl = cl
-        self._context = cl.Context([handle])
-        self._queue = cl.CommandQueue(self._context)
-        self._handle = handle
-        self._options = list(device.build_options)
-
-    def build(self, symbol: str, text: str) -> Any:
-        """The kernel ``symbol`` of a program. Raises CompileError with the log."""
-        cl = self._cl
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # compilers talk about successes too
-                program = cl.Program(self._context, text).build(options=self._options)
-            return cl.Kernel(program, symbol)
-        except cl.Error as error:
-            raise CompileError("the OpenCL driver refuses it", where=symbol, source=text, log=str(error)) from error
-
-    def allocate(self, size_bytes: int) -> Any:
-        return self._cl.Buffer(self._context, self._cl.mem_flags.READ_WRITE, max(1, size_bytes))
-
-    def upload(self, data: Bytes) -> Any:
-        """A copy of ``data`` in the device's memory."""
-        buffer = self.allocate(data.nbytes)
-        if data.nbytes:
-            self._cl.enqueue_copy(self._queue, buffer, data)
-        return buffer
-
-    def download(self, buffer: Any, size_bytes: int) -> Bytes:
-        data = np.empty(size_bytes, dtype=np.uint8)
-        if size_bytes:
-            self._cl.enqueue_copy(self._queue, data, buffer)
-        return data
-
-    def launch(self, kernel: Any, blocks: int, buffers: Sequence[Any], params: Sequence[int]) -> None:
-        """Run ``blocks`` blocks of as many threads as the kernel's text says; ``params`` are 32-bit integers."""
-        if blocks:
-            threads, *_ = kernel.get_work_group_info(self._cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE, self._handle)
-            kernel(self._queue, (blocks * threads,), (threads,), *buffers, *(np.int32(p) for p in (*params, _GO)))
