@@ -66,7 +66,10 @@ Json = Annotated[Path | None, typer.Option("--json", help="Result file, written 
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the interrupted run in --json. Refused if things differ.")]
 Bound = Annotated[float | None, typer.Option(help="Milliseconds p99 may take in `server`. Default: 5 runs of the CPU provider.")]
 MinTime = Annotated[float | None, typer.Option(help="Least seconds of turns per case.")]
-MaxTime = Annotated[float | None, typer.Option(help="Most seconds of turns per case.")]
+MaxTime = Annotated[
+    float | None,
+    typer.Option(help="Most seconds of turns per case of two sessions; more have more, and 8 turns are always made."),
+]
 
 
 @run_app.command("zoo")
@@ -114,8 +117,7 @@ def run_model(
     """A model of your own, with inputs made up from its declared types."""
     counts, batches, scenarios = parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), parse_scenarios(scenario)
     cases = with_bound(file_cases(file, shape or [], counts, batches, scenarios, seed=seed, max_err=max_err), p99_bound)
-    for case in cases:
-        check_inputs(case)
+    check_inputs(cases)
     budget = _budget(quick, min_time, max_time)
     plan = _plan(Target.MODEL, cases, providers, budget, quick=quick)
     execute(plan, result_path(json, file.stem, resume=resume), resume=resume)

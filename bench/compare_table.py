@@ -9,7 +9,6 @@ from rich.text import Text
 from bench.compare import Change, Comparison
 from bench.results import Verdict
 from bench.show import STYLES, note
-from reports._markdown import plain, table
 
 HEADER = ("case", "provider", "old", "new", "new / old [95 %]", "verdict")
 MEANING = (
@@ -37,6 +36,8 @@ def show_comparison(console: Console, comparison: Comparison) -> None:
 
 def markdown_of(comparison: Comparison) -> str:
     """The same as a document. What changed comes first, because a build server shows it to one who has little time."""
+    from reports._markdown import plain, table  # with all of reports, which few commands need
+
     first = (Verdict.SLOWER, Verdict.NO_DATA, Verdict.FASTER)
     changes = sorted(comparison.changes, key=lambda c: first.index(c.verdict) if c.verdict in first else len(first))
     lines = [*_said(comparison), *_noted(comparison)]

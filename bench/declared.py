@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,10 +20,14 @@ class Declared:
     shape: tuple[int | str | None, ...]
 
 
-def check_inputs(case: Case) -> None:
-    """Whether inputs can be made up for a case of somebody's model."""
-    if Path(case.file).suffix != ".ort":  # ONNX Runtime's own form, which only a session reads
-        dims_of(declared_inputs(Path(case.file)), case.shapes, case.batch)
+def check_inputs(cases: Sequence[Case]) -> None:
+    """Whether inputs can be made up for all cases of somebody's model, which is one file."""
+    file = Path(cases[0].file)
+    if file.suffix == ".ort":  # ONNX Runtime's own form, which only a session reads
+        return
+    inputs = declared_inputs(file)
+    for case in cases:
+        dims_of(inputs, case.shapes, case.batch)
 
 
 def declared_inputs(file: Path) -> list[Declared]:

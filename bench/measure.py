@@ -24,7 +24,7 @@ from bench.machine import Machine, MachineWatch
 from bench.memory import peak_rss_bytes, rss_bytes
 from bench.ort_sessions import plain_session
 from bench.plan import Budget, Case, Scenario
-from bench.record import conclude, result_of, unmeasured
+from bench.record import conclude, result_of, row_of
 from bench.results import CaseResult, Creation, Measurement, Status, Stopped, Warn
 from bench.serve import MIN_SEARCHES, WallClock, serve_all
 from bench.sessions import Factory, FixedShapes, factory_for, make_available
@@ -188,7 +188,7 @@ def _check_outputs(runners: Mapping[str, Runner], names: list[str], max_err: flo
 
 def _result(arm: Arm, failed: Mapping[str, tuple[Status, str]], runners: Mapping[str, Runner]) -> Measurement:
     if arm.label in failed:
-        return unmeasured(arm, *failed[arm.label])
+        return row_of(arm, *failed[arm.label])
     return conclude(runners[arm.label], runners)
 
 

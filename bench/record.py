@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from statistics import median
 
 from bench.arms import Arm
@@ -22,19 +23,13 @@ MOST_SAMPLES = 5000  # of a longer run the histogram alone is kept
 def conclude(runner: Runner, everyone: Mapping[str, Runner]) -> Measurement:
     """Latency, ratios and verdict. A result that is not accurate, or cannot be told, has no speed, and neither has one
     beside it."""
-    arm, contender = runner.arm, runner.arm.contender
+    arm = runner.arm
     samples_ns = [sample.ns for sample in runner.samples]
     measured = latency(samples_ns)
     ratio = _ratio(everyone.get(arm.against), runner)
     peers = {label: _ratio(everyone.get(label), runner) for label in arm.peers}
-    return Measurement(
-        label=arm.label,
-        provider=contender.provider,
-        options=contender.options,
-        threads=arm.threads,
-        specialised=arm.specialised,
-        streams=arm.streams,
-        status=Status.OK,
+    return replace(
+        row_of(arm, Status.OK),
         precision=runner.precision,
         notes=runner.factory.notes,
         latency=measured,
@@ -43,7 +38,6 @@ def conclude(runner: Runner, everyone: Mapping[str, Runner]) -> Measurement:
         creation=runner.creation,
         placement=runner.placement,
         check=runner.check,
-        against=arm.against,
         ratio=ratio,
         peers={label: peer for label, peer in peers.items() if peer},
         verdict=judge(ratio),
@@ -70,7 +64,8 @@ def result_of(case: Case, status: Status, *, error: str = "", model_sha256: str 
     )
 
 
-def unmeasured(arm: Arm, status: Status, error: str) -> Measurement:
+def row_of(arm: Arm, status: Status, error: str = "") -> Measurement:
+    """An arm without figures: one that failed, and what figures are added to."""
     return Measurement(
         label=arm.label,
         provider=arm.contender.provider,

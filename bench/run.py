@@ -19,7 +19,7 @@ from bench.feeds import case_path
 from bench.measure import FEEDS_FILE, cache_dir
 from bench.memory import MemoryJob
 from bench.plan import Case, Plan
-from bench.record import result_of, unmeasured
+from bench.record import result_of, row_of
 from bench.results import CaseResult, Measurement, Memory, Status
 from bench.worker import Job
 
@@ -46,7 +46,7 @@ def run_case(case: Case, plan: Plan, worker: tuple[str, ...] = WORKER) -> CaseRe
         return result
     measured = {m.label: m for m in again.arms}
     arms = arms_of(case, plan.contenders)
-    rows = [measured.get(arm.label) or unmeasured(arm, *dead[arm.contender.label]) for arm in arms]
+    rows = [measured.get(arm.label) or row_of(arm, *dead[arm.contender.label]) for arm in arms]
     return replace(again, baseline=rows[0], contenders=tuple(rows[1:]))
 
 

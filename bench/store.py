@@ -124,15 +124,19 @@ class Stored:
 
     place: Path
     runs: Mapping[Path, Run]
-    by_name: bool  # of one file, which whoever names it wants, whatever it is about
+
+    @property
+    def by_name(self) -> bool:
+        """Of one file, which whoever names it wants, whatever it is about."""
+        return self.place in self.runs
 
     @classmethod
     def at(cls, place: Path) -> Stored:
         if place.suffix and not place.is_dir():
-            return cls(place=place, runs={place: load(place)}, by_name=True)
+            return cls(place=place, runs={place: load(place)})
         runs = {path: load(path) for path in sorted(place.glob("*.json"))}
         by_start = sorted(runs.items(), key=lambda item: item[1].started)
-        return cls(place=place, runs=dict(by_start), by_name=False)
+        return cls(place=place, runs=dict(by_start))
 
     def newest(self, wanted: Callable[[Run], bool] = lambda run: True) -> tuple[Path, Run]:
         """The last of those wanted."""

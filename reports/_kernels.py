@@ -117,9 +117,8 @@ def roof(kernel: KernelTime, ceilings: Ceilings) -> tuple[float, str]:
     return (computing, COMPUTE) if computing >= moving else (moving, level)
 
 
-def of_roof(inside: Inside, ceilings: Ceilings) -> float:
+def of_roof(found: Sequence[Group]) -> float:
     """Of all kernels together: the least time they could need over the time they took."""
-    found = groups(inside, ceilings)
     return sum(g.roof_ns for g in found) / max(sum(g.ns for g in found), 1)
 
 

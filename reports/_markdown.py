@@ -27,8 +27,10 @@ def without_empty(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple
 
     >>> without_empty(["a", "b"], [["1", "-"], ["2", "-"]])
     (['a'], [['1'], ['2']])
+    >>> without_empty(["a"], [])
+    (['a'], [])
     """
-    filled = [i for i in range(len(header)) if any(row[i] != "-" for row in rows)]
+    filled = [i for i in range(len(header)) if not rows or any(row[i] != "-" for row in rows)]
     return [header[i] for i in filled], [[row[i] for i in filled] for row in rows]
 
 

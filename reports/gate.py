@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bench.plan import Scenario
 from bench.results import Accuracy, CaseResult, Measurement, Run, Status
 from bench.show import AGAINST_THE_CPU
-from reports._kernels import ceilings_for, of_roof
+from reports._kernels import ceilings_for, groups, of_roof
 from reports._markdown import speed_up, table
 
 HEADER = ("case", "provider", "what", "measured", "floor", "")
@@ -80,7 +80,7 @@ def _ratio(case: CaseResult, m: Measurement, floors: Floors) -> Held:
 
 def _roof(case: CaseResult, m: Measurement, run: Run, floors: Floors) -> Held:
     ceilings = ceilings_for(run, case.threads)
-    found = of_roof(m.inside, ceilings) if m.inside and m.inside.kernels and ceilings else None
+    found = of_roof(groups(m.inside, ceilings)) if m.inside and m.inside.kernels and ceilings else None
     return Held(
         case=case.label,
         contender=m.label,

@@ -51,7 +51,7 @@ def _rows(case: CaseResult, run: Run) -> Iterator[list[str]]:
             f"{busy_ns / max(inside.run_ns, 1):.0%}",
             f"{sum(g.flops for g in found) / busy_ns:.3g}",
             f"{sum(g.bytes for g in found) / busy_ns:.3g}",
-            f"{of_roof(inside, ceilings):.0%}" if ceilings else "-",
+            f"{of_roof(found):.0%}" if ceilings else "-",
             found[0].name,
             f"{found[0].ns / max(inside.run_ns, 1):.0%}",
         ]

@@ -45,7 +45,7 @@ def summary(inside: Inside, ceilings: Ceilings | None) -> str:
     )
     flops = sum(g.flops for g in kernels)
     text += f"; {flops / 1e9:.3g} Gflop a run at {flops / max(busy_ns, 1):.3g} GFLOP/s inside of the kernels"
-    return f"{text}, {of_roof(inside, ceilings):.0%} of their roofs" if ceilings else text
+    return f"{text}, {of_roof(kernels):.0%} of their roofs" if ceilings else text
 
 
 def kernel_table(inside: Inside, ceilings: Ceilings | None, *, rows: int = ROWS) -> str:

@@ -30,11 +30,11 @@ def test_weights_among_the_inputs_are_none(tmp_path: Path) -> None:
     (found,) = declared_inputs(tmp_path / "m.onnx")
     assert (found.name, found.type, found.shape) == ("x", "tensor(float)", (2, None))
     with pytest.raises(BenchError, match=r"input x: dim None is dynamic. give --shape x=2x128"):
-        check_inputs(Case(model="m", file=str(tmp_path / "m.onnx")))
-    check_inputs(Case(model="m", file=str(tmp_path / "m.ort")))  # which only a session reads
+        check_inputs([Case(model="m", file=str(tmp_path / "m.onnx"))])
+    check_inputs([Case(model="m", file=str(tmp_path / "m.ort"))])  # which only a session reads
 
 
 def test_what_is_no_model_is_said(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_text("garbage")
     with pytest.raises(BenchError, match=r"m\.onnx: not an ONNX model. export one"):
-        check_inputs(Case(model="m", file=str(tmp_path / "m.onnx")))
+        check_inputs([Case(model="m", file=str(tmp_path / "m.onnx"))])

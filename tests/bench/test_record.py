@@ -6,7 +6,7 @@ import pytest
 from bench.arms import Arm
 from bench.contenders import Contender
 from bench.loads import Sample
-from bench.record import MOST_SAMPLES, conclude, unmeasured
+from bench.record import MOST_SAMPLES, conclude, row_of
 from bench.results import Accuracy, Check, Creation, Status, Verdict
 from bench.turns import Runner, comparisons
 
@@ -65,6 +65,6 @@ def test_of_a_long_run_the_histogram_alone_is_kept() -> None:
 
 def test_what_could_not_be_measured_keeps_its_place() -> None:
     arm = Arm(label="A t2", contender=Contender.parse("A:x=1"), threads=2, against="A t1")
-    m = unmeasured(arm, Status.UNAVAILABLE, "A: not installed")
+    m = row_of(arm, Status.UNAVAILABLE, "A: not installed")
     assert (m.label, m.threads, m.against, m.status, m.error) == ("A t2", 2, "A t1", "unavailable", "A: not installed")
     assert m.contender == arm.contender and m.latency is None and m.ratio is None
