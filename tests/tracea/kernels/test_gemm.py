@@ -15,8 +15,8 @@ from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.kernels.cpu import gemm_batched, gemm_generic, gemm_packed_b
+from xyntra_ep.tracea.kernels.cpu._gemm_choice import best_even_tile, best_tile
 from xyntra_ep.tracea.kernels.cpu._gemm_columns import even_panels
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import best_even_tile, best_tile
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities

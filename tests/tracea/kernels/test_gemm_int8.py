@@ -16,8 +16,8 @@ from xyntra_ep.tracea.core_ir.ops import Product
 from xyntra_ep.tracea.doctor.variants import AnyVariant
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.kernels.cpu import gemm_int8_weights, gemm_packed_b
+from xyntra_ep.tracea.kernels.cpu._gemm_choice import best_tile
 from xyntra_ep.tracea.kernels.cpu._gemm_int8_multiply import part_of_depth
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import best_tile
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.planning.plan import BufferKind

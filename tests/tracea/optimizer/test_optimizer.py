@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.programs import ProgramBuilder
-from xyntra_ep.tracea.core_ir.dims import symbol
-from xyntra_ep.tracea.optimizer.cost import TYPICAL, Work, roofline_ns, total, typical, work_of
+from xyntra_ep.tracea.core_ir.dims import TYPICAL, symbol
+from xyntra_ep.tracea.optimizer.cost import Work, roofline_ns, total, typical, work_of
 from xyntra_ep.tracea.optimizer.space import SearchSpace
 from xyntra_ep.tracea.optimizer.store import TuningResult, TuningStore, append, signature
 

@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import TypeAlias
 
+TYPICAL = 128  # what an estimate takes a size for that is known at run time only
+
 
 class DimOp(IntEnum):
     """Operations of a size program; the numbers are those of docs/plan-format.md."""
@@ -426,6 +428,11 @@ def evaluate(size: Size, symbols: Mapping[str, int]) -> int:
                 value *= _EVALUATE[atom.op](*(evaluate(a, symbols) for a in atom.args if not isinstance(a, str)))
         total += value
     return total
+
+
+def typical(size: Size, symbol: int = TYPICAL) -> int:
+    """``size`` with ``symbol`` for every symbol: for estimates."""
+    return evaluate(size, dict.fromkeys(symbols_of(size), symbol))
 
 
 def substitute(size: Size, replacements: Mapping[str, Size]) -> Size:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from xyntra_ep.tracea.core_ir.dims import Size, evaluate, symbols_of
+from xyntra_ep.tracea.core_ir import dims
+from xyntra_ep.tracea.core_ir.dims import TYPICAL, Size
 from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.core_ir.work import sized_work
-
-TYPICAL = 128  # taken for a size that is known at run time only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +32,8 @@ def roofline_ns(work: Work, *, gflops: float, gbs: float) -> float:
 
 
 def typical(size: Size) -> int:
-    """``size`` with 128 for every symbol; a difference that comes out empty so is typical, too."""
-    value = evaluate(size, dict.fromkeys(symbols_of(size), TYPICAL))
+    """As ``dims.typical``; a difference that comes out empty so is typical, too."""
+    value = dims.typical(size)
     return value if value > 0 or isinstance(size, int) else TYPICAL
 
 

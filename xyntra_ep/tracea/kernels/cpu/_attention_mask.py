@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.kernels.cpu._affine import CONSTANT, add_affine, affine
+from xyntra_ep.tracea.kernels.shared.affine import CONSTANT, add_affine, affine
 
 ROW, COLUMN = 2, 3  # axes of a score: batch, head, row (of q), column (of k)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from xyntra_ep.tracea.core_ir.expr import Expr, acc
 from xyntra_ep.tracea.core_ir.ops import Program
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, Group
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
 from xyntra_ep.tracea.kernels.variant import ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (

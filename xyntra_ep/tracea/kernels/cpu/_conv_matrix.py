@@ -20,9 +20,10 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import walk
 from xyntra_ep.tracea.kernels.cpu._conv_pairs_pack import PairRuns
-from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, taps, typical
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
+from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, typical
 from xyntra_ep.tracea.kernels.cpu._waiting_sums import WaitingSums
+from xyntra_ep.tracea.kernels.shared.conv_taps import taps
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import TILE_ROW_BYTES, TILE_ROWS, TileDot, TileZero

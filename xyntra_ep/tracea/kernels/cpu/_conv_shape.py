@@ -9,25 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xyntra_ep.tracea.core_ir.dims import Size, evaluate, known_nonnegative, product, symbols_of
+from xyntra_ep.tracea.core_ir import dims
+from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Operand
-from xyntra_ep.tracea.kernels.cpu._epilogue import Group
+from xyntra_ep.tracea.kernels.shared.epilogue import Group
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue
 
 _BYTES_PER_NS = 64
-TYPICAL = 32  # what a symbol is taken for where a number is needed
+_TYPICAL = 32  # what a symbol is taken for where a number is needed: images are smaller than sequences are long
 
 
 def typical(size: Size) -> int:
     """The value of ``size`` that estimates are made for."""
-    return evaluate(size, dict.fromkeys(symbols_of(size), TYPICAL))
-
-
-def taps(op: Conv) -> Size:
-    """Multiplications of the whole op, those with the padding included."""
-    return product(op.domain) * product(op.inputs[1].shape[1:])
+    return dims.typical(size, _TYPICAL)
 
 
 def moving_ns(shape: ConvShape) -> Size:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from xyntra_ep.tracea.core_ir.expr import axis, walk
 from xyntra_ep.tracea.kernels.cpu._conv_row import Tile
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Function, Pointer, Rvalue, Var, f32, index, le, lt
 

@@ -12,9 +12,10 @@ from xyntra_ep.tracea.kernels.cpu._conv_blocking import Blocking
 from xyntra_ep.tracea.kernels.cpu._conv_halo import copy_with_halo
 from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES, pack_weights, packed_bytes, panels
 from xyntra_ep.tracea.kernels.cpu._conv_row import Segment, kernel_rows, needs_halo, split_row
-from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, moving_ns, taps, typical
+from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, moving_ns, typical
 from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT, Accumulate, TileCode
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
+from xyntra_ep.tracea.kernels.shared.conv_taps import taps
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, vmax, vmin

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xyntra_ep.tracea.core_ir.dims import product
+from xyntra_ep.tracea.core_ir.dims import product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._gemm_pack import sums_of, transposed
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape, typical
+from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Offset, Pointer, Rvalue, Var, f32, index, lt, vmin

@@ -12,16 +12,17 @@ from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
+from xyntra_ep.tracea.kernels.cpu._gemm_choice import product_ns, weight_ns
 from xyntra_ep.tracea.kernels.cpu._gemm_columns import PanelLayout
 from xyntra_ep.tracea.kernels.cpu._gemm_finish import SharedFinish, is_long
 from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows, rows_in_place
 from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_panel
 from xyntra_ep.tracea.kernels.cpu._gemm_parts import BLOCKS, parts_of
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import RowBlocks, block_sizes, divide_rows
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape, product_ns, weight_ns
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile, elements_of_a_line, lines_of_a_turn
 from xyntra_ep.tracea.kernels.cpu._gemm_tile_code import TileCode
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
+from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Offset, Rvalue, Select, f32, index, le, lt, vmax, vmin

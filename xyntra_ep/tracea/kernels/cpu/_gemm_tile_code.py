@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
 from xyntra_ep.tracea.kernels.cpu._gemm_columns import PanelLayout
 from xyntra_ep.tracea.kernels.cpu._gemm_finish import SharedFinish
 from xyntra_ep.tracea.kernels.cpu._gemm_parts import Partial, Parts
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import (
     Ahead,
     Matrix,
@@ -23,6 +21,8 @@ from xyntra_ep.tracea.kernels.cpu._gemm_tile import (
     fetch_itself,
     lines_of_a_turn,
 )
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Pointer, PointerType, Rvalue, Type, Var, index, le

@@ -16,13 +16,13 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows
 from xyntra_ep.tracea.kernels.cpu._gemm_multiply import ROW_BLOCKS, UNITS
 from xyntra_ep.tracea.kernels.cpu._gemm_pack_pairs import PairPanels
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily, TileFunction
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.cpu._waiting_sums import WaitingSums
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
+from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import TILE_ROW_BYTES, TILE_ROWS, TileDot, TileZero

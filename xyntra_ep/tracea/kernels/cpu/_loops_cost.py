@@ -1,32 +1,17 @@
-"""What evaluating expressions over a domain costs, roughly: enough to rank variants and to size work units."""
+"""What evaluating expressions over a domain costs a CPU, roughly: enough to rank variants and to size work units."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dims import Size, product
+from xyntra_ep.tracea.core_ir.dims import Size, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.expr import Expr, walk
-from xyntra_ep.tracea.kernels.cpu._index import Lane
-from xyntra_ep.tracea.kernels.cpu._loops import Nest
-from xyntra_ep.tracea.kernels.cpu._loops_plan import typical
-from xyntra_ep.tracea.semantic_ir.math_library import has_math_function
-from xyntra_ep.tracea.semantic_ir.nodes import LIBM
+from xyntra_ep.tracea.kernels.shared.index import Lane
+from xyntra_ep.tracea.kernels.shared.loops import Nest
+from xyntra_ep.tracea.kernels.shared.operation_cost import operation_cycles
 
 CLOCK_GHZ = 4.0
-_VECTOR_CYCLES = {"div": 8.0, "sqrt": 10.0, "mod": 60.0, "fmod": 300.0, "pow": 600.0}  # one vector of 16
 _LANE_CYCLES = {Lane.ONE: 0.0, Lane.VECTOR: 0.1, Lane.GUARDED: 0.3, Lane.STRIDED: 1.2, Lane.GATHER: 3.0}
-
-
-def operation_cycles(e: Expr) -> float:
-    """Cycles of one vector of 16 for one node."""
-    if e.kind != "call":
-        return 0.0
-    if has_math_function(e.attr) and e.attr != "log":
-        return 8.0
-    if e.attr in LIBM:
-        return 300.0
-    return _VECTOR_CYCLES.get(e.attr, 1.0)
 
 
 def cycles_per_element(nest: Nest, lanes: int) -> float:
@@ -41,11 +26,6 @@ def cycles_per_element(nest: Nest, lanes: int) -> float:
 def strided_cycles(dtype: DType) -> float:
     """The part of ``cycles_per_element`` that a strided access has: for kernels that shuffle vectors instead."""
     return _LANE_CYCLES[Lane.STRIDED] * dtype.bytes / 4
-
-
-def expression_cycles(root: Expr) -> float:
-    """Cycles of one vector of 16 for everything below ``root``."""
-    return sum(map(operation_cycles, walk(root)))
 
 
 def call_cost_ns(domain: Sequence[Size], cycles: float) -> Size:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt, product
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
@@ -31,10 +31,10 @@ from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape, shape_
 from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates, Weighing
 from xyntra_ep.tracea.kernels.cpu._attention_sweep import Sweep
 from xyntra_ep.tracea.kernels.cpu._attention_tiles import Products, SumArguments, WeightedSums
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, Group
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import best_tile, tile_space, typical
+from xyntra_ep.tracea.kernels.cpu._gemm_choice import best_tile, tile_space
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 from xyntra_ep.tracea.kernels.cpu._row_parts import rows_of_block
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
 from xyntra_ep.tracea.kernels.variant import (
     Axis,
     BuildContext,

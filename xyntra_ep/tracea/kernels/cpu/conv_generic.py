@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from xyntra_ep.tracea.core_ir.dims import ceildiv, evaluate, product, symbols_of
+from xyntra_ep.tracea.core_ir.dims import ceildiv, product
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.cpu._conv_taps import accumulate, taps
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, Group
+from xyntra_ep.tracea.kernels.cpu._conv_shape import typical
+from xyntra_ep.tracea.kernels.shared.conv_taps import accumulate, taps
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Pointer
 
 # Measured on AVX-512 machines: one FMA chain per output, a load or two per step.
 _NS_PER_TAP = 1.1
-_TYPICAL = 32  # what a symbol is taken for where a number is needed
 
 
 def admits(op: Conv, context: BuildContext) -> str | None:
@@ -22,8 +22,7 @@ def admits(op: Conv, context: BuildContext) -> str | None:
 
 
 def _cost_ns(op: Conv, config: Config, context: BuildContext) -> float:
-    count = taps(op)
-    return _NS_PER_TAP * evaluate(count, dict.fromkeys(symbols_of(count), _TYPICAL))
+    return _NS_PER_TAP * typical(taps(op))
 
 
 def build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:

@@ -8,10 +8,10 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape, why_not_channels_last
 from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
 from xyntra_ep.tracea.kernels.cpu._winograd_functions import all_of, call, input_transform, multiply, output_transform
 from xyntra_ep.tracea.kernels.cpu._winograd_pack import transform_weights
 from xyntra_ep.tracea.kernels.cpu._winograd_shape import WinogradShape, choose_winograd
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.variant import (
     Axis,
     BuildContext,

@@ -13,16 +13,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
+from xyntra_ep.tracea.kernels.cpu._gemm_choice import product_ns, weight_ns
 from xyntra_ep.tracea.kernels.cpu._gemm_dots import Ahead, DotTile, column_sums, copy_columns, dot_tiles, dots_ns
 from xyntra_ep.tracea.kernels.cpu._gemm_finish import SharedFinish, is_long
 from xyntra_ep.tracea.kernels.cpu._gemm_multiply import ROW_BLOCKS, UNITS
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily, block_sizes, divide_rows
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape, own_batches, product_ns, shape_of, typical, weight_ns
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
+from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, own_batches, shape_of
 from xyntra_ep.tracea.kernels.variant import (
     Axis,
     BuildContext,

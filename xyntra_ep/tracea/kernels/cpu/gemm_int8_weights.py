@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dims import ceildiv
+from xyntra_ep.tracea.core_ir.dims import ceildiv, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.kernels.cpu import gemm_packed_b
+from xyntra_ep.tracea.kernels.cpu._gemm_choice import best_tile, product_ns, tile_space, weight_ns
 from xyntra_ep.tracea.kernels.cpu._gemm_int8_multiply import multiply
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import best_tile, product_ns, shape_of, tile_space, typical, weight_ns
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 from xyntra_ep.tracea.kernels.cpu._int8_pack import quantise
+from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, Variant
 
 

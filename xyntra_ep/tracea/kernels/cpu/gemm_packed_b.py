@@ -11,21 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xyntra_ep.tracea.core_ir.dims import typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
+from xyntra_ep.tracea.kernels.cpu._gemm_choice import best_even_tile, padded_ns, tile_of, tile_space, weight_ns
 from xyntra_ep.tracea.kernels.cpu._gemm_columns import PanelLayout, Panels, even_panels
 from xyntra_ep.tracea.kernels.cpu._gemm_multiply import multiply
 from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_operand
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import (
-    GemmShape,
-    best_even_tile,
-    padded_ns,
-    shape_of,
-    tile_of,
-    tile_space,
-    typical,
-    weight_ns,
-)
+from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import (
     Axis,
     BuildContext,

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dims import ceildiv, product
+from xyntra_ep.tracea.core_ir.dims import ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.kernels.cpu import gemm_packed_b
+from xyntra_ep.tracea.kernels.cpu._gemm_choice import best_tile, tile_space
 from xyntra_ep.tracea.kernels.cpu._gemm_columns import PanelLayout, uniform_panels
 from xyntra_ep.tracea.kernels.cpu._gemm_left import left_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_multiply import multiply
 from xyntra_ep.tracea.kernels.cpu._gemm_pack_pairs import PairPanels, pack_pairs
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import best_tile, shape_of, tile_space, typical
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
+from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, Variant
 
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, is_rough
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape, own_batches, product_ns, shape_of, typical, weight_ns
+from xyntra_ep.tracea.kernels.cpu._gemm_choice import product_ns, weight_ns
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
+from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, own_batches, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities

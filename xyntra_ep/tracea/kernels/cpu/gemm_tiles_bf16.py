@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dims import ceildiv, product
+from xyntra_ep.tracea.core_ir.dims import ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.kernels.cpu import gemm_packed_b
 from xyntra_ep.tracea.kernels.cpu._gemm_left import left_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_pack_pairs import PairPanels, pack_pairs
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import shape_of, typical
 from xyntra_ep.tracea.kernels.cpu._gemm_tiles import BLOCK_ROWS, COLUMNS, K_STEP, TILE_COLUMNS, multiply_tiles
+from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, Variant
 
 _OF_PEAK = 0.7  # what a block reaches while its operands come from L2

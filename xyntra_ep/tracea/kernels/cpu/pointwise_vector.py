@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
 from xyntra_ep.tracea.core_ir.ops import Pointwise
-from xyntra_ep.tracea.kernels.cpu._loops import Scope, maskable
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
-from xyntra_ep.tracea.kernels.cpu._loops_plan import BLOCK, Loop, Span, rows_of_units, spans, units_of
-from xyntra_ep.tracea.kernels.cpu._loops_pointwise import PointwisePlan, plan_pointwise
+from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, rows_of_units, spans, units_of
+from xyntra_ep.tracea.kernels.shared.loops import Scope, maskable
+from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
+from xyntra_ep.tracea.kernels.shared.loops_pointwise import PointwisePlan, plan_pointwise
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa

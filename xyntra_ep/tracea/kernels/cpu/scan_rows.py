@@ -8,10 +8,12 @@ from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import call
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Scan
-from xyntra_ep.tracea.kernels.cpu._index import AccessTable
-from xyntra_ep.tracea.kernels.cpu._loops import Nest
-from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, estimate_ns, expression_cycles
-from xyntra_ep.tracea.kernels.cpu._loops_plan import Loop, rows_of_units, units_of
+from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, estimate_ns
+from xyntra_ep.tracea.kernels.cpu._row_units import rows_of_units, units_of
+from xyntra_ep.tracea.kernels.shared.index import AccessTable
+from xyntra_ep.tracea.kernels.shared.loops import Nest
+from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
+from xyntra_ep.tracea.kernels.shared.operation_cost import expression_cycles
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const

@@ -13,11 +13,12 @@ from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, load
 from xyntra_ep.tracea.core_ir.ops import TopK
-from xyntra_ep.tracea.kernels.cpu._index import AccessTable
-from xyntra_ep.tracea.kernels.cpu._loops import Nest
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, estimate_ns
-from xyntra_ep.tracea.kernels.cpu._loops_plan import Loop, rows_of_units, units_of
-from xyntra_ep.tracea.kernels.cpu._loops_rows import ZERO
+from xyntra_ep.tracea.kernels.cpu._row_units import rows_of_units, units_of
+from xyntra_ep.tracea.kernels.shared.index import AccessTable
+from xyntra_ep.tracea.kernels.shared.loops import Nest
+from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
+from xyntra_ep.tracea.kernels.shared.loops_rows import ZERO
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Operand
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.gpu._gemm_tiles import PACKET, Fetch, GemmTile
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
+from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import Slot
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, Var, binary, f32, index, lt

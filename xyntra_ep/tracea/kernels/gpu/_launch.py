@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from xyntra_ep.tracea.core_ir.dims import Size
-from xyntra_ep.tracea.kernels.cpu._loops_plan import typical
+from xyntra_ep.tracea.core_ir.dims import Size, typical
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 

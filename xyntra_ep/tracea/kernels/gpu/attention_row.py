@@ -15,15 +15,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand, ReduceKind
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, Group
-from xyntra_ep.tracea.kernels.cpu._loops_plan import typical
-from xyntra_ep.tracea.kernels.cpu._loops_reduce import Accumulator
 from xyntra_ep.tracea.kernels.gpu._block_reduce import block_reduced
 from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, steps_ns
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
+from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies, math_function

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue
-from xyntra_ep.tracea.kernels.cpu._gemm_shape import GemmShape, shape_of, typical
 from xyntra_ep.tracea.kernels.gpu._fragment_tiles import (
     HALVES,
     PACKET,
@@ -26,6 +24,8 @@ from xyntra_ep.tracea.kernels.gpu._fragment_tiles import (
 from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Side, sides_of
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.ops import Pointwise
-from xyntra_ep.tracea.kernels.cpu._loops_pointwise import plan_pointwise
 from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, steps_ns
 from xyntra_ep.tracea.kernels.gpu._packets import Packet, packet_width
+from xyntra_ep.tracea.kernels.shared.loops_pointwise import plan_pointwise
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import lt

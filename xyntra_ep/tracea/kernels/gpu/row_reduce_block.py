@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from xyntra_ep.tracea.core_ir.dims import Size, product
+from xyntra_ep.tracea.core_ir.dims import Size, product, typical
 from xyntra_ep.tracea.core_ir.ops import RowReduce
-from xyntra_ep.tracea.kernels.cpu._loops import Nest, Scope
-from xyntra_ep.tracea.kernels.cpu._loops_plan import typical
-from xyntra_ep.tracea.kernels.cpu._loops_reduce import Accumulator, is_arg
-from xyntra_ep.tracea.kernels.cpu._loops_rows import Rows, RowStage, keep_values, loops_around, plan_rows
 from xyntra_ep.tracea.kernels.gpu._block_reduce import block_reduced
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, estimate_ns, gpu_of, steps_ns
 from xyntra_ep.tracea.kernels.gpu._packets import Packet, packet_width
+from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope
+from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator, is_arg
+from xyntra_ep.tracea.kernels.shared.loops_rows import Rows, RowStage, keep_values, loops_around, plan_rows
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Var, index, lt

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import RowReduce
-from xyntra_ep.tracea.kernels.cpu._loops import Nest, Scope, as_element
-from xyntra_ep.tracea.kernels.cpu._loops_plan import typical
-from xyntra_ep.tracea.kernels.cpu._loops_reduce import Accumulator, is_arg
-from xyntra_ep.tracea.kernels.cpu._loops_rows import Rows, RowStage, keep_values, loops_around, plan_rows
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, estimate_ns, gpu_of, steps_ns
+from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope, as_element
+from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator, is_arg
+from xyntra_ep.tracea.kernels.shared.loops_rows import Rows, RowStage, keep_values, loops_around, plan_rows
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, lt

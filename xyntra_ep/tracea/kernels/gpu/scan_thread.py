@@ -8,9 +8,9 @@ from xyntra_ep.tracea.core_ir.dims import ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import call
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Scan
-from xyntra_ep.tracea.kernels.cpu._index import AccessTable
-from xyntra_ep.tracea.kernels.cpu._loops import Nest
 from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, steps_ns
+from xyntra_ep.tracea.kernels.shared.index import AccessTable
+from xyntra_ep.tracea.kernels.shared.loops import Nest
 from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, lt

@@ -26,7 +26,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, walk
 from xyntra_ep.tracea.core_ir.ops import Conv, Gemm, Operand, Product, Program
-from xyntra_ep.tracea.kernels.cpu._affine import CONSTANT, Affine, add_affine, affine, largest, smallest
+from xyntra_ep.tracea.kernels.shared.affine import CONSTANT, Affine, add_affine, affine, largest, smallest
 from xyntra_ep.tracea.kernels.variant import ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (

@@ -10,12 +10,12 @@ from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load, rewrite, walk
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, RowReduce
-from xyntra_ep.tracea.kernels.cpu._index import AccessTable
-from xyntra_ep.tracea.kernels.cpu._index_range import scaled
-from xyntra_ep.tracea.kernels.cpu._loops import Scope
-from xyntra_ep.tracea.kernels.cpu._loops_cost import operation_cycles
-from xyntra_ep.tracea.kernels.cpu._loops_plan import Domain, Loop
-from xyntra_ep.tracea.kernels.cpu._loops_reduce import is_arg, reduced_body
+from xyntra_ep.tracea.kernels.shared.index import AccessTable
+from xyntra_ep.tracea.kernels.shared.index_range import scaled
+from xyntra_ep.tracea.kernels.shared.loops import Scope
+from xyntra_ep.tracea.kernels.shared.loops_plan import Domain, Loop
+from xyntra_ep.tracea.kernels.shared.loops_reduce import is_arg, reduced_body
+from xyntra_ep.tracea.kernels.shared.operation_cost import operation_cycles
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index
 

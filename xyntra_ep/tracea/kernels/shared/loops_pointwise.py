@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Pointwise
-from xyntra_ep.tracea.kernels.cpu._index import AccessTable
-from xyntra_ep.tracea.kernels.cpu._loops import Nest
-from xyntra_ep.tracea.kernels.cpu._loops_plan import Domain, Loop
+from xyntra_ep.tracea.kernels.shared.index import AccessTable
+from xyntra_ep.tracea.kernels.shared.loops import Nest
+from xyntra_ep.tracea.kernels.shared.loops_plan import Domain, Loop
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, acc_bool, acc_int, axis, walk
-from xyntra_ep.tracea.kernels.cpu._index import Access, AccessTable, Lane, LaneAddress
+from xyntra_ep.tracea.kernels.shared.index import Access, AccessTable, Lane, LaneAddress
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
     INDEX,
