@@ -1,8 +1,9 @@
 """The row by which one way to compute a core-IR op is declared. One file per variant; doctor, tuner, tests and docs read it.
 
-A variant states which ops it *admits* (legality: None, or the reason why not), its search space, an analytic default
-configuration, what it costs, and how it is *built*: a list of ``KernelCall``, each one semantic-IR kernel with the buffers and
-sizes of this op. Kernels take symbolic sizes as run-time parameters, so one kernel serves all shapes.
+A variant states which ops it *admits* (legality: None, or the reason why not), its search space and an analytic default
+configuration where there is something to choose, what it costs, and how it is *built*: a list of ``KernelCall``, each one
+semantic-IR kernel with the buffers and sizes of this op. Kernels take symbolic sizes as run-time parameters, so one kernel
+serves all shapes.
 """
 
 from __future__ import annotations
@@ -80,6 +81,14 @@ class Axis:
     values: tuple[int, ...]
 
 
+def _no_axes(op: CoreOp, context: BuildContext) -> Sequence[Axis]:
+    return ()
+
+
+def _no_choice(op: CoreOp, context: BuildContext) -> Config:
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant(Generic[Op]):
     """See the module's docstring. Lower ``rank`` wins among admitted variants of equal estimated cost."""
@@ -87,9 +96,9 @@ class Variant(Generic[Op]):
     name: str
     op: type[Op]
     admits: Callable[[Op, BuildContext], str | None]
-    space: Callable[[Op, BuildContext], Sequence[Axis]]
-    default: Callable[[Op, BuildContext], Config]
     cost_ns: Callable[[Op, Config, BuildContext], float]  # for symbolic sizes: at a typical value
     build: Callable[[Op, Config, BuildContext], list[KernelCall]]
+    space: Callable[[Op, BuildContext], Sequence[Axis]] = _no_axes
+    default: Callable[[Op, BuildContext], Config] = _no_choice
     rank: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)

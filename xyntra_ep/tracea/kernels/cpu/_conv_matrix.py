@@ -21,6 +21,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import walk
 from xyntra_ep.tracea.kernels.cpu._conv_pairs_pack import PairRuns
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, typical
+from xyntra_ep.tracea.kernels.cpu._row_units import equal_part
 from xyntra_ep.tracea.kernels.cpu._waiting_sums import WaitingSums
 from xyntra_ep.tracea.kernels.shared.conv_taps import taps
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
@@ -151,9 +152,9 @@ class _Matrix:
         with k.tiles(of_tiles), k.units() as unit:
             image, outer, inner = k.split(unit, (shape.batch, *within))
             group, chunk = (outer, inner) if self.fetch else (inner, outer)
-            first, last = self._part(group, self.panels, groups)
+            first, last = equal_part(k, group, self.panels, groups)
             x_image = k.let("x_image", k.param(shape.x_offset) + image * k.param(shape.x_strides[0]))
-            with k.loop("block", *self._part(chunk, blocks, chunks)) as block:
+            with k.loop("block", *equal_part(k, chunk, blocks, chunks)) as block:
                 upper = self._place(x_image, block * 2, across, height)
                 lower = self._place(x_image, vmin(block * 2 + 1, number - 1), across, height)
                 # An odd number of tiles: the last block computes one twice and stores it once.
@@ -167,11 +168,6 @@ class _Matrix:
                     waiting.replace([height, image, panel * CHANNELS, *upper[1:], *lower[1:3], past])
         function, captured = self._last()
         k.call(function, *waiting.arguments, *captured)
-
-    def _part(self, number: Rvalue, whole: Rvalue | int, parts: Size) -> tuple[Rvalue, Rvalue]:
-        """Where part ``number`` of ``parts`` equal ones begins and ends."""
-        k = self.k
-        return k.let("begin", number * whole // k.param(parts)), k.let("end", (number + 1) * whole // k.param(parts))
 
     def _place(self, x_image: Rvalue, tile: Rvalue, across: Rvalue, height: Rvalue) -> tuple[Rvalue, Rvalue, Rvalue, Rvalue]:
         """(position in x, row, first pixel, how many of its pixels the tile before has) of a tile."""

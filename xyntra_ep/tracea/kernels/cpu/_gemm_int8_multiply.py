@@ -17,6 +17,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._gemm_choice import product_ns, weight_ns
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import RowBlocks, TileFamily, block_sizes, divide_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import LINE_BYTES, Matrix, Tile, accumulate, fetch_itself
+from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
@@ -106,9 +107,7 @@ class _Multiply:
         chunks = smax(1, smax(ceildiv(number, MOST_BLOCKS), smin(wanted, ceildiv(number, LEAST_BLOCKS))))
         with k.units() as unit:
             *batch, panel, chunk = k.split(unit, [*shape.batch_extents, self.panels, chunks])
-            a_at = k.param(self.op.inputs[0].offset)
-            for group, coordinate in zip(shape.batch, batch, strict=True):
-                a_at = a_at + coordinate * k.param(self.op.inputs[0].strides[group.axes[0]])
+            a_at = address(k, self.op.inputs[0], batch)
             walk = _Walk(
                 blocks=blocks,
                 begin=k.let("begin", chunk * blocks.number // k.param(chunks)),

@@ -20,6 +20,7 @@ from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows
 from xyntra_ep.tracea.kernels.cpu._gemm_multiply import ROW_BLOCKS, UNITS
 from xyntra_ep.tracea.kernels.cpu._gemm_pack_pairs import PairPanels
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily, TileFunction
+from xyntra_ep.tracea.kernels.cpu._row_units import equal_part
 from xyntra_ep.tracea.kernels.cpu._waiting_sums import WaitingSums
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
@@ -125,8 +126,8 @@ class _Tiles:
         ready = WaitingSums(k, scratch, _SUMS_OF_BLOCK, len(shape.batch) + 4)
         with k.tiles(of_tiles), k.units() as unit:
             *batch, chunk, group = k.split(unit, [*shape.batch_extents, chunks, groups])
-            begin, end = self._part(chunk, number, chunks)
-            first, stop = self._part(group, k.param(self.panels), groups)
+            begin, end = equal_part(k, chunk, number, chunks)
+            first, stop = equal_part(k, group, k.param(self.panels), groups)
             with k.loop("block", begin, end) as block:
                 row = k.let("row", block * height)
                 start = k.let("start", vmin(row, m - height))
@@ -141,11 +142,6 @@ class _Tiles:
                     ready.replace([row - start, vmin(height, m - row), *batch, row, column])
         last.call(k, ready.arguments)
         return chunks, groups
-
-    def _part(self, number: Rvalue, whole: Rvalue, parts: Size) -> tuple[Rvalue, Rvalue]:
-        """Where part ``number`` of ``parts`` equal ones begins and ends."""
-        k = self.k
-        return k.let("begin", number * whole // k.param(parts)), k.let("end", (number + 1) * whole // k.param(parts))
 
     def _halves(self, height: Rvalue) -> tuple[Rvalue, Rvalue]:
         """Rows of the upper and the lower tiles; of the lower ones 1 when there are none, because it must be something."""

@@ -37,6 +37,11 @@ def units_of(loops: Sequence[Loop], elements_per_row: Size) -> Units:
     return Units(tuple(loops), smax(1, BLOCK // elements_per_row))
 
 
+def equal_part(k: KernelBuilder, number: Rvalue, whole: Rvalue | int, parts: Size) -> tuple[Rvalue, Rvalue]:
+    """Where part ``number`` of ``parts`` equal ones begins and ends."""
+    return k.let("begin", number * whole // k.param(parts)), k.let("end", (number + 1) * whole // k.param(parts))
+
+
 @contextmanager
 def rows_of_units(b: KernelBuilder, units: Units) -> Iterator[list[Rvalue]]:
     """The loop over the rows of this call's units; gives the coordinates in ``units.loops``.

@@ -15,7 +15,6 @@ score that is a positive multiple of its product is not even written back, becau
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt, product, typical
@@ -43,8 +42,9 @@ from xyntra_ep.tracea.kernels.cpu._attention_sweep import Sweep
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import divide_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 from xyntra_ep.tracea.kernels.cpu.attention_fused import build_few
+from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, ValueBuffer, Variant
+from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, TempBuffer, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
     Const,
@@ -90,14 +90,6 @@ def _admits_pairs(op: Attention, context: BuildContext) -> str | None:
     if not context.caps.avx512_bf16:
         return "no fast products of bfloat16 pairs"
     return _refusal(op, context)
-
-
-def _space(op: Attention, context: BuildContext) -> Sequence[Axis]:
-    return ()
-
-
-def _default(op: Attention, context: BuildContext) -> Config:
-    return {}
 
 
 def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
@@ -208,10 +200,7 @@ class _Attend:
 
     def _start(self, operand: Operand) -> Rvalue:
         """Where the unit's head starts in ``operand``."""
-        total = self.k.param(operand.offset)
-        for coordinate, stride in zip(self.head, operand.strides, strict=False):
-            total = total + coordinate * self.k.param(stride)
-        return total
+        return address(self.k, operand, self.head)
 
     def _matrix(self, operand: Operand, size: Size) -> Rvalue:
         """Where the unit's matrix starts in the packed k or v, whose matrices have ``size`` elements."""
@@ -269,8 +258,6 @@ VARIANTS = [
         name="attention.bf16_tiles",
         op=Attention,
         admits=_admits_tiles,
-        space=_space,
-        default=_default,
         cost_ns=_cost_ns,
         build=_build_tiles,
     ),
@@ -278,8 +265,6 @@ VARIANTS = [
         name="attention.bf16_pairs",
         op=Attention,
         admits=_admits_pairs,
-        space=_space,
-        default=_default,
         cost_ns=_cost_ns,
         build=_build_pairs,
         rank=1,

@@ -34,6 +34,7 @@ from xyntra_ep.tracea.kernels.cpu._attention_tiles import Products, SumArguments
 from xyntra_ep.tracea.kernels.cpu._gemm_choice import best_tile, tile_space
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 from xyntra_ep.tracea.kernels.cpu._row_parts import rows_of_block
+from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
 from xyntra_ep.tracea.kernels.variant import (
     Axis,
@@ -201,10 +202,7 @@ class _Attend:
 
     def _head(self, operand: Operand) -> Rvalue:
         """Where the unit's head starts in ``operand``."""
-        total = self.k.param(operand.offset)
-        for coordinate, stride in zip(self.head, operand.strides, strict=False):
-            total = total + coordinate * self.k.param(stride)
-        return total
+        return address(self.k, operand, self.head)
 
     def _multiply(self, column: Rvalue, here: Rvalue) -> None:
         """q times ``here`` columns of k from ``column`` on."""

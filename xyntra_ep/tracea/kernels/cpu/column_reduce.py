@@ -21,7 +21,7 @@ from xyntra_ep.tracea.kernels.shared.loops import Lanes, Nest, Scope, maskable
 from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
 from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator, identity, is_arg
 from xyntra_ep.tracea.kernels.shared.loops_rows import Rows, RowStage, keep_values, loops_around, plan_rows
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
+from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Convert, Rvalue, i64, index, vmin
@@ -55,14 +55,6 @@ def _admits(op: RowReduce, context: BuildContext) -> str | None:
     if _plan(op, KernelBuilder("legality")) is None:
         return "along every outer axis each read is a gather"
     return None
-
-
-def _space(op: RowReduce, context: BuildContext) -> Sequence[Axis]:
-    return ()
-
-
-def _default(op: RowReduce, context: BuildContext) -> Config:
-    return {}
 
 
 def _cost_ns(op: RowReduce, config: Config, context: BuildContext) -> float:
@@ -220,8 +212,6 @@ VARIANTS = [
         name="column_reduce.columns",
         op=RowReduce,
         admits=_admits,
-        space=_space,
-        default=_default,
         cost_ns=_cost_ns,
         build=_build,
     )

@@ -65,8 +65,6 @@ VARIANTS = [
         name="conv.tiles_bf16",
         op=Conv,
         admits=admits,
-        space=lambda op, context: (),
-        default=lambda op, context: {},
         cost_ns=cost_ns,
         build=build,
     )

@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xyntra_ep.tracea.core_ir.dims import product, typical
-from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.cpu._gemm_choice import product_ns
+from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.gemm_element import row_times_column, why_no_product
 from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
-from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
+from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, loaded_type
 
 SLOWDOWN = 100  # against the arithmetic peak: no vectors, and every sum waits for the one before
-
-
-def admits(op: Gemm, context: BuildContext) -> str | None:
-    a, b = op.inputs[:2]
-    if a.dtype.compute is DType.BOOL or a.dtype.compute is not b.dtype.compute:
-        return f"no product of {a.dtype} and {b.dtype}"
-    return None
-
-
-def space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
-    return ()
-
-
-def default(op: Gemm, context: BuildContext) -> Config:
-    return {}
 
 
 def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
@@ -46,17 +29,10 @@ def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, shape.groups, len(shape.groups) - 1)
     with k.units() as unit:
         *batch, row = k.split(unit, [*shape.batch_extents, shape.m])
-        a_at, b_at = k.param(a.offset) + row * k.param(shape.a_row), k.param(b.offset)
-        for group, coordinate in zip(shape.batch, batch, strict=True):
-            a_at = a_at + coordinate * k.param(a.strides[group.axes[0]])
-            b_at = b_at + coordinate * k.param(b.strides[group.axes[0]])
-        a_row, b_matrix = k.pointer("a_row", a_data, a_at), k.pointer("b_matrix", b_data, b_at)
+        a_row = k.pointer("a_row", a_data, address(k, a, batch) + row * k.param(shape.a_row))
+        b_matrix = k.pointer("b_matrix", b_data, address(k, b, batch))
         with k.loop("n", 0, k.param(shape.n)) as n:
-            total = k.variable("total", Const(loaded_type(a.dtype, 1), 0))
-            with k.loop("k", 0, k.param(shape.depth)) as step:
-                x = k.load(a_row, step * k.param(a.strides[-1]))
-                y = k.load(b_matrix, step * k.param(b.strides[-2]) + n * k.param(b.strides[-1]))
-                k.assign(total, Fma(x, y, total))
+            total = row_times_column(k, op, a_row, b_matrix, n * k.param(b.strides[-1]))
             here = epilogue.at(k)
             here.store(out, out_data, [*batch, row, n], here.value([*batch, row, n], total, 1))
     kernel, params = k.finish()
@@ -80,9 +56,7 @@ VARIANTS = [
     Variant(
         name="gemm.generic",
         op=Gemm,
-        admits=admits,
-        space=space,
-        default=default,
+        admits=why_no_product,
         cost_ns=cost_ns,
         build=build,
         rank=FALLBACK_RANK,

@@ -19,6 +19,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.cpu._gemm_choice import product_ns, weight_ns
+from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, own_batches, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, ValueBuffer, Variant
@@ -98,10 +99,7 @@ def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     sums = k.array("sums", DType.F32, rows * most)
     with k.units() as unit:
         *batch, part, chunk = k.split(unit, [*shape.batch_extents, parts, chunks])
-        a_at, b_at = k.param(a.offset), k.param(b.offset)
-        for group, coordinate in zip(shape.batch, batch, strict=True):
-            a_at = a_at + coordinate * k.param(a.strides[group.axes[0]])
-            b_at = b_at + coordinate * k.param(b.strides[group.axes[0]])
+        a_at, b_at = address(k, a, batch), address(k, b, batch)
         first = k.let("first", part * k.param(shape.depth) // parts)
         last = k.let("last", (part + 1) * k.param(shape.depth) // parts)
         a_matrix, b_matrix = k.pointer("a_at", a_data, a_at), k.let("b_at", b_at)

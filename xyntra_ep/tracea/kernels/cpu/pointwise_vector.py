@@ -6,8 +6,6 @@ that all operands walk through alike become one, and the last one is the lane ax
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
 from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
@@ -15,7 +13,7 @@ from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, rows_of_units, 
 from xyntra_ep.tracea.kernels.shared.loops import Scope, maskable
 from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
 from xyntra_ep.tracea.kernels.shared.loops_pointwise import PointwisePlan, plan_pointwise
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
+from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index, vmin
@@ -25,14 +23,6 @@ _BLOCK_AXIS = -2  # the loop over blocks of a long row; no expression refers to 
 
 def _admits(op: Pointwise, context: BuildContext) -> str | None:
     return None
-
-
-def _space(op: Pointwise, context: BuildContext) -> Sequence[Axis]:
-    return ()
-
-
-def _default(op: Pointwise, context: BuildContext) -> Config:
-    return {}
 
 
 def _cost_ns(op: Pointwise, config: Config, context: BuildContext) -> float:
@@ -95,8 +85,6 @@ VARIANTS = [
         name="pointwise.vector",
         op=Pointwise,
         admits=_admits,
-        space=_space,
-        default=_default,
         cost_ns=_cost_ns,
         build=_build,
         rank=10,

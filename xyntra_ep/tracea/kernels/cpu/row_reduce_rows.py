@@ -6,8 +6,6 @@ the outputs. Expensive values of one pass are kept for the next (the exponential
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import RowReduce
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
@@ -15,7 +13,7 @@ from xyntra_ep.tracea.kernels.cpu._row_units import Span, rows_of_units, spans, 
 from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope, maskable
 from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator, is_arg
 from xyntra_ep.tracea.kernels.shared.loops_rows import Rows, RowStage, keep_values, loops_around, plan_rows
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
+from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Convert, Iota, Rvalue, binary, i64
@@ -25,14 +23,6 @@ _PARTIAL = 4  # independent partial results: latency of an addition times two pe
 
 def _admits(op: RowReduce, context: BuildContext) -> str | None:
     return None
-
-
-def _space(op: RowReduce, context: BuildContext) -> Sequence[Axis]:
-    return ()
-
-
-def _default(op: RowReduce, context: BuildContext) -> Config:
-    return {}
 
 
 def _plan(op: RowReduce, b: KernelBuilder) -> tuple[Rows, Nest]:
@@ -154,8 +144,6 @@ VARIANTS = [
         name="row_reduce.rows",
         op=RowReduce,
         admits=_admits,
-        space=_space,
-        default=_default,
         cost_ns=_cost_ns,
         build=_build,
         rank=10,

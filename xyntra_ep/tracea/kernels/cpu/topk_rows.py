@@ -6,7 +6,7 @@ and equal elements by their position, so the result is unique.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, product
@@ -19,7 +19,7 @@ from xyntra_ep.tracea.kernels.shared.index import AccessTable
 from xyntra_ep.tracea.kernels.shared.loops import Nest
 from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
 from xyntra_ep.tracea.kernels.shared.loops_rows import ZERO
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, ValueBuffer, Variant
+from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, TempBuffer, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
     INDEX,
@@ -47,14 +47,6 @@ _Key = Callable[[Rvalue], Rvalue]  # of the element at a position
 
 def _admits(op: TopK, context: BuildContext) -> str | None:
     return None if op.k >= 1 else "k is 0"
-
-
-def _space(op: TopK, context: BuildContext) -> Sequence[Axis]:
-    return ()
-
-
-def _default(op: TopK, context: BuildContext) -> Config:
-    return {}
 
 
 def _cost_ns(op: TopK, config: Config, context: BuildContext) -> float:
@@ -222,8 +214,6 @@ VARIANTS = [
         name="topk.rows",
         op=TopK,
         admits=_admits,
-        space=_space,
-        default=_default,
         cost_ns=_cost_ns,
         build=_build,
     )

@@ -19,7 +19,7 @@ from xyntra_ep.tracea.kernels.shared.index import Lane
 from xyntra_ep.tracea.kernels.shared.loops import Lanes, Scope
 from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
 from xyntra_ep.tracea.kernels.shared.loops_pointwise import PointwisePlan, plan_pointwise
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
+from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Load, Rvalue, Shuffle, index, lt, vmin
@@ -68,14 +68,6 @@ def _admits(op: Pointwise, context: BuildContext) -> str | None:
         return f"no transposition of vectors of {context.caps.lanes}"
     found = _tiling(op, KernelBuilder("legality"))
     return found if isinstance(found, str) else None
-
-
-def _space(op: Pointwise, context: BuildContext) -> Sequence[Axis]:
-    return ()
-
-
-def _default(op: Pointwise, context: BuildContext) -> Config:
-    return {}
 
 
 def _cycles(t: _Tiling, context: BuildContext) -> float:
@@ -236,8 +228,6 @@ VARIANTS = [
         name="transpose.tiled",
         op=Pointwise,
         admits=_admits,
-        space=_space,
-        default=_default,
         cost_ns=_cost_ns,
         build=_build,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Operand
 from xyntra_ep.tracea.kernels.gpu._gemm_tiles import PACKET, Fetch, GemmTile
@@ -42,6 +42,11 @@ class Side:
         for coordinate, stride in zip(batch, self.others, strict=True):
             at = at + coordinate * b.param(stride)
         return b.pointer("start", data, at)
+
+
+def blocks(shape: GemmShape, rows: int, columns: int) -> Size:
+    """How many blocks compute the result in tiles of so many rows and columns."""
+    return product(shape.batch_extents) * ceildiv(shape.m, rows) * ceildiv(shape.n, columns)
 
 
 def sides_of(op: Gemm, shape: GemmShape) -> tuple[Side, Side]:

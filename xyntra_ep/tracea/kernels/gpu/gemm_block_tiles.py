@@ -12,7 +12,7 @@ from contextlib import nullcontext
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Fetcher, sides_of
+from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Fetcher, blocks, sides_of
 from xyntra_ep.tracea.kernels.gpu._gemm_tiles import PACKET, SPACE, GemmTile, all_tiles, tile_of
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
@@ -43,13 +43,9 @@ def _default(op: Gemm, context: BuildContext) -> Config:
     return {"rows": best.rows, "columns": best.columns}
 
 
-def _blocks(shape: GemmShape, tile: GemmTile) -> Size:
-    return product(shape.batch_extents) * ceildiv(shape.m, tile.rows) * ceildiv(shape.n, tile.columns)
-
-
 def _tile_ns(shape: GemmShape, tile: GemmTile, gpu: Gpu) -> float:
     """Waves of blocks, each taking what its arithmetic takes on one unit."""
-    waves = -(-typical(_blocks(shape, tile)) // gpu.units)
+    waves = -(-typical(blocks(shape, tile.rows, tile.columns)) // gpu.units)
     flops = 2 * tile.rows * tile.columns * typical(shape.depth)
     return waves * flops / (gpu.fma_gflops / gpu.units * _PEAK[tile.side])
 
@@ -86,7 +82,7 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
                 *epilogue.buffers,
             ),
             params=params,
-            units=_blocks(shape, tile),
+            units=blocks(shape, tile.rows, tile.columns),
             cost_ns=2 * shape.m * shape.n * shape.depth * product(shape.batch_extents) // int(gpu.fma_gflops) + LAUNCH_NS,
         )
     ]

@@ -21,7 +21,7 @@ from xyntra_ep.tracea.kernels.gpu._fragment_tiles import (
     all_tiles,
     tile_of,
 )
-from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Side, sides_of
+from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Side, blocks, sides_of
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
@@ -60,13 +60,9 @@ def _default(op: Gemm, context: BuildContext) -> Config:
     return {"rows": best.rows, "columns": best.columns, "slots": best.slots}
 
 
-def _blocks(shape: GemmShape, tile: FragmentTile) -> Size:
-    return product(shape.batch_extents) * ceildiv(shape.m, tile.rows) * ceildiv(shape.n, tile.columns)
-
-
 def _tile_ns(shape: GemmShape, tile: FragmentTile, gpu: Gpu) -> float:
     """Waves of blocks, each taking what its arithmetic takes on one unit."""
-    waves = -(-typical(_blocks(shape, tile)) // gpu.units)
+    waves = -(-typical(blocks(shape, tile.rows, tile.columns)) // gpu.units)
     return waves * 2 * tile.rows * tile.columns * typical(shape.depth) / (gpu.fragment_gflops / gpu.units * _PEAK)
 
 
@@ -106,7 +102,7 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
             kernel=kernel,
             buffers=(*(ValueBuffer(value=o.value) for o in (a, b, out)), *epilogue.buffers),
             params=params,
-            units=_blocks(shape, tile),
+            units=blocks(shape, tile.rows, tile.columns),
             cost_ns=flops // int(gpu_of(context).fragment_gflops * _PEAK) + LAUNCH_NS,
         )
     ]

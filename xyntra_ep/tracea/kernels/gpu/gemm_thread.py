@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xyntra_ep.tracea.core_ir.dims import ceildiv, product
-from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, steps_ns
+from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.gemm_element import row_times_column, why_no_product
 from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
-from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
+from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, loaded_type, lt
+from xyntra_ep.tracea.semantic_ir.nodes import index, lt
 
 _THREADS = 128
-
-
-def _admits(op: Gemm, context: BuildContext) -> str | None:
-    a, b = op.inputs[:2]
-    if a.dtype.compute is DType.BOOL or a.dtype.compute is not b.dtype.compute:
-        return f"no product of {a.dtype} and {b.dtype}"
-    return None
-
-
-def _space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
-    return ()
-
-
-def _default(op: Gemm, context: BuildContext) -> Config:
-    return {}
 
 
 def _cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
@@ -47,16 +31,9 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     number = k.let("element", k.block * _THREADS + k.thread)
     with k.when(lt(number, k.param(product(extents)))):
         *batch, row, column = k.split(number, extents)
-        a_at = k.param(a.offset) + row * k.param(shape.a_row)
-        b_at = k.param(b.offset) + column * k.param(b.strides[-1])
-        for group, coordinate in zip(shape.batch, batch, strict=True):
-            a_at = a_at + coordinate * k.param(a.strides[group.axes[0]])
-            b_at = b_at + coordinate * k.param(b.strides[group.axes[0]])
-        a_row, b_column = k.pointer("a_row", a_data, a_at), k.pointer("b_column", b_data, b_at)
-        total = k.variable("total", Const(loaded_type(a.dtype, 1), 0))
-        with k.loop("k", 0, k.param(shape.depth)) as step:
-            x, y = k.load(a_row, step * k.param(a.strides[-1])), k.load(b_column, step * k.param(b.strides[-2]))
-            k.assign(total, Fma(x, y, total))
+        a_row = k.pointer("a_row", a_data, address(k, a, batch) + row * k.param(shape.a_row))
+        b_column = k.pointer("b_column", b_data, address(k, b, batch) + column * k.param(b.strides[-1]))
+        total = row_times_column(k, op, a_row, b_column, index(0))
         here = epilogue.at(k)
         here.store(out, out_data, [*batch, row, column], here.value([*batch, row, column], total, 1))
     kernel, params = k.finish()
@@ -80,9 +57,7 @@ VARIANTS = [
     Variant(
         name="gemm.thread",
         op=Gemm,
-        admits=_admits,
-        space=_space,
-        default=_default,
+        admits=why_no_product,
         cost_ns=_cost_ns,
         build=_build,
         rank=FALLBACK_RANK,

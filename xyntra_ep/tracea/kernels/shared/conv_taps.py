@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, product
-from xyntra_ep.tracea.core_ir.ops import Conv, Operand
+from xyntra_ep.tracea.core_ir.ops import Conv
+from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Fma, Pointer, Rvalue, f32, vmax, vmin
 
@@ -13,13 +14,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Fma, Pointer, Rvalu
 def taps(op: Conv) -> Size:
     """Multiplications of the whole op, those with the padding included."""
     return product(op.domain) * product(op.inputs[1].shape[1:])
-
-
-def _address(k: KernelBuilder, operand: Operand, at: Sequence[Rvalue]) -> Rvalue:
-    place = k.param(operand.offset)
-    for i, stride in zip(at, operand.strides, strict=True):
-        place = place + i * k.param(stride)
-    return place
 
 
 def accumulate(k: KernelBuilder, op: Conv, pointers: Sequence[Pointer], at: Sequence[Rvalue]) -> Rvalue:
@@ -45,8 +39,8 @@ def accumulate(k: KernelBuilder, op: Conv, pointers: Sequence[Pointer], at: Sequ
                     w_at.append(tap)
                     nest(axis + 1)
                 return
-            a = k.let("a", k.load(pointers[0], _address(k, x, x_at)))
-            b = k.let("b", k.load(pointers[1], _address(k, w, w_at)))
+            a = k.let("a", k.load(pointers[0], address(k, x, x_at)))
+            b = k.let("b", k.load(pointers[1], address(k, w, w_at)))
             k.assign(total, Fma(a, b, total))
 
         nest(0)
