@@ -83,5 +83,5 @@ def test_threads_follow_the_columns() -> None:
 
 @pytest.mark.compiler("nvrtc")
 def test_cuda() -> None:
-    compile_for_cuda(build(AttentionCase(s=5, t=70, d=64, e=64, masks=("causal",)))[0])
-    compile_for_cuda(build(AttentionCase(s=1, t=70, d=64, e=64, dtype=DType.F16))[0])
+    compile_for_cuda(build(AttentionCase(s=5, t=70, d=64, e=64, masks=("causal",)))[0], VARIANTS)
+    compile_for_cuda(build(AttentionCase(s=1, t=70, d=64, e=64, dtype=DType.F16))[0], VARIANTS)

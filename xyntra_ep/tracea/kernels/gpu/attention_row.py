@@ -25,12 +25,14 @@ from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
 from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies, math_function
 from xyntra_ep.tracea.semantic_ir.nodes import CallValue, Const, Fma, Offset, Rvalue, Select, Var, binary, f32, lt, vmax, vmin
 
 _LOWEST = float(np.finfo(np.float32).min)
 _EXP = "exp_nonpositive"
 _THREADS = (64, 128, 256)
+_APART = 16  # a warp's threads read as many rows of k: a load is as many accesses, half of which the next loads find done
 
 
 def _admits(op: Attention, context: BuildContext) -> str | None:
@@ -51,13 +53,17 @@ def _default(op: Attention, context: BuildContext) -> Config:
     return {"threads": next((t for t in _THREADS if t >= columns), _THREADS[-1])}
 
 
-def _steps(op: Attention) -> Size:
+def _steps(op: Attention, threads: int, gpu: Gpu) -> Size:
+    """For each column, the loads of k and the sums of v; threads without a column of v wait."""
     q, k, v = op.inputs[:3]
-    return product(q.shape[:3]) * k.shape[2] * (q.shape[3] + v.shape[3])
+    apart = 1 if gpu.is_cpu or k.strides[2] == 1 else _APART
+    width = v.shape[3] if gpu.is_cpu else ceildiv(v.shape[3], threads) * threads
+    return product(q.shape[:3]) * k.shape[2] * (q.shape[3] * apart + width)
 
 
 def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
-    return estimate_ns(_steps(op), gpu_of(context))
+    gpu = gpu_of(context)
+    return estimate_ns(_steps(op, config["threads"], gpu), gpu)
 
 
 def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
@@ -70,7 +76,7 @@ def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelC
             buffers=(*(ValueBuffer(value=o.value) for o in (*op.inputs[:3], op.output)), *code.scores.buffers),
             params=params,
             units=product(op.inputs[0].shape[:3]),
-            cost_ns=steps_ns(_steps(op), gpu_of(context)),
+            cost_ns=steps_ns(_steps(op, config["threads"], gpu_of(context)), gpu_of(context)),
         )
     ]
 
