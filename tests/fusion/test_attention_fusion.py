@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from tests.support.alternatives import OneIsland
+from tests.support.alternatives import OneIsland, alternatives
 from tests.support.model_text import Array, check, normal, parse
 from xyntra_ep.tracea.core_ir.ops import Attention
 
@@ -98,6 +98,47 @@ class TestMasks:
         """Relative positions: only one product is the score, the other is read."""
         nodes = f"rt = Transpose<perm = [0,1,3,2]>(r) qr = MatMul(q, rt) w = Add(s, qr) {END}"
         fused(attention(nodes, ", float[B,H,T,8] r", {"r": normal(B, H, T, D, seed=3)}))
+
+
+def masked(nodes: str, batch: int, of_mask: int, columns: int = 4, sizes: str = "M,1,1,T", declared: str = "B") -> OneIsland:
+    """Attention of x to itself, that assumes nothing about the sizes of the mask m; run with those given."""
+    model = parse(
+        f"""(float[{declared},3,S,8] x, float[{sizes}] m) => (float[] y) {SCALE}
+        {{ xt = Transpose<perm = [0,1,3,2]>(x) qk = MatMul(x, xt) s = Mul(qk, scale) {nodes}
+           p = Softmax<axis = -1>(w) y = MatMul(p, x) }}"""
+    )
+    check(model, {"x": normal(batch, 3, 4, 8), "m": normal(of_mask, 1, 1, columns, seed=3)})
+    return alternatives(model)[-1]
+
+
+class TestMasksOfSizesThatOnlyARunTells:
+    """Scores may turn out to be repeated: q and k are then."""
+
+    @pytest.mark.parametrize(("batch", "of_mask"), [(2, 2), (2, 1), (1, 2)])
+    def test_in_the_batch(self, batch: int, of_mask: int) -> None:
+        q, k, v, m = fused(masked("w = Add(s, m)", batch, of_mask)).inputs
+        assert q.shape[0] == k.shape[0] == v.shape[0] == m.shape[0]
+
+    def test_in_the_columns(self) -> None:
+        fused(masked("w = Add(m, s)", 2, 2, columns=1))
+
+    def test_scaled_after_one_mask(self) -> None:
+        """What is repeated is a step of one operand."""
+        fused(masked("n = Neg(s) w = Add(n, m)", 1, 2))
+
+    def test_known_to_be_repeated(self) -> None:
+        """Computed once then, not for every mask."""
+        assert not masked("w = Add(s, m)", 1, 2, sizes="2,1,1,S", declared="1").ops(Attention)
+
+    def test_two_operands_before_the_scores_are_repeated(self) -> None:
+        """The bias would have to be repeated too."""
+        assert not masked("b = Add(s, qk) w = Add(b, m)", 1, 2).ops(Attention)
+
+    def test_positions_before_the_scores_are_repeated(self) -> None:
+        """A causal mask is of the rows that there are, not of those that are repeated."""
+        nodes = """st = Shape<start = 2>(s) ones = Expand(one, st) tri = Trilu<upper = 0>(ones) keep = Cast<to = 9>(tri)
+            c = Where(keep, s, low) w = Add(c, m)"""
+        masked(nodes, 1, 2)
 
 
 class TestWhatStays:

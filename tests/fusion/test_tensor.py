@@ -82,7 +82,7 @@ class TestBroadcast:
         ab = checks.broadcast(A, B, 0)
         abc = checks.broadcast(ab, C, 0)
         asked = len(checks.conditions)
-        assert checks.broadcast(abc, A, 0) == abc and checks.broadcast(C, abc, 0) == abc
+        assert all(checks.broadcast(abc, part, 0) == abc for part in (A, ab)) and checks.broadcast(C, abc, 0) == abc
         assert len(checks.conditions) == asked and len(checks.definitions) == 2
 
     def test_definitions_come_before_what_uses_them(self) -> None:

@@ -4,14 +4,19 @@
  -> AttentionNode(q, k, v, score = where(load(mask), acc * scale, -inf) + load(bias))
 
 No mask form is named here: whatever the exporter wrote becomes an expression over (b, h, s, t). Rank-3 products get a unit axis.
+Where only a run tells whether scores are repeated to the size of a mask, q and k are repeated instead (strides of 0 or not).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.compose import Composer, axes, is_identity
 from xyntra_ep.fusion.dag import Dag
-from xyntra_ep.fusion.tensor import AttentionNode, GemmNode, Leaf, Map, Permute, Reshape, RowNode, Tensor, TNode, View
+from xyntra_ep.fusion.tensor import AttentionNode, Expand, GemmNode, Leaf, Map, Permute, Reshape, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
@@ -20,12 +25,12 @@ LONGEST_SCORE = 32  # elementwise nodes between the two products
 MAX_HEAD = 256  # larger head sizes do not keep their accumulators in registers
 
 
-def fuse_attention(dag: Dag) -> bool:
+def fuse_attention(dag: Dag, checks: Checks) -> bool:
     """Replace every product of a softmax by an AttentionNode where it is legal."""
     changed = False
     for node in list(dag.order):
         if isinstance(node, GemmNode):
-            result = _match(dag, node)
+            result = _match(dag, checks, node)
             if result is not None:
                 dag.replace(node, result)
                 changed = True
@@ -92,16 +97,32 @@ def _unscaled(dag: Dag, t: Tensor) -> tuple[Tensor, float, list[TNode]]:
     return (inner, factor * more, [t.node, *nodes]) if factor else (t, 1.0, [])
 
 
+def _steps(dag: Dag, t: Tensor, whole: Sequence[Size]) -> list[Tensor]:
+    """What lies before ``t`` on the way from a product to scores of shape ``whole``, element by element at its own place.
+
+    Before scores are repeated where a run finds extents of 1 there may be steps of one operand only: what else they read would
+    have to be repeated too. What is known to be repeated is not worth computing so often.
+    """
+    node = t.node
+    if isinstance(node, Map):
+        if t.shape == whole:
+            return [o for o in dag.operands(node) if o.shape == whole]
+        rest = E.rewrite(node.body, lambda e: E.load(0, dtype=e.dtype) if e.kind == "load" else None)
+        alone = len(node.inputs) == 1 and all(e.kind != "axis" for e in E.walk(rest))
+        return [o for o in dag.operands(node) if alone and o.shape == t.shape]
+    repeats = isinstance(node, View) and isinstance(node.step, Expand) and 0 not in node.step.factors
+    return dag.operands(node) if repeats and t.shape == whole else []
+
+
 def _between(dag: Dag, scores: Tensor) -> set[int]:
-    """The elementwise nodes that lie between a product and ``scores``. A mask or a bias of the same shape is none of them: other
-    layers read it too, and it is better read than computed again."""
+    """The nodes that lie between a product and ``scores``. A mask or a bias of the same shape is none of them: other layers read
+    it too, and it is better read than computed again."""
     region: dict[int, TNode] = {}
-    queue = [scores.node]
+    queue = [scores]
     while queue and len(region) < 2 * LONGEST_SCORE:
-        node = queue.pop(0)
-        region[id(node)] = node
-        if isinstance(node, Map):
-            queue += [t.node for t in dag.operands(node) if t.shape == scores.shape and id(t.node) not in region]
+        t = queue.pop(0)
+        region[id(t.node)] = t.node
+        queue += [o for o in _steps(dag, t, scores.shape) if id(o.node) not in region]
     found: set[int] = set()
     for node in dag.order:
         if id(node) in region and (isinstance(node, GemmNode) or any(id(t.node) in found for t in dag.operands(node))):
@@ -109,7 +130,7 @@ def _between(dag: Dag, scores: Tensor) -> set[int]:
     return found
 
 
-def _match(dag: Dag, product: GemmNode) -> Tensor | None:
+def _match(dag: Dag, checks: Checks, product: GemmNode) -> Tensor | None:
     p, v = dag.get(product.a), dag.get(product.b)
     if p.rank not in (3, 4) or (isinstance(v.node, Leaf) and v.node.kind == "const"):
         return None
@@ -123,8 +144,11 @@ def _match(dag: Dag, product: GemmNode) -> Tensor | None:
     factors: list[tuple[Tensor, float, list[TNode]]] = []
 
     def source(t: Tensor, index: list[Expr]) -> Expr | None:
-        if t.shape != scores.shape or not is_identity(index, t.shape):
+        if (t.shape != scores.shape and id(t.node) not in between) or not is_identity(index, t.shape):
             return None
+        if isinstance(t.node, View) and id(t.node) in between:
+            taken.append(t.node)
+            return composer.load(t.node.base, index)
         if isinstance(t.node, GemmNode) and (not first or first[0] is t.node):
             first[:] = [t.node]
             factors[:] = [_unscaled(dag, x) for x in (t.node.a, t.node.b)]
@@ -155,7 +179,8 @@ def _match(dag: Dag, product: GemmNode) -> Tensor | None:
     head = q.shape[-1]
     if not isinstance(head, int) or head > MAX_HEAD or not isinstance(v.shape[-1], int) or v.shape[-1] > MAX_HEAD:
         return None
-    k = k.permute((*range(k.rank - 2), k.rank - 1, k.rank - 2))
+    q = checks.fit(q, (*scores.shape[:-1], head))
+    k = checks.fit(k.permute((*range(k.rank - 2), k.rank - 1, k.rank - 2)), (*scores.shape[:-2], scores.shape[-1], head))
     sources = frozenset().union(product.sources, first[0].sources, *(n.sources for n in (*taken, *zeroing, *q_nodes, *k_nodes)))
     extra = list(composer.operands)
     if p.rank == 3:

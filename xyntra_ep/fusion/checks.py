@@ -73,7 +73,7 @@ class Checks:
             result: Size = a if isinstance(a, int) else b
         else:
             result = self._define(select(eq(a, 1), b, a))
-        self._sources[result] = self._sources.get(a, frozenset({a})) | self._sources.get(b, frozenset({b}))
+        self._sources[result] = frozenset({a, b}) | self._sources.get(a, frozenset()) | self._sources.get(b, frozenset())
         return result
 
     def assume(self, condition: Size) -> bool:

@@ -62,7 +62,7 @@ def build_program(context: Context, inputs: Sequence[str], outputs: Sequence[str
     """The program of an island from its traced ``context``; ``inputs`` and ``outputs`` are graph names in order."""
     dag = Dag([context.tensors[name] for name in outputs])
     join_projections(dag)
-    fuse_attention(dag)
+    fuse_attention(dag, context.checks)
     fuse_rows(dag)
     builder = _Builder(dag, {name: i for i, name in enumerate(inputs)})
     builder.program.bindings = list(context.bindings)
