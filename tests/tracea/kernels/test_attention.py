@@ -14,8 +14,8 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc, axis, call, const
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand, Program
 from xyntra_ep.tracea.emitters.cpu import emit
-from xyntra_ep.tracea.kernels.cpu._attention_mask import find_causal
 from xyntra_ep.tracea.kernels.cpu.attention_fused import VARIANTS
+from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 

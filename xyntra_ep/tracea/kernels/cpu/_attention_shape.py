@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
-from xyntra_ep.tracea.kernels.cpu._attention_mask import CausalMask, find_causal
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
+from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask, find_causal
 
 # Columns of k that one pass holds: 12 rows of scores stay in L1. More columns take several passes with a running maximum.
 PASS_COLUMNS = 512

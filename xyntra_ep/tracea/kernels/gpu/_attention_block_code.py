@@ -19,12 +19,13 @@ import numpy as np
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention
-from xyntra_ep.tracea.kernels.cpu._attention_mask import find_causal
-from xyntra_ep.tracea.kernels.cpu._epilogue import Epilogue, Group, Here
-from xyntra_ep.tracea.kernels.gpu._attention_fetch import TileFetcher, packet_of, start_of, store_row
+from xyntra_ep.tracea.kernels.gpu._attention_fetch import TileFetcher, packet_of, store_row
 from xyntra_ep.tracea.kernels.gpu._attention_tiles import ACROSS, PACKET, AttentionTile, whole
 from xyntra_ep.tracea.kernels.gpu._launch import gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
+from xyntra_ep.tracea.kernels.shared.address import address
+from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group, Here
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies, math_function
@@ -92,7 +93,7 @@ class BlockCode:
     def _fetcher(self, name: str, data: Var) -> TileFetcher:
         b, tile, operand = self.b, self.tile, self.op.inputs["qkv".index(name)]
         packet = packet_of(operand)
-        start = start_of(b, operand, data, self._batch)
+        start = b.pointer("start", data, address(b, operand, self._batch))
         return TileFetcher(b, operand, start, tile.fetch(name, packet), tile.layout(name, packet), self._arrays[name])
 
     def _layout(self, name: str) -> TileLayout:
@@ -216,7 +217,7 @@ class BlockCode:
             scale = b.let("scale", 1.0 / total)
             row = b.let("s", self._first + self._at["m"] + more)
             with nullcontext() if is_multiple(self._rows, tile.rows) else b.when(lt(row, b.param(self._rows))):
-                target = start_of(b, output, self._out, [*self._batch, row])
+                target = b.pointer("start", self._out, address(b, output, [*self._batch, row]))
                 scaled = [b.let("y", self._shown(value * scale, total)) for value in values]
                 for i in range(tile.packets):
                     first, part = self._at["x"] * PACKET + i * step, scaled[i * PACKET : (i + 1) * PACKET]

@@ -26,14 +26,6 @@ def packet_of(operand: Operand) -> int:
     return width
 
 
-def start_of(b: GpuBuilder, operand: Operand, data: Pointer, at: Sequence[Rvalue]) -> Pointer:
-    """``data`` where (batch, head, row) begins; of fewer coordinates, a whole head."""
-    total = b.param(operand.offset)
-    for coordinate, stride in zip(at, operand.strides, strict=False):
-        total = total + coordinate * b.param(stride)
-    return b.pointer("start", data, total)
-
-
 class TileFetcher:
     """The tiles of one operand. ``data``: of the head that the block works on.
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Attention
-from xyntra_ep.tracea.kernels.cpu._attention_mask import find_causal
-from xyntra_ep.tracea.kernels.cpu._loops_plan import typical
 from xyntra_ep.tracea.kernels.gpu._attention_block_code import BlockCode
 from xyntra_ep.tracea.kernels.gpu._attention_tiles import ACROSS, LARGEST, AttentionTile, space_of, tile_of, tiles_in
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
