@@ -4,9 +4,9 @@
 
 #include "claims.h"
 #include "cpu_island.h"
+#include "device_island.h"
 #include "graph_access.h"
 #include "json.h"
-#include "opencl_island.h"
 #include "reports.h"
 
 namespace xyntra {
@@ -108,7 +108,7 @@ void Ep::compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size
           std::make_unique<CpuIsland>(ort_, island.usable, island.island, graphs[i], fused_nodes[i], pool));
     } else {
       compiled.push_back(
-          std::make_unique<OpenClIsland>(ort_, island.usable, island.island, graphs[i], fused_nodes[i]));
+          std::make_unique<DeviceIsland>(ort_, island.usable, island.island, graphs[i], fused_nodes[i]));
     }
   }
   for (std::size_t i = 0; i < n; ++i) infos[i] = compiled[i].release();

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "cuda_device.h"
 #include "factory.h"
 #include "hash128.h"
 #include "opencl_device.h"
@@ -84,13 +85,24 @@ uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept {
   return xyntra::profile::take(buffer, capacity);
 }
 
+uint64_t xyntra_cuda_devices(char* buffer, uint64_t capacity) noexcept {
+  try {
+    const std::string devices = xyntra::CudaDevice::list();
+    std::memcpy(buffer, devices.data(), std::min<std::size_t>(devices.size(), capacity));
+    return devices.size();
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
 int xyntra_opencl_compile(const char* device, const char* source, const char* options, const char* path, char* why,
                           uint64_t capacity) noexcept {
   try {
     const auto found = xyntra::OpenClDevice::find(device);
     if (found.device == nullptr) throw std::runtime_error(found.error);
-    const auto program = found.device->build(source, options);
-    const std::string binary = found.device->binary_of(program.get());
+    const auto& opencl = static_cast<const xyntra::OpenClDevice&>(*found.device);
+    const auto program = opencl.build(source, options);
+    const std::string binary = opencl.binary_of(program.get());
     std::ofstream file(path, std::ios::binary);
     file.write(binary.data(), static_cast<std::streamsize>(binary.size()));
     file.close();

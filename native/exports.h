@@ -32,6 +32,9 @@ XYNTRA_EXPORT uint64_t xyntra_take_report(const char* token, char* buffer, uint6
 XYNTRA_EXPORT void xyntra_profile(int enable) noexcept;
 XYNTRA_EXPORT uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept;
 
+// The CUDA devices of this machine as JSON (native/cuda_device.h): its size; copied, cut to `capacity`.
+XYNTRA_EXPORT uint64_t xyntra_cuda_devices(char* buffer, uint64_t capacity) noexcept;
+
 // Compiles OpenCL C for a device and writes its binary to a file. Returns 1; or 0 with the reason in `why`, cut to its
 // capacity.
 XYNTRA_EXPORT int xyntra_opencl_compile(const char* device, const char* source, const char* options, const char* path,

@@ -27,7 +27,7 @@ std::string_view without_seal(std::string_view file) {
 
 struct Opened {
   void* library = nullptr;
-  cl::Program program = nullptr;
+  void* program = nullptr;
   std::string error;
 };
 
@@ -42,15 +42,15 @@ Opened open_library(const std::string& path) {
   return {handle, nullptr, {}};
 }
 
-Opened open_program(const std::string& path, const std::string& binary, const OpenClDevice& device) {
+Opened open_program(const std::string& path, const std::string& binary, const Device& device) {
   try {
-    return {nullptr, (new cl::OwnedProgram(device.load(without_seal(binary))))->get(), {}};
+    return {nullptr, device.load(without_seal(binary)), {}};
   } catch (const Error& error) {
     return {nullptr, nullptr, path + ": " + error.what()};
   }
 }
 
-Opened open(const std::string& path, const Hash128& hash, const OpenClDevice* device) {
+Opened open(const std::string& path, const Hash128& hash, const Device* device) {
   const TrustedFile file = read_trusted_file(path);
   if (!file.error.empty()) return {nullptr, nullptr, file.error};
   if (hash128(file.bytes.data(), file.bytes.size()) != hash)
@@ -60,8 +60,8 @@ Opened open(const std::string& path, const Hash128& hash, const OpenClDevice* de
 
 // What two threads open at the same time is opened twice: dlopen gives both the same handle, and of two programs both work.
 // Kernels that were linked together are one file with many names, which is read and checked once.
-Opened opened_once(const std::string& path, const Hash128& hash, const OpenClDevice* device) {
-  using Key = std::tuple<dev_t, ino_t, off_t, time_t, Hash128, const OpenClDevice*>;
+Opened opened_once(const std::string& path, const Hash128& hash, const Device* device) {
+  using Key = std::tuple<dev_t, ino_t, off_t, time_t, Hash128, const Device*>;
   static auto* const mutex = new std::mutex;
   static auto* const known = new std::map<Key, Opened>;
   struct stat status = {};
@@ -80,14 +80,14 @@ Opened opened_once(const std::string& path, const Hash128& hash, const OpenClDev
 }  // namespace
 
 LoadedKernel load_kernel(const std::string& path, const std::string& symbol, const Hash128& hash,
-                         const OpenClDevice* device) {
+                         const Device* device) {
   LoadedKernel kernel;
   kernel.symbol = symbol;
   const Opened opened = opened_once(path, hash, device);
   kernel.error = opened.error;
   if (opened.program != nullptr) {
     try {
-      device->kernel(opened.program, symbol);
+      device->require(opened.program, symbol);
       kernel.program = opened.program;
     } catch (const Error& error) {
       kernel.error = path + ": " + error.what();

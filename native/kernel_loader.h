@@ -1,12 +1,13 @@
-// Compiled kernels: shared objects or OpenCL programs, opened once per process and never closed, so what a session has found
+// Compiled kernels: shared objects or programs of a device, opened once per process and never closed, so what a session has found
 // stays valid in every session, fork and exit path.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "device.h"
 #include "hash128.h"
-#include "opencl_device.h"
+
 
 namespace xyntra {
 
@@ -14,7 +15,7 @@ using Kernel = void (*)(void* const* buffers, const int64_t* params, int64_t beg
 
 struct LoadedKernel {
   Kernel function = nullptr;      // on the CPU
-  cl::Program program = nullptr;  // on an OpenCL device: what has it
+  void* program = nullptr;      // on a device: what has it
   std::string symbol;
   std::string error;  // why there is none
 
@@ -23,6 +24,6 @@ struct LoadedKernel {
 
 // Checks owner, mode and hash of the file before any of its code can run. Without a device it is a shared object.
 LoadedKernel load_kernel(const std::string& path, const std::string& symbol, const Hash128& hash,
-                         const OpenClDevice* device);
+                         const Device* device);
 
 }  // namespace xyntra

@@ -100,7 +100,6 @@ class Handle {
 };
 
 using OwnedQueue = Handle<Queue, &Api::ReleaseCommandQueue>;
-using OwnedMem = Handle<Mem, &Api::ReleaseMemObject>;
 using OwnedProgram = Handle<Program, &Api::ReleaseProgram>;
 using OwnedKernel = Handle<Kernel, &Api::ReleaseKernel>;
 using OwnedEvent = Handle<Event, &Api::ReleaseEvent>;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "memory_block.h"
+#include "opencl_queue.h"
 
 namespace xyntra {
 namespace {
@@ -57,7 +58,7 @@ std::vector<Listed> all_devices(const cl::Api& api) {
 
 }  // namespace
 
-OpenClDevice::Found OpenClDevice::find(const std::string& identity) {
+Device::Found OpenClDevice::find(const std::string& identity) {
   static auto* const mutex = new std::mutex;
   static auto* const opened = new std::map<std::string, std::unique_ptr<const OpenClDevice>>;
   std::string why;
@@ -87,36 +88,47 @@ OpenClDevice::OpenClDevice(const cl::Api& api, std::string identity, cl::DeviceI
   alignment_ = std::max<std::size_t>(kAlignment, bits / 8);
 }
 
-cl::OwnedQueue OpenClDevice::queue(bool profiling) const {
+cl::OwnedQueue OpenClDevice::open_queue(bool takes_times) const {
   cl::Int code = cl::kSuccess;
-  cl::OwnedQueue queue(api_->CreateCommandQueue(context_, id_, profiling ? cl::kProfilingEnable : 0, &code));
+  cl::OwnedQueue queue(api_->CreateCommandQueue(context_, id_, takes_times ? cl::kProfilingEnable : 0, &code));
   check(code, "a queue");
   return queue;
 }
 
-cl::OwnedMem OpenClDevice::buffer(std::size_t bytes) const {
+DeviceMemory OpenClDevice::buffer(std::size_t bytes) const {
   cl::Int code = cl::kSuccess;
-  cl::OwnedMem mem(api_->CreateBuffer(context_, cl::kReadWrite, bytes + kSpareBytes, nullptr, &code));
+  DeviceMemory memory(this, api_->CreateBuffer(context_, cl::kReadWrite, bytes + kSpareBytes, nullptr, &code));
   check(code, "a buffer");
-  return mem;
+  return memory;
 }
 
-cl::OwnedMem OpenClDevice::part(cl::Mem whole, std::size_t at, std::size_t bytes) const {
+DeviceMemory OpenClDevice::part(const DeviceMemory& whole, std::size_t at, std::size_t bytes) const {
   cl::Int code = cl::kSuccess;
   const cl::Region region{at, bytes};
-  cl::OwnedMem mem(api_->CreateSubBuffer(whole, cl::kReadWrite, cl::kCreateRegion, &region, &code));
+  const auto mem = static_cast<cl::Mem>(whole.get());
+  DeviceMemory memory(this, api_->CreateSubBuffer(mem, cl::kReadWrite, cl::kCreateRegion, &region, &code));
   check(code, "a part of a buffer");
-  return mem;
+  return memory;
 }
 
-cl::OwnedMem OpenClDevice::buffer_of(const void* data, std::size_t bytes) const {
+DeviceMemory OpenClDevice::buffer_of(const void* data, std::size_t bytes) const {
   if (bytes == 0) return buffer(0);
   cl::Int code = cl::kSuccess;
   // OpenCL only reads what it copies from.
-  cl::OwnedMem mem(
-      api_->CreateBuffer(context_, cl::kReadOnly | cl::kCopyHostPtr, bytes, const_cast<void*>(data), &code));
+  void* const from = const_cast<void*>(data);
+  DeviceMemory memory(this, api_->CreateBuffer(context_, cl::kReadOnly | cl::kCopyHostPtr, bytes, from, &code));
   check(code, "a buffer of constants");
-  return mem;
+  return memory;
+}
+
+void OpenClDevice::release(void* memory) const noexcept { api_->ReleaseMemObject(static_cast<cl::Mem>(memory)); }
+
+std::unique_ptr<DeviceCalls> OpenClDevice::ready(const std::vector<DeviceCall>& calls) const {
+  return std::make_unique<OpenClCalls>(*this, calls);
+}
+
+std::unique_ptr<DeviceQueue> OpenClDevice::queue(bool takes_times) const {
+  return std::make_unique<OpenClQueue>(*this, takes_times);
 }
 
 cl::OwnedProgram OpenClDevice::build(const std::string& source, const std::string& options) const {
@@ -128,13 +140,17 @@ cl::OwnedProgram OpenClDevice::build(const std::string& source, const std::strin
   return link(program, "-cl-kernel-arg-info " + options);
 }
 
-cl::OwnedProgram OpenClDevice::load(std::string_view binary) const {
+void* OpenClDevice::load(std::string_view binary) const {
   cl::Int code = cl::kSuccess, status = cl::kSuccess;
   const auto* bytes = reinterpret_cast<const unsigned char*>(binary.data());
   const std::size_t length = binary.size();
   cl::Program const program = api_->CreateProgramWithBinary(context_, 1, &id_, &length, &bytes, &status, &code);
   check(code, "a program's binary");
-  return link(program, {});
+  return (new cl::OwnedProgram(link(program, {})))->get();
+}
+
+void OpenClDevice::require(void* program, const std::string& symbol) const {
+  kernel(static_cast<cl::Program>(program), symbol);
 }
 
 cl::OwnedProgram OpenClDevice::link(cl::Program program, const std::string& options) const {
@@ -188,17 +204,17 @@ void OpenClDevice::launch_for_nothing(cl::Kernel kernel) const {
       api_->GetKernelArgInfo(kernel, arguments - 1, cl::kKernelArgName, sizeof(last), last, nullptr) != cl::kSuccess ||
       std::string_view(last) != kGo)
     return;
-  const cl::OwnedMem nothing = buffer(0);
+  const DeviceMemory nothing = buffer(0);
   for (cl::Uint i = 0; i < arguments; ++i) {
     cl::Uint space = 0;
     if (api_->GetKernelArgInfo(kernel, i, cl::kKernelArgAddressQualifier, sizeof(space), &space, nullptr) != 0) return;
     const int32_t zero = 0;
-    const cl::Mem mem = nothing.get();
+    void* const mem = nothing.get();
     const bool is_buffer = space == cl::kArgAddressGlobal;
     const void* const value = is_buffer ? static_cast<const void*>(&mem) : &zero;
     if (api_->SetKernelArg(kernel, i, is_buffer ? sizeof(mem) : sizeof(zero), value) != cl::kSuccess) return;
   }
-  const cl::OwnedQueue aside = queue(false);
+  const cl::OwnedQueue aside = open_queue(false);
   for (const std::size_t groups : {std::size_t{1}, kSmallLaunch / group + 1}) {
     const std::size_t items = groups * group;
     const cl::Int code =

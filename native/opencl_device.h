@@ -1,4 +1,4 @@
-// One OpenCL device with its context: opened once per process and never closed, as kernels of the CPU are.
+// One OpenCL device with its context.
 #pragma once
 
 #include <cstddef>
@@ -6,36 +6,29 @@
 #include <string>
 #include <string_view>
 
+#include "device.h"
 #include "opencl_api.h"
-#include "ort.h"
 
 namespace xyntra {
 
-class OpenClDevice {
+class OpenClDevice : public Device {
  public:
-  // What tells a device, and a driver, from others: "platform / device / driver version", with " #1" on for the second of
-  // two equal ones. Plans and kernels are made for one identity.
-  struct Found {
-    const OpenClDevice* device = nullptr;
-    std::string error;  // why there is none
-  };
+  // An identity: "platform / device / driver version", with " #1" on for the second of two equal ones.
   static Found find(const std::string& identity);
 
-  const cl::Api& api() const noexcept { return *api_; }
-  const std::string& identity() const noexcept { return identity_; }
-  // To what the address of a buffer is aligned at least.
-  std::size_t alignment() const noexcept { return alignment_; }
+  std::size_t alignment() const noexcept override { return alignment_; }
+  DeviceMemory buffer(std::size_t bytes) const override;
+  DeviceMemory part(const DeviceMemory& whole, std::size_t at, std::size_t bytes) const override;
+  DeviceMemory buffer_of(const void* data, std::size_t bytes) const override;
+  void* load(std::string_view binary) const override;
+  void require(void* program, const std::string& symbol) const override;
+  std::unique_ptr<DeviceCalls> ready(const std::vector<DeviceCall>& calls) const override;
+  std::unique_ptr<DeviceQueue> queue(bool takes_times) const override;
 
-  cl::OwnedQueue queue(bool profiling) const;
-  // At least one byte, as OpenCL knows no empty buffers; with the spare bytes behind that kernels may read.
-  cl::OwnedMem buffer(std::size_t bytes) const;
-  // A part of a buffer, from a multiple of alignment() on.
-  cl::OwnedMem part(cl::Mem whole, std::size_t at, std::size_t bytes) const;
-  cl::OwnedMem buffer_of(const void* data, std::size_t bytes) const;
+  const cl::Api& api() const noexcept { return *api_; }
+  cl::OwnedQueue open_queue(bool takes_times) const;
   // An executable program, finished down to machine code; throws Error with the compiler's log.
   cl::OwnedProgram build(const std::string& source, const std::string& options) const;
-  // The same of what binary_of() gave.
-  cl::OwnedProgram load(std::string_view binary) const;
   std::string binary_of(cl::Program program) const;
   cl::OwnedKernel kernel(cl::Program program, const std::string& symbol) const;
   // Work items of a group, which the kernel itself requires.
@@ -47,6 +40,7 @@ class OpenClDevice {
   }
 
  private:
+  void release(void* memory) const noexcept override;
   OpenClDevice(const cl::Api& api, std::string identity, cl::DeviceId id);
   cl::OwnedProgram link(cl::Program program, const std::string& options) const;
   // Makes the driver do all that it puts off to a kernel's first launch (PoCL compiles then), by launches whose last

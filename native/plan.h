@@ -92,7 +92,7 @@ struct PlanKernel {
 struct Plan {
   std::string digest;
   std::string root;
-  std::string device;   // the identity of the OpenCL device whose programs the kernels are; empty: the CPU
+  std::string device;   // the identity of the device whose programs the kernels are; empty: the CPU
   bool refuse = false;  // the session is to fail with `message`
   std::string message;
   int log_level = 0;

@@ -21,7 +21,7 @@ std::string cache_dir(const Options& options, const Planner& planner) {
 void load_kernels(const Plan& plan, UsablePlan& usable) {
   std::string missing;
   if (!plan.device.empty()) {
-    const auto found = OpenClDevice::find(plan.device);
+    const auto found = Device::find(plan.device);
     usable.device = found.device;
     missing = found.error;
   }

@@ -14,7 +14,7 @@ namespace xyntra {
 
 struct UsablePlan {
   std::shared_ptr<const Plan> plan;  // null: no plan
-  const OpenClDevice* device = nullptr;  // null: the CPU
+  const Device* device = nullptr;     // null: the CPU
   std::vector<LoadedKernel> kernels;     // as in plan->kernels; a fresh plan may have some that do not load
   std::string digest;
   bool stored = false;

@@ -1,4 +1,4 @@
-#include "opencl_island.h"
+#include "device_island.h"
 
 #include <utility>
 
@@ -6,7 +6,7 @@
 
 namespace xyntra {
 
-OpenClIsland::OpenClIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island,
+DeviceIsland::DeviceIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island,
                            const OrtGraph* graph, const OrtNode* fused_node)
     : Island(ort, std::move(usable), island, fused_node), device_(*usable_->device) {
   const Constants constants = find_constants(graph);
@@ -16,7 +16,7 @@ OpenClIsland::OpenClIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usa
   packed_.clear();
 }
 
-void OpenClIsland::make_ready(const Alternative& plan, const Constants& constants) {
+void DeviceIsland::make_ready(const Alternative& plan, const Constants& constants) {
   ReadyOnDevice ready;
   ready.fixed.resize(plan.buffers.size());
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -30,12 +30,12 @@ void OpenClIsland::make_ready(const Alternative& plan, const Constants& constant
   alternatives_.push_back(std::move(ready));
 }
 
-// Buffers may be released as soon as their last step is in the queue: OpenCL keeps what a command needs.
-void OpenClIsland::run_init(const Alternative& plan, ReadyOnDevice& ready, const Constants& constants) {
+void DeviceIsland::run_init(const Alternative& plan, ReadyOnDevice& ready, const Constants& constants) {
   if (plan.init.empty()) return;
   const InitSteps numbers(plan);
-  const cl::OwnedQueue queue = device_.queue(false);
-  std::vector<cl::OwnedMem> temporaries(plan.buffers.size());
+  std::vector<DeviceMemory> temporaries(plan.buffers.size());
+  std::unique_ptr<DeviceCalls> calls;  // to go after the queue that has them
+  const auto queue = device_.queue(false);
   for (std::size_t i = 0; i < plan.init.size(); ++i) {
     const PlanStep& step = plan.init[i];
     const auto packing = numbers.packing(step);
@@ -45,50 +45,52 @@ void OpenClIsland::run_init(const Alternative& plan, ReadyOnDevice& ready, const
       }
       continue;
     }
-    OpenClLaunch launch(device_, usable_->kernels[step.kernel], numbers.value(step.units_expr));
+    DeviceCall call;
+    call.kernel = &usable_->kernels[step.kernel];
+    call.units = numbers.value(step.units_expr);
     for (const BufferUse& use : step.buffers) {
       const PlanBuffer& buffer = plan.buffers[use.buffer];
-      cl::Mem& mem = ready.fixed[use.buffer];
-      if (mem == nullptr && buffer.kind == BufferKind::kPool) {
+      void*& memory = ready.fixed[use.buffer];
+      if (memory == nullptr && buffer.kind == BufferKind::kPool) {
         kept_.push_back(device_.buffer(numbers.bytes(buffer)));
-        mem = kept_.back().get();
-        if (!packing.empty()) packed_.emplace(packing, mem);
-      } else if (mem == nullptr && buffer.kind == BufferKind::kInit) {
+        memory = kept_.back().get();
+        if (!packing.empty()) packed_.emplace(packing, memory);
+      } else if (memory == nullptr && buffer.kind == BufferKind::kInit) {
         temporaries[use.buffer] = device_.buffer(numbers.bytes(buffer));
-        mem = temporaries[use.buffer].get();
-      } else if (mem == nullptr) {
-        mem = constant(buffer.index, constants);
+        memory = temporaries[use.buffer].get();
+      } else if (memory == nullptr) {
+        memory = constant(buffer.index, constants);
       }
-      if (!launch.empty()) launch.add(mem);
+      call.buffers.push_back(memory);
     }
-    if (!launch.empty()) {
-      for (const uint32_t param : step.params) launch.add(numbers.value(param));
-      launch.complete();
-      launch.enqueue(queue.get(), nullptr);
+    if (call.units > 0) {
+      for (const uint32_t param : step.params) call.add(numbers.value(param));
+      calls = device_.ready({call});
+      queue->start(*calls);
+      queue->finish();  // before what it uses is set free
     }
     for (const BufferUse& use : step.buffers) {
       if (!numbers.ends_with(use.buffer, i)) continue;
       const BufferKind kind = plan.buffers[use.buffer].kind;
       if (kind == BufferKind::kPool || kind == BufferKind::kLiteral) continue;
-      temporaries[use.buffer] = cl::OwnedMem();
+      temporaries[use.buffer] = DeviceMemory();
       ready.fixed[use.buffer] = nullptr;  // so neither constants nor temporaries can be seen after Compile
     }
   }
-  device_.check(device_.api().Finish(queue.get()), "the packing of weights");
 }
 
-cl::Mem OpenClIsland::constant(std::size_t index, const Constants& constants) {
-  cl::OwnedMem& mem = constants_[index];
-  if (mem.get() == nullptr) {
+void* DeviceIsland::constant(std::size_t index, const Constants& constants) {
+  DeviceMemory& memory = constants_[index];
+  if (memory.get() == nullptr) {
     const void* data = get(ort_, constants[index], api::kGetTensorData);
-    mem = device_.buffer_of(data, get(ort_, constants[index], api::kGetTensorSizeInBytes));
+    memory = device_.buffer_of(data, get(ort_, constants[index], api::kGetTensorSizeInBytes));
   }
-  return mem.get();
+  return memory.get();
 }
 
-void OpenClIsland::compute(OrtKernelContext* context) {
-  const auto lease = workspaces_.take([&] { return std::make_unique<OpenClWorkspace>(device_, island_); });
-  OpenClWorkspace& workspace = *lease;
+void DeviceIsland::compute(OrtKernelContext* context) {
+  const auto lease = workspaces_.take([&] { return std::make_unique<DeviceWorkspace>(device_, island_); });
+  DeviceWorkspace& workspace = *lease;
   read_inputs(context, workspace.inputs);
   workspace.prepare(alternatives_, workspace.inputs);
   make_outputs(context, workspace.evaluation(), workspace.outputs);

@@ -1,27 +1,28 @@
-// What one run of an island on an OpenCL device needs besides the weights: a queue, device memory for inputs, outputs and
-// temporaries, and a kernel object per step whose arguments are set. They stay for runs with the shapes of the last one,
-// which only move data and start kernels.
+// What one run of an island on a device needs besides the weights: a queue, device memory for inputs, outputs and temporaries,
+// and the steps ready to be started. They stay for runs with the shapes of the last one, which only move data and start
+// kernels.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "device.h"
 #include "evaluation.h"
-#include "opencl_device.h"
-#include "opencl_launch.h"
+#include "kernel_loader.h"
 #include "profile.h"
 
 namespace xyntra {
 
 // What an alternative needs that does not depend on shapes.
 struct ReadyOnDevice {
-  std::vector<cl::Mem> fixed;                // per buffer: a POOL or LITERAL buffer, else null
+  std::vector<void*> fixed;                  // per buffer: a POOL or LITERAL buffer, else null
   std::vector<const LoadedKernel*> kernels;  // per run step
 };
 
-class OpenClWorkspace {
+class DeviceWorkspace {
  public:
-  OpenClWorkspace(const OpenClDevice& device, const PlanIsland& island)
+  DeviceWorkspace(const Device& device, const PlanIsland& island)
       : device_(device), evaluation_(island, device.alignment()) {}
 
   // Makes memory and kernels right for these inputs; `alternatives` are those of the island. Throws as
@@ -39,7 +40,7 @@ class OpenClWorkspace {
 
  private:
   struct Buffer {
-    cl::OwnedMem mem;
+    DeviceMemory memory;
     std::size_t room = 0;
     std::size_t bytes = 0;  // of these shapes
     bool used = false;      // by a step
@@ -48,16 +49,17 @@ class OpenClWorkspace {
   void make_room(Buffer& buffer, std::size_t bytes);
   void take_memory(const std::vector<InputView>& inputs);
   void make_steps(const ReadyOnDevice& ready);
-  cl::Mem memory_of(uint32_t buffer, const ReadyOnDevice& ready) const;
-  cl::Queue queue(bool profiling);
+  void* memory_of(uint32_t buffer, const ReadyOnDevice& ready) const;
+  DeviceQueue& queue(bool takes_times);
 
-  const OpenClDevice& device_;
+  const Device& device_;
   Evaluation evaluation_;
-  cl::OwnedQueue queue_, profiling_queue_;
   Buffer arena_;
-  std::vector<cl::OwnedMem> temporaries_;  // per buffer: its part of the arena
+  std::vector<DeviceMemory> temporaries_;  // per buffer: its part of the arena
   std::vector<Buffer> inputs_, outputs_;
-  std::vector<OpenClLaunch> steps_;
+  std::vector<std::size_t> started_;  // the steps of the plan that have something to do
+  std::unique_ptr<DeviceCalls> steps_;
+  std::unique_ptr<DeviceQueue> queue_, timing_queue_;
 };
 
 }  // namespace xyntra

@@ -1,0 +1,168 @@
+#include "cuda_device.h"
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "cuda_queue.h"
+#include "json.h"
+#include "memory_block.h"
+
+namespace xyntra {
+namespace {
+
+struct Listed {
+  cuda::Ordinal ordinal = 0;
+  std::string name, architecture, identity;
+};
+
+int attribute(const cuda::Api& api, cuda::Ordinal ordinal, int which) {
+  int value = 0;
+  return api.DeviceGetAttribute(&value, which, ordinal) == cuda::kSuccess ? value : 0;
+}
+
+std::vector<Listed> all_devices(const cuda::Api& api) {
+  int count = 0, driver = 0;
+  if (api.DeviceGetCount(&count) != cuda::kSuccess || api.DriverGetVersion(&driver) != cuda::kSuccess) return {};
+  const std::string version = std::to_string(driver / 1000) + '.' + std::to_string(driver % 1000 / 10);
+  std::vector<Listed> devices;
+  std::map<std::string, int> seen;
+  for (int i = 0; i < count; ++i) {
+    Listed device;
+    char name[256] = {};
+    if (api.DeviceGet(&device.ordinal, i) != cuda::kSuccess) continue;
+    if (api.DeviceGetName(name, sizeof(name) - 1, device.ordinal) != cuda::kSuccess) continue;
+    device.name = name;
+    device.architecture = "sm_" + std::to_string(attribute(api, device.ordinal, cuda::kCapabilityMajor)) +
+                          std::to_string(attribute(api, device.ordinal, cuda::kCapabilityMinor));
+    device.identity = CudaDevice::kPrefix + device.name + " / " + device.architecture + " / driver " + version;
+    const int before = seen[device.identity]++;
+    if (before > 0) device.identity += " #" + std::to_string(before);
+    devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
+std::string described(const cuda::Api& api, const Listed& device) {
+  std::size_t memory = 0;
+  if (api.DeviceTotalMem(&memory, device.ordinal) != cuda::kSuccess) memory = 0;
+  const auto number = [&](int which) { return std::to_string(attribute(api, device.ordinal, which)); };
+  return "{\"identity\": " + json_quote(device.identity) + ", \"name\": " + json_quote(device.name) +
+         ", \"architecture\": " + json_quote(device.architecture) +
+         ", \"multiprocessors\": " + number(cuda::kMultiprocessorCount) +
+         ", \"max_threads\": " + number(cuda::kMaxThreadsPerBlock) +
+         ", \"shared_bytes\": " + number(cuda::kMaxSharedMemoryPerBlock) +
+         ", \"clock_khz\": " + number(cuda::kClockRate) + ", \"memory_clock_khz\": " + number(cuda::kMemoryClockRate) +
+         ", \"memory_bus_bits\": " + number(cuda::kMemoryBusWidth) + ", \"memory_bytes\": " + std::to_string(memory) + "}";
+}
+
+cuda::Address address_of(const void* memory) { return reinterpret_cast<cuda::Address>(memory); }
+
+}  // namespace
+
+Device::Found CudaDevice::find(const std::string& identity) {
+  static auto* const mutex = new std::mutex;
+  static auto* const opened = new std::map<std::string, std::unique_ptr<const CudaDevice>>;
+  std::string why;
+  const cuda::Api* const api = cuda::api(&why);
+  if (api == nullptr) return {nullptr, why};
+  const std::lock_guard lock(*mutex);
+  if (const auto known = opened->find(identity); known != opened->end()) return {known->second.get(), {}};
+  for (const Listed& listed : all_devices(*api)) {
+    if (listed.identity != identity) continue;
+    try {
+      std::unique_ptr<const CudaDevice> device(new CudaDevice(*api, identity, listed.ordinal));
+      return {opened->emplace(identity, std::move(device)).first->second.get(), {}};
+    } catch (const Error& error) {
+      return {nullptr, error.what()};
+    }
+  }
+  return {nullptr, "the device '" + identity + "' is not on this machine"};
+}
+
+std::string CudaDevice::list() {
+  std::string why;
+  const cuda::Api* const api = cuda::api(&why);
+  if (api == nullptr) return "{\"missing\": " + json_quote(why) + "}";
+  std::string all;
+  for (const Listed& device : all_devices(*api)) all += (all.empty() ? "" : ", ") + described(*api, device);
+  return "[" + all + "]";
+}
+
+CudaDevice::CudaDevice(const cuda::Api& api, std::string identity, cuda::Ordinal ordinal)
+    : api_(&api), identity_(std::move(identity)) {
+  check(api.DevicePrimaryCtxRetain(&context_, ordinal), "its context");
+}
+
+DeviceMemory CudaDevice::buffer(std::size_t bytes) const {
+  const Current current(*this);
+  cuda::Address address = 0;
+  check(api_->MemAlloc(&address, bytes + kSpareBytes), "a buffer");
+  return {this, reinterpret_cast<void*>(address)};
+}
+
+DeviceMemory CudaDevice::part(const DeviceMemory& whole, std::size_t at, std::size_t) const {
+  return {nullptr, static_cast<char*>(whole.get()) + at};
+}
+
+DeviceMemory CudaDevice::buffer_of(const void* data, std::size_t bytes) const {
+  DeviceMemory memory = buffer(bytes);
+  const Current current(*this);
+  if (bytes > 0) check(api_->MemcpyHtoD(address_of(memory.get()), data, bytes), "a buffer of constants");
+  return memory;
+}
+
+void CudaDevice::release(void* memory) const noexcept {
+  if (api_->CtxPushCurrent(context_) != cuda::kSuccess) return;  // the driver is shutting down and frees all
+  api_->MemFree(address_of(memory));
+  cuda::Context popped = nullptr;
+  api_->CtxPopCurrent(&popped);
+}
+
+void* CudaDevice::load(std::string_view binary) const {
+  const Current current(*this);
+  cuda::Module module = nullptr;
+  const std::string copy(binary);
+  check(api_->ModuleLoadData(&module, copy.data()), "a program");
+  return module;
+}
+
+void CudaDevice::require(void* program, const std::string& symbol) const {
+  const Current current(*this);
+  function(program, symbol);
+  block_size(program, symbol);
+}
+
+cuda::Function CudaDevice::function(void* program, const std::string& symbol) const {
+  cuda::Function found = nullptr;
+  const cuda::Result code = api_->ModuleGetFunction(&found, static_cast<cuda::Module>(program), symbol.c_str());
+  if (code != cuda::kSuccess) raise(code, "the kernel " + symbol);
+  return found;
+}
+
+unsigned CudaDevice::block_size(void* program, const std::string& symbol) const {
+  cuda::Address address = 0;
+  std::size_t bytes = 0;
+  int threads = 0;
+  const std::string name = symbol + "_threads";
+  cuda::Result code = api_->ModuleGetGlobal(&address, &bytes, static_cast<cuda::Module>(program), name.c_str());
+  if (code == cuda::kSuccess && bytes == sizeof(threads)) code = api_->MemcpyDtoH(&threads, address, sizeof(threads));
+  if (code != cuda::kSuccess) raise(code, "the size of the blocks of " + symbol);
+  if (threads <= 0) throw Error(kFail, "XyntraEP: the kernel " + symbol + " does not say the size of its blocks");
+  return static_cast<unsigned>(threads);
+}
+
+std::unique_ptr<DeviceCalls> CudaDevice::ready(const std::vector<DeviceCall>& calls) const {
+  return std::make_unique<CudaCalls>(*this, calls);
+}
+
+std::unique_ptr<DeviceQueue> CudaDevice::queue(bool takes_times) const {
+  return std::make_unique<CudaQueue>(*this, takes_times);
+}
+
+void CudaDevice::raise(cuda::Result code, const std::string& doing) const {
+  throw Error(kRuntimeException,
+              "XyntraEP: the device '" + identity_ + "' reports " + cuda::error_name(*api_, code) + " for " + doing);
+}
+
+}  // namespace xyntra

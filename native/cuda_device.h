@@ -1,0 +1,63 @@
+// One CUDA device with its primary context, which it shares with everybody else in the process.
+#pragma once
+
+#include "cuda_api.h"
+#include "device.h"
+
+namespace xyntra {
+
+class CudaDevice : public Device {
+ public:
+  // An identity: "CUDA / name / sm_90 / driver 12.8", with " #1" on for the second of two equal ones.
+  static constexpr const char* kPrefix = "CUDA / ";
+  static Found find(const std::string& identity);
+  // All of them, as JSON: a list of {"identity", "name", "architecture", ...}, or {"missing": why}.
+  static std::string list();
+
+  std::size_t alignment() const noexcept override { return 256; }  // as MemAlloc promises
+  DeviceMemory buffer(std::size_t bytes) const override;
+  DeviceMemory part(const DeviceMemory& whole, std::size_t at, std::size_t bytes) const override;
+  DeviceMemory buffer_of(const void* data, std::size_t bytes) const override;
+  void* load(std::string_view binary) const override;
+  void require(void* program, const std::string& symbol) const override;
+  std::unique_ptr<DeviceCalls> ready(const std::vector<DeviceCall>& calls) const override;
+  std::unique_ptr<DeviceQueue> queue(bool takes_times) const override;
+
+  const cuda::Api& api() const noexcept { return *api_; }
+  cuda::Function function(void* program, const std::string& symbol) const;
+  // Threads of a block, which the program says itself (xyntra_ep/tracea/emitters/cuda.py).
+  unsigned block_size(void* program, const std::string& symbol) const;
+
+  // Makes the device the calling thread's, for as long as it lives.
+  class Current {
+   public:
+    explicit Current(const CudaDevice& device) : device_(device) {
+      device.check(device.api().CtxPushCurrent(device.context_), "its context");
+    }
+    ~Current() {
+      cuda::Context popped = nullptr;
+      device_.api().CtxPopCurrent(&popped);
+    }
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+
+   private:
+    const CudaDevice& device_;
+  };
+
+  // Throws what a failed call says.
+  void check(cuda::Result code, const char* doing) const {
+    if (code != cuda::kSuccess) raise(code, doing);
+  }
+
+ private:
+  CudaDevice(const cuda::Api& api, std::string identity, cuda::Ordinal ordinal);
+  void release(void* memory) const noexcept override;
+  [[noreturn]] void raise(cuda::Result code, const std::string& doing) const;
+
+  const cuda::Api* api_;
+  std::string identity_;
+  cuda::Context context_ = nullptr;
+};
+
+}  // namespace xyntra

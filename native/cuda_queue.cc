@@ -1,0 +1,193 @@
+#include "cuda_queue.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "kernel_loader.h"
+#include "memory_block.h"
+
+namespace xyntra {
+namespace {
+
+constexpr std::size_t kLeastPinned = std::size_t{1} << 16;
+
+}  // namespace
+
+CudaCalls::CudaCalls(const CudaDevice& device, const std::vector<DeviceCall>& calls) : device_(device) {
+  const CudaDevice::Current current(device);
+  for (const DeviceCall& call : calls) {
+    if (call.units > std::numeric_limits<int32_t>::max())  // what a grid can have along x
+      throw Error(kRuntimeException, "XyntraEP: " + std::to_string(call.units) + " blocks are too many for this device");
+    Launch& launch = launches_.emplace_back();
+    launch.function = device.function(call.kernel->program, call.kernel->symbol);
+    launch.blocks = static_cast<unsigned>(call.units);
+    launch.threads = device.block_size(call.kernel->program, call.kernel->symbol);
+    launch.buffers = call.buffers;
+    launch.params = call.params;
+  }
+}
+
+CudaCalls::~CudaCalls() {
+  if (executable_ != nullptr) device_.api().GraphExecDestroy(executable_);
+}
+
+// The driver copies what the pointers point to when it is called.
+std::vector<void*> CudaCalls::Launch::arguments() const {
+  std::vector<void*> pointers;
+  for (const auto& buffer : buffers) pointers.push_back(const_cast<void**>(&buffer));
+  for (const auto& param : params) pointers.push_back(const_cast<int32_t*>(&param));
+  return pointers;
+}
+
+void CudaCalls::launch(std::size_t call, cuda::Stream stream) const {
+  const Launch& it = launches_[call];
+  std::vector<void*> arguments = it.arguments();
+  device_.check(device_.api().LaunchKernel(it.function, it.blocks, 1, 1, it.threads, 1, 1, 0, stream, arguments.data(),
+                                           nullptr),
+                "a kernel");
+}
+
+void CudaCalls::launch_all(cuda::Stream stream) {
+  if (launches_.size() < 2) {  // a graph would save nothing
+    if (!launches_.empty()) launch(0, stream);
+    return;
+  }
+  const cuda::Api& api = device_.api();
+  if (executable_ == nullptr) {
+    cuda::Graph const made = graph();
+    const cuda::Result code = api.GraphInstantiateWithFlags(&executable_, made, 0);
+    api.GraphDestroy(made);
+    device_.check(code, "a graph of kernels");
+  }
+  device_.check(api.GraphLaunch(executable_, stream), "a graph of kernels");
+}
+
+cuda::Graph CudaCalls::graph() const {
+  const cuda::Api& api = device_.api();
+  cuda::Graph made = nullptr;
+  device_.check(api.GraphCreate(&made, 0), "a graph of kernels");
+  cuda::GraphNode last = nullptr;
+  for (const Launch& launch : launches_) {
+    std::vector<void*> arguments = launch.arguments();
+    const cuda::KernelNode node{launch.function, launch.blocks, 1, 1, launch.threads, 1, 1, 0, arguments.data(), nullptr};
+    cuda::GraphNode next = nullptr;
+    const cuda::Result code = api.GraphAddKernelNode(&next, made, &last, last != nullptr ? 1 : 0, &node);
+    if (code != cuda::kSuccess) {
+      api.GraphDestroy(made);
+      device_.check(code, "a graph of kernels");
+    }
+    last = next;
+  }
+  return made;
+}
+
+CudaQueue::CudaQueue(const CudaDevice& device, bool takes_times) : device_(device), takes_times_(takes_times) {
+  const CudaDevice::Current current(device);
+  device.check(device.api().StreamCreate(&stream_, cuda::kNonBlocking), "a stream");
+}
+
+CudaQueue::~CudaQueue() {
+  try {
+    const CudaDevice::Current current(device_);
+    for (const cuda::Event event : events_) device_.api().EventDestroy(event);
+    for (const Pinned& block : pinned_) device_.api().MemFreeHost(block.data);
+    device_.api().StreamDestroy(stream_);
+  } catch (const Error&) {
+    return;  // the driver is shutting down and frees all
+  }
+}
+
+// Room that stays until finish(). After the first run one block has room for all of it.
+char* CudaQueue::stage(std::size_t bytes) {
+  bytes = align_up(bytes, kAlignment);
+  if (pinned_.empty() || pinned_.back().bytes - filled_ < bytes) {
+    Pinned block;
+    block.bytes = std::max({kLeastPinned, bytes, pinned_.empty() ? std::size_t{0} : 2 * pinned_.back().bytes});
+    void* data = nullptr;
+    device_.check(device_.api().MemAllocHost(&data, block.bytes), "pinned memory");
+    block.data = static_cast<char*>(data);
+    pinned_.push_back(block);
+    filled_ = 0;
+  }
+  char* const at = pinned_.back().data + filled_;
+  filled_ += bytes;
+  return at;
+}
+
+void CudaQueue::restage() noexcept {
+  arriving_.clear();
+  filled_ = 0;
+  if (pinned_.size() > 1) {  // the last one is more than twice as large as those before
+    for (std::size_t i = 0; i + 1 < pinned_.size(); ++i) device_.api().MemFreeHost(pinned_[i].data);
+    pinned_.erase(pinned_.begin(), pinned_.end() - 1);
+  }
+}
+
+void CudaQueue::write(void* memory, const void* from, std::size_t bytes) {
+  const CudaDevice::Current current(device_);
+  char* const at = stage(bytes);
+  std::memcpy(at, from, bytes);
+  device_.check(device_.api().MemcpyHtoDAsync(reinterpret_cast<cuda::Address>(memory), at, bytes, stream_), "an input");
+}
+
+void CudaQueue::read(void* to, void* memory, std::size_t bytes) {
+  const CudaDevice::Current current(device_);
+  char* const at = stage(bytes);
+  device_.check(device_.api().MemcpyDtoHAsync(at, reinterpret_cast<cuda::Address>(memory), bytes, stream_), "an output");
+  arriving_.push_back({to, at, bytes});
+}
+
+void CudaQueue::start(DeviceCalls& all) {
+  const CudaDevice::Current current(device_);
+  auto& calls = static_cast<CudaCalls&>(all);
+  if (!takes_times_) {
+    calls.launch_all(stream_);
+    return;
+  }
+  recorded_ = 0;
+  record();
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    calls.launch(i, stream_);
+    record();
+  }
+}
+
+void CudaQueue::record() {
+  if (recorded_ == events_.size()) {
+    cuda::Event event = nullptr;
+    device_.check(device_.api().EventCreate(&event, 0), "an event");
+    events_.push_back(event);
+  }
+  device_.check(device_.api().EventRecord(events_[recorded_++], stream_), "an event");
+}
+
+void CudaQueue::finish() {
+  const CudaDevice::Current current(device_);
+  device_.check(device_.api().StreamSynchronize(stream_), "a run");
+  for (const Arriving& part : arriving_) std::memcpy(part.to, part.from, part.bytes);
+  restage();
+}
+
+void CudaQueue::abandon() noexcept {
+  try {
+    const CudaDevice::Current current(device_);
+    device_.api().StreamSynchronize(stream_);
+    restage();
+  } catch (const Error&) {
+    arriving_.clear();
+  }
+}
+
+std::vector<int64_t> CudaQueue::times() const {
+  const CudaDevice::Current current(device_);
+  std::vector<int64_t> ns;
+  for (std::size_t i = 1; i < recorded_; ++i) {
+    float ms = 0;
+    device_.check(device_.api().EventElapsedTime(&ms, events_[i - 1], events_[i]), "a time");
+    ns.push_back(static_cast<int64_t>(ms * 1e6F));
+  }
+  return ns;
+}
+
+}  // namespace xyntra

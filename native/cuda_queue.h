@@ -1,0 +1,79 @@
+// Kernels on their way to a CUDA device: a graph that is launched as one, and the stream that takes it.
+//
+// Arguments are the buffers of a call, then its parameters (int). A unit is a block of as many threads as the kernel says.
+// What goes between the host and the device goes through pinned memory of the queue's own, so that nothing waits for a copy.
+#pragma once
+
+#include <vector>
+
+#include "cuda_device.h"
+
+namespace xyntra {
+
+class CudaCalls : public DeviceCalls {
+ public:
+  CudaCalls(const CudaDevice& device, const std::vector<DeviceCall>& calls);
+  ~CudaCalls() override;
+
+  std::size_t size() const noexcept { return launches_.size(); }
+  void launch(std::size_t call, cuda::Stream stream) const;
+  // All of them, as a graph that is made the first time.
+  void launch_all(cuda::Stream stream);
+
+ private:
+  struct Launch {
+    cuda::Function function = nullptr;
+    unsigned blocks = 0, threads = 0;
+    std::vector<void*> buffers;
+    std::vector<int32_t> params;
+
+    std::vector<void*> arguments() const;
+  };
+
+  cuda::Graph graph() const;
+
+  const CudaDevice& device_;
+  std::vector<Launch> launches_;
+  cuda::GraphExec executable_ = nullptr;
+};
+
+class CudaQueue : public DeviceQueue {
+ public:
+  CudaQueue(const CudaDevice& device, bool takes_times);
+  ~CudaQueue() override;
+  CudaQueue(const CudaQueue&) = delete;
+  CudaQueue& operator=(const CudaQueue&) = delete;
+
+  void write(void* memory, const void* from, std::size_t bytes) override;
+  void read(void* to, void* memory, std::size_t bytes) override;
+  void start(DeviceCalls& calls) override;
+  void finish() override;
+  void abandon() noexcept override;
+  std::vector<int64_t> times() const override;
+
+ private:
+  struct Pinned {
+    char* data = nullptr;
+    std::size_t bytes = 0;
+  };
+  struct Arriving {
+    void* to = nullptr;
+    const char* from = nullptr;
+    std::size_t bytes = 0;
+  };
+
+  char* stage(std::size_t bytes);
+  void restage() noexcept;
+  void record();
+
+  const CudaDevice& device_;
+  const bool takes_times_;
+  cuda::Stream stream_ = nullptr;
+  std::vector<cuda::Event> events_;  // one before the first call and one behind each
+  std::size_t recorded_ = 0;         // of them
+  std::vector<Pinned> pinned_;       // the last one is being filled
+  std::size_t filled_ = 0;           // bytes of it
+  std::vector<Arriving> arriving_;
+};
+
+}  // namespace xyntra

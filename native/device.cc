@@ -1,0 +1,32 @@
+#include "device.h"
+
+#include <limits>
+#include <utility>
+
+#include "cuda_device.h"
+#include "opencl_device.h"
+
+namespace xyntra {
+
+DeviceMemory::~DeviceMemory() {
+  if (device_ != nullptr && memory_ != nullptr) device_->release(memory_);
+}
+
+DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(memory_, other.memory_);
+  return *this;
+}
+
+void DeviceCall::add(int64_t param) {
+  if (param < std::numeric_limits<int32_t>::min() || param > std::numeric_limits<int32_t>::max())
+    throw Error(kRuntimeException, "XyntraEP: a size of " + std::to_string(param) + " is too large for this device");
+  params.push_back(static_cast<int32_t>(param));
+}
+
+Device::Found Device::find(const std::string& identity) {
+  const bool is_cuda = identity.rfind(CudaDevice::kPrefix, 0) == 0;
+  return is_cuda ? CudaDevice::find(identity) : OpenClDevice::find(identity);
+}
+
+}  // namespace xyntra

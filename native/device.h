@@ -1,0 +1,99 @@
+// A device that is not the CPU, as islands see it: memory, kernels, a queue. What an API of devices must say is here; each has a
+// class for it (opencl_device.h, cuda_device.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ort.h"
+
+namespace xyntra {
+
+class Device;
+struct LoadedKernel;
+
+// Memory on a device, set free when it goes. What get() gives is for the device only: an address of its own, or the API's
+// object.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  // Without a device: a part of what somebody else sets free.
+  DeviceMemory(const Device* device, void* memory) : device_(device), memory_(memory) {}
+  ~DeviceMemory();
+  DeviceMemory(DeviceMemory&& other) noexcept : device_(other.device_), memory_(other.memory_) { other.memory_ = nullptr; }
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept;
+  void* get() const noexcept { return memory_; }
+
+ private:
+  const Device* device_ = nullptr;
+  void* memory_ = nullptr;
+};
+
+// A kernel with all that a launch of it takes: it gets `buffers`, then `params`. A unit is a block of threads, or a group of
+// work items; there is at least one.
+struct DeviceCall {
+  const LoadedKernel* kernel = nullptr;
+  int64_t units = 0;
+  std::vector<void*> buffers;
+  std::vector<int32_t> params;
+
+  // Throws when the device cannot count that far.
+  void add(int64_t param);
+};
+
+// Calls in their order, ready to be started again and again.
+class DeviceCalls {
+ public:
+  virtual ~DeviceCalls() = default;
+};
+
+// What is put into it is done in order. What was read has arrived after finish().
+class DeviceQueue {
+ public:
+  virtual ~DeviceQueue() = default;
+  virtual void write(void* memory, const void* from, std::size_t bytes) = 0;
+  virtual void read(void* to, void* memory, std::size_t bytes) = 0;
+  virtual void start(DeviceCalls& calls) = 0;
+  // Waits; throws when something has failed.
+  virtual void finish() = 0;
+  // Waits, whatever has failed: nothing of a run may go on when its memory goes.
+  virtual void abandon() noexcept = 0;
+  // Of a queue that takes times: nanoseconds of each call started since the last finish() but one.
+  virtual std::vector<int64_t> times() const = 0;
+};
+
+// Opened once per process and never closed, as kernels of the CPU are.
+class Device {
+ public:
+  // Plans and kernels are made for one identity: it tells a device, and a driver, from others.
+  struct Found {
+    const Device* device = nullptr;
+    std::string error;  // why there is none
+  };
+  static Found find(const std::string& identity);
+
+  virtual ~Device() = default;
+  // To what the address of a buffer is aligned at least.
+  virtual std::size_t alignment() const noexcept = 0;
+  // With the spare bytes behind that kernels may read, so never empty.
+  virtual DeviceMemory buffer(std::size_t bytes) const = 0;
+  // A part of a buffer, from a multiple of alignment() on; to go before it.
+  virtual DeviceMemory part(const DeviceMemory& whole, std::size_t at, std::size_t bytes) const = 0;
+  virtual DeviceMemory buffer_of(const void* data, std::size_t bytes) const = 0;
+  // Compiled code that stays; throws Error when it is not for this device.
+  virtual void* load(std::string_view binary) const = 0;
+  // Throws Error when code that was loaded has no such kernel.
+  virtual void require(void* program, const std::string& symbol) const = 0;
+  virtual std::unique_ptr<DeviceCalls> ready(const std::vector<DeviceCall>& calls) const = 0;
+  virtual std::unique_ptr<DeviceQueue> queue(bool takes_times) const = 0;
+
+ private:
+  friend class DeviceMemory;
+  virtual void release(void* memory) const noexcept = 0;
+};
+
+}  // namespace xyntra
