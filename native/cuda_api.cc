@@ -43,12 +43,10 @@ Opened open() {
   XYNTRA_FIND(MemAllocHost, "_v2");
   XYNTRA_FIND(MemFreeHost, "");
   XYNTRA_FIND(MemcpyHtoD, "_v2");
-  XYNTRA_FIND(MemcpyDtoH, "_v2");
   XYNTRA_FIND(MemcpyHtoDAsync, "_v2");
   XYNTRA_FIND(MemcpyDtoHAsync, "_v2");
   XYNTRA_FIND(ModuleLoadData, "");
   XYNTRA_FIND(ModuleGetFunction, "");
-  XYNTRA_FIND(ModuleGetGlobal, "_v2");
   XYNTRA_FIND(LaunchKernel, "");
   XYNTRA_FIND(StreamCreate, "");
   XYNTRA_FIND(StreamSynchronize, "");

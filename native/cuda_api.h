@@ -53,12 +53,10 @@ struct Api {
   Result (*MemAllocHost)(void**, std::size_t);
   Result (*MemFreeHost)(void*);
   Result (*MemcpyHtoD)(Address, const void*, std::size_t);
-  Result (*MemcpyDtoH)(void*, Address, std::size_t);
   Result (*MemcpyHtoDAsync)(Address, const void*, std::size_t, Stream);
   Result (*MemcpyDtoHAsync)(void*, Address, std::size_t, Stream);
   Result (*ModuleLoadData)(Module*, const void*);
   Result (*ModuleGetFunction)(Function*, Module, const char*);
-  Result (*ModuleGetGlobal)(Address*, std::size_t*, Module, const char*);
   Result (*LaunchKernel)(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**,
                          void**);
   Result (*StreamCreate)(Stream*, unsigned);

@@ -130,7 +130,6 @@ void* CudaDevice::load(std::string_view binary) const {
 void CudaDevice::require(void* program, const std::string& symbol) const {
   const Current current(*this);
   function(program, symbol);
-  block_size(program, symbol);
 }
 
 cuda::Function CudaDevice::function(void* program, const std::string& symbol) const {
@@ -138,18 +137,6 @@ cuda::Function CudaDevice::function(void* program, const std::string& symbol) co
   const cuda::Result code = api_->ModuleGetFunction(&found, static_cast<cuda::Module>(program), symbol.c_str());
   if (code != cuda::kSuccess) raise(code, "the kernel " + symbol);
   return found;
-}
-
-unsigned CudaDevice::block_size(void* program, const std::string& symbol) const {
-  cuda::Address address = 0;
-  std::size_t bytes = 0;
-  int threads = 0;
-  const std::string name = symbol + "_threads";
-  cuda::Result code = api_->ModuleGetGlobal(&address, &bytes, static_cast<cuda::Module>(program), name.c_str());
-  if (code == cuda::kSuccess && bytes == sizeof(threads)) code = api_->MemcpyDtoH(&threads, address, sizeof(threads));
-  if (code != cuda::kSuccess) raise(code, "the size of the blocks of " + symbol);
-  if (threads <= 0) throw Error(kFail, "XyntraEP: the kernel " + symbol + " does not say the size of its blocks");
-  return static_cast<unsigned>(threads);
 }
 
 std::unique_ptr<DeviceCalls> CudaDevice::ready(const std::vector<DeviceCall>& calls) const {

@@ -25,8 +25,6 @@ class CudaDevice : public Device {
 
   const cuda::Api& api() const noexcept { return *api_; }
   cuda::Function function(void* program, const std::string& symbol) const;
-  // Threads of a block, which the program says itself (xyntra_ep/tracea/emitters/cuda.py).
-  unsigned block_size(void* program, const std::string& symbol) const;
 
   // Makes the device the calling thread's, for as long as it lives.
   class Current {

@@ -22,7 +22,7 @@ CudaCalls::CudaCalls(const CudaDevice& device, const std::vector<DeviceCall>& ca
     Launch& launch = launches_.emplace_back();
     launch.function = device.function(call.kernel->program, call.kernel->symbol);
     launch.blocks = static_cast<unsigned>(call.units);
-    launch.threads = device.block_size(call.kernel->program, call.kernel->symbol);
+    launch.threads = call.kernel->threads;
     launch.buffers = call.buffers;
     launch.params = call.params;
   }

@@ -1,6 +1,6 @@
 // Kernels on their way to a CUDA device: a graph that is launched as one, and the stream that takes it.
 //
-// Arguments are the buffers of a call, then its parameters (int). A unit is a block of as many threads as the kernel says.
+// Arguments are the buffers of a call, then its parameters (int). A unit is a block of threads.
 // What goes between the host and the device goes through pinned memory of the queue's own, so that nothing waits for a copy.
 #pragma once
 

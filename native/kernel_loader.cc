@@ -79,11 +79,12 @@ Opened opened_once(const std::string& path, const Hash128& hash, const Device* d
 
 }  // namespace
 
-LoadedKernel load_kernel(const std::string& path, const std::string& symbol, const Hash128& hash,
-                         const Device* device) {
+LoadedKernel load_kernel(const std::string& path, const PlanKernel& wanted, const Device* device) {
+  const std::string& symbol = wanted.symbol;
   LoadedKernel kernel;
   kernel.symbol = symbol;
-  const Opened opened = opened_once(path, hash, device);
+  kernel.threads = wanted.threads;
+  const Opened opened = opened_once(path, wanted.hash, device);
   kernel.error = opened.error;
   if (opened.program != nullptr) {
     try {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "device.h"
-#include "hash128.h"
+#include "plan.h"
 
 
 namespace xyntra {
@@ -16,6 +16,7 @@ using Kernel = void (*)(void* const* buffers, const int64_t* params, int64_t beg
 struct LoadedKernel {
   Kernel function = nullptr;      // on the CPU
   void* program = nullptr;      // on a device: what has it
+  uint32_t threads = 0;           // of a block, on a device
   std::string symbol;
   std::string error;  // why there is none
 
@@ -23,7 +24,6 @@ struct LoadedKernel {
 };
 
 // Checks owner, mode and hash of the file before any of its code can run. Without a device it is a shared object.
-LoadedKernel load_kernel(const std::string& path, const std::string& symbol, const Hash128& hash,
-                         const Device* device);
+LoadedKernel load_kernel(const std::string& path, const PlanKernel& wanted, const Device* device);
 
 }  // namespace xyntra

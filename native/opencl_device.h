@@ -31,8 +31,6 @@ class OpenClDevice : public Device {
   cl::OwnedProgram build(const std::string& source, const std::string& options) const;
   std::string binary_of(cl::Program program) const;
   cl::OwnedKernel kernel(cl::Program program, const std::string& symbol) const;
-  // Work items of a group, which the kernel itself requires.
-  std::size_t group_size(cl::Kernel kernel) const;
 
   // Throws what a failed call says.
   void check(cl::Int code, const char* doing) const {
@@ -48,6 +46,8 @@ class OpenClDevice : public Device {
   // with barriers have no such argument (xyntra_ep/tracea/emitters/gpu_c.py).
   void finish(cl::Program program) const;
   void launch_for_nothing(cl::Kernel kernel) const;
+  // Work items of a group, which the kernel itself requires.
+  std::size_t group_size(cl::Kernel kernel) const;
   [[noreturn]] void raise(cl::Int code, const std::string& doing) const;
 
   const cl::Api* api_;

@@ -9,9 +9,7 @@ OpenClCalls::OpenClCalls(const OpenClDevice& device, const std::vector<DeviceCal
   for (const DeviceCall& call : calls) {
     Launch& launch = launches_.emplace_back();
     launch.kernel = device.kernel(static_cast<cl::Program>(call.kernel->program), call.kernel->symbol);
-    launch.group = device.group_size(launch.kernel.get());
-    if (launch.group == 0)
-      throw Error(kFail, "XyntraEP: the kernel " + call.kernel->symbol + " requires no size of its groups");
+    launch.group = call.kernel->threads;
     launch.items = static_cast<std::size_t>(call.units) * launch.group;
     cl::Uint next = 0;
     const auto add = [&](const auto& value) {

@@ -1,7 +1,7 @@
 // Kernels on their way to an OpenCL device: kernel objects whose arguments are set, and the queue that takes them.
 //
 // Arguments are the buffers of a call, then its parameters (int), then 1 (int: with 0 the kernel returns at once). A unit is a
-// work-group of the size that the kernel requires.
+// work-group.
 #pragma once
 
 #include <vector>

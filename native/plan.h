@@ -87,6 +87,7 @@ struct PlanKernel {
   std::string path;
   std::string symbol;
   Hash128 hash{};
+  uint32_t threads = 0;  // of a block, on a device
 };
 
 struct Plan {

@@ -34,7 +34,7 @@ void load_kernels(const Plan& plan, UsablePlan& usable) {
     }
     const bool absolute = !kernel.path.empty() && kernel.path.front() == '/';
     const std::string path = absolute ? kernel.path : plan.root + '/' + kernel.path;
-    usable.kernels.push_back(load_kernel(path, kernel.symbol, kernel.hash, usable.device));
+    usable.kernels.push_back(load_kernel(path, kernel, usable.device));
   }
 }
 

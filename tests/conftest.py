@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -26,6 +27,9 @@ for _variable in [name for name in os.environ if name.startswith("XYNTRA_") and 
     del os.environ[_variable]
 _cache = tempfile.mkdtemp(prefix="xyntra-tests-")
 os.environ["XYNTRA_CACHE_DIR"] = _cache
+# A busy machine is no failure: nothing here asks how long an example took.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
 
 

@@ -69,13 +69,13 @@ def random_dags(draw: st.DrawFn) -> tuple[list[list[int]], list[int]]:
     return reads, declined
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(random_dags())
 def test_random_graphs(case: tuple[list[list[int]], list[int]]) -> None:
     islands_of(*case)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(random_dags())
 def test_nothing_declined_is_one_island(case: tuple[list[list[int]], list[int]]) -> None:
     assert len(islands_of(case[0], [])) == 1

@@ -59,7 +59,7 @@ class TestBroadcast:
         assert checks.same(A, C) and len(checks.guards) == 2
         assert all(checks.same(n, A) for n in names)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.tuples(*[st.sampled_from((0, 1, 2, 5))] * 3), st.permutations([A, B, C, 5]))
     def test_without_speculation_numpys_rule_at_run_time(self, sizes: tuple[int, int, int], order: list[Size]) -> None:
         bound = dict(zip("abc", sizes, strict=True))

@@ -59,9 +59,10 @@ class Kernel:
     path: str
     symbol: str
     hash: bytes
+    threads: int = 0
 
     def bytes(self) -> bytes:
-        return text(self.path) + text(self.symbol) + self.hash
+        return text(self.path) + text(self.symbol) + self.hash + pack("<I", self.threads)
 
 
 @dataclass
@@ -181,7 +182,7 @@ class Plan:
     def bytes(self) -> bytes:
         content = (
             b"XYPL"
-            + pack("<I", 3)
+            + pack("<I", 4)
             + text(self.digest)
             + text(self.root)
             + text(self.device)

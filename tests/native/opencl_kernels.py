@@ -14,6 +14,7 @@ from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.opencl_compiler import OpenClCompiler
 
+THREADS = 16
 # Buffers (b0, b1 ...), parameters (p0, p1 ...) and the body for element i.
 _PROGRAMS = {
     "relu": (2, 1, "if (i < p0) b1[i] = fmax(b0[i], 0.0f);"),
@@ -26,7 +27,7 @@ _PROGRAMS = {
 def source(name: str) -> KernelSource:
     buffers, params, body = _PROGRAMS[name]
     taken = [f"__global float *b{i}" for i in range(buffers)] + [f"int p{i}" for i in range(params)] + ["int go"]
-    head = f"__kernel __attribute__((reqd_work_group_size(16, 1, 1))) void xy_{name}({', '.join(taken)}) {{\n"
+    head = f"__kernel __attribute__((reqd_work_group_size({THREADS}, 1, 1))) void xy_{name}({', '.join(taken)}) {{\n"
     return KernelSource(symbol=f"xy_{name}", text=f"{head}  if (!go) return;\n  int i = (int)get_global_id(0);\n  {body}\n}}\n")
 
 
@@ -38,5 +39,5 @@ def compile_all(root: CacheRoot, library: Path, device: str) -> list[Kernel]:
     for name in BODIES:
         kernel = made.get(name, made["fill"])
         assert isinstance(kernel, CompiledKernel), kernel
-        kernels.append(Kernel(str(kernel.path), kernel.symbol, kernel.hash128))
+        kernels.append(Kernel(str(kernel.path), kernel.symbol, kernel.hash128, THREADS))
     return kernels

@@ -129,7 +129,7 @@ def test_a_damaged_program_is_not_given_to_the_driver(device_planner: FakePlanne
     broken.write_bytes(Path(device_planner.kernels[NUMBER["relu"]].path).read_bytes()[:-60])
     broken.chmod(0o600)
     kernels = list(device_planner.kernels)
-    kernels[NUMBER["relu"]] = Kernel(str(broken), "xy_relu", kernels[NUMBER["relu"]].hash)
+    kernels[NUMBER["relu"]] = Kernel(str(broken), "xy_relu", kernels[NUMBER["relu"]].hash, opencl_kernels.THREADS)
     device_planner.decide = lambda raw: Plan(
         "", str(device_planner.root), device=identity(), kernels=kernels, islands=[relu_island(raw)]
     )

@@ -202,7 +202,8 @@ class _KernelList:
             assert isinstance(kernel, CompiledKernel)
             self._numbers[source.text] = len(self.entries)
             path = f"{KERNELS}/{kernel.path.name}"
-            self.entries.append(KernelEntry(path=path, symbol=kernel.symbol, hash128=kernel.hash128))
+            entry = KernelEntry(path=path, symbol=kernel.symbol, hash128=kernel.hash128, threads=source.threads)
+            self.entries.append(entry)
         return self._numbers[source.text]
 
 

@@ -116,7 +116,8 @@ class OpBuilder:
     def _print(self, kernel: Kernel) -> KernelSource:
         """Notes name the sizes of one op. They are no part of the text, so that kernels of many ops are one."""
         text = self._emit(dataclasses.replace(kernel, notes=()), self.caps)
-        return KernelSource(symbol=kernel.name, text=text, note="".join(f"// {note}\n" for note in kernel.notes))
+        note = "".join(f"// {note}\n" for note in kernel.notes)
+        return KernelSource(symbol=kernel.name, text=text, note=note, threads=kernel.threads)
 
 
 def _renamed(work: SizedWork, symbols: Mapping[str, Size]) -> SizedWork:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSource:
     """A C translation unit that exports one function, ``symbol``. ``note``: comment lines for a person who reads it,
-    which are no part of what is compiled."""
+    which are no part of what is compiled. ``threads``: of a block, on a device; 0 on the CPU."""
 
     symbol: str
     text: str
     note: str = ""
+    threads: int = 0
 
     @property
     def readable(self) -> str:
@@ -29,4 +30,4 @@ class KernelSource:
         symbol = f"{self.symbol}_{hashlib.sha256(self.text.encode()).hexdigest()[:8]}"
         text, renamed = re.subn(rf"\b{re.escape(self.symbol)}\b", symbol, self.text)
         assert renamed == 1, f"{self.symbol} is named {renamed} times in its text"
-        return KernelSource(symbol=symbol, text=text, note=self.note)
+        return KernelSource(symbol=symbol, text=text, note=self.note, threads=self.threads)
