@@ -33,6 +33,7 @@ class Backend(StrEnum):
     AUTO = "auto"
     CPU = "cpu"
     OPENCL = "opencl"
+    CUDA = "cuda"
 
 
 class Precision(StrEnum):
@@ -89,9 +90,10 @@ class Options:
 
     backend: Backend = option(
         default=Backend.AUTO,
-        later=("cuda", "webgpu"),
+        later=("webgpu",),
         doc="where fused kernels run; `auto` is the CPU in this release; `opencl` (in fp32): the first GPU that OpenCL has, "
-        "else its CPU device, and no session where there is neither",
+        "else its CPU device, and no session where there is neither; `cuda` (in fp32): the first NVIDIA GPU of compute "
+        "capability 8.0 or later, and no session where there is none",
     )
     precision: Precision = option(
         default=Precision.FP32,

@@ -13,7 +13,7 @@ from onnx import numpy_helper, parser
 
 from xyntra_ep import explain
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.tracea.interface.devices import opencl_device
+from xyntra_ep.tracea.interface.devices import opencl_target
 from xyntra_ep.tracea.runtime.opencl import NO_DRIVER, OpenClDevice, OpenClSurvey
 
 pytestmark = [pytest.mark.native]
@@ -52,7 +52,7 @@ def test_the_same_results_without_compiling_in_a_run(tmp_path: Path, monkeypatch
     for made, stored in ((first, False), (again, True)):
         (graph,) = explain(made).graphs
         assert (graph.claimed, graph.declined, graph.stored) == (len(graph.nodes), (), stored)
-        assert graph.device == opencl_device().identity and graph.device in str(explain(made))
+        assert graph.device == opencl_target().identity and graph.device in str(explain(made))
     compiled = _pocl_objects()
     for count in SIZES:
         wanted = cpu.run(None, rows(count))[0]
@@ -74,7 +74,7 @@ def test_another_precision_is_not_there_yet(tmp_path: Path) -> None:
 
 def test_no_device_is_a_refusal_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     missing = OpenClSurvey(missing="there is no OpenCL device", remedy=NO_DRIVER)
-    monkeypatch.setattr("xyntra_ep.tracea.interface.devices.survey", lambda: missing)
+    monkeypatch.setattr("xyntra_ep.tracea.interface.devices.opencl.survey", lambda: missing)
     said = r"backend=opencl cannot be had: there is no OpenCL device.*apt install pocl-opencl-icd"
     with pytest.raises(InvalidArgument, match=said):
         session({"backend": "opencl", "cache_dir": str(tmp_path)})
@@ -89,7 +89,7 @@ def device(name: str, *, is_cpu: bool, problem: str = "") -> OpenClDevice:
 
 def test_a_gpu_goes_before_the_cpu_when_it_works() -> None:
     cpu, gpu, broken = device("cpu", is_cpu=True), device("gpu", is_cpu=False), device("broken", is_cpu=False, problem="old")
-    assert opencl_device(OpenClSurvey(devices=(cpu, gpu))) is gpu
-    assert opencl_device(OpenClSurvey(devices=(broken, cpu))) is cpu
+    assert opencl_target(OpenClSurvey(devices=(cpu, gpu))).identity == gpu.identity
+    assert opencl_target(OpenClSurvey(devices=(broken, cpu))).identity == cpu.identity
     with pytest.raises(ConfigError, match="no OpenCL device"):
-        opencl_device(OpenClSurvey(missing="no OpenCL device works", remedy=NO_DRIVER))
+        opencl_target(OpenClSurvey(missing="no OpenCL device works", remedy=NO_DRIVER))

@@ -13,9 +13,10 @@ from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities
 from xyntra_ep.tracea.doctor.variants import cpu_variants
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.runtime import nvrtc, opencl
+from xyntra_ep.tracea.runtime import cuda, nvrtc, opencl
 from xyntra_ep.tracea.runtime.cache_root import atomic_write
 from xyntra_ep.tracea.runtime.compilers import REMEDY, Candidate, survey
+from xyntra_ep.tracea.runtime.cuda import CudaSurvey
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.maintenance import entries
 from xyntra_ep.tracea.runtime.opencl import OpenClSurvey
@@ -33,6 +34,7 @@ class Checkup:
     ceilings: Ceilings | None
     compilers: tuple[Candidate, ...]
     opencl: OpenClSurvey
+    cuda: CudaSurvey
     nvrtc: str  # its version, empty when it is not installed
     cache: str
     cache_files: int
@@ -52,7 +54,7 @@ class Checkup:
             f" L1d {m.l1d_bytes >> 10} KiB, L2 {m.l2_bytes >> 10} KiB, L3 {m.l3_bytes >> 20} MiB",
             f"bfloat16   {_bfloat16_text(m)}",
             f"ceilings   {_ceilings_text(self.ceilings)}",
-            "targets    cpu, and by backend=opencl what is listed below (cuda, webgpu: not in this release)",
+            "targets    cpu, and by backend=opencl or backend=cuda what is listed below (webgpu: not in this release)",
             f"cache      {self.cache}: {self.cache_files} files, {self.cache_bytes / 1e6:.1f} MB",
         ]
         chosen = True
@@ -64,6 +66,7 @@ class Checkup:
             else:
                 lines.append(f"compiler   {' '.join(c.command)}: no ({c.why_not})")
         lines += opencl_lines(self.opencl)
+        lines += cuda_lines(self.cuda)
         lines.append(f"cuda       NVRTC {self.nvrtc} compiles" if self.nvrtc else f"cuda       no compiler. {nvrtc.REMEDY}")
         lines += [f"kernels    {op}: {', '.join(names)}" for op, names in self.variants.items()]
         lines += [f"MISSING    {what}. {remedy}" for what, remedy in self.missing]
@@ -101,6 +104,7 @@ def doctor(*, measure: bool = False, cache_dir: Path | None = None) -> Checkup:
         ceilings=known,
         compilers=found,
         opencl=opencl.survey(),
+        cuda=cuda.survey(Path(registration.get_library_path())),
         nvrtc=_nvrtc_version(),
         cache=str(context.root.path),
         cache_files=len(files),
@@ -158,6 +162,17 @@ def opencl_lines(found: OpenClSurvey) -> list[str]:
         lines.append(f"opencl     {d.name} ({d.platform}), {facts}: {f'BROKEN: {d.problem}' if d.problem else 'works'}")
     if found.missing:
         lines.append(f"opencl     no: {found.missing}. {found.remedy}")
+    return lines
+
+
+def cuda_lines(found: CudaSurvey) -> list[str]:
+    """One for each device, and what to do where none can be used."""
+    lines = []
+    for d in found.devices:
+        facts = f"{d.architecture}, {d.multiprocessors} multiprocessors, {d.memory_bytes >> 20} MiB"
+        lines.append(f"cuda       {d.name}, {facts}: {f'NO: {d.problem}' if d.problem else 'can be used'}")
+    if found.missing:
+        lines.append(f"cuda       no: {found.missing}. {found.remedy}")
     return lines
 
 

@@ -23,13 +23,13 @@ from xyntra_ep.fusion.precision import choose_precision
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.fusion.trace import TraceError, trace
-from xyntra_ep.options import Backend, Claim, Options, Precision
+from xyntra_ep.options import Claim, Options, Precision
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.tracea.core_ir.dtypes import from_ort
 from xyntra_ep.tracea.core_ir.ops import Product, Program
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.interface.devices import opencl_device
+from xyntra_ep.tracea.interface.devices import TARGETS
 from xyntra_ep.tracea.interface.islands import (
     CompileResult,
     Island,
@@ -54,7 +54,8 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     hash128 = hash128_of(registration.library())
     try:
         options = options_module.parse(raw.options)
-        device = opencl_device() if options.backend is Backend.OPENCL else None
+        make_target = TARGETS.get(options.backend.value)
+        device = make_target() if make_target is not None else None
     except ConfigError as error:
         empty = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))
@@ -203,7 +204,7 @@ class _Planner:
     def _shortfall(self) -> str:
         """Why the precision asked for is not what is computed in; empty when it is."""
         if self.context.device is not None and self.options.precision is not Precision.FP32:
-            return f"precision={self.options.precision} is not there on OpenCL: computed in fp32"
+            return f"precision={self.options.precision} is not there on {self.context.device.api}: computed in fp32"
         if self.options.precision is Precision.BF16 and not self.context.caps.has_bf16:
             return "precision=bf16 needs AMX, or AVX512_BF16 on AMD: computed in fp32"
         return ""

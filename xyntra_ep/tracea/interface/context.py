@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned
 from xyntra_ep.tracea.doctor.profile import Machine, capabilities, limited, profile
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
-from xyntra_ep.tracea.emitters import opencl
 from xyntra_ep.tracea.emitters.cpu import emit
+from xyntra_ep.tracea.interface.devices import Target
 from xyntra_ep.tracea.interface.teaching import KernelPlan, plan_kernel
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.optimizer.store import TuningStore
@@ -23,12 +22,7 @@ from xyntra_ep.tracea.planning.planner import gpu_builder
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
 from xyntra_ep.tracea.runtime.compilers import Compiler, find_compiler, target_flags
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128, KernelCache, KernelCompiler
-from xyntra_ep.tracea.runtime.opencl import OpenClDevice
-from xyntra_ep.tracea.runtime.opencl_compiler import OpenClCompiler
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, Gpu
-
-_LIBRARY = Path(__file__).resolve().parents[2] / "libxyntra_ep.so"
 
 
 class Context:
@@ -46,7 +40,7 @@ class Context:
         hash128: Hash128 | None = None,
         caps: Capabilities | None = None,
         variants: VariantTable | None = None,
-        device: OpenClDevice | None = None,
+        device: Target | None = None,
         strict: bool = False,
     ) -> None:
         self.device = device  # where kernels run; None: the CPU
@@ -89,7 +83,7 @@ class Context:
     def kernels(self) -> KernelCache:
         compiler: KernelCompiler
         if self.device is not None:
-            compiler, flags = OpenClCompiler(library=_LIBRARY, device=self.device.identity), self.device.build_options
+            compiler, flags = self.device.compiler, self.device.flags
         else:
             caps = self.caps
             compiler, flags = self.compiler, target_flags(caps.isa, bf16=caps.avx512_bf16, vnni=caps.avx512_vnni)
@@ -106,7 +100,7 @@ class Context:
     def builder(self) -> OpBuilder:
         """Decides and builds; shared by all programs of this context, so that equal ops are built once."""
         if self.device is not None:
-            return gpu_builder(_gpu(self.device), opencl.emit, self.caps)
+            return gpu_builder(self.device.gpu, self.device.emit, self.caps)
         store = TuningStore.load(self.root.path, self.machine.key)
 
         def tuned_for(op: CoreOp) -> Mapping[str, Tuned]:
@@ -134,14 +128,3 @@ class Context:
     def plan_kernel(self, op: str, *, precision: str = "FP32", **sizes: int) -> KernelPlan:
         """What Tracea would do for one op of the given sizes, and why. See `teaching.plan_kernel`."""
         return plan_kernel(self, op, precision=precision, sizes=sizes)
-
-
-def _gpu(device: OpenClDevice) -> Gpu:
-    """The device as kernels see it: its sizes, and what is common for the rest."""
-    return replace(
-        OPENCL,
-        is_cpu=device.is_cpu,
-        max_threads=min(device.max_threads, OPENCL.max_threads),
-        shared_bytes=min(device.shared_bytes, OPENCL.shared_bytes),
-        units=device.compute_units,
-    )

@@ -1,14 +1,103 @@
-"""The device that a session asked for."""
+"""Devices that sessions can run on: what each backend finds on this machine, and what makes kernels for it.
+
+A backend is a function here that returns a `Target`, an emitter, and a device in native code.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.tracea.runtime.opencl import OpenClDevice, OpenClSurvey, survey
+from xyntra_ep.tracea.emitters import cuda as cuda_text
+from xyntra_ep.tracea.emitters import opencl as opencl_text
+from xyntra_ep.tracea.runtime import cuda, nvrtc, opencl
+from xyntra_ep.tracea.runtime.cuda import CudaDevice, CudaSurvey
+from xyntra_ep.tracea.runtime.kernel_cache import KernelCompiler
+from xyntra_ep.tracea.runtime.nvrtc_compiler import NvrtcCompiler
+from xyntra_ep.tracea.runtime.opencl import OpenClSurvey
+from xyntra_ep.tracea.runtime.opencl_compiler import OpenClCompiler
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90, Gpu
+from xyntra_ep.tracea.semantic_ir.nodes import Kernel
+
+LIBRARY = Path(__file__).resolve().parents[2] / "libxyntra_ep.so"
+_CORES = 128  # for fp32, in each multiprocessor since compute capability 8.6
+_HEROES = {(8, 0): SM_80, (9, 0): SM_90}
 
 
-def opencl_device(found: OpenClSurvey | None = None) -> OpenClDevice:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A device and what makes kernels for it. ``api``: its name for people; ``identity``: as plans name the device; ``flags``:
+    for the compiler."""
+
+    api: str
+    identity: str
+    name: str
+    gpu: Gpu
+    emit: Callable[[Kernel], str]
+    compiler: KernelCompiler
+    flags: tuple[str, ...] = ()
+
+
+def opencl_target(found: OpenClSurvey | None = None) -> Target:
     """The first GPU that works, else the first device. Raises ConfigError, with what to do, where there is none."""
-    found = found if found is not None else survey()
+    found = found if found is not None else opencl.survey()
     if found.missing:
         raise ConfigError(f"backend=opencl cannot be had: {found.missing}", where="XyntraEP", hint=found.remedy)
-    return min(found.working, key=lambda d: d.is_cpu)
+    device = min(found.working, key=lambda d: d.is_cpu)
+    # Its sizes, and what is common for the rest.
+    gpu = replace(
+        OPENCL,
+        is_cpu=device.is_cpu,
+        max_threads=min(device.max_threads, OPENCL.max_threads),
+        shared_bytes=min(device.shared_bytes, OPENCL.shared_bytes),
+        units=device.compute_units,
+    )
+    return Target(
+        api="OpenCL",
+        identity=device.identity,
+        name=device.name,
+        gpu=gpu,
+        emit=opencl_text.emit,
+        compiler=OpenClCompiler(library=LIBRARY, device=device.identity),
+        flags=device.build_options,
+    )
+
+
+def cuda_target(found: CudaSurvey | None = None) -> Target:
+    """The first device that can be used. Raises ConfigError, with what to do, where there is none."""
+    found = found if found is not None else cuda.survey(LIBRARY)
+    if found.missing:
+        raise ConfigError(f"backend=cuda cannot be had: {found.missing}", where="XyntraEP", hint=found.remedy)
+    device = found.working[0]
+    return Target(
+        api="CUDA",
+        identity=device.identity,
+        name=device.name,
+        gpu=cuda_gpu(device),
+        emit=cuda_text.emit,
+        compiler=NvrtcCompiler(version=nvrtc.load().version),
+        flags=(device.architecture,),
+    )
+
+
+def cuda_gpu(device: CudaDevice) -> Gpu:
+    """The device as kernels see it. Rates are those of its clocks: two operations for each fused multiply-add, two transfers for
+    each beat of the memory's clock; where the driver does not tell them, a known device's."""
+    known = _HEROES.get(device.capability, SM_80)
+    cores = device.multiprocessors * (_CORES // 2 if device.capability == (8, 0) else _CORES)
+    gflops = 2 * cores * device.clock_khz / 1e6
+    return replace(
+        known,
+        name=device.architecture,
+        max_threads=min(device.max_threads, known.max_threads),
+        shared_bytes=min(device.shared_bytes, known.shared_bytes),
+        units=device.multiprocessors,
+        fma_gflops=gflops or known.fma_gflops,
+        memory_gbs=2 * device.memory_clock_khz * device.memory_bus_bits / 8 / 1e6 or known.memory_gbs,
+        fragment_gflops=known.fragment_gflops * (gflops / known.fma_gflops if gflops else 1.0),
+    )
+
+
+TARGETS: Mapping[str, Callable[[], Target]] = {"opencl": opencl_target, "cuda": cuda_target}

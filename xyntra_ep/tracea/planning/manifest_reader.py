@@ -137,9 +137,7 @@ def _manifest(read: _Reader) -> ReadManifest:
         log_line=read.text(),
         report=read.text(),
         depends=read.list(lambda: (read.text(), read.raw(16))),
-        kernels=read.list(
-            lambda: KernelEntry(path=read.text(), symbol=read.text(), hash128=read.raw(16), threads=read.u32())
-        ),
+        kernels=read.list(lambda: KernelEntry(path=read.text(), symbol=read.text(), hash128=read.raw(16), threads=read.u32())),
         islands=read.list(lambda: _island(read)),
     )
 

@@ -19,7 +19,7 @@ from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 _ATTRIBUTE = re.compile(r"__attribute__\(\(.*?\)\)")
 _DECLARED = re.compile(r"(\w+)\s*[(\[=]")
 _OUT_OF_LINE = "static __attribute__((noinline))"
-_CHUNK = re.compile(r"^(?=static\b|typedef\b|__attribute__|\w+ \w+\()", re.MULTILINE)
+_CHUNK = re.compile(r"^(?=static\b|typedef\b|struct\b|extern\b|__attribute__|\w+ \w+\()", re.MULTILINE)
 # A unit smaller than this costs more to start a compiler for than to compile (bytes of text, about 0.2 s).
 LEAST_BYTES = 32 << 10
 # Units per compiler that may run at a time: small enough that all end together, large enough to start few.
@@ -46,7 +46,7 @@ def merged(sources: Sequence[KernelSource], defined: set[str] | None = None) -> 
         digests: dict[str, str] = {}  # name in the source -> of its definition
         texts: list[str] = []
         for chunk in chunks(source.text):
-            if chunk.startswith("typedef"):
+            if chunk.startswith(("typedef", "struct")):
                 if chunk not in typedefs:
                     typedefs.add(chunk)
                     texts.append(chunk)

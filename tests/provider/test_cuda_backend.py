@@ -1,0 +1,224 @@
+"""Sessions with backend=cuda on a driver that is not there: what native code asks of it, and what users get.
+
+The kernels are the text that a GPU would run, carried out on the host (tests/support/fake_cuda).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import numpy_helper, parser
+
+from tests.support.fake_cuda import FakeCuda
+from xyntra_ep import explain
+from xyntra_ep.errors import CompileError
+from xyntra_ep.provider import registration
+from xyntra_ep.tracea.interface.devices import cuda_gpu, cuda_target
+from xyntra_ep.tracea.runtime import nvrtc
+from xyntra_ep.tracea.runtime.cache_root import open_root
+from xyntra_ep.tracea.runtime.cuda import CudaDevice, read_survey
+from xyntra_ep.tracea.runtime.cuda_child import MARK
+from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
+from xyntra_ep.tracea.runtime.kernel_source import KernelSource
+from xyntra_ep.tracea.runtime.nvrtc_compiler import NvrtcCompiler
+from xyntra_ep.tracea.runtime.process import Outcome
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import SM_80, SM_90
+from zoo import model_path, zoo
+
+pytestmark = [pytest.mark.native, pytest.mark.compiler("nvrtc")]
+RuntimeFailure = ort.capi.onnxruntime_pybind11_state.RuntimeException
+InvalidArgument = ort.capi.onnxruntime_pybind11_state.InvalidArgument
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cuda")
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch, folder: Path) -> FakeCuda:
+    return FakeCuda(monkeypatch, folder)
+
+
+def model() -> bytes:
+    """x [N, 96] -> Gelu(x w + b) -> softmax, of any number of rows"""
+    text = """<ir_version: 8, opset_import: ["" : 20]> g (float[N, 96] x) => (float[N, 70] y)
+        { p = MatMul(x, w) s = Add(p, b) a = Gelu(s) y = Softmax<axis = -1>(a) }"""
+    made = parser.parse_model(text)
+    rng = np.random.default_rng(0)
+    for name, shape in (("w", (96, 70)), ("b", (70,))):
+        made.graph.initializer.append(numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32) / 5, name))
+    onnx.checker.check_model(made)
+    return bytes(made.SerializeToString())
+
+
+def session(folder: Path, content: bytes | None = None) -> ort.InferenceSession:
+    settings = ort.SessionOptions()
+    settings.log_severity_level = 4
+    providers = [("XyntraEP", {"backend": "cuda", "cache_dir": str(folder / "cache")}), "CPUExecutionProvider"]
+    return ort.InferenceSession(content or model(), settings, providers=providers, enable_fallback=0)
+
+
+def rows(count: int) -> dict[str, Any]:
+    return {"x": np.random.default_rng(count).standard_normal((count, 96)).astype(np.float32)}
+
+
+def check(made: ort.InferenceSession, count: int) -> None:
+    wanted = ort.InferenceSession(model(), providers=["CPUExecutionProvider"]).run(None, rows(count))[0]
+    np.testing.assert_allclose(made.run(None, rows(count))[0], wanted, rtol=0, atol=2e-6)
+
+
+def test_shapes_come_and_go_and_nothing_is_compiled_in_a_run(gpu: FakeCuda, folder: Path) -> None:
+    first, again = session(folder), session(folder)
+    for made, stored in ((first, False), (again, True)):
+        (graph,) = explain(made).graphs
+        assert (graph.claimed, graph.declined, graph.stored) == (len(graph.nodes), (), stored)
+        assert graph.device == "CUDA / Simulated GPU / sm_80 / driver 12.8"
+    loaded = gpu.count("ModuleLoadData")
+    for count in (5, 1, 0, 40, 5):
+        for made in (first, again):
+            check(made, count)
+    assert gpu.count("ModuleLoadData") == loaded
+
+
+def test_a_run_with_the_last_shapes_moves_data_and_launches_one_graph(gpu: FakeCuda, folder: Path) -> None:
+    made = session(folder)
+    check(made, 5)
+    watched = ("GraphInstantiate", "LaunchKernel", "MemAlloc", "MemAllocHost", "MemFree", "StreamCreate", "ModuleGetFunction")
+    before = {name: gpu.count(name) for name in watched}
+    moved = {name: gpu.count(name) for name in ("MemcpyHtoD", "MemcpyDtoH", "GraphLaunch")}
+    for _ in range(3):
+        check(made, 5)
+    assert {name: gpu.count(name) for name in watched} == before
+    assert {name: gpu.count(name) - n for name, n in moved.items()} == dict.fromkeys(moved, 3)
+
+
+def test_threads_run_one_session(gpu: FakeCuda, folder: Path) -> None:
+    made = session(folder)
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda n: check(made, n), range(1, 21)))
+
+
+def test_a_session_that_goes_leaves_nothing_on_the_device(gpu: FakeCuda, folder: Path) -> None:
+    gc.collect()
+    before = {kind: gpu.count(kind) for kind in ("device", "host")}
+    made = session(folder)
+    check(made, 5)
+    assert all(gpu.count(kind) > n for kind, n in before.items())
+    del made
+    gc.collect()
+    assert {kind: gpu.count(kind) for kind in before} == before
+
+
+@pytest.mark.parametrize("call", ["MemAlloc", "MemAllocHost", "GraphInstantiate", "GraphLaunch", "StreamSynchronize"])
+def test_a_run_that_fails_says_so_and_the_next_one_is_right(gpu: FakeCuda, folder: Path, call: str) -> None:
+    made = session(folder)
+    gpu.fail(call, calls_from_now=1)
+    with pytest.raises(RuntimeFailure, match=r"'CUDA / Simulated GPU .*' reports CUDA_ERROR_OUT_OF_MEMORY for"):
+        made.run(None, rows(7))
+    check(made, 7)
+
+
+def test_weights_that_do_not_fit_fail_the_session(gpu: FakeCuda, folder: Path) -> None:
+    session(folder)
+    gpu.fail("MemAlloc", calls_from_now=1)
+    with pytest.raises(RuntimeFailure, match="CUDA_ERROR_OUT_OF_MEMORY for a buffer"):
+        session(folder)
+
+
+def test_steps_are_timed_by_the_device(gpu: FakeCuda, folder: Path) -> None:
+    made, library = session(folder), registration.library()
+    check(made, 5)
+    library.xyntra_profile(1)
+    check(made, 5)
+    library.xyntra_profile(0)
+    buffer = ctypes.create_string_buffer(library.xyntra_take_profile(None, 0) + 1)
+    library.xyntra_take_profile(buffer, len(buffer))
+    steps = [json.loads(line) for line in buffer.value.decode().splitlines() if line.strip()]
+    assert len(steps) >= 2 and {step["ns"] / step["calls"] for step in steps} == {250_000.0}
+
+
+@pytest.mark.parametrize("name", ["gpt2-prefill-tiny", "resnet50-tiny"])
+def test_a_model_as_a_whole(gpu: FakeCuda, folder: Path, name: str) -> None:
+    content, feeds = model_path(zoo[name]).read_bytes(), zoo[name].feeds(1, 8, 0)
+    made = session(folder, content)
+    assert all(not graph.declined for graph in explain(made).graphs)
+    wanted = ort.InferenceSession(content, providers=["CPUExecutionProvider"]).run(None, feeds)
+    for ours, theirs in zip(made.run(None, feeds), wanted, strict=True):
+        assert np.abs(ours - theirs).max() <= 1e-4 * np.abs(theirs).max()
+
+
+# -- what there is
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"devices": 0}, "the CUDA driver reports CUDA_ERROR_NO_DEVICE.*install NVIDIA's driver"),
+        ({"capability": 75}, r"Simulated GPU: compute capability 7.5 is below 8.0"),
+        ({"capability": 199}, r"Simulated GPU: NVRTC [\d.]+ does not know sm_199"),
+    ],
+)
+def test_no_device_is_a_refusal_with_the_reason(gpu: FakeCuda, tmp_path: Path, facts: dict[str, int], said: str) -> None:
+    gpu.set(**facts)
+    with pytest.raises(InvalidArgument, match=f"backend=cuda cannot be had: .*{said}"):
+        session(tmp_path)
+
+
+def test_the_first_device_that_can_be_used_is_taken(gpu: FakeCuda) -> None:
+    gpu.set(devices=2)
+    found = cuda_target()
+    assert found.identity == "CUDA / Simulated GPU / sm_80 / driver 12.8" and found.flags == ("sm_80",)
+    assert (found.gpu.name, found.gpu.units, found.gpu.memory_gbs) == ("sm_80", 4, 64.0)
+
+
+def test_a_child_that_dies_is_a_reason() -> None:
+    outcome = Outcome(problem="was ended by signal 11", log="")
+    assert "was ended by signal 11" in read_survey(outcome, frozenset({"sm_80"}), "12.9").missing
+    outcome = Outcome(problem="", log=f"driver talks\n{MARK}[]\n")
+    assert read_survey(outcome, frozenset({"sm_80"}), "12.9").missing == "there is no CUDA device"
+
+
+def h100(**more: Any) -> CudaDevice:
+    facts: dict[str, Any] = dict(
+        identity="i", name="NVIDIA H100", architecture="sm_90", multiprocessors=132, max_threads=1024, shared_bytes=48 << 10,
+        clock_khz=1_980_000, memory_clock_khz=2_619_000, memory_bus_bits=5120, memory_bytes=80 << 30,
+    )  # fmt: skip
+    return CudaDevice(**{**facts, **more})
+
+
+def test_rates_follow_from_clocks_or_else_from_what_is_known() -> None:
+    gpu = cuda_gpu(h100())
+    assert gpu.fma_gflops == pytest.approx(SM_90.fma_gflops, rel=0.01)  # the data sheet's
+    assert gpu.memory_gbs == pytest.approx(SM_90.memory_gbs, rel=0.01)
+    untold = cuda_gpu(h100(clock_khz=0, memory_clock_khz=0))
+    assert (untold.fma_gflops, untold.memory_gbs) == (SM_90.fma_gflops, SM_90.memory_gbs)
+    assert cuda_gpu(h100(architecture="sm_80", clock_khz=1_410_000, multiprocessors=108)).fma_gflops == pytest.approx(
+        SM_80.fma_gflops, rel=0.01
+    )
+
+
+# -- NVRTC itself
+
+
+def test_nvrtc_compiles_several_kernels_as_one_unit(tmp_path: Path) -> None:
+    helper = "static __device__ __forceinline__ float twice(float v) { return 2 * v; }\n"
+    pair = "struct __align__(8) pair { float e[2]; };\n"
+    text = 'extern "C" __global__ void {}(float *x) {{ pair p{{{{twice(x[0]), {}}}}}; x[0] = p.e[0] + p.e[1]; }}\n'
+    sources = [KernelSource(symbol=f"k{i}", text=helper + pair + text.format(f"k{i}", i), threads=32) for i in range(3)]
+    cache = KernelCache(open_root(tmp_path), NvrtcCompiler(version=nvrtc.load().version), ("sm_90",))
+    kernels = cache.compile_many(sources)
+    for source, kernel in zip(sources, kernels, strict=True):
+        assert isinstance(kernel, CompiledKernel), kernel
+        assert source.symbol.encode() in kernel.path.read_bytes()
+    [refused] = cache.compile_many([KernelSource(symbol="f", text='extern "C" __global__ void f() { x = 1; }\n')])
+    assert isinstance(refused, CompileError) and 'identifier "x" is undefined' in str(refused.log)

@@ -1,0 +1,61 @@
+"""A CUDA driver and compiler for machines without a GPU: the text that would run on one runs on the host.
+
+Everything of ours is real but what is NVIDIA's: sessions, plans, the text of kernels, native code. See driver.cc and block.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from xyntra_ep.tracea.runtime import cuda
+from xyntra_ep.tracea.runtime.nvrtc_compiler import NvrtcCompiler
+
+_HERE = Path(__file__).parent
+
+
+@cache
+def _driver(folder: Path) -> ctypes.CDLL:
+    """Loaded, so that who opens libcuda.so.1 later gets it."""
+    made = folder / "libcuda.so.1"
+    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1"]
+    subprocess.run(["g++", *flags, "-o", str(made), str(_HERE / "driver.cc"), "-ldl"], check=True)
+    driver = ctypes.CDLL(str(made))
+    driver.fake_cuda_count.argtypes, driver.fake_cuda_count.restype = [ctypes.c_char_p], ctypes.c_long
+    return driver
+
+
+class FakeCuda:
+    """In place of the real one for as long as ``monkeypatch`` lasts. ``folder`` must outlive the process's sessions."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self._driver = _driver(folder)
+        self._monkeypatch = monkeypatch
+        path = os.pathsep.join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]))
+        monkeypatch.setenv("LD_LIBRARY_PATH", path)  # of the process that lists devices
+        monkeypatch.setattr(NvrtcCompiler, "argv", _argv)
+        cuda.survey.cache_clear()
+
+    def count(self, name: str) -> int:
+        """How often the driver was called for ``name``; "device", "host": allocations that are left."""
+        return int(self._driver.fake_cuda_count(name.encode()))
+
+    def fail(self, name: str, *, calls_from_now: int) -> None:
+        """Let one such call run out of memory."""
+        self._monkeypatch.setenv("FAKE_CUDA_FAIL", f"{name}:{self.count(name) + calls_from_now}")
+
+    def set(self, **facts: int) -> None:
+        """What is listed from now on: ``devices``, ``capability`` (as 80)."""
+        for name, value in facts.items():
+            self._monkeypatch.setenv(f"FAKE_CUDA_{name.upper()}", str(value))
+        cuda.survey.cache_clear()
+
+
+def _argv(self: NvrtcCompiler, source: str, output: str, target: tuple[str, ...]) -> list[str]:
+    return [sys.executable, str(_HERE / "compile.py"), source, output]

@@ -1,0 +1,127 @@
+// CUDA text as C++ of the host: each thread of a block is a fiber, which others take over from at a barrier. Put before a kernel's
+// text; XY_KERNEL(name, threads) behind it exports what driver.cc calls.
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include <functional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __constant__
+#define __forceinline__ inline
+#define __launch_bounds__(n)
+#define __align__(n) __attribute__((aligned(n)))
+#define __shared__ static
+
+namespace {
+
+struct Number {
+  unsigned x;
+} blockIdx, threadIdx;
+
+struct Fiber {
+  ucontext_t context;
+  std::vector<char> stack;
+  bool done = false;
+};
+
+struct Block {
+  std::vector<Fiber> fibers;
+  ucontext_t home;
+  unsigned now = 0;
+  std::vector<int> exchanged;
+  std::function<void()> body;
+} block_of_threads;
+
+void begin_fiber() {
+  Block& b = block_of_threads;
+  b.body();
+  b.fibers[b.now].done = true;
+  swapcontext(&b.fibers[b.now].context, &b.home);
+}
+
+inline void __syncthreads() {
+  Block& b = block_of_threads;
+  const unsigned me = b.now;
+  swapcontext(&b.fibers[me].context, &b.home);
+}
+
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  Block& b = block_of_threads;
+  static_assert(sizeof(T) == sizeof(int), "a register");
+  memcpy(&b.exchanged[b.now], &value, sizeof(T));
+  __syncthreads();
+  T other;
+  memcpy(&other, &b.exchanged[b.now ^ static_cast<unsigned>(mask)], sizeof(T));
+  __syncthreads();
+  return other;
+}
+
+inline float __int_as_float(int v) {
+  float f;
+  memcpy(&f, &v, sizeof(f));
+  return f;
+}
+inline int __float_as_int(float v) {
+  int i;
+  memcpy(&i, &v, sizeof(i));
+  return i;
+}
+
+// In turns, so that all reach a barrier before one goes on.
+void run_blocks(const std::function<void()>& body, unsigned blocks, unsigned threads) {
+  Block& b = block_of_threads;
+  b.body = body;
+  b.exchanged.assign((threads + 31) / 32 * 32, 0);
+  if (b.fibers.size() < threads) b.fibers.resize(threads);
+  for (unsigned i = 0; i < blocks; ++i) {
+    blockIdx.x = i;
+    for (unsigned t = 0; t < threads; ++t) {
+      Fiber& fiber = b.fibers[t];
+      if (fiber.stack.empty()) fiber.stack.resize(64 << 10);
+      getcontext(&fiber.context);
+      fiber.context.uc_stack.ss_sp = fiber.stack.data();
+      fiber.context.uc_stack.ss_size = fiber.stack.size();
+      fiber.context.uc_link = nullptr;
+      fiber.done = false;
+      makecontext(&fiber.context, begin_fiber, 0);
+    }
+    for (unsigned left = threads; left > 0;) {
+      for (unsigned t = 0; t < threads; ++t) {
+        if (b.fibers[t].done) continue;
+        b.now = threadIdx.x = t;
+        swapcontext(&b.home, &b.fibers[t].context);
+        if (b.fibers[t].done) --left;
+      }
+    }
+  }
+}
+
+template <class... A, size_t... I>
+std::function<void()>* bind_call(void (*kernel)(A...), void** args, std::index_sequence<I...>) {
+  std::tuple<A...> values(*static_cast<std::remove_reference_t<A>*>(args[I])...);
+  return new std::function<void()>([kernel, values] { std::apply(kernel, values); });
+}
+
+template <class... A>
+std::function<void()>* bind_call(void (*kernel)(A...), void** args) {
+  return bind_call(kernel, args, std::index_sequence_for<A...>());
+}
+
+}  // namespace
+
+#define XY_KERNEL(name, count)                                                                                   \
+  extern "C" int name##__threads;                                                                                \
+  int name##__threads = count;                                                                                   \
+  extern "C" void* name##__bind(void** args) { return bind_call(name, args); }                                   \
+  extern "C" void name##__run(void* call, unsigned blocks, unsigned threads) {                                   \
+    run_blocks(*static_cast<std::function<void()>*>(call), blocks, threads);                                     \
+  }                                                                                                              \
+  extern "C" void name##__forget(void* call) { delete static_cast<std::function<void()>*>(call); }

@@ -1,0 +1,30 @@
+"""CUDA text to a shared object for driver.cc: compile.py SOURCE OUTPUT. What is PTX is replaced by what it does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+_KERNEL = re.compile(r"__launch_bounds__\((\d+)\) (\w+)\(")
+_PTX = re.compile(r'asm volatile\("cp\.async\.(?:commit_group|wait_group \d+);" ::: "memory"\);')
+_COPY = re.compile(r"(static [^\n]*\bvoid xy_copy_(\d+)\(void \*to, const void \*from, int valid\)) \{[^\n]*\}")
+_COPIED = r"\1 { memcpy(to, from, (size_t)valid); memset((char *)to + valid, 0, (size_t)(\2 - valid)); }"
+
+
+def main(source: str, output: str) -> int:
+    text = Path(source).read_text(encoding="utf-8")
+    text = _COPY.sub(_COPIED, _PTX.sub("", text))
+    if "asm" in text:
+        print("PTX that compile.py does not know", file=sys.stderr)
+        return 1
+    exported = "".join(f"XY_KERNEL({name}, {threads})\n" for threads, name in _KERNEL.findall(text))
+    made = Path(output).with_suffix(".cc")
+    made.write_text(f'#include "{Path(__file__).parent / "block.h"}"\n{text}\n{exported}', encoding="utf-8")
+    flags = ["-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC"]
+    return subprocess.run(["g++", *flags, "-o", output, str(made)], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,100 @@
+"""CUDA devices: which there are, and whether kernels can be made for them.
+
+A driver may hang or take the process along when it is asked, so ``survey`` asks in a process of its own (`cuda_child.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from xyntra_ep.errors import ConfigError
+from xyntra_ep.tracea.runtime import cuda_child, nvrtc
+from xyntra_ep.tracea.runtime.process import Outcome, run_all
+
+NO_DRIVER = "install NVIDIA's driver"
+NO_COMPILER = nvrtc.REMEDY
+_LEAST = (8, 0)  # compute capability: asynchronous copies
+_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaDevice:
+    """A device as its driver describes it. ``identity`` tells it, and its driver's version, from others; ``architecture`` as
+    sm_90. ``problem``: why it cannot be used, empty when it can."""
+
+    identity: str
+    name: str
+    architecture: str
+    multiprocessors: int
+    max_threads: int
+    shared_bytes: int
+    clock_khz: int
+    memory_clock_khz: int
+    memory_bus_bits: int
+    memory_bytes: int
+    problem: str = ""
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """(8, 9) of sm_89."""
+        digits = self.architecture.removeprefix("sm_")
+        return int(digits[:-1]), int(digits[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaSurvey:
+    """What was found. ``missing``: what prevents any use of CUDA, with ``remedy``; empty when a device works."""
+
+    devices: tuple[CudaDevice, ...] = ()
+    missing: str = ""
+    remedy: str = ""
+
+    @property
+    def working(self) -> tuple[CudaDevice, ...]:
+        return tuple(d for d in self.devices if not d.problem)
+
+
+@cache
+def survey(library: Path) -> CudaSurvey:
+    """All devices, once a process; ``library``: libxyntra_ep.so, which asks the driver."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, cuda_child.__file__, str(library)]
+        [outcome] = run_all([command], folder=Path(folder), parallel=1, timeout_s=_LIMIT_S)
+    try:
+        compiler = nvrtc.load()
+    except ConfigError:
+        return read_survey(outcome, frozenset(), "")
+    return read_survey(outcome, compiler.architectures(), ".".join(map(str, compiler.version)))
+
+
+def read_survey(outcome: Outcome, architectures: frozenset[str], version: str) -> CudaSurvey:
+    """What the child has said; ``architectures``: those that NVRTC of this ``version`` compiles for, empty without it."""
+    said = [line.removeprefix(cuda_child.MARK) for line in outcome.log.splitlines() if line.startswith(cuda_child.MARK)]
+    if not said:
+        return CudaSurvey(missing=f"asking for CUDA devices {outcome.problem or 'gave no answer'}", remedy=NO_DRIVER)
+    found = json.loads(said[-1])
+    if isinstance(found, dict):
+        return CudaSurvey(missing=found["missing"], remedy=NO_DRIVER)
+    devices = []
+    for facts in found:
+        device = CudaDevice(**facts)
+        devices.append(CudaDevice(**facts, problem=_problem(device, architectures, version)))
+    if not devices:
+        return CudaSurvey(missing="there is no CUDA device", remedy=NO_DRIVER)
+    if all(d.problem for d in devices):
+        reasons = "; ".join(f"{d.name}: {d.problem}" for d in devices)
+        return CudaSurvey(devices=tuple(devices), missing=f"no CUDA device can be used ({reasons})", remedy=NO_COMPILER)
+    return CudaSurvey(devices=tuple(devices))
+
+
+def _problem(device: CudaDevice, architectures: frozenset[str], version: str) -> str:
+    if device.capability < _LEAST:
+        return f"compute capability {device.capability[0]}.{device.capability[1]} is below {_LEAST[0]}.{_LEAST[1]}"
+    if not architectures:
+        return "NVRTC is not installed"
+    return "" if device.architecture in architectures else f"NVRTC {version} does not know {device.architecture}"

@@ -1,0 +1,30 @@
+"""Compiles CUDA C++ to a cubin, as a program of its own.
+
+nvrtc_child.py ARCHITECTURE SOURCE OUTPUT      exit status 1 and the compiler's log when it fails
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+def main(architecture: str, source: str, output: str) -> int:
+    os.environ["XYNTRA_REGISTER"] = "0"  # a compiler needs no provider
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+    from xyntra_ep.errors import CompileError
+    from xyntra_ep.tracea.runtime import nvrtc
+
+    text = Path(source).read_text(encoding="utf-8")
+    try:
+        cubin = nvrtc.load().compile(Path(source).stem, text, architecture)
+    except CompileError as error:
+        print(error.what, error.log, sep="\n", file=sys.stderr)
+        return 1
+    Path(output).write_bytes(cubin.code)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
