@@ -92,12 +92,13 @@ def test_shapes_come_and_go_and_nothing_is_compiled_in_a_run(gpu: FakeCuda, fold
 
 def test_a_run_with_the_last_shapes_moves_data_and_launches_one_graph(gpu: FakeCuda, folder: Path) -> None:
     made = session(folder)
-    check(made, 5)
+    for _ in range(2):  # the second one finds room for all that goes through pinned memory
+        check(made, 300)
     watched = ("GraphInstantiate", "LaunchKernel", "MemAlloc", "MemAllocHost", "MemFree", "StreamCreate", "ModuleGetFunction")
     before = {name: gpu.count(name) for name in watched}
     moved = {name: gpu.count(name) for name in ("MemcpyHtoD", "MemcpyDtoH", "GraphLaunch")}
     for _ in range(3):
-        check(made, 5)
+        check(made, 300)
     assert {name: gpu.count(name) for name in watched} == before
     assert {name: gpu.count(name) - n for name, n in moved.items()} == dict.fromkeys(moved, 3)
 
