@@ -40,7 +40,6 @@ def _fragment_dot(dtype: DType) -> str:
 
 
 CUDA = Dialect(
-    name="cuda",
     long="long long",
     long_suffix="ll",
     kernel='extern "C" __global__ void __launch_bounds__({threads}) {name}({arguments})',
@@ -56,7 +55,6 @@ CUDA = Dialect(
     math="{name}f",
     widen={DType.F16: "xy_widen_f16({v})"},
     narrow={DType.F16: "xy_narrow_f16({v})"},
-    round_f16="xy_round_f16",
     helpers={
         "xy_widen_f16": f"{_DEVICE} float xy_widen_f16(unsigned short h) "
         '{ float v; asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h)); return v; }',

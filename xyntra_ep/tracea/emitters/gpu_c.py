@@ -52,14 +52,12 @@ _COMPARED = {"min": "<", "max": ">"}
 class Dialect:
     """The words of one language. ``{}`` fields are filled by ``str.format``; empty text means there is nothing to say.
 
-    ``helpers`` are definitions by name, printed when a spelling names them. Types that do not convert by themselves:
-    ``widen`` and ``narrow`` go from a stored element to a float and back, or, where only memory converts, ``load`` and
-    ``store`` do it at address {p} in {space}. ``packets``: types with a vector of {n} elements to move at once; ``part`` is
-    its element {i}.
+    ``helpers`` are definitions by name, printed when a spelling names them; ``xy_round_f16`` is one of them. Types that do
+    not convert by themselves: ``widen`` and ``narrow`` go from a stored element to a float and back, or, where only memory
+    converts, ``load`` and ``store`` do it at address {p} in {space}. ``packets``: types with a vector of {n} elements to move
+    at once; ``part`` is its element {i}.
     """
 
-    name: str
-    prelude: str = ""
     long: str
     long_suffix: str
     kernel: str  # {name}, {threads}, {arguments}
@@ -77,7 +75,6 @@ class Dialect:
     narrow: Mapping[DType, str] = field(default_factory=dict)
     load: Mapping[DType, str] = field(default_factory=dict)
     store: Mapping[DType, str] = field(default_factory=dict)
-    round_f16: str
     helpers: Mapping[str, str] = field(default_factory=dict)
     packets: Mapping[DType, str] = field(default_factory=dict)  # the type of {n} elements
     packet_helper: str = ""  # {type}, {element}, {n}: a definition that goes with it
@@ -117,8 +114,7 @@ class GpuTarget:
     # -- text around the walk
 
     def prelude(self) -> str:
-        lines = [self.dialect.prelude, *self._helpers.values()]
-        return "".join(f"{line}\n" for line in lines if line)
+        return "".join(f"{line}\n" for line in self._helpers.values())
 
     def function_head(self, function: Function) -> str:
         result = self.type(function.result) if function.result else "void"
@@ -165,7 +161,7 @@ class GpuTarget:
         if name == "abs" and kind.elem is Elem.F32:
             return self.dialect.math.format(name="fabs")
         if name == "round_f16":
-            return self.use(self.dialect.round_f16)
+            return self.use("xy_round_f16")
         full = f"xy_{name}_{'index' if not kind.lanes else kind.elem}"
         if full not in self._helpers:
             t = self.type(kind)

@@ -7,7 +7,6 @@ from xyntra_ep.tracea.emitters.gpu_c import Dialect, GpuPrinter
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Kernel, Space
 
 OPENCL = Dialect(
-    name="opencl",
     long="long",
     long_suffix="l",
     kernel="__kernel __attribute__((reqd_work_group_size({threads}, 1, 1))) void {name}({arguments})",
@@ -23,7 +22,6 @@ OPENCL = Dialect(
     math="{name}",
     load={DType.F16: "vload_half(0, (const {space} half *)({p}))"},
     store={DType.F16: "vstore_half_rte({v}, 0, ({space} half *)({p}));"},
-    round_f16="xy_round_f16",
     helpers={
         "xy_round_f16": "static inline float xy_round_f16(float v) { unsigned short h; "
         "vstore_half_rte(v, 0, (__private half *)&h); return vload_half(0, (__private half *)&h); }",
