@@ -87,11 +87,14 @@ def applicable_program(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> tu
         inputs, _ = graph.boundary([n.id for n in graph.nodes])
         program = build_program(context, inputs, [o.name for o in model.graph.output])
         arrays = [_stored(np.asarray(feeds[name]), graph.values[name].dtype) for name in inputs]
-        symbols = {
+        bound = {
             b.name: int(arrays[b.input].shape[b.index] if b.kind == "dim" else arrays[b.input].reshape(-1)[b.index])
             for b in program.bindings
         }
+        symbols = program.with_definitions(bound)
         if all(evaluate(guard, symbols) for guard in program.guards):
+            refused = [message for condition, message in program.checks if not evaluate(condition, symbols)]
+            assert not refused, f"the run fails with INVALID_ARGUMENT: {refused}"
             return program, arrays, [_read(graph, name) for name in program.constants]
     raise AssertionError("the alternative that assumes nothing has guards")
 

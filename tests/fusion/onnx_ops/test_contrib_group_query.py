@@ -103,8 +103,20 @@ def test_positions_and_a_bias() -> None:
     assert_same(positions, {**_feeds(B, 1, 7, 8), "at": np.array([[3], [9]])})
     biased = _model(more=", , , , bias", bias=f", float[1, {N}, S, T] bias")
     assert_same(biased, {**_feeds(B, 1, 7, 8), "bias": _f32(1, N, 1, 8)})
+    assert_same(biased, {**_feeds(B, 1, 12, 8), "bias": _f32(1, N, 1, 8)})  # none for the cache's room to spare
+
+
+def test_of_a_prompt_the_first_position_counts() -> None:
+    model = _model("do_rotary = 1", past=False, more=", cos, sin, at", bias=", int64[B, S] at")
+    assert_same(model, {**_feeds(B, 3, None, 3), "at": np.array([[5, 9, 2], [0, 1, 7]])})
+
+
+def test_all_see_all() -> None:
+    for past in (0, 4):
+        assert_same(_model("causal = 0", batch="1"), _feeds(1, 3, past, past + 3))
 
 
 def test_what_it_declines() -> None:
-    with pytest.raises(UnsupportedError, match="a sink"):
-        interpret_model(_model("smooth_softmax = 1"), _feeds(B, 1, 7, 8))
+    for setting in ("smooth_softmax = 1", "local_window_size = 4, sliding_window_cache = 1", "an_attribute_of_tomorrow = 0"):
+        with pytest.raises(UnsupportedError, match=setting.split(", ")[-1]):
+            interpret_model(_model(setting), _feeds(B, 1, 7, 8))

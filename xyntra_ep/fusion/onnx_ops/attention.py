@@ -69,10 +69,11 @@ class Scores:
     def query(self) -> Expr:
         return E.axis(2) if self.group == 1 else E.call("mod", E.axis(2), E.size(self.queries))
 
-    def mask(self, c: Context, mask: Tensor, operand: int, value: Expr) -> tuple[Tensor, Expr]:
-        """``value`` with a mask that broadcasts; keys beyond a shorter mask are masked out."""
-        width = mask.shape[-1]
-        short = isinstance(width, int) and isinstance(self.keys, int) and 1 < width < self.keys
+    def mask(self, c: Context, mask: Tensor, operand: int, value: Expr, known: Size | None = None) -> tuple[Tensor, Expr]:
+        """``value`` with a mask that broadcasts; keys beyond a shorter mask are masked out. ``known``: a width of the mask that
+        is meant to be shorter."""
+        width = mask.shape[-1] if known is None else known
+        short = known is not None or (isinstance(width, int) and isinstance(self.keys, int) and 1 < width < self.keys)
         wanted = [*self.full[:3], width if short else self.keys][-mask.rank :]
         for have, want in zip(mask.shape, wanted, strict=True):
             c.require(either(eq(have, want), eq(have, 1)), "Attention: the mask does not broadcast")

@@ -6,7 +6,7 @@ Each batch has its own number of keys, ``seqlens_k`` + 1, of which the last S ar
                        new[b, n, t - before[b]]  the S after those
                        0                         behind them, where the cache is longer
 
-Query s sees the keys up to before[b] + s.
+Query s sees the keys up to before[b] + s; with causal = 0 all up to before[b] + S - 1.
 """
 
 from __future__ import annotations
@@ -31,6 +31,21 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
 _PAST_K, _PAST_V, _ENDS, _TOTAL, _COS, _SIN, _POSITIONS, _BIAS, _FIRST_OTHER = range(3, 12)
+# The operator gains attributes without a new version: what is not known here is declined where it has a value that asks for more.
+_NEUTRAL = ("smooth_softmax", "qk_output", "sliding_window_cache", "kv_cache_bit_width", "k_quant_type", "v_quant_type")
+_KNOWN = frozenset(
+    [
+        "num_heads",
+        "kv_num_heads",
+        "do_rotary",
+        "rotary_interleaved",
+        "scale",
+        "softcap",
+        "local_window_size",
+        "causal",
+        "qk_norm_epsilon",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +112,8 @@ def _heads(node: Node, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _turned(node: Node, inputs: Inputs, x: Tensor, cache: _Cache) -> Tensor:
-    """Rotary embedding, at the positions given or those of new tokens."""
+    """Rotary embedding, at the positions given or those of new tokens. Where all keys are new, only the first of those given
+    counts (so the operator's specification): the others follow it."""
     cos, sin, positions = one(inputs, _COS), one(inputs, _SIN), maybe(inputs, _POSITIONS)
     half = cos.shape[1]
     if not isinstance(half, int):
@@ -105,14 +121,20 @@ def _turned(node: Node, inputs: Inputs, x: Tensor, cache: _Cache) -> Tensor:
     if positions is None:
         where, at = cache.ends, E.call("add", cache.keys_before(3), E.axis(2))
     else:
-        where, at = positions, E.load(3, E.axis(0), E.axis(2), dtype=positions.dtype)
+        is_prompt = eq(cache.new, cache.total)
+        own, follows = E.size(1 - is_prompt), E.size(is_prompt)
+        given = E.load(3, E.call("mul", E.axis(0), own), E.call("mul", E.axis(2), own), dtype=positions.dtype)
+        where, at = positions, E.call("add", given, E.call("mul", E.axis(2), follows))
     interleaved = bool(node.attr("rotary_interleaved", 0))
     return rotated([x, cos, sin, where], [clamp_index(at, cos.shape[0])], 2 * half, interleaved=interleaved)
 
 
 def _group_query_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
-    if any(maybe(inputs, i) is not None for i in range(_FIRST_OTHER, len(inputs))) or node.attr("smooth_softmax", 0) > 0:
+    if any(maybe(inputs, i) is not None for i in range(_FIRST_OTHER, len(inputs))):
         raise UnsupportedError("GroupQueryAttention with a sink or scales")
+    for name, value in node.attrs.items():
+        if name not in _KNOWN and not (name in _NEUTRAL and value in (0, -1, "NONE")):
+            raise UnsupportedError(f"GroupQueryAttention with {name} = {value}")
     if wanted_outputs(node) > 3:
         raise UnsupportedError("GroupQueryAttention with scores as a result")
     q, k, v = _heads(node, inputs)
@@ -131,9 +153,11 @@ def _group_query_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[T
     if cap > 0:
         value = E.call("mul", E.call("tanh", E.call("div", value, f(cap))), f(cap))
     if (bias := maybe(inputs, _BIAS)) is not None:
-        expanded, value = sizes.mask(c, bias, 2, value)
+        known = None if c.checks.same(cache.total, sizes.keys) else cache.total  # a cache with room to spare
+        expanded, value = sizes.mask(c, bias, 2, value, known)
         operands.append(expanded)
-    last = E.call("add", sizes.query, cache.keys_before(1))
+    query = sizes.query if node.attr("causal", 1) else E.size(sizes.queries - 1)
+    last = E.call("add", query, cache.keys_before(1))
     value = E.call("where", E.call("le", E.axis(3), last), value, f(-math.inf))
     window = int(node.attr("local_window_size", -1))
     if window > 0:
