@@ -17,6 +17,7 @@ from xyntra_ep.fusion.tensor import ConcatNode, GemmNode, Leaf, Map, Tensor, Top
 from xyntra_ep.fusion.trace import OpSpec, TraceError, find_op, operands_of, trace
 from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Gemm
 
 
 def reason(text: str, opset: int = 18) -> str:
@@ -103,6 +104,11 @@ class TestSymbols:
 
         assert bindings(graph) == 0
         assert bindings(dataclasses.replace(graph, is_subgraph=True)) == 1
+
+    def test_the_depth_of_a_product_is_that_of_its_weights(self) -> None:
+        model = parse("(float[M,K] x) => (float[] y) { y = MatMul(x, w) }", w=normal(8, 6))
+        (gemm,) = check(model, {"x": normal(5, 8)}).ops(Gemm)
+        assert gemm.inputs[0].shape[-1] == 8 and gemm.inputs[1].shape == (8, 6)
 
     def test_large_constants_that_decide_are_noted(self) -> None:
         """The digest of a graph covers small constants only."""

@@ -36,15 +36,16 @@ class Checks:
 
     def same(self, a: Size, b: Size) -> bool:
         """Equal as polynomials or by what was demanded or assumed."""
-        return a == b or self._root(a) == self._root(b)
+        return a == b or self.root(a) == self.root(b)
 
-    def _root(self, a: Size) -> Size:
+    def root(self, a: Size) -> Size:
+        """The name that equal sizes have in common: a number, where one of them is known."""
         while a in self._equal:
             a = self._equal[a]
         return a
 
     def _unite(self, a: Size, b: Size) -> Size:
-        keep, drop = sorted((self._root(a), self._root(b)), key=lambda s: (isinstance(s, Dim), len(repr(s))))
+        keep, drop = sorted((self.root(a), self.root(b)), key=lambda s: (isinstance(s, Dim), len(repr(s))))
         if keep != drop:
             self._equal[drop] = keep
         return keep
@@ -52,7 +53,7 @@ class Checks:
     def broadcast(self, a: Size, b: Size, axis: int) -> Size:
         """The extent of an axis where a meets b (NumPy's rule)."""
         if b == 1 or self.same(a, b):
-            return self._root(a) if self.same(a, b) else a
+            return self.root(a) if self.same(a, b) else a
         if a == 1:
             return b
         if isinstance(a, int) and isinstance(b, int):
@@ -63,7 +64,7 @@ class Checks:
         for whole, part in ((a, b), (b, a)):
             if _clipped_below(part, whole):  # where they differ neither is 1: ORT would refuse the feeds as well
                 self.require_equal(whole, part, f"cannot broadcast: axis {axis} has incompatible sizes")
-                return self._root(whole)
+                return self.root(whole)
         if self._speculate and eq(a, b) != 0:
             self.guards.append(eq(a, b))
             return self._unite(a, b)

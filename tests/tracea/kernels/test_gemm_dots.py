@@ -59,6 +59,7 @@ def test_rows_of_b_are_copied_along_k(caps: Capabilities, constant: bool) -> Non
         case = GemmCase(m=13, k=37, n=n, constant_b=constant, symbolic="", epilogue="bias")
         check(case, replace(caps, l2_bytes=l2_bytes))
     check(GemmCase(m=3, k=0, n=21, constant_b=constant, symbolic=""), caps)
+    check(GemmCase(m=3, k=37, n=21, constant_b=constant, symbolic="k"), caps)
 
 
 @pytest.mark.parametrize("transpose", ["", "b"])

@@ -23,8 +23,9 @@ def matmul(c: Context, a: Tensor, b: Tensor) -> Tensor:
     as_float(b)
     c.require_equal(a.shape[-1], b.shape[-2], "MatMul: inner dimensions differ")
     batch = broadcast_shapes(c.checks, a.shape[:-2], b.shape[:-2])
-    a = c.checks.fit(a, (*batch, *a.shape[-2:]))
-    b = c.checks.fit(b, (*batch, a.shape[-1], b.shape[-1]))
+    depth = c.checks.root(a.shape[-1])  # that of constant weights, where a model does not say a's
+    a = c.checks.fit(a, (*batch, a.shape[-2], depth))
+    b = c.checks.fit(b, (*batch, depth, b.shape[-1]))
     return Tensor((*batch, a.shape[-2], b.shape[-1]), DType.F32, GemmNode(a=a, b=b))
 
 

@@ -65,7 +65,7 @@ def default(op: Gemm, context: BuildContext) -> Config:
 def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
     shape = shape_of(op)
     matrices = typical(product(group.extents[0] for group in own_batches(shape)))
-    copies = not _in_place(shape) and not context.is_constant(op.inputs[1].value)
+    copies = not _in_place(shape) and not _prepared(shape, context)
     reading = matrices * typical(weight_ns(shape, context.caps)) * (3 if copies else 1)
     return dots_ns(shape, context.caps, _tile(config, context.caps)) + reading + 200.0
 
@@ -94,6 +94,12 @@ def _tile(config: Config, caps: Capabilities) -> DotTile:
 
 def _in_place(shape: GemmShape) -> bool:
     return shape.op.inputs[1].strides[-2] == 1
+
+
+def _prepared(shape: GemmShape, context: BuildContext) -> bool:
+    """Whether b is copied before the first run: a constant of known size."""
+    is_known = isinstance(shape.depth, int) and isinstance(shape.n, int)
+    return is_known and not own_batches(shape) and context.is_constant(shape.op.inputs[1].value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +161,7 @@ def _copy(shape: GemmShape, columns: _Columns, context: BuildContext) -> KernelC
         params=params,
         units=matrices * panels,
         cost_ns=2 * weight_ns(shape, context.caps) * matrices,
-        phase=Phase.PREPARE if not own and context.is_constant(b.value) else Phase.RUN,
+        phase=Phase.PREPARE if _prepared(shape, context) else Phase.RUN,
     )
 
 
