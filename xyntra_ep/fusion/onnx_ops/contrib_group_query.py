@@ -31,21 +31,13 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
 _PAST_K, _PAST_V, _ENDS, _TOTAL, _COS, _SIN, _POSITIONS, _BIAS, _FIRST_OTHER = range(3, 12)
-# The operator gains attributes without a new version: what is not known here is declined where it has a value that asks for more.
+# The operator gains attributes without a new version: those not known are declined, and others
+# where they ask for more than 0, -1 or NONE.
 _NEUTRAL = ("smooth_softmax", "qk_output", "sliding_window_cache", "kv_cache_bit_width", "k_quant_type", "v_quant_type")
-_KNOWN = frozenset(
-    [
-        "num_heads",
-        "kv_num_heads",
-        "do_rotary",
-        "rotary_interleaved",
-        "scale",
-        "softcap",
-        "local_window_size",
-        "causal",
-        "qk_norm_epsilon",
-    ]
-)
+_KNOWN = (
+    "num_heads", "kv_num_heads", "do_rotary", "rotary_interleaved", "scale", "softcap", "local_window_size", "causal",
+    "qk_norm_epsilon",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
