@@ -97,7 +97,7 @@ def _unscaled(dag: Dag, t: Tensor) -> tuple[Tensor, float, list[TNode]]:
     return (inner, factor * more, [t.node, *nodes]) if factor else (t, 1.0, [])
 
 
-def _steps(dag: Dag, t: Tensor, whole: Sequence[Size]) -> list[Tensor]:
+def _steps(dag: Dag, checks: Checks, t: Tensor, whole: Sequence[Size]) -> list[Tensor]:
     """What lies before ``t`` on the way from a product to scores of shape ``whole``, element by element at its own place.
 
     Before scores are repeated where a run finds extents of 1 there may be steps of one operand only: what else they read would
@@ -109,12 +109,12 @@ def _steps(dag: Dag, t: Tensor, whole: Sequence[Size]) -> list[Tensor]:
             return [o for o in dag.operands(node) if o.shape == whole]
         rest = E.rewrite(node.body, lambda e: E.load(0, dtype=e.dtype) if e.kind == "load" else None)
         alone = len(node.inputs) == 1 and all(e.kind != "axis" for e in E.walk(rest))
-        return [o for o in dag.operands(node) if alone and o.shape == t.shape]
+        return [o for o in dag.operands(node) if alone and o.rank == t.rank and all(map(checks.same, o.shape, t.shape))]
     repeats = isinstance(node, View) and isinstance(node.step, Expand) and 0 not in node.step.factors
     return dag.operands(node) if repeats and t.shape == whole else []
 
 
-def _between(dag: Dag, scores: Tensor) -> set[int]:
+def _between(dag: Dag, checks: Checks, scores: Tensor) -> set[int]:
     """The nodes that lie between a product and ``scores``. A mask or a bias of the same shape is none of them: other layers read
     it too, and it is better read than computed again."""
     region: dict[int, TNode] = {}
@@ -122,7 +122,7 @@ def _between(dag: Dag, scores: Tensor) -> set[int]:
     while queue and len(region) < 2 * LONGEST_SCORE:
         t = queue.pop(0)
         region[id(t.node)] = t.node
-        queue += [o for o in _steps(dag, t, scores.shape) if id(o.node) not in region]
+        queue += [o for o in _steps(dag, checks, t, scores.shape) if id(o.node) not in region]
     found: set[int] = set()
     for node in dag.order:
         if id(node) in region and (isinstance(node, GemmNode) or any(id(t.node) in found for t in dag.operands(node))):
@@ -166,7 +166,7 @@ def _match(dag: Dag, checks: Checks, product: GemmNode) -> Tensor | None:
     def read_inside(node: TNode) -> bool:
         return not dag.is_output(node) and all(any(r is n for n in taken) for r in dag.uses.get(id(node), ()))
 
-    between = _between(dag, scores)
+    between = _between(dag, checks, scores)
     composer = Composer(dag, source)
     score = composer.load(scores, axes(scores.rank))
     if not first:

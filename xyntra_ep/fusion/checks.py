@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.tensor import Tensor
 from xyntra_ep.tracea.core_ir import dims
-from xyntra_ep.tracea.core_ir.dims import Dim, DimOp, Size, either, eq, select, symbol
+from xyntra_ep.tracea.core_ir.dims import Dim, DimOp, Size, either, eq, select, symbol, symbols_of
 
 
 class Checks:
@@ -43,6 +43,12 @@ class Checks:
         while a in self._equal:
             a = self._equal[a]
         return a
+
+    def synonyms(self) -> dict[str, Size]:
+        """Symbols, each with the one that stands for it and all that equal it."""
+        named = {name: size for size in self._equal for name in symbols_of(size) if size == symbol(name)}
+        roots = {name: self._root(size) for name, size in named.items()}
+        return {name: root for name, root in roots.items() if any(root == symbol(n) for n in symbols_of(root))}
 
     def _unite(self, a: Size, b: Size) -> Size:
         keep, drop = sorted((self.root(a), self.root(b)), key=lambda s: (isinstance(s, Dim), len(repr(s))))

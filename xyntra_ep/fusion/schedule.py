@@ -1,6 +1,7 @@
 """From lazy tensors to a core-IR program: views become strides, groups become ops with epilogues, in an order that can run.
 
-outputs -> Dag -> join_projections, fuse_attention, fuse_rows -> Groups -> one core op per materialised node -> Program
+outputs -> Dag -> settle_repeats, join_projections, fuse_attention, fuse_rows -> Groups -> one core op per materialised node
+    -> Program -> one name for sizes that must be equal
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from xyntra_ep.fusion.graph import NodeId
 from xyntra_ep.fusion.groups import Groups
 from xyntra_ep.fusion.horizontal import join_projections
 from xyntra_ep.fusion.pieces import by_extent, pieces
+from xyntra_ep.fusion.repeats import settle_repeats
 from xyntra_ep.fusion.row_fusion import fuse_rows
 from xyntra_ep.fusion.rules import simplify
 from xyntra_ep.fusion.strides import apply_view, part_of
+from xyntra_ep.fusion.synonyms import rename
 from xyntra_ep.fusion.tensor import (
     AttentionNode,
     ConcatNode,
@@ -61,6 +64,7 @@ from xyntra_ep.tracea.core_ir.ops import (
 def build_program(context: Context, inputs: Sequence[str], outputs: Sequence[str]) -> Program:
     """The program of an island from its traced ``context``; ``inputs`` and ``outputs`` are graph names in order."""
     dag = Dag([context.tensors[name] for name in outputs])
+    settle_repeats(dag, context.checks)
     join_projections(dag)
     fuse_attention(dag, context.checks)
     fuse_rows(dag)
@@ -69,7 +73,9 @@ def build_program(context: Context, inputs: Sequence[str], outputs: Sequence[str
     builder.program.definitions = list(context.checks.definitions)
     builder.program.guards = list(context.checks.guards)
     builder.program.checks = list(context.checks.conditions)
-    return builder.build(outputs)
+    program = builder.build(outputs)
+    rename(program, context.checks.synonyms())
+    return program
 
 
 class _Builder:
