@@ -47,7 +47,7 @@ class Checks:
     def synonyms(self) -> dict[str, Size]:
         """Symbols, each with the one that stands for it and all that equal it."""
         named = {name: size for size in self._equal for name in symbols_of(size) if size == symbol(name)}
-        roots = {name: self._root(size) for name, size in named.items()}
+        roots = {name: self.root(size) for name, size in named.items()}
         return {name: root for name, root in roots.items() if any(root == symbol(n) for n in symbols_of(root))}
 
     def _unite(self, a: Size, b: Size) -> Size:
