@@ -7,6 +7,7 @@ import pytest
 from tests.support.run_gpu import check_on_opencl, compile_for_cuda
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.gpu.conv_thread import VARIANTS
 
 CASES = (
     ConvCase(x=(1, 5, 9), w=(7, 5, 3), symbolic="n"),
@@ -22,9 +23,9 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=ConvCase.name)
 def test_convolutions(case: ConvCase) -> None:
     program, inputs, constants = conv_program(case)
-    check_on_opencl(program, inputs, constants, 1e-3 if case.dtype is DType.F16 else 3e-6)
+    check_on_opencl(program, inputs, constants, 1e-3 if case.dtype is DType.F16 else 3e-6, variants=VARIANTS)
 
 
 @pytest.mark.compiler("nvrtc")
 def test_cuda() -> None:
-    compile_for_cuda(conv_program(CASES[1])[0])
+    compile_for_cuda(conv_program(CASES[1])[0], VARIANTS)

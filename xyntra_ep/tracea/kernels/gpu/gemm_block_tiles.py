@@ -8,20 +8,20 @@ reads what it needs at each element, whose result is stored once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
+from xyntra_ep.tracea.core_ir.dims import ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Fetcher, blocks, sides_of
 from xyntra_ep.tracea.kernels.gpu._gemm_tiles import PACKET, SPACE, GemmTile, all_tiles, tile_of
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
+from xyntra_ep.tracea.kernels.gpu._tile_product import multiply
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Here
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Rvalue, Var, f32, lt
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Var, lt
 
 _PEAK = {8: 0.8, 4: 0.5}  # of the arithmetic peak, by a thread's side: a packet read from shared memory feeds so many products
 
@@ -69,7 +69,7 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     for side, data, axis, first, extent in matrices:
         start = side.start(k, data, batch, first)
         fetchers.append(Fetcher(k, side, side.fetch(tile, extent), axis, start, first))
-    sums = _multiply(k, tile, fetchers[0], fetchers[1], ceildiv(shape.depth, tile.depth))
+    sums = multiply(k, tile, fetchers[0], fetchers[1], ceildiv(shape.depth, tile.depth))
     _finish(k, op, shape, tile, epilogue, out_data, batch, row, column, sums)
     kernel, params = k.finish()
     return [
@@ -86,42 +86,6 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
             cost_ns=2 * shape.m * shape.n * shape.depth * product(shape.batch_extents) // int(gpu.fma_gflops) + LAUNCH_NS,
         )
     ]
-
-
-def _multiply(k: GpuBuilder, tile: GemmTile, a: Fetcher, b: Fetcher, steps: Size) -> list[list[Var]]:
-    """The sums of a thread, by row and column of its own."""
-    zero = Const(f32(1), 0.0)
-    sums = [[k.variable("sum", zero) for _ in range(tile.side)] for _ in range(tile.side)]
-    place = tile.lanes().emit(k, k.thread)
-    count = k.param(steps)
-    with nullcontext() if isinstance(steps, int) and steps else k.when(lt(0, count)):  # there may be nothing to read
-        for side in (a, b):
-            side.load(0)
-    for side in (a, b):
-        side.store(k.slot(side.shared, 0))
-    k.barrier()
-    with k.loop("step", 0, count) as step:
-        ahead = k.let("ahead", step + 1)
-        with k.when(lt(ahead, count)):
-            for side in (a, b):
-                side.load(ahead)
-        with k.loop("k", 0, tile.depth) as at:
-            parts = []
-            for side, axis, extent in ((a, "m", tile.rows), (b, "n", tile.columns)):
-                slot = k.slot(side.shared, step % 2)
-                packets = [
-                    k.load_packet(axis, slot, side.layout.emit(k, at, place[axis] + more), PACKET)
-                    for more in tile.packets(extent)
-                ]
-                parts.append([value for packet in packets for value in packet])
-            for x, row in zip(parts[0], sums, strict=True):
-                for y, total in zip(parts[1], row, strict=True):
-                    k.assign(total, Fma(x, y, total))
-        with k.when(lt(ahead, count)):
-            for side in (a, b):
-                side.store(k.slot(side.shared, ahead % 2))
-        k.barrier()
-    return sums
 
 
 def _finish(

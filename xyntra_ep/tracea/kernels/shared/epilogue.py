@@ -141,6 +141,15 @@ class Here:
         self._loads: dict[object, Rvalue] = {}
         self._coordinates: dict[object, list[Rvalue]] = {}
 
+    def know(self, load: Expr, at: Sequence[Rvalue], value: Rvalue) -> None:
+        """``value`` is what ``load`` gives at the one point ``at``: whoever stores several points has read them together."""
+        self._loads[self._key(load, at, 1, None)] = value
+
+    def _key(self, load: Expr, at: Sequence[Rvalue], lanes: int, count: Rvalue | None) -> object:
+        deps = self._e.depends(load)
+        where = tuple(index for g, index in enumerate(at) if g in deps)
+        return (id(load), where, lanes, count) if self._e.lane_group in deps else (id(load), where, 1, None)
+
     def value(
         self,
         at: Sequence[Rvalue],
@@ -194,13 +203,10 @@ class _Vector:
             return self._acc[e.attr]
         if e.kind == "axis":
             return self._axis(e.attr, lanes)
-        deps = self._e.depends(e)
-        in_lanes = self._e.lane_group in deps
-        where = tuple(at for g, at in enumerate(self._at) if g in deps)
-        key = (id(e), where, lanes if in_lanes else 1, self._count if in_lanes else None)
         # What an accumulator picks is of this vector alone.
-        if -1 in deps:
+        if -1 in self._e.depends(e):
             return self._load(e)
+        key = self._here._key(e, self._at, lanes, self._count)
         if key not in self._here._loads:
             self._here._loads[key] = self._block.let("x", self._load(e))
         return self._here._loads[key]

@@ -1,0 +1,119 @@
+"""Code that brings tiles of a convolution's operands into shared memory: of x, whose matrix is made of coordinates on the way,
+and of the packed weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.gpu._conv_places import Place, Places
+from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct
+from xyntra_ep.tracea.kernels.gpu._gemm_tiles import PACKET, Fetch, GemmTile
+from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu_nodes import Slot
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, Var, binary, f32, index, lt
+
+
+class _Registers:
+    """What a thread moves of a tile: packets in registers on their way to shared memory."""
+
+    def __init__(self, b: GpuBuilder, fetch: Fetch, axis: str) -> None:
+        self.b, self.fetch = b, fetch
+        self.layout = fetch.layout(axis)
+        self.shared = b.shared(f"tile_{axis}", DType.F32, self.layout.elements, slots=2)
+        place = fetch.lanes().emit(b, b.thread)
+        self.o, self.k = place["o"], place["k"]
+        zero = Const(f32(1), 0.0)
+        self.values = {at: [b.variable("r", zero) for _ in range(fetch.packet)] for at in fetch.rounds()}
+
+    def take(self, values: Sequence[Var], data: Pointer, at: Rvalue) -> None:
+        for value, loaded in zip(values, self.b.load_packet("x", data, at, len(values)), strict=True):
+            self.b.assign(value, loaded)
+
+    def store(self, slot: Slot) -> None:
+        """What the registers hold into a slot of shared memory."""
+        for (more_o, more_k), values in self.values.items():
+            o, k = self.o + more_o, self.k + more_k
+            if not self.fetch.along_k:
+                self.b.store_packet(slot, self.layout.emit(self.b, k, o), values)
+                continue
+            for i, value in enumerate(values):
+                self.b.store(slot, self.layout.emit(self.b, k + i, o), value)
+
+
+class PixelFetcher(_Registers):
+    """Tiles of x. ``data``: at the first channel of the block's group."""
+
+    def __init__(self, b: GpuBuilder, product: ConvProduct, fetch: Fetch, axis: str, data: Pointer, places: Places) -> None:
+        super().__init__(b, fetch, axis)
+        self._product, self._data, self._places = product, data, places
+        self._rows = list(dict.fromkeys(o for o, _ in self.fetch.rounds()))
+        self._pixels: dict[int, Place] = {}  # those whose coordinates are not in shared memory
+
+    def begin(self) -> None:
+        """Once, after the coordinates are prepared."""
+        if not self._places.hoisted.pixels:
+            self._pixels = {more: self._places.pixel(self.o + more) for more in self._rows}
+
+    def load(self, step: Rvalue | int) -> None:
+        """Tile ``step`` of k into registers; what is outside of x is 0."""
+        grains = [(self._places.depth(step, start), inner) for start, inner in self._grains()]
+        for row in self._rows:
+            pixel = self._pixels.get(row) or self._places.pixel(self.o + row)
+            for depth, inner in grains:
+                inside = self._inside(pixel, depth)
+                if inside is None:
+                    self._take_all(row, pixel, depth, inner)
+                    continue
+                for k in inner:
+                    for value in self.values[row, k]:
+                        self.b.assign(value, 0.0)
+                with self.b.when(inside):
+                    self._take_all(row, pixel, depth, inner)
+
+    def _grains(self) -> list[tuple[Rvalue, Mapping[int, Rvalue]]]:
+        """Where a grain of channels begins that this thread reads of, and its element in there for each of its rounds along k."""
+        grain, columns = self._places.hoisted.grain, list(dict.fromkeys(k for _, k in self.fetch.rounds()))
+        if self.fetch.along_k:
+            assert columns == [0], "threads side by side have all of k"
+            if grain <= self.fetch.packet:
+                return [(self.k, {0: index(0)})]
+            if grain == self.fetch.tile.depth:
+                return [(index(0), {0: self.k})]
+            return [(binary("and", self.k, self.fetch.tile.depth - grain), {0: binary("and", self.k, grain - 1)})]
+        if grain == 1:
+            return [(self.k + k, {k: index(0)}) for k in columns]
+        starts = dict.fromkeys(k // grain * grain for k in columns)
+        return [(index(s), {k: self.k + (k - s) for k in columns if k // grain * grain == s}) for s in starts]
+
+    def _take_all(self, row: int, pixel: Place, depth: Place, inner: Mapping[int, Rvalue]) -> None:
+        b = self.b
+        start = b.let("from", pixel.address + depth.address)
+        channel = b.param(self._product.op.inputs[0].strides[1])
+        for k, element in inner.items():
+            self.take(self.values[row, k], self._data, start + element * channel)
+
+    def _inside(self, pixel: Place, depth: Place) -> Rvalue | None:
+        """Whether an element of x is; None where all are."""
+        result: Rvalue | None = None
+        for axis, begin, move in zip(self._places.hoisted.axes, pixel.coordinates, depth.coordinates, strict=True):
+            at = self.b.let("at", begin + move)
+            extent = self.b.param(self._product.op.inputs[0].shape[2 + axis])
+            fits = binary("and", lt(-1, at), lt(at, extent))
+            result = fits if result is None else binary("and", result, fits)
+        return result
+
+
+class WeightFetcher(_Registers):
+    """Tiles of the packed weights: [depth][channels] of the block's group. ``data``: at the block's first channel."""
+
+    def __init__(self, b: GpuBuilder, tile: GemmTile, axis: str, data: Pointer, row_elements: int) -> None:
+        extent = tile.rows if axis == "m" else tile.columns
+        super().__init__(b, Fetch(tile, extent, False, PACKET), axis)
+        self._data, self._row_elements = data, row_elements
+
+    def load(self, step: Rvalue | int) -> None:
+        begin = self.b.let("begin", step * index(self.fetch.tile.depth))
+        for (more_o, more_k), values in self.values.items():
+            k, o = begin + self.k + more_k, self.o + more_o
+            self.take(values, self._data, k * self._row_elements + o)

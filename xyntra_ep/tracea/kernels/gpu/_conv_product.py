@@ -1,0 +1,113 @@
+"""A convolution as products: for each group, pixels x channels, summed over depth = taps x the group's channels of x.
+
+The matrix of x exists in no memory: what is at pixel p and depth k follows from coordinates. Depth counts taps first, channels
+last, so that whole steps of it have one tap wherever the channels are many enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, known_nonnegative, product
+from xyntra_ep.tracea.core_ir.ops import Conv
+from xyntra_ep.tracea.kernels.gpu._gemm_tiles import PACKET, Fetch, GemmTile
+from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
+from xyntra_ep.tracea.kernels.shared.affine import CONSTANT
+from xyntra_ep.tracea.kernels.shared.epilogue import Group
+from xyntra_ep.tracea.kernels.variant import Config
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvProduct:
+    """``together``: the pixels of all images are one axis, because they are so in the memory of the output; else each image is a
+    product of its own. ``taps``, ``channels`` (of a group's outputs) and ``depth_channels`` (of its inputs) are constants."""
+
+    op: Conv
+    together: bool
+    taps: tuple[int, ...]
+    channels: int
+    depth_channels: int
+
+    @property
+    def images(self) -> Size:
+        """Products beside each other."""
+        return 1 if self.together else self.op.domain[0]
+
+    @property
+    def pixel_axes(self) -> tuple[int, ...]:
+        first = 0 if self.together else 2
+        return tuple(i for i in range(first, len(self.op.domain)) if i != 1)
+
+    @property
+    def pixel_extents(self) -> tuple[Size, ...]:
+        return tuple(self.op.domain[i] for i in self.pixel_axes)
+
+    @property
+    def pixels(self) -> Size:
+        return product(self.pixel_extents)
+
+    @property
+    def depth(self) -> int:
+        return product(self.taps) * self.depth_channels  # type: ignore[return-value]  # all are constants
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether neighbouring channels of the output are neighbours in memory."""
+        return self.op.output.strides[1] == 1
+
+    def groups(self) -> list[Group]:
+        """Of the epilogue: images where they are apart, pixels, channels."""
+        image = [] if self.together else [Group(axes=(0,), extents=(self.op.domain[0],))]
+        pixels = Group(axes=self.pixel_axes, extents=self.pixel_extents)
+        return [*image, pixels, Group(axes=(1,), extents=(self.op.domain[1],))]
+
+    def tile(self, config: Config) -> GemmTile:
+        """Columns are what the output has side by side."""
+        pixels, channels = config["pixels"], config["channels"]
+        return GemmTile(rows=pixels, columns=channels) if self.channels_last else GemmTile(rows=channels, columns=pixels)
+
+    def blocks(self, config: Config) -> Size:
+        tiles = ceildiv(self.pixels, config["pixels"]) * ceildiv(self.channels, config["channels"])
+        return self.images * self.op.group * tiles
+
+    def padded(self, axis: int) -> bool:
+        """Whether a tap may be outside of x along a spatial axis."""
+        op, taps = self.op, self.taps[axis]
+        last = (op.domain[2 + axis] - 1) * op.strides[axis] + (taps - 1) * op.dilations[axis] - op.pads[axis]
+        return not (known_nonnegative(op.pads[axis] * -1) and known_nonnegative(op.inputs[0].shape[2 + axis] - 1 - last))
+
+    @property
+    def along_depth(self) -> bool:
+        """Whether x is read in the direction of its channels."""
+        return self.op.inputs[0].strides[1] == 1
+
+    def fetch(self, tile: GemmTile) -> Fetch:
+        """How x is read."""
+        return Fetch(tile, tile.rows if self.channels_last else tile.columns, self.along_depth, self._packet())
+
+    def _packet(self) -> int:
+        """Elements of x that are read at once, along its channels or, where a pixel of the output is one of x, along pixels."""
+        x, op = self.op.inputs[0], self.op
+        image, channel, *spatial = x.strides
+        if self.along_depth:
+            aligned = all(is_multiple(s, PACKET) for s in (self.depth_channels, x.offset, image, *spatial))
+            return PACKET if aligned else 1
+        same = all(n == 1 for n in (*op.strides, *self.taps)) and all(p == 0 for p in op.pads) and x.shape[2:] == op.domain[2:]
+        rows = Group(axes=tuple(range(len(spatial))), extents=op.domain[2:])
+        dense = rows.merged({CONSTANT: 0, **dict(enumerate(spatial))}) == 1
+        aligned = all(is_multiple(s, PACKET) for s in (product(op.domain[2:]), x.offset, image, channel))
+        return PACKET if same and dense and aligned else 1
+
+
+def product_of(op: Conv) -> ConvProduct | None:
+    """None where the shape of the weights is not known."""
+    constant: Sequence[Size] = (*op.inputs[1].shape, op.domain[1])
+    known = [n for n in constant if isinstance(n, int)]
+    if len(known) < len(constant):
+        return None
+    _, depth_channels, *taps, channels = known
+    axes = tuple(i for i in range(len(op.domain)) if i != 1)
+    pixels = Group(axes=axes, extents=tuple(op.domain[i] for i in axes))
+    together = pixels.merged({CONSTANT: 0, **dict(enumerate(op.output.strides))}) is not None
+    return ConvProduct(op=op, together=together, taps=tuple(taps), channels=channels // op.group, depth_channels=depth_channels)

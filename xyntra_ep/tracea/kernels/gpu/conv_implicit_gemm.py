@@ -1,0 +1,135 @@
+"""conv.implicit_gemm: convolutions of floats as products, by fused multiply-adds, in tiles of shared memory, on any GPU. The
+matrix of x is never in memory: blocks read x by coordinates, which they keep in shared memory where those fit.
+
+Groups are products beside each other. Strides, pads, dilations and the layout of x and the output are any; images and their
+sizes may be known at run time only, the weights' shape may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product as combinations
+
+from xyntra_ep.tracea.core_ir.dims import ceildiv, typical
+from xyntra_ep.tracea.core_ir.ops import Conv
+from xyntra_ep.tracea.kernels.gpu._conv_fetch import PixelFetcher, WeightFetcher
+from xyntra_ep.tracea.kernels.gpu._conv_places import Places, hoisting
+from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of
+from xyntra_ep.tracea.kernels.gpu._conv_store import Results
+from xyntra_ep.tracea.kernels.gpu._conv_weights import pack, packed, padded_channels, padded_depth
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.gpu._tile_product import multiply
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
+from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.magic_division import split
+
+_EXTENTS = (32, 64, 128)
+SPACE = (Axis(name="pixels", values=_EXTENTS), Axis(name="channels", values=_EXTENTS))
+_FEWEST = 4  # channels of a group: fewer leave most of the narrowest tile empty
+_SHARED_BYTES = 96 << 10  # of tiles and coordinates, where a device lets a block have more
+_PEAK = {8: 0.7, 4: 0.45}  # of the arithmetic peak, by a thread's side: gemm.block_tiles' less what coordinates take
+
+
+def _admits(op: Conv, context: BuildContext) -> str | None:
+    if gpu_of(context).is_cpu:
+        return "a CPU gains nothing from tiles in shared memory"
+    if not all(o.dtype.is_float for o in (*op.inputs[:2], op.output)):
+        return "x, w and the output must be floating point"
+    shape = product_of(op)
+    if shape is None:
+        return "the weights' shape is not constant"
+    if shape.depth_channels == 1 and op.group > 1:
+        return "a depthwise convolution has no sum over channels"
+    if min(shape.channels, shape.depth) < _FEWEST:
+        return f"less than {_FEWEST} channels of a group"
+    return None
+
+
+def _shape(op: Conv) -> ConvProduct:
+    shape = product_of(op)
+    assert shape is not None, "admitted"
+    return shape
+
+
+def _space(op: Conv, context: BuildContext) -> Sequence[Axis]:
+    return SPACE
+
+
+def _default(op: Conv, context: BuildContext) -> Config:
+    shape, gpu = _shape(op), gpu_of(context)
+    configs = [{"pixels": p, "channels": c} for p, c in combinations(_EXTENTS, _EXTENTS)]
+    return min(configs, key=lambda c: (_tiles_ns(shape, c, gpu), -c["pixels"] * c["channels"]))
+
+
+def _tiles_ns(shape: ConvProduct, config: Config, gpu: Gpu) -> float:
+    """Waves of blocks, each taking what its arithmetic takes on one unit."""
+    tile = shape.tile(config)
+    waves = -(-typical(shape.blocks(config)) // gpu.units)
+    flops = 2 * tile.rows * tile.columns * padded_depth(shape, tile.depth)
+    return waves * flops / (gpu.fma_gflops / gpu.units * _PEAK[tile.side])
+
+
+def _cost_ns(op: Conv, config: Config, context: BuildContext) -> float:
+    return LAUNCH_NS + _tiles_ns(_shape(op), config, gpu_of(context))
+
+
+def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
+    shape, gpu = _shape(op), gpu_of(context)
+    tile, extent = shape.tile(config), config["channels"]
+    x, w, out = op.inputs[0], op.inputs[1], op.output
+    k = GpuBuilder(f"xy_conv{len(shape.taps)}d_{x.dtype}_{config['pixels']}x{extent}", tile.threads)
+    x_data, w_data = k.buffer("x", x.dtype), k.buffer("w", w.dtype)
+    target = k.buffer("out", out.dtype, writable=True)
+    groups = shape.groups()
+    epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=len(groups) - 1)
+
+    tiles = ceildiv(shape.pixels, config["pixels"]), ceildiv(shape.channels, extent)
+    image, group, pixel_tile, channel_tile = split(k, k.block, [shape.images, op.group, *tiles])
+    pixel, channel = k.let("pixel", pixel_tile * config["pixels"]), k.let("channel", channel_tile * extent)
+    apart = None if shape.together else image
+    depth, channels = padded_depth(shape, tile.depth), padded_channels(shape, extent)
+    fetch = shape.fetch(tile)
+    places = Places(k, shape, fetch, hoisting(shape, fetch, min(gpu.shared_bytes, _SHARED_BYTES)), apart, pixel)
+    x_group = k.pointer("start", x_data, group * shape.depth_channels * k.param(x.strides[1]))
+    w_group = k.pointer("start", w_data, group * (depth * channels) + channel)
+    x_axis, w_axis = ("m", "n") if shape.channels_last else ("n", "m")
+    pixels = PixelFetcher(k, shape, fetch, x_axis, x_group, places)
+    weights = WeightFetcher(k, tile, w_axis, w_group, channels)
+    places.prepare()
+    pixels.begin()
+    rows, columns = (pixels, weights) if shape.channels_last else (weights, pixels)
+    sums = multiply(k, tile, rows, columns, depth // tile.depth)
+    Results(k, shape, epilogue, target, apart, group).store(tile, sums, pixel, channel)
+    kernel, params = k.finish()
+    work = 2 * shape.images * op.group * shape.pixels * shape.channels * shape.depth
+    return [
+        pack(shape, tile.depth, extent, context),
+        KernelCall(
+            kernel=kernel,
+            buffers=(
+                ValueBuffer(value=x.value),
+                packed(shape, tile.depth, extent),
+                ValueBuffer(value=out.value),
+                *epilogue.buffers,
+            ),
+            params=params,
+            units=shape.blocks(config),
+            cost_ns=work // int(gpu.fma_gflops) + LAUNCH_NS,
+        ),
+    ]
+
+
+VARIANTS = [
+    Variant(
+        name="conv.implicit_gemm",
+        op=Conv,
+        admits=_admits,
+        space=_space,
+        default=_default,
+        cost_ns=_cost_ns,
+        build=_build,
+        rank=10,
+    )
+]
