@@ -92,7 +92,7 @@ class Options:
         default=Backend.AUTO,
         later=("webgpu",),
         doc="where fused kernels run; `auto` is the CPU in this release; `opencl` (in fp32): the first GPU that OpenCL has, "
-        "else its CPU device, and no session where there is neither; `cuda` (in fp32): the first NVIDIA GPU of compute "
+        "else its CPU device, and no session where there is neither; `cuda` (in fp32 or bf16): the first NVIDIA GPU of compute "
         "capability 8.0 or later, and no session where there is none",
     )
     precision: Precision = option(

@@ -203,11 +203,19 @@ class _Planner:
 
     def _shortfall(self) -> str:
         """Why the precision asked for is not what is computed in; empty when it is."""
-        if self.context.device is not None and self.options.precision is not Precision.FP32:
-            return f"precision={self.options.precision} is not there on {self.context.device.api}: computed in fp32"
-        if self.options.precision is Precision.BF16 and not self.context.caps.has_bf16:
-            return "precision=bf16 needs AMX, or AVX512_BF16 on AMD: computed in fp32"
-        return ""
+        device, precision = self.context.device, self.options.precision
+        if device is None:
+            lacks_bf16 = precision is Precision.BF16 and not self._has_bf16
+            return "precision=bf16 needs AMX, or AVX512_BF16 on AMD: computed in fp32" if lacks_bf16 else ""
+        if precision is Precision.FP32 or (precision is Precision.BF16 and self._has_bf16):
+            return ""
+        return f"precision={precision} is not there on {device.api}: computed in fp32"
+
+    @property
+    def _has_bf16(self) -> bool:
+        """Whether products of bfloat16 are worth asking for."""
+        device = self.context.device
+        return self.context.caps.has_bf16 if device is None else device.gpu.fragment_gflops > 0
 
     def _decline_all(self, nodes: set[NodeId], reason: str) -> None:
         for n in nodes:
@@ -244,8 +252,7 @@ class _Planner:
             try:
                 traced = trace(self.graph, group, inputs, trust=trust)
                 program = build_program(traced, inputs, outputs)
-                has_bf16 = self.context.caps.has_bf16 and self.context.device is None
-                choose_precision(program, self._product, has_bf16=has_bf16)
+                choose_precision(program, self._product, has_bf16=self._has_bf16)
             except TraceError as error:
                 if programs:  # only the alternative that assumes nothing failed: without it feeds could be refused
                     error.what = f"needs what the model declares about shapes ({error.what})"

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include <array>
 #include <functional>
 #include <tuple>
 #include <utility>
@@ -36,6 +37,8 @@ struct Block {
   ucontext_t home;
   unsigned now = 0;
   std::vector<int> exchanged;
+  std::vector<const unsigned short*> pointers;
+  std::vector<std::array<int, 6>> fragments;
   std::function<void()> body;
 } block_of_threads;
 
@@ -64,6 +67,51 @@ T __shfl_xor_sync(unsigned, T value, int mask) {
   return other;
 }
 
+// Row i of the m-th of four matrices of 8 x 8 halves is where lane 8 m + i points; lane l gets two elements of row l / 4, or with
+// `turned` of column l / 4, of each (PTX: ldmatrix).
+inline void load_fragments(bool turned, int* const (&into)[4], const void* from) {
+  Block& b = block_of_threads;
+  const unsigned lane = b.now % 32, warp = b.now - lane;
+  b.pointers[b.now] = static_cast<const unsigned short*>(from);
+  __syncthreads();
+  for (unsigned m = 0; m < 4; ++m) {
+    unsigned both = 0;
+    for (unsigned e = 0; e < 2; ++e) {
+      const unsigned along = lane % 4 * 2 + e, across = lane / 4;
+      const unsigned short* row = b.pointers[warp + 8 * m + (turned ? along : across)];
+      both |= static_cast<unsigned>(row[turned ? across : along]) << (16 * e);
+    }
+    *into[m] = static_cast<int>(both);
+  }
+  __syncthreads();
+}
+
+inline float half_of(int both, unsigned which) {
+  const unsigned bits = (static_cast<unsigned>(both) >> (16 * which)) << 16;
+  float f;
+  memcpy(&f, &bits, sizeof(f));
+  return f;
+}
+
+// c (16 x 8) += a (16 x 16) b (16 x 8), spread over a warp as PTX spreads mma.m16n8k16 of bfloat16.
+inline void fragment_dot_bf16(float* const (&c)[4], const int (&registers)[6]) {
+  Block& b = block_of_threads;
+  const unsigned lane = b.now % 32, warp = b.now - lane;
+  memcpy(b.fragments[b.now].data(), registers, sizeof(registers));
+  __syncthreads();
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned row = lane / 4 + 8 * (i / 2), column = lane % 4 * 2 + i % 2;
+    float sum = *c[i];
+    for (unsigned k = 0; k < 16; ++k) {
+      const int of_a = b.fragments[warp + row % 8 * 4 + k % 8 / 2][row / 8 + 2 * (k / 8)];
+      const int of_b = b.fragments[warp + column * 4 + k % 8 / 2][4 + k / 8];
+      sum += half_of(of_a, k % 2) * half_of(of_b, k % 2);
+    }
+    *c[i] = sum;
+  }
+  __syncthreads();
+}
+
 inline float __int_as_float(int v) {
   float f;
   memcpy(&f, &v, sizeof(f));
@@ -79,7 +127,10 @@ inline int __float_as_int(float v) {
 void run_blocks(const std::function<void()>& body, unsigned blocks, unsigned threads) {
   Block& b = block_of_threads;
   b.body = body;
-  b.exchanged.assign((threads + 31) / 32 * 32, 0);
+  const unsigned lanes = (threads + 31) / 32 * 32;
+  b.exchanged.assign(lanes, 0);
+  b.pointers.assign(lanes, nullptr);
+  b.fragments.assign(lanes, {});
   if (b.fibers.size() < threads) b.fibers.resize(threads);
   for (unsigned i = 0; i < blocks; ++i) {
     blockIdx.x = i;

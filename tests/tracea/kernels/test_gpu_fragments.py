@@ -11,7 +11,7 @@ from tests.support.run_gpu import check_simulated, compile_for_cuda, plan_for
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of
 from tests.tracea.kernels.test_gpu_gemm import warp_conflicts
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Gemm
+from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.doctor.occupancy import occupancy
 from xyntra_ep.tracea.kernels.gpu import _fragment_tiles
 from xyntra_ep.tracea.kernels.gpu.gemm_fragments import VARIANTS
@@ -87,7 +87,31 @@ def test_what_is_not_for_fragments() -> None:
     assert reason(good) is None and plan_for(build(good)[0], SM_80).decisions[0][1].chosen.name == "gemm.fragments"
     assert reason(good, OPENCL) == "the GPU has no matrix units that are known"
     assert reason(replace(good, dtypes=(DType.F32,) * 3)) == "no fragments of f32 and f32"
-    assert reason(replace(good, n=63)) == "an operand's rows are not known to be aligned to 16 bytes"
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_operands_are_copied_where_fragments_cannot_read_them(constant: bool) -> None:
+    """f32 that may be multiplied in bf16, and rows that are not aligned."""
+    mixed = (DType.BF16, DType.F32, DType.F32)
+    for dtypes in ((DType.F32,) * 3, mixed, HALF):
+        case = GemmCase(
+            m=37, k=43, n=67, dtypes=dtypes, product=Product.BF16, constant_b=constant, symbolic="m", epilogue="residual"
+        )
+        check(case, max_err=8e-3)
+        check(replace(case, transpose="ab", batch=(2,), b_batch=(2,)), max_err=8e-3)
+
+
+def test_constants_are_copied_once_and_aligned_operands_not_at_all() -> None:
+    def copies_of(case: GemmCase) -> tuple[int, int]:
+        planned = plan_for(build(case)[0], SM_80, [FRAGMENTS])
+        assert planned.decisions[0][1].chosen.name == "gemm.fragments"
+        copies = [["narrow" in planned.kernels[step.kernel].symbol for step in steps] for steps in (planned.init, planned.run)]
+        return sum(copies[0]), sum(copies[1])
+
+    case = GemmCase(m=64, k=64, n=64, dtypes=(DType.BF16, DType.F32, DType.F32), product=Product.BF16)
+    assert copies_of(case) == (1, 0)
+    assert copies_of(replace(case, constant_b=False)) == (0, 1)
+    assert copies_of(replace(case, dtypes=SHORT)) == (0, 0)
 
 
 @pytest.mark.compiler("nvrtc")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.variant import Axis, Config
 from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
 from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout, choose
@@ -119,6 +118,3 @@ def all_copies() -> list[Copy]:
         for extent, is_a in ((tile.rows, True), (tile.columns, False))
         for along_k in (False, True)
     ]
-
-
-HALVES = (DType.F16, DType.BF16)

@@ -1,5 +1,7 @@
 """gemm.fragments: products of 16-bit floats by the matrix units of NVIDIA GPUs (compute capability 8.0 and later), summed in f32.
 
+Operands that are not such floats, or whose rows are not aligned, are copied first (`_gemm_narrow.py`): constants once.
+
 Copies of the next steps of k are under way while one is multiplied: a ring of slots in shared memory, one barrier a step. Sizes
 need not fit the tile; what a copy would read outside of a matrix is 0.
 """
@@ -7,11 +9,11 @@ need not fit the tile; what a copy would read outside of a matrix is 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.gpu._fragment_tiles import (
-    HALVES,
     PACKET,
     SPACE,
     WARP_COLUMNS,
@@ -22,8 +24,8 @@ from xyntra_ep.tracea.kernels.gpu._fragment_tiles import (
     tile_of,
 )
 from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Side, blocks, sides_of
+from xyntra_ep.tracea.kernels.gpu._gemm_narrow import copies_ns, dtype_of, narrow
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
-from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
@@ -38,15 +40,7 @@ def _admits(op: Gemm, context: BuildContext) -> str | None:
     a, b = op.inputs[:2]
     if not gpu_of(context).fragment_gflops:
         return "the GPU has no matrix units that are known"
-    if a.dtype is not b.dtype or a.dtype not in HALVES:
-        return f"no fragments of {a.dtype} and {b.dtype}"
-    for side in sides_of(op, shape_of(op)):
-        if 1 not in (side.depth_stride, side.across_stride):
-            return "an operand is not contiguous"
-        apart = side.across_stride if side.depth_stride == 1 else side.depth_stride
-        if not all(is_multiple(s, PACKET) for s in (apart, side.operand.offset, *side.others)):
-            return "an operand's rows are not known to be aligned to 16 bytes"
-    return None
+    return f"no fragments of {a.dtype} and {b.dtype}" if dtype_of(op) is None else None
 
 
 def _space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
@@ -67,10 +61,12 @@ def _tile_ns(shape: GemmShape, tile: FragmentTile, gpu: Gpu) -> float:
 
 
 def _cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
-    return LAUNCH_NS + _tile_ns(shape_of(op), tile_of(config), gpu_of(context))
+    return LAUNCH_NS + _tile_ns(shape_of(op), tile_of(config), gpu_of(context)) + copies_ns(op, context)
 
 
 def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
+    read = [narrow(op, place, context) for place in (0, 1)]
+    op = replace(op, inputs=(*(n.operand for n in read), *op.inputs[2:]))
     shape, tile = shape_of(op), tile_of(config)
     a, b, out = op.inputs[0], op.inputs[1], op.output
     k = GpuBuilder(f"xy_gemm_{a.dtype}_fragments_{tile.rows}x{tile.columns}", tile.threads)
@@ -98,13 +94,14 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     kernel, params = k.finish()
     flops = 2 * shape.m * shape.n * shape.depth * product(shape.batch_extents)
     return [
+        *(n.copy for n in read if n.copy is not None),
         KernelCall(
             kernel=kernel,
-            buffers=(*(ValueBuffer(value=o.value) for o in (a, b, out)), *epilogue.buffers),
+            buffers=(*(n.buffer for n in read), ValueBuffer(value=out.value), *epilogue.buffers),
             params=params,
             units=blocks(shape, tile.rows, tile.columns),
             cost_ns=flops // int(gpu_of(context).fragment_gflops * _PEAK) + LAUNCH_NS,
-        )
+        ),
     ]
 
 
