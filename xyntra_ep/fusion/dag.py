@@ -69,6 +69,40 @@ class Dag:
         self.order, self.uses = order, uses
         self._positions = {id(n): i for i, n in enumerate(order)}
 
+    def substitute(self, node: TNode, by: Tensor) -> None:
+        """``replace`` a node by something of what it reads itself; order and uses are right again without a look at all nodes."""
+        self.replace(node, by)
+        new = self._unknown(by.node)
+        for n in new:
+            self.uses[id(n)] = []
+            for read in self._read_by(n):
+                self.uses[read].append(n)
+        self.uses[id(by.node)] += self.uses[id(node)]
+        self.uses[id(node)] = []
+        unread = [node]
+        while unread:
+            n = unread.pop()
+            del self.uses[id(n)]
+            for t in self.operands(n):
+                readers = self.uses.get(id(t.node), [])
+                if any(r is n for r in readers):
+                    readers[:] = [r for r in readers if r is not n]
+                    if not readers and not self.is_output(t.node):
+                        unread.append(t.node)
+        at = self._positions[id(node)]
+        self.order = [n for n in (*self.order[:at], *new, *self.order[at:]) if id(n) in self.uses]
+        self._positions = {id(n): i for i, n in enumerate(self.order)}
+
+    def _unknown(self, node: TNode) -> list[TNode]:
+        """``node`` and what it reads as far as the graph does not have it, operands first."""
+        if id(node) in self.uses:
+            return []
+        return [*(n for t in self.operands(node) for n in self._unknown(t.node)), node]
+
+    def _read_by(self, node: TNode) -> list[int]:
+        """The ids of the nodes that ``node`` reads, each once."""
+        return list(dict.fromkeys([id(t.node) for t in self.operands(node)]))
+
     def position(self, node: TNode) -> int:
         return self._positions[id(node)]
 

@@ -38,10 +38,11 @@ def fuse_rows(dag: Dag) -> bool:
             for order in _orders(whole.shape, region.rows[0]) if region.rows else ():
                 merged = _merge(dag, node, whole, region, order)
                 if merged is not None:
-                    dag.replace(node, merged)
-                    dag.refresh()
+                    dag.substitute(node, merged)
                     changed = True
                     break
+    if changed:
+        dag.refresh()
     return changed
 
 
