@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.results import Accuracy, CaseResult, Measurement, Ratio, Run, Status, Verdict
+from bench.results import CaseResult, Measurement, Ratio, Run, Status, Verdict
 from bench.statistics import judge
 
 
@@ -72,7 +72,7 @@ def _changes(label: str, old: CaseResult | None, new: CaseResult | None) -> Iter
     lost = new is not None and new.status is not Status.OK
     for name in dict.fromkeys((*after, *before)):
         a, b = before.get(name), after.get(name)
-        why = f"{new.status}: {_first_line(new.error)}" if lost and new else _why(a, b)
+        why = new.failure if lost and new else _why(a, b)
         first, second = a.ratio if a else None, b.ratio if b else None
         ratio = ratio_of_ratios(first, second) if first and second else None
         was_good = first is not None
@@ -94,7 +94,7 @@ def _changes(label: str, old: CaseResult | None, new: CaseResult | None) -> Iter
             new=None,
             ratio=None,
             verdict=Verdict.NO_DATA,
-            why=f"{new.status}: {_first_line(new.error)}",
+            why=new.failure,
         )
 
 
@@ -106,17 +106,11 @@ def _why(old: Measurement | None, new: Measurement | None) -> str:
     if old is None or new is None:
         return "only in the old run" if new is None else "only in the new run"
     for when, m in (("now", new), ("before", old)):
-        if m.status is not Status.OK:
-            return f"{when} {m.status}: {_first_line(m.error)}"
-        if m.check and m.check.state is not Accuracy.OK:
-            return f"{when} {m.check.state}"
+        if m.lacking:
+            return f"{when} {m.lacking}"
         if m.ratio is None:
             return f"{when} without a ratio"
     return ""
-
-
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
 
 
 def ratio_of_ratios(old: Ratio, new: Ratio) -> Ratio:

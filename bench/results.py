@@ -253,6 +253,11 @@ class Inside:
     declined: tuple[Declined, ...]
 
 
+def _failure(status: Status, error: str) -> str:
+    """In a line."""
+    return "" if status is Status.OK else f"{status}: {error.partition(chr(10))[0]}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """One arm of a case: a session with its threads, form of shapes and concurrent calls. The CPU provider's has no
@@ -286,6 +291,16 @@ class Measurement:
     samples_ns: tuple[int, ...] = ()
 
     @property
+    def failure(self) -> str:
+        """Why it could not be measured, in a line; empty when it was."""
+        return _failure(self.status, self.error)
+
+    @property
+    def lacking(self) -> str:
+        """Why its times count for nothing: it failed, or its outputs are wrong; empty when they count."""
+        return self.failure or ("" if self.check is None or self.check.state is Accuracy.OK else str(self.check.state))
+
+    @property
     def contender(self) -> Contender:
         return Contender(provider=self.provider, options=self.options)
 
@@ -316,6 +331,11 @@ class CaseResult:
     load_after: float | None = None
     foreign_cores: float | None = None  # kept busy by other processes meanwhile
     peak_rss_bytes: int | None = None
+
+    @property
+    def failure(self) -> str:
+        """Why nothing could be measured, in a line; empty when it could."""
+        return _failure(self.status, self.error)
 
     @property
     def label(self) -> str:

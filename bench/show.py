@@ -74,8 +74,7 @@ def rows(case: CaseResult) -> Iterator[tuple[list[str], Verdict | None]]:
     """Cells of the baseline's row (no verdict) and of each contender's."""
     head = [case.model, case.shape]
     if case.status is not Status.OK:
-        first_line = case.error.splitlines()[0] if case.error else ""
-        cells = [*head, str(case.threads), f"{case.status}: {first_line}"]
+        cells = [*head, str(case.threads), case.failure]
         yield cells + [""] * (len(COLUMNS) - len(cells)), Verdict.NO_DATA
         return
     for m in case.arms:
@@ -85,7 +84,7 @@ def rows(case: CaseResult) -> Iterator[tuple[list[str], Verdict | None]]:
 def _cells(m: Measurement) -> list[str]:
     cells = [str(m.threads), named(m) + _rate(m)]
     if m.status is not Status.OK or m.latency is None:
-        died = f"{m.status}: {m.error.partition(chr(10))[0]}" if m.status is Status.CRASHED else m.status
+        died = m.failure if m.status is Status.CRASHED else m.status
         return [*cells, *[""] * 5, m.verdict, died, *[""] * 3]
     latency, ratio, check = m.latency, m.ratio, m.check
     p99 = f"{milliseconds(latency.p99_ns)} ({latency.n})" if latency.p99_ns is not None else f"- ({latency.n})"

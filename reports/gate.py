@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.plan import Scenario
-from bench.results import Accuracy, CaseResult, Measurement, Run, Status
+from bench.results import CaseResult, Measurement, Run
 from bench.show import AGAINST_THE_CPU
 from reports._kernels import ceilings_for, groups, of_roof
 from reports._markdown import speed_up, table
@@ -45,26 +45,19 @@ def check_floors(run: Run, provider: str, floors: Floors) -> tuple[Held, ...]:
 
 
 def _of_case(case: CaseResult, run: Run, provider: str, floors: Floors) -> Iterator[Held]:
-    if case.status is not Status.OK:
-        text = f"{case.status}: {case.error.partition(chr(10))[0]}"
-        yield Held(case=case.label, contender=provider, what="result", measured=text, floor="-", held=False)
+    if why := case.failure:
+        yield Held(case=case.label, contender=provider, what="result", measured=why, floor="-", held=False)
         return
     for m in case.contenders:
         if m.provider != provider:
             continue
-        if why := _lacking(m):
+        if why := m.lacking:
             yield Held(case=case.label, contender=m.label, what="result", measured=why, floor="-", held=False)
             continue
         if case.scenario in AGAINST_THE_CPU and m.against:  # one call at a time stands beside several, compared with nothing
             yield _ratio(case, m, floors)
         if floors.roof and case.scenario is Scenario.SINGLE_STREAM:
             yield _roof(case, m, run, floors)
-
-
-def _lacking(m: Measurement) -> str:
-    if m.status is not Status.OK:
-        return f"{m.status}: {m.error.partition(chr(10))[0]}"
-    return "" if m.check is None or m.check.state is Accuracy.OK else str(m.check.state)
 
 
 def _ratio(case: CaseResult, m: Measurement, floors: Floors) -> Held:

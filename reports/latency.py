@@ -140,6 +140,7 @@ def _finish(nines: Any, shape: Any, order: Any, arms: Sequence[Measurement]) -> 
     nines.set(xlabel="percentile", ylabel="ms", title="Percentiles")
     shape.set(xlabel="ms", ylabel="share of runs")
     shape.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    order.locator_params(axis="x", integer=True)
     order.set(xlabel="run", ylabel="ms", title="In the order of measuring; crosses are outliers")
     spread = [sorted_ns(m) / 1e6 for m in arms]
     for axes in (nines, order):
