@@ -119,7 +119,7 @@ class KernelCache:
     def publish(
         self, folder: Path, unit: Mapping[str, KernelSource], outcome: Outcome
     ) -> dict[str, CompiledKernel | CompileError]:
-        """The kernels of a shared object (by key) that ``outcome`` says to lie in ``folder``, under the name of the first."""
+        """The kernels (by key) of one file, which ``outcome`` says to lie in ``folder`` under the name of the first."""
         name = self.compiler.name
         made = folder / (next(iter(unit)) + self.compiler.suffix)
         problem, data = "", b""
@@ -306,7 +306,7 @@ class Compilation:
         return again
 
     def _publish(self, keys: list[str], outcome: Outcome) -> list[str]:
-        """The kernels of a shared object; if there is none, those that are to be tried by themselves."""
+        """Note the kernels of one file; if it was not made, those that are to be tried by themselves."""
         assert self._folder is not None
         self._results |= self._cache.publish(self._folder, {key: self._sources[key] for key in keys}, outcome)
         return keys if len(keys) > 1 and isinstance(self._results[keys[0]], CompileError) else []

@@ -22,7 +22,7 @@ _OUT_OF_LINE = "static __attribute__((noinline))"
 _CHUNK = re.compile(r"^(?=static\b|typedef\b|struct\b|extern\b|__attribute__|\w+ \w+\()", re.MULTILINE)
 # A unit smaller than this costs more to start a compiler for than to compile (bytes of text, about 0.2 s).
 LEAST_BYTES = 32 << 10
-# Units per compiler that may run at a time: small enough that all end together, large enough to start few.
+# Units per compiler that may run at a time: enough for all to end together, few enough for their starts to cost little.
 _UNITS_PER_JOB = 3
 
 

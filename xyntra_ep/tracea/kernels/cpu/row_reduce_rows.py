@@ -6,7 +6,6 @@ the outputs. Expensive values of one pass are kept for the next (the exponential
 
 from __future__ import annotations
 
-from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import RowReduce
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
 from xyntra_ep.tracea.kernels.cpu._row_units import Span, rows_of_units, spans, units_of
@@ -113,12 +112,10 @@ class _RowCode:
 
     def write(self, row: Scope) -> None:
         """All results of this row."""
-        full: list[tuple[Expr, int]] = []
         for r in self._rows.results:
             if r.per_row:
                 row.store(r.access, row.value(r.body))
-            else:
-                full.append((r.body, r.access))
+        full = self._rows.full
         if not full:
             return
         with loops_around(row, self._rows.inner[:-1]) as (scope, _):

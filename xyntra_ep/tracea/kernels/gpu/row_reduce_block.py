@@ -110,7 +110,7 @@ class _BlockCode:
                 with b.when(lt(b.thread, 1)):
                     here = row.bind()  # what it computes is not seen outside
                     here.store(r.access, here.value(r.body))
-        full = [(r.body, r.access) for r in self._rows.results if not r.per_row]
+        full = self._rows.full
         if not full:
             return
         with loops_around(row, self._rows.inner[:-1]) as (scope, _), self._steps() as at:

@@ -80,8 +80,7 @@ def _write(b: GpuBuilder, row: Scope, rows: Rows) -> None:
     for r in rows.results:
         if r.per_row:
             row.store(r.access, row.value(r.body))
-    full = [(r.body, r.access) for r in rows.results if not r.per_row]
-    if full:
+    if full := rows.full:
         with loops_around(row, rows.inner) as (here, _):
             values = [here.value(body) for body, _ in full]
             for (_, access), value in zip(full, values, strict=True):

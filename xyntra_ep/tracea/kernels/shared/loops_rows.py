@@ -62,6 +62,11 @@ class Rows:
         return [s.body for s in self.stages] + [r.body for r in self.results]
 
     @property
+    def full(self) -> list[tuple[Expr, int]]:
+        """Bodies and accesses of the results that have an element for each of a row."""
+        return [(r.body, r.access) for r in self.results if not r.per_row]
+
+    @property
     def elements_per_row(self) -> Size:
         return product(loop.extent for loop in self.inner)
 
