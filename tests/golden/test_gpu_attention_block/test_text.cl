@@ -13,11 +13,13 @@ static inline float xm_exp_nonpositive_1(float x) {
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_16x16(__global const float *b_q0, __global const float *b_k1, __global const float *b_v2, __global float *b_out3, const int unused) {
   const int block = (int)get_group_id(0);
   const int thread = (int)get_local_id(0);
+  __local float w_[256] __attribute__((aligned(16)));
+  __local float x1[128] __attribute__((aligned(16)));
   __local float q_[256] __attribute__((aligned(16)));
   __local float k_[256] __attribute__((aligned(16)));
   __local float v_[256] __attribute__((aligned(16)));
-  __local float w_[256] __attribute__((aligned(16)));
-  __local float x_[128] __attribute__((aligned(16)));
+  const int x_ = (thread & 7);
+  const int m_ = (thread >> 3);
   const int i_ = (block % 2);
   const int i1 = (block / 2);
   const int i2 = (i1 % 2);
@@ -32,8 +34,6 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
   const int start2 = ((i3 * 1024) + (i2 * 512));
   const int c2 = ((thread & 3) * 4);
   const int r2 = ((thread >> 2) & 15);
-  const int x1 = (thread & 7);
-  const int m_ = (thread >> 3);
   float top_ = (-0x1.fffffe0000000p+127f);
   float top1 = (-0x1.fffffe0000000p+127f);
   float total_ = 0x0.0p+0f;
@@ -72,7 +72,7 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
       const float q6 = packet2.s1;
       const float q7 = packet2.s2;
       const float q8 = packet2.s3;
-      const float4 packet3 = *(__local const float4 *)(k_ + ((x1 * 16) + (d_ ^ ((x1 & 6) << 1))));
+      const float4 packet3 = *(__local const float4 *)(k_ + ((x_ * 16) + (d_ ^ ((x_ & 6) << 1))));
       const float k1 = packet3.s0;
       const float k2 = packet3.s1;
       const float k3 = packet3.s2;
@@ -85,7 +85,7 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
       dot2 = (q6 * k2 + dot2);
       dot2 = (q7 * k3 + dot2);
       dot2 = (q8 * k4 + dot2);
-      const float4 packet4 = *(__local const float4 *)(k_ + (((x1 + 8) * 16) + (d_ ^ (((x1 + 8) & 6) << 1))));
+      const float4 packet4 = *(__local const float4 *)(k_ + (((x_ + 8) * 16) + (d_ ^ (((x_ + 8) & 6) << 1))));
       const float k5 = packet4.s0;
       const float k6 = packet4.s1;
       const float k7 = packet4.s2;
@@ -99,27 +99,27 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
       dot3 = (q7 * k7 + dot3);
       dot3 = (q8 * k8 + dot3);
     }
-    const int t_ = (column_ + x1);
-    const int t1 = ((column_ + x1) + 8);
+    const int t_ = (column_ + x_);
+    const int t1 = (column_ + (x_ + 8));
     const int s_ = (first_ + m_);
     const float score_ = (dot_ * 0x1.0000000000000p-2f);
     const float score1 = (dot1 * 0x1.0000000000000p-2f);
-    const int s1 = ((first_ + m_) + 8);
+    const int s1 = (first_ + (m_ + 8));
     const float score2 = (dot2 * 0x1.0000000000000p-2f);
     const float score3 = (dot3 * 0x1.0000000000000p-2f);
     const float best_ = xy_max_f32(score_, (-0x1.fffffe0000000p+127f));
     const float best1 = xy_max_f32(score1, best_);
     const float best2 = xy_max_f32(score2, (-0x1.fffffe0000000p+127f));
     const float best3 = xy_max_f32(score3, best2);
-    *(x_ + ((m_ * 8) + x1)) = best1;
-    *(x_ + (((m_ + 8) * 8) + x1)) = best3;
+    *(x1 + ((m_ * 8) + x_)) = best1;
+    *(x1 + (((m_ + 8) * 8) + x_)) = best3;
     barrier(CLK_LOCAL_MEM_FENCE);
-    const float4 packet5 = *(__local const float4 *)(x_ + (m_ * 8));
+    const float4 packet5 = *(__local const float4 *)(x1 + (m_ * 8));
     const float x2 = packet5.s0;
     const float x3 = packet5.s1;
     const float x4 = packet5.s2;
     const float x5 = packet5.s3;
-    const float4 packet6 = *(__local const float4 *)(x_ + ((m_ * 8) + 4));
+    const float4 packet6 = *(__local const float4 *)(x1 + ((m_ * 8) + 4));
     const float x6 = packet6.s0;
     const float x7 = packet6.s1;
     const float x8 = packet6.s2;
@@ -131,12 +131,12 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
     const float both4 = xy_max_f32(x7, both3);
     const float both5 = xy_max_f32(x8, both4);
     const float both6 = xy_max_f32(x9, both5);
-    const float4 packet7 = *(__local const float4 *)(x_ + ((m_ + 8) * 8));
+    const float4 packet7 = *(__local const float4 *)(x1 + ((m_ + 8) * 8));
     const float x10 = packet7.s0;
     const float x11 = packet7.s1;
     const float x12 = packet7.s2;
     const float x13 = packet7.s3;
-    const float4 packet8 = *(__local const float4 *)(x_ + (((m_ + 8) * 8) + 4));
+    const float4 packet8 = *(__local const float4 *)(x1 + (((m_ + 8) * 8) + 4));
     const float x14 = packet8.s0;
     const float x15 = packet8.s1;
     const float x16 = packet8.s2;
@@ -157,11 +157,9 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
     sum2 = (sum2 * factor_);
     sum3 = (sum3 * factor_);
     const float weight_ = xm_exp_nonpositive_1((score_ - higher_));
-    total_ = (total_ + weight_);
-    *(w_ + ((m_ * 16) + (x1 ^ ((m_ & 2) << 2)))) = weight_;
     const float weight1 = xm_exp_nonpositive_1((score1 - higher_));
+    total_ = (total_ + weight_);
     total_ = (total_ + weight1);
-    *(w_ + ((m_ * 16) + ((x1 + 8) ^ ((m_ & 2) << 2)))) = weight1;
     const float higher1 = xy_max_f32(both13, top1);
     const float factor1 = xm_exp_nonpositive_1((top1 - higher1));
     top1 = higher1;
@@ -171,18 +169,20 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
     sum6 = (sum6 * factor1);
     sum7 = (sum7 * factor1);
     const float weight2 = xm_exp_nonpositive_1((score2 - higher1));
-    total1 = (total1 + weight2);
-    *(w_ + (((m_ + 8) * 16) + (x1 ^ (((m_ + 8) & 2) << 2)))) = weight2;
     const float weight3 = xm_exp_nonpositive_1((score3 - higher1));
+    total1 = (total1 + weight2);
     total1 = (total1 + weight3);
-    *(w_ + (((m_ + 8) * 16) + ((x1 + 8) ^ (((m_ + 8) & 2) << 2)))) = weight3;
+    *(w_ + ((m_ * 16) + (x_ ^ ((m_ & 2) << 2)))) = weight_;
+    *(w_ + ((m_ * 16) + ((x_ + 8) ^ ((m_ & 2) << 2)))) = weight1;
+    *(w_ + (((m_ + 8) * 16) + (x_ ^ (((m_ + 8) & 2) << 2)))) = weight2;
+    *(w_ + (((m_ + 8) * 16) + ((x_ + 8) ^ (((m_ + 8) & 2) << 2)))) = weight3;
     barrier(CLK_LOCAL_MEM_FENCE);
     const int following_ = (tile_ + 1);
     if ((following_ < 2)) {
       const int from3 = ((((following_ * 16) + r1) * 16) + c1);
       *(__local float4 *)(k_ + ((r1 * 16) + (c1 ^ ((r1 & 6) << 1)))) = *(__global const float4 *)(b_k1 + start1 + from3);
     }
-    const int e_ = xy_min_index((x1 * 4), 12);
+    const int e_ = xy_min_index((x_ * 4), 12);
     for (int t2 = 0; t2 < 16; t2 += 4) {
       const float4 packet9 = *(__local const float4 *)(w_ + ((m_ * 16) + (t2 ^ ((m_ & 2) << 2))));
       const float w1 = packet9.s0;
@@ -248,15 +248,15 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
       sum7 = (w8 * v16 + sum7);
     }
   }
-  *(x_ + ((m_ * 8) + x1)) = total_;
-  *(x_ + (((m_ + 8) * 8) + x1)) = total1;
+  *(x1 + ((m_ * 8) + x_)) = total_;
+  *(x1 + (((m_ + 8) * 8) + x_)) = total1;
   barrier(CLK_LOCAL_MEM_FENCE);
-  const float4 packet15 = *(__local const float4 *)(x_ + (m_ * 8));
+  const float4 packet15 = *(__local const float4 *)(x1 + (m_ * 8));
   const float x18 = packet15.s0;
   const float x19 = packet15.s1;
   const float x20 = packet15.s2;
   const float x21 = packet15.s3;
-  const float4 packet16 = *(__local const float4 *)(x_ + ((m_ * 8) + 4));
+  const float4 packet16 = *(__local const float4 *)(x1 + ((m_ * 8) + 4));
   const float x22 = packet16.s0;
   const float x23 = packet16.s1;
   const float x24 = packet16.s2;
@@ -268,12 +268,12 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
   const float both18 = (x23 + both17);
   const float both19 = (x24 + both18);
   const float both20 = (x25 + both19);
-  const float4 packet17 = *(__local const float4 *)(x_ + ((m_ + 8) * 8));
+  const float4 packet17 = *(__local const float4 *)(x1 + ((m_ + 8) * 8));
   const float x26 = packet17.s0;
   const float x27 = packet17.s1;
   const float x28 = packet17.s2;
   const float x29 = packet17.s3;
-  const float4 packet18 = *(__local const float4 *)(x_ + (((m_ + 8) * 8) + 4));
+  const float4 packet18 = *(__local const float4 *)(x1 + (((m_ + 8) * 8) + 4));
   const float x30 = packet18.s0;
   const float x31 = packet18.s1;
   const float x32 = packet18.s2;
@@ -292,18 +292,18 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
   const float y1 = (sum1 * scale_);
   const float y2 = (sum2 * scale_);
   const float y3 = (sum3 * scale_);
-  const int e1 = (x1 * 4);
+  const int e1 = (x_ * 4);
   if ((e1 < 16)) {
     *(__global float4 *)(b_out3 + start3 + e1) = (float4)(y_, y1, y2, y3);
   }
   const float scale1 = (0x1.0000000000000p+0f / both27);
-  const int s3 = ((first_ + m_) + 8);
+  const int s3 = (first_ + (m_ + 8));
   const int start4 = (((i3 * 1024) + (i2 * 512)) + (s3 * 16));
   const float y4 = (sum4 * scale1);
   const float y5 = (sum5 * scale1);
   const float y6 = (sum6 * scale1);
   const float y7 = (sum7 * scale1);
-  const int e2 = (x1 * 4);
+  const int e2 = (x_ * 4);
   if ((e2 < 16)) {
     *(__global float4 *)(b_out3 + start4 + e2) = (float4)(y4, y5, y6, y7);
   }

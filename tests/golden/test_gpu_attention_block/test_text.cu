@@ -15,10 +15,12 @@ static __device__ __forceinline__ float xm_exp_nonpositive_1(float x) {
 extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const float *b_q0, const float *b_k1, const float *b_v2, float *b_out3) {
   const int block = (int)blockIdx.x;
   const int thread = (int)threadIdx.x;
+  __shared__ __align__(16) float w_[256];
   __shared__ __align__(16) float q_[256];
   __shared__ __align__(16) float k_[256];
   __shared__ __align__(16) float v_[256];
-  __shared__ __align__(16) float w_[256];
+  const int x_ = (thread & 7);
+  const int m_ = (thread >> 3);
   const int i_ = (block % 2);
   const int i1 = (block / 2);
   const int i2 = (i1 % 2);
@@ -33,8 +35,6 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
   const int start2 = ((i3 * 1024) + (i2 * 512));
   const int c2 = ((thread & 3) * 4);
   const int r2 = ((thread >> 2) & 15);
-  const int x_ = (thread & 7);
-  const int m_ = (thread >> 3);
   float top_ = (-0x1.fffffe0000000p+127f);
   float top1 = (-0x1.fffffe0000000p+127f);
   float total_ = 0x0.0p+0f;
@@ -49,6 +49,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
   float sum7 = 0x0.0p+0f;
   const int from_ = (((first_ + r_) * 16) + c_);
   xy_copy_16(q_ + ((r_ * 16) + c_), b_q0 + start_ + from_, 16);
+  asm volatile("cp.async.commit_group;" ::: "memory");
   if (1) {
     const int from1 = ((r1 * 16) + c1);
     xy_copy_16(k_ + ((r1 * 16) + (c1 ^ ((r1 & 6) << 1))), b_k1 + start1 + from1, 16);
@@ -104,11 +105,11 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
       dot3 = (q8 * k8 + dot3);
     }
     const int t_ = (column_ + x_);
-    const int t1 = ((column_ + x_) + 8);
+    const int t1 = (column_ + (x_ + 8));
     const int s_ = (first_ + m_);
     const float score_ = (dot_ * 0x1.0000000000000p-2f);
     const float score1 = (dot1 * 0x1.0000000000000p-2f);
-    const int s1 = ((first_ + m_) + 8);
+    const int s1 = (first_ + (m_ + 8));
     const float score2 = (dot2 * 0x1.0000000000000p-2f);
     const float score3 = (dot3 * 0x1.0000000000000p-2f);
     const float best_ = xy_max_f32(score_, (-0x1.fffffe0000000p+127f));
@@ -136,11 +137,9 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
     sum2 = (sum2 * factor_);
     sum3 = (sum3 * factor_);
     const float weight_ = xm_exp_nonpositive_1((score_ - higher_));
-    total_ = (total_ + weight_);
-    *(w_ + ((m_ * 16) + (x_ ^ ((m_ & 2) << 2)))) = weight_;
     const float weight1 = xm_exp_nonpositive_1((score1 - higher_));
+    total_ = (total_ + weight_);
     total_ = (total_ + weight1);
-    *(w_ + ((m_ * 16) + ((x_ + 8) ^ ((m_ & 2) << 2)))) = weight1;
     const float higher1 = xy_max_f32(both5, top1);
     const float factor1 = xm_exp_nonpositive_1((top1 - higher1));
     top1 = higher1;
@@ -150,10 +149,12 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
     sum6 = (sum6 * factor1);
     sum7 = (sum7 * factor1);
     const float weight2 = xm_exp_nonpositive_1((score2 - higher1));
-    total1 = (total1 + weight2);
-    *(w_ + (((m_ + 8) * 16) + (x_ ^ (((m_ + 8) & 2) << 2)))) = weight2;
     const float weight3 = xm_exp_nonpositive_1((score3 - higher1));
+    total1 = (total1 + weight2);
     total1 = (total1 + weight3);
+    *(w_ + ((m_ * 16) + (x_ ^ ((m_ & 2) << 2)))) = weight_;
+    *(w_ + ((m_ * 16) + ((x_ + 8) ^ ((m_ & 2) << 2)))) = weight1;
+    *(w_ + (((m_ + 8) * 16) + (x_ ^ (((m_ + 8) & 2) << 2)))) = weight2;
     *(w_ + (((m_ + 8) * 16) + ((x_ + 8) ^ (((m_ + 8) & 2) << 2)))) = weight3;
     asm volatile("cp.async.wait_group 0;" ::: "memory");
     __syncthreads();
@@ -254,7 +255,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
     *(xy_f32x4 *)(b_out3 + start3 + e1) = xy_f32x4{{y_, y1, y2, y3}};
   }
   const float scale1 = (0x1.0000000000000p+0f / both11);
-  const int s3 = ((first_ + m_) + 8);
+  const int s3 = (first_ + (m_ + 8));
   const int start4 = (((i3 * 1024) + (i2 * 512)) + (s3 * 16));
   const float y4 = (sum4 * scale1);
   const float y5 = (sum5 * scale1);

@@ -1,18 +1,56 @@
-"""Code that brings tiles of q, k and v into shared memory as they are stored, by asynchronous copies where their size allows."""
+"""Code that brings tiles of q, k and v into shared memory: by asynchronous copies where they stay as they are stored and their
+size allows it, else through registers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.ops import Operand
-from xyntra_ep.tracea.kernels.gpu._attention_tiles import PACKET, Fetch, whole
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import COPY_BYTES, PACKET_BYTES
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, Select, Var, f32, index, lt, vmin
-from xyntra_ep.tracea.semantic_ir.swizzle import TileLayout
+from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, PointerType, Rvalue, Select, Var, f32, index, lt, vmin
+from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout
+
+
+def whole(extent: int, step: int) -> int:
+    """``extent`` rounded up to multiples of ``step``."""
+    return -(-extent // step) * step
+
+
+def padded(extent: int, grain: int) -> int:
+    """The columns of a tile of rows of ``extent`` elements: a power of two, ``grain`` at least."""
+    return max(grain, 1 << (extent - 1).bit_length())
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """How ``threads`` threads bring a tile of ``rows`` x ``columns`` elements (powers of two), ``packet`` neighbours at once."""
+
+    rows: int
+    columns: int
+    threads: int
+    packet: int
+
+    def lanes(self) -> LaneMap:
+        """The packet that a thread moves first: rows are filled one after the other."""
+        across = min(self.threads, self.columns // self.packet)
+        down = min(self.threads // across, self.rows)
+        spare = self.threads // across // down  # threads without work in a small tile
+        return LaneMap((Digit("c", across, step=self.packet), Digit("r", down), Digit("spare", spare)))
+
+    def rounds(self) -> list[tuple[int, int]]:
+        """(row, column) that a thread adds to its place, for each packet that it moves."""
+        lanes = self.lanes()
+        down, across = lanes.extent("r"), lanes.extent("c") * self.packet
+        return [(r, c) for r in range(0, self.rows, down) for c in range(0, self.columns, across)]
+
+    def access(self) -> TileAccess:
+        return TileAccess(self.lanes(), "r", "c", self.packet)
 
 
 def packet_of(operand: Operand) -> int:
@@ -30,14 +68,19 @@ class TileFetcher:
     """The tiles of one operand. ``data``: of the head that the block works on.
 
     What lies below the operand's last row is that row once more: its scores are not counted, its weights are 0. Columns that
-    fill the last packet are 0.
+    fill a multiple of ``grain`` are 0.
     """
 
-    def __init__(self, b: GpuBuilder, operand: Operand, data: Pointer, fetch: Fetch, layout: TileLayout, shared: Var) -> None:
+    def __init__(
+        self, b: GpuBuilder, operand: Operand, data: Pointer, fetch: Fetch, layout: TileLayout, shared: Var, grain: int
+    ) -> None:
         assert isinstance(operand.shape[3], int)
         self._b, self._operand, self._data = b, operand, data
         self._fetch, self._layout, self._shared = fetch, layout, shared
-        self._extent = operand.shape[3]
+        kind = shared.vtype
+        assert isinstance(kind, PointerType)
+        self._dtype = kind.dtype
+        self._extent, self._used = operand.shape[3], whole(operand.shape[3], grain)
         self._place = fetch.lanes().emit(b, b.thread)
 
     def fetch(self, first: Rvalue) -> None:
@@ -53,7 +96,7 @@ class TileFetcher:
 
     def _rounds(self, first: Rvalue) -> None:
         b, operand, fetch = self._b, self._operand, self._fetch
-        used = whole(self._extent, max(PACKET, fetch.packet))
+        used = self._used
         for more_row, more_column in self._fetch.rounds():
             if more_column >= used:
                 continue
@@ -71,16 +114,18 @@ class TileFetcher:
 
     def _move(self, target: Rvalue, source: Rvalue, column: Rvalue) -> None:
         b, packet, dtype = self._b, self._fetch.packet, self._operand.dtype
-        ragged = self._extent % PACKET != 0
-        if packet * dtype.bytes in COPY_BYTES:
-            valid = Select(lt(column, self._extent), index(packet), index(0)) if ragged else None
+        inside = lt(column, self._extent) if self._extent != self._used else None
+        if packet * dtype.bytes in COPY_BYTES and dtype is self._dtype:
+            valid = None if inside is None else Select(inside, index(packet), index(0))
             b.copy_async(self._shared, target, self._data, source, packet, valid)
-            return
-        assert packet == 1
-        value = b.variable("x", Const(f32(1), 0.0))
-        with b.when(lt(column, self._extent)) if ragged else nullcontext():
-            b.assign(value, b.load(self._data, source))
-        b.store(self._shared, target, value)
+        elif inside is None:
+            b.store_packet(self._shared, target, b.load_packet("x", self._data, source, packet))
+        else:
+            values = [b.variable("x", Const(f32(1), 0.0)) for _ in range(packet)]
+            with b.when(inside):
+                for value, loaded in zip(values, b.load_packet("x", self._data, source, packet), strict=True):
+                    b.assign(value, loaded)
+            b.store_packet(self._shared, target, values)
 
 
 def store_row(b: GpuBuilder, operand: Operand, row: Pointer, first: Rvalue, values: Sequence[Rvalue], surely: bool) -> None:

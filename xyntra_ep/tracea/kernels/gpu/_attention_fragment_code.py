@@ -1,0 +1,177 @@
+"""Products of a fused attention by matrix units: a warp for 16 rows, fragments of q and of the result in its registers.
+
+Scores come out of a product as the thread's part of a 16 x 8 matrix, and go into the next as its part of a 16 x 16 one, which are
+the same places: weights are rounded and paired where they are, and never leave the registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Attention
+from xyntra_ep.tracea.kernels.gpu._attention_fetch import Fetch, padded, whole
+from xyntra_ep.tracea.kernels.gpu._attention_stream import AttentionStream
+from xyntra_ep.tracea.kernels.variant import BuildContext
+from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
+from xyntra_ep.tracea.semantic_ir.math_library import math_function
+from xyntra_ep.tracea.semantic_ir.nodes import Bitcast, CallValue, Const, Rvalue, Var, binary, f32, i32
+from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout, choose
+
+PACKET = 8  # elements of one copy, and of a row of a fragment
+SIDE = 16  # of a fragment of q; rows of a warp
+_EXP = "exp2_weight_bf16"
+_LOG2E = 1.4426950408889634
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentTile:
+    """A configuration, of heads of ``depth`` (q and k) and ``width`` (v) elements, which are ``dtype`` when
+    they are multiplied."""
+
+    rows: int
+    columns: int
+    depth: int
+    width: int
+    dtype: DType
+
+    @property
+    def warps(self) -> int:
+        return self.rows // SIDE
+
+    @property
+    def threads(self) -> int:
+        return 32 * self.warps
+
+    @property
+    def registers(self) -> int:
+        """About what a thread needs: fragments of q, scores, results, and as many others."""
+        return self.depth // 4 + self.columns + self.width // 2 + 64
+
+    @property
+    def grain(self) -> int:
+        return SIDE
+
+    @property
+    def shared_bytes(self) -> int:
+        q_and_k = (self.rows + self.columns) * padded(self.depth, SIDE)
+        return self.dtype.bytes * (q_and_k + self.columns * padded(self.width, SIDE))
+
+    def fetch(self, name: str, packet: int) -> Fetch:
+        """Of q, k or v."""
+        rows = self.rows if name == "q" else self.columns
+        return Fetch(rows, padded(self.width if name == "v" else self.depth, SIDE), self.threads, packet)
+
+    def fragments(self, name: str) -> LaneMap:
+        """The row of 8 elements that a thread points to, in the tile's rows (r) and columns (c): for q the second of the four
+        matrices is below the first, for k beside it; v, whose rows go into the sum, is turned round while it is loaded."""
+        near, far = ("c", "r") if name == "k" else ("r", "c")
+        warps = Digit("r", self.warps, step=SIDE) if name == "q" else Digit("warp", self.warps)
+        return LaneMap((Digit("r", 8), Digit(near, 2, step=8), Digit(far, 2, step=8), warps))
+
+    def result(self) -> LaneMap:
+        """The thread's first row (m) and pair of columns (n) of what a product gives."""
+        return LaneMap((Digit("n", 4, step=2), Digit("m", 8), Digit("m", self.warps, step=SIDE)))
+
+    def accesses(self, name: str, packet: int = PACKET) -> list[TileAccess]:
+        """All that happens to a tile."""
+        return [self.fetch(name, packet).access(), TileAccess(self.fragments(name), "r", "c", PACKET)]
+
+    def layout(self, name: str, packet: int = PACKET) -> TileLayout:
+        """Free of conflicts for copying and for fragments."""
+        return _layout(self, name, packet)
+
+
+@cache
+def _layout(tile: FragmentTile, name: str, packet: int) -> TileLayout:
+    fetch = tile.fetch(name, packet)
+    found = choose(fetch.rows, fetch.columns, tile.dtype.bytes, tile.accesses(name, packet))
+    assert found is not None, f"{name} of {tile} has conflicts"
+    return found
+
+
+class FragmentCode(AttentionStream):
+    """See the module's docstring."""
+
+    def __init__(self, op: Attention, tile: FragmentTile, context: BuildContext) -> None:
+        super().__init__(op, tile, context, f"fragments_{tile.rows}x{tile.columns}", [_EXP])
+        self.tile = tile
+        self._at = tile.result().emit(self.b, self.b.thread)
+        self._places = {name: tile.fragments(name).emit(self.b, self.b.thread) for name in "qkv"}
+        self._q: list[list[Rvalue]] = []
+        self._weights_kept: Sequence[Sequence[Rvalue]] = ()
+
+    def rows(self) -> list[Rvalue]:
+        return [self._at["m"] + more for more in (0, 8)]
+
+    def columns(self) -> list[Rvalue]:
+        return [self._at["n"] + (8 * j + i) for j in range(self.tile.columns // 8) for i in range(2)]
+
+    def results(self) -> list[Rvalue]:
+        return [self._at["n"] + 8 * j for j in range(whole(self.tile.width, SIDE) // 8)]
+
+    def neighbours(self) -> int:
+        return 2
+
+    def result_columns(self) -> int:
+        return SIDE
+
+    def exp(self, x: Rvalue) -> Rvalue:
+        """To a twentieth of what rounding to bfloat16 takes away, a fifth of float16's."""
+        return CallValue(math_function(_EXP, 1), (x * _LOG2E,))
+
+    def agreed(self, values: Sequence[Rvalue], combine: Callable[[Rvalue, Rvalue], Rvalue]) -> list[Rvalue]:
+        """Four threads have a row."""
+        b = self.b
+        for mask in (1, 2):
+            values = [b.let("both", combine(b.let("other", b.subgroup_xor(value, mask)), value)) for value in values]
+        return list(values)
+
+    def _fragments(self, name: str, row: Rvalue | int, column: Rvalue | int) -> list[Rvalue]:
+        b, place = self.b, self._places[name]
+        at = self.layout(name).emit(b, place["r"] + row, place["c"] + column)
+        return b.load_fragments(name, self.arrays[name], at, transposed=name == "v")
+
+    def begin(self) -> None:
+        """All of the warp's rows of q."""
+        b = self.b
+        b.wait(1)
+        b.barrier()
+        self._q = [self._fragments("q", 0, d) for d in range(0, whole(self.tile.depth, SIDE), SIDE)]
+
+    def products(self) -> list[list[Var]]:
+        b, blocks = self.b, self.tile.columns // 8
+        dots = [[b.variable("dot", Const(f32(1), 0.0)) for _ in range(4)] for _ in range(blocks)]
+        for step, q in enumerate(self._q):
+            for j in range(0, blocks, 2):
+                k = self._fragments("k", 8 * j, SIDE * step)
+                for i in range(2):
+                    b.fragment_dot(dots[j + i], q, k[2 * i : 2 * i + 2], self.tile.dtype)
+        return [[dots[j][2 * row + i] for j in range(blocks) for i in range(2)] for row in range(2)]
+
+    def keep(self, weights: Sequence[Sequence[Rvalue]]) -> None:
+        self._weights_kept = weights
+
+    def sum(self, sums: Sequence[Sequence[Var]]) -> None:
+        b, weights = self.b, self._weights_kept
+        for step in range(self.tile.columns // SIDE):
+            # (rows 0 to 7, columns 0 to 7), (8 to 15, 0 to 7), (0 to 7, 8 to 15), (8 to 15, 8 to 15)
+            first = 4 * step
+            parts = [(weights[row][first + 2 * j], weights[row][first + 2 * j + 1]) for j in range(2) for row in range(2)]
+            p = [b.let("pair", self._pair(*part)) for part in parts]
+            for j in range(0, len(self.results()), 2):
+                v = self._fragments("v", SIDE * step, 8 * j)
+                for i in range(j, j + 2):
+                    total = [sums[row][2 * i + n] for row in range(2) for n in range(2)]
+                    b.fragment_dot(total, p, v[2 * (i - j) : 2 * (i - j) + 2], self.tile.dtype)
+
+    def _pair(self, low: Rvalue, high: Rvalue) -> Rvalue:
+        """Two weights rounded to the nearest 16-bit float, one above the other. A NaN may get lost: the sum of weights has it."""
+        if self.tile.dtype is DType.BF16:
+            low, high = (binary("add", Bitcast(i32(1), w), 0x8000) for w in (low, high))
+            return binary("or", binary("and", binary("shr", low, 16), 0xFFFF), binary("and", high, -0x10000))
+        # Of 0 to 1, at a 2^112th of it an f32 has the exponent of a float16, below 2^-14 as its subnormals.
+        low, high = (binary("add", Bitcast(i32(1), w * 2.0**-112), 0x1000) for w in (low, high))
+        return binary("or", binary("and", binary("shr", low, 13), 0xFFFF), binary("shl", binary("shr", high, 13), 16))

@@ -1,0 +1,56 @@
+"""What the variants of fused attention ask of an op: which heads it has, which tiles fit, how much of it there is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
+from xyntra_ep.tracea.core_ir.ops import Attention
+from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal
+from xyntra_ep.tracea.kernels.variant import Axis
+
+LARGEST = 128  # of a head
+
+
+def no_heads(op: Attention) -> str | None:
+    """Why the op's heads are not for tiles."""
+    q, k, v = op.inputs[:3]
+    if not all(o.dtype.is_float for o in (q, k, v, op.output)):
+        return "q, k, v and the output must be floating point"
+    depth, width = q.shape[3], v.shape[3]
+    if not isinstance(depth, int) or not isinstance(width, int):
+        return "the size of a head must be known"
+    return None if 0 < depth <= LARGEST and 0 < width <= LARGEST else f"a head of more than {LARGEST} elements"
+
+
+def heads_of(op: Attention) -> tuple[int, int]:
+    """(elements of a head of q and k, of v)."""
+    depth, width = op.inputs[0].shape[3], op.inputs[2].shape[3]
+    assert isinstance(depth, int) and isinstance(width, int)
+    return depth, width
+
+
+def axes_that_fit(rows: Sequence[int], columns: Sequence[int], fits: Callable[[int, int], bool]) -> tuple[Axis, ...]:
+    """The most tiles of which every combination fits, where less of either does too; none where nothing fits."""
+    found = [(rows[: i + 1], tuple(c for c in columns if fits(r, c))) for i, r in enumerate(rows)]
+    some, others = max(found, key=lambda space: (len(space[0]) * len(space[1]), len(space[0])))
+    return (Axis(name="rows", values=tuple(some)), Axis(name="columns", values=others)) if others else ()
+
+
+def blocks_of(op: Attention, rows: int) -> Size:
+    q = op.inputs[0]
+    return product(q.shape[:2]) * ceildiv(q.shape[2], rows)
+
+
+def scores_of(op: Attention, rows: int, columns: int) -> float:
+    """Of a block, those of its tiles that are computed: a causal mask hides half of them."""
+    causal = find_causal(op.score)
+    seen = 0.5 if causal is not None and causal.masked == -math.inf else 1.0
+    return rows * math.ceil(typical(op.inputs[1].shape[2]) / columns) * columns * seen
+
+
+def busy(threads: int) -> float:
+    """What so many threads get out of a multiprocessor: two warps for each of its four schedulers keep it busy with as many sums
+    as a thread has here, one alone waits for its own results now and then."""
+    return min(1.0, math.sqrt(threads / 256))

@@ -1,0 +1,117 @@
+"""attention.fragments: fused attention of 16-bit floats by the matrix units of NVIDIA GPUs (compute capability 8.0 and later).
+
+A warp has 16 rows of q; tiles of k and v come by through shared memory by asynchronous copies, and scores never leave registers.
+Any mask, any layout, heads of up to 128; what is not stored as it is multiplied, or not aligned, goes through registers instead.
+Weights are rounded as the operands are; sums are f32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xyntra_ep.tracea.core_ir.dims import product, typical
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Attention, Product
+from xyntra_ep.tracea.kernels.gpu._attention_fetch import whole
+from xyntra_ep.tracea.kernels.gpu._attention_fragment_code import SIDE, FragmentCode, FragmentTile
+from xyntra_ep.tracea.kernels.gpu._attention_space import axes_that_fit, blocks_of, busy, heads_of, no_heads, scores_of
+from xyntra_ep.tracea.kernels.gpu._gemm_narrow import HALVES
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+
+_ROWS, _COLUMNS = (32, 64, 128), (32, 64)
+_PEAK = 0.5  # of the matrix units' rate
+_EXP_STEPS = 24  # what a score costs beside its products, in multiply-adds
+_ALONE = 0.8  # of what blocks reach that take turns: one alone on a unit waits at its barriers
+_REGISTERS = 1 << 16  # of a multiprocessor
+_THREAD_REGISTERS = 208  # of the 255 that a thread may have: more, and some of its values go through memory
+
+
+def _admits(op: Attention, context: BuildContext) -> str | None:
+    if not gpu_of(context).fragment_gflops:
+        return "the GPU has no matrix units that are known"
+    if (why := no_heads(op)) is not None:
+        return why
+    if _dtype_of(op) is None:
+        return f"no fragments of {op.inputs[0].dtype} for {op.output.dtype}"
+    return None if _space(op, context) else "tiles of so large heads have no room in shared memory"
+
+
+def _dtype_of(op: Attention) -> DType | None:
+    """What is multiplied: bfloat16 where that is asked for, else what all operands are."""
+    if op.product is Product.BF16:
+        return DType.BF16
+    stored = {o.dtype for o in (*op.inputs[:3], op.output)}
+    return stored.pop() if len(stored) == 1 and stored <= set(HALVES) else None
+
+
+def _tile(op: Attention, rows: int, columns: int) -> FragmentTile:
+    dtype = _dtype_of(op)
+    assert dtype is not None
+    return FragmentTile(rows, columns, *heads_of(op), dtype)
+
+
+def _space(op: Attention, context: BuildContext) -> Sequence[Axis]:
+    room = gpu_of(context).shared_bytes
+
+    def fits(rows: int, columns: int) -> bool:
+        tile = _tile(op, rows, columns)
+        return tile.shared_bytes <= room and tile.registers <= _THREAD_REGISTERS
+
+    return axes_that_fit(_ROWS, _COLUMNS, fits)
+
+
+def _default(op: Attention, context: BuildContext) -> Config:
+    rows, columns = (axis.values for axis in _space(op, context))
+    tiles = [_tile(op, r, c) for r in rows for c in columns]
+    best = min(tiles, key=lambda tile: (_tile_ns(op, tile, gpu_of(context)), -tile.rows * tile.columns))
+    return {"rows": best.rows, "columns": best.columns}
+
+
+def _tile_ns(op: Attention, tile: FragmentTile, gpu: Gpu) -> float:
+    """Waves of blocks, each taking what its products and its weights take on one unit."""
+    waves = -(-typical(blocks_of(op, tile.rows)) // gpu.units)
+    together = min(waves, max(1, _REGISTERS // (tile.registers * tile.threads)))
+    share = busy(together * tile.threads) * (_ALONE if together == 1 else 1.0)
+    products = 2 * (whole(tile.depth, SIDE) + whole(tile.width, SIDE)) / (gpu.fragment_gflops * _PEAK)
+    each = (products + 2 * _EXP_STEPS / gpu.fma_gflops) * gpu.units
+    # k and v come from the second-level cache, at about twice the memory's rate, once for the block's rows.
+    copied = op.inputs[1].dtype.bytes * (tile.depth + tile.width) / tile.rows / (2 * gpu.memory_gbs / gpu.units)
+    return waves * scores_of(op, tile.rows, tile.columns) * (each / share + copied)
+
+
+def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
+    return LAUNCH_NS + _tile_ns(op, _tile(op, **config), gpu_of(context))
+
+
+def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
+    tile = _tile(op, **config)
+    code = FragmentCode(op, tile, context)
+    code.emit()
+    kernel, params = code.b.finish()
+    q, k = op.inputs[:2]
+    flops = 2 * product(q.shape[:3]) * k.shape[2] * (tile.depth + tile.width)
+    return [
+        KernelCall(
+            kernel=kernel,
+            buffers=(*(ValueBuffer(value=o.value) for o in (*op.inputs[:3], op.output)), *code.scores.buffers),
+            params=params,
+            units=blocks_of(op, tile.rows),
+            cost_ns=flops // int(gpu_of(context).fragment_gflops * _PEAK) + LAUNCH_NS,
+        )
+    ]
+
+
+VARIANTS = [
+    Variant(
+        name="attention.fragments",
+        op=Attention,
+        admits=_admits,
+        space=_space,
+        default=_default,
+        cost_ns=_cost_ns,
+        build=_build,
+        rank=0,
+    )
+]
