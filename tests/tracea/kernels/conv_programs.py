@@ -43,6 +43,7 @@ class ConvCase:
     channels_last: bool = True
     constant_w: bool = True
     dtype: DType = DType.F32
+    w_dtype: DType = DType.F32
     out_dtype: DType | None = None  # of the output and the residual, where it is not x's
     product: Product = Product.F32
     slice_of: int = 0  # x is the first channels of a tensor with that many
@@ -108,8 +109,8 @@ def conv_program(case: ConvCase, seed: int = 0) -> tuple[Program, list[Array], l
     inputs.append(case.arrays.get("x", feed(x)))
     w_kind = ValueKind.CONST if case.constant_w else ValueKind.INPUT
     w = Operand(
-        value=add(w_kind, case.w, DType.F32, 0 if case.constant_w else 1),
-        dtype=DType.F32, shape=case.w, strides=contiguous_strides(case.w),
+        value=add(w_kind, case.w, case.w_dtype, 0 if case.constant_w else 1),
+        dtype=case.w_dtype, shape=case.w, strides=contiguous_strides(case.w),
     )  # fmt: skip
     (constants if case.constant_w else inputs).append(case.arrays.get("w", feed(w)))
     operands, body = [x, w], acc(0)

@@ -11,7 +11,7 @@ from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct
 from xyntra_ep.tracea.kernels.gpu._gemm_tiles import PACKET, Fetch, GemmTile
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import Slot
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, Var, binary, f32, index, lt
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, Var, f32, index
 
 
 class _Registers:
@@ -57,11 +57,11 @@ class PixelFetcher(_Registers):
 
     def load(self, step: Rvalue | int) -> None:
         """Tile ``step`` of k into registers; what is outside of x is 0."""
-        grains = [(self._places.depth(step, start), inner) for start, inner in self._grains()]
+        grains = self._grains(step)
         for row in self._rows:
             pixel = self._pixels.get(row) or self._places.pixel(self.o + row)
             for depth, inner in grains:
-                inside = self._inside(pixel, depth)
+                inside = self._places.inside(pixel, depth)
                 if inside is None:
                     self._take_all(row, pixel, depth, inner)
                     continue
@@ -71,20 +71,19 @@ class PixelFetcher(_Registers):
                 with self.b.when(inside):
                     self._take_all(row, pixel, depth, inner)
 
-    def _grains(self) -> list[tuple[Rvalue, Mapping[int, Rvalue]]]:
-        """Where a grain of channels begins that this thread reads of, and its element in there for each of its rounds along k."""
+    def _grains(self, step: Rvalue | int) -> list[tuple[Place, Mapping[int, Rvalue]]]:
+        """The grains of channels that this thread reads of, with its element in there for each of its rounds along k."""
         grain, columns = self._places.hoisted.grain, list(dict.fromkeys(k for _, k in self.fetch.rounds()))
         if self.fetch.along_k:
             assert columns == [0], "threads side by side have all of k"
-            if grain <= self.fetch.packet:
-                return [(self.k, {0: index(0)})]
-            if grain == self.fetch.tile.depth:
-                return [(index(0), {0: self.k})]
-            return [(binary("and", self.k, self.fetch.tile.depth - grain), {0: binary("and", self.k, grain - 1)})]
+            place, inner = self._places.along(step, self.k, self.fetch.packet)
+            return [(place, {0: inner})]
         if grain == 1:
-            return [(self.k + k, {k: index(0)}) for k in columns]
-        starts = dict.fromkeys(k // grain * grain for k in columns)
-        return [(index(s), {k: self.k + (k - s) for k in columns if k // grain * grain == s}) for s in starts]
+            return [(self._places.depth(step, self.k + k), {k: index(0)}) for k in columns]
+        parts: dict[int, dict[int, Rvalue]] = {}
+        for k in columns:
+            parts.setdefault(k // grain * grain, {})[k] = self.k + k % grain
+        return [(self._places.depth(step, index(start)), inner) for start, inner in parts.items()]
 
     def _take_all(self, row: int, pixel: Place, depth: Place, inner: Mapping[int, Rvalue]) -> None:
         b = self.b
@@ -92,16 +91,6 @@ class PixelFetcher(_Registers):
         channel = b.param(self._product.op.inputs[0].strides[1])
         for k, element in inner.items():
             self.take(self.values[row, k], self._data, start + element * channel)
-
-    def _inside(self, pixel: Place, depth: Place) -> Rvalue | None:
-        """Whether an element of x is; None where all are."""
-        result: Rvalue | None = None
-        for axis, begin, move in zip(self._places.hoisted.axes, pixel.coordinates, depth.coordinates, strict=True):
-            at = self.b.let("at", begin + move)
-            extent = self.b.param(self._product.op.inputs[0].shape[2 + axis])
-            fits = binary("and", lt(-1, at), lt(at, extent))
-            result = fits if result is None else binary("and", result, fits)
-        return result
 
 
 class WeightFetcher(_Registers):

@@ -10,14 +10,37 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct
-from xyntra_ep.tracea.kernels.gpu._gemm_tiles import Fetch
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.lane_map import LaneMap
 from xyntra_ep.tracea.semantic_ir.magic_division import divide, split
-from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Convert, Rvalue, Select, Var, index, lt
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Convert, Rvalue, Select, Var, binary, index, lt
+
+
+class _Tile(Protocol):
+    @property
+    def depth(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def shared_bytes(self) -> int: ...
+
+
+class Reading(Protocol):
+    """How threads bring a tile of x: ``extent`` pixels, along depth or along pixels."""
+
+    @property
+    def tile(self) -> _Tile: ...
+    @property
+    def extent(self) -> int: ...
+    @property
+    def along_k(self) -> bool: ...
+    def lanes(self) -> LaneMap: ...
+
 
 OUTSIDE = -(1 << 29)  # of x, whatever is added; two of them are no overflow
 _BYTES = DType.I32.bytes
@@ -46,7 +69,7 @@ class Hoisting:
         return (self.pixels + self.steps) * (1 + len(self.axes)) * _BYTES
 
 
-def hoisting(product: ConvProduct, fetch: Fetch, limit_bytes: int) -> Hoisting:
+def hoisting(product: ConvProduct, fetch: Reading, limit_bytes: int) -> Hoisting:
     """As much as fits beside the tile, pixels first: those may take divisions by what only a run knows. Threads that read x along
     pixels have one or two of them, which they keep in registers."""
     tile, pixels = fetch.tile, fetch.extent
@@ -61,7 +84,7 @@ def hoisting(product: ConvProduct, fetch: Fetch, limit_bytes: int) -> Hoisting:
     return next((h for h in choices if h.shared_bytes <= left), Hoisting(0, 0, grain, axes))
 
 
-def _grain(product: ConvProduct, fetch: Fetch) -> int:
+def _grain(product: ConvProduct, fetch: Reading) -> int:
     """How many neighbouring channels have one tap wherever they begin, of those that threads read together."""
     widest = math.gcd(product.depth_channels, fetch.tile.depth)
     return widest if fetch.along_k or widest >= fetch.lanes().extent("k") else 1
@@ -71,7 +94,7 @@ class Places:
     """The pixels of a block's tile, from pixel ``first`` of ``image`` on, and depth, in code. ``prepare`` fills shared memory."""
 
     def __init__(
-        self, b: GpuBuilder, product: ConvProduct, fetch: Fetch, hoisted: Hoisting, image: Rvalue | None, first: Rvalue
+        self, b: GpuBuilder, product: ConvProduct, fetch: Reading, hoisted: Hoisting, image: Rvalue | None, first: Rvalue
     ) -> None:
         self.hoisted = hoisted
         self._b, self._product, self._fetch, self._image, self._first = b, product, fetch, image, first
@@ -104,6 +127,25 @@ class Places:
             return self._work_out_depth(self._b.let("k", step * index(tile.depth) + at))
         per_step = tile.depth // grain
         return self._read(self._steps, step * index(per_step) + at // grain)
+
+    def along(self, step: Rvalue | int, at: Rvalue, packet: int) -> tuple[Place, Rvalue]:
+        """Of the grain that element ``at`` of a step is in, the first of a packet; and what is to be added to its address."""
+        grain, depth = self.hoisted.grain, self._fetch.tile.depth
+        if grain <= packet:
+            return self.depth(step, at), index(0)
+        if grain == depth:
+            return self.depth(step, index(0)), at
+        return self.depth(step, binary("and", at, depth - grain)), binary("and", at, grain - 1)
+
+    def inside(self, pixel: Place, depth: Place) -> Rvalue | None:
+        """Whether an element of x is; None where all are."""
+        result: Rvalue | None = None
+        for axis, begin, move in zip(self.hoisted.axes, pixel.coordinates, depth.coordinates, strict=True):
+            at = self._b.let("at", begin + move)
+            extent = self._b.param(self._product.op.inputs[0].shape[2 + axis])
+            fits = binary("and", lt(-1, at), lt(at, extent))
+            result = fits if result is None else binary("and", result, fits)
+        return result
 
     def _read(self, tables: Sequence[Var], at: Rvalue) -> Place:
         b = self._b

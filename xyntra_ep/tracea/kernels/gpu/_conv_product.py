@@ -86,13 +86,18 @@ class ConvProduct:
         """How x is read."""
         return Fetch(tile, tile.rows if self.channels_last else tile.columns, self.along_depth, self._packet())
 
+    def has_channels_in_packets(self, of: int) -> bool:
+        """Whether x can be read in aligned packets of so many channels."""
+        x = self.op.inputs[0]
+        image, channel, *spatial = x.strides
+        return channel == 1 and all(is_multiple(s, of) for s in (self.depth_channels, x.offset, image, *spatial))
+
     def _packet(self) -> int:
         """Elements of x that are read at once, along its channels or, where a pixel of the output is one of x, along pixels."""
         x, op = self.op.inputs[0], self.op
         image, channel, *spatial = x.strides
         if self.along_depth:
-            aligned = all(is_multiple(s, PACKET) for s in (self.depth_channels, x.offset, image, *spatial))
-            return PACKET if aligned else 1
+            return PACKET if self.has_channels_in_packets(PACKET) else 1
         same = all(n == 1 for n in (*op.strides, *self.taps)) and all(p == 0 for p in op.pads) and x.shape[2:] == op.domain[2:]
         rows = Group(axes=tuple(range(len(spatial))), extents=op.domain[2:])
         dense = rows.merged({CONSTANT: 0, **dict(enumerate(spatial))}) == 1

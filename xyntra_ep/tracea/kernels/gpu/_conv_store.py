@@ -45,18 +45,28 @@ class Results:
         columns_fit = is_multiple(self._columns, tile.columns)
         for i, totals in enumerate(sums):
             m = b.let("m", row + place["m"] + tile.packets(tile.rows)[i // PACKET] + i % PACKET)
-            with self._exists(m, self._rows, tile.rows):
-                here = self._epilogue.at(b)
+            with self.row_exists(m, tile.rows):
+                here = self.here()
                 for j in range(0, tile.side, self.width):
                     n = b.let("n", column + place["n"] + tile.packets(tile.columns)[j // PACKET] + j % PACKET)
-                    with self._exists(n, self._columns, tile.columns):
-                        self.put(here if columns_fit else self._epilogue.at(b), m, n, totals[j : j + self.width])
+                    with self.column_exists(n, tile.columns):
+                        self.put(here if columns_fit else self.here(), m, n, totals[j : j + self.width])
+
+    def here(self) -> Here:
+        """A place to compute from, under conditions of its own."""
+        return self._epilogue.at(self._b)
+
+    def row_exists(self, at: Rvalue, of_tile: int) -> AbstractContextManager[None]:
+        return self._exists(at, self._rows, of_tile)
+
+    def column_exists(self, at: Rvalue, of_tile: int) -> AbstractContextManager[None]:
+        return self._exists(at, self._columns, of_tile)
 
     def _exists(self, at: Rvalue, extent: Size, of_tile: int) -> AbstractContextManager[None]:
         return nullcontext() if is_multiple(extent, of_tile) else self._b.when(lt(at, self._b.param(extent)))
 
     def put(self, here: Here, row: Rvalue, column: Rvalue, totals: Sequence[Rvalue]) -> None:
-        """Neighbours of a row, ``width`` of them."""
+        """Neighbours of a row: one, or a packet of no more than ``width``."""
         out, places = self._product.op.output, [self._at(row, column + i) for i in range(len(totals))]
         if len(places) > 1:
             self._read_packets(here, places)

@@ -4,6 +4,7 @@ channels last, filled up with zeros to whole tiles. Packed once where they are c
 from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dims import ceildiv, product
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct
 from xyntra_ep.tracea.kernels.gpu._launch import gpu_of, steps_ns
 from xyntra_ep.tracea.kernels.shared.address import address
@@ -22,17 +23,17 @@ def padded_channels(shape: ConvProduct, extent: int) -> int:
     return -(-shape.channels // extent) * extent
 
 
-def packed(shape: ConvProduct, step: int, extent: int) -> TempBuffer:
-    """For tiles of ``extent`` channels in steps of ``step``; elements stay of their type."""
+def packed(shape: ConvProduct, step: int, extent: int, dtype: DType) -> TempBuffer:
+    """For tiles of ``extent`` channels in steps of ``step``."""
     elements = shape.op.group * padded_depth(shape, step) * padded_channels(shape, extent)
-    return TempBuffer(name="weights", size_bytes=elements * shape.op.inputs[1].dtype.bytes)
+    return TempBuffer(name="weights", size_bytes=elements * dtype.bytes)
 
 
-def pack(shape: ConvProduct, step: int, extent: int, context: BuildContext) -> KernelCall:
+def pack(shape: ConvProduct, step: int, extent: int, dtype: DType, context: BuildContext) -> KernelCall:
     """One element a thread."""
     op, w = shape.op, shape.op.inputs[1]
     k = GpuBuilder("xy_conv_pack_weights", _THREADS)
-    source, target = k.buffer("w", w.dtype), k.buffer("packed", w.dtype, writable=True)
+    source, target = k.buffer("w", w.dtype), k.buffer("packed", dtype, writable=True)
     extents = (op.group, padded_depth(shape, step), padded_channels(shape, extent))
     elements = product(extents)
     number = k.let("element", k.block * _THREADS + k.thread)
@@ -47,7 +48,7 @@ def pack(shape: ConvProduct, step: int, extent: int, context: BuildContext) -> K
     kernel, params = k.finish()
     return KernelCall(
         kernel=kernel,
-        buffers=(ValueBuffer(value=w.value), packed(shape, step, extent)),
+        buffers=(ValueBuffer(value=w.value), packed(shape, step, extent, dtype)),
         params=params,
         units=ceildiv(elements, _THREADS),
         cost_ns=steps_ns(elements, gpu_of(context)),

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product as combinations
 
-from xyntra_ep.tracea.core_ir.dims import ceildiv, typical
+from xyntra_ep.tracea.core_ir.dims import ceildiv
 from xyntra_ep.tracea.core_ir.ops import Conv
+from xyntra_ep.tracea.kernels.gpu._conv_cost import tiles_ns
 from xyntra_ep.tracea.kernels.gpu._conv_fetch import PixelFetcher, WeightFetcher
 from xyntra_ep.tracea.kernels.gpu._conv_places import Places, hoisting
 from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of
@@ -64,11 +65,9 @@ def _default(op: Conv, context: BuildContext) -> Config:
 
 
 def _tiles_ns(shape: ConvProduct, config: Config, gpu: Gpu) -> float:
-    """Waves of blocks, each taking what its arithmetic takes on one unit."""
     tile = shape.tile(config)
-    waves = -(-typical(shape.blocks(config)) // gpu.units)
-    flops = 2 * tile.rows * tile.columns * padded_depth(shape, tile.depth)
-    return waves * flops / (gpu.fma_gflops / gpu.units * _PEAK[tile.side])
+    depth, gflops = padded_depth(shape, tile.depth), gpu.fma_gflops * _PEAK[tile.side]
+    return tiles_ns(shape.blocks(config), tile.rows, tile.columns, depth, shape.op.inputs[0].dtype.bytes, gflops, gpu)
 
 
 def _cost_ns(op: Conv, config: Config, context: BuildContext) -> float:
@@ -105,12 +104,12 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     kernel, params = k.finish()
     work = 2 * shape.images * op.group * shape.pixels * shape.channels * shape.depth
     return [
-        pack(shape, tile.depth, extent, context),
+        pack(shape, tile.depth, extent, w.dtype, context),
         KernelCall(
             kernel=kernel,
             buffers=(
                 ValueBuffer(value=x.value),
-                packed(shape, tile.depth, extent),
+                packed(shape, tile.depth, extent, w.dtype),
                 ValueBuffer(value=out.value),
                 *epilogue.buffers,
             ),

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
+from xyntra_ep.tracea.core_ir.dims import ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Gemm
+from xyntra_ep.tracea.kernels.gpu._fragment_product import Copier, multiply
 from xyntra_ep.tracea.kernels.gpu._fragment_tiles import (
     PACKET,
     SPACE,
-    WARP_COLUMNS,
-    WARP_ROWS,
     Copy,
     FragmentTile,
     all_tiles,
@@ -31,7 +30,7 @@ from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, Select, Var, f32, index, lt, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Select, index, lt, vmin
 
 _PEAK = 0.6  # of the matrix units' rate
 
@@ -81,7 +80,7 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
         _Copier(k, side, Copy(tile, extent, side.depth_stride == 1, i == 0), side.start(k, data[i], batch, first[i]), first[i])
         for i, (side, extent) in enumerate(zip(sides_of(op, shape), (tile.rows, tile.columns), strict=True))
     ]
-    sums = _multiply(k, tile, copiers[0], copiers[1], ceildiv(shape.depth, tile.depth))
+    sums = multiply(k, tile, copiers[0], copiers[1], ceildiv(shape.depth, tile.depth))
     here = tile.warps().emit(k, k.thread)
     lane = here["lane"]
     for (i, j), values in sums.items():
@@ -105,19 +104,15 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     ]
 
 
-class _Copier:
-    """One operand's tiles in shared memory. ``data``: at the block's first row (or column), whose number is ``first``."""
+class _Copier(Copier):
+    """Tiles of a matrix. ``data``: at the block's first row (or column), whose number is ``first``."""
 
     def __init__(self, k: GpuBuilder, side: Side, copy: Copy, data: Pointer, first: Rvalue) -> None:
-        self.k, self.side, self.copy, self.data = k, side, copy, data
-        self.layout = copy.layout()
-        self.shared = k.shared("tile", side.operand.dtype, self.layout.elements, copy.tile.slots)
-        self.place = copy.lanes().emit(k, k.thread)
-        self.rows = copy.fragments().emit(k, k.let("lane", k.thread % 32))
+        super().__init__(k, side.operand.dtype, copy)
+        self.side, self.data = side, data
         self.left = k.let("left", k.param(side.across) - first)
 
     def fetch(self, step: Rvalue) -> None:
-        """Begin to copy tile ``step`` of k into its slot."""
         k, copy, side = self.k, self.copy, self.side
         begin = k.let("begin", step * copy.tile.depth)
         end = k.let("end", k.param(side.depth) - begin)
@@ -129,43 +124,6 @@ class _Copier:
             valid = k.let("valid", Select(lt(row, rows), vmin(columns - column, PACKET), index(0)))
             source = o * k.param(side.across_stride) + (begin + at) * k.param(side.depth_stride)
             k.copy_async(slot, self.layout.emit(k, row, column), self.data, source, PACKET, valid)
-
-    def load(self, step: Rvalue, first: Rvalue, at: Rvalue) -> list[Rvalue]:
-        """Four matrices, the first at row or column ``first`` of the product and at k ``at`` of the tile."""
-        o, k_at = self.rows["o"] + first, self.rows["k"] + at
-        row, column = (o, k_at) if self.copy.along_k else (k_at, o)
-        slot = self.k.slot(self.shared, step % self.copy.tile.slots)
-        # a is wanted with its rows along m, b with its rows along n.
-        return self.k.load_fragments("part", slot, self.layout.emit(self.k, row, column), transposed=not self.copy.along_k)
-
-
-def _multiply(k: GpuBuilder, tile: FragmentTile, a: _Copier, b: _Copier, steps: Size) -> dict[tuple[int, int], list[Var]]:
-    """The sums of a thread's warp, by 16 rows and 8 columns."""
-    blocks = [(i, j) for i in range(WARP_ROWS // 16) for j in range(WARP_COLUMNS // 8)]
-    sums = {block: [k.variable("sum", Const(f32(1), 0.0)) for _ in range(4)] for block in blocks}
-    here, count, ahead = tile.warps().emit(k, k.thread), k.param(steps), tile.slots - 1
-    dtype = a.side.operand.dtype
-
-    def fetch(step: Rvalue) -> None:
-        with k.when(lt(step, count)):
-            a.fetch(step)
-            b.fetch(step)
-        k.commit()
-
-    with k.loop("ahead", 0, ahead) as early:
-        fetch(early)
-    with k.loop("step", 0, count) as step:
-        k.wait(ahead - 1)
-        k.barrier()
-        fetch(k.let("next", step + ahead))
-        with k.loop("k", 0, tile.depth, 16) as at:
-            rows = [a.load(step, here["m"] + 16 * i, at) for i in range(WARP_ROWS // 16)]
-            columns = [b.load(step, here["n"] + 16 * j, at) for j in range(WARP_COLUMNS // 16)]
-            for i, j in blocks:
-                pair = columns[j // 2][2 * (j % 2) : 2 * (j % 2) + 2]
-                k.fragment_dot(sums[i, j], rows[i], pair, dtype)
-    k.wait(0)
-    return sums
 
 
 VARIANTS = [

@@ -1,0 +1,98 @@
+"""conv.fragments against the interpreter by simulation, and through NVRTC: types, strides and pads, ragged sizes, groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.support.run_gpu import check_simulated, compile_for_cuda, plan_for
+from tests.tracea.kernels.conv_programs import ConvCase, conv_program
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Conv, Product
+from xyntra_ep.tracea.doctor.occupancy import occupancy
+from xyntra_ep.tracea.kernels.gpu import _fragment_tiles
+from xyntra_ep.tracea.kernels.gpu.conv_fragments import VARIANTS
+from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
+from xyntra_ep.tracea.runtime import nvrtc
+from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90, Gpu
+
+[FRAGMENTS] = VARIANTS
+ONES = (1,) * 4
+HALF = ConvCase(x=(2, 16, 7, 6), w=(24, 16, 3, 3), pads=ONES, dtype=DType.F16, w_dtype=DType.F16)
+SHORT = replace(HALF, dtype=DType.BF16, w_dtype=DType.BF16)
+CASES = (
+    replace(HALF, tail=("bias", "residual", "relu"), symbolic="nhw"),
+    replace(SHORT, x=(2, 32, 9, 8), w=(16, 32, 2, 3), strides=(2, 1), dilations=(1, 2), out_dtype=DType.F32),
+    replace(HALF, x=(3, 64, 5, 5), w=(72, 64, 1, 1), pads=(), out_dtype=DType.F32),
+    replace(HALF, x=(1, 16, 6, 6), w=(14, 8, 3, 3), group=2, out_dtype=DType.F32),
+    replace(SHORT, w_dtype=DType.F32, product=Product.BF16, out_dtype=DType.F32),
+    replace(HALF, x=(1, 8, 9), w=(5, 8, 3), pads=(1, 1), slice_of=24, constant_w=False),
+)
+
+
+def with_tile(rows: int, columns: int, slots: int) -> Variant[Conv]:
+    """The variant with another default."""
+    return replace(FRAGMENTS, default=lambda op, context: {"rows": rows, "columns": columns, "slots": slots})
+
+
+def max_err(case: ConvCase) -> float:
+    """Products of 16-bit floats are exact in f32: what is left is the order of the sums, and what is stored."""
+    return 3e-6 if case.out_dtype is DType.F32 else 1e-3 if case.dtype is DType.F16 else 8e-3
+
+
+@pytest.mark.parametrize("case", CASES, ids=ConvCase.name)
+def test_convolutions(case: ConvCase) -> None:
+    gpu = check_simulated(*conv_program(case), max_err(case), variants=[with_tile(64, 64, 2)])
+    assert gpu.bank_conflicts == 0
+
+
+@pytest.mark.parametrize("tile", [t for t in _fragment_tiles.all_tiles() if t.slots == 3], ids=lambda t: f"{t.rows}x{t.columns}")
+def test_every_tile(tile: _fragment_tiles.FragmentTile) -> None:
+    """The largest leaves no room for coordinates."""
+    case = replace(CASES[2], x=(3, 40, 5, 5), w=(72, 40, 1, 2))
+    gpu = check_simulated(*conv_program(case), max_err(case), variants=[with_tile(tile.rows, tile.columns, tile.slots)])
+    assert gpu.bank_conflicts == 0
+
+
+def test_what_is_not_for_fragments() -> None:
+    def reason(case: ConvCase, gpu: Gpu = SM_80) -> str | None:
+        program = conv_program(case)[0]
+        op = program.ops[0]
+        assert isinstance(op, Conv)
+        return FRAGMENTS.admits(op, BuildContext(caps=SCALAR, program=program, gpu=gpu))
+
+    assert reason(HALF) is None
+    assert plan_for(conv_program(HALF)[0], SM_80).decisions[0][1].chosen.name == "conv.fragments"
+    assert reason(HALF, OPENCL) == "the GPU has no matrix units that are known"
+    assert reason(replace(HALF, w_dtype=DType.F32)) == "no fragments of f16 and f32"
+    apart = "channels are not neighbours in packets of 16 bytes"
+    assert reason(replace(HALF, channels_last=False)) == apart
+    assert reason(replace(HALF, x=(2, 12, 7, 6), w=(24, 12, 3, 3))) == apart
+    assert reason(replace(HALF, slice_of=20)) == apart
+
+
+def test_the_largest_tile_leaves_room_for_coordinates() -> None:
+    case = replace(HALF, x=(32, 256, 28, 28), w=(512, 256, 3, 3))
+    config = plan_for(conv_program(case)[0], SM_80).decisions[0][1].config
+    assert config == {"rows": 128, "columns": 128, "slots": 2}
+
+
+@pytest.mark.compiler("nvrtc")
+def test_cuda() -> None:
+    program = conv_program(CASES[0])[0]
+    for rows, columns, slots in ((64, 64, 3), (128, 128, 2)):
+        planned = compile_for_cuda(program, [with_tile(rows, columns, slots)], SM_90)
+        [source] = [s for s in planned.kernels if "fragments" in s.symbol]
+        cubin = nvrtc.load().compile(source.symbol, source.text, "sm_80")
+        threads = _fragment_tiles.FragmentTile(rows, columns, slots).threads
+        assert occupancy("sm_80", threads=threads, registers=cubin.registers, shared_bytes=cubin.shared_bytes).blocks >= 2
+
+
+def test_text(golden: Callable[[str, str], None]) -> None:
+    case = replace(HALF, x=(8, 64, 28, 28), w=(64, 64, 3, 3), symbolic="n")
+    planned = plan_for(conv_program(case)[0], SM_80, [with_tile(64, 64, 3)])
+    [source] = [s for s in planned.kernels if "conv2d" in s.symbol]
+    golden(source.text, ".cu")

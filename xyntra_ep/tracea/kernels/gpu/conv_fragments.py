@@ -1,0 +1,207 @@
+"""conv.fragments: convolutions of 16-bit floats by the matrix units of NVIDIA GPUs (compute capability 8.0 and later), summed in
+f32, where channels are neighbours in memory.
+
+As `conv.implicit_gemm`, a product whose left matrix is in no memory: packets of channels are copied from x to shared memory by
+coordinates, while steps before them are multiplied; a copy of what is outside of x reads nothing and fills in zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Conv, Product
+from xyntra_ep.tracea.kernels.gpu._conv_cost import tiles_ns
+from xyntra_ep.tracea.kernels.gpu._conv_places import Place, Places, hoisting
+from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of
+from xyntra_ep.tracea.kernels.gpu._conv_store import Results
+from xyntra_ep.tracea.kernels.gpu._conv_weights import pack, packed, padded_channels, padded_depth
+from xyntra_ep.tracea.kernels.gpu._fragment_product import Copier, multiply
+from xyntra_ep.tracea.kernels.gpu._fragment_tiles import BYTES, PACKET, SPACE, Copy, FragmentTile, all_tiles, tile_of
+from xyntra_ep.tracea.kernels.gpu._gemm_narrow import HALVES
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
+from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.magic_division import split
+from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Select, Var, index
+
+_PEAK = 0.5  # of the matrix units' rate
+
+
+def _admits(op: Conv, context: BuildContext) -> str | None:
+    x, w = op.inputs[:2]
+    if not gpu_of(context).fragment_gflops:
+        return "the GPU has no matrix units that are known"
+    rounded = op.product is Product.BF16 and (x.dtype, w.dtype) == (DType.BF16, DType.F32)
+    if not (rounded or (x.dtype is w.dtype and x.dtype in HALVES)) or not op.output.dtype.is_float:
+        return f"no fragments of {x.dtype} and {w.dtype}"
+    shape = product_of(op)
+    if shape is None:
+        return "the weights' shape is not constant"
+    if not shape.channels_last or not shape.has_channels_in_packets(PACKET):
+        return "channels are not neighbours in packets of 16 bytes"
+    return None
+
+
+def _shape(op: Conv) -> ConvProduct:
+    shape = product_of(op)
+    assert shape is not None, "admitted"
+    return shape
+
+
+def _space(op: Conv, context: BuildContext) -> Sequence[Axis]:
+    return SPACE
+
+
+def _default(op: Conv, context: BuildContext) -> Config:
+    shape, gpu = _shape(op), gpu_of(context)
+    fitting = [t for t in all_tiles() if t.shared_bytes <= gpu.shared_bytes]
+
+    def order(tile: FragmentTile) -> tuple[float, ...]:
+        # Coordinates that stay in registers are what costs the largest tiles their second block.
+        kept = hoisting(shape, _pixels_of(tile), gpu.shared_bytes).pixels > 0
+        return _tiles_ns(shape, tile, gpu), not kept, -tile.rows * tile.columns, -tile.slots
+
+    best = min(fitting, key=order)
+    return {"rows": best.rows, "columns": best.columns, "slots": best.slots}
+
+
+def _pixels_of(tile: FragmentTile) -> Copy:
+    return Copy(tile, tile.rows, along_k=True, is_a=True)
+
+
+def _blocks(shape: ConvProduct, tile: FragmentTile) -> Size:
+    tiles = ceildiv(shape.pixels, tile.rows) * ceildiv(shape.channels, tile.columns)
+    return shape.images * shape.op.group * tiles
+
+
+def _tiles_ns(shape: ConvProduct, tile: FragmentTile, gpu: Gpu) -> float:
+    depth = padded_depth(shape, tile.depth)
+    return tiles_ns(_blocks(shape, tile), tile.rows, tile.columns, depth, BYTES, gpu.fragment_gflops * _PEAK, gpu)
+
+
+def _cost_ns(op: Conv, config: Config, context: BuildContext) -> float:
+    return LAUNCH_NS + _tiles_ns(_shape(op), tile_of(config), gpu_of(context))
+
+
+def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
+    shape, tile, gpu = _shape(op), tile_of(config), gpu_of(context)
+    x, out = op.inputs[0], op.output
+    k = GpuBuilder(f"xy_conv{len(shape.taps)}d_{x.dtype}_fragments_{tile.rows}x{tile.columns}", tile.threads)
+    x_data, w_data = k.buffer("x", x.dtype), k.buffer("w", x.dtype)
+    target = k.buffer("out", out.dtype, writable=True)
+    groups = shape.groups()
+    epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=len(groups) - 1)
+
+    tiles = ceildiv(shape.pixels, tile.rows), ceildiv(shape.channels, tile.columns)
+    image, group, pixel_tile, channel_tile = split(k, k.block, [shape.images, op.group, *tiles])
+    pixel, channel = k.let("pixel", pixel_tile * tile.rows), k.let("channel", channel_tile * tile.columns)
+    apart = None if shape.together else image
+    depth, channels = padded_depth(shape, tile.depth), padded_channels(shape, tile.columns)
+    copy = _pixels_of(tile)
+    places = Places(k, shape, copy, hoisting(shape, copy, gpu.shared_bytes), apart, pixel)
+    x_group = k.pointer("start", x_data, group * shape.depth_channels)
+    w_group = k.pointer("start", w_data, group * (depth * channels) + channel)
+    pixels = _PixelCopier(k, shape, copy, x_group, places)
+    weights = _WeightCopier(k, shape, Copy(tile, tile.columns, along_k=False, is_a=False), w_group, channels)
+    places.prepare()
+    pixels.begin()
+    sums = multiply(k, tile, pixels, weights, depth // tile.depth)
+    _finish(k, tile, Results(k, shape, epilogue, target, apart, group), sums, pixel, channel)
+    kernel, params = k.finish()
+    work = 2 * shape.images * op.group * shape.pixels * shape.channels * shape.depth
+    return [
+        pack(shape, tile.depth, tile.columns, x.dtype, context),
+        KernelCall(
+            kernel=kernel,
+            buffers=(
+                ValueBuffer(value=x.value),
+                packed(shape, tile.depth, tile.columns, x.dtype),
+                ValueBuffer(value=out.value),
+                *epilogue.buffers,
+            ),
+            params=params,
+            units=_blocks(shape, tile),
+            cost_ns=work // int(gpu.fragment_gflops * _PEAK) + LAUNCH_NS,
+        ),
+    ]
+
+
+def _finish(
+    k: GpuBuilder,
+    tile: FragmentTile,
+    results: Results,
+    sums: dict[tuple[int, int], list[Var]],
+    pixel: Rvalue,
+    channel: Rvalue,
+) -> None:
+    """Store a thread's sums: of each matrix a pair of neighbouring channels of two pixels, 8 apart."""
+    here = tile.warps().emit(k, k.thread)
+    lane, width = here["lane"], min(2, results.width)
+    for (i, j), values in sums.items():
+        for half in range(2):
+            m = k.let("m", pixel + here["m"] + 16 * i + lane // 4 + 8 * half)
+            with results.row_exists(m, tile.rows):
+                for first in range(0, 2, width):
+                    n = k.let("n", channel + here["n"] + 8 * j + lane % 4 * 2 + first)
+                    with results.column_exists(n, tile.columns):
+                        results.put(results.here(), m, n, values[2 * half + first : 2 * half + first + width])
+
+
+class _PixelCopier(Copier):
+    """Tiles of x. ``data``: at the first channel of the block's group."""
+
+    def __init__(self, k: GpuBuilder, product: ConvProduct, copy: Copy, data: Pointer, places: Places) -> None:
+        super().__init__(k, product.op.inputs[0].dtype, copy)
+        self._data, self._places = data, places
+        self._pixels: dict[int, Place] = {}  # those whose coordinates are not in shared memory
+
+    def begin(self) -> None:
+        """Once, after the coordinates are prepared."""
+        if not self._places.hoisted.pixels:
+            self._pixels = {more: self._places.pixel(self.place["o"] + more) for more in self.copy.rounds()}
+
+    def fetch(self, step: Rvalue) -> None:
+        k, at = self.k, self.place["k"]
+        slot = k.slot(self.shared, step % self.copy.tile.slots)
+        depth, inner = self._places.along(step, at, PACKET)
+        for more in self.copy.rounds():
+            o = self.place["o"] + more
+            pixel = self._pixels.get(more) or self._places.pixel(o)
+            inside = self._places.inside(pixel, depth)
+            valid = None if inside is None else k.let("valid", Select(inside, index(PACKET), index(0)))
+            source = pixel.address + depth.address + inner
+            k.copy_async(slot, self.layout.emit(k, o, at), self._data, source, PACKET, valid)
+
+
+class _WeightCopier(Copier):
+    """Tiles of the packed weights: [depth][channels] of the block's group. ``data``: at the block's first channel."""
+
+    def __init__(self, k: GpuBuilder, product: ConvProduct, copy: Copy, data: Pointer, row_elements: int) -> None:
+        super().__init__(k, product.op.inputs[0].dtype, copy)
+        self._data, self._row_elements = data, row_elements
+
+    def fetch(self, step: Rvalue) -> None:
+        k, o = self.k, self.place["o"]
+        begin = k.let("begin", step * self.copy.tile.depth)
+        slot = k.slot(self.shared, step % self.copy.tile.slots)
+        for more in self.copy.rounds():
+            at = self.place["k"] + more
+            k.copy_async(slot, self.layout.emit(k, at, o), self._data, (begin + at) * self._row_elements + o, PACKET)
+
+
+VARIANTS = [
+    Variant(
+        name="conv.fragments",
+        op=Conv,
+        admits=_admits,
+        space=_space,
+        default=_default,
+        cost_ns=_cost_ns,
+        build=_build,
+        rank=0,
+    )
+]
