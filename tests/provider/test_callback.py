@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 from typing import Any
 
 import pytest
@@ -40,6 +41,23 @@ def test_a_plan() -> None:
         return b"plan"
 
     assert call(plan_graph) == (True, b"plan")
+
+
+@pytest.mark.parametrize("threshold", [700, 10**6, 0])  # as Python has it; the owner of the process thought of it already
+def test_garbage_is_looked_for_less_often_while_planning(threshold: int) -> None:
+    def plan_graph(raw: RawGraph, digest: str) -> bytes:
+        seen.append(gc.get_threshold()[0])
+        raise ValueError("odd")
+
+    seen: list[int] = []
+    before = gc.get_threshold()
+    gc.set_threshold(threshold, 11, 12)
+    try:
+        call(plan_graph)
+        assert gc.get_threshold() == (threshold, 11, 12)
+    finally:
+        gc.set_threshold(*before)
+    assert (seen[0] > threshold) is (threshold == 700)
 
 
 @pytest.mark.parametrize(

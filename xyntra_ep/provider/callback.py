@@ -7,7 +7,9 @@ exception that leaves a ctypes callback is only printed.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from xyntra_ep import knobs
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 # int (*)(const void* graph, uint64_t bytes, const char* digest, void* reply)
 PLANNER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_void_p)
 PlanGraph = Callable[["RawGraph", str], bytes]
+_COLLECT_AFTER = 20_000  # objects more than before: garbage stays below some megabytes
 
 
 def make_callback(library: ctypes.CDLL, plan_graph: PlanGraph | None = None) -> Any:
@@ -43,9 +46,25 @@ def _answer(address: int, n_bytes: int, digest: bytes, plan_graph: PlanGraph) ->
         from xyntra_ep.provider import graph_buffer
 
         view = memoryview((ctypes.c_char * n_bytes).from_address(address))
-        return True, plan_graph(graph_buffer.read(view), digest.decode("ascii"))
+        with _rare_collections():
+            return True, plan_graph(graph_buffer.read(view), digest.decode("ascii"))
     except BaseException as error:  # KeyboardInterrupt too: it must not end in ctypes
         return False, _reason(error).encode("utf-8", "replace")
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """A plan is many small objects most of which live until it is written: to look for garbage among them every 700th time, and
+    among all that the process has besides, was a tenth of planning."""
+    before = gc.get_threshold()
+    if not 0 < before[0] < _COLLECT_AFTER:
+        yield
+        return
+    gc.set_threshold(_COLLECT_AFTER, 1000, 1000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _reason(error: BaseException) -> str:
