@@ -79,11 +79,16 @@ def _has_nvrtc() -> bool:
 
 
 def _missing_device(name: str) -> str | None:
-    if name != "opencl":
-        return f"device {name!r} is not in this release"
-    from xyntra_ep.tracea.runtime import opencl
+    from xyntra_ep.tracea.runtime import cuda, opencl
 
-    found = opencl.survey()
+    found: cuda.CudaSurvey | opencl.OpenClSurvey
+    match name:
+        case "opencl":
+            found = opencl.survey()
+        case "cuda":
+            found = cuda.survey(LIBRARY)
+        case _:
+            return f"device {name!r} is not in this release"
     return f"{found.missing}: {found.remedy}" if found.missing else None
 
 

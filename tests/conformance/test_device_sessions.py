@@ -1,0 +1,44 @@
+"""The zoo through sessions on the devices that the machine has, against ONNX Runtime: what a user of ``backend`` gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+from xyntra_ep import explain
+from zoo import ZooModel, model_path, zoo
+
+pytestmark = [pytest.mark.native]
+
+CASES = [("opencl", "fp32", 1e-4), ("cuda", "fp32", 1e-4), ("cuda", "bf16", 2e-2)]
+# A driver that compiles for a CPU takes its time: these are quick enough for every day.
+QUICK = frozenset({"gpt2-decode-tiny", "vit-tiny16-tiny"})
+
+
+def parameters() -> list[Any]:
+    found: list[Any] = []
+    for backend, precision, max_err in CASES:
+        for model in zoo:
+            every_day = model.name in QUICK or (backend == "cuda" and model.tiny)
+            marks = [pytest.mark.device(backend), *([] if every_day else [pytest.mark.slow])]
+            found.append(pytest.param(model, backend, precision, max_err, id=f"{model.name}-{backend}-{precision}", marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(("model", "backend", "precision", "max_err"), parameters())
+def test_session(model: ZooModel, backend: str, precision: str, max_err: float, tmp_path: Path) -> None:
+    settings = ort.SessionOptions()
+    settings.log_severity_level = 4
+    options = {"backend": backend, "precision": precision, "cache_dir": str(tmp_path)}
+    providers = [("XyntraEP", options), "CPUExecutionProvider"]
+    session = ort.InferenceSession(str(model_path(model)), settings, providers=providers, enable_fallback=0)
+    assert all(graph.device and not graph.declined for graph in explain(session).graphs)
+    feeds = model.feeds(1, min(model.seqs, default=1), 0)
+    wanted = ort.InferenceSession(str(model_path(model)), settings, providers=["CPUExecutionProvider"]).run(None, feeds)
+    for _ in range(2):  # the second run has nothing left to prepare
+        for ours, theirs in zip(session.run(None, feeds), wanted, strict=True):
+            assert np.abs(ours - theirs).max() <= max_err * np.abs(theirs).max()
