@@ -186,6 +186,7 @@ def test_tiles_follow_the_shape() -> None:
     assert chosen(SM_80, 128) == ("attention.block", (16, 32, 64))  # few blocks: small ones are on more units
     assert chosen(SM_80, 4096) == ("attention.block", (64, 32, 64))
     assert chosen(OPENCL, 512) == ("attention.block", (32, 32, 64))
+    assert chosen(SM_80, 4096, 128) == ("attention.block", (32, 16, 64))
     assert chosen(OPENCL, 512, 129)[0] == "attention.row"
 
 

@@ -147,14 +147,15 @@ def test_what_is_not_for_fragments() -> None:
 
 
 def test_tiles_follow_the_shape() -> None:
-    def chosen(gpu: Gpu, s: int) -> tuple[str, tuple[int, ...]]:
-        program, _ = build(case(DType.BF16, h=12, s=s, t=512, d=64, e=64, symbolic=""))
+    def chosen(gpu: Gpu, s: int, d: int = 64) -> tuple[str, tuple[int, ...]]:
+        program, _ = build(case(DType.BF16, h=12, s=s, t=512, d=d, e=d, symbolic=""))
         decision = plan_for(program, gpu).decisions[0][1]
         return decision.chosen.name, tuple(decision.config.values())
 
     assert chosen(SM_90, 1)[0] == "attention.row"
     assert chosen(SM_90, 128) == ("attention.fragments", (32, 64))  # few blocks: small ones are on more units
     assert chosen(SM_90, 4096) == ("attention.fragments", (64, 64))
+    assert chosen(SM_90, 4096, 128) == ("attention.fragments", (64, 32))  # more columns, and registers would not suffice
 
 
 @pytest.mark.compiler("nvrtc")

@@ -54,6 +54,11 @@ class AttentionTile:
         return -(-self.width // (ACROSS * PACKET))
 
     @property
+    def sums(self) -> int:
+        """Scores and results of a thread."""
+        return self.side * (self.columns // ACROSS + PACKET * self.packets)
+
+    @property
     def shared_bytes(self) -> int:
         """q, k and v as they are stored, weights and what eight threads exchange as floats."""
         stored = (self.rows + self.columns) * padded(self.depth, PACKET) + self.columns * padded(self.width, PACKET)

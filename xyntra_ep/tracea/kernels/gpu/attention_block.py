@@ -19,6 +19,7 @@ from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
+_SUMS = 112  # of a thread at a time: with as many registers for everything else, it has not more than there are
 _SHARED = 3  # a unit has at least so many times what a block may declare
 _EXP_STEPS = 16  # what a score costs beside its products
 
@@ -44,7 +45,7 @@ def _space(op: Attention, context: BuildContext) -> Sequence[Axis]:
 
 def _default(op: Attention, context: BuildContext) -> Config:
     gpu = gpu_of(context)
-    tiles = tiles_in(_space(op, context), *_sizes(op))
+    tiles = [tile for tile in tiles_in(_space(op, context), *_sizes(op)) if tile.sums <= _SUMS]
     best = min(tiles, key=lambda tile: (_tile_ns(op, tile, gpu), -tile.rows * tile.columns, tile.threads))
     return {"rows": best.rows, "columns": best.columns, "threads": best.threads}
 

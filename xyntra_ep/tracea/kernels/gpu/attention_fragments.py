@@ -76,9 +76,9 @@ def _tile_ns(op: Attention, tile: FragmentTile, gpu: Gpu) -> float:
     share = busy(together * tile.threads) * (_ALONE if together == 1 else 1.0)
     products = 2 * (whole(tile.depth, SIDE) + whole(tile.width, SIDE)) / (gpu.fragment_gflops * _PEAK)
     each = (products + 2 * _EXP_STEPS / gpu.fma_gflops) * gpu.units
-    # k and v come from the second-level cache, at about twice the memory's rate, once for the block's rows.
+    # Beside that, k and v come from the second-level cache, at about twice the memory's rate, once for the block's rows.
     copied = op.inputs[1].dtype.bytes * (tile.depth + tile.width) / tile.rows / (2 * gpu.memory_gbs / gpu.units)
-    return waves * scores_of(op, tile.rows, tile.columns) * (each / share + copied)
+    return waves * scores_of(op, tile.rows, tile.columns) * max(each / share, copied)
 
 
 def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
