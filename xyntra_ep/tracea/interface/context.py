@@ -13,7 +13,7 @@ from xyntra_ep.tracea.doctor.decision import Decision, Tuned
 from xyntra_ep.tracea.doctor.profile import Machine, capabilities, limited, profile
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
-from xyntra_ep.tracea.interface.devices import Target
+from xyntra_ep.tracea.interface.devices import DeviceTarget
 from xyntra_ep.tracea.interface.teaching import KernelPlan, plan_kernel
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.optimizer.store import TuningStore
@@ -40,7 +40,7 @@ class Context:
         hash128: Hash128 | None = None,
         caps: Capabilities | None = None,
         variants: VariantTable | None = None,
-        device: Target | None = None,
+        device: DeviceTarget | None = None,
         strict: bool = False,
     ) -> None:
         self.device = device  # where kernels run; None: the CPU

@@ -1,6 +1,6 @@
 """Devices that sessions can run on: what each backend finds on this machine, and what makes kernels for it.
 
-A backend is a function here that returns a `Target`, an emitter, and a device in native code.
+A backend is a function here that returns a `DeviceTarget`, an emitter, and a device in native code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEROES = {(8, 0): SM_80, (9, 0): SM_90}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class DeviceTarget:
     """A device and what makes kernels for it. ``api``: its name for people; ``identity``: as plans name the device; ``flags``:
     for the compiler."""
 
@@ -40,7 +40,7 @@ class Target:
     flags: tuple[str, ...] = ()
 
 
-def opencl_target(found: OpenClSurvey | None = None) -> Target:
+def opencl_target(found: OpenClSurvey | None = None) -> DeviceTarget:
     """The first GPU that works, else the first device. Raises ConfigError, with what to do, where there is none."""
     found = found if found is not None else opencl.survey()
     if found.missing:
@@ -54,7 +54,7 @@ def opencl_target(found: OpenClSurvey | None = None) -> Target:
         shared_bytes=min(device.shared_bytes, OPENCL.shared_bytes),
         units=device.compute_units,
     )
-    return Target(
+    return DeviceTarget(
         api="OpenCL",
         identity=device.identity,
         name=device.name,
@@ -65,13 +65,13 @@ def opencl_target(found: OpenClSurvey | None = None) -> Target:
     )
 
 
-def cuda_target(found: CudaSurvey | None = None) -> Target:
+def cuda_target(found: CudaSurvey | None = None) -> DeviceTarget:
     """The first device that can be used. Raises ConfigError, with what to do, where there is none."""
     found = found if found is not None else cuda.survey(LIBRARY)
     if found.missing:
         raise ConfigError(f"backend=cuda cannot be had: {found.missing}", where="XyntraEP", hint=found.remedy)
     device = found.working[0]
-    return Target(
+    return DeviceTarget(
         api="CUDA",
         identity=device.identity,
         name=device.name,
@@ -100,4 +100,4 @@ def cuda_gpu(device: CudaDevice) -> Gpu:
     )
 
 
-TARGETS: Mapping[str, Callable[[], Target]] = {"opencl": opencl_target, "cuda": cuda_target}
+TARGETS: Mapping[str, Callable[[], DeviceTarget]] = {"opencl": opencl_target, "cuda": cuda_target}
