@@ -9,27 +9,32 @@ from tests.support.alternatives import OneIsland, alternatives
 from tests.support.model_text import check, normal, parse
 from xyntra_ep.tracea.core_ir.dims import Dim
 from xyntra_ep.tracea.core_ir.ops import Attention, Gemm, Pointwise
+from xyntra_ep.tracea.planning.op_key import op_key
 
 LAYER = "s{i} = MatMul(x{i}, t{i}) w{i} = Add(s{i}, bias) p{i} = Softmax<axis = -1>(w{i}) x{j} = MatMul(p{i}, x{i})"
 
 
-def plain(text: str, feeds: dict[str, tuple[int, ...]]) -> OneIsland:
-    """The alternative that assumes nothing, after both were checked at these sizes."""
+def both(text: str, feeds: dict[str, tuple[int, ...]]) -> list[OneIsland]:
+    """The alternative that believes what is declared and the one that assumes nothing, after they were checked at these sizes."""
     model = parse(text, low=np.float32(-2))
     check(model, {name: normal(*shape) for name, shape in feeds.items()})
-    return alternatives(model)[-1]
+    return alternatives(model)
 
 
-def layers(batch: int, of_mask: int, columns: int) -> OneIsland:
+def plain(text: str, feeds: dict[str, tuple[int, ...]]) -> OneIsland:
+    return both(text, feeds)[-1]
+
+
+def layers(batch: int, of_mask: int, columns: int) -> list[OneIsland]:
     """Two attentions under one mask."""
-    both = " ".join(f"t{i} = Transpose<perm = [0,1,3,2]>(x{i}) {LAYER.format(i=i, j=i + 1)}" for i in (0, 1))
-    text = f"(float[B,3,S,8] x0, float[M,1,1,T] m) => (float[] x2) {{ n = Neg(m) bias = Mul(n, low) {both} }}"
-    return plain(text, {"x0": (batch, 3, 4, 8), "m": (of_mask, 1, 1, columns)})
+    two = " ".join(f"t{i} = Transpose<perm = [0,1,3,2]>(x{i}) {LAYER.format(i=i, j=i + 1)}" for i in (0, 1))
+    text = f"(float[B,3,S,8] x0, float[M,1,1,T] m) => (float[] x2) {{ n = Neg(m) bias = Mul(n, low) {two} }}"
+    return both(text, {"x0": (batch, 3, 4, 8), "m": (of_mask, 1, 1, columns)})
 
 
 @pytest.mark.parametrize(("batch", "of_mask", "columns"), [(2, 2, 4), (2, 1, 1), (1, 2, 4)])
 def test_a_mask_is_stored_at_the_size_of_the_scores(batch: int, of_mask: int, columns: int) -> None:
-    island = layers(batch, of_mask, columns)
+    island = layers(batch, of_mask, columns)[-1]
     first, second = island.ops(Attention)
     (mask,) = (op for op in island.ops(Pointwise) if op.label == "pointwise")
     assert all(op.inputs[3].value == mask.outputs[0].value and op.inputs[3].strides[3] == 1 for op in (first, second))
@@ -38,9 +43,16 @@ def test_a_mask_is_stored_at_the_size_of_the_scores(batch: int, of_mask: int, co
 
 def test_sizes_that_turn_out_to_be_equal_have_one_name() -> None:
     """That the mask's columns are x's rows is known when the scores meet the values."""
-    first, second = layers(2, 2, 4).ops(Attention)
+    first, second = layers(2, 2, 4)[-1].ops(Attention)
+    batch, _, rows, _ = first.inputs[0].shape
     assert first.inputs[0].shape == first.inputs[1].shape == second.inputs[0].shape
-    assert first.inputs[3].shape == second.inputs[3].shape == (*first.inputs[0].shape[:3], first.inputs[0].shape[2])
+    assert first.inputs[3].shape == second.inputs[3].shape == (batch, 1, 1, rows)
+
+
+def test_the_alternatives_share_a_layer() -> None:
+    """From the second on: what the first reads may be repeated itself."""
+    keys = [op_key(island.ops(Attention)[1], island.program, frozenset()).key for island in layers(2, 2, 4)]
+    assert len(keys) == 2 and keys[0] == keys[1]
 
 
 class TestWhatStays:

@@ -149,6 +149,10 @@ def _match(dag: Dag, checks: Checks, product: GemmNode) -> Tensor | None:
         if isinstance(t.node, View) and id(t.node) in between:
             taken.append(t.node)
             return composer.load(t.node.base, index)
+        if isinstance(t.node, View) and isinstance(t.node.step, Expand) and all(f in (0, 1) for f in t.node.step.factors):
+            # a mask that is known to be repeated is read where it lies, as one that never was spread over the scores
+            place = zip(t.node.step.factors, index, strict=True)
+            return composer.load(t.node.base, [E.const(0) if factor == 0 else i for factor, i in place])
         if isinstance(t.node, GemmNode) and (not first or first[0] is t.node):
             first[:] = [t.node]
             factors[:] = [_unscaled(dag, x) for x in (t.node.a, t.node.b)]
