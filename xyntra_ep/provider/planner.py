@@ -17,6 +17,7 @@ from xyntra_ep import options as options_module
 from xyntra_ep.errors import CompileError, ConfigError, UnsupportedError
 from xyntra_ep.fusion.cost import Comparison, Estimate, cpu_cannot
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
+from xyntra_ep.fusion.index_width import limit_elements
 from xyntra_ep.fusion.ort_cost import Ceilings
 from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reasons_by_kind
 from xyntra_ep.fusion.precision import choose_precision
@@ -253,6 +254,8 @@ class _Planner:
                 traced = trace(self.graph, group, inputs, trust=trust)
                 program = build_program(traced, inputs, outputs)
                 choose_precision(program, self._product, has_bf16=self._has_bf16)
+                if self.context.device is not None:
+                    limit_elements(program)
             except TraceError as error:
                 if programs:  # only the alternative that assumes nothing failed: without it feeds could be refused
                     error.what = f"needs what the model declares about shapes ({error.what})"
