@@ -77,6 +77,8 @@ Launch bound(Function* f, unsigned blocks, unsigned threads, void** args) {
   if (contexts.empty()) return kInvalidContext
 
 API int cuInit(unsigned) { return number("FAKE_CUDA_DEVICES", 1) > 0 ? kSuccess : kNoDevice; }
+// NVRTC in the same process asks for functions that are in no header, and can do without.
+API int cuGetExportTable(const void** table, const void*) { return *table = nullptr, kNotFound; }
 API int cuDriverGetVersion(int* version) { return *version = 12080, kSuccess; }
 API int cuGetErrorName(int code, const char** name) {
   switch (code) {
