@@ -1,32 +1,22 @@
 #include "cuda_api.h"
 
-#include <dlfcn.h>
-
 #include <memory>
 #include <utility>
 
+#include "shared_library.h"
+
 namespace xyntra::cuda {
 namespace {
-
-constexpr const char* kLibrary = "libcuda.so.1";
 
 struct Opened {
   std::unique_ptr<Api> api;
   std::string why;
 };
 
-template <class F>
-void find(void* library, const std::string& name, F& function, std::string& missing) {
-  function = reinterpret_cast<F>(dlsym(library, name.c_str()));
-  if (function == nullptr && missing.empty()) missing = name;
-}
-
 Opened open() {
-  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return {nullptr, std::string(kLibrary) + " is not on this machine"};
+  SharedLibrary library("libcuda.so.1");
   auto api = std::make_unique<Api>();
-  std::string missing;
-#define XYNTRA_FIND(name, version) find(library, "cu" #name version, api->name, missing)
+#define XYNTRA_FIND(name, version) library.find("cu" #name version, api->name)
   XYNTRA_FIND(Init, "");
   XYNTRA_FIND(DriverGetVersion, "");
   XYNTRA_FIND(GetErrorName, "");
@@ -62,7 +52,7 @@ Opened open() {
   XYNTRA_FIND(GraphExecDestroy, "");
   XYNTRA_FIND(GraphDestroy, "");
 #undef XYNTRA_FIND
-  if (!missing.empty()) return {nullptr, std::string(kLibrary) + " has no function " + missing + ": update the driver"};
+  if (std::string why = library.why(); !why.empty()) return {nullptr, std::move(why)};
   if (const Result code = api->Init(0); code != kSuccess)
     return {nullptr, "the CUDA driver reports " + error_name(*api, code)};
   return {std::move(api), {}};

@@ -1,7 +1,6 @@
 #include "cuda_device.h"
 
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "cuda_queue.h"
@@ -60,24 +59,14 @@ cuda::Address address_of(const void* memory) { return reinterpret_cast<cuda::Add
 
 }  // namespace
 
-Device::Found CudaDevice::find(const std::string& identity) {
-  static auto* const mutex = new std::mutex;
-  static auto* const opened = new std::map<std::string, std::unique_ptr<const CudaDevice>>;
+std::unique_ptr<const CudaDevice> CudaDevice::open(const std::string& identity) {
   std::string why;
   const cuda::Api* const api = cuda::api(&why);
-  if (api == nullptr) return {nullptr, why};
-  const std::lock_guard lock(*mutex);
-  if (const auto known = opened->find(identity); known != opened->end()) return {known->second.get(), {}};
+  if (api == nullptr) throw Error(kFail, why);
   for (const Listed& listed : all_devices(*api)) {
-    if (listed.identity != identity) continue;
-    try {
-      std::unique_ptr<const CudaDevice> device(new CudaDevice(*api, identity, listed.ordinal));
-      return {opened->emplace(identity, std::move(device)).first->second.get(), {}};
-    } catch (const Error& error) {
-      return {nullptr, error.what()};
-    }
+    if (listed.identity == identity) return std::unique_ptr<const CudaDevice>(new CudaDevice(*api, identity, listed.ordinal));
   }
-  return {nullptr, "the device '" + identity + "' is not on this machine"};
+  throw Error(kFail, "the device '" + identity + "' is not on this machine");
 }
 
 std::string CudaDevice::list() {

@@ -10,7 +10,7 @@ class CudaDevice : public Device {
  public:
   // An identity: "CUDA / name / sm_90 / driver 12.8", with " #1" on for the second of two equal ones.
   static constexpr const char* kPrefix = "CUDA / ";
-  static Found find(const std::string& identity);
+  static std::unique_ptr<const CudaDevice> open(const std::string& identity);  // throws Error when it is not there
   // All of them, as JSON: a list of {"identity", "name", "architecture", ...}, or {"missing": why}.
   static std::string list();
 

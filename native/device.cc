@@ -1,6 +1,8 @@
 #include "device.h"
 
 #include <limits>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "cuda_device.h"
@@ -25,8 +27,21 @@ void DeviceCall::add(int64_t param) {
 }
 
 Device::Found Device::find(const std::string& identity) {
-  const bool is_cuda = identity.rfind(CudaDevice::kPrefix, 0) == 0;
-  return is_cuda ? CudaDevice::find(identity) : OpenClDevice::find(identity);
+  static auto* const mutex = new std::mutex;
+  static auto* const opened = new std::map<std::string, std::unique_ptr<const Device>>;
+  const std::lock_guard lock(*mutex);
+  if (const auto known = opened->find(identity); known != opened->end()) return {known->second.get(), {}};
+  try {
+    std::unique_ptr<const Device> device;
+    if (identity.rfind(CudaDevice::kPrefix, 0) == 0) {
+      device = CudaDevice::open(identity);
+    } else {
+      device = OpenClDevice::open(identity);
+    }
+    return {opened->emplace(identity, std::move(device)).first->second.get(), {}};
+  } catch (const Error& error) {
+    return {nullptr, error.what()};
+  }
 }
 
 }  // namespace xyntra

@@ -62,7 +62,7 @@ class DeviceQueue {
   virtual void finish() = 0;
   // Waits, whatever has failed: nothing of a run may go on when its memory goes.
   virtual void abandon() noexcept = 0;
-  // Of a queue that takes times: nanoseconds of each call started since the last finish() but one.
+  // Of a queue that takes times, after finish(): nanoseconds of each call of the last start().
   virtual std::vector<int64_t> times() const = 0;
 };
 

@@ -98,11 +98,9 @@ uint64_t xyntra_cuda_devices(char* buffer, uint64_t capacity) noexcept {
 int xyntra_opencl_compile(const char* device, const char* source, const char* options, const char* path, char* why,
                           uint64_t capacity) noexcept {
   try {
-    const auto found = xyntra::OpenClDevice::find(device);
-    if (found.device == nullptr) throw std::runtime_error(found.error);
-    const auto& opencl = static_cast<const xyntra::OpenClDevice&>(*found.device);
-    const auto program = opencl.build(source, options);
-    const std::string binary = opencl.binary_of(program.get());
+    const auto opencl = xyntra::OpenClDevice::open(device);
+    const auto program = opencl->build(source, options);
+    const std::string binary = opencl->binary_of(program.get());
     std::ofstream file(path, std::ios::binary);
     file.write(binary.data(), static_cast<std::streamsize>(binary.size()));
     file.close();

@@ -1,21 +1,12 @@
 #include "opencl_api.h"
 
-#include <dlfcn.h>
-
 #include <memory>
 #include <utility>
 
+#include "shared_library.h"
+
 namespace xyntra::cl {
 namespace {
-
-constexpr const char* kLibrary = "libOpenCL.so.1";
-
-template <class F>
-bool find(void* library, const char* name, F& function, std::string& missing) {
-  function = reinterpret_cast<F>(dlsym(library, name));
-  if (function == nullptr && missing.empty()) missing = name;
-  return function != nullptr;
-}
 
 struct Opened {
   std::unique_ptr<Api> api;
@@ -23,11 +14,9 @@ struct Opened {
 };
 
 Opened open() {
-  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return {nullptr, std::string(kLibrary) + " is not on this machine"};
+  SharedLibrary library("libOpenCL.so.1");
   auto api = std::make_unique<Api>();
-  std::string missing;
-#define XYNTRA_FIND(name) find(library, "cl" #name, api->name, missing)
+#define XYNTRA_FIND(name) library.find("cl" #name, api->name)
   XYNTRA_FIND(GetPlatformIDs);
   XYNTRA_FIND(GetPlatformInfo);
   XYNTRA_FIND(GetDeviceIDs);
@@ -58,7 +47,7 @@ Opened open() {
   XYNTRA_FIND(GetEventProfilingInfo);
   XYNTRA_FIND(ReleaseEvent);
 #undef XYNTRA_FIND
-  if (!missing.empty()) return {nullptr, std::string(kLibrary) + " has no function " + missing};
+  if (std::string why = library.why(); !why.empty()) return {nullptr, std::move(why)};
   return {std::move(api), {}};
 }
 

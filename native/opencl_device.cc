@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "memory_block.h"
@@ -58,24 +57,14 @@ std::vector<Listed> all_devices(const cl::Api& api) {
 
 }  // namespace
 
-Device::Found OpenClDevice::find(const std::string& identity) {
-  static auto* const mutex = new std::mutex;
-  static auto* const opened = new std::map<std::string, std::unique_ptr<const OpenClDevice>>;
+std::unique_ptr<const OpenClDevice> OpenClDevice::open(const std::string& identity) {
   std::string why;
   const cl::Api* const api = cl::api(&why);
-  if (api == nullptr) return {nullptr, why};
-  const std::lock_guard lock(*mutex);
-  if (const auto known = opened->find(identity); known != opened->end()) return {known->second.get(), {}};
+  if (api == nullptr) throw Error(kFail, why);
   for (const Listed& listed : all_devices(*api)) {
-    if (listed.identity != identity) continue;
-    try {
-      std::unique_ptr<const OpenClDevice> device(new OpenClDevice(*api, identity, listed.id));
-      return {opened->emplace(identity, std::move(device)).first->second.get(), {}};
-    } catch (const Error& error) {
-      return {nullptr, error.what()};
-    }
+    if (listed.identity == identity) return std::unique_ptr<const OpenClDevice>(new OpenClDevice(*api, identity, listed.id));
   }
-  return {nullptr, "the OpenCL device '" + identity + "' is not on this machine"};
+  throw Error(kFail, "the OpenCL device '" + identity + "' is not on this machine");
 }
 
 OpenClDevice::OpenClDevice(const cl::Api& api, std::string identity, cl::DeviceId id)

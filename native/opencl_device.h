@@ -14,7 +14,7 @@ namespace xyntra {
 class OpenClDevice : public Device {
  public:
   // An identity: "platform / device / driver version", with " #1" on for the second of two equal ones.
-  static Found find(const std::string& identity);
+  static std::unique_ptr<const OpenClDevice> open(const std::string& identity);  // throws Error when it is not there
 
   std::size_t alignment() const noexcept override { return alignment_; }
   DeviceMemory buffer(std::size_t bytes) const override;

@@ -47,13 +47,11 @@ void OpenClQueue::read(void* to, void* memory, std::size_t bytes) {
 }
 
 void OpenClQueue::start(DeviceCalls& calls) {
-  if (ended_) events_.clear();
-  ended_ = false;
+  events_.clear();
   static_cast<OpenClCalls&>(calls).enqueue(queue_.get(), takes_times_ ? &events_ : nullptr);
 }
 
 void OpenClQueue::finish() {
-  ended_ = true;
   device_.check(device_.api().Finish(queue_.get()), "a run");
 }
 

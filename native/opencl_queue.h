@@ -40,8 +40,7 @@ class OpenClQueue : public DeviceQueue {
   const OpenClDevice& device_;
   const bool takes_times_;
   const cl::OwnedQueue queue_;
-  std::vector<cl::OwnedEvent> events_;
-  bool ended_ = false;  // the events are those of before the last finish()
+  std::vector<cl::OwnedEvent> events_;  // of the last start()
 };
 
 }  // namespace xyntra

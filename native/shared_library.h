@@ -1,0 +1,31 @@
+// A library that may not be on this machine: opened at run time, never closed.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <string>
+
+namespace xyntra {
+
+class SharedLibrary {
+ public:
+  explicit SharedLibrary(const char* name) : name_(name), handle_(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {}
+
+  template <class F>
+  void find(const char* symbol, F& function) {
+    function = handle_ != nullptr ? reinterpret_cast<F>(dlsym(handle_, symbol)) : nullptr;
+    if (function == nullptr && missing_.empty()) missing_ = symbol;
+  }
+
+  // Why what was to be found cannot be used; empty when it can.
+  std::string why() const {
+    if (handle_ == nullptr) return name_ + " is not on this machine";
+    return missing_.empty() ? std::string() : name_ + " has no function " + missing_;
+  }
+
+ private:
+  std::string name_, missing_;
+  void* handle_;
+};
+
+}  // namespace xyntra
