@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.runtime import cuda_child, nvrtc
 from xyntra_ep.tracea.runtime.process import Outcome, run_all
+from xyntra_ep.tracea.runtime.survey import Survey
 
 NO_DRIVER = "install NVIDIA's driver"
 NO_COMPILER = nvrtc.REMEDY
@@ -47,16 +48,8 @@ class CudaDevice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CudaSurvey:
-    """What was found. ``missing``: what prevents any use of CUDA, with ``remedy``; empty when a device works."""
-
-    devices: tuple[CudaDevice, ...] = ()
-    missing: str = ""
-    remedy: str = ""
-
-    @property
-    def working(self) -> tuple[CudaDevice, ...]:
-        return tuple(d for d in self.devices if not d.problem)
+class CudaSurvey(Survey[CudaDevice]):
+    """The CUDA devices of this machine."""
 
 
 @cache
@@ -80,16 +73,14 @@ def read_survey(outcome: Outcome, architectures: frozenset[str], version: str) -
     found = json.loads(said[-1])
     if isinstance(found, dict):
         return CudaSurvey(missing=found["missing"], remedy=NO_DRIVER)
-    devices = []
-    for facts in found:
-        device = CudaDevice(**facts)
-        devices.append(CudaDevice(**facts, problem=_problem(device, architectures, version)))
+    listed = [CudaDevice(**facts) for facts in found]
+    devices = tuple(replace(device, problem=_problem(device, architectures, version)) for device in listed)
     if not devices:
         return CudaSurvey(missing="there is no CUDA device", remedy=NO_DRIVER)
     if all(d.problem for d in devices):
         reasons = "; ".join(f"{d.name}: {d.problem}" for d in devices)
-        return CudaSurvey(devices=tuple(devices), missing=f"no CUDA device can be used ({reasons})", remedy=NO_COMPILER)
-    return CudaSurvey(devices=tuple(devices))
+        return CudaSurvey(devices=devices, missing=f"no CUDA device can be used ({reasons})", remedy=NO_COMPILER)
+    return CudaSurvey(devices=devices)
 
 
 def _problem(device: CudaDevice, architectures: frozenset[str], version: str) -> str:

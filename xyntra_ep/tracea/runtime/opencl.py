@@ -17,6 +17,7 @@ from typing import Any
 
 from xyntra_ep.tracea.runtime import opencl_probe
 from xyntra_ep.tracea.runtime.process import Outcome, run_all
+from xyntra_ep.tracea.runtime.survey import Survey
 
 NO_PACKAGE = "pip install 'xyntra-ep[opencl]'"
 NO_DRIVER = "install the GPU's OpenCL driver, or `apt install pocl-opencl-icd` to run on the CPU"
@@ -52,16 +53,8 @@ class OpenClDevice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenClSurvey:
-    """What was found. ``missing``: what prevents any use of OpenCL, with ``remedy``; empty when a device works."""
-
-    devices: tuple[OpenClDevice, ...] = ()
-    missing: str = ""
-    remedy: str = ""
-
-    @property
-    def working(self) -> tuple[OpenClDevice, ...]:
-        return tuple(d for d in self.devices if not d.problem)
+class OpenClSurvey(Survey[OpenClDevice]):
+    """The OpenCL devices of this machine."""
 
 
 @cache
