@@ -56,9 +56,7 @@ def max_err(case: ConvCase) -> float:
 def shape_of(case: ConvCase) -> ConvProduct:
     op = conv_program(case)[0].ops[0]
     assert isinstance(op, Conv)
-    found = product_of(op)
-    assert found is not None
-    return found
+    return product_of(op)
 
 
 @pytest.mark.parametrize("case", CASES, ids=ConvCase.name)

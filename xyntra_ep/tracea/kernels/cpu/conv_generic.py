@@ -5,7 +5,7 @@ from __future__ import annotations
 from xyntra_ep.tracea.core_ir.dims import ceildiv, product
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.cpu._conv_shape import typical
-from xyntra_ep.tracea.kernels.shared.conv_taps import accumulate, taps
+from xyntra_ep.tracea.kernels.shared.conv_taps import accumulate, taps, why_not_floats
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
@@ -13,12 +13,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import Pointer
 
 # Measured on AVX-512 machines: one FMA chain per output, a load or two per step.
 _NS_PER_TAP = 1.1
-
-
-def admits(op: Conv, context: BuildContext) -> str | None:
-    if not all(o.dtype.is_float for o in (*op.inputs[:2], op.output)):
-        return "x, w and the output must be floating point"
-    return None
 
 
 def _cost_ns(op: Conv, config: Config, context: BuildContext) -> float:
@@ -51,7 +45,7 @@ VARIANTS = [
     Variant(
         name="conv.generic",
         op=Conv,
-        admits=admits,
+        admits=why_not_floats,
         cost_ns=_cost_ns,
         build=build,
         rank=100,

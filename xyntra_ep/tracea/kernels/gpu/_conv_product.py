@@ -6,7 +6,6 @@ last, so that whole steps of it have one tap wherever the channels are many enou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, known_nonnegative, product
@@ -105,13 +104,17 @@ class ConvProduct:
         return PACKET if same and dense and aligned else 1
 
 
-def product_of(op: Conv) -> ConvProduct | None:
-    """None where the shape of the weights is not known."""
-    constant: Sequence[Size] = (*op.inputs[1].shape, op.domain[1])
-    known = [n for n in constant if isinstance(n, int)]
-    if len(known) < len(constant):
-        return None
-    _, depth_channels, *taps, channels = known
+def why_no_product(op: Conv) -> str | None:
+    """None where the op has a ``product_of``."""
+    known = all(isinstance(n, int) for n in (*op.inputs[1].shape, op.domain[1]))
+    return None if known else "the weights' shape is not constant"
+
+
+def product_of(op: Conv) -> ConvProduct:
+    """Of an op whose weights have a known shape."""
+    sizes = [n for n in (*op.inputs[1].shape, op.domain[1]) if isinstance(n, int)]
+    assert len(sizes) == len(op.inputs[1].shape) + 1, why_no_product(op)
+    _, depth_channels, *taps, channels = sizes
     axes = tuple(i for i in range(len(op.domain)) if i != 1)
     pixels = Group(axes=axes, extents=tuple(op.domain[i] for i in axes))
     together = pixels.merged({CONSTANT: 0, **dict(enumerate(op.output.strides))}) is not None

@@ -12,14 +12,16 @@ from dataclasses import replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of
+from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of, why_no_product
 from xyntra_ep.tracea.kernels.gpu._conv_store import Results
 from xyntra_ep.tracea.kernels.gpu._gemm_tiles import PACKET
 from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, steps_ns
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
+from xyntra_ep.tracea.kernels.gpu._packing import pack, temporary
 from xyntra_ep.tracea.kernels.shared.address import address
+from xyntra_ep.tracea.kernels.shared.conv_taps import taps, why_not_floats
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Phase, TempBuffer, ValueBuffer, Variant
+from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.magic_division import split
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Pointer, Rvalue, Var, binary, f32, index, lt
@@ -31,11 +33,9 @@ SPACE = (Axis(name="pixels", values=(1, 2, 4)),)
 def _admits(op: Conv, context: BuildContext) -> str | None:
     if gpu_of(context).is_cpu:
         return "a CPU has no threads to read side by side"
-    if not all(o.dtype.is_float for o in (*op.inputs[:2], op.output)):
-        return "x, w and the output must be floating point"
+    if (why := why_not_floats(op, context) or why_no_product(op)) is not None:
+        return why
     shape = product_of(op)
-    if shape is None:
-        return "the weights' shape is not constant"
     if shape.depth_channels != 1 or shape.channels != 1 or op.group == 1:
         return "channels are summed"
     if not shape.channels_last or not shape.along_depth:
@@ -51,19 +51,13 @@ def _default(op: Conv, context: BuildContext) -> Config:
     return {"pixels": 4 if op.strides[-1] == 1 else 2}
 
 
-def _steps(op: Conv) -> Size:
-    return product(op.domain) * product(op.inputs[1].shape[1:])
-
-
 def _cost_ns(op: Conv, config: Config, context: BuildContext) -> float:
-    return estimate_ns(_steps(op), gpu_of(context)) / config["pixels"]
+    return estimate_ns(taps(op), gpu_of(context)) / config["pixels"]
 
 
 def _whole(op: Conv) -> ConvProduct:
     """All channels beside each other, as one group has them."""
-    shape = product_of(op)
-    assert shape is not None, "admitted"
-    return replace(shape, channels=op.group, depth_channels=op.group)
+    return replace(product_of(op), channels=op.group, depth_channels=op.group)
 
 
 def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
@@ -103,7 +97,7 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
             buffers=(ValueBuffer(value=x.value), pack.buffers[1], ValueBuffer(value=out.value), *epilogue.buffers),
             params=params,
             units=ceildiv(product(extents), _THREADS),
-            cost_ns=steps_ns(_steps(op), gpu_of(context)),
+            cost_ns=steps_ns(taps(op), gpu_of(context)),
         ),
     ]
 
@@ -162,24 +156,13 @@ def _when(k: GpuBuilder, condition: Rvalue | None) -> AbstractContextManager[Non
 
 def _pack(op: Conv, shape: ConvProduct, context: BuildContext) -> KernelCall:
     """The weights as [taps][channels], so that channels are neighbours as they are in x."""
-    w = op.inputs[1]
-    k = GpuBuilder("xy_conv_pack_taps", _THREADS)
-    source, target = k.buffer("w", w.dtype), k.buffer("packed", w.dtype, writable=True)
-    extents = (*shape.taps, shape.channels)
-    count = product(extents)
-    number = k.let("element", k.block * _THREADS + k.thread)
-    with k.when(lt(number, k.param(count))):
-        *taps, channel = k.split(number, extents)
-        k.store(target, number, k.load(source, address(k, w, (channel, index(0), *taps))))
-    kernel, params = k.finish()
-    return KernelCall(
-        kernel=kernel,
-        buffers=(ValueBuffer(value=w.value), TempBuffer(name="weights", size_bytes=count * w.dtype.bytes)),
-        params=params,
-        units=ceildiv(count, _THREADS),
-        cost_ns=steps_ns(count, gpu_of(context)),
-        phase=Phase.PREPARE if context.is_constant(w.value) else Phase.RUN,
-    )
+    w, extents = op.inputs[1], (*shape.taps, shape.channels)
+
+    def place(k: GpuBuilder, at: Sequence[Rvalue]) -> tuple[Sequence[Rvalue], Rvalue]:
+        *taps, channel = at
+        return (channel, index(0), *taps), index(1)
+
+    return pack("xy_conv_pack_taps", w, temporary("weights", extents, w.dtype), extents, w.dtype, place, context)
 
 
 VARIANTS = [

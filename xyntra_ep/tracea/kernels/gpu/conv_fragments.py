@@ -14,7 +14,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Product
 from xyntra_ep.tracea.kernels.gpu._conv_cost import tiles_ns
 from xyntra_ep.tracea.kernels.gpu._conv_places import Place, Places, hoisting
-from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of
+from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of, why_no_product
 from xyntra_ep.tracea.kernels.gpu._conv_store import Results
 from xyntra_ep.tracea.kernels.gpu._conv_weights import pack, packed, padded_channels, padded_depth
 from xyntra_ep.tracea.kernels.gpu._fragment_product import Copier, multiply
@@ -38,18 +38,12 @@ def _admits(op: Conv, context: BuildContext) -> str | None:
     rounded = op.product is Product.BF16 and (x.dtype, w.dtype) == (DType.BF16, DType.F32)
     if not (rounded or (x.dtype is w.dtype and x.dtype in HALVES)) or not op.output.dtype.is_float:
         return f"no fragments of {x.dtype} and {w.dtype}"
+    if (why := why_no_product(op)) is not None:
+        return why
     shape = product_of(op)
-    if shape is None:
-        return "the weights' shape is not constant"
     if not shape.channels_last or not shape.has_channels_in_packets(PACKET):
         return "channels are not neighbours in packets of 16 bytes"
     return None
-
-
-def _shape(op: Conv) -> ConvProduct:
-    shape = product_of(op)
-    assert shape is not None, "admitted"
-    return shape
 
 
 def _space(op: Conv, context: BuildContext) -> Sequence[Axis]:
@@ -57,7 +51,7 @@ def _space(op: Conv, context: BuildContext) -> Sequence[Axis]:
 
 
 def _default(op: Conv, context: BuildContext) -> Config:
-    shape, gpu = _shape(op), gpu_of(context)
+    shape, gpu = product_of(op), gpu_of(context)
     fitting = [t for t in all_tiles() if t.shared_bytes <= gpu.shared_bytes]
 
     def order(tile: FragmentTile) -> tuple[float, ...]:
@@ -84,11 +78,11 @@ def _tiles_ns(shape: ConvProduct, tile: FragmentTile, gpu: Gpu) -> float:
 
 
 def _cost_ns(op: Conv, config: Config, context: BuildContext) -> float:
-    return LAUNCH_NS + _tiles_ns(_shape(op), tile_of(config), gpu_of(context))
+    return LAUNCH_NS + _tiles_ns(product_of(op), tile_of(config), gpu_of(context))
 
 
 def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
-    shape, tile, gpu = _shape(op), tile_of(config), gpu_of(context)
+    shape, tile, gpu = product_of(op), tile_of(config), gpu_of(context)
     x, out = op.inputs[0], op.output
     k = GpuBuilder(f"xy_conv{len(shape.taps)}d_{x.dtype}_fragments_{tile.rows}x{tile.columns}", tile.threads)
     x_data, w_data = k.buffer("x", x.dtype), k.buffer("w", x.dtype)

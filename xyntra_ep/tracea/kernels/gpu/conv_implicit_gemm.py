@@ -15,11 +15,12 @@ from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.gpu._conv_cost import tiles_ns
 from xyntra_ep.tracea.kernels.gpu._conv_fetch import PixelFetcher, WeightFetcher
 from xyntra_ep.tracea.kernels.gpu._conv_places import Places, hoisting
-from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of
+from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of, why_no_product
 from xyntra_ep.tracea.kernels.gpu._conv_store import Results
 from xyntra_ep.tracea.kernels.gpu._conv_weights import pack, packed, padded_channels, padded_depth
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._tile_product import multiply
+from xyntra_ep.tracea.kernels.shared.conv_taps import why_not_floats
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
@@ -36,11 +37,9 @@ _PEAK = {8: 0.7, 4: 0.45}  # of the arithmetic peak, by a thread's side: gemm.bl
 def _admits(op: Conv, context: BuildContext) -> str | None:
     if gpu_of(context).is_cpu:
         return "a CPU gains nothing from tiles in shared memory"
-    if not all(o.dtype.is_float for o in (*op.inputs[:2], op.output)):
-        return "x, w and the output must be floating point"
+    if (why := why_not_floats(op, context) or why_no_product(op)) is not None:
+        return why
     shape = product_of(op)
-    if shape is None:
-        return "the weights' shape is not constant"
     if shape.depth_channels == 1 and op.group > 1:
         return "a depthwise convolution has no sum over channels"
     if min(shape.channels, shape.depth) < _FEWEST:
@@ -48,18 +47,12 @@ def _admits(op: Conv, context: BuildContext) -> str | None:
     return None
 
 
-def _shape(op: Conv) -> ConvProduct:
-    shape = product_of(op)
-    assert shape is not None, "admitted"
-    return shape
-
-
 def _space(op: Conv, context: BuildContext) -> Sequence[Axis]:
     return SPACE
 
 
 def _default(op: Conv, context: BuildContext) -> Config:
-    shape, gpu = _shape(op), gpu_of(context)
+    shape, gpu = product_of(op), gpu_of(context)
     configs = [{"pixels": p, "channels": c} for p, c in combinations(_EXTENTS, _EXTENTS)]
     return min(configs, key=lambda c: (_tiles_ns(shape, c, gpu), -c["pixels"] * c["channels"]))
 
@@ -71,11 +64,11 @@ def _tiles_ns(shape: ConvProduct, config: Config, gpu: Gpu) -> float:
 
 
 def _cost_ns(op: Conv, config: Config, context: BuildContext) -> float:
-    return LAUNCH_NS + _tiles_ns(_shape(op), config, gpu_of(context))
+    return LAUNCH_NS + _tiles_ns(product_of(op), config, gpu_of(context))
 
 
 def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
-    shape, gpu = _shape(op), gpu_of(context)
+    shape, gpu = product_of(op), gpu_of(context)
     tile, extent = shape.tile(config), config["channels"]
     x, w, out = op.inputs[0], op.inputs[1], op.output
     k = GpuBuilder(f"xy_conv{len(shape.taps)}d_{x.dtype}_{config['pixels']}x{extent}", tile.threads)

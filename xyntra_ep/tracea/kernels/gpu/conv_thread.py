@@ -3,32 +3,16 @@ side whatever the layout is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, steps_ns
-from xyntra_ep.tracea.kernels.shared.conv_taps import accumulate, taps
+from xyntra_ep.tracea.kernels.shared.conv_taps import accumulate, taps, why_not_floats
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
-from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
+from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, lt
 
 _THREADS = 128
-
-
-def _admits(op: Conv, context: BuildContext) -> str | None:
-    if not all(o.dtype.is_float for o in (*op.inputs[:2], op.output)):
-        return "x, w and the output must be floating point"
-    return None
-
-
-def _space(op: Conv, context: BuildContext) -> Sequence[Axis]:
-    return ()
-
-
-def _default(op: Conv, context: BuildContext) -> Config:
-    return {}
 
 
 def _steps(op: Conv) -> Size:
@@ -72,9 +56,7 @@ VARIANTS = [
     Variant(
         name="conv.thread",
         op=Conv,
-        admits=_admits,
-        space=_space,
-        default=_default,
+        admits=why_not_floats,
         cost_ns=_cost_ns,
         build=_build,
         rank=FALLBACK_RANK,

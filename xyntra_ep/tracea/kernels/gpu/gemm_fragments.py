@@ -64,7 +64,7 @@ def _cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
 
 
 def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
-    read = [narrow(op, place, context) for place in (0, 1)]
+    read = [narrow(op, place) for place in (0, 1)]
     op = replace(op, inputs=(*(n.operand for n in read), *op.inputs[2:]))
     shape, tile = shape_of(op), tile_of(config)
     a, b, out = op.inputs[0], op.inputs[1], op.output
@@ -93,7 +93,7 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     kernel, params = k.finish()
     flops = 2 * shape.m * shape.n * shape.depth * product(shape.batch_extents)
     return [
-        *(n.copy for n in read if n.copy is not None),
+        *(call for n in read for call in n.copies(context)),
         KernelCall(
             kernel=kernel,
             buffers=(*(n.buffer for n in read), ValueBuffer(value=out.value), *epilogue.buffers),

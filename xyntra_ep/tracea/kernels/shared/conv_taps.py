@@ -7,8 +7,15 @@ from collections.abc import Sequence
 from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.shared.address import address
+from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Fma, Pointer, Rvalue, f32, vmax, vmin
+
+
+def why_not_floats(op: Conv, context: BuildContext) -> str | None:
+    """None where all that is multiplied and stored is."""
+    is_float = all(o.dtype.is_float for o in (*op.inputs[:2], op.output))
+    return None if is_float else "x, w and the output must be floating point"
 
 
 def taps(op: Conv) -> Size:
