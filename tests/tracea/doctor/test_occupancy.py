@@ -6,9 +6,10 @@ import pytest
 
 from tests.support.run_gpu import plan_for
 from tests.tracea.kernels.gemm_programs import GemmCase, build
-from xyntra_ep.tracea.doctor.occupancy import MULTIPROCESSORS, occupancy
+from xyntra_ep.tracea.doctor.occupancy import occupancy
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import SM_80
+from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS
 
 
 @pytest.mark.parametrize("architecture", list(MULTIPROCESSORS))

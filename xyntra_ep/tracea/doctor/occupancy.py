@@ -1,57 +1,8 @@
-"""How many blocks of a kernel a multiprocessor of an NVIDIA GPU holds at a time, and what does not let it hold more.
-
-The formula is that of NVIDIA's CUDA Occupancy Calculator (CUDA_Occupancy_Calculator.xls, and `cuda_occupancy.h` of the toolkit):
-registers are handed out to warps in units, shared memory to blocks in units on top of what the system reserves, and the smallest
-of the limits by warps, blocks, registers and shared memory counts. The numbers of each architecture are from the CUDA C++
-Programming Guide, "Technical Specifications per Compute Capability".
-"""
+"""How many blocks of a compiled kernel a multiprocessor holds at a time, and what does not let it hold more."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
-WARP = 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Multiprocessor:
-    """What one multiprocessor has. Registers are handed out to a warp ``register_unit`` at a time; ``schedulers`` share them
-    out, so that only multiples of so many warps find their registers."""
-
-    warps: int
-    blocks: int
-    shared_bytes: int
-    block_shared_bytes: int  # of one block at most, when it asks for it
-    registers: int = 65536
-    thread_registers: int = 255
-    register_unit: int = 256
-    schedulers: int = 4
-    shared_unit: int = 128
-    reserved_bytes: int = 1024  # of each block's shared memory, for the system
-
-
-MULTIPROCESSORS: Mapping[str, Multiprocessor] = {
-    "sm_80": Multiprocessor(warps=64, blocks=32, shared_bytes=164 << 10, block_shared_bytes=163 << 10),
-    "sm_86": Multiprocessor(warps=48, blocks=16, shared_bytes=100 << 10, block_shared_bytes=99 << 10),
-    "sm_89": Multiprocessor(warps=48, blocks=24, shared_bytes=100 << 10, block_shared_bytes=99 << 10),
-    "sm_90": Multiprocessor(warps=64, blocks=32, shared_bytes=228 << 10, block_shared_bytes=227 << 10),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Occupancy:
-    """``blocks`` at a time on one multiprocessor, which are ``warps`` of ``of_warps``; ``limit``: warps, blocks, registers or
-    shared memory, whichever is short first."""
-
-    blocks: int
-    warps: int
-    of_warps: int
-    limit: str
-
-    @property
-    def fraction(self) -> float:
-        return self.warps / self.of_warps
+from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS, Occupancy
 
 
 def occupancy(architecture: str, *, threads: int, registers: int, shared_bytes: int) -> Occupancy:
@@ -62,31 +13,5 @@ def occupancy(architecture: str, *, threads: int, registers: int, shared_bytes: 
     >>> occupancy("sm_80", threads=256, registers=116, shared_bytes=32 << 10)
     Occupancy(blocks=2, warps=16, of_warps=64, limit='registers')
     """
-    m = MULTIPROCESSORS[architecture.removesuffix("a")]
-    warps = -(-threads // WARP)
-    limits = {
-        "warps": m.warps // warps,
-        "blocks": m.blocks,
-        "registers": _blocks_by_registers(m, warps, registers),
-        "shared memory": _blocks_by_shared(m, shared_bytes),
-    }
-    limit = min(limits, key=lambda name: limits[name])
-    return Occupancy(blocks=limits[limit], warps=limits[limit] * warps, of_warps=m.warps, limit=limit)
-
-
-def _blocks_by_registers(m: Multiprocessor, warps: int, registers: int) -> int:
-    if registers > m.thread_registers:
-        return 0
-    of_warp = _up(max(1, registers) * WARP, m.register_unit)
-    # Each scheduler has its part of the registers, and warps take them from one part only.
-    return m.registers // m.schedulers // of_warp * m.schedulers // warps
-
-
-def _blocks_by_shared(m: Multiprocessor, shared_bytes: int) -> int:
-    if shared_bytes > m.block_shared_bytes:
-        return 0
-    return m.shared_bytes // _up(shared_bytes + m.reserved_bytes, m.shared_unit)
-
-
-def _up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
+    unit = MULTIPROCESSORS[architecture.removesuffix("a")]
+    return unit.occupancy(threads=threads, registers=registers, shared_bytes=shared_bytes)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from xyntra_ep.errors import ConfigError
+from xyntra_ep.tracea.doctor.heroes import hero_for
 from xyntra_ep.tracea.emitters import cuda as cuda_text
 from xyntra_ep.tracea.emitters import opencl as opencl_text
 from xyntra_ep.tracea.runtime import cuda, nvrtc, opencl
@@ -18,12 +19,11 @@ from xyntra_ep.tracea.runtime.kernel_cache import KernelCompiler
 from xyntra_ep.tracea.runtime.nvrtc_compiler import NvrtcCompiler
 from xyntra_ep.tracea.runtime.opencl import OpenClSurvey
 from xyntra_ep.tracea.runtime.opencl_compiler import OpenClCompiler
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90, Gpu
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 LIBRARY = Path(__file__).resolve().parents[2] / "libxyntra_ep.so"
 _CORES = 128  # for fp32, in each multiprocessor since compute capability 8.6
-_HEROES = {(8, 0): SM_80, (9, 0): SM_90}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +84,8 @@ def cuda_target(found: CudaSurvey | None = None) -> DeviceTarget:
 
 def cuda_gpu(device: CudaDevice) -> Gpu:
     """The device as kernels see it. Rates are those of its clocks: two operations for each fused multiply-add, two transfers for
-    each beat of the memory's clock; where the driver does not tell them, a known device's."""
-    known = _HEROES.get(device.capability, SM_80)
+    each beat of the memory's clock; where the driver does not tell them, those of the device's row (`doctor/heroes.py`)."""
+    known = hero_for(device.architecture, device.name).gpu
     cores = device.multiprocessors * (_CORES // 2 if device.capability == (8, 0) else _CORES)
     gflops = 2 * cores * device.clock_khz / 1e6
     return replace(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS, Multiprocessor
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
@@ -18,8 +21,12 @@ class Gpu:
     fma_gflops: float  # fp32, the whole device
     memory_gbs: float
     fragment_gflops: float = 0.0  # products of 16-bit fragments, summed in f32; 0 where there are none
+    halves: frozenset[DType] = frozenset()  # 16-bit floats in which products are worth asking for
+    multiprocessor: Multiprocessor | None = None  # what one of the units has, where that is known
     is_cpu: bool = False  # behind OpenCL: its shared memory is memory like any other
 
+
+FRAGMENTS = frozenset({DType.F16, DType.BF16})  # what matrix units multiply since compute capability 8.0
 
 # What OpenCL 1.2 guarantees of a device's local memory, and what every GPU of the last ten years has of the rest.
 OPENCL = Gpu(name="opencl", max_threads=256, shared_bytes=32 << 10, subgroup=1, units=16, fma_gflops=2e3, memory_gbs=100.0)
@@ -33,6 +40,8 @@ SM_80 = Gpu(
     fma_gflops=19.5e3,
     memory_gbs=2039.0,
     fragment_gflops=312e3,
+    halves=FRAGMENTS,
+    multiprocessor=MULTIPROCESSORS["sm_80"],
 )
 SM_90 = Gpu(
     name="sm_90",
@@ -43,4 +52,6 @@ SM_90 = Gpu(
     fma_gflops=66.9e3,
     memory_gbs=3350.0,
     fragment_gflops=989e3,
+    halves=FRAGMENTS,
+    multiprocessor=MULTIPROCESSORS["sm_90"],
 )

@@ -1,0 +1,106 @@
+"""GPUs that are known by name: what decisions take a device to reach where its driver does not tell, and for planning without it.
+
+Every number is of a data sheet or an architecture's white paper, at boost clocks and without sparsity; none was measured. The
+rate of 16-bit products is that with sums in f32, which GeForce cards make at half the rate of their largest figure.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from xyntra_ep.errors import ConfigError
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import SM_80, SM_90, Gpu
+from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hero:
+    """``name``: words that the driver's name of the device has, in any order; ``source``: whose numbers these are."""
+
+    name: str
+    gpu: Gpu
+    source: str
+
+    @property
+    def architecture(self) -> str:
+        return self.gpu.name
+
+
+def _geforce(architecture: str, units: int, fma_tflops: float, memory_gbs: float) -> Gpu:
+    """Multiprocessors of 128 cores; matrix units make twice what these do."""
+    return replace(
+        SM_80,
+        name=architecture,
+        units=units,
+        fma_gflops=fma_tflops * 1e3,
+        memory_gbs=memory_gbs,
+        fragment_gflops=2 * fma_tflops * 1e3,
+        multiprocessor=MULTIPROCESSORS[architecture],
+    )
+
+
+_A100 = "NVIDIA A100 Tensor Core GPU data sheet"
+_H100 = "NVIDIA H100 Tensor Core GPU data sheet"
+_GA102 = "NVIDIA Ampere GA102 GPU Architecture white paper"
+_AD102 = "NVIDIA Ada GPU Architecture white paper"
+
+# The first of an architecture stands for those of it that are not here.
+HEROES: tuple[Hero, ...] = (
+    Hero(name="A100", gpu=SM_80, source=_A100),
+    Hero(name="A100 40GB", gpu=replace(SM_80, memory_gbs=1555.0), source=_A100),
+    Hero(name="H100", gpu=SM_90, source=_H100),
+    Hero(
+        name="H100 PCIe",
+        gpu=replace(SM_90, units=114, fma_gflops=51.2e3, fragment_gflops=756e3, memory_gbs=2000.0),
+        source=_H100,
+    ),
+    Hero(name="H200", gpu=replace(SM_90, memory_gbs=4800.0), source="NVIDIA H200 Tensor Core GPU data sheet"),
+    Hero(name="RTX 3090", gpu=_geforce("sm_86", units=82, fma_tflops=35.6, memory_gbs=936.0), source=_GA102),
+    Hero(name="RTX 3080", gpu=_geforce("sm_86", units=68, fma_tflops=29.8, memory_gbs=760.0), source=_GA102),
+    Hero(name="RTX 3070", gpu=_geforce("sm_86", units=46, fma_tflops=20.3, memory_gbs=448.0), source=_GA102),
+    Hero(name="RTX 4090", gpu=_geforce("sm_89", units=128, fma_tflops=82.6, memory_gbs=1008.0), source=_AD102),
+    Hero(name="RTX 4080", gpu=_geforce("sm_89", units=76, fma_tflops=48.7, memory_gbs=717.0), source=_AD102),
+    Hero(name="RTX 4070", gpu=_geforce("sm_89", units=46, fma_tflops=29.1, memory_gbs=504.0), source=_AD102),
+)
+BY_NAME: Mapping[str, Hero] = {hero.name.lower(): hero for hero in HEROES}
+
+
+def hero_for(architecture: str, name: str) -> Hero:
+    """The row for a device as its driver describes it: of its architecture, with most words in its name. An architecture that no
+    row has is taken for the newest before it.
+
+    >>> hero_for("sm_90", "NVIDIA H200").gpu.memory_gbs
+    4800.0
+    >>> hero_for("sm_80", "NVIDIA A100-SXM4-80GB").name
+    'A100'
+    """
+    number = int(architecture.removeprefix("sm_"))
+    before = max((known for known in map(_number, HEROES) if known <= number), default=_number(HEROES[0]))
+    rows = [hero for hero in HEROES if _number(hero) == before]
+    words = set(name.lower().replace("-", " ").split())
+    matching = [hero for hero in rows if words.issuperset(hero.name.lower().split())]
+    return max(matching, key=lambda hero: len(hero.name.split()), default=rows[0])
+
+
+def hero_named(name: str) -> Hero:
+    """A row by its name, or the first of an architecture. Raises ConfigError, with near names, for what is neither.
+
+    >>> hero_named("sm_90a").name, hero_named("rtx 4090").architecture
+    ('H100', 'sm_89')
+    """
+    asked = name.lower().strip()
+    if asked in BY_NAME:
+        return BY_NAME[asked]
+    for hero in HEROES:
+        if hero.architecture == asked.removesuffix("a"):
+            return hero
+    known = [*BY_NAME, *dict.fromkeys(hero.architecture for hero in HEROES)]
+    near = difflib.get_close_matches(asked, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    raise ConfigError(f"no GPU {name!r} is known", where="architecture", hint=hint)
+
+
+def _number(hero: Hero) -> int:
+    return int(hero.architecture.removeprefix("sm_"))
