@@ -37,6 +37,7 @@ Opened open() {
   XYNTRA_FIND(MemcpyDtoHAsync, "_v2");
   XYNTRA_FIND(ModuleLoadData, "");
   XYNTRA_FIND(ModuleGetFunction, "");
+  XYNTRA_FIND(FuncSetAttribute, "");
   XYNTRA_FIND(LaunchKernel, "");
   XYNTRA_FIND(StreamCreate, "");
   XYNTRA_FIND(StreamSynchronize, "");

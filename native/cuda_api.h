@@ -25,8 +25,10 @@ inline constexpr Result kSuccess = 0;
 inline constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
 
 // CUdevice_attribute
-inline constexpr int kMaxThreadsPerBlock = 1, kMaxSharedMemoryPerBlock = 8, kClockRate = 13, kMultiprocessorCount = 16,
-                     kMemoryClockRate = 36, kMemoryBusWidth = 37, kCapabilityMajor = 75, kCapabilityMinor = 76;
+inline constexpr int kMaxThreadsPerBlock = 1, kClockRate = 13, kMultiprocessorCount = 16, kMemoryClockRate = 36,
+                     kMemoryBusWidth = 37, kCapabilityMajor = 75, kCapabilityMinor = 76, kMaxSharedMemoryPerBlockOptin = 97;
+// CUfunction_attribute
+inline constexpr int kMaxDynamicSharedBytes = 8;
 
 // CUDA_KERNEL_NODE_PARAMS_v1
 struct KernelNode {
@@ -57,6 +59,7 @@ struct Api {
   Result (*MemcpyDtoHAsync)(void*, Address, std::size_t, Stream);
   Result (*ModuleLoadData)(Module*, const void*);
   Result (*ModuleGetFunction)(Function*, Module, const char*);
+  Result (*FuncSetAttribute)(Function, int, int);
   Result (*LaunchKernel)(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**,
                          void**);
   Result (*StreamCreate)(Stream*, unsigned);

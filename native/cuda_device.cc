@@ -5,6 +5,7 @@
 
 #include "cuda_queue.h"
 #include "json.h"
+#include "kernel_loader.h"
 #include "memory_block.h"
 
 namespace xyntra {
@@ -50,7 +51,7 @@ std::string described(const cuda::Api& api, const Listed& device) {
          ", \"architecture\": " + json_quote(device.architecture) +
          ", \"multiprocessors\": " + number(cuda::kMultiprocessorCount) +
          ", \"max_threads\": " + number(cuda::kMaxThreadsPerBlock) +
-         ", \"shared_bytes\": " + number(cuda::kMaxSharedMemoryPerBlock) +
+         ", \"shared_bytes\": " + number(cuda::kMaxSharedMemoryPerBlockOptin) +
          ", \"clock_khz\": " + number(cuda::kClockRate) + ", \"memory_clock_khz\": " + number(cuda::kMemoryClockRate) +
          ", \"memory_bus_bits\": " + number(cuda::kMemoryBusWidth) + ", \"memory_bytes\": " + std::to_string(memory) + "}";
 }
@@ -116,15 +117,17 @@ void* CudaDevice::load(std::string_view binary) const {
   return module;
 }
 
-void CudaDevice::require(void* program, const std::string& symbol) const {
+void CudaDevice::require(const LoadedKernel& kernel) const {
   const Current current(*this);
-  function(program, symbol);
+  function(kernel);
 }
 
-cuda::Function CudaDevice::function(void* program, const std::string& symbol) const {
+cuda::Function CudaDevice::function(const LoadedKernel& kernel) const {
   cuda::Function found = nullptr;
-  const cuda::Result code = api_->ModuleGetFunction(&found, static_cast<cuda::Module>(program), symbol.c_str());
-  if (code != cuda::kSuccess) raise(code, "the kernel " + symbol);
+  cuda::Result code = api_->ModuleGetFunction(&found, static_cast<cuda::Module>(kernel.program), kernel.symbol.c_str());
+  if (code == cuda::kSuccess && kernel.shared_bytes > 0)  // more than a launch gets that does not ask before
+    code = api_->FuncSetAttribute(found, cuda::kMaxDynamicSharedBytes, static_cast<int>(kernel.shared_bytes));
+  if (code != cuda::kSuccess) raise(code, "the kernel " + kernel.symbol);
   return found;
 }
 

@@ -19,12 +19,12 @@ class CudaDevice : public Device {
   DeviceMemory part(const DeviceMemory& whole, std::size_t at, std::size_t bytes) const override;
   DeviceMemory buffer_of(const void* data, std::size_t bytes) const override;
   void* load(std::string_view binary) const override;
-  void require(void* program, const std::string& symbol) const override;
+  void require(const LoadedKernel& kernel) const override;
   std::unique_ptr<DeviceCalls> ready(const std::vector<DeviceCall>& calls) const override;
   std::unique_ptr<DeviceQueue> queue(bool takes_times) const override;
 
   const cuda::Api& api() const noexcept { return *api_; }
-  cuda::Function function(void* program, const std::string& symbol) const;
+  cuda::Function function(const LoadedKernel& kernel) const;
 
   // Makes the device the calling thread's, for as long as it lives.
   class Current {

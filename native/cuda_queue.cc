@@ -20,9 +20,10 @@ CudaCalls::CudaCalls(const CudaDevice& device, const std::vector<DeviceCall>& ca
     if (call.units > std::numeric_limits<int32_t>::max())  // what a grid can have along x
       throw Error(kRuntimeException, "XyntraEP: " + std::to_string(call.units) + " blocks are too many for this device");
     Launch& launch = launches_.emplace_back();
-    launch.function = device.function(call.kernel->program, call.kernel->symbol);
+    launch.function = device.function(*call.kernel);
     launch.blocks = static_cast<unsigned>(call.units);
     launch.threads = call.kernel->threads;
+    launch.shared_bytes = call.kernel->shared_bytes;
     launch.buffers = call.buffers;
     launch.params = call.params;
   }
@@ -43,8 +44,8 @@ std::vector<void*> CudaCalls::Launch::arguments() const {
 void CudaCalls::launch(std::size_t call, cuda::Stream stream) const {
   const Launch& it = launches_[call];
   std::vector<void*> arguments = it.arguments();
-  device_.check(device_.api().LaunchKernel(it.function, it.blocks, 1, 1, it.threads, 1, 1, 0, stream, arguments.data(),
-                                           nullptr),
+  device_.check(device_.api().LaunchKernel(it.function, it.blocks, 1, 1, it.threads, 1, 1, it.shared_bytes, stream,
+                                           arguments.data(), nullptr),
                 "a kernel");
 }
 
@@ -70,7 +71,8 @@ cuda::Graph CudaCalls::graph() const {
   cuda::GraphNode last = nullptr;
   for (const Launch& launch : launches_) {
     std::vector<void*> arguments = launch.arguments();
-    const cuda::KernelNode node{launch.function, launch.blocks, 1, 1, launch.threads, 1, 1, 0, arguments.data(), nullptr};
+    const cuda::KernelNode node{launch.function, launch.blocks,       1,                1,      launch.threads, 1,
+                                1,               launch.shared_bytes, arguments.data(), nullptr};
     cuda::GraphNode next = nullptr;
     const cuda::Result code = api.GraphAddKernelNode(&next, made, &last, last != nullptr ? 1 : 0, &node);
     if (code != cuda::kSuccess) {

@@ -23,7 +23,7 @@ class CudaCalls : public DeviceCalls {
  private:
   struct Launch {
     cuda::Function function = nullptr;
-    unsigned blocks = 0, threads = 0;
+    unsigned blocks = 0, threads = 0, shared_bytes = 0;
     std::vector<void*> buffers;
     std::vector<int32_t> params;
 

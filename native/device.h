@@ -86,8 +86,8 @@ class Device {
   virtual DeviceMemory buffer_of(const void* data, std::size_t bytes) const = 0;
   // Compiled code that stays; throws Error when it is not for this device.
   virtual void* load(std::string_view binary) const = 0;
-  // Throws Error when code that was loaded has no such kernel.
-  virtual void require(void* program, const std::string& symbol) const = 0;
+  // Throws Error when code that was loaded has no such kernel, or the device not what it takes.
+  virtual void require(const LoadedKernel& kernel) const = 0;
   virtual std::unique_ptr<DeviceCalls> ready(const std::vector<DeviceCall>& calls) const = 0;
   virtual std::unique_ptr<DeviceQueue> queue(bool takes_times) const = 0;
 

@@ -84,13 +84,15 @@ LoadedKernel load_kernel(const std::string& path, const PlanKernel& wanted, cons
   LoadedKernel kernel;
   kernel.symbol = symbol;
   kernel.threads = wanted.threads;
+  kernel.shared_bytes = wanted.shared_bytes;
   const Opened opened = opened_once(path, wanted.hash, device);
   kernel.error = opened.error;
   if (opened.program != nullptr) {
     try {
-      device->require(opened.program, symbol);
       kernel.program = opened.program;
+      device->require(kernel);
     } catch (const Error& error) {
+      kernel.program = nullptr;
       kernel.error = path + ": " + error.what();
     }
   } else if (opened.library != nullptr) {

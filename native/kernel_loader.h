@@ -15,8 +15,9 @@ using Kernel = void (*)(void* const* buffers, const int64_t* params, int64_t beg
 
 struct LoadedKernel {
   Kernel function = nullptr;      // on the CPU
-  void* program = nullptr;      // on a device: what has it
+  void* program = nullptr;        // on a device: what has it
   uint32_t threads = 0;           // of a block, on a device
+  uint32_t shared_bytes = 0;      // that its launch gives to a block
   std::string symbol;
   std::string error;  // why there is none
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernel_loader.h"
 #include "memory_block.h"
 #include "opencl_queue.h"
 
@@ -138,8 +139,8 @@ void* OpenClDevice::load(std::string_view binary) const {
   return (new cl::OwnedProgram(link(program, {})))->get();
 }
 
-void OpenClDevice::require(void* program, const std::string& symbol) const {
-  kernel(static_cast<cl::Program>(program), symbol);
+void OpenClDevice::require(const LoadedKernel& wanted) const {
+  kernel(static_cast<cl::Program>(wanted.program), wanted.symbol);
 }
 
 cl::OwnedProgram OpenClDevice::link(cl::Program program, const std::string& options) const {

@@ -21,7 +21,7 @@ class OpenClDevice : public Device {
   DeviceMemory part(const DeviceMemory& whole, std::size_t at, std::size_t bytes) const override;
   DeviceMemory buffer_of(const void* data, std::size_t bytes) const override;
   void* load(std::string_view binary) const override;
-  void require(void* program, const std::string& symbol) const override;
+  void require(const LoadedKernel& wanted) const override;
   std::unique_ptr<DeviceCalls> ready(const std::vector<DeviceCall>& calls) const override;
   std::unique_ptr<DeviceQueue> queue(bool takes_times) const override;
 

@@ -9,7 +9,7 @@
 namespace xyntra {
 namespace {
 
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 constexpr int kRunKinds = 1 << int(BufferKind::kInput) | 1 << int(BufferKind::kOutput) | 1 << int(BufferKind::kPool) |
                           1 << int(BufferKind::kArena) | 1 << int(BufferKind::kLiteral);
 constexpr int kInitKinds = 1 << int(BufferKind::kConstant) | 1 << int(BufferKind::kPool) |
@@ -229,13 +229,15 @@ std::shared_ptr<const Plan> Plan::read(std::string_view bytes) {
     depend.value = read_string(in);
     depend.hash = read_hash(in);
   }
-  plan->kernels.resize(in.count(28));
+  plan->kernels.resize(in.count(32));
   for (PlanKernel& kernel : plan->kernels) {
     kernel.path = read_string(in);
     kernel.symbol = read_string(in);
     kernel.hash = read_hash(in);
     kernel.threads = in.read<uint32_t>();
+    kernel.shared_bytes = in.read<uint32_t>();
     require((kernel.threads > 0) != plan->device.empty(), "blocks of threads are for kernels on a device");
+    require(kernel.shared_bytes == 0 || kernel.threads > 0, "shared memory is for blocks of threads");
   }
   plan->islands.resize(in.count(32));
   for (PlanIsland& island : plan->islands) {

@@ -87,7 +87,8 @@ struct PlanKernel {
   std::string path;
   std::string symbol;
   Hash128 hash{};
-  uint32_t threads = 0;  // of a block, on a device
+  uint32_t threads = 0;       // of a block, on a device
+  uint32_t shared_bytes = 0;  // that a launch gives to a block, on a device
 };
 
 struct Plan {

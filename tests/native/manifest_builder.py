@@ -60,9 +60,10 @@ class Kernel:
     symbol: str
     hash: bytes
     threads: int = 0
+    shared_bytes: int = 0
 
     def bytes(self) -> bytes:
-        return text(self.path) + text(self.symbol) + self.hash + pack("<I", self.threads)
+        return text(self.path) + text(self.symbol) + self.hash + pack("<II", self.threads, self.shared_bytes)
 
 
 @dataclass
@@ -182,7 +183,7 @@ class Plan:
     def bytes(self) -> bytes:
         content = (
             b"XYPL"
-            + pack("<I", 4)
+            + pack("<I", 5)
             + text(self.digest)
             + text(self.root)
             + text(self.device)

@@ -9,6 +9,7 @@ import ctypes
 import gc
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,11 @@ from tests.support.fake_cuda import FakeCuda
 from xyntra_ep import explain
 from xyntra_ep.errors import CompileError
 from xyntra_ep.provider import registration
+from xyntra_ep.tracea.core_ir.ops import Gemm
+from xyntra_ep.tracea.doctor import variants
 from xyntra_ep.tracea.interface.devices import cuda_gpu, cuda_target
+from xyntra_ep.tracea.kernels.gpu import gemm_fragments
+from xyntra_ep.tracea.planning import planner
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.cuda import CudaDevice, read_survey
@@ -156,13 +161,29 @@ def test_steps_are_timed_by_the_device(gpu: FakeCuda, folder: Path) -> None:
 def test_a_model_as_a_whole(gpu: FakeCuda, folder: Path, name: str, precision: str, max_err: float) -> None:
     content, feeds = model_path(zoo[name]).read_bytes(), zoo[name].feeds(1, 8, 0)
     made = session(folder, content, precision=precision)
-    variants = {kernel.variant for graph in explain(made).graphs for island in graph.islands for kernel in island.kernels}
-    assert ("gemm.fragments" in variants) is (precision == "bf16")
-    assert ("conv.fragments" in variants) is (precision == "bf16" and name == "resnet50-tiny")
+    chosen = {kernel.variant for graph in explain(made).graphs for island in graph.islands for kernel in island.kernels}
+    assert ("gemm.fragments" in chosen) is (precision == "bf16")
+    assert ("conv.fragments" in chosen) is (precision == "bf16" and name == "resnet50-tiny")
     assert all(not graph.declined for graph in explain(made).graphs)
     wanted = ort.InferenceSession(content, providers=["CPUExecutionProvider"]).run(None, feeds)
     for ours, theirs in zip(made.run(None, feeds), wanted, strict=True):
         assert np.abs(ours - theirs).max() <= max_err * np.abs(theirs).max()
+
+
+def test_more_shared_memory_than_a_kernel_may_declare_is_asked_for(
+    gpu: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"rows": 128, "columns": 128, "slots": 4}  # 64 KiB
+    large = replace(gemm_fragments.VARIANTS[0], default=lambda op, context: config)
+    monkeypatch.setattr(planner, "gpu_variants", lambda: {**variants.gpu_variants(), Gemm: (large,)})
+    asked = gpu.count("FuncSetAttribute")
+    made = session(tmp_path, precision="bf16")
+    wanted = ort.InferenceSession(model(), providers=["CPUExecutionProvider"]).run(None, rows(130))[0]
+    np.testing.assert_allclose(made.run(None, rows(130))[0], wanted, rtol=0, atol=2e-2)
+    assert gpu.count("FuncSetAttribute") > asked
+    gpu.fail("FuncSetAttribute", calls_from_now=1)
+    (graph,) = explain(session(tmp_path / "new", precision="bf16")).graphs
+    assert "CUDA_ERROR_OUT_OF_MEMORY for the kernel xy_gemm" in str(graph)
 
 
 # -- what there is

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <tuple>
@@ -40,7 +41,16 @@ struct Block {
   std::vector<const unsigned short*> pointers;
   std::vector<std::array<int, 6>> fragments;
   std::function<void()> body;
+  std::vector<unsigned char> given;  // shared memory by the launch, aligned
 } block_of_threads;
+
+constexpr std::size_t kGivenAlignment = 1024, kGivenMargin = 64;
+
+// Shared memory that the launch gives (extern __shared__).
+inline unsigned char* given_shared() {
+  const auto at = reinterpret_cast<uintptr_t>(block_of_threads.given.data());
+  return reinterpret_cast<unsigned char*>((at + kGivenAlignment - 1) / kGivenAlignment * kGivenAlignment);
+}
 
 void begin_fiber() {
   Block& b = block_of_threads;
@@ -123,10 +133,12 @@ inline int __float_as_int(float v) {
   return i;
 }
 
-// In turns, so that all reach a barrier before one goes on.
-void run_blocks(const std::function<void()>& body, unsigned blocks, unsigned threads) {
+// In turns, so that all reach a barrier before one goes on. Not 0 when a block wrote behind the memory it was given, which
+// begins as NaN.
+int run_blocks(const std::function<void()>& body, unsigned blocks, unsigned threads, unsigned shared_bytes) {
   Block& b = block_of_threads;
   b.body = body;
+  b.given.assign(shared_bytes + kGivenMargin + kGivenAlignment, 0xff);
   const unsigned lanes = (threads + 31) / 32 * 32;
   b.exchanged.assign(lanes, 0);
   b.pointers.assign(lanes, nullptr);
@@ -152,7 +164,11 @@ void run_blocks(const std::function<void()>& body, unsigned blocks, unsigned thr
         if (b.fibers[t].done) --left;
       }
     }
+    const unsigned char* const margin = given_shared() + shared_bytes;
+    if (std::any_of(margin, margin + kGivenMargin, [](unsigned char byte) { return byte != 0xff; })) return 1;
+    memset(given_shared(), 0xff, shared_bytes);
   }
+  return 0;
 }
 
 template <class... A, size_t... I>
@@ -172,7 +188,7 @@ std::function<void()>* bind_call(void (*kernel)(A...), void** args) {
   extern "C" int name##__threads;                                                                                \
   int name##__threads = count;                                                                                   \
   extern "C" void* name##__bind(void** args) { return bind_call(name, args); }                                   \
-  extern "C" void name##__run(void* call, unsigned blocks, unsigned threads) {                                   \
-    run_blocks(*static_cast<std::function<void()>*>(call), blocks, threads);                                     \
+  extern "C" int name##__run(void* call, unsigned blocks, unsigned threads, unsigned shared_bytes) {             \
+    return run_blocks(*static_cast<std::function<void()>*>(call), blocks, threads, shared_bytes);                \
   }                                                                                                              \
   extern "C" void name##__forget(void* call) { delete static_cast<std::function<void()>*>(call); }

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 _KERNEL = re.compile(r"__launch_bounds__\((\d+)\) (\w+)\(")
+_GIVEN = re.compile(r"extern __shared__ __align__\(1024\) unsigned char (\w+)\[\];")
 _PTX = re.compile(r'asm volatile\("cp\.async\.(?:commit_group|wait_group \d+);" ::: "memory"\);')
 _COPY = re.compile(r"(static [^\n]*\bvoid xy_copy_(\d+)\(void \*to, const void \*from, int valid\)) \{[^\n]*\}")
 _COPIED = r"\1 { memcpy(to, from, (size_t)valid); memset((char *)to + valid, 0, (size_t)(\2 - valid)); }"
@@ -24,7 +25,7 @@ def _loaded(found: re.Match[str]) -> str:
 def main(source: str, output: str) -> int:
     text = Path(source).read_text(encoding="utf-8")
     text = _COPY.sub(_COPIED, _PTX.sub("", text))
-    text = _DOT.sub(_DOTTED, _LOAD.sub(_loaded, text))
+    text = _DOT.sub(_DOTTED, _LOAD.sub(_loaded, _GIVEN.sub(r"unsigned char *const \1 = given_shared();", text)))
     if "asm" in text:
         print("PTX that compile.py does not know", file=sys.stderr)
         return 1

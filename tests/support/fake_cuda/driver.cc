@@ -23,7 +23,7 @@
 namespace {
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 100, kInvalidContext = 201, kInvalidImage = 200,
-              kNotFound = 500;
+              kNotFound = 500, kIllegalAddress = 700;
 
 std::recursive_mutex mutex;
 std::map<std::string, long> counts;
@@ -49,22 +49,36 @@ bool lies_in(const std::map<uint64_t, std::size_t>& blocks, uint64_t at, std::si
   return at + bytes <= next->first + next->second;
 }
 
+// Of a block: what any launch may give, and what one may that asked for it (compute capability 8.0: 163 KiB, 9.0: 227).
+constexpr int kStaticShared = 48 << 10;
+int shared_limit() { return (number("FAKE_CUDA_CAPABILITY", 80) >= 90 ? 227 : 163) << 10; }
+
+using Run = int (*)(void* call, unsigned blocks, unsigned threads, unsigned shared_bytes);
+
 struct Launch {
   void* call;
-  void (*run)(void* call, unsigned blocks, unsigned threads);
+  Run run;
   void (*forget)(void* call);
-  unsigned blocks, threads;
+  unsigned blocks, threads, shared_bytes;
+
+  // Whether the block kept to the memory that it was given.
+  int carry_out() const { return run(call, blocks, threads, shared_bytes) == 0 ? kSuccess : kIllegalAddress; }
 };
 
 struct Function {
   void* (*bind)(void** args);
-  void (*run)(void* call, unsigned blocks, unsigned threads);
+  Run run;
   void (*forget)(void* call);
   int threads;
+  int shared_bytes = kStaticShared;  // that a launch may give
+
+  bool takes(unsigned of_threads, unsigned of_shared) const {
+    return static_cast<int>(of_threads) == threads && static_cast<int>(of_shared) <= shared_bytes;
+  }
 };
 
-Launch bound(Function* f, unsigned blocks, unsigned threads, void** args) {
-  return {f->bind(args), f->run, f->forget, blocks, threads};
+Launch bound(Function* f, unsigned blocks, unsigned threads, unsigned shared_bytes, void** args) {
+  return {f->bind(args), f->run, f->forget, blocks, threads, shared_bytes};
 }
 
 }  // namespace
@@ -87,6 +101,7 @@ API int cuGetErrorName(int code, const char** name) {
     case kNoDevice: *name = "CUDA_ERROR_NO_DEVICE"; break;
     case kInvalidImage: *name = "CUDA_ERROR_INVALID_IMAGE"; break;
     case kInvalidContext: *name = "CUDA_ERROR_INVALID_CONTEXT"; break;
+    case kIllegalAddress: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
     case kNotFound: *name = "CUDA_ERROR_NOT_FOUND"; break;
     default: return kInvalidValue;
   }
@@ -97,7 +112,7 @@ API int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, kSucce
 API int cuDeviceGetName(char* name, int bytes, int) { return std::snprintf(name, bytes, "Simulated GPU"), kSuccess; }
 API int cuDeviceGetAttribute(int* value, int which, int) {
   const int capability = number("FAKE_CUDA_CAPABILITY", 80);
-  const std::map<int, int> known = {{1, 1024}, {8, 48 << 10}, {13, 1000000}, {16, 4}, {36, 1000000}, {37, 256},
+  const std::map<int, int> known = {{1, 1024}, {8, kStaticShared}, {97, shared_limit()}, {13, 1000000}, {16, 4}, {36, 1000000}, {37, 256},
                                     {75, capability / 10}, {76, capability % 10}};
   const auto found = known.find(which);
   return found != known.end() ? (*value = found->second, kSuccess) : kInvalidValue;
@@ -180,15 +195,19 @@ API int cuModuleGetFunction(void** function, void* module, const char* name) {
   return *function = f, kSuccess;
 }
 
-API int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz, unsigned,
-                       void*, void** args, void**) {
+API int cuFuncSetAttribute(Function* function, int attribute, int value) {
+  ENTER_CONTEXT("FuncSetAttribute");
+  if (attribute != 8 || value < 0 || value > shared_limit()) return kInvalidValue;
+  return function->shared_bytes = value, kSuccess;
+}
+API int cuLaunchKernel(Function* f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
+                       unsigned shared_bytes, void*, void** args, void**) {
   ENTER_CONTEXT("LaunchKernel");
-  auto* const f = static_cast<Function*>(function);
-  if (x == 0 || y != 1 || z != 1 || by != 1 || bz != 1 || static_cast<int>(bx) != f->threads) return kInvalidValue;
-  const Launch launch = bound(f, x, bx, args);
-  launch.run(launch.call, launch.blocks, launch.threads);
+  if (x == 0 || y != 1 || z != 1 || by != 1 || bz != 1 || !f->takes(bx, shared_bytes)) return kInvalidValue;
+  const Launch launch = bound(f, x, bx, shared_bytes, args);
+  const int code = launch.carry_out();
   launch.forget(launch.call);
-  return kSuccess;
+  return code;
 }
 API int cuStreamCreate(void** stream, unsigned) {
   ENTER_CONTEXT("StreamCreate");
@@ -235,8 +254,9 @@ API int cuGraphAddKernelNode(void** node, Graph* graph, void* const* after, std:
   // A chain: each node waits for the one before.
   if (n > 1 || (n == 1) != (!graph->launches.empty()) || (n == 1 && after[0] != reinterpret_cast<void*>(graph->launches.size())))
     return kInvalidValue;
-  if (static_cast<int>(kernel->block_x) != kernel->function->threads) return kInvalidValue;
-  graph->launches.push_back(bound(kernel->function, kernel->grid_x, kernel->block_x, kernel->params));
+  if (!kernel->function->takes(kernel->block_x, kernel->shared_bytes)) return kInvalidValue;
+  graph->launches.push_back(
+      bound(kernel->function, kernel->grid_x, kernel->block_x, kernel->shared_bytes, kernel->params));
   return *node = made, kSuccess;
 }
 API int cuGraphInstantiateWithFlags(Graph** executable, Graph* graph, unsigned long long) {
@@ -246,7 +266,9 @@ API int cuGraphInstantiateWithFlags(Graph** executable, Graph* graph, unsigned l
 }
 API int cuGraphLaunch(Graph* executable, void*) {
   ENTER_CONTEXT("GraphLaunch");
-  for (const Launch& launch : executable->launches) launch.run(launch.call, launch.blocks, launch.threads);
+  for (const Launch& launch : executable->launches) {
+    if (const int code = launch.carry_out(); code != kSuccess) return code;
+  }
   return kSuccess;
 }
 API int cuGraphExecDestroy(Graph* executable) { return forget(executable), kSuccess; }

@@ -17,7 +17,9 @@ from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.emitters import cuda, opencl
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.runtime.opencl import survey
+from xyntra_ep.tracea.semantic_ir import shared_memory
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
+from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_90a")
@@ -60,6 +62,24 @@ def test_nvrtc_takes_it(architecture: str) -> None:
         cubin = nvrtc.load().compile(kernel.name, cuda.emit(kernel), architecture)
         assert cubin.code[:4] == b"\x7fELF" and cubin.registers > 0
         assert (cubin.shared_bytes > 0) == (kernel.name in ("transpose", "pipeline"))
+
+
+@pytest.mark.compiler("nvrtc")
+def test_what_is_more_than_a_kernel_may_declare_is_given_by_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = gpu_kernels.pipeline()
+    monkeypatch.setattr(shared_memory, "STATIC_SHARED_BYTES", 2 << 10)
+    assert shared_memory.shared_layout(kernel).given_bytes == 3 << 10
+    text = cuda.emit(kernel)
+    assert "extern __shared__" in text and nvrtc.load().compile(kernel.name, text, "sm_90").shared_bytes == 0
+    assert opencl.emit(kernel).count("[768]") == 1
+
+
+def test_arrays_follow_each_other_aligned() -> None:
+    b = GpuBuilder("f", threads=32)
+    for alignment, count in ((16, 3), (1024, 4), (16, 4)):
+        b.shared("s", DType.F32, count, alignment=alignment)
+    layout = shared_memory.shared_layout(b.finish()[0])
+    assert list(layout.offsets.values()) == [0, 1024, 1040] and layout.bytes == 1056
 
 
 @pytest.mark.compiler("nvrtc")

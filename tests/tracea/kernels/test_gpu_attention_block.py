@@ -48,7 +48,7 @@ def all_tiles() -> Iterator[AttentionTile]:
     for head in _HEADS:
         for dtype in (DType.F32, DType.F16):
             for gpu in (OPENCL, SM_80):
-                space = _attention_tiles.space_of(head, head, dtype, gpu.shared_bytes)
+                space = _attention_tiles.space_of(head, head, dtype, gpu.common_shared_bytes)
                 for tile in _attention_tiles.tiles_in(space, head, head, dtype) if space else ():
                     assert tile.shared_bytes <= gpu.shared_bytes and tile.threads <= gpu.max_threads
                     yield tile

@@ -86,7 +86,7 @@ def test_no_tile_of_the_search_space_has_bank_conflicts() -> None:
         for config in ({"pixels": p, "channels": c} for p in pixels for c in channels):
             fetch = shape.fetch(shape.tile(config))
             assert fetch in known
-            grain = hoisting(shape, fetch, SM_90.shared_bytes).grain
+            grain = hoisting(shape, fetch, SM_90.common_shared_bytes).grain
             places = [fetch.lanes().at(thread) for thread in range(fetch.tile.threads)]
             for read in ([p["o"] for p in places], [p["k"] // grain for p in places]):
                 if read[0:1] == read[1:2] or fetch.along_k:  # threads along pixels read the coordinates of one depth
@@ -95,7 +95,7 @@ def test_no_tile_of_the_search_space_has_bank_conflicts() -> None:
 
 
 def test_coordinates_are_in_shared_memory_where_they_fit() -> None:
-    def kept(case: ConvCase, limit_bytes: int = SM_80.shared_bytes) -> tuple[int, int]:
+    def kept(case: ConvCase, limit_bytes: int = SM_80.common_shared_bytes) -> tuple[int, int]:
         shape = shape_of(case)
         found = hoisting(shape, shape.fetch(shape.tile({"pixels": 32, "channels": 32})), limit_bytes)
         return found.pixels, found.steps

@@ -15,6 +15,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.c_family import CPrinter
 from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot, LoadFragments
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
+    SHARED_ALIGNMENT,
     AsyncCommit,
     AsyncCopy,
     AsyncWait,
@@ -39,7 +40,9 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Type,
     Var,
 )
+from xyntra_ep.tracea.semantic_ir.shared_memory import shared_layout
 
+_GIVEN = "xy_shared"  # the name of the shared memory that a launch gives
 INDEX_LIMIT = 2**31  # elements of a buffer
 _STORAGE = {
     DType.F32: "float", DType.F16: "unsigned short", DType.BF16: "unsigned short", DType.I32: "int", DType.I8: "signed char",
@@ -63,7 +66,7 @@ class Dialect:
     kernel: str  # {name}, {threads}, {arguments}
     function: str
     spaces: Mapping[Space, str]
-    shared: str  # {type}, {name}, {count}
+    shared: str  # {type}, {name}, {count}, {alignment}
     block: str
     thread: str
     barrier: str
@@ -86,6 +89,7 @@ class Dialect:
     subgroup_xor: str = ""  # {v}, {mask}
     load_fragments: str = ""  # {variables}, {p}, {transposed}: _transposed or nothing
     fragment_dot: str = ""  # {dtype}, {values}: c, a, b
+    given: str = ""  # shared memory that a launch gives: {name}, {alignment}; empty where a kernel declares all it has
     go: str = ""  # a last argument; with 0 a launch does nothing: one for drivers that compile at the first. Of kernels
     not_go: str = ""  # with barriers it has this name and no meaning: PoCL 3.1 gets barriers wrong that stand under a condition
 
@@ -218,14 +222,20 @@ class GpuPrinter(CPrinter):
         super().__init__(self.target)
         self.long_suffix = dialect.long_suffix
         self._dialect = dialect
+        self._given: Mapping[str, int] = {}  # where arrays lie in what the launch gives
         self._packets = 0
         self._visit |= {Gather: self._gather, SubgroupXor: self._subgroup_xor}
+
+    def kernel(self, kernel: Kernel) -> str:
+        layout = shared_layout(kernel)
+        if layout.given_bytes and self._dialect.given:
+            self._given = layout.offsets
+        return super().kernel(kernel)
 
     def _statement(self, s: Statement, depth: int) -> None:
         match s:
             case SharedArray():
-                text = self._dialect.shared.format(type=self.target.storage(s.dtype), name=s.var.name, count=s.slots * s.count)
-                self._line(depth, text)
+                self._shared_array(s, depth)
             case Barrier():
                 self._line(depth, self._dialect.barrier)
             case AsyncCopy():
@@ -255,6 +265,17 @@ class GpuPrinter(CPrinter):
             self._line(depth, self.target.use(text))
 
     # -- memory
+
+    def _shared_array(self, s: SharedArray, depth: int) -> None:
+        name, kind = s.var.name, self.target.storage(s.dtype)
+        if name not in self._given:
+            text = self._dialect.shared.format(type=kind, name=name, count=s.slots * s.count, alignment=s.alignment)
+            self._line(depth, text)
+            return
+        at = self._given[name]
+        if at == 0:
+            self._line(depth, self._dialect.given.format(name=_GIVEN, alignment=SHARED_ALIGNMENT))
+        self._line(depth, f"{kind} *const {name} = ({kind} *)({_GIVEN} + {at});")
 
     def _load(self, e: Load) -> str:
         value = self._element(e.pointer, self.address(e.pointer, e.index), e.type)

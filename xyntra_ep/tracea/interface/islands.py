@@ -202,7 +202,13 @@ class _KernelList:
             assert isinstance(kernel, CompiledKernel)
             self._numbers[source.text] = len(self.entries)
             path = f"{KERNELS}/{kernel.path.name}"
-            entry = KernelEntry(path=path, symbol=kernel.symbol, hash128=kernel.hash128, threads=source.threads)
+            entry = KernelEntry(
+                path=path,
+                symbol=kernel.symbol,
+                hash128=kernel.hash128,
+                threads=source.threads,
+                shared_bytes=source.shared_bytes,
+            )
             self.entries.append(entry)
         return self._numbers[source.text]
 

@@ -23,6 +23,7 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
+from xyntra_ep.tracea.semantic_ir.shared_memory import shared_layout
 
 Emit = Callable[[Kernel, Capabilities], str]
 TunedFor = Callable[[CoreOp], Mapping[str, Tuned]]
@@ -117,7 +118,8 @@ class OpBuilder:
         """Notes name the sizes of one op. They are no part of the text, so that kernels of many ops are one."""
         text = self._emit(dataclasses.replace(kernel, notes=()), self.caps)
         note = "".join(f"// {note}\n" for note in kernel.notes)
-        return KernelSource(symbol=kernel.name, text=text, note=note, threads=kernel.threads)
+        given = shared_layout(kernel).given_bytes
+        return KernelSource(symbol=kernel.name, text=text, note=note, threads=kernel.threads, shared_bytes=given)
 
 
 def _renamed(work: SizedWork, symbols: Mapping[str, Size]) -> SizedWork:

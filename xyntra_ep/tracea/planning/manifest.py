@@ -14,7 +14,7 @@ from xyntra_ep.tracea.planning.size_table import SizeTable
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128
 
 MAGIC = b"XYPL"
-VERSION = 4
+VERSION = 5
 NO_OFFSET = 0xFFFFFFFF
 _SYMBOL_KIND = {SymbolKind.DIM: 0, SymbolKind.ELEMENT: 1}
 
@@ -40,13 +40,14 @@ class TensorEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelEntry:
-    """``path`` is relative to the plan's root, or absolute. ``hash128`` is over the file. ``threads``: of a block on a device; 0
-    on the CPU."""
+    """``path`` is relative to the plan's root, or absolute. ``hash128`` is over the file. ``threads`` and
+    ``shared_bytes`` as in KernelSource."""
 
     path: str
     symbol: str
     hash128: bytes
     threads: int = 0
+    shared_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +111,7 @@ def write_manifest(manifest: Manifest, hash128: Hash128) -> bytes:
         out.text(kernel.symbol)
         out.hash(kernel.hash128)
         out.u32(kernel.threads)
+        out.u32(kernel.shared_bytes)
     out.u32(len(manifest.islands))
     for island in manifest.islands:
         _island(out, island)

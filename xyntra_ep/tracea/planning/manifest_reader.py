@@ -137,9 +137,14 @@ def _manifest(read: _Reader) -> ReadManifest:
         log_line=read.text(),
         report=read.text(),
         depends=read.list(lambda: (read.text(), read.raw(16))),
-        kernels=read.list(lambda: KernelEntry(path=read.text(), symbol=read.text(), hash128=read.raw(16), threads=read.u32())),
+        kernels=read.list(lambda: _kernel(read)),
         islands=read.list(lambda: _island(read)),
     )
+
+
+def _kernel(read: _Reader) -> KernelEntry:
+    path, symbol, digest = read.text(), read.text(), read.raw(16)
+    return KernelEntry(path=path, symbol=symbol, hash128=digest, threads=read.u32(), shared_bytes=read.u32())
 
 
 def _island(read: _Reader) -> ReadIsland:

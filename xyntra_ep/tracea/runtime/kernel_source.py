@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSource:
     """A C translation unit that exports one function, ``symbol``. ``note``: comment lines for a person who reads it,
-    which are no part of what is compiled. ``threads``: of a block, on a device; 0 on the CPU."""
+    which are no part of what is compiled. ``threads``: of a block, on a device; 0 on the CPU. ``shared_bytes``: what a launch
+    has to give to a block, beside the shared memory that the text declares."""
 
     symbol: str
     text: str
     note: str = ""
     threads: int = 0
+    shared_bytes: int = 0
 
     @property
     def readable(self) -> str:
@@ -30,4 +32,4 @@ class KernelSource:
         symbol = f"{self.symbol}_{hashlib.sha256(self.text.encode()).hexdigest()[:8]}"
         text, renamed = re.subn(rf"\b{re.escape(self.symbol)}\b", symbol, self.text)
         assert renamed == 1, f"{self.symbol} is named {renamed} times in its text"
-        return KernelSource(symbol=symbol, text=text, note=self.note, threads=self.threads)
+        return replace(self, symbol=symbol, text=text)

@@ -18,6 +18,7 @@ from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot, LoadFragmen
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
     COPY_BYTES,
     PACKET_BYTES,
+    SHARED_ALIGNMENT,
     AsyncCommit,
     AsyncCopy,
     AsyncWait,
@@ -118,6 +119,7 @@ class GpuChecker(Checker):
     def _shared_array(self, s: SharedArray) -> None:
         require(self._depth == 1 and not self._in_function, "shared memory is declared at the top of the kernel")
         require(s.count > 0 and s.slots > 0, "an array must have elements")
+        require(s.alignment % PACKET_BYTES == 0 and SHARED_ALIGNMENT % s.alignment == 0, "an alignment of {}", s.alignment)
         fits = s.var.vtype == PointerType(s.dtype, writable=True, space=Space.SHARED)
         require(fits, "an array's name must be a writable pointer to its type")
         require(s.count * s.dtype.bytes % PACKET_BYTES == 0 or s.slots == 1, "slots of {} are not aligned", s.count)

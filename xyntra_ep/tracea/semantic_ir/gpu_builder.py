@@ -23,6 +23,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot, LoadFragments
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
+    PACKET_BYTES,
     AsyncCommit,
     AsyncCopy,
     AsyncWait,
@@ -76,10 +77,10 @@ class GpuBuilder(KernelBuilder):
         self.emit(Array(var, dtype, count))
         return var
 
-    def shared(self, stem: str, dtype: DType, count: int, slots: int = 1) -> Var:
+    def shared(self, stem: str, dtype: DType, count: int, slots: int = 1, alignment: int = PACKET_BYTES) -> Var:
         """Memory of the block, declared at the top of the kernel wherever this is called."""
         var = Var(PointerType(dtype, True, Space.SHARED), self.fresh(stem))
-        self._shared.append(SharedArray(var, dtype, count, slots))
+        self._shared.append(SharedArray(var, dtype, count, slots, alignment))
         return var
 
     def slot(self, array: Var, number: Rvalue | int) -> Slot:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS, Multiprocessor
 
+STATIC_SHARED_BYTES = 48 << 10  # what a kernel may declare; more is asked for at the launch
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A GPU as kernels see it. ``max_threads`` and ``shared_bytes`` are of a block; ``subgroup``: how many threads exchange
-    values between their registers, 1 where none can. ``units``: multiprocessors, or OpenCL's compute units."""
+    """A GPU as kernels see it. ``max_threads`` and ``shared_bytes`` are what a block may have at most; ``subgroup``: how many
+    threads exchange values between their registers, 1 where none can. ``units``: multiprocessors, or OpenCL's compute units."""
 
     name: str
     max_threads: int
@@ -25,16 +27,21 @@ class Gpu:
     multiprocessor: Multiprocessor | None = None  # what one of the units has, where that is known
     is_cpu: bool = False  # behind OpenCL: its shared memory is memory like any other
 
+    @property
+    def common_shared_bytes(self) -> int:
+        """What a block may have without taking so much of a unit that few others find room beside it."""
+        return min(self.shared_bytes, STATIC_SHARED_BYTES)
+
 
 FRAGMENTS = frozenset({DType.F16, DType.BF16})  # what matrix units multiply since compute capability 8.0
 
 # What OpenCL 1.2 guarantees of a device's local memory, and what every GPU of the last ten years has of the rest.
 OPENCL = Gpu(name="opencl", max_threads=256, shared_bytes=32 << 10, subgroup=1, units=16, fma_gflops=2e3, memory_gbs=100.0)
-# A block may declare 48 KiB; more must be asked for at the launch. Rates: NVIDIA's A100 (SXM, 80 GB) and H100 (SXM) data sheets.
+# Rates: NVIDIA's A100 (SXM, 80 GB) and H100 (SXM) data sheets.
 SM_80 = Gpu(
     name="sm_80",
     max_threads=1024,
-    shared_bytes=48 << 10,
+    shared_bytes=MULTIPROCESSORS["sm_80"].block_shared_bytes,
     subgroup=32,
     units=108,
     fma_gflops=19.5e3,
@@ -46,7 +53,7 @@ SM_80 = Gpu(
 SM_90 = Gpu(
     name="sm_90",
     max_threads=1024,
-    shared_bytes=48 << 10,
+    shared_bytes=MULTIPROCESSORS["sm_90"].block_shared_bytes,
     subgroup=32,
     units=132,
     fma_gflops=66.9e3,

@@ -22,6 +22,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.nodes import Offset, Pointer, Rvalue, Statement, Type, Var
 
 PACKET_BYTES = 16
+SHARED_ALIGNMENT = 1024  # the largest that an array of shared memory can have
 COPY_BYTES = (4, 8, 16)  # what one asynchronous copy moves
 
 
@@ -34,12 +35,13 @@ class Slot(Offset):
 
 @dataclass(frozen=True, slots=True)
 class SharedArray(Statement):
-    """``slots`` times ``count`` elements, uninitialised, aligned to a packet; only at the top of a kernel's body."""
+    """``slots`` times ``count`` elements, uninitialised, aligned to ``alignment`` bytes; only at the top of a kernel's body."""
 
     var: Var
     dtype: DType
     count: int
     slots: int = 1
+    alignment: int = PACKET_BYTES
 
     @property
     def bytes(self) -> int:

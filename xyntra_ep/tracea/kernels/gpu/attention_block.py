@@ -20,7 +20,7 @@ from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelC
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
 _SUMS = 112  # of a thread at a time: with as many registers for everything else, it has not more than there are
-_SHARED = 3  # a unit has at least so many times what a block may declare
+_SHARED = 3  # a unit has at least so many times what a block commonly has
 _EXP_STEPS = 16  # what a score costs beside its products
 
 
@@ -40,7 +40,7 @@ def _sizes(op: Attention) -> tuple[int, int, DType]:
 
 
 def _space(op: Attention, context: BuildContext) -> Sequence[Axis]:
-    return space_of(*_sizes(op), gpu_of(context).shared_bytes)
+    return space_of(*_sizes(op), gpu_of(context).common_shared_bytes)
 
 
 def _default(op: Attention, context: BuildContext) -> Config:
@@ -62,7 +62,7 @@ def _peak(tile: AttentionTile) -> float:
 def _tile_ns(op: Attention, tile: AttentionTile, gpu: Gpu) -> float:
     """Waves of blocks, each taking what its arithmetic takes on one unit; few threads do not keep a unit busy."""
     blocks = typical(blocks_of(op, tile.rows))
-    together = max(1, min(-(-blocks // gpu.units), _SHARED * gpu.shared_bytes // tile.shared_bytes))
+    together = max(1, min(-(-blocks // gpu.units), _SHARED * gpu.common_shared_bytes // tile.shared_bytes))
     products = tile.depth + 4 * ACROSS * tile.packets + _EXP_STEPS
     flops = 2 * scores_of(op, tile.rows, tile.columns) * products
     return -(-blocks // gpu.units) * flops / (gpu.fma_gflops / gpu.units * _peak(tile) * busy(together * tile.threads))

@@ -53,7 +53,7 @@ def _tile(op: Attention, rows: int, columns: int) -> FragmentTile:
 
 
 def _space(op: Attention, context: BuildContext) -> Sequence[Axis]:
-    room = gpu_of(context).shared_bytes
+    room = gpu_of(context).common_shared_bytes
 
     def fits(rows: int, columns: int) -> bool:
         tile = _tile(op, rows, columns)

@@ -41,7 +41,7 @@ def _admits(op: Attention, context: BuildContext) -> str | None:
         return "q, k, v and the output must be floating point"
     if not isinstance(depth, int) or not isinstance(width, int):
         return "the size of a head must be known"
-    return "a row of q must fit in shared memory" if depth * 4 > gpu_of(context).shared_bytes // 2 else None
+    return "a row of q must fit in shared memory" if depth * 4 > gpu_of(context).common_shared_bytes // 2 else None
 
 
 def _space(op: Attention, context: BuildContext) -> Sequence[Axis]:

@@ -52,11 +52,11 @@ def _space(op: Conv, context: BuildContext) -> Sequence[Axis]:
 
 def _default(op: Conv, context: BuildContext) -> Config:
     shape, gpu = product_of(op), gpu_of(context)
-    fitting = [t for t in all_tiles() if t.shared_bytes <= gpu.shared_bytes]
+    fitting = [t for t in all_tiles() if t.shared_bytes <= gpu.common_shared_bytes]
 
     def order(tile: FragmentTile) -> tuple[float, ...]:
         # Coordinates that stay in registers are what costs the largest tiles their second block.
-        kept = hoisting(shape, _pixels_of(tile), gpu.shared_bytes).pixels > 0
+        kept = hoisting(shape, _pixels_of(tile), gpu.common_shared_bytes).pixels > 0
         return _tiles_ns(shape, tile, gpu), not kept, -tile.rows * tile.columns, -tile.slots
 
     best = min(fitting, key=order)
@@ -96,7 +96,7 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     apart = None if shape.together else image
     depth, channels = padded_depth(shape, tile.depth), padded_channels(shape, tile.columns)
     copy = _pixels_of(tile)
-    places = Places(k, shape, copy, hoisting(shape, copy, gpu.shared_bytes), apart, pixel)
+    places = Places(k, shape, copy, hoisting(shape, copy, gpu.common_shared_bytes), apart, pixel)
     x_group = k.pointer("start", x_data, group * shape.depth_channels)
     w_group = k.pointer("start", w_data, group * (depth * channels) + channel)
     pixels = _PixelCopier(k, shape, copy, x_group, places)

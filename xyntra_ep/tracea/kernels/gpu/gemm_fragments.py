@@ -48,7 +48,7 @@ def _space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
 
 def _default(op: Gemm, context: BuildContext) -> Config:
     shape, gpu = shape_of(op), gpu_of(context)
-    fitting = [t for t in all_tiles() if t.shared_bytes <= gpu.shared_bytes]
+    fitting = [t for t in all_tiles() if t.shared_bytes <= gpu.common_shared_bytes]
     best = min(fitting, key=lambda tile: (_tile_ns(shape, tile, gpu), -tile.rows * tile.columns, -tile.slots))
     return {"rows": best.rows, "columns": best.columns, "slots": best.slots}
 
