@@ -30,14 +30,16 @@ class Hero:
 
 def _geforce(architecture: str, units: int, fma_tflops: float, memory_gbs: float) -> Gpu:
     """Multiprocessors of 128 cores; matrix units make twice what these do."""
+    unit = MULTIPROCESSORS[architecture]
     return replace(
         SM_80,
         name=architecture,
+        shared_bytes=unit.block_shared_bytes,
         units=units,
         fma_gflops=fma_tflops * 1e3,
         memory_gbs=memory_gbs,
         fragment_gflops=2 * fma_tflops * 1e3,
-        multiprocessor=MULTIPROCESSORS[architecture],
+        multiprocessor=unit,
     )
 
 
