@@ -39,6 +39,7 @@ class Backend(StrEnum):
 class Precision(StrEnum):
     FP32 = "fp32"
     BF16 = "bf16"
+    FP16 = "fp16"
     INT8W = "int8w"
 
 
@@ -92,14 +93,15 @@ class Options:
         default=Backend.AUTO,
         later=("webgpu",),
         doc="where fused kernels run; `auto` is the CPU in this release; `opencl` (in fp32): the first GPU that OpenCL has, "
-        "else its CPU device, and no session where there is neither; `cuda` (in fp32 or bf16): the first NVIDIA GPU of compute "
-        "capability 8.0 or later, and no session where there is none",
+        "else its CPU device, and no session where there is neither; `cuda` (in fp32, bf16 or fp16): the first NVIDIA GPU of "
+        "compute capability 8.0 or later, and no session where there is none",
     )
     precision: Precision = option(
         default=Precision.FP32,
-        later=("fp16",),
-        doc="what matrix products and convolutions multiply in; sums are always f32 (`bf16` needs AMX or AMD's AVX512_BF16, else "
-        "fp32 is used and a warning says so; `int8w`: constant matrices in 8 bits, for models bound by reading them)",
+        doc="what matrix products, convolutions and attention multiply in; sums are always f32 (`bf16` needs AMX, AMD's "
+        "AVX512_BF16 or an NVIDIA GPU; `fp16` a GPU: it has three bits more and ends at 65504; `int8w`, on processors: constant "
+        "matrices in 8 bits, for models bound by reading them). What the device has not is computed in the next of bf16, fp16, "
+        "fp32, and a warning says so",
     )
     claim: Claim = option(
         default=Claim.PROFITABLE,

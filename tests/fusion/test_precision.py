@@ -10,7 +10,18 @@ from tests.support.model_text import normal, parse
 from xyntra_ep.fusion.precision import choose_precision
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import interpret
-from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, Pointwise, Product, Program, RowReduce, ValueKind, outputs_of
+from xyntra_ep.tracea.core_ir.ops import (
+    PRODUCT_OF,
+    Attention,
+    Conv,
+    Gemm,
+    Pointwise,
+    Product,
+    Program,
+    RowReduce,
+    ValueKind,
+    outputs_of,
+)
 from xyntra_ep.tracea.planning.legality import check_program
 
 K = 32
@@ -53,23 +64,24 @@ def products(program: Program) -> list[Gemm | Conv | Attention]:
 
 def test_fp32_changes_nothing() -> None:
     program, same = residual(), residual()
-    choose_precision(program, Product.F32, has_bf16=True)
+    choose_precision(program, Product.F32, halves={DType.BF16})
     assert program.ops == same.ops and program.values == same.values
 
 
-def test_what_only_feeds_products_is_narrow() -> None:
+@pytest.mark.parametrize("half", [DType.BF16, DType.F16])
+def test_what_only_feeds_products_is_narrow(half: DType) -> None:
     program = residual()
-    choose_precision(program, Product.BF16, has_bf16=True)
+    choose_precision(program, PRODUCT_OF[half], halves={DType.BF16, DType.F16})
     check_program(program)
     first, second = products(program)
-    assert first.product is second.product is Product.BF16
-    assert stored(program, second.inputs[0].value) is DType.BF16  # relu(h)
+    assert first.product is second.product is PRODUCT_OF[half]
+    assert stored(program, second.inputs[0].value) is half  # relu(h)
     assert second.output.dtype is DType.F32
 
 
 def test_a_normalisation_is_stored_twice_for_product_and_residual() -> None:
     program = residual()
-    choose_precision(program, Product.BF16, has_bf16=True)
+    choose_precision(program, Product.BF16, halves={DType.BF16})
     (rows,) = (op for op in program.ops if isinstance(op, RowReduce))
     assert sorted(o.dtype for o in outputs_of(rows)) == [DType.BF16, DType.F32]
     first, second = products(program)
@@ -77,10 +89,10 @@ def test_a_normalisation_is_stored_twice_for_product_and_residual() -> None:
     assert second.inputs[2].dtype is DType.F32  # the residual
 
 
-@pytest.mark.parametrize(("product", "limit"), [(Product.BF16, 2e-2), (Product.INT8W, 2e-2)])
+@pytest.mark.parametrize(("product", "limit"), [(Product.BF16, 2e-2), (Product.F16, 2e-3), (Product.INT8W, 2e-2)])
 def test_the_result_stays_near(product: Product, limit: float) -> None:
     exact, lowered = residual(), residual()
-    choose_precision(lowered, product, has_bf16=True)
+    choose_precision(lowered, product, halves={DType.BF16, DType.F16})
     weights = {"scale": normal(K), "w1": normal(K, 48, seed=1), "w2": normal(48, K, seed=2)}
     feeds = [normal(2, 5, K, seed=3)]
     (want,) = interpret(exact, feeds, [weights[name] for name in exact.constants])
@@ -95,7 +107,7 @@ def test_int8_is_for_constant_matrices() -> None:
         z = MatMul(a, w)
     }"""
     program = one_island(parse(text, w=normal(K, 48))).program
-    choose_precision(program, Product.INT8W, has_bf16=True)
+    choose_precision(program, Product.INT8W, halves={DType.BF16})
     assert [op.product for op in products(program)] == [Product.F32, Product.INT8W]
     assert all(v.dtype is DType.F32 for v in program.values)
 
@@ -103,13 +115,13 @@ def test_int8_is_for_constant_matrices() -> None:
 def test_short_sums_are_left() -> None:
     text = "(float[m, 4] a) => (float[m, 8] y) { y = MatMul(a, w) }"
     program = one_island(parse(text, w=normal(4, 8))).program
-    choose_precision(program, Product.BF16, has_bf16=True)
+    choose_precision(program, Product.BF16, halves={DType.BF16})
     assert products(program)[0].product is Product.F32
 
 
 def test_between_convolutions_everything_is_narrow() -> None:
     program = convolutions()
-    choose_precision(program, Product.BF16, has_bf16=True)
+    choose_precision(program, Product.BF16, halves={DType.BF16})
     check_program(program)
     assert all(op.product is Product.BF16 for op in products(program))
     written = {o.value for op in program.ops[:-1] for o in outputs_of(op)}
@@ -125,7 +137,7 @@ def test_a_grouped_convolution_and_what_it_reads_stay_wide() -> None:
         y = Conv(b, w)
     }"""
     program = one_island(parse(text, w=normal(16, 16, 1, 1), depthwise=normal(16, 1, 3, 3))).program
-    choose_precision(program, Product.BF16, has_bf16=True)
+    choose_precision(program, Product.BF16, halves={DType.BF16})
     check_program(program)
     first, middle, last = products(program)
     assert (first.product, middle.product, last.product) == (Product.BF16, Product.F32, Product.BF16)
@@ -138,7 +150,7 @@ def test_outputs_keep_their_type() -> None:
         y = MatMul(h, w)
     }"""
     program = one_island(parse(text, w=normal(K, K))).program
-    choose_precision(program, Product.BF16, has_bf16=True)
+    choose_precision(program, Product.BF16, halves={DType.BF16})
     check_program(program)
     assert all(v.dtype is DType.F32 for v in program.values if v.kind is ValueKind.OUTPUT)
 
@@ -151,17 +163,25 @@ def test_movement_into_a_product_is_narrow_too() -> None:
         y = MatMul(swapped, w)
     }"""
     program = one_island(parse(text, w=normal(K, K))).program
-    choose_precision(program, Product.BF16, has_bf16=True)
+    choose_precision(program, Product.BF16, halves={DType.BF16})
     check_program(program)
     moves = [op for op in program.ops if isinstance(op, Pointwise)]
     assert all(o.dtype is DType.BF16 for op in moves for o in (*op.inputs, *op.outputs))
 
 
-def test_a_model_in_bfloat16_multiplies_in_it() -> None:
-    text = "(bfloat16[m, 32] x, bfloat16[32, 8] w) => (bfloat16[m, 8] y) { y = MatMul(x, w) }"
+@pytest.mark.parametrize(("kind", "half"), [("float16", DType.F16), ("bfloat16", DType.BF16)])
+@pytest.mark.parametrize("asked", [Product.F32, Product.BF16])
+def test_a_model_in_half_precision_multiplies_in_it_where_the_machine_does(kind: str, half: DType, asked: Product) -> None:
+    """Whatever was asked for; and nothing of it is widened in memory."""
+    text = f"""({kind}[m, 32] x, {kind}[32, 32] w) => ({kind}[m, 32] y) {{
+        h = MatMul(x, w)
+        y = MatMul(h, w)
+    }}"""
     program = one_island(parse(text)).program
-    choose_precision(program, Product.F32, has_bf16=True)
-    assert products(program)[0].product is Product.BF16
+    choose_precision(program, asked, halves={DType.BF16, DType.F16})
+    check_program(program)
+    assert all(op.product is PRODUCT_OF[half] for op in products(program))
+    assert all(v.dtype is half for v in program.values) and len(program.ops) == 2
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
@@ -172,7 +192,7 @@ def test_half_precision_is_widened_once(kind: str) -> None:
         y = MatMul(h, w)
     }}"""
     program = one_island(parse(text)).program
-    choose_precision(program, Product.F32, has_bf16=False)
+    choose_precision(program, Product.F32, halves=())
     check_program(program)
     first, second = products(program)
     assert first.product is Product.F32
@@ -186,7 +206,7 @@ def test_half_precision_is_widened_once(kind: str) -> None:
 def test_a_broadcast_operand_is_widened_without_its_repetition() -> None:
     text = "(float16[1, s, 32] q, float16[4, 32, 8] w) => (float16[4, s, 8] y) { y = MatMul(q, w) }"
     program = one_island(parse(text)).program
-    choose_precision(program, Product.F32, has_bf16=False)
+    choose_precision(program, Product.F32, halves=())
     check_program(program)
     (widen,) = (op for op in program.ops if isinstance(op, Pointwise))
     assert widen.domain[0] == 1

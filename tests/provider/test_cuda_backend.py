@@ -156,14 +156,17 @@ def test_steps_are_timed_by_the_device(gpu: FakeCuda, folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "precision", "max_err"),
-    [(name, *of) for name in ("gpt2-prefill-tiny", "resnet50-tiny") for of in (("fp32", 1e-4), ("bf16", 2e-2))],
+    [
+        *((name, *of) for name in ("gpt2-prefill-tiny", "resnet50-tiny") for of in (("fp32", 1e-4), ("bf16", 2e-2))),
+        ("resnet50-tiny", "fp16", 5e-3),
+    ],
 )
 def test_a_model_as_a_whole(gpu: FakeCuda, folder: Path, name: str, precision: str, max_err: float) -> None:
     content, feeds = model_path(zoo[name]).read_bytes(), zoo[name].feeds(1, 8, 0)
     made = session(folder, content, precision=precision)
     chosen = {kernel.variant for graph in explain(made).graphs for island in graph.islands for kernel in island.kernels}
-    assert ("gemm.fragments" in chosen) is (precision == "bf16")
-    assert ("conv.fragments" in chosen) is (precision == "bf16" and name == "resnet50-tiny")
+    assert ("gemm.fragments" in chosen) is (precision != "fp32")
+    assert ("conv.fragments" in chosen) is (precision != "fp32" and name == "resnet50-tiny")
     assert all(not graph.declined for graph in explain(made).graphs)
     wanted = ort.InferenceSession(content, providers=["CPUExecutionProvider"]).run(None, feeds)
     for ours, theirs in zip(made.run(None, feeds), wanted, strict=True):
@@ -184,6 +187,23 @@ def test_more_shared_memory_than_a_kernel_may_declare_is_asked_for(
     gpu.fail("FuncSetAttribute", calls_from_now=1)
     (graph,) = explain(session(tmp_path / "new", precision="bf16")).graphs
     assert "CUDA_ERROR_OUT_OF_MEMORY for the kernel xy_gemm" in str(graph)
+
+
+def test_a_model_in_float16_is_multiplied_in_it(gpu: FakeCuda, folder: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 20]> g (float16[N, 64] x) => (float16[N, 40] y)
+        { h = MatMul(x, v) a = Relu(h) y = MatMul(a, w) }"""
+    half, exact = (parser.parse_model(text.replace("float16", kind)) for kind in ("float16", "float"))
+    rng = np.random.default_rng(1)
+    for name, shape in (("v", (64, 48)), ("w", (48, 40))):
+        weights = (rng.standard_normal(shape) / 7).astype(np.float16)
+        half.graph.initializer.append(numpy_helper.from_array(weights, name))
+        exact.graph.initializer.append(numpy_helper.from_array(weights.astype(np.float32), name))
+    made = session(folder, half.SerializeToString())
+    [island] = [island for graph in explain(made).graphs for island in graph.islands]
+    assert [kernel.variant for kernel in island.kernels] == ["gemm.fragments"] * 2
+    x = rng.standard_normal((21, 64)).astype(np.float16)
+    [wanted] = ort.InferenceSession(exact.SerializeToString()).run(None, {"x": x.astype(np.float32)})
+    assert np.abs(made.run(None, {"x": x})[0] - wanted).max() <= 2e-3 * np.abs(wanted).max()
 
 
 # -- what there is

@@ -251,7 +251,7 @@ class TestSessions:
         [
             ("clam", "all", "did you mean 'claim'"),
             ("claim", "most", "allowed: profitable, all"),
-            ("precision", "fp16", "not in this release"),
+            ("backend", "webgpu", "not in this release"),
         ],
     )
     def test_wrong_options_fail_the_session(self, name: str, value: str, said: str) -> None:

@@ -5,12 +5,13 @@
     bf16    h = Gemm(x, w) -> f32;  y = rows(h) -> f32;  z = Gemm(y, v) + y
             h = Gemm(x, w) -> f32;  y, y' = rows(h) -> f32, bf16;  z = Gemm(y', v, product=bf16) + y
 
-Sums, normalisations, softmax and the residual stream of a transformer stay f32; a temporary becomes bfloat16 where it is only
-an operand of bfloat16 products, or is moved to where it is one. Between convolutions the residual is bfloat16 too: it is read
-once by a sum of the same size, and its traffic is what bounds the layer.
+Sums, normalisations, softmax and the residual stream of a transformer stay f32; a temporary becomes narrow (bfloat16 or float16,
+as the products are) where it is only an operand of such products, or is moved to where it is one. Between convolutions the
+residual is narrow too: it is read once by a sum of the same size, and its traffic is what bounds the layer.
 
-A model in half precision is computed in f32: float16 operands would be widened element by element in the inner loops, so its
-temporaries are f32 and its inputs are widened once. Only bfloat16 that the machine multiplies in stays as it is.
+A model in half precision stays as it is where the machine multiplies in its type (``halves``: none on most CPUs, both on CUDA).
+Else it is computed in f32: operands would be widened element by element in the inner loops, so its temporaries are f32 and its
+inputs are widened once.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass, replace
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, load
 from xyntra_ep.tracea.core_ir.ops import (
+    PRODUCT_OF,
     Attention,
     Conv,
     CoreOp,
@@ -43,21 +45,23 @@ LEAST_DEPTH = 16  # a product of fewer terms costs its epilogue, whatever it mul
 _WRITERS = (Pointwise, RowReduce, Gemm, Conv, Attention)  # stores that narrow what they computed in f32
 
 
-def choose_precision(program: Program, product: Product, *, has_bf16: bool) -> None:
-    """Change ``program`` in place so that its products are in ``product`` (BF16 only with ``has_bf16``).
+def choose_precision(program: Program, product: Product, *, halves: Collection[DType]) -> None:
+    """Change ``program`` in place so that its products are in ``product``. ``halves``: the 16-bit floats that the machine
+    multiplies in, ``product``'s among them.
 
-    With F32 only what costs no digit is done: products of what the model itself stores as bfloat16, where the
-    machine ``has_bf16``, and f32 in place of narrower temporaries.
+    With F32 only what costs no digit is done: products of what the model itself stores in one of ``halves``, and f32 in place
+    of narrower temporaries that are not.
     """
-    assert has_bf16 or product is not Product.BF16
-    widen = {DType.F16} if has_bf16 else {DType.F16, DType.BF16}
+    half = product.half
+    assert half is None or half in halves
+    widen = {DType.F16, DType.BF16}.difference(halves)
     _widen_temporaries(program, widen)
     _widen_operands(program, widen)
     constants = _constants(program)
     for i, op in enumerate(program.ops):
-        program.ops[i] = _marked(op, product, constants, has_bf16)
-    if product is Product.BF16:
-        _Storage(program).narrow()
+        program.ops[i] = _marked(op, product, constants, halves)
+    if half is not None:
+        _Storage(program, half).narrow()
 
 
 def _constants(program: Program) -> set[int]:
@@ -121,16 +125,17 @@ def _cast(program: Program, operand: Operand) -> tuple[Pointwise, Operand]:
     return op, Operand(value=number, dtype=DType.F32, shape=operand.shape, strides=strides)
 
 
-def _marked(op: CoreOp, product: Product, constants: set[int], has_bf16: bool) -> CoreOp:
+def _marked(op: CoreOp, product: Product, constants: set[int], halves: Collection[DType]) -> CoreOp:
     if not isinstance(op, (Gemm, Conv, Attention)):
         return op
     operands = op.inputs[: _operands(op)]
     if not all(o.dtype.is_float for o in operands):
         return op
-    if has_bf16 and all(o.dtype is DType.BF16 for o in operands):
-        return replace(op, product=Product.BF16)
-    if product is Product.BF16:
-        return replace(op, product=Product.BF16) if _is_worth_it(op) else op
+    stored = operands[0].dtype
+    if stored in halves and all(o.dtype is stored for o in operands):
+        return replace(op, product=PRODUCT_OF[stored])
+    if product.half is not None:
+        return replace(op, product=product) if _is_worth_it(op) else op
     if product is Product.INT8W and isinstance(op, Gemm) and op.inputs[1].value in constants and _is_worth_it(op):
         return replace(op, product=Product.INT8W)
     return op
@@ -160,10 +165,11 @@ class _Use:
 
 
 class _Storage:
-    """Which temporaries may be narrow, decided by their readers."""
+    """Which temporaries may be stored as ``half``, decided by their readers."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, half: DType) -> None:
         self.program = program
+        self.half = half
         self.uses: dict[int, list[_Use]] = {}
         self.writers: dict[int, list[int]] = {}
         for i, op in enumerate(program.ops):
@@ -194,12 +200,12 @@ class _Storage:
     # -- what a reader wants
 
     def _is_content(self, use: _Use) -> bool:
-        """Whether this reader is as well served by bfloat16."""
+        """Whether this reader is as well served by the narrow type."""
         return self._multiplies(use) or self._moves(use) or self._adds_to_convolution(use)
 
     def _multiplies(self, use: _Use) -> bool:
         op = self.program.ops[use.op]
-        return isinstance(op, (Gemm, Conv, Attention)) and op.product is Product.BF16 and use.place < _operands(op)
+        return isinstance(op, (Gemm, Conv, Attention)) and op.product.half is self.half and use.place < _operands(op)
 
     def _moves(self, use: _Use) -> bool:
         """Elements only change their place, and where they go is narrow; or the largest of some is taken."""
@@ -212,22 +218,22 @@ class _Storage:
         return isinstance(op, RowReduce) and all(s.kind in (ReduceKind.MAX, ReduceKind.ANY_NAN_MAX) for s in op.stages)
 
     def _adds_to_convolution(self, use: _Use) -> bool:
-        """The residual of a convolution, and what pools its result: bfloat16 when the value comes from a convolution."""
+        """The residual of a convolution, and what pools its result: narrow when the value comes from a convolution."""
         op = self.program.ops[use.op]
         value = op.inputs[use.place].value
         if value not in self.from_convolution:
             return False
         if isinstance(op, Conv):
-            return op.product is Product.BF16
+            return op.product.half is self.half
         return isinstance(op, RowReduce) and len(op.stages) == 1 and all(o.per_row for o in op.outputs)
 
     def _from_convolution(self) -> set[int]:
-        """Results of bfloat16 convolutions, and of what only adds to them, moves them or pools them."""
+        """Results of narrow convolutions, and of what only adds to them, moves them or pools them."""
         found: set[int] = set()
         for op in self.program.ops:
             written = {o.value for o in outputs_of(op)}
             if isinstance(op, Conv):
-                if op.product is Product.BF16:
+                if op.product.half is self.half:
                     found |= written
             elif isinstance(op, (Pointwise, RowReduce)):
                 floats = {o.value for o in op.inputs if o.dtype.is_float}
@@ -238,12 +244,12 @@ class _Storage:
     # -- changes
 
     def _retype(self, value: int) -> None:
-        """Store ``value`` as bfloat16."""
+        """Store ``value`` narrow."""
         self.narrowed.add(value)
-        self.program.values[value] = replace(self.program.values[value], dtype=DType.BF16)
+        self.program.values[value] = replace(self.program.values[value], dtype=self.half)
         places = {use.op for use in self.uses.get(value, ())} | set(self.writers[value])
         for i in places:
-            self.program.ops[i] = _with_dtype(self.program.ops[i], (value,), DType.BF16)
+            self.program.ops[i] = _with_dtype(self.program.ops[i], (value,), self.half)
 
     def _twice(self, value: int, readers: Sequence[_Use]) -> None:
         """Let the only writer of all of ``value`` store it a second time, narrow, for ``readers``."""
@@ -251,16 +257,16 @@ class _Storage:
             return
         i = self.writers[value][0]
         op, old = self.program.ops[i], self.program.values[value]
-        copy = Value(kind=ValueKind.TEMP, dtype=DType.BF16, shape=old.shape)
+        copy = Value(kind=ValueKind.TEMP, dtype=self.half, shape=old.shape)
         number = len(self.program.values)
         match op:
             case RowReduce():
                 at = next(k for k, o in enumerate(op.outputs) if o.operand.value == value)
-                extra = replace(op.outputs[at], operand=replace(op.outputs[at].operand, value=number, dtype=DType.BF16))
+                extra = replace(op.outputs[at], operand=replace(op.outputs[at].operand, value=number, dtype=self.half))
                 self.program.ops[i] = replace(op, outputs=(*op.outputs, extra))
             case Pointwise():
                 at = next(k for k, o in enumerate(op.outputs) if o.value == value)
-                target = replace(op.outputs[at], value=number, dtype=DType.BF16)
+                target = replace(op.outputs[at], value=number, dtype=self.half)
                 self.program.ops[i] = replace(op, bodies=(*op.bodies, op.bodies[at]), outputs=(*op.outputs, target))
             case _:
                 return  # an epilogue stores once: the product rounds as it packs
@@ -269,7 +275,7 @@ class _Storage:
         for use in readers:
             reader = self.program.ops[use.op]
             inputs = list(reader.inputs)
-            inputs[use.place] = replace(inputs[use.place], value=number, dtype=DType.BF16)
+            inputs[use.place] = replace(inputs[use.place], value=number, dtype=self.half)
             self.program.ops[use.op] = replace(reader, inputs=tuple(inputs))
 
 

@@ -24,11 +24,11 @@ from xyntra_ep.fusion.precision import choose_precision
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.fusion.trace import TraceError, trace
-from xyntra_ep.options import Claim, Options, Precision
+from xyntra_ep.options import Claim, Options
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.tracea.core_ir.dtypes import from_ort
-from xyntra_ep.tracea.core_ir.ops import Product, Program
+from xyntra_ep.tracea.core_ir.ops import Program
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.devices import TARGETS
 from xyntra_ep.tracea.interface.islands import (
@@ -40,13 +40,13 @@ from xyntra_ep.tracea.interface.islands import (
     step_costs,
     write_plan,
 )
+from xyntra_ep.tracea.interface.precision import Agreed, agree
 from xyntra_ep.tracea.planning.manifest import LogLevel, TensorEntry
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.plan_store import store_plan
 
 ROUNDS = 6  # of un-claiming what failed; after that whole islands go
 _said: set[str] = set()  # digests of graphs whose line this process has logged
-_PRODUCTS = {Precision.FP32: Product.F32, Precision.BF16: Product.BF16, Precision.INT8W: Product.INT8W}
 _LEVELS = {"verbose": LogLevel.VERBOSE, "info": LogLevel.INFO, "warning": LogLevel.WARNING, "error": LogLevel.ERROR}
 
 
@@ -64,7 +64,7 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
         cache_dir=options.cache_dir, dump_dir=options.dump_dir, hash128=hash128, device=device, strict=options.fp32_strict
     )
     graph = graph_of(raw)
-    work = _Planner(graph, options, context)
+    work = _Planner(graph, options, context, agree(options.precision, context))
     result = work.run()
     level, line = work.log_line()
     if raw.is_subgraph:  # one line per model: the graph around this one says it
@@ -137,6 +137,7 @@ class _Planner:
     graph: Graph
     options: Options
     context: Context
+    precision: Agreed
     declined: dict[NodeId, str] = field(default_factory=dict)
     depends: set[str] = field(default_factory=set)
     members: list[list[NodeId]] = field(default_factory=list)
@@ -198,26 +199,6 @@ class _Planner:
         """Whether what loses to ONNX Runtime is given back. Who names a device gets it."""
         return self.options.claim is Claim.PROFITABLE and self.context.device is None
 
-    @property
-    def _product(self) -> Product:
-        return Product.F32 if self._shortfall() else _PRODUCTS[self.options.precision]
-
-    def _shortfall(self) -> str:
-        """Why the precision asked for is not what is computed in; empty when it is."""
-        device, precision = self.context.device, self.options.precision
-        if device is None:
-            lacks_bf16 = precision is Precision.BF16 and not self._has_bf16
-            return "precision=bf16 needs AMX, or AVX512_BF16 on AMD: computed in fp32" if lacks_bf16 else ""
-        if precision is Precision.FP32 or (precision is Precision.BF16 and self._has_bf16):
-            return ""
-        return f"precision={precision} is not there on {device.api}: computed in fp32"
-
-    @property
-    def _has_bf16(self) -> bool:
-        """Whether products of bfloat16 are worth asking for."""
-        device = self.context.device
-        return self.context.caps.has_bf16 if device is None else device.gpu.fragment_gflops > 0
-
     def _decline_all(self, nodes: set[NodeId], reason: str) -> None:
         for n in nodes:
             self.declined.setdefault(n, reason)
@@ -253,7 +234,7 @@ class _Planner:
             try:
                 traced = trace(self.graph, group, inputs, trust=trust)
                 program = build_program(traced, inputs, outputs)
-                choose_precision(program, self._product, has_bf16=self._has_bf16)
+                choose_precision(program, self.precision.product, halves=self.context.halves)
                 if self.context.device is not None:
                     limit_elements(program)
             except TraceError as error:
@@ -306,7 +287,7 @@ class _Planner:
         text = f"XyntraEP: {claimed} of {total} nodes in {len(self.members) if claimed else 0} islands"
         if self.context.device is not None:
             text += f" on {self.context.device.name}"
-        shortfall = self._shortfall() if claimed else ""
+        shortfall = self.precision.shortfall if claimed else ""
         if shortfall:
             text += f", {shortfall}"
         if not self.declined:
@@ -343,6 +324,6 @@ class _Planner:
                 for n, reason in sorted(self.declined.items())
             ],
             "cache": self.context.root.reason,
-            "precision": self._shortfall() or str(self.options.precision),
+            "precision": self.precision.shortfall or str(self.options.precision),
             "device": self.context.device_identity,
         }

@@ -96,15 +96,32 @@ inline void load_fragments(bool turned, int* const (&into)[4], const void* from)
   __syncthreads();
 }
 
-inline float half_of(int both, unsigned which) {
+// To the nearest, of two the even one (PTX: cvt.rn.f16.f32).
+inline unsigned short narrow_f16(float v) {
+  const _Float16 half = static_cast<_Float16>(v);
+  unsigned short bits;
+  memcpy(&bits, &half, sizeof(bits));
+  return bits;
+}
+inline float widen_f16(unsigned short bits) {
+  _Float16 half;
+  memcpy(&half, &bits, sizeof(half));
+  return static_cast<float>(half);
+}
+
+// One of the two halves in a register.
+inline float f16_of(int both, unsigned which) {
+  return widen_f16(static_cast<unsigned short>(static_cast<unsigned>(both) >> (16 * which)));
+}
+inline float bf16_of(int both, unsigned which) {
   const unsigned bits = (static_cast<unsigned>(both) >> (16 * which)) << 16;
   float f;
   memcpy(&f, &bits, sizeof(f));
   return f;
 }
 
-// c (16 x 8) += a (16 x 16) b (16 x 8), spread over a warp as PTX spreads mma.m16n8k16 of bfloat16.
-inline void fragment_dot_bf16(float* const (&c)[4], const int (&registers)[6]) {
+// c (16 x 8) += a (16 x 16) b (16 x 8), spread over a warp as PTX spreads mma.m16n8k16 of halves.
+inline void fragment_dot(float (*half_of)(int, unsigned), float* const (&c)[4], const int (&registers)[6]) {
   Block& b = block_of_threads;
   const unsigned lane = b.now % 32, warp = b.now - lane;
   memcpy(b.fragments[b.now].data(), registers, sizeof(registers));

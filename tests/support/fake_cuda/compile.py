@@ -13,8 +13,9 @@ _PTX = re.compile(r'asm volatile\("cp\.async\.(?:commit_group|wait_group \d+);" 
 _COPY = re.compile(r"(static [^\n]*\bvoid xy_copy_(\d+)\(void \*to, const void \*from, int valid\)) \{[^\n]*\}")
 _COPIED = r"\1 { memcpy(to, from, (size_t)valid); memset((char *)to + valid, 0, (size_t)(\2 - valid)); }"
 _LOAD = re.compile(r"(static [^\n]*\bvoid xy_load_fragments(_transposed)?\([^\n]*?\)) \{[^\n]*\}")
-_DOT = re.compile(r"(static [^\n]*\bvoid xy_fragment_dot_bf16\([^\n]*?\)) \{[^\n]*\}")
-_DOTTED = r"\1 { fragment_dot_bf16({&c0, &c1, &c2, &c3}, {a0, a1, a2, a3, b0, b1}); }"
+_DOT = re.compile(r"(static [^\n]*\bvoid xy_fragment_dot_(bf16|f16)\([^\n]*?\)) \{[^\n]*\}")
+_DOTTED = r"\1 { fragment_dot(\2_of, {&c0, &c1, &c2, &c3}, {a0, a1, a2, a3, b0, b1}); }"
+_CONVERT = re.compile(r"(static [^\n]*\b(?:float|unsigned short) xy_(widen|narrow)_f16\([^\n ]+(?: \w+)* (\w)\)) \{[^\n]*\}")
 
 
 def _loaded(found: re.Match[str]) -> str:
@@ -26,6 +27,7 @@ def main(source: str, output: str) -> int:
     text = Path(source).read_text(encoding="utf-8")
     text = _COPY.sub(_COPIED, _PTX.sub("", text))
     text = _DOT.sub(_DOTTED, _LOAD.sub(_loaded, _GIVEN.sub(r"unsigned char *const \1 = given_shared();", text)))
+    text = _CONVERT.sub(r"\1 { return \2_f16(\3); }", text)
     if "asm" in text:
         print("PTX that compile.py does not know", file=sys.stderr)
         return 1

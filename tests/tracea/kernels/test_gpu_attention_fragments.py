@@ -129,6 +129,8 @@ def test_what_is_not_stored_as_it_is_multiplied() -> None:
     for d in (20, 22, 40):
         program, inputs = build(case(DType.F32, s=5, t=40, d=d, e=d, h=1, product=Product.BF16))
         check_simulated(program, inputs, [], MAX_ERR[DType.BF16], variants=[SMALL])
+    program, inputs = build(case(DType.F32, s=5, t=40, h=1, product=Product.F16))
+    check_simulated(program, inputs, [], MAX_ERR[DType.F16], variants=[SMALL])
     for d, k_layout in ((20, ""), (21, ""), (24, "bhds")):
         check(case(s=5, t=40, d=d, e=d, h=1, k_layout=k_layout))
 

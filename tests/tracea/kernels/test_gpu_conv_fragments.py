@@ -29,6 +29,7 @@ CASES = (
     replace(HALF, x=(3, 64, 5, 5), w=(72, 64, 1, 1), pads=(), out_dtype=DType.F32),
     replace(HALF, x=(1, 16, 6, 6), w=(14, 8, 3, 3), group=2, out_dtype=DType.F32),
     replace(SHORT, w_dtype=DType.F32, product=Product.BF16, out_dtype=DType.F32),
+    replace(HALF, x=(1, 16, 4, 5), w_dtype=DType.F32, product=Product.F16, out_dtype=DType.F32),
     replace(HALF, x=(1, 8, 9), w=(5, 8, 3), pads=(1, 1), slice_of=24, constant_w=False),
 )
 

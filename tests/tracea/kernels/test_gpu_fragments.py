@@ -99,6 +99,8 @@ def test_operands_are_copied_where_fragments_cannot_read_them(constant: bool) ->
         )
         check(case, max_err=8e-3)
         check(replace(case, transpose="ab", batch=(2,), b_batch=(2,)), max_err=8e-3)
+    for dtypes in ((DType.F32,) * 3, (DType.F32, DType.F16, DType.F32)):
+        check(replace(case, dtypes=dtypes, product=Product.F16), max_err=1e-3)
 
 
 def test_constants_are_copied_once_and_aligned_operands_not_at_all() -> None:

@@ -113,8 +113,8 @@ def interpret_op(memory: Memory, op: CoreOp) -> None:
             a, b = memory.read(op.inputs[0]), memory.read(op.inputs[1])
             if op.product is Product.INT8W:
                 b = _as_int8(b)
-            elif op.product is Product.BF16:
-                a, b = as_bf16(a), as_bf16(b)
+            else:
+                a, b = _rounded(a, op.product), _rounded(b, op.product)
             _epilogue(memory, op, np.matmul(a, b))
         case Conv():
             _epilogue(memory, op, _convolve(memory, op))
@@ -191,9 +191,10 @@ def _row_reduce(memory: Memory, op: RowReduce) -> None:
         memory.write(out.operand, evaluate_expr(out.body, memory, op.inputs, domain, at))
 
 
-def as_bf16(x: Array) -> Array:
-    """``x`` (float64) rounded to bfloat16 (through f32, as it is stored before)."""
-    return to_float64(from_float64(x, DType.BF16), DType.BF16)
+def _rounded(x: Array, product: Product) -> Array:
+    """``x`` (float64) as it is multiplied: rounded to a 16-bit float (through f32, as it is stored before), or as it is."""
+    half = product.half
+    return x if half is None else to_float64(from_float64(x.astype(np.float32), half), half)
 
 
 def _as_int8(b: Array) -> Array:
@@ -210,8 +211,7 @@ def _epilogue(memory: Memory, op: Gemm | Conv, acc: Array) -> None:
 
 def _convolve(memory: Memory, op: Conv) -> Array:
     x, w = memory.read(op.inputs[0]), memory.read(op.inputs[1])
-    if op.product is Product.BF16:
-        x, w = as_bf16(x), as_bf16(w)
+    x, w = _rounded(x, op.product), _rounded(w, op.product)
     n, c = x.shape[:2]
     m, c_group = w.shape[:2]
     kernel, out_spatial = w.shape[2:], memory.shape(op.output.shape)[2:]
@@ -237,14 +237,13 @@ def _convolve(memory: Memory, op: Conv) -> Array:
 
 def _attention(memory: Memory, op: Attention) -> None:
     q, k, v = (memory.read(o) for o in op.inputs[:3])
-    if op.product is Product.BF16:
-        q, k, v = as_bf16(q), as_bf16(k), as_bf16(v)
+    q, k, v = (_rounded(x, op.product) for x in (q, k, v))
     raw = np.matmul(q, np.swapaxes(k, -1, -2))
     score = evaluate_expr(op.score, memory, op.inputs, raw.shape, {0: raw})
     top = score.max(axis=-1, keepdims=True, initial=-np.inf)
     weight = np.exp(score - top)
     total = weight.sum(axis=-1, keepdims=True)
-    probability = (as_bf16(weight) if op.product is Product.BF16 else weight) / total
+    probability = _rounded(weight, op.product) / total
     if op.nan_to_zero:
         probability = np.where(np.isnan(probability), 0.0, probability)
     memory.write(op.output, np.matmul(probability, v))

@@ -120,7 +120,17 @@ class Product(StrEnum):
 
     F32 = "f32"
     BF16 = "bf16"  # both operands rounded to bfloat16 (nearest even)
+    F16 = "f16"  # the same to float16
     INT8W = "int8w"  # b rounded to 8 bits, symmetric, with one f32 scale for each column (max |b[:, n]| / 127)
+
+    @property
+    def half(self) -> DType | None:
+        """The 16-bit float that both operands are rounded to."""
+        return _HALF_OF.get(self)
+
+
+_HALF_OF = {Product.BF16: DType.BF16, Product.F16: DType.F16}
+PRODUCT_OF = {half: product for product, half in _HALF_OF.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +167,7 @@ class Conv:
     group: int
     epilogue: Expr
     output: Operand
-    product: Product = Product.F32  # F32 or BF16
+    product: Product = Product.F32  # not INT8W
     label: str = ""
 
     @property
@@ -177,7 +187,7 @@ class Attention:
     score: Expr
     nan_to_zero: bool
     output: Operand
-    product: Product = Product.F32  # F32, or BF16: q, k, v and the softmax weights rounded
+    product: Product = Product.F32  # not INT8W; of BF16 and F16 the softmax weights are rounded, too
     label: str = ""
 
 

@@ -28,7 +28,7 @@ from xyntra_ep.tracea.core_ir.ops import (
 )
 
 SOFTMAX_FLOPS = 8  # of one weight: scale, maximum, difference, exponential (4), sum
-_WEIGHT_BYTES = {Product.BF16: 2, Product.INT8W: 1}
+_WEIGHT_BYTES = {Product.BF16: 2, Product.F16: 2, Product.INT8W: 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

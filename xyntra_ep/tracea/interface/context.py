@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from xyntra_ep import knobs
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned
@@ -73,6 +74,13 @@ class Context:
     def compiler(self) -> Compiler:
         """Raises UnsupportedError when the machine has none that can be used."""
         return find_compiler(self.root)
+
+    @property
+    def halves(self) -> frozenset[DType]:
+        """The 16-bit floats in which products are worth asking for."""
+        if self.device is not None:
+            return self.device.gpu.halves
+        return frozenset({DType.BF16}) if self.caps.has_bf16 else frozenset()
 
     @property
     def device_identity(self) -> str:

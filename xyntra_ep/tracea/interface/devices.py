@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from xyntra_ep.errors import ConfigError
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.doctor.heroes import hero_for
 from xyntra_ep.tracea.emitters import cuda as cuda_text
 from xyntra_ep.tracea.emitters import opencl as opencl_text
@@ -53,6 +54,7 @@ def opencl_target(found: OpenClSurvey | None = None) -> DeviceTarget:
         max_threads=min(device.max_threads, OPENCL.max_threads),
         shared_bytes=min(device.shared_bytes, OPENCL.shared_bytes),
         units=device.compute_units,
+        halves=frozenset({DType.F16} if device.has_half else ()),
     )
     return DeviceTarget(
         api="OpenCL",

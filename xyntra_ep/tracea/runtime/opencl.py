@@ -31,7 +31,8 @@ _LIMIT_S = 120.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenClDevice:
     """A device as its driver describes it. ``identity`` tells it, and its driver's version, from others; ``place``: number of
-    its platform, and its own within. ``problem``: why it cannot be used, empty when it can."""
+    its platform, and its own within; ``has_half``: it computes in float16. ``problem``: why it cannot be used, empty when it
+    can."""
 
     identity: str
     place: tuple[int, int]
@@ -44,6 +45,7 @@ class OpenClDevice:
     shared_bytes: int
     memory_bytes: int
     divides_exactly: bool
+    has_half: bool
     problem: str = ""
 
     @property

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Gemm, Operand, Product, contiguous_strides
+from xyntra_ep.tracea.core_ir.ops import Gemm, Operand, contiguous_strides
 from xyntra_ep.tracea.kernels.gpu._fragment_tiles import PACKET
 from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
@@ -62,7 +62,8 @@ def dtype_of(op: Gemm) -> DType | None:
     a, b = op.inputs[:2]
     if a.dtype is b.dtype and a.dtype in HALVES:
         return a.dtype
-    return DType.BF16 if op.product is Product.BF16 and {a.dtype, b.dtype} <= {DType.BF16, DType.F32} else None
+    half = op.product.half
+    return half if half is not None and {a.dtype, b.dtype} <= {half, DType.F32} else None
 
 
 def narrow(op: Gemm, place: int) -> Narrow:

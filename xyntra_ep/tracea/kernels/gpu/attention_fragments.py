@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Attention, Product
+from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.gpu._attention_fetch import whole
 from xyntra_ep.tracea.kernels.gpu._attention_fragment_code import SIDE, FragmentCode, FragmentTile
 from xyntra_ep.tracea.kernels.gpu._attention_space import axes_that_fit, blocks_of, busy, heads_of, no_heads, scores_of
@@ -39,9 +39,9 @@ def _admits(op: Attention, context: BuildContext) -> str | None:
 
 
 def _dtype_of(op: Attention) -> DType | None:
-    """What is multiplied: bfloat16 where that is asked for, else what all operands are."""
-    if op.product is Product.BF16:
-        return DType.BF16
+    """What is multiplied: the 16-bit float that is asked for, else what all operands are."""
+    if op.product.half is not None:
+        return op.product.half
     stored = {o.dtype for o in (*op.inputs[:3], op.output)}
     return stored.pop() if len(stored) == 1 and stored <= set(HALVES) else None
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Conv, Product
+from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.gpu._conv_cost import tiles_ns
 from xyntra_ep.tracea.kernels.gpu._conv_places import Place, Places, hoisting
 from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of, why_no_product
@@ -35,7 +35,7 @@ def _admits(op: Conv, context: BuildContext) -> str | None:
     x, w = op.inputs[:2]
     if not gpu_of(context).fragment_gflops:
         return "the GPU has no matrix units that are known"
-    rounded = op.product is Product.BF16 and (x.dtype, w.dtype) == (DType.BF16, DType.F32)
+    rounded = op.product.half is x.dtype and w.dtype is DType.F32
     if not (rounded or (x.dtype is w.dtype and x.dtype in HALVES)) or not op.output.dtype.is_float:
         return f"no fragments of {x.dtype} and {w.dtype}"
     if (why := why_no_product(op)) is not None:
