@@ -1,0 +1,84 @@
+"""What differs between targets is a table in emitters/ or runtime/: nobody else asks which target, backend or architecture it is.
+
+A device tells what it can do (`semantic_ir/gpu_capabilities.py`); which makers of kernels there are is one mapping
+(`interface/devices.py`).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("xyntra_ep", "custom_ops", "zoo", "bench", "reports")
+MAY = ("xyntra_ep/tracea/emitters/", "xyntra_ep/tracea/runtime/")
+TARGET = re.compile(r"cuda|opencl|hip|metal|webgpu|wgsl|sm_\d+a?", re.IGNORECASE)
+ENUM = "Backend"  # of which CPU is one, too; as a text it is the name of other things
+ASKING = frozenset({"startswith", "endswith"})
+MOST_LINES = 80
+
+
+def switches(tree: ast.AST) -> Iterator[int]:
+    """Lines on which something is compared with the name of a target."""
+    for node in ast.walk(tree):
+        asked: list[ast.expr] = []
+        if isinstance(node, ast.Compare):
+            asked = [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchValue):
+            asked = [node.value]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKING:
+            asked = node.args
+        if any(_names_a_target(part) for part in asked):
+            yield node.lineno  # type: ignore[attr-defined]  # all three have one
+
+
+def _names_a_target(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=str(text)):
+            return TARGET.fullmatch(text) is not None
+        case ast.Attribute(value=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name == ENUM
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+            return any(_names_a_target(part) for part in parts)
+        case _:
+            return False
+
+
+def found_in(root: Path) -> list[str]:
+    found = []
+    for path in sorted(file for package in PACKAGES for file in (root / package).rglob("*.py")):
+        place = path.relative_to(root).as_posix()
+        if not place.startswith(MAY):
+            found += [f"{place}:{line}" for line in sorted(set(switches(ast.parse(path.read_text(encoding="utf-8")))))]
+    return found
+
+
+def test_nobody_asks_which_target_it_is() -> None:
+    assert found_in(ROOT) == []
+
+
+def test_opencl_is_a_table() -> None:
+    text = (ROOT / "xyntra_ep/tracea/emitters/opencl.py").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MOST_LINES
+
+
+def test_a_switch_is_named(tmp_path: Path) -> None:
+    def write(path: str, text: str) -> None:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+
+    write(
+        "xyntra_ep/fusion/lower.py",
+        "if target == 'cuda': pass\n"
+        "if 'opencl' != kind: pass\n"
+        "if backend is Backend.CUDA: pass\n"
+        "if api in ('cpu', 'CUDA'): pass\n"
+        "ok = target == 'x' or name in {'cudart'} or TARGETS['cuda']\n"
+        "if gpu.name.startswith('sm_90'): pass\n"
+        "match options.backend:\n"
+        "    case options_module.Backend.CPU: pass\n",
+    )
+    write("xyntra_ep/tracea/emitters/hip.py", "if target == 'cuda': pass\n")
+    assert found_in(tmp_path) == [f"xyntra_ep/fusion/lower.py:{line}" for line in (1, 2, 3, 4, 6, 8)]
