@@ -9,12 +9,13 @@ import ctypes
 import ctypes.util
 import importlib.util
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from xyntra_ep.errors import CompileError, ConfigError
+from xyntra_ep.tracea.runtime.kernel_report import KernelReport
 
 REMEDY = "pip install 'xyntra-ep[cuda]', or install the CUDA toolkit"
 _PACKAGES = ("nvidia.cuda_nvrtc", "nvidia.cu13")  # the wheels of CUDA 12, and of 13
@@ -22,13 +23,26 @@ _PACKAGES = ("nvidia.cuda_nvrtc", "nvidia.cu13")  # the wheels of CUDA 12, and o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cubin:
-    """Code for one architecture, with what the assembler reports of its kernel: registers of a thread, static shared memory of a
-    block, and bytes that a thread keeps in memory because registers do not suffice."""
+    """Code for one architecture, with what the assembler reports of its kernels, by symbol. The properties are of the first."""
 
     code: bytes
-    registers: int
-    shared_bytes: int
-    spilled_bytes: int
+    reports: Mapping[str, KernelReport]
+
+    @property
+    def registers(self) -> int:
+        return self._first.registers
+
+    @property
+    def shared_bytes(self) -> int:
+        return self._first.shared_bytes
+
+    @property
+    def spilled_bytes(self) -> int:
+        return self._first.spilled_bytes
+
+    @property
+    def _first(self) -> KernelReport:
+        return next(iter(self.reports.values()))
 
 
 class Nvrtc:
@@ -49,23 +63,18 @@ class Nvrtc:
         self._call("nvrtcGetSupportedArchs", found)
         return frozenset(f"sm_{number}" for number in found)
 
-    def compile(self, symbol: str, text: str, architecture: str) -> Cubin:
-        """The kernel ``symbol``, alone in its ``text``. Raises CompileError with the log."""
+    def compile(self, name: str, text: str, architecture: str) -> Cubin:
+        """The kernels of ``text``; ``name`` is for messages. Raises CompileError with the log."""
         options = [f"--gpu-architecture={architecture}", "--std=c++17", "--ptxas-options=-v"]
         program = ctypes.c_void_p()
-        self._call("nvrtcCreateProgram", ctypes.byref(program), text.encode(), f"{symbol}.cu".encode(), 0, None, None)
+        self._call("nvrtcCreateProgram", ctypes.byref(program), text.encode(), f"{name}.cu".encode(), 0, None, None)
         try:
             array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
             status = self._library.nvrtcCompileProgram(program, len(options), array)
             log = self._bytes("nvrtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
             if status != 0:
-                raise CompileError(f"NVRTC: {self._reason(status)} for {architecture}", where=symbol, source=text, log=log)
-            return Cubin(
-                code=self._bytes("nvrtcGetCUBIN", program),
-                registers=_reported(r"Used (\d+) registers", log),
-                shared_bytes=_reported(r"(\d+) bytes smem", log),
-                spilled_bytes=_reported(r"(\d+) bytes spill stores", log),
-            )
+                raise CompileError(f"NVRTC: {self._reason(status)} for {architecture}", where=name, source=text, log=log)
+            return Cubin(code=self._bytes("nvrtcGetCUBIN", program), reports=read_log(log))
         finally:
             self._call("nvrtcDestroyProgram", ctypes.byref(program))
 
@@ -85,9 +94,21 @@ class Nvrtc:
         return bytes(self._library.nvrtcGetErrorString(status)).decode()
 
 
-def _reported(pattern: str, log: str) -> int:
-    """A number of the assembler's report; what it does not mention is 0."""
-    found = re.search(pattern, log)
+def read_log(log: str) -> dict[str, KernelReport]:
+    """What the assembler says of each kernel; what it does not mention is 0."""
+    _, *kernels = re.split(r"Compiling entry function '(\w+)'", log)
+    return {
+        symbol: KernelReport(
+            registers=_reported(r"Used (\d+) registers", said),
+            shared_bytes=_reported(r"(\d+) bytes smem", said),
+            spilled_bytes=_reported(r"(\d+) bytes spill stores", said),
+        )
+        for symbol, said in zip(kernels[::2], kernels[1::2], strict=True)
+    }
+
+
+def _reported(pattern: str, said: str) -> int:
+    found = re.search(pattern, said)
     return int(found.group(1)) if found is not None else 0
 
 

@@ -15,6 +15,7 @@ def main(architecture: str, source: str, output: str) -> int:
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
     from xyntra_ep.errors import CompileError
     from xyntra_ep.tracea.runtime import nvrtc
+    from xyntra_ep.tracea.runtime.kernel_report import attached
 
     text = Path(source).read_text(encoding="utf-8")
     try:
@@ -22,7 +23,7 @@ def main(architecture: str, source: str, output: str) -> int:
     except CompileError as error:
         print(error.what, error.log, sep="\n", file=sys.stderr)
         return 1
-    Path(output).write_bytes(cubin.code)
+    Path(output).write_bytes(attached(cubin.code, cubin.reports))
     return 0
 
 

@@ -1,0 +1,40 @@
+"""What a compiler reports of its kernels: kept in the file that they are in, behind their code, where no loader looks.
+
+code  MARK {"xy_gemm_...": {"registers": 90, ...}}  [the cache's trailer]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = b"XYNTRA-REPORT:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelReport:
+    """Registers of a thread, shared memory that a block declares, and bytes that a thread keeps in memory because registers do
+    not suffice."""
+
+    registers: int
+    shared_bytes: int
+    spilled_bytes: int
+
+
+def attached(code: bytes, reports: Mapping[str, KernelReport]) -> bytes:
+    """``code`` with the reports of its kernels, by symbol."""
+    rows = {symbol: dataclasses.asdict(report) for symbol, report in reports.items()}
+    return code + MARK + json.dumps(rows).encode()
+
+
+def read_report(path: Path, symbol: str) -> KernelReport | None:
+    """Of a kernel in the cache; None where its compiler says nothing of the kind."""
+    _, found, rest = path.read_bytes().rpartition(MARK)
+    if not found:
+        return None
+    # What follows is the trailer: bytes of any kind, which the decoder does not look at.
+    rows, _ = json.JSONDecoder().raw_decode(rest.decode("latin-1"))
+    return KernelReport(**rows[symbol]) if symbol in rows else None
