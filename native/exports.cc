@@ -8,10 +8,12 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cuda_device.h"
 #include "factory.h"
 #include "hash128.h"
+#include "kernel_timing.h"
 #include "opencl_device.h"
 #include "profile.h"
 #include "reports.h"
@@ -23,6 +25,14 @@ namespace {
 // Before there is an Ort object, errors can only be made with API number 1, which every runtime has.
 OrtStatus* early_error(const OrtApiBase* base, xyntra::ErrorCode code, const char* message) noexcept {
   return xyntra::FunctionTable(base->GetApi(1))[xyntra::api::kCreateStatus](code, message);
+}
+
+// For who can read no exception.
+void tell(const std::exception& error, char* why, uint64_t capacity) noexcept {
+  if (capacity == 0) return;
+  const std::size_t n = std::min<std::size_t>(std::strlen(error.what()), capacity - 1);
+  std::memcpy(why, error.what(), n);
+  why[n] = '\0';
 }
 
 }  // namespace
@@ -107,11 +117,28 @@ int xyntra_opencl_compile(const char* device, const char* source, const char* op
     if (!file) throw std::runtime_error(std::string(path) + ": cannot be written");
     return 1;
   } catch (const std::exception& error) {
-    if (capacity > 0) {
-      const std::size_t n = std::min<std::size_t>(std::strlen(error.what()), capacity - 1);
-      std::memcpy(why, error.what(), n);
-      why[n] = '\0';
-    }
+    tell(error, why, capacity);
+    return 0;
+  }
+}
+
+int xyntra_time_kernel(const char* device, const char* path, const uint8_t* hash, const char* symbol, uint32_t threads,
+                       int64_t units, const uint64_t* buffer_bytes, uint32_t buffers, const int32_t* params,
+                       uint32_t n_params, int64_t* ns, uint32_t runs, char* why, uint64_t capacity) noexcept {
+  try {
+    xyntra::TimedKernel timed;
+    timed.kernel.path = path;
+    timed.kernel.symbol = symbol;
+    timed.kernel.threads = threads;
+    std::memcpy(timed.kernel.hash.data(), hash, timed.kernel.hash.size());
+    timed.units = units;
+    timed.buffer_bytes.assign(buffer_bytes, buffer_bytes + buffers);
+    timed.params.assign(params, params + n_params);
+    const std::vector<int64_t> times = xyntra::time_kernel(device, timed, runs);
+    std::copy(times.begin(), times.end(), ns);
+    return 1;
+  } catch (const std::exception& error) {
+    tell(error, why, capacity);
     return 0;
   }
 }

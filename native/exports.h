@@ -39,3 +39,10 @@ XYNTRA_EXPORT uint64_t xyntra_cuda_devices(char* buffer, uint64_t capacity) noex
 // capacity.
 XYNTRA_EXPORT int xyntra_opencl_compile(const char* device, const char* source, const char* options, const char* path,
                                         char* why, uint64_t capacity) noexcept;
+
+// Launches a kernel that was compiled for the device, alone, and writes the nanoseconds of `runs` launches, by the device's clock,
+// to `ns` (native/kernel_timing.h). `hash`: of the file, 16 bytes. Returns as xyntra_opencl_compile.
+XYNTRA_EXPORT int xyntra_time_kernel(const char* device, const char* path, const uint8_t* hash, const char* symbol,
+                                     uint32_t threads, int64_t units, const uint64_t* buffer_bytes, uint32_t buffers,
+                                     const int32_t* params, uint32_t n_params, int64_t* ns, uint32_t runs, char* why,
+                                     uint64_t capacity) noexcept;

@@ -166,6 +166,19 @@ def _open() -> ctypes.CDLL:
     opened.xyntra_profile.restype = None
     opened.xyntra_take_profile.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
     opened.xyntra_take_profile.restype = ctypes.c_uint64
+    opened.xyntra_time_kernel.argtypes = [
+        *[ctypes.c_char_p] * 4,
+        ctypes.c_uint32,
+        ctypes.c_int64,
+        ctypes.POINTER(ctypes.c_uint64),
+        ctypes.c_uint32,
+        ctypes.POINTER(ctypes.c_int32),
+        ctypes.c_uint32,
+        ctypes.POINTER(ctypes.c_int64),
+        ctypes.c_uint32,
+        ctypes.c_char_p,
+        ctypes.c_uint64,
+    ]
     return opened
 
 
