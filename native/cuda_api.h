@@ -26,7 +26,8 @@ inline constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
 
 // CUdevice_attribute
 inline constexpr int kMaxThreadsPerBlock = 1, kClockRate = 13, kMultiprocessorCount = 16, kMemoryClockRate = 36,
-                     kMemoryBusWidth = 37, kCapabilityMajor = 75, kCapabilityMinor = 76, kMaxSharedMemoryPerBlockOptin = 97;
+                     kMemoryBusWidth = 37, kL2CacheSize = 38, kCapabilityMajor = 75, kCapabilityMinor = 76,
+                     kMaxSharedMemoryPerBlockOptin = 97;
 // CUfunction_attribute
 inline constexpr int kMaxDynamicSharedBytes = 8;
 

@@ -53,7 +53,8 @@ std::string described(const cuda::Api& api, const Listed& device) {
          ", \"max_threads\": " + number(cuda::kMaxThreadsPerBlock) +
          ", \"shared_bytes\": " + number(cuda::kMaxSharedMemoryPerBlockOptin) +
          ", \"clock_khz\": " + number(cuda::kClockRate) + ", \"memory_clock_khz\": " + number(cuda::kMemoryClockRate) +
-         ", \"memory_bus_bits\": " + number(cuda::kMemoryBusWidth) + ", \"memory_bytes\": " + std::to_string(memory) + "}";
+         ", \"memory_bus_bits\": " + number(cuda::kMemoryBusWidth) +
+         ", \"l2_bytes\": " + number(cuda::kL2CacheSize) + ", \"memory_bytes\": " + std::to_string(memory) + "}";
 }
 
 cuda::Address address_of(const void* memory) { return reinterpret_cast<cuda::Address>(memory); }

@@ -241,7 +241,7 @@ def test_a_child_that_dies_is_a_reason() -> None:
 def h100(**more: Any) -> CudaDevice:
     facts: dict[str, Any] = dict(
         identity="i", name="NVIDIA H100", architecture="sm_90", multiprocessors=132, max_threads=1024, shared_bytes=48 << 10,
-        clock_khz=1_980_000, memory_clock_khz=2_619_000, memory_bus_bits=5120, memory_bytes=80 << 30,
+        clock_khz=1_980_000, memory_clock_khz=2_619_000, memory_bus_bits=5120, l2_bytes=50 << 20, memory_bytes=80 << 30,
     )  # fmt: skip
     return CudaDevice(**{**facts, **more})
 

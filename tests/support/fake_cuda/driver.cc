@@ -112,7 +112,8 @@ API int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, kSucce
 API int cuDeviceGetName(char* name, int bytes, int) { return std::snprintf(name, bytes, "Simulated GPU"), kSuccess; }
 API int cuDeviceGetAttribute(int* value, int which, int) {
   const int capability = number("FAKE_CUDA_CAPABILITY", 80);
-  const std::map<int, int> known = {{1, 1024}, {8, kStaticShared}, {97, shared_limit()}, {13, 1000000}, {16, 4}, {36, 1000000}, {37, 256},
+  const std::map<int, int> known = {{1, 1024}, {8, kStaticShared}, {97, shared_limit()}, {13, 1000000}, {16, 4}, {36, 1000000},
+                                    {37, 256}, {38, 4 << 20},
                                     {75, capability / 10}, {76, capability % 10}};
   const auto found = known.find(which);
   return found != known.end() ? (*value = found->second, kSuccess) : kInvalidValue;

@@ -37,6 +37,7 @@ class CudaDevice:
     clock_khz: int
     memory_clock_khz: int
     memory_bus_bits: int
+    l2_bytes: int
     memory_bytes: int
     problem: str = ""
 
