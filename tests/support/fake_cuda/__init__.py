@@ -11,6 +11,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -32,9 +33,13 @@ def _driver(folder: Path) -> ctypes.CDLL:
 
 
 class FakeCuda:
-    """In place of the real one for as long as ``monkeypatch`` lasts. ``folder`` must outlive the process's sessions."""
+    """In place of the real one for as long as ``monkeypatch`` lasts. ``folder`` must outlive the process's sessions; the first
+    one's counts, because a process has one driver."""
+
+    _home: ClassVar[Path | None] = None
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        folder = FakeCuda._home = FakeCuda._home or folder
         self._driver = _driver(folder)
         self._monkeypatch = monkeypatch
         path = os.pathsep.join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]))
