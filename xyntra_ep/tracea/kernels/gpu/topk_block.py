@@ -1,8 +1,8 @@
 """topk.block: a block for each row, which keeps its best elements sorted, one in each thread.
 
 The row comes in chunks of as many elements as there are threads. A chunk is sorted by a bitonic network (Batcher, "Sorting
-networks and their applications", 1968), the worst first; the better one of each thread's two are then the best of both, and half a
-network sorts them again. A chunk of which no element is among the k best so far is passed over.
+networks and their applications", 1968), the worst first. Of each thread's two the better ones are then the best of both, and half
+a network sorts them again. A chunk of which no element is among the k best so far is passed over.
 
 NaN ranks as infinity and equal elements by their position, so that no two entries are equal and the result is unique.
 """
