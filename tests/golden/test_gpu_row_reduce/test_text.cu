@@ -1,4 +1,5 @@
 static __device__ __forceinline__ float xy_max_f32(float a, float b) { return a > b ? a : b; }
+static __device__ __forceinline__ int xy_min_index(int a, int b) { return a < b ? a : b; }
 struct __align__(16) xy_f32x4 { float e[4]; };
 static __device__ __forceinline__ float xm_exp_nonpositive_1(float x) {
   const float z_ = (x * 0x1.7154760000000p+0f);
@@ -16,16 +17,19 @@ extern "C" __global__ void __launch_bounds__(256) xy_rows_block_f32(const float 
   __shared__ __align__(16) float part_[8];
   __shared__ __align__(16) float part1[8];
   const long long h_ = (((long long)block) * 768ll);
+  const int at_ = (thread * 4);
+  const int at1 = xy_min_index(at_, 764);
   float acc_ = (-__int_as_float(0x7f800000));
   float acc1 = (-__int_as_float(0x7f800000));
   float acc2 = (-__int_as_float(0x7f800000));
   float acc3 = (-__int_as_float(0x7f800000));
-  for (int at_ = (thread * 4); at_ < 768; at_ += 1024) {
-    const xy_f32x4 packet1 = *(const xy_f32x4 *)(b_i0 + (((int)h_) + at_));
-    const float v_ = packet1.e[0];
-    const float v1 = packet1.e[1];
-    const float v2 = packet1.e[2];
-    const float v3 = packet1.e[3];
+  float acc4 = (-__int_as_float(0x7f800000));
+  const xy_f32x4 packet1 = *(const xy_f32x4 *)(b_i0 + (((int)h_) + at1));
+  const float v_ = packet1.e[0];
+  const float v1 = packet1.e[1];
+  const float v2 = packet1.e[2];
+  const float v3 = packet1.e[3];
+  if ((at_ < 768)) {
     acc_ = xy_max_f32(v_, acc_);
     acc1 = xy_max_f32(v1, acc1);
     acc2 = xy_max_f32(v2, acc2);
@@ -34,7 +38,6 @@ extern "C" __global__ void __launch_bounds__(256) xy_rows_block_f32(const float 
   acc_ = xy_max_f32(acc1, acc_);
   acc_ = xy_max_f32(acc2, acc_);
   acc_ = xy_max_f32(acc3, acc_);
-  float acc4 = (-__int_as_float(0x7f800000));
   const float other_ = __shfl_xor_sync(0xffffffffu, acc_, 16);
   acc_ = xy_max_f32(other_, acc_);
   const float other1 = __shfl_xor_sync(0xffffffffu, acc_, 8);
@@ -69,26 +72,20 @@ extern "C" __global__ void __launch_bounds__(256) xy_rows_block_f32(const float 
   float acc6 = 0x0.0p+0f;
   float acc7 = 0x0.0p+0f;
   float acc8 = 0x0.0p+0f;
-  for (int at1 = (thread * 4); at1 < 768; at1 += 1024) {
-    const xy_f32x4 packet2 = *(const xy_f32x4 *)(b_i0 + (((int)h_) + at1));
-    const float v4 = packet2.e[0];
-    const float v5 = packet2.e[1];
-    const float v6 = packet2.e[2];
-    const float v7 = packet2.e[3];
-    *(xy_f32x4 *)(b_o1 + (((int)h_) + at1)) = xy_f32x4{{xm_exp_nonpositive_1((v4 - acc4)), xm_exp_nonpositive_1((v5 - acc4)), xm_exp_nonpositive_1((v6 - acc4)), xm_exp_nonpositive_1((v7 - acc4))}};
-    const float next_ = xm_exp_nonpositive_1((v4 - acc4));
-    acc5 = (acc5 + next_);
-    const float next1 = xm_exp_nonpositive_1((v5 - acc4));
-    acc6 = (acc6 + next1);
-    const float next2 = xm_exp_nonpositive_1((v6 - acc4));
-    acc7 = (acc7 + next2);
-    const float next3 = xm_exp_nonpositive_1((v7 - acc4));
-    acc8 = (acc8 + next3);
+  float acc9 = 0x0.0p+0f;
+  const float x_ = xm_exp_nonpositive_1((v_ - acc4));
+  const float x1 = xm_exp_nonpositive_1((v1 - acc4));
+  const float x2 = xm_exp_nonpositive_1((v2 - acc4));
+  const float x3 = xm_exp_nonpositive_1((v3 - acc4));
+  if ((at_ < 768)) {
+    acc5 = (acc5 + x_);
+    acc6 = (acc6 + x1);
+    acc7 = (acc7 + x2);
+    acc8 = (acc8 + x3);
   }
   acc5 = (acc5 + acc6);
   acc5 = (acc5 + acc7);
   acc5 = (acc5 + acc8);
-  float acc9 = 0x0.0p+0f;
   const float other13 = __shfl_xor_sync(0xffffffffu, acc5, 16);
   acc5 = (acc5 + other13);
   const float other14 = __shfl_xor_sync(0xffffffffu, acc5, 8);
@@ -120,12 +117,7 @@ extern "C" __global__ void __launch_bounds__(256) xy_rows_block_f32(const float 
   const float other25 = *(part1 + 7);
   acc9 = (acc9 + other25);
   const float h1 = (0x1.0000000000000p+0f / acc9);
-  for (int at2 = (thread * 4); at2 < 768; at2 += 1024) {
-    const xy_f32x4 packet3 = *(const xy_f32x4 *)(b_o1 + (((int)h_) + at2));
-    const float v8 = packet3.e[0];
-    const float v9 = packet3.e[1];
-    const float v10 = packet3.e[2];
-    const float v11 = packet3.e[3];
-    *(xy_f32x4 *)(b_o1 + (((int)h_) + at2)) = xy_f32x4{{(v8 * h1), (v9 * h1), (v10 * h1), (v11 * h1)}};
+  if ((at_ < 768)) {
+    *(xy_f32x4 *)(b_o1 + (((int)h_) + at1)) = xy_f32x4{{(x_ * h1), (x1 * h1), (x2 * h1), (x3 * h1)}};
   }
 }

@@ -69,6 +69,18 @@ def test_packets_are_as_wide_as_is_proven() -> None:
 
 
 @opencl
+def test_several_narrow_packets_of_a_thread() -> None:
+    """The last block has threads with none, some and all of theirs."""
+    for rows, n, each in ((18733, 7, 4), (43707, 6, 2)):
+        p = ProgramBuilder()
+        x, bias = p.input(rows, n), p.input(n)
+        program = pointwise(x.shape, [x, bias], call("add", here(x, 0), load(1, axis(1), dtype=DType.F32)), p)
+        [step] = plan_for(program, OPENCL).run
+        assert step.units == -(-rows * n // (4 // each) // (256 * each))
+        check_on_opencl(program, [random_like((rows, n), DType.F32, 0), random_like((n,), DType.F32, 1)], [], F32_ERR)
+
+
+@opencl
 @pytest.mark.parametrize("dtype", list(DType))
 def test_every_dtype_goes_in_and_out(dtype: DType) -> None:
     def body(x: Expr) -> Expr:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests.support.elementwise import here, rows, special_floats
+from tests.support.elementwise import here, permuted, rows, special_floats
 from tests.support.programs import ProgramBuilder
 from tests.support.random_programs import RandomProgram
-from tests.support.run_gpu import check_on_opencl, compile_for_cuda, plan_for
+from tests.support.run_gpu import check_on_opencl, check_simulated, compile_for_cuda, plan_for
 from tests.tracea.kernels.test_row_reduce import layer_norm, reduction, softmax
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.expr import acc, call, const
+from xyntra_ep.tracea.core_ir.expr import acc, acc_int, axis, call, const, load
 from xyntra_ep.tracea.core_ir.interpreter import random_like
-from xyntra_ep.tracea.core_ir.ops import Program, ReduceKind, RowReduce, Stage
+from xyntra_ep.tracea.core_ir.ops import Program, ReduceKind, RowOutput, RowReduce, Stage, ValueKind
 from xyntra_ep.tracea.kernels.gpu import row_reduce_block, row_reduce_thread
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
@@ -39,6 +40,41 @@ def test_normalisations(make: Callable[[int | str, int | str], Program], variant
         check_on_opencl(make(5, n), normalised(make, (5, n)), [], SUM_ERR, variants=[variant])
     for shape in ((3, 50), (0, 4), (2, 3000)):
         check_on_opencl(make("m", "n"), normalised(make, shape), [], 1e-5, variants=[variant])
+
+
+@pytest.mark.parametrize("make", [layer_norm, softmax])
+def test_rows_that_threads_hold(make: Callable[[int | str, int | str], Program]) -> None:
+    """Each has whole packets; all of them, or the last ones only some of the threads."""
+    for n, threads in ((256, 32), (192, 32), (264, 64), (8, 32)):
+        check_simulated(make(2, n), normalised(make, (2, n)), [], SUM_ERR, variants=[with_threads(threads)])
+
+
+def with_threads(threads: int) -> Variant[RowReduce]:
+    """row_reduce.block with another default."""
+    return replace(BLOCK, default=lambda op, context: {"threads": threads})
+
+
+@opencl
+@pytest.mark.parametrize("kind", [ReduceKind.SUM, ReduceKind.MAX, ReduceKind.ARGMAX])
+@pytest.mark.parametrize("dtype", [DType.F32, DType.BF16])
+def test_packets_of_short_columns(kind: ReduceKind, dtype: DType) -> None:
+    """A column is neighbour to the next, as windows of channels are."""
+    is_arg = kind is ReduceKind.ARGMAX
+    for n, width in ((24, 2 if is_arg else 16 // dtype.bytes), (6, 2), (7, 1)):
+        p = ProgramBuilder()
+        x = permuted(p.input(2, 5, n, dtype=dtype), (0, 2, 1))
+        body = call("add", here(x, 0), load(0, axis(0), axis(1), const(0), dtype=dtype))
+        per_row = p.value(ValueKind.OUTPUT, 2, n, dtype=DType.I64 if is_arg else dtype)
+        results = [RowOutput(body=acc_int(0) if is_arg else call("mul", acc(0), const(0.5)), operand=per_row, per_row=True)]
+        if not is_arg:
+            full = permuted(p.value(ValueKind.OUTPUT, 2, 5, n, dtype=dtype), (0, 2, 1))
+            results.append(RowOutput(body=call("sub", here(x, 0), acc(0)), operand=full, per_row=False))
+        stage = Stage(kind=kind, body=body, dtype=DType.I64 if is_arg else DType.F32)
+        p.op(RowReduce(outer=(2, n), inner=(5,), inputs=(x,), stages=(stage,), outputs=tuple(results)))
+        max_err = 8e-3 if dtype is DType.BF16 else SUM_ERR
+        check_on_opencl(p.program, [random_like((2, 5, n), dtype, 1)], [], max_err, variants=[THREAD])
+        word = "ushort" if dtype is DType.BF16 else "float"
+        assert (f"{word}{width} packet" in plan_for(p.program, OPENCL, [THREAD]).kernels[0].text) == (width > 1)
 
 
 @opencl

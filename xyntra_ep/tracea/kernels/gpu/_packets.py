@@ -8,7 +8,8 @@ from functools import partial
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.kernels.shared.affine import affine
-from xyntra_ep.tracea.kernels.shared.index import Lane
+from xyntra_ep.tracea.kernels.shared.index import Access, Lane, Term
+from xyntra_ep.tracea.kernels.shared.index_range import without_axis
 from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope, as_element
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import PACKET_BYTES
@@ -20,22 +21,28 @@ _WIDEST = 8  # more values would cost more registers than the wider access saves
 def packet_width(nest: Nest, extent: Size) -> int:
     """How many neighbours every access of ``nest`` can move at once: all lie side by side, aligned, in whole packets of the axis
     of ``extent``, or are one element for all."""
-    moved = []
-    for k, access in enumerate(nest.table.accesses):
-        address = nest.address(k)
-        if address.mode is Lane.VECTOR:
-            form = affine(address.base)
-            if form is None:
-                return 1
-            moved.append((access.dtype, list(form.values())))
-        elif address.mode is not Lane.ONE:
-            return 1
-    if not moved:
+    modes = [nest.address(k).mode for k in range(len(nest.table.accesses))]
+    moved = [access for access, mode in zip(nest.table.accesses, modes, strict=True) if mode is Lane.VECTOR]
+    if not moved or not set(modes) <= {Lane.VECTOR, Lane.ONE}:
         return 1
-    width = min(_WIDEST, PACKET_BYTES // max(dtype.bytes for dtype, _ in moved))
-    while width > 1 and not all(is_multiple(s, width) for s in (extent, *(s for _, sizes in moved for s in sizes))):
+    assert nest.lane_axis is not None
+    width = min(_WIDEST, PACKET_BYTES // max(access.dtype.bytes for access in moved))
+    while width > 1 and not (is_multiple(extent, width) and all(_is_aligned(a, nest.lane_axis, width) for a in moved)):
         width //= 2
     return width
+
+
+def _is_aligned(access: Access, lane: int, width: int) -> bool:
+    """Whether the access is at a multiple of ``width`` where axis(``lane``) is 0, whatever the other axes are, and whatever else
+    an index is made of."""
+
+    def is_whole(term: Term) -> bool:
+        if is_multiple(term.stride, width):
+            return True
+        form = affine(without_axis(term.index, lane))
+        return form is not None and all(is_multiple(size * term.stride, width) for size in form.values())
+
+    return is_multiple(access.offset, width) and all(map(is_whole, access.terms))
 
 
 def is_multiple(size: Size, of: int) -> bool:
@@ -45,9 +52,12 @@ def is_multiple(size: Size, of: int) -> bool:
 
 
 class Packet:
-    """``width`` points of a nest, the first at ``at`` of its lane axis."""
+    """``width`` points of a nest, the first at ``at`` of its lane axis. ``loaded``: what packets at the same place have loaded,
+    which grows."""
 
-    def __init__(self, b: GpuBuilder, scope: Scope, at: Rvalue, width: int) -> None:
+    def __init__(
+        self, b: GpuBuilder, scope: Scope, at: Rvalue, width: int, loaded: dict[int, Sequence[Rvalue]] | None = None
+    ) -> None:
         self._b = b
         self._nest = scope.nest
         self._at = at
@@ -55,13 +65,18 @@ class Packet:
         lane = self._nest.lane_axis
         self._scope = scope.bind({lane: at} if width == 1 and lane is not None else {})
         self._codes = [self._scope.code.fork(1, partial(self._leaf, i)) for i in range(width)]
-        self._loaded: dict[int, Sequence[Rvalue]] = {}
+        self._loaded = {} if loaded is None else loaded
 
     def values(self, e: Expr) -> list[Rvalue]:
         """``e`` at each point."""
         if self._width == 1:
             return [self._scope.value(e)]
         return [code.emit(e)[0] for code in self._codes]
+
+    def define(self, e: Expr, values: Sequence[Rvalue]) -> None:
+        """``values`` stand for ``e`` at these points."""
+        for code, value in zip(self._codes if self._width > 1 else [self._scope.code], values, strict=True):
+            code.define(e, value)
 
     def store(self, k: int, values: Sequence[Rvalue]) -> None:
         """Write the ``k``-th access at each point."""
