@@ -52,6 +52,20 @@ class Context:
         self._variants = variants
         self.hash128 = hash128
 
+    def on(self, device: DeviceTarget | None) -> Context:
+        """The same for another device, or for the processor."""
+        if device is self.device:
+            return self
+        return Context(
+            cache_dir=self._cache_dir,
+            dump_dir=self._dump_dir,
+            hash128=self.hash128,
+            caps=self._caps,
+            variants=self._variants,
+            device=device,
+            strict=self._strict,
+        )
+
     @cached_property
     def root(self) -> CacheRoot:
         """The cache directory; its ``reason`` says when another than the one asked for is used."""
@@ -118,7 +132,7 @@ class Context:
         return OpBuilder(self.caps, variants, emit, tuned_for, strict=self._strict)
 
     def estimate(self, op: CoreOp, program: Program | None = None, constants: frozenset[int] = frozenset()) -> Decision:
-        """Which variant would compute ``op``, and its cost in nanoseconds on one core; nothing is built.
+        """Which variant would compute ``op``, and its cost in nanoseconds, on one core or on the device; nothing is built.
 
         ``constants``: values that are known when the session is created. Raises UnsupportedError when nothing
         admits it.
@@ -128,11 +142,20 @@ class Context:
             BuildContext(
                 caps=self.caps,
                 program=program if program is not None else Program(),
+                gpu=self.device.gpu if self.device is not None else None,
                 constants=constants,
                 strict=self._strict,
             ),
         )
 
-    def plan_kernel(self, op: str, *, precision: str = "FP32", **sizes: int) -> KernelPlan:
-        """What Tracea would do for one op of the given sizes, and why. See `teaching.plan_kernel`."""
-        return plan_kernel(self, op, precision=precision, sizes=sizes)
+    def plan_kernel(
+        self,
+        op: str,
+        *,
+        precision: str = "FP32",
+        backend: str | None = None,
+        architecture: str | None = None,
+        **sizes: int,
+    ) -> KernelPlan:
+        """What Tracea would do for one op, and why. See `teaching.plan_kernel`."""
+        return plan_kernel(self, op, precision=precision, backend=backend, architecture=architecture, sizes=sizes)

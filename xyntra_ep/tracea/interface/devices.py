@@ -11,7 +11,7 @@ from pathlib import Path
 
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.doctor.heroes import hero_for
+from xyntra_ep.tracea.doctor.heroes import hero_for, hero_named
 from xyntra_ep.tracea.emitters import cuda as cuda_text
 from xyntra_ep.tracea.emitters import opencl as opencl_text
 from xyntra_ep.tracea.runtime import cuda, nvrtc, opencl
@@ -39,6 +39,11 @@ class DeviceTarget:
     emit: Callable[[Kernel], str]
     compiler: KernelCompiler
     flags: tuple[str, ...] = ()
+
+    @property
+    def backend(self) -> str:
+        """As the provider option names it."""
+        return self.api.lower()
 
 
 def opencl_target(found: OpenClSurvey | None = None) -> DeviceTarget:
@@ -100,6 +105,38 @@ def cuda_gpu(device: CudaDevice) -> Gpu:
         memory_gbs=2 * device.memory_clock_khz * device.memory_bus_bits / 8 / 1e6 or known.memory_gbs,
         fragment_gflops=known.fragment_gflops * (gflops / known.fma_gflops if gflops else 1.0),
     )
+
+
+def known_target(name: str) -> DeviceTarget:
+    """A GPU that need not be here, by a name of `doctor/heroes.py` (h200) or an architecture (sm_90): kernels are planned and
+    compiled for it, and cannot be run. Raises ConfigError for one that is not known, and without NVRTC."""
+    hero = hero_named(name)
+    return DeviceTarget(
+        api="CUDA",
+        identity="",
+        name=f"{hero.name}, by data sheet",
+        gpu=hero.gpu,
+        emit=cuda_text.emit,
+        compiler=NvrtcCompiler(version=nvrtc.load().version),
+        flags=(hero.architecture,),
+    )
+
+
+def best_target() -> tuple[DeviceTarget | None, tuple[tuple[str, str], ...]]:
+    """The first that this machine has of a CUDA GPU, a GPU by OpenCL, and (None) its processor; with why not the ones before."""
+    passed: list[tuple[str, str]] = []
+    gpus = cuda.survey(LIBRARY)
+    if not gpus.missing:
+        return cuda_target(gpus), ()
+    passed.append(("backend cuda", gpus.missing))
+    others = opencl.survey()
+    if others.missing:
+        passed.append(("backend opencl", others.missing))
+    elif not (target := opencl_target(others)).gpu.is_cpu:
+        return target, tuple(passed)
+    else:
+        passed.append(("backend opencl", "no GPU is among its devices"))
+    return None, tuple(passed)
 
 
 TARGETS: Mapping[str, Callable[[], DeviceTarget]] = {"opencl": opencl_target, "cuda": cuda_target}

@@ -1,0 +1,192 @@
+"""The ops that `plan_kernel` knows by name: what each computes, how it lies in memory in a session, and its usual sizes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from xyntra_ep.errors import ConfigError
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import acc, axis, call, const, load
+from xyntra_ep.tracea.core_ir.ops import (
+    Attention,
+    Conv,
+    CoreOp,
+    Gemm,
+    Operand,
+    Pointwise,
+    Product,
+    Program,
+    ReduceKind,
+    RowOutput,
+    RowReduce,
+    Stage,
+    Value,
+    ValueKind,
+    contiguous_strides,
+)
+
+Sizes = Mapping[str, int]
+
+
+class Draft:
+    """A program of one op in the making. What is computed in ``product`` is stored in its type; weights come in f32, as models
+    bring them."""
+
+    def __init__(self, product: Product) -> None:
+        self.program = Program()
+        self.product = product
+
+    def input(self, *shape: int) -> Operand:
+        return self._value(ValueKind.INPUT, self.product.half or DType.F32, shape)
+
+    def weights(self, *shape: int) -> Operand:
+        return self._value(ValueKind.CONST, DType.F32, shape)
+
+    def output(self, *shape: int) -> Operand:
+        return self._value(ValueKind.OUTPUT, self.product.half or DType.F32, shape)
+
+    def _value(self, kind: ValueKind, dtype: DType, shape: tuple[int, ...]) -> Operand:
+        index = sum(v.kind is kind for v in self.program.values)
+        self.program.values.append(Value(kind=kind, dtype=dtype, shape=shape, index=index))
+        return self.program.operand(len(self.program.values) - 1)
+
+
+def _gemm(d: Draft, m: int, n: int, k: int) -> CoreOp:
+    a, b = d.input(m, k), d.weights(k, n)
+    return Gemm(inputs=(a, b), epilogue=acc(0), output=d.output(m, n), product=d.product)
+
+
+def _channels_last(image: Operand) -> Operand:
+    """NCHW as sessions keep it: channels are neighbours."""
+    n, c, h, w = image.shape
+    steps = contiguous_strides((n, h, w, c))
+    return Operand(value=image.value, dtype=image.dtype, shape=image.shape, strides=(steps[0], steps[3], steps[1], steps[2]))
+
+
+def _conv(d: Draft, n: int, c: int, h: int, w: int, m: int, k: int, stride: int, pad: int, group: int) -> CoreOp:
+    x, weights = _channels_last(d.input(n, c, h, w)), d.weights(m, c // group, k, k)
+    out = _channels_last(d.output(n, m, (h + 2 * pad - k) // stride + 1, (w + 2 * pad - k) // stride + 1))
+    return Conv(
+        inputs=(x, weights), strides=(stride, stride), dilations=(1, 1), pads=(pad, pad), group=group,
+        epilogue=acc(0), output=out, product=d.product if group == 1 else Product.F32,
+    )  # fmt: skip
+
+
+def _attention(d: Draft, batch: int, heads: int, s: int, t: int, d_head: int) -> CoreOp:
+    q = d.input(batch, heads, s, d_head)
+    k, v = (d.input(batch, heads, t, d_head) for _ in range(2))
+    score = call("mul", acc(0), const(d_head**-0.5))
+    out = d.output(batch, heads, s, d_head)
+    return Attention(inputs=(q, k, v), score=score, nan_to_zero=False, output=out, product=d.product)
+
+
+def _softmax(d: Draft, rows: int, columns: int) -> CoreOp:
+    x, out = d.input(rows, columns), d.output(rows, columns)
+    element = load(0, axis(0), axis(1), dtype=x.dtype)
+    power = call("exp", call("sub", element, acc(0)))
+    return RowReduce(
+        outer=(rows,),
+        inner=(columns,),
+        inputs=(x,),
+        stages=(Stage(kind=ReduceKind.MAX, body=element), Stage(kind=ReduceKind.SUM, body=power)),
+        outputs=(RowOutput(body=call("div", power, acc(1)), operand=out, per_row=False),),
+    )
+
+
+def _add(d: Draft, n: int) -> CoreOp:
+    x, y = d.input(n), d.input(n)
+    body = call("add", *(load(j, axis(0), dtype=x.dtype) for j in range(2)))
+    return Pointwise(domain=(n,), inputs=(x, y), bodies=(body,), outputs=(d.output(n),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedOp:
+    """``sizes``: what is taken for a size that is not given, or the function of the others that it then is, in the order in which
+    ``build`` takes them; ``of``: where these are from."""
+
+    name: str
+    aliases: tuple[str, ...]
+    build: Callable[..., CoreOp]
+    sizes: Mapping[str, int | Callable[[Sizes], int]]
+    of: str
+
+    def complete(self, given: Sizes) -> dict[str, int]:
+        """All sizes, ``given`` first. Raises ConfigError for one that the op does not have."""
+        for name, value in given.items():
+            where = f"plan_kernel({self.name!r})"
+            if name not in self.sizes:
+                raise ConfigError(f"no size {name!r}", where=where, hint=f"it takes {', '.join(self.sizes)}")
+            if value < (least := int(name != "pad")):
+                raise ConfigError(f"{name}={value} is no size", where=where, hint=f"it wants an integer of at least {least}")
+        found: dict[str, int] = {}
+        for name, usual in self.sizes.items():
+            found[name] = given[name] if name in given else usual(found) if callable(usual) else usual
+        return found
+
+
+OPS: tuple[NamedOp, ...] = (
+    NamedOp(
+        name="gemm",
+        aliases=("matmul", "linear", "fully_connected"),
+        build=_gemm,
+        sizes={"m": 4096, "n": lambda s: s["m"], "k": lambda s: s["m"]},
+        of="what matrix rates are quoted at",
+    ),
+    NamedOp(
+        name="conv",
+        aliases=("conv2d", "convolution"),
+        build=_conv,
+        sizes={
+            "n": 32, "c": 64, "h": 56, "w": lambda s: s["h"], "m": lambda s: s["c"], "k": 3,
+            "stride": 1, "pad": lambda s: s["k"] // 2, "group": 1,
+        },
+        of="the 3 x 3 convolutions of ResNet-50's first stage",
+    ),
+    NamedOp(
+        name="attention",
+        aliases=(
+            "flash_attention", "flash_attention_2", "fused_attention", "multi_head_attention", "scaled_dot_product_attention",
+            "sdpa",
+        ),
+        build=_attention,
+        sizes={"batch": 16, "heads": 16, "s": 1024, "t": lambda s: s["s"], "d_head": 128},
+        of="a sequence of the FlashAttention-2 paper's measurements: 16k tokens, 2048 wide",
+    ),
+    NamedOp(
+        name="softmax",
+        aliases=(),
+        build=_softmax,
+        sizes={"rows": 4096, "columns": 1024},
+        of="rows of scores",
+    ),
+    NamedOp(
+        name="add",
+        aliases=("elementwise", "pointwise"),
+        build=_add,
+        sizes={"n": 1 << 24},
+        of="more than caches hold",
+    ),
+)  # fmt: skip
+_BY_NAME = {name: op for op in OPS for name in (op.name, *op.aliases)}
+
+
+def op_named(name: str) -> NamedOp:
+    """By its name or an alias; - and capitals are as good. Raises ConfigError with near names."""
+    asked = name.lower().replace("-", "_").strip()
+    if asked in _BY_NAME:
+        return _BY_NAME[asked]
+    near = difflib.get_close_matches(asked, _BY_NAME, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(op.name for op in OPS)}"
+    raise ConfigError(f"no op {name!r}", where="plan_kernel", hint=hint)
+
+
+def table() -> str:
+    """Names, aliases and usual sizes as a Markdown table."""
+    lines = ["| op | also called | sizes, unless given | of |", "|---|---|---|---|"]
+    for op in OPS:
+        aliases = ", ".join(f"`{alias}`" for alias in op.aliases)
+        sizes = ", ".join(f"{name} {value}" for name, value in op.complete({}).items())
+        lines.append(f"| `{op.name}` | {aliases} | {sizes} | {op.of} |")
+    return "\n".join(lines)
