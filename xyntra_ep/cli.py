@@ -47,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
 
     doctor = command("doctor", "what this machine can do, and what is missing", _doctor)
     doctor.add_argument("--measure", action="store_true", help="measure the machine's ceilings and keep them")
+    doctor.add_argument("--architecture", metavar="GPU", help="tell what kernels reach on this one, as in h200 or sm_90")
     explain = command("explain", "which node of a model runs where and why", _explain)
     explain.add_argument("model", type=Path)
     explain.add_argument("--node", help="only why this node runs where it does")
@@ -120,7 +121,7 @@ def _plain(value: object) -> object:
 def _doctor(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.machine import doctor
 
-    checkup = doctor(measure=chosen.measure)
+    checkup = doctor(measure=chosen.measure, architecture=chosen.architecture)
     _print(checkup, checkup, chosen)
     return 0 if checkup.ok else FAILED
 

@@ -44,3 +44,19 @@ def test_what_is_missing_comes_with_its_remedy(tmp_path: Path, monkeypatch: pyte
     assert "set XYNTRA_CACHE_DIR to a directory of your own" in text
     assert "MISSING    measured ceilings" in text
     assert "compiler   /nonexistent/cc: no (not found)" in text
+
+
+@pytest.mark.compiler("nvrtc")
+def test_what_kernels_reach_on_a_gpu_that_is_not_here(tmp_path: Path) -> None:
+    found = doctor(architecture="rtx 4090", cache_dir=tmp_path / "cache")
+    assert [(plan.op, plan.precision) for plan in found.heroes] == [
+        (op, precision) for op in ("gemm", "conv", "flash_attention_2") for precision in ("bf16", "fp32")
+    ]
+    for plan in found.heroes:
+        for launch in plan.launches:
+            held = launch.kernel.occupancy
+            assert held is not None and held.blocks >= 1 and held.of_warps == 48, plan
+    text = str(found)
+    assert "occupancy  gemm m=4096 n=4096 k=4096: gemm." in text and " on cuda (RTX 4090, by data sheet), bf16\n" in text
+    with pytest.raises(ConfigError, match="no GPU 'rtx 4900' is known"):
+        doctor(architecture="rtx 4900", cache_dir=tmp_path / "cache")

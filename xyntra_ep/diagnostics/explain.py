@@ -34,6 +34,7 @@ class Kernel:
     cost_ns: int
     config: Mapping[str, int]
     rejected: tuple[tuple[str, str], ...]
+    launches: tuple[Mapping[str, Any], ...] = ()  # on a device: what its compiler reports (`interface.compiled.DeviceKernel`)
     alternative: int = 0  # 0: the plan for what the model declares; 1: the one that assumes nothing about sizes
 
 
@@ -179,6 +180,7 @@ def _kernel(row: Mapping[str, Any]) -> Kernel:
         cost_ns=int(row.get("cost_ns", 0)),
         config=row.get("config", {}),
         rejected=tuple((name, why) for name, why in row.get("rejected", ())),
+        launches=tuple(row.get("launches", ())),
         alternative=int(row.get("alternative", 0)),
     )
 
@@ -205,6 +207,7 @@ def _graph_text(graph: GraphReport) -> str:
         for kernel in usual:
             ops = _counted(Counter(graph.nodes[n][0] for n in kernel.nodes if n in graph.nodes))
             lines.append(f"    {kernel.label:<24} {kernel.variant:<24} {kernel.cost_ns / 1000:>9.1f} us  {ops}")
+            lines += [f"      {launch['text']}" for launch in kernel.launches]
         if len(usual) < len(island.kernels):
             lines.append(f"    {len(island.kernels) - len(usual)} more for feeds whose sizes differ from what the model declares")
     if graph.declined:

@@ -13,6 +13,8 @@ from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities
 from xyntra_ep.tracea.doctor.variants import cpu_variants
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.devices import DeviceTarget, cuda_target, known_target
+from xyntra_ep.tracea.interface.teaching import KernelPlan
 from xyntra_ep.tracea.runtime import cuda, nvrtc, opencl
 from xyntra_ep.tracea.runtime.cache_root import atomic_write
 from xyntra_ep.tracea.runtime.compilers import REMEDY, Candidate, survey
@@ -20,6 +22,9 @@ from xyntra_ep.tracea.runtime.cuda import CudaSurvey
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.maintenance import entries
 from xyntra_ep.tracea.runtime.opencl import OpenClSurvey
+
+_LARGEST = ("gemm", "conv", "flash_attention_2")
+_PRECISIONS = ("bf16", "fp32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +41,7 @@ class Checkup:
     opencl: OpenClSurvey
     cuda: CudaSurvey
     nvrtc: str  # its version, empty when it is not installed
+    heroes: tuple[KernelPlan, ...]  # what the largest kernels would be on the CUDA device, or on the GPU that was asked about
     cache: str
     cache_files: int
     cache_bytes: int
@@ -68,13 +74,17 @@ class Checkup:
         lines += opencl_lines(self.opencl)
         lines += cuda_lines(self.cuda)
         lines.append(f"cuda       NVRTC {self.nvrtc} compiles" if self.nvrtc else f"cuda       no compiler. {nvrtc.REMEDY}")
+        for plan in self.heroes:
+            lines += [f"occupancy  {plan.title}", *(f"           {launch}" for launch in plan.launches)]
         lines += [f"kernels    {op}: {', '.join(names)}" for op, names in self.variants.items()]
         lines += [f"MISSING    {what}. {remedy}" for what, remedy in self.missing]
         return "\n".join(lines + ([] if self.missing else ["nothing is missing"]))
 
 
-def doctor(*, measure: bool = False, cache_dir: Path | None = None) -> Checkup:
-    """Look at this machine. ``measure``: also measure its ceilings (some seconds) and keep them for planning."""
+def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir: Path | None = None) -> Checkup:
+    """Look at this machine. ``measure``: also measure its ceilings (some seconds) and keep them for planning. ``architecture``: a
+    GPU of `doctor/heroes.py` that need not be here, to tell about its occupancy. Raises ConfigError for one that is not known.
+    """
     from xyntra_ep import __version__
 
     context = Context(cache_dir=cache_dir)
@@ -95,6 +105,13 @@ def doctor(*, measure: bool = False, cache_dir: Path | None = None) -> Checkup:
         except XyntraError as error:
             missing.append((f"measured ceilings: {error.what}", "mend the compiler first"))
     files = entries(context.root)
+    gpus = cuda.survey(Path(registration.get_library_path()))
+    device = known_target(architecture) if architecture else None if gpus.missing else cuda_target(gpus)
+    heroes: tuple[KernelPlan, ...] = ()
+    try:
+        heroes = _heroes(context, device)
+    except XyntraError as error:
+        missing.append((f"occupancy: {error.what}", "an older NVRTC than the device is the usual reason"))
     return Checkup(
         version=__version__,
         ort=_ort_version(),
@@ -104,14 +121,23 @@ def doctor(*, measure: bool = False, cache_dir: Path | None = None) -> Checkup:
         ceilings=known,
         compilers=found,
         opencl=opencl.survey(),
-        cuda=cuda.survey(Path(registration.get_library_path())),
+        cuda=gpus,
         nvrtc=_nvrtc_version(),
+        heroes=heroes,
         cache=str(context.root.path),
         cache_files=len(files),
         cache_bytes=sum(e.size_bytes for e in files),
         variants={_name(op): tuple(v.name for v in rows) for op, rows in cpu_variants().items()},
         missing=tuple(missing),
     )
+
+
+def _heroes(context: Context, device: DeviceTarget | None) -> tuple[KernelPlan, ...]:
+    """The ops that take a model's time, in every precision that makes kernels of their own."""
+    if device is None:
+        return ()
+    on_device = context.on(device)
+    return tuple(on_device.plan_kernel(op, precision=precision) for op in _LARGEST for precision in _PRECISIONS)
 
 
 def measure_ceilings(context: Context) -> Ceilings:

@@ -305,7 +305,7 @@ class _Planner:
         for group, entry in zip(self.members, result.islands, strict=False):
             if entry is None:
                 continue
-            kernels, steps = report_of(entry)
+            kernels, steps = report_of(entry, result.kernels, self.context)
             row: dict[str, Any] = {"name": entry.name, "nodes": list(group), "kernels": kernels, "steps": steps}
             if (estimate := self.estimates.get(entry.name)) is not None:
                 row |= {"ours_ns": round(estimate.ours_ns), "ort_ns": round(estimate.ort_ns)}

@@ -12,6 +12,7 @@ from xyntra_ep import knobs
 from xyntra_ep.errors import CompileError, UnsupportedError
 from xyntra_ep.tracea.core_ir.ops import Pointwise, Program
 from xyntra_ep.tracea.interface import Context, Island, TensorEntry, compile_islands, report_of, write_plan
+from xyntra_ep.tracea.interface.devices import known_target
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall
 from xyntra_ep.tracea.planning.manifest_reader import read_manifest
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
@@ -134,12 +135,24 @@ def test_the_rows_of_a_report(context: Context) -> None:
     result = compile_islands([island("a", chain("add", "mul"))], context)
     [entry] = result.islands
     assert entry is not None
-    rows, steps = report_of(entry)
+    rows, steps = report_of(entry, result.kernels, context)
     assert [(r["label"], r["variant"], r["nodes"]) for r in rows] == [
         ("add", "toy.pointwise", [100]),
         ("mul", "toy.pointwise", [101]),
     ]
-    assert steps == [[0, 1]]
+    assert steps == [[0, 1]] and all(row["launches"] == [] for row in rows)
+
+
+@pytest.mark.compiler("nvrtc")
+def test_a_device_s_compiler_reports_its_kernels(tmp_path: Path) -> None:
+    device = Context(cache_dir=tmp_path, device=known_target("sm_80"))
+    result = compile_islands([island("a", chain("add"))], device)
+    [entry] = result.islands
+    assert entry is not None
+    ([row], _) = report_of(entry, result.kernels, device)
+    [launch] = row["launches"]
+    assert launch["threads"] == 256 and launch["report"]["registers"] > 0 and launch["occupancy"]["blocks"] == 8
+    assert launch["text"].endswith("0 KiB shared: 8 on a multiprocessor, 64 of 64 warps by warps")
 
 
 def test_plans_need_the_native_hash(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_without_a_gpu_the_processor_is_taken_and_the_reasons_are_there(tmp_path
         ("backend opencl", "there is no OpenCL driver"),
         ("precision bf16", "precision=bf16 needs AMX, or AVX512_BF16 on AMD: computed in fp32"),
     )
-    assert plan.assumed == ("batch", "heads", "s", "t", "d_head") and not plan.kernels
+    assert plan.assumed == ("batch", "heads", "s", "t", "d_head") and not plan.launches
     text = str(plan)
     assert text.startswith("flash_attention_2 batch=16 heads=16 s=1024 t=1024 d_head=128: attention.fused on cpu (")
     assert "not given: batch, heads, s, t, d_head; taken from a sequence of" in text
@@ -49,7 +49,7 @@ def test_a_device_of_the_context_is_asked(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(cuda, "survey", lambda library: pytest.fail("nobody asked for CUDA"))
     plan = Context(cache_dir=tmp_path, device=device).plan_kernel("gemm", m=256, precision="fp16")
     assert (plan.variant, plan.backend, plan.device, plan.precision) == ("gemm.block_tiles", "opencl", "a GPU", "fp16")
-    assert [kernel.threads > 0 and kernel.report is None for kernel in plan.kernels] == [True]
+    assert [launch.kernel.threads > 0 and launch.kernel.report is None for launch in plan.launches] == [True]
     assert Context(cache_dir=tmp_path, device=device).plan_kernel("gemm", backend="cpu").backend == "cpu"
 
 
@@ -88,9 +88,10 @@ def test_a_gpu_that_is_not_here_is_planned_and_compiled_for(
     plan = Context(cache_dir=tmp_path).plan_kernel(op, architecture=architecture, precision=precision)
     assert (plan.variant, plan.backend, plan.precision) == (variant, "cuda", precision.lower())
     assert "by data sheet" in plan.device and all(name.split(".")[0] == variant.split(".")[0] for name, _ in plan.rejected)
-    [kernel] = plan.kernels
+    [launch] = plan.launches
+    kernel = launch.kernel
     assert kernel.report is not None and kernel.occupancy is not None and kernel.report.spilled_bytes == 0
-    assert kernel.occupancy.blocks >= 1 and kernel.waves > 1
+    assert kernel.occupancy.blocks >= 1 and launch.waves == launch.blocks / (launch.units * kernel.occupancy.blocks) > 1
     assert f"{kernel.report.registers} registers" in str(plan) and " on a multiprocessor, " in str(plan)
 
 

@@ -92,7 +92,7 @@ def hero_named(name: str) -> Hero:
     >>> hero_named("sm_90a").name, hero_named("rtx 4090").architecture
     ('H100', 'sm_89')
     """
-    asked = name.lower().strip()
+    asked = name.lower().replace("-", " ").strip()
     if asked in BY_NAME:
         return BY_NAME[asked]
     for hero in HEROES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from xyntra_ep.errors import CompileError, InvariantError, UnsupportedError, XyntraError
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.ops import Program
+from xyntra_ep.tracea.interface.compiled import device_kernel
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.planning.manifest import (
     Alternative,
@@ -146,15 +148,21 @@ def write_plan(
     )
 
 
-def report_of(entry: IslandEntry) -> tuple[list[Mapping[str, Any]], list[list[int]]]:
-    """What `explain` prints about an island's kernels: one row per op of its alternatives, equal rows once. And for each
-    alternative the row that each of its run steps belongs to.
+def report_of(
+    entry: IslandEntry, kernels: Sequence[KernelEntry], context: Context
+) -> tuple[list[Mapping[str, Any]], list[list[int]]]:
+    """What `explain` prints about an island's kernels, which are among ``kernels``: one row per op of its alternatives, equal
+    rows once. And for each alternative the row that each of its run steps belongs to.
     """
+    made = _device_kernels(kernels, context)
     rows: list[Mapping[str, Any]] = []
     known: dict[str, int] = {}
     steps = []
     for number, alternative in enumerate(entry.alternatives):
         program = alternative.planned.program
+        launched: dict[int, list[Mapping[str, Any]]] = {}
+        for step in alternative.planned.run if made else ():
+            launched.setdefault(step.op, []).append(made[alternative.kernels[step.kernel]])
         row_of: dict[int, int] = {}
         for op, decision in alternative.planned.decisions:
             row = {
@@ -166,12 +174,22 @@ def report_of(entry: IslandEntry) -> tuple[list[Mapping[str, Any]], list[list[in
                 "cost_ns": round(decision.cost_ns),
                 "evidence": str(decision.evidence),
                 "rejected": [list(pair) for pair in decision.rejected],
+                "launches": launched.get(op, []),
             }
             row_of[op] = known.setdefault(repr(row), len(rows))
             if row_of[op] == len(rows):
                 rows.append(row)
         steps.append([row_of[step.op] for step in alternative.planned.run])
     return rows, steps
+
+
+def _device_kernels(kernels: Sequence[KernelEntry], context: Context) -> list[Mapping[str, Any]]:
+    """Each kernel as its device's compiler reports it; none on the CPU."""
+    if context.device is None:
+        return []
+    gpu, root = context.device.gpu, context.root.path
+    made = [device_kernel(root / k.path, k.symbol, k.threads, k.shared_bytes, gpu) for k in kernels]
+    return [dataclasses.asdict(kernel) | {"text": str(kernel)} for kernel in made]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,9 +31,28 @@ Reasons = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLaunch:
+    """``blocks`` of a kernel, on a device of so many multiprocessors (or compute units)."""
+
+    kernel: DeviceKernel
+    blocks: int
+    units: int
+
+    @property
+    def waves(self) -> float:
+        """How often the device is filled; 0 where that is not known."""
+        held = self.kernel.occupancy
+        return self.blocks / (self.units * held.blocks) if held is not None and held.blocks else 0.0
+
+    def __str__(self) -> str:
+        waves = f", {self.waves:.3g} waves" if self.waves else ""
+        return f"{self.kernel.symbol}: {self.blocks} {self.kernel}{waves}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelPlan:
     """An answer. ``assumed``: the sizes that were not given, with what they are of; ``rejected``: variants, precisions and
-    backends that were not taken, with the reason; ``kernels``: on a device, those that a run launches."""
+    backends that were not taken, with the reason; ``launches``: of a run, on a device."""
 
     op: str
     sizes: Mapping[str, int]
@@ -46,20 +65,25 @@ class KernelPlan:
     config: Mapping[str, int]
     cost_ns: float
     evidence: Evidence
-    kernels: tuple[DeviceKernel, ...]
+    launches: tuple[PlannedLaunch, ...]
     rejected: Reasons
 
-    def __str__(self) -> str:
+    @property
+    def title(self) -> str:
+        """The decision in a line."""
         sizes = " ".join(f"{name}={value}" for name, value in self.sizes.items())
+        return f"{self.op} {sizes}: {self.variant} on {self.backend} ({self.device}), {self.precision}"
+
+    def __str__(self) -> str:
         config = " ".join(f"{name}={value}" for name, value in self.config.items()) or "nothing to choose"
         lines = [
-            f"{self.op} {sizes}: {self.variant} on {self.backend} ({self.device}), {self.precision}",
+            self.title,
             f"  configuration: {config}",
-            f"  cost: {self.cost_ns / 1000:.1f} us{'' if self.kernels else ' on one core'} ({self.evidence})",
+            f"  cost: {self.cost_ns / 1000:.1f} us{'' if self.launches else ' on one core'} ({self.evidence})",
         ]
         if self.assumed:
             lines.append(f"  not given: {', '.join(self.assumed)}; taken from {self.assumed_of}")
-        lines += [f"  kernel {kernel}" for kernel in self.kernels]
+        lines += [f"  launch {launch}" for launch in self.launches]
         return "\n".join(lines + [f"  not {name}: {why}" for name, why in self.rejected])
 
 
@@ -87,11 +111,15 @@ def plan_kernel(
     built = named.build(draft, **all_sizes)
     known = frozenset(i for i, v in enumerate(draft.program.values) if v.kind is ValueKind.CONST)
     decision = context.estimate(built, draft.program, known)
-    kernels: Sequence[DeviceKernel] = ()
+    launched: Sequence[PlannedLaunch] = ()
     if device is not None:
         launches = context.builder.build(built, draft.program, known).launches
-        run = [(launch.source, evaluate(launch.call.units, {})) for launch in launches if launch.call.phase is Phase.RUN]
-        kernels = compiled_kernels(context, run)
+        run = [launch for launch in launches if launch.call.phase is Phase.RUN]
+        made = compiled_kernels(context, [launch.source for launch in run])
+        launched = [
+            PlannedLaunch(kernel=kernel, blocks=evaluate(launch.call.units, {}), units=device.gpu.units)
+            for kernel, launch in zip(made, run, strict=True)
+        ]
     shortfall = ((f"precision {precision.lower()}", agreed.shortfall),) if agreed.shortfall else ()
     return KernelPlan(
         op=op,
@@ -105,7 +133,7 @@ def plan_kernel(
         config=dict(decision.config),
         cost_ns=decision.cost_ns,
         evidence=decision.evidence,
-        kernels=tuple(kernels),
+        launches=tuple(launched),
         rejected=(*passed, *shortfall, *decision.rejected),
     )
 

@@ -31,8 +31,11 @@ def attached(code: bytes, reports: Mapping[str, KernelReport]) -> bytes:
 
 
 def read_report(path: Path, symbol: str) -> KernelReport | None:
-    """Of a kernel in the cache; None where its compiler says nothing of the kind."""
-    _, found, rest = path.read_bytes().rpartition(MARK)
+    """Of a kernel in the cache; None where its compiler says nothing of the kind, or the file is gone."""
+    try:
+        _, found, rest = path.read_bytes().rpartition(MARK)
+    except OSError:
+        return None
     if not found:
         return None
     # What follows is the trailer: bytes of any kind, which the decoder does not look at.
