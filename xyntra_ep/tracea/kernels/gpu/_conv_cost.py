@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dims import Size, typical
+from xyntra_ep.tracea.kernels.gpu._launch import CACHE
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
-
-_CACHE = 2.5  # times the memory's rate: neighbouring blocks read the same from the second-level cache
 
 
 def tiles_ns(blocks: Size, rows: int, columns: int, depth: int, element_bytes: int, gflops: float, gpu: Gpu) -> float:
@@ -13,5 +12,5 @@ def tiles_ns(blocks: Size, rows: int, columns: int, depth: int, element_bytes: i
     are under way while products are made, but wait for each other's steps: taken as one after the other."""
     waves = -(-typical(blocks) // gpu.units)
     arithmetic = 2 * rows * columns * depth / (gflops / gpu.units)
-    copies = (rows + columns) * depth * element_bytes / (_CACHE * gpu.memory_gbs / gpu.units)
+    copies = (rows + columns) * depth * element_bytes / (CACHE * gpu.memory_gbs / gpu.units)
     return waves * (arithmetic + copies)

@@ -7,6 +7,7 @@ from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
 LAUNCH_NS = 3000
+CACHE = 2.5  # times the memory's rate: what is read again comes from the second-level cache
 _STEPS_PER_NS = 64.0  # of a unit: so many threads do one step, a load and what is computed from it, in a nanosecond
 
 
