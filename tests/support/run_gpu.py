@@ -69,9 +69,10 @@ def check_on_opencl(
     max_err: float,
     *,
     variants: Iterable[AnyVariant] | None = None,
+    gpu: Gpu = OPENCL,
 ) -> None:
     """Assert that the generated code agrees with the interpreter; ``max_err`` as in run_program."""
-    planned = plan_for(program, OPENCL, variants)
+    planned = plan_for(program, gpu, variants)
     _compare(planned, run_planned(planned, inputs, constants), interpret(program, inputs, constants), max_err)
 
 

@@ -27,9 +27,10 @@ SHORT = (DType.BF16, DType.BF16, DType.F32)
 MAX_ERR = 3e-6  # products of 16-bit floats are exact in f32: what is left is the order of the sums
 
 
-def with_tile(rows: int, columns: int, slots: int) -> Variant[Gemm]:
+def with_tile(rows: int, columns: int, slots: int, parts: int = 1) -> Variant[Gemm]:
     """The variant with another default."""
-    return replace(FRAGMENTS, default=lambda op, context: {"rows": rows, "columns": columns, "slots": slots})
+    config = {"rows": rows, "columns": columns, "slots": slots, "parts": parts}
+    return replace(FRAGMENTS, default=lambda op, context: config)
 
 
 def check(case: GemmCase, variant: Variant[Gemm] = FRAGMENTS, max_err: float = MAX_ERR) -> None:
@@ -51,6 +52,11 @@ def test_ragged_rows_and_sums() -> None:
     check(GemmCase(m=70, k=56, n=67, transpose="b", dtypes=HALF, symbolic="m", epilogue="gelu"), max_err=1e-5)
     check(GemmCase(m=5, k=16, n=8, batch=(2, 3), b_batch=(2, 3), constant_b=False, dtypes=HALF, epilogue="residual"))
     check(GemmCase(m=5, k=0, n=8, dtypes=HALF, epilogue="bias", symbolic="m"))
+
+
+def test_parts_of_k() -> None:
+    check(GemmCase(m=70, k=264, n=67, transpose="b", dtypes=HALF, symbolic="", epilogue="gelu"), with_tile(64, 64, 3, 4), 1e-5)
+    check(GemmCase(m=9, k=104, n=72, batch=(2,), b_batch=(2,), constant_b=False, dtypes=HALF), with_tile(64, 64, 2, 2))
 
 
 @pytest.mark.parametrize("tile", _fragment_tiles.all_tiles(), ids=lambda t: f"{t.rows}x{t.columns}x{t.slots}")

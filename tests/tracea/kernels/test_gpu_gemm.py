@@ -22,9 +22,9 @@ opencl = pytest.mark.device("opencl")
 F32_ERR = 2e-6
 
 
-def with_tile(rows: int, columns: int) -> Variant[Gemm]:
+def with_tile(rows: int, columns: int, parts: int = 1) -> Variant[Gemm]:
     """The variant with another default."""
-    return replace(TILES, default=lambda op, context: {"rows": rows, "columns": columns})
+    return replace(TILES, default=lambda op, context: {"rows": rows, "columns": columns, "parts": parts})
 
 
 def check(case: GemmCase, variant: Variant[Gemm] = TILES, max_err: float = F32_ERR) -> None:
@@ -101,6 +101,16 @@ def test_the_largest_tile() -> None:
 
 
 @opencl
+def test_parts_of_k() -> None:
+    """As many as the sizes of a run ask for; each block finishes what it has where that is one."""
+    check(GemmCase(m=37, k=83, n=70, epilogue="gelu", symbolic=""), with_tile(32, 32, 4), 1e-5)
+    for m in (5, 70):
+        few = replace(OPENCL, units=3)
+        program, inputs, constants = build(GemmCase(m=m, k=83, n=70, symbolic="mk", epilogue="bias", constant_b=False))
+        check_on_opencl(program, inputs, constants, F32_ERR, variants=[with_tile(32, 32, 4)], gpu=few)
+
+
+@opencl
 @pytest.mark.parametrize("epilogue", ["bias", "gelu", "residual", "row", "mask", "gather", "window", "sizes"])
 def test_epilogues(epilogue: str) -> None:
     check(GemmCase(m=37, k=19, n=70, epilogue=epilogue), with_tile(32, 32), 1e-5)
@@ -141,13 +151,13 @@ def test_one_element_a_thread() -> None:
 
 
 def test_tiles_follow_the_shape() -> None:
-    def tile(m: int, n: int) -> tuple[int, int]:
-        program, _, _ = build(GemmCase(m=m, k=768, n=n, symbolic=""))
-        config = plan_for(program, SM_80).decisions[0][1].config
-        return config["rows"], config["columns"]
+    def tile(m: int, n: int, symbolic: str = "") -> tuple[int, ...]:
+        program, _, _ = build(GemmCase(m=m, k=768, n=n, symbolic=symbolic))
+        return tuple(plan_for(program, SM_80).decisions[0][1].config.values())
 
-    assert tile(8192, 8192) == (128, 128)
-    assert tile(128, 768) == (32, 32)
+    assert tile(8192, 8192) == (128, 128, 1)
+    assert tile(128, 768) == (128, 128, 16)  # six tiles, cut as far as there are units
+    assert tile(8192, 8192, "m") == (128, 128, 16)  # where that is needed
     program, _, _ = build(GemmCase(m=3, k=4, n=5, dtypes=(DType.I8, DType.I8, DType.I64), constant_b=False))
     assert plan_for(program, SM_80).decisions[0][1].chosen.name == "gemm.thread"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.gpu._fragment_tiles import WARP_COLUMNS, WARP_ROWS, Copy, FragmentTile
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
@@ -35,11 +34,11 @@ class Copier(ABC):
         return self.k.load_fragments("part", slot, self.layout.emit(self.k, row, column), transposed=not self.copy.along_k)
 
 
-def multiply(k: GpuBuilder, tile: FragmentTile, a: Copier, b: Copier, steps: Size) -> dict[tuple[int, int], list[Var]]:
-    """The sums of a thread's warp, by 16 rows and 8 columns."""
+def multiply(k: GpuBuilder, tile: FragmentTile, a: Copier, b: Copier, count: Rvalue) -> dict[tuple[int, int], list[Var]]:
+    """The sums of a thread's warp over ``count`` steps, by 16 rows and 8 columns."""
     blocks = [(i, j) for i in range(WARP_ROWS // 16) for j in range(WARP_COLUMNS // 8)]
     sums = {block: [k.variable("sum", Const(f32(1), 0.0)) for _ in range(4)] for block in blocks}
-    here, count, ahead = tile.warps().emit(k, k.thread), k.param(steps), tile.slots - 1
+    here, ahead = tile.warps().emit(k, k.thread), tile.slots - 1
 
     def fetch(step: Rvalue) -> None:
         with k.when(lt(step, count)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from xyntra_ep.tracea.kernels.gpu._tile_cost import BlockWork
 from xyntra_ep.tracea.kernels.variant import Axis, Config
 from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
 from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout, choose
@@ -20,6 +21,7 @@ WARP_ROWS, WARP_COLUMNS = 64, 32
 _EXTENTS = (64, 128)
 _DEPTH = 32
 _SLOTS = (2, 3)
+_REGISTERS = 128  # of a thread, about: half of them are sums
 SPACE = (Axis(name="rows", values=_EXTENTS), Axis(name="columns", values=_EXTENTS), Axis(name="slots", values=_SLOTS))
 
 
@@ -39,6 +41,18 @@ class FragmentTile:
     @property
     def shared_bytes(self) -> int:
         return self.slots * (self.rows + self.columns) * self.depth * BYTES
+
+    def work(self, depth: int) -> BlockWork:
+        """A block's, over so much of k."""
+        return BlockWork(
+            rows=self.rows,
+            columns=self.columns,
+            depth=depth,
+            element_bytes=BYTES,
+            threads=self.threads,
+            registers=_REGISTERS,
+            shared_bytes=self.shared_bytes,
+        )
 
     def warps(self) -> LaneMap:
         """Where a thread's warp is in the tile."""

@@ -36,9 +36,9 @@ class Side:
         aligned = contiguous and all(is_multiple(s, PACKET) for s in (length, apart, self.operand.offset, *self.others))
         return Fetch(tile, extent, along_k, PACKET if aligned else 1)
 
-    def start(self, b: GpuBuilder, data: Pointer, batch: Sequence[Rvalue], first: Rvalue) -> Pointer:
-        """``data`` at row (or column) ``first`` of the matrix of a ``batch``."""
-        at = b.param(self.operand.offset) + first * b.param(self.across_stride)
+    def start(self, b: GpuBuilder, data: Pointer, batch: Sequence[Rvalue], first: Rvalue, k: Rvalue) -> Pointer:
+        """``data`` at row (or column) ``first`` of the matrix of a ``batch``, and at ``k``."""
+        at = b.param(self.operand.offset) + first * b.param(self.across_stride) + k * b.param(self.depth_stride)
         for coordinate, stride in zip(batch, self.others, strict=True):
             at = at + coordinate * b.param(stride)
         return b.pointer("start", data, at)
@@ -75,13 +75,14 @@ def sides_of(op: Gemm, shape: GemmShape) -> tuple[Side, Side]:
 
 class Fetcher:
     """The tiles of one operand. ``data``: at the first element of the block's rows (or columns), of which ``first`` is the
-    number."""
+    number; ``depth``: what there is of k from there."""
 
-    def __init__(self, b: GpuBuilder, side: Side, fetch: Fetch, axis: str, data: Pointer, first: Rvalue) -> None:
+    def __init__(self, b: GpuBuilder, side: Side, fetch: Fetch, axis: str, data: Pointer, first: Rvalue, depth: Rvalue) -> None:
         self._b = b
         self._side = side
         self._fetch = fetch
         self._data = data
+        self._depth = depth
         self.layout = fetch.layout(axis)
         self.shared = b.shared(f"tile_{axis}", DType.F32, self.layout.elements, slots=2)
         place = fetch.lanes().emit(b, b.thread)
@@ -94,7 +95,7 @@ class Fetcher:
         """Tile ``step`` of k into registers; what is outside of the matrix is 0."""
         b, side, fetch = self._b, self._side, self._fetch
         begin = b.let("begin", step * index(fetch.tile.depth))
-        end = None if is_multiple(side.depth, fetch.tile.depth) else b.let("end", b.param(side.depth) - begin)
+        end = None if is_multiple(side.depth, fetch.tile.depth) else b.let("end", self._depth - begin)
         for values, (more_o, more_k) in zip(self._values, fetch.rounds(), strict=True):
             o, k = self._o + more_o, self._k + more_k
             at = b.let("from", o * b.param(side.across_stride) + (begin + k) * b.param(side.depth_stride))

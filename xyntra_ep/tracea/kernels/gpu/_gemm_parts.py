@@ -55,6 +55,10 @@ class Parts:
         begin = k.let("begin", part * k.param(self.length))
         return begin, k.let("end", vmax(begin, vmin(begin + k.param(self.length), k.param(self.depth))))
 
+    def steps(self, k: GpuBuilder, begin: Rvalue, end: Rvalue, step: int) -> Rvalue:
+        """How many from ``begin`` to ``end``, as ``range`` has them."""
+        return k.let("steps", (end - begin + (step - 1)) // step) if self.is_cut else k.param(ceildiv(self.depth, step))
+
 
 def parts_of(depth: Size, step: int, blocks: Size, wanted: int, most: int) -> Parts:
     """As many as give ``wanted`` blocks where one part has ``blocks``.
@@ -163,8 +167,8 @@ class Sums:
         return TempBuffer(name="parts", size_bytes=elements * DType.F32.bytes)
 
 
-def meeting_ns(parts: Parts, elements: Size, gpu: Gpu) -> float:
-    """What a run's second kernel takes: the sums are written and read once more."""
-    if typical(parts.count) == 1:
+def meeting_ns(parts: Parts, elements: int, gpu: Gpu) -> float:
+    """What the second kernel takes: the sums are written and read once more."""
+    if not parts.is_cut:
         return 0.0
-    return LAUNCH_NS + 2 * typical(parts.count * elements) * DType.F32.bytes / (CACHE * gpu.memory_gbs)
+    return LAUNCH_NS + 2 * typical(parts.count) * elements * DType.F32.bytes / (CACHE * gpu.memory_gbs)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.gpu._tile_cost import BlockWork
 from xyntra_ep.tracea.kernels.variant import Axis, Config
 from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
 from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout, choose
@@ -44,6 +45,18 @@ class GemmTile:
     @property
     def shared_bytes(self) -> int:
         return SLOTS * (self.rows + self.columns) * self.depth * DType.F32.bytes
+
+    def work(self, depth: int, element_bytes: int) -> BlockWork:
+        """A block's, over so much of k; a thread's registers hold its sums, two steps of the sides, and addresses."""
+        return BlockWork(
+            rows=self.rows,
+            columns=self.columns,
+            depth=depth,
+            element_bytes=element_bytes,
+            threads=self.threads,
+            registers=self.side**2 + 4 * self.side + 32,
+            shared_bytes=self.shared_bytes,
+        )
 
     def lanes(self) -> LaneMap:
         """Which packets of rows (m) and columns (n) a thread computes, the first of ``side`` / PACKET: a warp covers a patch."""

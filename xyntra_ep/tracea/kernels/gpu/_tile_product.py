@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Protocol
 
-from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.kernels.gpu._gemm_tiles import PACKET, GemmTile
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import Slot
@@ -35,13 +34,12 @@ class Feed(Protocol):
         ...
 
 
-def multiply(k: GpuBuilder, tile: GemmTile, a: Feed, b: Feed, steps: Size) -> list[list[Var]]:
-    """The sums of a thread, by row and column of its own."""
+def multiply(k: GpuBuilder, tile: GemmTile, a: Feed, b: Feed, count: Rvalue) -> list[list[Var]]:
+    """The sums of a thread over ``count`` steps, by row and column of its own."""
     zero = Const(f32(1), 0.0)
     sums = [[k.variable("sum", zero) for _ in range(tile.side)] for _ in range(tile.side)]
     place = tile.lanes().emit(k, k.thread)
-    count = k.param(steps)
-    with nullcontext() if isinstance(steps, int) and steps else k.when(lt(0, count)):  # there may be nothing to read
+    with nullcontext() if isinstance(count, Const) and count.value else k.when(lt(0, count)):  # there may be nothing to read
         for side in (a, b):
             side.load(0)
     for side in (a, b):

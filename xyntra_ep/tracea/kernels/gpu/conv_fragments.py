@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.gpu._conv_cost import tiles_ns
 from xyntra_ep.tracea.kernels.gpu._conv_places import Place, Places, hoisting
 from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of, why_no_product
 from xyntra_ep.tracea.kernels.gpu._conv_store import Results
 from xyntra_ep.tracea.kernels.gpu._conv_weights import pack, packed, padded_channels, padded_depth
 from xyntra_ep.tracea.kernels.gpu._fragment_product import Copier, multiply
-from xyntra_ep.tracea.kernels.gpu._fragment_tiles import BYTES, PACKET, SPACE, Copy, FragmentTile, all_tiles, tile_of
+from xyntra_ep.tracea.kernels.gpu._fragment_tiles import PACKET, SPACE, Copy, FragmentTile, all_tiles, tile_of
 from xyntra_ep.tracea.kernels.gpu._gemm_narrow import HALVES
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.gpu._tile_cost import tiles_ns
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
@@ -74,7 +74,7 @@ def _blocks(shape: ConvProduct, tile: FragmentTile) -> Size:
 
 def _tiles_ns(shape: ConvProduct, tile: FragmentTile, gpu: Gpu) -> float:
     depth = padded_depth(shape, tile.depth)
-    return tiles_ns(_blocks(shape, tile), tile.rows, tile.columns, depth, BYTES, gpu.fragment_gflops * _PEAK, gpu)
+    return tiles_ns(_blocks(shape, tile), tile.work(depth), gpu.fragment_gflops * _PEAK, gpu)
 
 
 def _cost_ns(op: Conv, config: Config, context: BuildContext) -> float:
@@ -103,7 +103,7 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     weights = _WeightCopier(k, shape, Copy(tile, tile.columns, along_k=False, is_a=False), w_group, channels)
     places.prepare()
     pixels.begin()
-    sums = multiply(k, tile, pixels, weights, depth // tile.depth)
+    sums = multiply(k, tile, pixels, weights, index(depth // tile.depth))
     _finish(k, tile, Results(k, shape, epilogue, target, apart, group), sums, pixel, channel)
     kernel, params = k.finish()
     work = 2 * shape.images * op.group * shape.pixels * shape.channels * shape.depth

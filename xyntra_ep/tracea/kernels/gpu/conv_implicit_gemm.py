@@ -12,13 +12,13 @@ from itertools import product as combinations
 
 from xyntra_ep.tracea.core_ir.dims import ceildiv
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.gpu._conv_cost import tiles_ns
 from xyntra_ep.tracea.kernels.gpu._conv_fetch import PixelFetcher, WeightFetcher
 from xyntra_ep.tracea.kernels.gpu._conv_places import Places, hoisting
 from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of, why_no_product
 from xyntra_ep.tracea.kernels.gpu._conv_store import Results
 from xyntra_ep.tracea.kernels.gpu._conv_weights import pack, packed, padded_channels, padded_depth
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.gpu._tile_cost import tiles_ns
 from xyntra_ep.tracea.kernels.gpu._tile_product import multiply
 from xyntra_ep.tracea.kernels.shared.conv_taps import why_not_floats
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
@@ -26,6 +26,7 @@ from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelC
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.magic_division import split
+from xyntra_ep.tracea.semantic_ir.nodes import index
 
 _EXTENTS = (32, 64, 128)
 SPACE = (Axis(name="pixels", values=_EXTENTS), Axis(name="channels", values=_EXTENTS))
@@ -59,8 +60,8 @@ def _default(op: Conv, context: BuildContext) -> Config:
 
 def _tiles_ns(shape: ConvProduct, config: Config, gpu: Gpu) -> float:
     tile = shape.tile(config)
-    depth, gflops = padded_depth(shape, tile.depth), gpu.fma_gflops * _PEAK[tile.side]
-    return tiles_ns(shape.blocks(config), tile.rows, tile.columns, depth, shape.op.inputs[0].dtype.bytes, gflops, gpu)
+    work = tile.work(padded_depth(shape, tile.depth), shape.op.inputs[0].dtype.bytes)
+    return tiles_ns(shape.blocks(config), work, gpu.fma_gflops * _PEAK[tile.side], gpu)
 
 
 def _cost_ns(op: Conv, config: Config, context: BuildContext) -> float:
@@ -92,7 +93,7 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     places.prepare()
     pixels.begin()
     rows, columns = (pixels, weights) if shape.channels_last else (weights, pixels)
-    sums = multiply(k, tile, rows, columns, depth // tile.depth)
+    sums = multiply(k, tile, rows, columns, index(depth // tile.depth))
     Results(k, shape, epilogue, target, apart, group).store(tile, sums, pixel, channel)
     kernel, params = k.finish()
     work = 2 * shape.images * op.group * shape.pixels * shape.channels * shape.depth

@@ -8,13 +8,15 @@ need not fit the tile; what a copy would read outside of a matrix is 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product as combinations
 
 from xyntra_ep.tracea.core_ir.dims import ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.gpu._fragment_product import Copier, multiply
 from xyntra_ep.tracea.kernels.gpu._fragment_tiles import (
+    BYTES,
     PACKET,
     SPACE,
     Copy,
@@ -24,13 +26,15 @@ from xyntra_ep.tracea.kernels.gpu._fragment_tiles import (
 )
 from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Side, blocks, sides_of
 from xyntra_ep.tracea.kernels.gpu._gemm_narrow import copies_ns, dtype_of, narrow
+from xyntra_ep.tracea.kernels.gpu._gemm_parts import AXIS as PARTS
+from xyntra_ep.tracea.kernels.gpu._gemm_parts import MOST, End, Parts, Sums, meeting_ns, parts_of
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.gpu._tile_cost import GemmSizes, sizes_of, tiles_ns, wanted
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
+from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
-from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Select, index, lt, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Select, Var, index, lt, vmin
 
 _PEAK = 0.6  # of the matrix units' rate
 
@@ -43,79 +47,110 @@ def _admits(op: Gemm, context: BuildContext) -> str | None:
 
 
 def _space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
-    return SPACE
+    return (*SPACE, PARTS)
 
 
 def _default(op: Gemm, context: BuildContext) -> Config:
     shape, gpu = shape_of(op), gpu_of(context)
-    fitting = [t for t in all_tiles() if t.shared_bytes <= gpu.common_shared_bytes]
-    best = min(fitting, key=lambda tile: (_tile_ns(shape, tile, gpu), -tile.rows * tile.columns, -tile.slots))
-    return {"rows": best.rows, "columns": best.columns, "slots": best.slots}
+    fitting = [t for t in all_tiles() if t.shared_bytes <= gpu.shared_bytes]
+
+    sizes, known = sizes_of(shape), isinstance(blocks(shape, 1, 1), int)
+
+    def order(choice: tuple[FragmentTile, int]) -> tuple[float, ...]:
+        tile, most = choice
+        # Where only a run knows how many blocks there are, parts cost nothing until they are needed.
+        return _ns(sizes, tile, most, gpu), -tile.rows * tile.columns, -tile.slots, most if known else -most
+
+    best, most = min(combinations(fitting, MOST), key=order)
+    return {"rows": best.rows, "columns": best.columns, "slots": best.slots, "parts": most}
 
 
-def _tile_ns(shape: GemmShape, tile: FragmentTile, gpu: Gpu) -> float:
-    """Waves of blocks, each taking what its arithmetic takes on one unit."""
-    waves = -(-typical(blocks(shape, tile.rows, tile.columns)) // gpu.units)
-    return waves * 2 * tile.rows * tile.columns * typical(shape.depth) / (gpu.fragment_gflops / gpu.units * _PEAK)
+def _parts(shape: GemmShape, tile: FragmentTile, most: int, gpu: Gpu) -> Parts:
+    return parts_of(shape.depth, tile.depth, blocks(shape, tile.rows, tile.columns), wanted(tile.threads, gpu), most)
+
+
+def _ns(sizes: GemmSizes, tile: FragmentTile, most: int, gpu: Gpu) -> float:
+    tiles = sizes.blocks(tile.rows, tile.columns)
+    parts = parts_of(sizes.depth, tile.depth, tiles, wanted(tile.threads, gpu), most)
+    ns = tiles_ns(parts.count * tiles, tile.work(typical(parts.length)), gpu.fragment_gflops * _PEAK, gpu)
+    return ns + meeting_ns(parts, sizes.results, gpu)
 
 
 def _cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
-    return LAUNCH_NS + _tile_ns(shape_of(op), tile_of(config), gpu_of(context)) + copies_ns(op, context)
+    sizes, gpu = sizes_of(shape_of(op)), gpu_of(context)
+    ns = max(_ns(sizes, tile_of(config), config["parts"], gpu), sizes.reading_ns(BYTES, gpu))
+    return LAUNCH_NS + ns + copies_ns(op, context)
 
 
 def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     read = [narrow(op, place) for place in (0, 1)]
     op = replace(op, inputs=(*(n.operand for n in read), *op.inputs[2:]))
     shape, tile = shape_of(op), tile_of(config)
-    a, b, out = op.inputs[0], op.inputs[1], op.output
+    parts = _parts(shape, tile, config["parts"], gpu_of(context))
+    a, b = op.inputs[:2]
     k = GpuBuilder(f"xy_gemm_{a.dtype}_fragments_{tile.rows}x{tile.columns}", tile.threads)
     data = [k.buffer("a", a.dtype), k.buffer("b", b.dtype)]
-    out_data = k.buffer("out", out.dtype, writable=True)
-    epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, shape.groups, len(shape.groups) - 1)
+    sums = Sums(k, op, shape, parts, context)
     down, across = ceildiv(shape.m, tile.rows), ceildiv(shape.n, tile.columns)
-    *batch, tile_row, tile_column = k.split(k.block, [*shape.batch_extents, down, across])
+    part, *batch, tile_row, tile_column = parts.split(k, [*shape.batch_extents, down, across])
     row, column = k.let("row", tile_row * tile.rows), k.let("column", tile_column * tile.columns)
-    first = (row, column)
-    copiers = [
-        _Copier(k, side, Copy(tile, extent, side.depth_stride == 1, i == 0), side.start(k, data[i], batch, first[i]), first[i])
-        for i, (side, extent) in enumerate(zip(sides_of(op, shape), (tile.rows, tile.columns), strict=True))
-    ]
-    sums = multiply(k, tile, copiers[0], copiers[1], ceildiv(shape.depth, tile.depth))
-    here = tile.warps().emit(k, k.thread)
-    lane = here["lane"]
-    for (i, j), values in sums.items():
-        for n, total in enumerate(values):
-            m = k.let("m", row + here["m"] + 16 * i + lane // 4 + 8 * (n // 2))
-            at = k.let("n", column + here["n"] + 8 * j + lane % 4 * 2 + n % 2)
-            with k.when(lt(m, k.param(shape.m))), k.when(lt(at, k.param(shape.n))):
-                place = epilogue.at(k)
-                place.store(out, out_data, [*batch, m, at], place.value([*batch, m, at], total, 1))
+    begin, end = parts.range(k, part)
+    copiers = []
+    matrices = zip(sides_of(op, shape), data, (row, column), (tile.rows, tile.columns), strict=True)
+    for side, pointer, first, extent in matrices:
+        copy = Copy(tile, extent, side.depth_stride == 1, is_a=side.operand is op.inputs[0])
+        start = side.start(k, pointer, batch, first, begin)
+        copiers.append(_Copier(k, side, copy, start, first, end - begin))
+    totals = multiply(k, tile, copiers[0], copiers[1], parts.steps(k, begin, end, tile.depth))
+    sums.finish(part, lambda end: _finish(k, shape, tile, end, [*batch, row, column], totals))
     kernel, params = k.finish()
     flops = 2 * shape.m * shape.n * shape.depth * product(shape.batch_extents)
     return [
         *(call for n in read for call in n.copies(context)),
         KernelCall(
             kernel=kernel,
-            buffers=(*(n.buffer for n in read), ValueBuffer(value=out.value), *epilogue.buffers),
+            buffers=(*(n.buffer for n in read), *sums.buffers),
             params=params,
-            units=blocks(shape, tile.rows, tile.columns),
+            units=parts.count * blocks(shape, tile.rows, tile.columns),
             cost_ns=flops // int(gpu_of(context).fragment_gflops * _PEAK) + LAUNCH_NS,
         ),
+        *sums.meeting(),
     ]
 
 
-class _Copier(Copier):
-    """Tiles of a matrix. ``data``: at the block's first row (or column), whose number is ``first``."""
+def _finish(
+    k: GpuBuilder,
+    shape: GemmShape,
+    tile: FragmentTile,
+    end: End,
+    at: Sequence[Rvalue],
+    totals: Mapping[tuple[int, int], Sequence[Var]],
+) -> None:
+    """Store the thread's results that are in the matrix; the tile begins ``at`` (batch, row, column)."""
+    *batch, row, column = at
+    here = tile.warps().emit(k, k.thread)
+    lane = here["lane"]
+    for (i, j), values in totals.items():
+        for number, total in enumerate(values):
+            m = k.let("m", row + here["m"] + 16 * i + lane // 4 + 8 * (number // 2))
+            n = k.let("n", column + here["n"] + 8 * j + lane % 4 * 2 + number % 2)
+            with k.when(lt(m, k.param(shape.m))), k.when(lt(n, k.param(shape.n))):
+                end.put(end.here(), [*batch, m, n], total)
 
-    def __init__(self, k: GpuBuilder, side: Side, copy: Copy, data: Pointer, first: Rvalue) -> None:
+
+class _Copier(Copier):
+    """Tiles of a matrix. ``data``: at the block's first row (or column), whose number is ``first``; ``depth``: what there is of k
+    from there."""
+
+    def __init__(self, k: GpuBuilder, side: Side, copy: Copy, data: Pointer, first: Rvalue, depth: Rvalue) -> None:
         super().__init__(k, side.operand.dtype, copy)
-        self.side, self.data = side, data
+        self.side, self.data, self.depth = side, data, depth
         self.left = k.let("left", k.param(side.across) - first)
 
     def fetch(self, step: Rvalue) -> None:
         k, copy, side = self.k, self.copy, self.side
         begin = k.let("begin", step * copy.tile.depth)
-        end = k.let("end", k.param(side.depth) - begin)
+        end = k.let("end", self.depth - begin)
         slot = k.slot(self.shared, step % copy.tile.slots)
         for more in copy.rounds():
             o = self.place["o"] + (more if copy.along_k else 0)

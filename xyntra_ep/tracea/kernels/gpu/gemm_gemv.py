@@ -21,6 +21,7 @@ from xyntra_ep.tracea.kernels.gpu._gemv_code import GemvCode
 from xyntra_ep.tracea.kernels.gpu._gemv_tiles import ROWS, THREADS, GemvTile, widest
 from xyntra_ep.tracea.kernels.gpu._launch import CACHE, LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
+from xyntra_ep.tracea.kernels.gpu._tile_cost import START_NS, sizes_of
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
@@ -40,7 +41,9 @@ def _admits(op: Gemm, context: BuildContext) -> str | None:
     if not (a.dtype.is_float and b.dtype.is_float):
         return f"no product of {a.dtype} and {b.dtype}"
     m = shape_of(op).m
-    return f"{m} rows, more than {MOST_ROWS}, are for tiles" if isinstance(m, int) and m > MOST_ROWS else None
+    if not isinstance(m, int):
+        return "the number of rows is not known"
+    return f"{m} rows, more than {MOST_ROWS}, are for tiles" if m > MOST_ROWS else None
 
 
 def _space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
@@ -81,15 +84,16 @@ def _parts(shape: GemmShape, tile: GemvTile, most: int, gpu: Gpu) -> Parts:
 
 def _cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
     op, gpu = replace(op, inputs=(op.inputs[0], _read(op, context).operand, *op.inputs[2:])), gpu_of(context)
-    shape, tile = shape_of(op), _tile(op, config["rows"], gpu)
-    parts = _parts(shape, tile, config["parts"], gpu)
-    batch, elements = product(shape.batch_extents), product(op.domain)
-    passes = typical(ceildiv(shape.m, tile.rows))
-    read = typical(batch * shape.depth * shape.n) * tile.dtype.bytes * (1 + (passes - 1) / CACHE)
-    under_way = typical(blocks(shape, tile.rows, tile.columns) * parts.count) * tile.bytes_under_way
-    rate = gpu.memory_gbs * min(1.0, under_way / (gpu.memory_gbs * _LATENCY_NS))
-    products = 2 * typical(batch * shape.depth * shape.n) * passes * tile.rows
-    return LAUNCH_NS + max(read / max(rate, 1e-3), products / (gpu.fma_gflops * _PEAK)) + meeting_ns(parts, elements, gpu)
+    sizes, tile = sizes_of(shape_of(op)), _tile(op, config["rows"], gpu)
+    tiles = sizes.blocks(tile.rows, tile.columns)
+    parts = parts_of(sizes.depth, tile.depth, tiles, _BLOCKS * gpu.units, config["parts"])
+    passes = -(-sizes.m // tile.rows)
+    elements = sizes.batch * sizes.depth * sizes.n
+    under_way = tiles * typical(parts.count) * tile.bytes_under_way
+    rate = min(gpu.memory_gbs, max(1, under_way) / _LATENCY_NS)
+    reading = elements * tile.dtype.bytes * (1 + (passes - 1) / CACHE) / rate
+    products = 2 * elements * passes * tile.rows / (gpu.fma_gflops * _PEAK)
+    return LAUNCH_NS + START_NS + max(reading, products) + meeting_ns(parts, sizes.results, gpu)
 
 
 def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
@@ -105,7 +109,7 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     part, *batch, row, column = parts.split(k, [*shape.batch_extents, *groups])
     row, column = k.let("row", row * tile.rows), k.let("column", column * tile.columns)
     sides = sides_of(op, shape)
-    a_start, b_start = (side.start(k, pointer, batch, index(0)) for side, pointer in zip(sides, data, strict=True))
+    a_start, b_start = (side.start(k, pointer, batch, index(0), index(0)) for side, pointer in zip(sides, data, strict=True))
     code = GemvCode(k, shape, tile, sides, (a_start, b_start), [*batch, row, column])
     code.multiply(*parts.range(k, part))
     code.meet()
