@@ -177,7 +177,7 @@ def test_a_model_as_a_whole(gpu: FakeCuda, folder: Path, name: str, precision: s
 def test_more_shared_memory_than_a_kernel_may_declare_is_asked_for(
     gpu: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = {"rows": 128, "columns": 128, "slots": 4}  # 64 KiB
+    config = {"rows": 128, "columns": 128, "slots": 4, "parts": 1}  # 64 KiB
     large = replace(gemm_fragments.VARIANTS[0], default=lambda op, context: config)
     monkeypatch.setattr(planner, "gpu_variants", lambda: {**variants.gpu_variants(), Gemm: (large,)})
     asked = gpu.count("FuncSetAttribute")
