@@ -78,6 +78,12 @@ def test_layouts_and_ragged_sizes(rows: int, transpose: str) -> None:
         check(GemmCase(m=m, k=k, n=n, transpose=transpose, symbolic="", epilogue="bias"), with_config(rows))
 
 
+@pytest.mark.parametrize("transpose", ["", "b"])
+def test_threads_that_exchange_nothing_meet_without_conflicts(transpose: str) -> None:
+    case = GemmCase(m=2, k=260, n=36, transpose=transpose, symbolic="")
+    check(case, with_config(2), gpu=replace(SM_80, subgroup=1))
+
+
 @pytest.mark.parametrize("dtypes", [HALF, SHORT, (DType.F32, DType.BF16, DType.F32)], ids=["f16", "bf16", "mixed"])
 def test_types(dtypes: tuple[DType, DType, DType]) -> None:
     for transpose in ("", "ab"):
