@@ -8,9 +8,11 @@ from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
-from xyntra_ep.tracea.semantic_ir.nodes import Kernel, Unary, lt
+from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies, math_function
+from xyntra_ep.tracea.semantic_ir.nodes import CallValue, Kernel, Unary, lt
 from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, choose
 
+EXPONENTIALS = ("exp2", "exp2_nonpositive", "exp2_weight", "exp2_weight_bf16", "exp_nonpositive")
 TILE = 32  # of the transposition, in elements
 
 
@@ -76,6 +78,18 @@ def convert(pairs: Sequence[tuple[DType, DType]], packet: int) -> Kernel:
         with b.loop("i", 0, packet, count) as i:
             values = b.load_packet("v", x, at + i, count)
             b.store_packet(y, at + i, [Unary("round_f16", v) if source.is_float else v for v in values])
+    return b.finish()[0]
+
+
+def exponentials() -> Kernel:
+    """y = f(x) for x <= 0, one block's worth of x for each f of ``EXPONENTIALS``."""
+    b = GpuBuilder("exponentials", threads=64)
+    x, y = b.buffer("x", DType.F32), b.buffer("y", DType.F32, writable=True)
+    for i, name in enumerate(EXPONENTIALS):
+        for function in math_dependencies(name, 1):
+            b.function(function)
+        at = b.let("at", (b.block * len(EXPONENTIALS) + i) * 64 + b.thread)
+        b.store(y, at, CallValue(math_function(name, 1), (b.load(x, at),)))
     return b.finish()[0]
 
 

@@ -1,15 +1,6 @@
 static inline float xy_max_f32(float a, float b) { return a > b ? a : b; }
 static inline int xy_min_index(int a, int b) { return a < b ? a : b; }
-static inline float xm_exp_nonpositive_1(float x) {
-  const float z_ = (x * 0x1.7154760000000p+0f);
-  const float y_ = xy_max_f32((-0x1.fc00000000000p+6f), z_);
-  const float t_ = (y_ + 0x1.8000000000000p+23f);
-  const float n_ = (t_ - 0x1.8000000000000p+23f);
-  const float f_ = (y_ - n_);
-  const int k_ = (as_int(t_) - 1262485504);
-  const float p_ = (((((0x1.5bba140000000p-10f * f_ + 0x1.3cea880000000p-7f) * f_ + 0x1.c6b7520000000p-5f) * f_ + 0x1.ebf9bc0000000p-3f) * f_ + 0x1.62e42a0000000p-1f) * f_ + 0x1.0000000000000p+0f);
-  return as_float((as_int(p_) + (k_ << 23)));
-}
+static inline float xm_exp_nonpositive_1(float x) { return exp2(x * 0x1.715476p+0f); }
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_16x16(__global const float *b_q0, __global const float *b_k1, __global const float *b_v2, __global float *b_out3, const int unused) {
   const int block = (int)get_group_id(0);
   const int thread = (int)get_local_id(0);

@@ -1,19 +1,14 @@
-static __device__ __forceinline__ float xy_max_f32(float a, float b) { return a > b ? a : b; }
+static __device__ __forceinline__ float xy_exp2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+static __device__ __forceinline__ int xy_pair_bf16(float low, float high) { int both; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low)); return both; }
 static __device__ __forceinline__ void xy_copy_16(void *to, const void *from, int valid) { asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(valid) : "memory"); }
 static __device__ __forceinline__ void xy_load_fragments(int &a, int &b, int &c, int &d, const void *from) { asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"((unsigned)__cvta_generic_to_shared(from)) : "memory"); }
 static __device__ __forceinline__ void xy_fragment_dot_bf16(float &c0, float &c1, float &c2, float &c3, int a0, int a1, int a2, int a3, int b0, int b1) { asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1)); }
+static __device__ __forceinline__ float xy_max_f32(float a, float b) { return a > b ? a : b; }
 static __device__ __forceinline__ void xy_load_fragments_transposed(int &a, int &b, int &c, int &d, const void *from) { asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"((unsigned)__cvta_generic_to_shared(from)) : "memory"); }
 struct __align__(4) xy_bf16x2 { unsigned short e[2]; };
 static __device__ __forceinline__ unsigned short xy_narrow_bf16(float v) { unsigned b = (unsigned)__float_as_int(v); return (unsigned short)(v != v ? (b >> 16) | 0x40 : (b + 0x7fff + ((b >> 16) & 1)) >> 16); }
-static __device__ __forceinline__ float xm_exp2_weight_bf16_1(float x) {
-  const float y_ = xy_max_f32((-0x1.fc00000000000p+6f), x);
-  const float t_ = (y_ + 0x1.8000000000000p+23f);
-  const float n_ = (t_ - 0x1.8000000000000p+23f);
-  const float f_ = (y_ - n_);
-  const int k_ = (__float_as_int(t_) - 1262485504);
-  const float p_ = (((0x1.c2a2180000000p-5f * f_ + 0x1.f00c4e0000000p-3f) * f_ + 0x1.62f5fa0000000p-1f) * f_ + 0x1.0000000000000p+0f);
-  return __int_as_float((__float_as_int(p_) + (k_ << 23)));
-}
+static __device__ __forceinline__ float xm_exp2_weight_bf16_1(float x) { return xy_exp2(x); }
+static __device__ __forceinline__ int xm_weight_pair_bf16(float low, float high) { return xy_pair_bf16(low, high); }
 extern "C" __global__ void __launch_bounds__(64) xy_attention_bf16_fragments_32x32(const unsigned short *b_q0, const unsigned short *b_k1, const unsigned short *b_v2, unsigned short *b_out3) {
   const int block = (int)blockIdx.x;
   const int thread = (int)threadIdx.x;
@@ -201,18 +196,18 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_bf16_fragments_32x
       xy_copy_16(k_ + ((r4 * 16) + (c4 ^ ((r4 & 4) << 1))), b_k1 + start1 + from3, 16);
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
-    const int pair_ = ((((__float_as_int(weight_) + 32768) >> 16) & 65535) | ((__float_as_int(weight1) + 32768) & -65536));
-    const int pair1 = ((((__float_as_int(weight8) + 32768) >> 16) & 65535) | ((__float_as_int(weight9) + 32768) & -65536));
-    const int pair2 = ((((__float_as_int(weight2) + 32768) >> 16) & 65535) | ((__float_as_int(weight3) + 32768) & -65536));
-    const int pair3 = ((((__float_as_int(weight10) + 32768) >> 16) & 65535) | ((__float_as_int(weight11) + 32768) & -65536));
+    const int pair_ = xm_weight_pair_bf16(weight_, weight1);
+    const int pair1 = xm_weight_pair_bf16(weight8, weight9);
+    const int pair2 = xm_weight_pair_bf16(weight2, weight3);
+    const int pair3 = xm_weight_pair_bf16(weight10, weight11);
     int v1, v2, v3, v4;
     xy_load_fragments_transposed(v1, v2, v3, v4, v_ + ((r2 * 16) + (c2 ^ ((r2 & 4) << 1))));
     xy_fragment_dot_bf16(sum_, sum1, sum4, sum5, pair_, pair1, pair2, pair3, v1, v2);
     xy_fragment_dot_bf16(sum2, sum3, sum6, sum7, pair_, pair1, pair2, pair3, v3, v4);
-    const int pair4 = ((((__float_as_int(weight4) + 32768) >> 16) & 65535) | ((__float_as_int(weight5) + 32768) & -65536));
-    const int pair5 = ((((__float_as_int(weight12) + 32768) >> 16) & 65535) | ((__float_as_int(weight13) + 32768) & -65536));
-    const int pair6 = ((((__float_as_int(weight6) + 32768) >> 16) & 65535) | ((__float_as_int(weight7) + 32768) & -65536));
-    const int pair7 = ((((__float_as_int(weight14) + 32768) >> 16) & 65535) | ((__float_as_int(weight15) + 32768) & -65536));
+    const int pair4 = xm_weight_pair_bf16(weight4, weight5);
+    const int pair5 = xm_weight_pair_bf16(weight12, weight13);
+    const int pair6 = xm_weight_pair_bf16(weight6, weight7);
+    const int pair7 = xm_weight_pair_bf16(weight14, weight15);
     int v5, v6, v7, v8;
     xy_load_fragments_transposed(v5, v6, v7, v8, v_ + (((r2 + 16) * 16) + (c2 ^ (((r2 + 16) & 4) << 1))));
     xy_fragment_dot_bf16(sum_, sum1, sum4, sum5, pair4, pair5, pair6, pair7, v5, v6);

@@ -1,16 +1,8 @@
-static __device__ __forceinline__ float xy_max_f32(float a, float b) { return a > b ? a : b; }
+static __device__ __forceinline__ float xy_exp2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 static __device__ __forceinline__ int xy_min_index(int a, int b) { return a < b ? a : b; }
 struct __align__(16) xy_f32x4 { float e[4]; };
-static __device__ __forceinline__ float xm_exp_nonpositive_1(float x) {
-  const float z_ = (x * 0x1.7154760000000p+0f);
-  const float y_ = xy_max_f32((-0x1.fc00000000000p+6f), z_);
-  const float t_ = (y_ + 0x1.8000000000000p+23f);
-  const float n_ = (t_ - 0x1.8000000000000p+23f);
-  const float f_ = (y_ - n_);
-  const int k_ = (__float_as_int(t_) - 1262485504);
-  const float p_ = (((((0x1.5bba140000000p-10f * f_ + 0x1.3cea880000000p-7f) * f_ + 0x1.c6b7520000000p-5f) * f_ + 0x1.ebf9bc0000000p-3f) * f_ + 0x1.62e42a0000000p-1f) * f_ + 0x1.0000000000000p+0f);
-  return __int_as_float((__float_as_int(p_) + (k_ << 23)));
-}
+static __device__ __forceinline__ float xy_max_f32(float a, float b) { return a > b ? a : b; }
+static __device__ __forceinline__ float xm_exp_nonpositive_1(float x) { return xy_exp2(x * 0x1.715476p+0f); }
 extern "C" __global__ void __launch_bounds__(256) xy_rows_block_f32(const float *b_i0, float *b_o1) {
   const int block = (int)blockIdx.x;
   const int thread = (int)threadIdx.x;

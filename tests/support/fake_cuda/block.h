@@ -37,7 +37,7 @@ struct Block {
   std::vector<Fiber> fibers;
   ucontext_t home;
   unsigned now = 0;
-  std::vector<int> exchanged;
+  std::vector<long long> exchanged;
   std::vector<const unsigned short*> pointers;
   std::vector<std::array<int, 6>> fragments;
   std::function<void()> body;
@@ -68,7 +68,7 @@ inline void __syncthreads() {
 template <class T>
 T __shfl_xor_sync(unsigned, T value, int mask) {
   Block& b = block_of_threads;
-  static_assert(sizeof(T) == sizeof(int), "a register");
+  static_assert(sizeof(T) == sizeof(int) || sizeof(T) == sizeof(long long), "one register, or two");
   memcpy(&b.exchanged[b.now], &value, sizeof(T));
   __syncthreads();
   T other;
@@ -107,6 +107,26 @@ inline float widen_f16(unsigned short bits) {
   _Float16 half;
   memcpy(&half, &bits, sizeof(half));
   return static_cast<float>(half);
+}
+
+// The same for bfloat16 (PTX: cvt.rn.bf16x2.f32), whose NaN has all bits but the sign.
+inline unsigned short narrow_bf16(float v) {
+  if (v != v) return 0x7fff;
+  unsigned bits;
+  memcpy(&bits, &v, sizeof(bits));
+  return static_cast<unsigned short>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+// Two of them in a register; PTX names the upper one first, the text of ours the lower.
+inline int pair_of(unsigned short (*narrow)(float), float low, float high) {
+  return static_cast<int>(static_cast<unsigned>(narrow(low)) | static_cast<unsigned>(narrow(high)) << 16);
+}
+
+// As far from 2^x as PTX allows (ex2.approx.ftz.f32): off by 2^-22 of it, up or down; what is subnormal is 0.
+inline float approximate_exp2(float x) {
+  const double exact = exp2(fabsf(x) < 0x1p-126f ? 0.0 : x);
+  const float y = static_cast<float>(exact * (1 + (static_cast<long>(x * 1024) % 2 ? 0x1p-22 : -0x1p-22)));
+  return exact < 0x1p-126 ? 0.0f : x == 0 ? 1.0f : y;
 }
 
 // One of the two halves in a register.

@@ -28,6 +28,7 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
     "transpose": gpu_kernels.transpose,
     "pipeline": gpu_kernels.pipeline,
     "convert": lambda: gpu_kernels.convert([(DType.F16, DType.BF16), (DType.BOOL, DType.BOOL), (DType.I8, DType.I64)], 4),
+    "exponentials": gpu_kernels.exponentials,
     "subgroup_sum": gpu_kernels.subgroup_sum,
 }
 Golden = Callable[[str, str], None]
@@ -94,6 +95,21 @@ def test_transpose() -> None:
     x = random_like((96, 64), DType.F32, 0)
     [got] = run(gpu_kernels.transpose(), 6, [x], [np.zeros((64, 96), np.float32)], [96, 64])
     assert (got == x.T).all()
+
+
+@pytest.mark.device("opencl")
+def test_exponentials() -> None:
+    """By the device's instruction: relative error 2^-22, and of e^x what rounding x log2 e brings to that."""
+    count = len(gpu_kernels.EXPONENTIALS)
+    x = -np.append(np.linspace(0, 120, 4 * 64 - 2), [1e30, np.nan]).astype(np.float32).reshape(4, 64)
+    given = np.repeat(x[:, None], count, axis=1)
+    [got] = run(gpu_kernels.exponentials(), 4, [given], [np.zeros(given.shape, np.float32)])
+    for i, name in enumerate(gpu_kernels.EXPONENTIALS):
+        exact = (np.exp if name == "exp_nonpositive" else np.exp2)(x.astype(np.float64))
+        argument = 2.0**-23 * np.abs(x) if name == "exp_nonpositive" else 0.0
+        np.testing.assert_array_equal(np.isnan(got[:, i]), np.isnan(x), name)
+        wrong = np.abs(got[:, i] - exact) > exact * (2.0**-22 + argument) + 2.0**-126
+        assert not wrong.any(), (name, x[wrong])
 
 
 @pytest.mark.device("opencl")

@@ -90,15 +90,19 @@ class CPrinter:
 
     def kernel(self, kernel: Kernel) -> str:
         for function in kernel.functions:
-            self.lines.append(self._target.function_head(function) + " {")
-            self.block(function.body, 1)
-            self.lines.append("}")
+            self.function(function)
         head = self._target.kernel_head(kernel)
         self.lines.extend(head)
         self.block(kernel.body, 1)
         self.lines.append("}")
         notes = "".join(f"// {note}\n" for note in kernel.notes)
         return notes + self._target.prelude() + "\n".join(self.lines) + "\n"
+
+    def function(self, function: Function) -> None:
+        """Its definition, in front of the kernel."""
+        self.lines.append(self._target.function_head(function) + " {")
+        self.block(function.body, 1)
+        self.lines.append("}")
 
     # -- statements
 

@@ -7,6 +7,7 @@ from xyntra_ep.tracea.emitters.gpu_c import Dialect, GpuPrinter
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import COPY_BYTES
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Kernel, Space
 
+_LOG2E = "0x1.715476p+0f"
 _DEVICE = "static __device__ __forceinline__"
 
 
@@ -39,6 +40,14 @@ def _fragment_dot(dtype: DType) -> str:
     )
 
 
+def _pair(dtype: DType) -> str:
+    """Two floats rounded to the nearest halves, the first one below."""
+    return (
+        f"{_DEVICE} int xy_pair_{dtype}(float low, float high) "
+        f'{{ int both; asm("cvt.rn.{dtype}x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low)); return both; }}'
+    )
+
+
 CUDA = Dialect(
     long="long long",
     long_suffix="ll",
@@ -56,7 +65,16 @@ CUDA = Dialect(
     math="{name}f",
     widen={DType.F16: "xy_widen_f16({v})"},
     narrow={DType.F16: "xy_narrow_f16({v})"},
+    functions={
+        "xm_exp2_1": "return exp2f(x);",
+        "xm_exp_nonpositive_1": f"return xy_exp2(x * {_LOG2E});",
+        **{f"xm_exp2_{name}_1": "return xy_exp2(x);" for name in ("nonpositive", "weight", "weight_bf16")},
+        **{f"xm_weight_pair_{dtype}": f"return xy_pair_{dtype}(low, high);" for dtype in (DType.F16, DType.BF16)},
+    },
     helpers={
+        "xy_exp2(": f"{_DEVICE} float xy_exp2(float x) "
+        '{ float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }',
+        **{f"xy_pair_{dtype}(": _pair(dtype) for dtype in (DType.F16, DType.BF16)},
         "xy_widen_f16": f"{_DEVICE} float xy_widen_f16(unsigned short h) "
         '{ float v; asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h)); return v; }',
         "xy_narrow_f16": f"{_DEVICE} unsigned short xy_narrow_f16(float v) "

@@ -55,6 +55,8 @@ _COMPARED = {"min": "<", "max": ">"}
 class Dialect:
     """The words of one language. ``{}`` fields are filled by ``str.format``; empty text means there is nothing to say.
 
+    ``functions`` are bodies, by name, of functions that the device has an instruction for: as exact as what they replace says of
+    itself, or 2^-22 relative where that is less (CUDA and OpenCL promise 2 and 3 units in the last place).
     ``helpers`` are definitions by name, printed when a spelling names them; ``xy_round_f16`` is one of them. Types that do
     not convert by themselves: ``widen`` and ``narrow`` go from a stored element to a float and back, or, where only memory
     converts, ``load`` and ``store`` do it at address {p} in {space}. ``packets``: types with a vector of {n} elements to move
@@ -78,6 +80,7 @@ class Dialect:
     narrow: Mapping[DType, str] = field(default_factory=dict)
     load: Mapping[DType, str] = field(default_factory=dict)
     store: Mapping[DType, str] = field(default_factory=dict)
+    functions: Mapping[str, str] = field(default_factory=dict)
     helpers: Mapping[str, str] = field(default_factory=dict)
     packets: Mapping[DType, str] = field(default_factory=dict)  # the type of {n} elements
     packet_helper: str = ""  # {type}, {element}, {n}: a definition that goes with it
@@ -231,6 +234,13 @@ class GpuPrinter(CPrinter):
         if layout.given_bytes and self._dialect.given:
             self._given = layout.offsets
         return super().kernel(kernel)
+
+    def function(self, function: Function) -> None:
+        body = self._dialect.functions.get(function.name)
+        if body is None:
+            super().function(function)
+        else:
+            self.lines.append(f"{self.target.function_head(function)} {{ {self.target.use(body)} }}")
 
     def _statement(self, s: Statement, depth: int) -> None:
         match s:

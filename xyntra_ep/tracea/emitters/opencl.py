@@ -22,6 +22,10 @@ OPENCL = Dialect(
     math="{name}",
     load={DType.F16: "vload_half(0, (const {space} half *)({p}))"},
     store={DType.F16: "vstore_half_rte({v}, 0, ({space} half *)({p}));"},
+    functions={
+        "xm_exp_nonpositive_1": "return exp2(x * 0x1.715476p+0f);",
+        **{f"xm_{name}_1": "return exp2(x);" for name in ("exp2", "exp2_nonpositive", "exp2_weight", "exp2_weight_bf16")},
+    },
     helpers={
         "xy_round_f16": "static inline float xy_round_f16(float v) { unsigned short h; "
         "vstore_half_rte(v, 0, (__private half *)&h); return vload_half(0, (__private half *)&h); }",

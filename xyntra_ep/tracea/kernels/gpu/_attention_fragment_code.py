@@ -15,9 +15,10 @@ from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.gpu._attention_fetch import Fetch, padded, whole
 from xyntra_ep.tracea.kernels.gpu._attention_stream import AttentionStream
 from xyntra_ep.tracea.kernels.variant import BuildContext
+from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder
 from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
 from xyntra_ep.tracea.semantic_ir.math_library import math_function
-from xyntra_ep.tracea.semantic_ir.nodes import Bitcast, CallValue, Const, Rvalue, Var, binary, f32, i32
+from xyntra_ep.tracea.semantic_ir.nodes import Bitcast, CallValue, Const, Function, Rvalue, Var, binary, f32, i32
 from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout, choose
 
 PACKET = 8  # elements of one copy, and of a row of a fragment
@@ -100,6 +101,7 @@ class FragmentCode(AttentionStream):
         self.tile = tile
         self._at = tile.result().emit(self.b, self.b.thread)
         self._places = {name: tile.fragments(name).emit(self.b, self.b.thread) for name in "qkv"}
+        self._pair = self.b.function(weight_pair(tile.dtype))
         self._q: list[list[Rvalue]] = []
         self._weights_kept: Sequence[Sequence[Rvalue]] = ()
 
@@ -160,18 +162,25 @@ class FragmentCode(AttentionStream):
             # (rows 0 to 7, columns 0 to 7), (8 to 15, 0 to 7), (0 to 7, 8 to 15), (8 to 15, 8 to 15)
             first = 4 * step
             parts = [(weights[row][first + 2 * j], weights[row][first + 2 * j + 1]) for j in range(2) for row in range(2)]
-            p = [b.let("pair", self._pair(*part)) for part in parts]
+            p = [b.let("pair", CallValue(self._pair, part)) for part in parts]
             for j in range(0, len(self.results()), 2):
                 v = self._fragments("v", SIDE * step, 8 * j)
                 for i in range(j, j + 2):
                     total = [sums[row][2 * i + n] for row in range(2) for n in range(2)]
                     b.fragment_dot(total, p, v[2 * (i - j) : 2 * (i - j) + 2], self.tile.dtype)
 
-    def _pair(self, low: Rvalue, high: Rvalue) -> Rvalue:
-        """Two weights rounded to the nearest 16-bit float, one above the other. A NaN may get lost: the sum of weights has it."""
-        if self.tile.dtype is DType.BF16:
-            low, high = (binary("add", Bitcast(i32(1), w), 0x8000) for w in (low, high))
-            return binary("or", binary("and", binary("shr", low, 16), 0xFFFF), binary("and", high, -0x10000))
-        # Of 0 to 1, at a 2^112th of it an f32 has the exponent of a float16, below 2^-14 as its subnormals.
-        low, high = (binary("add", Bitcast(i32(1), w * 2.0**-112), 0x1000) for w in (low, high))
-        return binary("or", binary("and", binary("shr", low, 13), 0xFFFF), binary("shl", binary("shr", high, 13), 16))
+
+@cache
+def weight_pair(dtype: DType) -> Function:
+    """Two weights, 0 to 1, rounded to the nearest 16-bit float, one above the other. A NaN may get lost: the sum of weights has
+    it."""
+    f = FunctionBuilder(f"xm_weight_pair_{dtype}", i32(1), inline=True)
+    low, high = (f.argument(name, f32(1)) for name in ("low", "high"))
+    if dtype is DType.BF16:
+        below, above = (binary("add", Bitcast(i32(1), w), 0x8000) for w in (low, high))
+        f.result(binary("or", binary("and", binary("shr", below, 16), 0xFFFF), binary("and", above, -0x10000)))
+        return f.finish()
+    # At a 2^112th of it an f32 has the exponent of a float16, below 2^-14 as its subnormals.
+    below, above = (binary("add", Bitcast(i32(1), w * 2.0**-112), 0x1000) for w in (low, high))
+    f.result(binary("or", binary("and", binary("shr", below, 13), 0xFFFF), binary("shl", binary("shr", above, 13), 16)))
+    return f.finish()

@@ -21,7 +21,7 @@ from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
 _SUMS = 112  # of a thread at a time: with as many registers for everything else, it has not more than there are
 _SHARED = 3  # a unit has at least so many times what a block commonly has
-_EXP_STEPS = 16  # what a score costs beside its products
+_EXP_STEPS = 10  # what a score costs beside its products
 
 
 def _admits(op: Attention, context: BuildContext) -> str | None:

@@ -22,7 +22,7 @@ from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
 _ROWS, _COLUMNS = (32, 64, 128), (32, 64)
 _PEAK = 0.5  # of the matrix units' rate
-_EXP_STEPS = 24  # what a score costs beside its products, in multiply-adds
+_EXP_STEPS = 12  # what a score costs beside its products, in multiply-adds
 _ALONE = 0.8  # of what blocks reach that take turns: one alone on a unit waits at its barriers
 _REGISTERS = 1 << 16  # of a multiprocessor
 _THREAD_REGISTERS = 208  # of the 255 that a thread may have: more, and some of its values go through memory
