@@ -1,4 +1,4 @@
-"""ONNX's node tests through sessions on the devices that the machine has: what ONNX Runtime's CPU provider computes, these compute
+"""ONNX's node tests through sessions on the devices that the machine has: what the CPU provider computes, these compute
 too. A driver compiles a kernel or more for each case, so all of them are for `-m slow`; a few operators of each kind are not.
 """
 
