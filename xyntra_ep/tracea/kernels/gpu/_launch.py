@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dims import Size, typical
+from xyntra_ep.tracea.core_ir.ops import CoreOp
+from xyntra_ep.tracea.core_ir.work import sized_work
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
@@ -14,6 +16,19 @@ _STEPS_PER_NS = 64.0  # of a unit: so many threads do one step, a load and what 
 def gpu_of(context: BuildContext) -> Gpu:
     assert context.gpu is not None, "a GPU variant without a GPU"
     return context.gpu
+
+
+def blocks_held(gpu: Gpu, threads: int, registers: int, shared_bytes: int, *, unknown: int) -> int:
+    """Blocks that a unit works on at a time, of threads that need about so many registers each; 0 where one needs more than there
+    is, ``unknown`` where nobody knows what a unit has."""
+    if gpu.multiprocessor is None:
+        return unknown
+    return gpu.multiprocessor.occupancy(threads=threads, registers=registers, shared_bytes=shared_bytes).blocks
+
+
+def moved_ns(op: CoreOp, gpu: Gpu) -> float:
+    """The least that a launch takes which reads and writes everything of ``op`` once."""
+    return typical(sized_work(op).bytes) / gpu.memory_gbs + LAUNCH_NS
 
 
 def steps_ns(steps: Size, gpu: Gpu) -> Size:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, product, typical
-from xyntra_ep.tracea.kernels.gpu._launch import CACHE
+from xyntra_ep.tracea.kernels.gpu._launch import CACHE, blocks_held
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, own_batches
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.multiprocessor import WARP
@@ -33,13 +33,6 @@ class BlockWork:
     shared_bytes: int
 
 
-def held(work: BlockWork, gpu: Gpu) -> int:
-    """Blocks that a unit works on at a time; 0 where one needs more than there is."""
-    if gpu.multiprocessor is None:
-        return _HELD
-    return gpu.multiprocessor.occupancy(threads=work.threads, registers=work.registers, shared_bytes=work.shared_bytes).blocks
-
-
 def wanted(threads: int, gpu: Gpu) -> int:
     """Blocks of so many threads that keep all units busy."""
     return gpu.units * max(1, _BUSY * WARP // threads)
@@ -49,7 +42,7 @@ def tiles_ns(blocks: Size, work: BlockWork, gflops: float, gpu: Gpu) -> float:
     """All blocks, of which each unit has its part, a few at a time. Of ``gflops``, and of the cache's rate, a unit has its part,
     too, if warps enough are there to ask for it. Copies are under way while products are made, but wait for each other's steps:
     taken as one after the other."""
-    at_once = max(1, held(work, gpu))
+    at_once = max(1, blocks_held(gpu, work.threads, work.registers, work.shared_bytes, unknown=_HELD))
     of_unit = -(-typical(blocks) // gpu.units)
     warps = min(of_unit, at_once) * work.threads / WARP
     arithmetic = 2 * work.rows * work.columns * work.depth / (gflops / gpu.units)

@@ -15,12 +15,13 @@ from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.gpu._attention_block_code import BlockCode
 from xyntra_ep.tracea.kernels.gpu._attention_space import blocks_of, busy, heads_of, no_heads, scores_of
 from xyntra_ep.tracea.kernels.gpu._attention_tiles import ACROSS, AttentionTile, space_of, tile_of, tiles_in
-from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, blocks_held, gpu_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
 _SUMS = 112  # of a thread at a time: with as many registers for everything else, it has not more than there are
-_SHARED = 3  # a unit has at least so many times what a block commonly has
+_OTHERS = 64  # registers of a thread beside those
+_SHARED = 3  # where nothing more is known, a unit has at least so many times what a block commonly has
 _EXP_STEPS = 10  # what a score costs beside its products
 
 
@@ -62,7 +63,9 @@ def _peak(tile: AttentionTile) -> float:
 def _tile_ns(op: Attention, tile: AttentionTile, gpu: Gpu) -> float:
     """Waves of blocks, each taking what its arithmetic takes on one unit; few threads do not keep a unit busy."""
     blocks = typical(blocks_of(op, tile.rows))
-    together = max(1, min(-(-blocks // gpu.units), _SHARED * gpu.common_shared_bytes // tile.shared_bytes))
+    by_shared = _SHARED * gpu.common_shared_bytes // tile.shared_bytes
+    at_once = blocks_held(gpu, tile.threads, tile.sums + _OTHERS, tile.shared_bytes, unknown=by_shared)
+    together = max(1, min(-(-blocks // gpu.units), at_once))
     products = tile.depth + 4 * ACROSS * tile.packets + _EXP_STEPS
     flops = 2 * scores_of(op, tile.rows, tile.columns) * products
     return -(-blocks // gpu.units) * flops / (gpu.fma_gflops / gpu.units * _peak(tile) * busy(together * tile.threads))

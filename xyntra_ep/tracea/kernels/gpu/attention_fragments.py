@@ -16,7 +16,7 @@ from xyntra_ep.tracea.kernels.gpu._attention_fetch import whole
 from xyntra_ep.tracea.kernels.gpu._attention_fragment_code import SIDE, FragmentCode, FragmentTile
 from xyntra_ep.tracea.kernels.gpu._attention_space import axes_that_fit, blocks_of, busy, heads_of, no_heads, scores_of
 from xyntra_ep.tracea.kernels.gpu._gemm_narrow import HALVES
-from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, blocks_held, gpu_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
@@ -24,7 +24,6 @@ _ROWS, _COLUMNS = (32, 64, 128), (32, 64)
 _PEAK = 0.5  # of the matrix units' rate
 _EXP_STEPS = 12  # what a score costs beside its products, in multiply-adds
 _ALONE = 0.8  # of what blocks reach that take turns: one alone on a unit waits at its barriers
-_REGISTERS = 1 << 16  # of a multiprocessor
 _THREAD_REGISTERS = 208  # of the 255 that a thread may have: more, and some of its values go through memory
 
 
@@ -72,7 +71,7 @@ def _default(op: Attention, context: BuildContext) -> Config:
 def _tile_ns(op: Attention, tile: FragmentTile, gpu: Gpu) -> float:
     """Waves of blocks, each taking what its products and its weights take on one unit."""
     waves = -(-typical(blocks_of(op, tile.rows)) // gpu.units)
-    together = min(waves, max(1, _REGISTERS // (tile.registers * tile.threads)))
+    together = max(1, min(waves, blocks_held(gpu, tile.threads, tile.registers, tile.shared_bytes, unknown=1)))
     share = busy(together * tile.threads) * (_ALONE if together == 1 else 1.0)
     products = 2 * (whole(tile.depth, SIDE) + whole(tile.width, SIDE)) / (gpu.fragment_gflops * _PEAK)
     each = (products + 2 * _EXP_STEPS / gpu.fma_gflops) * gpu.units

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Pointwise
-from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, steps_ns
+from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, moved_ns, steps_ns
 from xyntra_ep.tracea.kernels.gpu._packets import Packet, packet_width
 from xyntra_ep.tracea.kernels.shared.loops import Scope
 from xyntra_ep.tracea.kernels.shared.loops_pointwise import PointwisePlan, plan_pointwise
@@ -36,7 +36,8 @@ def _default(op: Pointwise, context: BuildContext) -> Config:
 
 
 def _cost_ns(op: Pointwise, config: Config, context: BuildContext) -> float:
-    return estimate_ns(product(op.domain), gpu_of(context))
+    gpu = gpu_of(context)
+    return max(estimate_ns(product(op.domain), gpu), moved_ns(op, gpu))
 
 
 def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelCall]:

@@ -15,7 +15,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, product, typical
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import RowReduce
 from xyntra_ep.tracea.kernels.gpu._block_reduce import block_reduced
-from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, estimate_ns, gpu_of, steps_ns
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, estimate_ns, gpu_of, moved_ns, steps_ns
 from xyntra_ep.tracea.kernels.gpu._packets import Packet, packet_width
 from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope
 from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator, is_arg
@@ -65,7 +65,7 @@ def _steps(op: RowReduce, config: Config, gpu: Gpu) -> Size:
 
 def _cost_ns(op: RowReduce, config: Config, context: BuildContext) -> float:
     gpu = gpu_of(context)
-    return estimate_ns(_steps(op, config, gpu), gpu)
+    return max(estimate_ns(_steps(op, config, gpu), gpu), moved_ns(op, gpu))
 
 
 def _build(op: RowReduce, config: Config, context: BuildContext) -> list[KernelCall]:

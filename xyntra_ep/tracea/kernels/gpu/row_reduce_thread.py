@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.expr import acc, acc_bool, acc_int
 from xyntra_ep.tracea.core_ir.ops import RowReduce
-from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, estimate_ns, gpu_of, steps_ns
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, estimate_ns, gpu_of, moved_ns, steps_ns
 from xyntra_ep.tracea.kernels.gpu._packets import Packet, packet_width
 from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope, as_element
 from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator, is_arg
@@ -44,7 +44,7 @@ def _cost_ns(op: RowReduce, config: Config, context: BuildContext) -> float:
     gpu = gpu_of(context)
     # Few rows leave most of the device idle: a row takes as long alone as beside others.
     alone = typical(product(op.inner)) * (len(op.stages) + 1) * gpu.units * config["threads"]
-    return max(estimate_ns(_steps(op), gpu), estimate_ns(alone, gpu))
+    return max(estimate_ns(_steps(op), gpu), estimate_ns(alone, gpu), moved_ns(op, gpu))
 
 
 def _build(op: RowReduce, config: Config, context: BuildContext) -> list[KernelCall]:
