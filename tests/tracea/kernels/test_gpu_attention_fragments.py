@@ -154,7 +154,7 @@ def test_tiles_follow_the_shape() -> None:
         decision = plan_for(program, gpu).decisions[0][1]
         return decision.chosen.name, tuple(decision.config.values())
 
-    assert chosen(SM_90, 1)[0] == "attention.row"
+    assert chosen(SM_90, 1)[0] == "attention.split"
     assert chosen(SM_90, 128) == ("attention.fragments", (32, 64))  # few blocks: small ones are on more units
     assert chosen(SM_90, 4096) == ("attention.fragments", (64, 64))
     assert chosen(SM_90, 4096, 128) == ("attention.fragments", (64, 32))  # more columns, and registers would not suffice

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, product, select, typical
 from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal
 from xyntra_ep.tracea.kernels.variant import Axis
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
 LARGEST = 128  # of a head
+STREAM = 0.6  # of the memory's rate, by blocks that wait for each tile of k and v
 
 
 def no_heads(op: Attention) -> str | None:
@@ -48,6 +50,14 @@ def scores_of(op: Attention, rows: int, columns: int) -> float:
     causal = find_causal(op.score)
     seen = 0.5 if causal is not None and causal.masked == -math.inf else 1.0
     return rows * math.ceil(typical(op.inputs[1].shape[2]) / columns) * columns * seen
+
+
+def read_ns(op: Attention, gpu: Gpu) -> float:
+    """What it takes the memory to hand out k and v once."""
+    k, v = op.inputs[1:3]
+    heads = product(op.inputs[0].shape[:1]) * select(eq(k.strides[1], 0), 1, op.inputs[0].shape[1])
+    each = sum(o.dtype.bytes * typical(product(o.shape[2:])) for o in (k, v))
+    return typical(heads) * each / gpu.memory_gbs
 
 
 def busy(threads: int) -> float:

@@ -13,7 +13,7 @@ from xyntra_ep.tracea.core_ir.dims import product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.gpu._attention_block_code import BlockCode
-from xyntra_ep.tracea.kernels.gpu._attention_space import blocks_of, busy, heads_of, no_heads, scores_of
+from xyntra_ep.tracea.kernels.gpu._attention_space import STREAM, blocks_of, busy, heads_of, no_heads, read_ns, scores_of
 from xyntra_ep.tracea.kernels.gpu._attention_tiles import ACROSS, AttentionTile, space_of, tile_of, tiles_in
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, blocks_held, gpu_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
@@ -68,7 +68,8 @@ def _tile_ns(op: Attention, tile: AttentionTile, gpu: Gpu) -> float:
     together = max(1, min(-(-blocks // gpu.units), at_once))
     products = tile.depth + 4 * ACROSS * tile.packets + _EXP_STEPS
     flops = 2 * scores_of(op, tile.rows, tile.columns) * products
-    return -(-blocks // gpu.units) * flops / (gpu.fma_gflops / gpu.units * _peak(tile) * busy(together * tile.threads))
+    computed = -(-blocks // gpu.units) * flops / (gpu.fma_gflops / gpu.units * _peak(tile) * busy(together * tile.threads))
+    return max(computed, read_ns(op, gpu) / STREAM)
 
 
 def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:

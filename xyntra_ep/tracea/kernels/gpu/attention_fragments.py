@@ -14,7 +14,16 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.gpu._attention_fetch import whole
 from xyntra_ep.tracea.kernels.gpu._attention_fragment_code import SIDE, FragmentCode, FragmentTile
-from xyntra_ep.tracea.kernels.gpu._attention_space import axes_that_fit, blocks_of, busy, heads_of, no_heads, scores_of
+from xyntra_ep.tracea.kernels.gpu._attention_space import (
+    STREAM,
+    axes_that_fit,
+    blocks_of,
+    busy,
+    heads_of,
+    no_heads,
+    read_ns,
+    scores_of,
+)
 from xyntra_ep.tracea.kernels.gpu._gemm_narrow import HALVES
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, blocks_held, gpu_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
@@ -77,7 +86,7 @@ def _tile_ns(op: Attention, tile: FragmentTile, gpu: Gpu) -> float:
     each = (products + 2 * _EXP_STEPS / gpu.fma_gflops) * gpu.units
     # Beside that, k and v come from the second-level cache, at about twice the memory's rate, once for the block's rows.
     copied = op.inputs[1].dtype.bytes * (tile.depth + tile.width) / tile.rows / (2 * gpu.memory_gbs / gpu.units)
-    return waves * scores_of(op, tile.rows, tile.columns) * max(each / share, copied)
+    return max(waves * scores_of(op, tile.rows, tile.columns) * max(each / share, copied), read_ns(op, gpu) / STREAM)
 
 
 def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:

@@ -1,4 +1,4 @@
-"""attention.row: a block for each row of q. Any mask, any layout, any number of columns; what a decode step needs.
+"""attention.row: a block for each row of q. Any mask, any layout, any number of columns, any device.
 
 Columns come in chunks of as many as there are threads. A thread multiplies q with one column of k; the block finds the chunk's
 maximum and puts weights relative to the running one into shared memory; then a thread sums some of v's columns over the chunk.
@@ -19,8 +19,9 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand, ReduceKind
+from xyntra_ep.tracea.kernels.gpu._attention_space import STREAM, read_ns
 from xyntra_ep.tracea.kernels.gpu._block_reduce import block_reduced
-from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, steps_ns
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, estimate_ns, gpu_of, steps_ns
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
 from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
@@ -63,7 +64,10 @@ def _steps(op: Attention, threads: int, gpu: Gpu) -> Size:
 
 def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
     gpu = gpu_of(context)
-    return estimate_ns(_steps(op, config["threads"], gpu), gpu)
+    steps = _steps(op, config["threads"], gpu)
+    # Few rows leave most of the device idle: a row takes as long alone as beside others.
+    alone = typical(steps) / max(1, typical(product(op.inputs[0].shape[:3]))) * gpu.units
+    return max(estimate_ns(max(typical(steps), int(alone)), gpu), LAUNCH_NS + read_ns(op, gpu) / STREAM)
 
 
 def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
