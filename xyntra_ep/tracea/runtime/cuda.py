@@ -86,7 +86,8 @@ def read_survey(outcome: Outcome, architectures: frozenset[str], version: str) -
 
 def _problem(device: CudaDevice, architectures: frozenset[str], version: str) -> str:
     if device.capability < _LEAST:
-        return f"compute capability {device.capability[0]}.{device.capability[1]} is below {_LEAST[0]}.{_LEAST[1]}"
+        least = f"{_LEAST[0]}.{_LEAST[1]}, from which on there are asynchronous copies and products of bfloat16"
+        return f"compute capability {device.capability[0]}.{device.capability[1]} is below {least}"
     if not architectures:
         return "NVRTC is not installed"
     return "" if device.architecture in architectures else f"NVRTC {version} does not know {device.architecture}"
