@@ -30,11 +30,17 @@ Opened open() {
   XYNTRA_FIND(CtxPopCurrent, "_v2");
   XYNTRA_FIND(MemAlloc, "_v2");
   XYNTRA_FIND(MemFree, "_v2");
+  XYNTRA_FIND(MemGetInfo, "_v2");
   XYNTRA_FIND(MemAllocHost, "_v2");
   XYNTRA_FIND(MemFreeHost, "");
   XYNTRA_FIND(MemcpyHtoD, "_v2");
+  XYNTRA_FIND(MemcpyDtoH, "_v2");
+  XYNTRA_FIND(MemcpyDtoD, "_v2");
   XYNTRA_FIND(MemcpyHtoDAsync, "_v2");
   XYNTRA_FIND(MemcpyDtoHAsync, "_v2");
+  XYNTRA_FIND(MemcpyDtoDAsync, "_v2");
+  XYNTRA_FIND(PointerGetAttribute, "");
+  XYNTRA_FIND(CtxSynchronize, "");
   XYNTRA_FIND(ModuleLoadData, "");
   XYNTRA_FIND(ModuleGetFunction, "");
   XYNTRA_FIND(FuncSetAttribute, "");
@@ -49,6 +55,7 @@ Opened open() {
   XYNTRA_FIND(GraphCreate, "");
   XYNTRA_FIND(GraphAddKernelNode, "");
   XYNTRA_FIND(GraphInstantiateWithFlags, "");
+  XYNTRA_FIND(GraphExecKernelNodeSetParams, "");
   XYNTRA_FIND(GraphLaunch, "");
   XYNTRA_FIND(GraphExecDestroy, "");
   XYNTRA_FIND(GraphDestroy, "");

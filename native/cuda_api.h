@@ -31,6 +31,9 @@ inline constexpr int kMaxThreadsPerBlock = 1, kClockRate = 13, kMultiprocessorCo
 // CUfunction_attribute
 inline constexpr int kMaxDynamicSharedBytes = 8;
 
+// CUpointer_attribute
+inline constexpr int kPointerOrdinal = 9;
+
 // CUDA_KERNEL_NODE_PARAMS_v1
 struct KernelNode {
   Function function;
@@ -53,11 +56,17 @@ struct Api {
   Result (*CtxPopCurrent)(Context*);
   Result (*MemAlloc)(Address*, std::size_t);
   Result (*MemFree)(Address);
+  Result (*MemGetInfo)(std::size_t*, std::size_t*);
   Result (*MemAllocHost)(void**, std::size_t);
   Result (*MemFreeHost)(void*);
   Result (*MemcpyHtoD)(Address, const void*, std::size_t);
+  Result (*MemcpyDtoH)(void*, Address, std::size_t);
+  Result (*MemcpyDtoD)(Address, Address, std::size_t);
   Result (*MemcpyHtoDAsync)(Address, const void*, std::size_t, Stream);
   Result (*MemcpyDtoHAsync)(void*, Address, std::size_t, Stream);
+  Result (*MemcpyDtoDAsync)(Address, Address, std::size_t, Stream);
+  Result (*PointerGetAttribute)(void*, int, Address);
+  Result (*CtxSynchronize)();
   Result (*ModuleLoadData)(Module*, const void*);
   Result (*ModuleGetFunction)(Function*, Module, const char*);
   Result (*FuncSetAttribute)(Function, int, int);
@@ -73,6 +82,7 @@ struct Api {
   Result (*GraphCreate)(Graph*, unsigned);
   Result (*GraphAddKernelNode)(GraphNode*, Graph, const GraphNode*, std::size_t, const KernelNode*);
   Result (*GraphInstantiateWithFlags)(GraphExec*, Graph, unsigned long long);
+  Result (*GraphExecKernelNodeSetParams)(GraphExec, GraphNode, const KernelNode*);
   Result (*GraphLaunch)(GraphExec, Stream);
   Result (*GraphExecDestroy)(GraphExec);
   Result (*GraphDestroy)(Graph);

@@ -1,6 +1,7 @@
 #include "cuda_device.h"
 
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include "cuda_queue.h"
@@ -12,6 +13,7 @@ namespace xyntra {
 namespace {
 
 struct Listed {
+  int number = 0;
   cuda::Ordinal ordinal = 0;
   std::string name, architecture, identity;
 };
@@ -32,6 +34,7 @@ std::vector<Listed> all_devices(const cuda::Api& api) {
     char name[256] = {};
     if (api.DeviceGet(&device.ordinal, i) != cuda::kSuccess) continue;
     if (api.DeviceGetName(name, sizeof(name) - 1, device.ordinal) != cuda::kSuccess) continue;
+    device.number = i;
     device.name = name;
     device.architecture = "sm_" + std::to_string(attribute(api, device.ordinal, cuda::kCapabilityMajor)) +
                           std::to_string(attribute(api, device.ordinal, cuda::kCapabilityMinor));
@@ -47,7 +50,7 @@ std::string described(const cuda::Api& api, const Listed& device) {
   std::size_t memory = 0;
   if (api.DeviceTotalMem(&memory, device.ordinal) != cuda::kSuccess) memory = 0;
   const auto number = [&](int which) { return std::to_string(attribute(api, device.ordinal, which)); };
-  return "{\"identity\": " + json_quote(device.identity) + ", \"name\": " + json_quote(device.name) +
+  return "{\"identity\": " + json_quote(device.identity) + ", \"ordinal\": " + std::to_string(device.number) + ", \"name\": " + json_quote(device.name) +
          ", \"architecture\": " + json_quote(device.architecture) +
          ", \"multiprocessors\": " + number(cuda::kMultiprocessorCount) +
          ", \"max_threads\": " + number(cuda::kMaxThreadsPerBlock) +
@@ -66,9 +69,30 @@ std::unique_ptr<const CudaDevice> CudaDevice::open(const std::string& identity) 
   const cuda::Api* const api = cuda::api(&why);
   if (api == nullptr) throw Error(kFail, why);
   for (const Listed& listed : all_devices(*api)) {
-    if (listed.identity == identity) return std::unique_ptr<const CudaDevice>(new CudaDevice(*api, identity, listed.ordinal));
+    if (listed.identity != identity) continue;
+    return std::unique_ptr<const CudaDevice>(new CudaDevice(*api, identity, listed.number, listed.ordinal));
   }
   throw Error(kFail, "the device '" + identity + "' is not on this machine");
+}
+
+const CudaDevice& CudaDevice::at(int ordinal) {
+  static auto* const mutex = new std::mutex;
+  static auto* const known = new std::map<int, const Device*>;
+  const std::lock_guard lock(*mutex);
+  const Device*& device = (*known)[ordinal];
+  if (device == nullptr) {
+    std::string why;
+    const cuda::Api* const api = cuda::api(&why);
+    if (api == nullptr) throw Error(kFail, "XyntraEP: " + why);
+    for (const Listed& listed : all_devices(*api)) {
+      if (listed.number != ordinal) continue;
+      const Found found = Device::find(listed.identity);
+      if (found.device == nullptr) throw Error(kFail, found.error);
+      device = found.device;
+    }
+    if (device == nullptr) throw Error(kFail, "XyntraEP: the CUDA driver has no device " + std::to_string(ordinal));
+  }
+  return static_cast<const CudaDevice&>(*device);
 }
 
 std::string CudaDevice::list() {
@@ -80,16 +104,25 @@ std::string CudaDevice::list() {
   return "[" + all + "]";
 }
 
-CudaDevice::CudaDevice(const cuda::Api& api, std::string identity, cuda::Ordinal ordinal)
-    : api_(&api), identity_(std::move(identity)) {
-  check(api.DevicePrimaryCtxRetain(&context_, ordinal), "its context");
+CudaDevice::CudaDevice(const cuda::Api& api, std::string identity, int number, cuda::Ordinal device)
+    : api_(&api), identity_(std::move(identity)), ordinal_(number) {
+  check(api.DevicePrimaryCtxRetain(&context_, device), "its context");
+}
+
+void* CudaDevice::allocate(std::size_t bytes, const char* what) const {
+  const Current current(*this);
+  cuda::Address address = 0;
+  check(api_->MemAlloc(&address, bytes), what);
+  return reinterpret_cast<void*>(address);
 }
 
 DeviceMemory CudaDevice::buffer(std::size_t bytes) const {
-  const Current current(*this);
-  cuda::Address address = 0;
-  check(api_->MemAlloc(&address, bytes + kSpareBytes), "a buffer");
-  return {this, reinterpret_cast<void*>(address)};
+  try {
+    return {this, allocate(bytes + kSpareBytes, "a buffer")};
+  } catch (const Error&) {
+    if (!heap_.shrink()) throw;
+  }
+  return {this, allocate(bytes + kSpareBytes, "a buffer")};
 }
 
 DeviceMemory CudaDevice::part(const DeviceMemory& whole, std::size_t at, std::size_t) const {
@@ -98,8 +131,7 @@ DeviceMemory CudaDevice::part(const DeviceMemory& whole, std::size_t at, std::si
 
 DeviceMemory CudaDevice::buffer_of(const void* data, std::size_t bytes) const {
   DeviceMemory memory = buffer(bytes);
-  const Current current(*this);
-  if (bytes > 0) check(api_->MemcpyHtoD(address_of(memory.get()), data, bytes), "a buffer of constants");
+  if (bytes > 0) copy_in(memory.get(), data, bytes);
   return memory;
 }
 
@@ -108,6 +140,47 @@ void CudaDevice::release(void* memory) const noexcept {
   api_->MemFree(address_of(memory));
   cuda::Context popped = nullptr;
   api_->CtxPopCurrent(&popped);
+}
+
+// Memory that was not had from our heap belongs to others, or to the user: then the driver knows whose it is.
+std::size_t CudaDevice::room_at(const void* memory) const {
+  if (const std::size_t room = heap_.room_at(memory); room > 0) return room;
+  const Current current(*this);
+  int owner = -1;
+  const cuda::Result code = api_->PointerGetAttribute(&owner, cuda::kPointerOrdinal, address_of(memory));
+  if (code != cuda::kSuccess || owner != ordinal_)
+    throw Error(kInvalidArgument, "XyntraEP: the address of a tensor is not memory of the device '" + identity_ + "'");
+  return SIZE_MAX;
+}
+
+// From ordinary memory the call may return before the data has arrived, and our streams do not wait for it by themselves.
+void CudaDevice::copy_in(void* to, const void* from, std::size_t bytes) const {
+  const Current current(*this);
+  check(api_->MemcpyHtoD(address_of(to), from, bytes), "a copy to the device");
+  check(api_->StreamSynchronize(nullptr), "a copy to the device");
+}
+
+void CudaDevice::copy_out(void* to, const void* from, std::size_t bytes) const {
+  const Current current(*this);
+  check(api_->MemcpyDtoH(to, address_of(from), bytes), "a copy from the device");
+}
+
+void CudaDevice::copy_within(void* to, const void* from, std::size_t bytes) const {
+  const Current current(*this);
+  check(api_->MemcpyDtoD(address_of(to), address_of(from), bytes), "a copy on the device");
+  check(api_->StreamSynchronize(nullptr), "a copy on the device");
+}
+
+void CudaDevice::synchronize() const {
+  const Current current(*this);
+  check(api_->CtxSynchronize(), "what was started");
+}
+
+std::size_t CudaDevice::free_bytes() const {
+  const Current current(*this);
+  std::size_t free = 0, all = 0;
+  check(api_->MemGetInfo(&free, &all), "its free memory");
+  return free;
 }
 
 void* CudaDevice::load(std::string_view binary) const {

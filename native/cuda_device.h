@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda_api.h"
+#include "cuda_heap.h"
 #include "device.h"
 
 namespace xyntra {
@@ -11,9 +12,13 @@ class CudaDevice : public Device {
   // An identity: "CUDA / name / sm_90 / driver 12.8", with " #1" on for the second of two equal ones.
   static constexpr const char* kPrefix = "CUDA / ";
   static std::unique_ptr<const CudaDevice> open(const std::string& identity);  // throws Error when it is not there
+  // The one with this number; throws Error when it cannot be opened. Cheap after the first time.
+  static const CudaDevice& at(int ordinal);
   // All of them, as JSON: a list of {"identity", "name", "architecture", ...}, or {"missing": why}.
   static std::string list();
 
+  int ordinal() const noexcept override { return ordinal_; }
+  std::size_t room_at(const void* memory) const override;
   std::size_t alignment() const noexcept override { return 256; }  // as MemAlloc promises
   DeviceMemory buffer(std::size_t bytes) const override;
   DeviceMemory part(const DeviceMemory& whole, std::size_t at, std::size_t bytes) const override;
@@ -22,6 +27,17 @@ class CudaDevice : public Device {
   void require(const LoadedKernel& kernel) const override;
   std::unique_ptr<DeviceCalls> ready(const std::vector<DeviceCall>& calls) const override;
   std::unique_ptr<DeviceQueue> queue(bool takes_times) const override;
+
+  CudaHeap& heap() const noexcept { return heap_; }  // of ONNX Runtime's tensors
+  void* allocate(std::size_t bytes, const char* what) const;
+  void release(void* memory) const noexcept override;
+  // Done when they return.
+  void copy_in(void* to, const void* from, std::size_t bytes) const;
+  void copy_out(void* to, const void* from, std::size_t bytes) const;
+  void copy_within(void* to, const void* from, std::size_t bytes) const;
+  // Waits for all work of this process on the device.
+  void synchronize() const;
+  std::size_t free_bytes() const;
 
   const cuda::Api& api() const noexcept { return *api_; }
   cuda::Function function(const LoadedKernel& kernel) const;
@@ -49,12 +65,13 @@ class CudaDevice : public Device {
   }
 
  private:
-  CudaDevice(const cuda::Api& api, std::string identity, cuda::Ordinal ordinal);
-  void release(void* memory) const noexcept override;
+  CudaDevice(const cuda::Api& api, std::string identity, int number, cuda::Ordinal device);
   [[noreturn]] void raise(cuda::Result code, const std::string& doing) const;
 
   const cuda::Api* api_;
   std::string identity_;
+  int ordinal_;
+  mutable CudaHeap heap_{*this};
   cuda::Context context_ = nullptr;
 };
 

@@ -31,6 +31,7 @@ CudaCalls::CudaCalls(const CudaDevice& device, const std::vector<DeviceCall>& ca
 
 CudaCalls::~CudaCalls() {
   if (executable_ != nullptr) device_.api().GraphExecDestroy(executable_);
+  if (graph_ != nullptr) device_.api().GraphDestroy(graph_);
 }
 
 // The driver copies what the pointers point to when it is called.
@@ -55,33 +56,51 @@ void CudaCalls::launch_all(cuda::Stream stream) {
     return;
   }
   const cuda::Api& api = device_.api();
-  if (executable_ == nullptr) {
-    cuda::Graph const made = graph();
-    const cuda::Result code = api.GraphInstantiateWithFlags(&executable_, made, 0);
-    api.GraphDestroy(made);
-    device_.check(code, "a graph of kernels");
-  }
+  if (graph_ == nullptr) make_graph();
+  if (executable_ == nullptr) device_.check(api.GraphInstantiateWithFlags(&executable_, graph_, 0), "a graph of kernels");
+  if (replaced_) update_graph();
   device_.check(api.GraphLaunch(executable_, stream), "a graph of kernels");
 }
 
-cuda::Graph CudaCalls::graph() const {
+void CudaCalls::replace(std::size_t call, std::size_t place, void* memory) {
+  Launch& launch = launches_[call];
+  launch.buffers[place] = memory;
+  launch.replaced = replaced_ = graph_ != nullptr;
+}
+
+cuda::KernelNode CudaCalls::node_of(const Launch& launch, std::vector<void*>& arguments) {
+  arguments = launch.arguments();
+  return {launch.function, launch.blocks,       1,                1,      launch.threads, 1,
+          1,               launch.shared_bytes, arguments.data(), nullptr};
+}
+
+void CudaCalls::make_graph() {
   const cuda::Api& api = device_.api();
   cuda::Graph made = nullptr;
   device_.check(api.GraphCreate(&made, 0), "a graph of kernels");
   cuda::GraphNode last = nullptr;
-  for (const Launch& launch : launches_) {
-    std::vector<void*> arguments = launch.arguments();
-    const cuda::KernelNode node{launch.function, launch.blocks,       1,                1,      launch.threads, 1,
-                                1,               launch.shared_bytes, arguments.data(), nullptr};
-    cuda::GraphNode next = nullptr;
-    const cuda::Result code = api.GraphAddKernelNode(&next, made, &last, last != nullptr ? 1 : 0, &node);
+  for (Launch& launch : launches_) {
+    std::vector<void*> arguments;
+    const cuda::KernelNode node = node_of(launch, arguments);
+    const cuda::Result code = api.GraphAddKernelNode(&launch.node, made, &last, last != nullptr ? 1 : 0, &node);
     if (code != cuda::kSuccess) {
       api.GraphDestroy(made);
       device_.check(code, "a graph of kernels");
     }
-    last = next;
+    last = launch.node;
   }
-  return made;
+  graph_ = made;
+}
+
+void CudaCalls::update_graph() {
+  for (Launch& launch : launches_) {
+    if (!launch.replaced) continue;
+    std::vector<void*> arguments;
+    const cuda::KernelNode node = node_of(launch, arguments);
+    device_.check(device_.api().GraphExecKernelNodeSetParams(executable_, launch.node, &node), "a graph of kernels");
+    launch.replaced = false;
+  }
+  replaced_ = false;
 }
 
 CudaQueue::CudaQueue(const CudaDevice& device, bool takes_times) : device_(device), takes_times_(takes_times) {
@@ -138,6 +157,13 @@ void CudaQueue::read(void* to, void* memory, std::size_t bytes) {
   char* const at = stage(bytes);
   device_.check(device_.api().MemcpyDtoHAsync(at, reinterpret_cast<cuda::Address>(memory), bytes, stream_), "an output");
   arriving_.push_back({to, at, bytes});
+}
+
+void CudaQueue::copy(void* to, const void* from, std::size_t bytes) {
+  const CudaDevice::Current current(device_);
+  device_.check(device_.api().MemcpyDtoDAsync(reinterpret_cast<cuda::Address>(to), reinterpret_cast<cuda::Address>(from), bytes,
+                                              stream_),
+                "a copy on the device");
 }
 
 void CudaQueue::start(DeviceCalls& all) {

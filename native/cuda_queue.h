@@ -19,6 +19,7 @@ class CudaCalls : public DeviceCalls {
   void launch(std::size_t call, cuda::Stream stream) const;
   // All of them, as a graph that is made the first time.
   void launch_all(cuda::Stream stream);
+  void replace(std::size_t call, std::size_t place, void* memory) override;
 
  private:
   struct Launch {
@@ -26,15 +27,21 @@ class CudaCalls : public DeviceCalls {
     unsigned blocks = 0, threads = 0, shared_bytes = 0;
     std::vector<void*> buffers;
     std::vector<int32_t> params;
+    cuda::GraphNode node = nullptr;
+    bool replaced = false;  // a buffer, since the graph was made
 
     std::vector<void*> arguments() const;
   };
 
-  cuda::Graph graph() const;
+  static cuda::KernelNode node_of(const Launch& launch, std::vector<void*>& arguments);
+  void make_graph();
+  void update_graph();
 
   const CudaDevice& device_;
   std::vector<Launch> launches_;
+  cuda::Graph graph_ = nullptr;  // stays, because its nodes are what the executable graph is told by
   cuda::GraphExec executable_ = nullptr;
+  bool replaced_ = false;
 };
 
 class CudaQueue : public DeviceQueue {
@@ -46,6 +53,7 @@ class CudaQueue : public DeviceQueue {
 
   void write(void* memory, const void* from, std::size_t bytes) override;
   void read(void* to, void* memory, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
   void start(DeviceCalls& calls) override;
   void finish() override;
   void abandon() noexcept override;

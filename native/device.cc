@@ -26,6 +26,11 @@ void DeviceCall::add(int64_t param) {
   params.push_back(static_cast<int32_t>(param));
 }
 
+// OpenCL's buffers are objects and ORT computes with addresses, so its tensors cannot be such buffers.
+void DeviceCalls::replace(std::size_t, std::size_t, void*) { throw Error(kFail, "XyntraEP: this device has no addresses"); }
+void DeviceQueue::copy(void*, const void*, std::size_t) { throw Error(kFail, "XyntraEP: this device has no addresses"); }
+std::size_t Device::room_at(const void*) const { throw Error(kFail, "XyntraEP: this device has no addresses"); }
+
 Device::Found Device::find(const std::string& identity) {
   static auto* const mutex = new std::mutex;
   static auto* const opened = new std::map<std::string, std::unique_ptr<const Device>>;

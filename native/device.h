@@ -16,6 +16,13 @@ namespace xyntra {
 class Device;
 struct LoadedKernel;
 
+// A tensor whose allocation failed: ORT goes on with a null address where there was no memory.
+class NoMemory : public Error {
+ public:
+  explicit NoMemory(std::size_t bytes)
+      : Error(kRuntimeException, "XyntraEP: there was no memory for a tensor of " + std::to_string(bytes) + " bytes") {}
+};
+
 // Memory on a device, set free when it goes. What get() gives is for the device only: an address of its own, or the API's
 // object.
 class DeviceMemory {
@@ -49,6 +56,8 @@ struct DeviceCall {
 class DeviceCalls {
  public:
   virtual ~DeviceCalls() = default;
+  // From the next start on, `memory` as the buffer at `place` of a call. Only where memory has addresses.
+  virtual void replace(std::size_t call, std::size_t place, void* memory);
 };
 
 // What is put into it is done in order. What was read has arrived after finish().
@@ -57,6 +66,8 @@ class DeviceQueue {
   virtual ~DeviceQueue() = default;
   virtual void write(void* memory, const void* from, std::size_t bytes) = 0;
   virtual void read(void* to, void* memory, std::size_t bytes) = 0;
+  // On the device. Only where memory has addresses.
+  virtual void copy(void* to, const void* from, std::size_t bytes);
   virtual void start(DeviceCalls& calls) = 0;
   // Waits; throws when something has failed.
   virtual void finish() = 0;
@@ -77,6 +88,11 @@ class Device {
   static Found find(const std::string& identity);
 
   virtual ~Device() = default;
+  // Its number in ONNX Runtime's memory of the same device, whose addresses kernels then take; -1: ORT has none of it.
+  virtual int ordinal() const noexcept { return -1; }
+  // How many bytes may be used from an address on that ORT gave: SIZE_MAX when that is not known. Throws Error when the address
+  // is none of this device.
+  virtual std::size_t room_at(const void* memory) const;
   // To what the address of a buffer is aligned at least.
   virtual std::size_t alignment() const noexcept = 0;
   // With the spare bytes behind that kernels may read, so never empty.

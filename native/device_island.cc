@@ -7,8 +7,8 @@
 namespace xyntra {
 
 DeviceIsland::DeviceIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island,
-                           const OrtGraph* graph, const OrtNode* fused_node)
-    : Island(ort, std::move(usable), island, fused_node), device_(*usable_->device) {
+                           const OrtGraph* graph, const OrtNode* fused_node, DeviceWorkspace::Tensors tensors)
+    : Island(ort, std::move(usable), island, fused_node), device_(*usable_->device), tensors_(tensors) {
   const Constants constants = find_constants(graph);
   alternatives_.reserve(island_.alternatives.size());
   for (const Alternative& plan : island_.alternatives) make_ready(plan, constants);
@@ -89,7 +89,7 @@ void* DeviceIsland::constant(std::size_t index, const Constants& constants) {
 }
 
 void DeviceIsland::compute(OrtKernelContext* context) {
-  const auto lease = workspaces_.take([&] { return std::make_unique<DeviceWorkspace>(device_, island_); });
+  const auto lease = workspaces_.take([&] { return std::make_unique<DeviceWorkspace>(device_, island_, tensors_); });
   DeviceWorkspace& workspace = *lease;
   read_inputs(context, workspace.inputs);
   workspace.prepare(alternatives_, workspace.inputs);

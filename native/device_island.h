@@ -17,7 +17,7 @@ class DeviceIsland : public Island {
  public:
   // Packs the weights on the device. Afterwards nothing of `graph` is used.
   DeviceIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island, const OrtGraph* graph,
-               const OrtNode* fused_node);
+               const OrtNode* fused_node, DeviceWorkspace::Tensors tensors);
 
  private:
   using Constants = std::vector<const OrtValue*>;
@@ -28,6 +28,7 @@ class DeviceIsland : public Island {
   void compute(OrtKernelContext* context) override;
 
   const Device& device_;
+  const DeviceWorkspace::Tensors tensors_;
   std::vector<ReadyOnDevice> alternatives_;
   std::vector<DeviceMemory> kept_;  // weights and literals
   // While the constructor runs: alternatives read and pack mostly the same, and once is enough.

@@ -1,9 +1,13 @@
 #include "device_workspace.h"
 
+#include <algorithm>
+
 #include "element_bytes.h"
 
 namespace xyntra {
 namespace {
+
+constexpr uintptr_t kTensorAlignment = 16;  // of what a kernel moves at once
 
 std::size_t tensor_bytes(int32_t elem_type, const int64_t* dims, std::size_t rank) {
   std::size_t bytes = element_bytes(elem_type);
@@ -33,8 +37,11 @@ class Drained {
 
 }  // namespace
 
+DeviceWorkspace::DeviceWorkspace(const Device& device, const PlanIsland& island, Tensors tensors)
+    : device_(device), on_device_(tensors == Tensors::kOnDevice), evaluation_(island, device.alignment()) {}
+
 void DeviceWorkspace::prepare(const std::vector<ReadyOnDevice>& alternatives, const std::vector<InputView>& views) {
-  if (!evaluation_.prepare(views)) return;
+  if (!evaluation_.prepare(on_device_ ? readable(views) : views)) return;
   try {
     steps_.reset();  // their arguments keep the memory of the last shapes
     take_memory(views);
@@ -45,8 +52,35 @@ void DeviceWorkspace::prepare(const std::vector<ReadyOnDevice>& alternatives, co
   }
 }
 
+// The host reads the elements that symbols stand for, and nothing else.
+const std::vector<InputView>& DeviceWorkspace::readable(const std::vector<InputView>& views) {
+  const PlanIsland& island = evaluation_.island();
+  readable_ = views;
+  elements_.resize(views.size());
+  std::vector<std::size_t> wanted;
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    std::size_t last = 0;  // one behind it
+    for (const Alternative& plan : island.alternatives) {
+      for (const Symbol& symbol : plan.elements) {
+        if (symbol.input == i) last = std::max<std::size_t>(last, std::size_t{symbol.index} + 1);
+      }
+    }
+    if (last == 0) continue;
+    const int32_t type = island.inputs[i].elem_type;
+    elements_[i].resize(std::min(last * element_bytes(type), tensor_bytes(type, views[i].dims, views[i].rank)));
+    readable_[i].data = elements_[i].data();
+    if (!elements_[i].empty()) wanted.push_back(i);
+  }
+  if (wanted.empty()) return readable_;
+  DeviceQueue& queue = this->queue(false);
+  Drained drained(queue);
+  for (const std::size_t i : wanted)
+    queue.read(elements_[i].data(), const_cast<void*>(views[i].data), elements_[i].size());
+  drained.finish();
+  return readable_;
+}
+
 void DeviceWorkspace::make_room(Buffer& buffer, std::size_t bytes) {
-  buffer.bytes = bytes;
   if (buffer.memory.get() != nullptr && bytes <= buffer.room) return;
   buffer.memory = DeviceMemory();  // first free, then allocate: the peak is what one shape needs
   buffer.memory = device_.buffer(bytes);
@@ -71,11 +105,14 @@ void DeviceWorkspace::take_memory(const std::vector<InputView>& views) {
   for (const uint32_t b : plan.arena)
     temporaries_[b] = device_.part(arena_.memory, evaluation_.arena_at(b), evaluation_.arena_bytes_of(b));
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i].used) make_room(inputs_[i], tensor_bytes(island.inputs[i].elem_type, views[i].dims, views[i].rank));
+    if (!inputs_[i].used) continue;
+    inputs_[i].bytes = tensor_bytes(island.inputs[i].elem_type, views[i].dims, views[i].rank);
+    if (!on_device_) make_room(inputs_[i], inputs_[i].bytes);
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const auto& dims = evaluation_.output_dims(i);
-    make_room(outputs_[i], tensor_bytes(island.outputs[i].elem_type, dims.data(), dims.size()));
+    outputs_[i].bytes = tensor_bytes(island.outputs[i].elem_type, dims.data(), dims.size());
+    if (!on_device_) make_room(outputs_[i], outputs_[i].bytes);
   }
 }
 
@@ -83,6 +120,8 @@ void DeviceWorkspace::make_steps(const ReadyOnDevice& ready) {
   const Alternative& plan = evaluation_.plan();
   std::vector<DeviceCall> calls;
   started_.clear();
+  placed_inputs_.assign(inputs_.size(), {});
+  placed_outputs_.assign(outputs_.size(), {});
   for (std::size_t i = 0; i < plan.run.size(); ++i) {
     const PlanStep& step = plan.run[i];
     const int64_t units = evaluation_.value(step.units_expr);
@@ -90,7 +129,13 @@ void DeviceWorkspace::make_steps(const ReadyOnDevice& ready) {
     DeviceCall& call = calls.emplace_back();
     call.kernel = ready.kernels[i];
     call.units = units;
-    for (const BufferUse& use : step.buffers) call.buffers.push_back(memory_of(use.buffer, ready));
+    for (const BufferUse& use : step.buffers) {
+      const PlanBuffer& of = plan.buffers[use.buffer];
+      const Use here{calls.size() - 1, call.buffers.size()};
+      if (of.kind == BufferKind::kInput) placed_inputs_[of.index].uses.push_back(here);
+      if (of.kind == BufferKind::kOutput) placed_outputs_[of.index].uses.push_back(here);
+      call.buffers.push_back(memory_of(use.buffer, ready));
+    }
     for (const uint32_t param : step.params) call.add(evaluation_.value(param));
     started_.push_back(i);
   }
@@ -113,20 +158,78 @@ DeviceQueue& DeviceWorkspace::queue(bool takes_times) {
   return *queue;
 }
 
+// Kernels take ORT's tensors where they can. Not an address that is not aligned, as a part of a tensor may have that somebody
+// else made; not an output that is an input, too, because kernels may read what others of them have written.
+void DeviceWorkspace::place_tensors(const std::vector<InputView>& views, const std::vector<void*>& results) {
+  const auto aligned = [](const void* tensor) { return reinterpret_cast<uintptr_t>(tensor) % kTensorAlignment == 0; };
+  bool inputs_moved = false;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (!inputs_[i].used || placed_inputs_[i].tensor == views[i].data) continue;
+    place(placed_inputs_[i], inputs_[i], views[i].data, !aligned(views[i].data));
+    inputs_moved = true;
+  }
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    if (!inputs_moved && placed_outputs_[i].tensor == results[i]) continue;
+    const bool aside = !aligned(results[i]) || overlaps_input(static_cast<const char*>(results[i]), outputs_[i].bytes);
+    place(placed_outputs_[i], outputs_[i], results[i], aside);
+  }
+}
+
+void DeviceWorkspace::place(Placed& placed, Buffer& buffer, const void* tensor, bool aside) {
+  placed.tensor = nullptr;  // when anything below throws
+  if (buffer.bytes > 0 && tensor == nullptr) throw NoMemory(buffer.bytes);
+  if (buffer.bytes > 0 && device_.room_at(tensor) < buffer.bytes)
+    throw Error(kInvalidArgument, "XyntraEP: a tensor on the device has less memory than its shape needs");
+  if (aside) make_room(buffer, buffer.bytes);
+  placed.aside = aside;
+  for (const Use& use : placed.uses)
+    steps_->replace(use.call, use.place, aside ? buffer.memory.get() : const_cast<void*>(tensor));
+  placed.tensor = tensor;
+}
+
+bool DeviceWorkspace::overlaps_input(const char* output, std::size_t bytes) const {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const auto* const input = static_cast<const char*>(placed_inputs_[i].tensor);
+    if (inputs_[i].used && !placed_inputs_[i].aside && output < input + inputs_[i].bytes && input < output + bytes) return true;
+  }
+  return false;
+}
+
+// Inputs to where kernels read them.
+void DeviceWorkspace::bring(DeviceQueue& queue, const std::vector<InputView>& views) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const Buffer& input = inputs_[i];
+    if (!input.used || input.bytes == 0) continue;
+    if (!on_device_) {
+      queue.write(input.memory.get(), views[i].data, input.bytes);
+    } else if (placed_inputs_[i].aside) {
+      queue.copy(input.memory.get(), views[i].data, input.bytes);
+    }
+  }
+}
+
+// Outputs to where ORT wants them.
+void DeviceWorkspace::fetch(DeviceQueue& queue, const std::vector<void*>& results) {
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const Buffer& output = outputs_[i];
+    if (output.bytes == 0) continue;
+    if (!on_device_) {
+      queue.read(results[i], output.memory.get(), output.bytes);
+    } else if (placed_outputs_[i].aside) {
+      queue.copy(results[i], output.memory.get(), output.bytes);
+    }
+  }
+}
+
 void DeviceWorkspace::run(const std::vector<InputView>& views, const std::vector<void*>& results,
                           std::vector<profile::Sample>* samples) {
   DeviceQueue& queue = this->queue(samples != nullptr);
+  if (on_device_) place_tensors(views, results);
   {
     Drained drained(queue);
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const Buffer& input = inputs_[i];
-      if (input.used && input.bytes > 0) queue.write(input.memory.get(), views[i].data, input.bytes);
-    }
+    bring(queue, views);
     queue.start(*steps_);
-    for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      const Buffer& output = outputs_[i];
-      if (output.bytes > 0) queue.read(results[i], output.memory.get(), output.bytes);
-    }
+    fetch(queue, results);
     drained.finish();
   }
   if (samples == nullptr) return;

@@ -1,6 +1,7 @@
 // What one run of an island on a device needs besides the weights: a queue, device memory for inputs, outputs and temporaries,
 // and the steps ready to be started. They stay for runs with the shapes of the last one, which only move data and start
-// kernels.
+// kernels. Where ORT's tensors are in the device's memory themselves, kernels read and write them where they are, and nothing
+// is moved.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,9 @@ struct ReadyOnDevice {
 
 class DeviceWorkspace {
  public:
-  DeviceWorkspace(const Device& device, const PlanIsland& island)
-      : device_(device), evaluation_(island, device.alignment()) {}
+  // `tensors`: where ORT's are.
+  enum class Tensors { kOnHost, kOnDevice };
+  DeviceWorkspace(const Device& device, const PlanIsland& island, Tensors tensors);
 
   // Makes memory and kernels right for these inputs; `alternatives` are those of the island. Throws as
   // Evaluation::prepare() does, and when the device has no room.
@@ -45,18 +47,38 @@ class DeviceWorkspace {
     std::size_t bytes = 0;  // of these shapes
     bool used = false;      // by a step
   };
+  // Where a step takes an input or an output.
+  struct Use {
+    std::size_t call = 0, place = 0;
+  };
+  // An input or output in ORT's memory.
+  struct Placed {
+    const void* tensor = nullptr;  // of the last run
+    bool aside = false;            // kernels use a buffer of ours for it, in memory that they can take
+    std::vector<Use> uses;
+  };
 
   void make_room(Buffer& buffer, std::size_t bytes);
   void take_memory(const std::vector<InputView>& inputs);
   void make_steps(const ReadyOnDevice& ready);
   void* memory_of(uint32_t buffer, const ReadyOnDevice& ready) const;
+  const std::vector<InputView>& readable(const std::vector<InputView>& inputs);
+  void place_tensors(const std::vector<InputView>& inputs, const std::vector<void*>& outputs);
+  void place(Placed& placed, Buffer& buffer, const void* tensor, bool aside);
+  bool overlaps_input(const char* output, std::size_t bytes) const;
+  void bring(DeviceQueue& queue, const std::vector<InputView>& inputs);
+  void fetch(DeviceQueue& queue, const std::vector<void*>& outputs);
   DeviceQueue& queue(bool takes_times);
 
   const Device& device_;
+  const bool on_device_;  // ORT's tensors
   Evaluation evaluation_;
   Buffer arena_;
   std::vector<DeviceMemory> temporaries_;  // per buffer: its part of the arena
   std::vector<Buffer> inputs_, outputs_;
+  std::vector<Placed> placed_inputs_, placed_outputs_;
+  std::vector<InputView> readable_;      // inputs with the elements that decide about shapes on the host
+  std::vector<std::vector<char>> elements_;
   std::vector<std::size_t> started_;  // the steps of the plan that have something to do
   std::unique_ptr<DeviceCalls> steps_;
   std::unique_ptr<DeviceQueue> queue_, timing_queue_;

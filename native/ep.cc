@@ -4,6 +4,7 @@
 
 #include "claims.h"
 #include "cpu_island.h"
+#include "cuda_device.h"
 #include "device_island.h"
 #include "graph_access.h"
 #include "json.h"
@@ -11,14 +12,18 @@
 
 namespace xyntra {
 
-Ep::Ep(const Ort& ort, const OrtLogger* logger, Options options)
-    : OrtEp{}, ort_(ort), logger_(logger), options_(std::move(options)) {
+Ep::Ep(const Ort& ort, const OrtLogger* logger, Options options, int ordinal)
+    : OrtEp{}, ort_(ort), logger_(logger), options_(std::move(options)), ordinal_(ordinal) {
   ort_version_supported = ort_.api_version();
   GetName = name_callback;
   GetCapability = capability_callback;
   Compile = compile_callback;
   ReleaseNodeComputeInfos = release_callback;
   SetDynamicOptions = options_callback;
+  if (ordinal_ < 0) return;
+  copies_ = std::make_unique<const CopyKernels>(ort_, kEpName, ordinal_);
+  GetKernelRegistry = registry_callback;
+  Sync = sync_callback;
 }
 
 // ORT calls this once per subgraph, for the main graph, and again after functions were inlined: everything accumulates.
@@ -27,7 +32,7 @@ void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
   const auto& nodes = buffer.nodes();
   if (std::all_of(nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.taken; })) return;
 
-  const auto usable = std::make_shared<const UsablePlan>(find_plan(buffer, options_));
+  const auto usable = std::make_shared<const UsablePlan>(find_plan(buffer, options_, ordinal_));
   std::vector<std::string> declined;
   if (usable->plan) {
     ort_.log(logger_, usable->plan->log_level, usable->plan->log_line);
@@ -100,6 +105,7 @@ void Ep::compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size
     if (island.usable->device == nullptr) room += CpuIsland::pool_room(island.usable->plan->islands[island.island]);
   }
   PoolWriter pool(room);
+  const auto tensors = ordinal_ >= 0 ? DeviceWorkspace::Tensors::kOnDevice : DeviceWorkspace::Tensors::kOnHost;
   std::vector<std::unique_ptr<Island>> compiled;  // on failure ORT releases none of them
   for (std::size_t i = 0; i < n; ++i) {
     const Pending& island = islands[i];
@@ -108,7 +114,7 @@ void Ep::compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size
           std::make_unique<CpuIsland>(ort_, island.usable, island.island, graphs[i], fused_nodes[i], pool));
     } else {
       compiled.push_back(
-          std::make_unique<DeviceIsland>(ort_, island.usable, island.island, graphs[i], fused_nodes[i]));
+          std::make_unique<DeviceIsland>(ort_, island.usable, island.island, graphs[i], fused_nodes[i], tensors));
     }
   }
   for (std::size_t i = 0; i < n; ++i) infos[i] = compiled[i].release();
@@ -161,6 +167,17 @@ OrtStatus* Ep::compile_callback(OrtEp* self, const OrtGraph** graphs, const OrtN
 
 void Ep::release_callback(OrtEp*, OrtNodeComputeInfo** infos, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) delete static_cast<Island*>(infos[i]);
+}
+
+OrtStatus* Ep::registry_callback(OrtEp* self, const OrtKernelRegistry** out) {
+  *out = static_cast<Ep*>(self)->copies_->registry();
+  return nullptr;
+}
+
+// Asked for by who has bound tensors that others still write on the device.
+OrtStatus* Ep::sync_callback(OrtEp* self) {
+  const auto& ep = *static_cast<Ep*>(self);
+  return guard(ep.ort_, [&] { CudaDevice::at(ep.ordinal_).synchronize(); });
 }
 
 OrtStatus* Ep::options_callback(OrtEp* self, const char* const* keys, const char* const* values, std::size_t n) {

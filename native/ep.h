@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "copy_kernels.h"
 #include "island.h"
 #include "graph_buffer.h"
 #include "ort.h"
@@ -18,7 +19,8 @@ inline constexpr const char* kOptionPrefix = "ep.xyntraep.";
 
 class Ep : public OrtEp {
  public:
-  Ep(const Ort& ort, const OrtLogger* logger, Options options);
+  // `ordinal`: of the device whose memory the session's tensors are in, -1 for the host's.
+  Ep(const Ort& ort, const OrtLogger* logger, Options options, int ordinal);
   const Ort& ort() const noexcept { return ort_; }
 
  private:
@@ -45,11 +47,15 @@ class Ep : public OrtEp {
   static OrtStatus* compile_callback(OrtEp* self, const OrtGraph** graphs, const OrtNode** fused_nodes, std::size_t n,
                                      OrtNodeComputeInfo** infos, OrtNode** context_nodes);
   static void release_callback(OrtEp* self, OrtNodeComputeInfo** infos, std::size_t n);
+  static OrtStatus* registry_callback(OrtEp* self, const OrtKernelRegistry** out);
+  static OrtStatus* sync_callback(OrtEp* self);
   static OrtStatus* options_callback(OrtEp* self, const char* const* keys, const char* const* values, std::size_t n);
 
   const Ort& ort_;
   const OrtLogger* const logger_;
   const Options options_;
+  const int ordinal_;
+  std::unique_ptr<const CopyKernels> copies_;  // with `ordinal`
   std::vector<Pending> pending_;
   std::vector<std::string> reports_;  // JSON, one per call of GetCapability
 };

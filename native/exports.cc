@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cuda_device.h"
+#include "cuda_presence.h"
 #include "factory.h"
 #include "hash128.h"
 #include "kernel_timing.h"
@@ -37,11 +38,11 @@ void tell(const std::exception& error, char* why, uint64_t capacity) noexcept {
 
 }  // namespace
 
-OrtStatus* CreateEpFactories(const char*, const OrtApiBase* base, const OrtLogger*, OrtEpFactory** factories,
+OrtStatus* CreateEpFactories(const char*, const OrtApiBase* base, const OrtLogger* logger, OrtEpFactory** factories,
                              std::size_t most, std::size_t* n) noexcept {
   try {
     if (most < 1) return early_error(base, xyntra::kInvalidArgument, "XyntraEP needs room for one factory");
-    factories[0] = std::make_unique<xyntra::Factory>(xyntra::Ort::from(base)).release();
+    factories[0] = std::make_unique<xyntra::Factory>(xyntra::Ort::from(base), logger).release();
     *n = 1;
     return nullptr;
   } catch (const xyntra::Error& error) {
@@ -93,6 +94,14 @@ void xyntra_profile(int enable) noexcept { xyntra::profile::enable(enable != 0);
 
 uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept {
   return xyntra::profile::take(buffer, capacity);
+}
+
+int xyntra_cuda_at_hand(const char* gpus) noexcept {
+  try {
+    return gpus != nullptr ? xyntra::cuda_devices_at_hand(gpus) : xyntra::cuda_devices_at_hand();
+  } catch (const std::exception&) {
+    return 0;
+  }
 }
 
 uint64_t xyntra_cuda_devices(char* buffer, uint64_t capacity) noexcept {

@@ -1,16 +1,56 @@
 #include "factory.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <string_view>
+#include <utility>
 
+#include "cuda_presence.h"
+#include "data_transfer.h"
+#include "device_allocator.h"
 #include "graph_access.h"
 #include "version.h"
 
 namespace xyntra {
 namespace {
 
-Options read_options(const Ort& ort, const OrtSessionOptions* session) {
+constexpr const char* kOrdinalKey = "cuda_device_id";  // ORT's option device_id is compared with it
+constexpr std::string_view kDeviceOption = "device_id";
+constexpr int kHost = -1;
+
+class Pairs {
+ public:
+  Pairs(const Ort& ort, std::initializer_list<std::pair<Text, std::string>> pairs) : ort_(ort) {
+    ort_[api::kCreateKeyValuePairs](&pairs_);
+    for (const auto& [key, value] : pairs) ort_[api::kAddKeyValuePair](pairs_, key, value.c_str());
+  }
+  ~Pairs() { ort_[api::kReleaseKeyValuePairs](pairs_); }
+  Pairs(const Pairs&) = delete;
+  Pairs& operator=(const Pairs&) = delete;
+  const OrtKeyValuePairs* get() const noexcept { return pairs_; }
+
+ private:
+  const Ort& ort_;
+  OrtKeyValuePairs* pairs_ = nullptr;
+};
+
+// Of the devices that a session was given, that of its tensors.
+int chosen_ordinal(const Ort& ort, const OrtKeyValuePairs* const* facts, std::size_t n) {
+  int chosen = kHost;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Text text = facts[i] != nullptr ? ort[api::kGetKeyValue](facts[i], kOrdinalKey) : nullptr;
+    const int ordinal = text != nullptr ? std::atoi(text) : kHost;
+    if (ordinal != kHost && chosen != kHost && ordinal != chosen)
+      throw Error(kInvalidArgument, "XyntraEP runs a session on one device, and was given several");
+    chosen = std::max(chosen, ordinal);
+  }
+  return chosen;
+}
+
+// Sorted. ORT has read device_id where it was given, and a device can be chosen without it: so it is what was chosen.
+Options read_options(const Ort& ort, const OrtSessionOptions* session, int ordinal) {
   struct Release {
     const Ort& ort;
     void operator()(OrtKeyValuePairs* pairs) const { ort[api::kReleaseKeyValuePairs](pairs); }
@@ -26,51 +66,120 @@ Options read_options(const Ort& ort, const OrtSessionOptions* session) {
   Options options;
   for (std::size_t i = 0; i < n; ++i) {
     const std::string_view key = keys[i];
-    if (key.substr(0, prefix.size()) == prefix) options.emplace_back(key.substr(prefix.size()), values[i]);
+    if (key.substr(0, prefix.size()) != prefix || key.substr(prefix.size()) == kDeviceOption) continue;
+    options.emplace_back(key.substr(prefix.size()), values[i]);
   }
+  if (ordinal != kHost) options.emplace_back(kDeviceOption, std::to_string(ordinal));
   std::sort(options.begin(), options.end());
   return options;
 }
 
 }  // namespace
 
-Factory::Factory(const Ort& ort) : OrtEpFactory{}, ort_(ort) {
+Factory::Factory(const Ort& ort, const OrtLogger* logger) : OrtEpFactory{}, ort_(ort), logger_(logger) {
   ort_version_supported = ort_.api_version();
   GetName = [](const OrtEpFactory*) { return kEpName; };
   GetVendor = [](const OrtEpFactory*) { return "XyntraEP"; };
   GetVendorId = [](const OrtEpFactory*) { return uint32_t{0}; };
   GetVersion = [](const OrtEpFactory*) { return kVersion; };
-  CreateDataTransfer = [](OrtEpFactory*, OrtDataTransferImpl** out) -> OrtStatus* {
-    *out = nullptr;  // tensors stay in ordinary memory
-    return nullptr;
-  };
+  CreateAllocator = allocator_callback;
+  ReleaseAllocator = release_allocator_callback;
+  CreateDataTransfer = transfer_callback;
   IsStreamAware = [](const OrtEpFactory*) { return false; };
   GetSupportedDevices = devices_callback;
   CreateEp = create_callback;
   ReleaseEp = release_callback;
 }
 
+Factory::~Factory() {
+  for (const GpuEntry& gpu : gpus_) {
+    if (gpu.memory != nullptr) ort_[api::kReleaseMemoryInfo](gpu.memory);
+    if (gpu.made != nullptr) ort_.ep()[ep_api::kReleaseHardwareDevice](gpu.made);
+  }
+}
+
 OrtStatus* Factory::devices_callback(OrtEpFactory* self, const OrtHardwareDevice* const* devices, std::size_t n,
                                      OrtEpDevice** out, std::size_t most, std::size_t* n_out) {
-  const Ort& ort = static_cast<Factory*>(self)->ort_;
+  auto& factory = *static_cast<Factory*>(self);
+  const Ort& ort = factory.ort_;
   return guard(ort, [&] {
     *n_out = 0;
-    for (std::size_t i = 0; i < n && *n_out < most; ++i) {
-      if (ort[api::kHardwareDeviceType](devices[i]) != kHardwareCpu) continue;
-      ort.check(ort.ep()[ep_api::kCreateEpDevice](self, devices[i], nullptr, nullptr, &out[*n_out]));
-      ++*n_out;
-      return;  // one device: a machine's CPUs are one to us
+    const auto is_cpu = [&](auto* device) { return ort[api::kHardwareDeviceType](device) == kHardwareCpu; };
+    const auto is_gpu = [&](auto* device) {
+      return ort[api::kHardwareDeviceType](device) == kHardwareGpu && ort[api::kHardwareDeviceVendorId](device) == kNvidia;
+    };
+    const OrtHardwareDevice* const* const end = devices + n;
+    const auto cpu = std::find_if(devices, end, is_cpu);  // one device: a machine's CPUs are one to us
+    if (cpu != end && most > 0) out[(*n_out)++] = factory.describe(*cpu, kHost, nullptr);
+    const int gpus = cuda_devices_at_hand();
+    // CUDA numbers devices in an order of its own, so several that ORT lists cannot be told apart without the driver.
+    const bool sure = gpus == 1 && std::count_if(devices, end, is_gpu) == 1;
+    for (int ordinal = 0; ordinal < gpus && *n_out < most; ++ordinal) {
+      const GpuEntry& gpu = factory.entry_of(ordinal);
+      const OrtHardwareDevice* const hardware = factory.hardware_of(ordinal, sure ? *std::find_if(devices, end, is_gpu) : nullptr);
+      out[(*n_out)++] = factory.describe(hardware, ordinal, gpu.memory);
     }
   });
 }
 
-OrtStatus* Factory::create_callback(OrtEpFactory* self, const OrtHardwareDevice* const*, const OrtKeyValuePairs* const*,
-                                    std::size_t, const OrtSessionOptions* session, const OrtLogger* logger,
-                                    OrtEp** out) {
+Factory::GpuEntry& Factory::entry_of(int ordinal) {
+  const auto index = static_cast<std::size_t>(ordinal);
+  if (gpus_.size() <= index) gpus_.resize(index + 1);
+  GpuEntry& gpu = gpus_[index];
+  if (gpu.memory == nullptr)
+    ort_.check(ort_[api::kCreateMemoryInfo]("XyntraCUDA", kMemoryOfGpu, kNvidia, ordinal, kDefaultMemory, 0, kDeviceAllocator,
+                                            &gpu.memory));
+  return gpu;
+}
+
+const OrtHardwareDevice* Factory::hardware_of(int ordinal, const OrtHardwareDevice* listed) {
+  if (listed != nullptr) return listed;
+  GpuEntry& gpu = entry_of(ordinal);
+  if (gpu.made == nullptr) {
+    const Pairs facts(ort_, {{"is_virtual", "1"}});
+    ort_.check(ort_.ep()[ep_api::kCreateHardwareDevice](kHardwareGpu, kNvidia, static_cast<uint32_t>(ordinal), "NVIDIA",
+                                                        facts.get(), &gpu.made));
+  }
+  return gpu.made;
+}
+
+OrtEpDevice* Factory::describe(const OrtHardwareDevice* device, int ordinal, const OrtMemoryInfo* memory) {
+  OrtEpDevice* described = nullptr;
+  const Pairs facts(ort_, {{kOrdinalKey, std::to_string(ordinal)}});
+  ort_.check(ort_.ep()[ep_api::kCreateEpDevice](this, device, facts.get(), nullptr, &described));
+  if (memory != nullptr) ort_.check(ort_.ep()[ep_api::kAddAllocatorInfo](described, memory));
+  return described;
+}
+
+OrtStatus* Factory::create_callback(OrtEpFactory* self, const OrtHardwareDevice* const*,
+                                    const OrtKeyValuePairs* const* facts, std::size_t n,
+                                    const OrtSessionOptions* session, const OrtLogger* logger, OrtEp** out) {
   const Ort& ort = static_cast<Factory*>(self)->ort_;
-  return guard(ort, [&] { *out = std::make_unique<Ep>(ort, logger, read_options(ort, session)).release(); });
+  return guard(ort, [&] {
+    const int ordinal = chosen_ordinal(ort, facts, n);
+    *out = std::make_unique<Ep>(ort, logger, read_options(ort, session, ordinal), ordinal).release();
+  });
 }
 
 void Factory::release_callback(OrtEpFactory*, OrtEp* ep) { delete static_cast<Ep*>(ep); }
+
+OrtStatus* Factory::allocator_callback(OrtEpFactory* self, const OrtMemoryInfo* info, const OrtKeyValuePairs*,
+                                       OrtAllocator** out) {
+  auto& factory = *static_cast<Factory*>(self);
+  const Ort& ort = factory.ort_;
+  return guard(ort, [&] {
+    const auto ordinal = static_cast<int>(ort.ep()[ep_api::kMemoryDeviceId](ort.ep()[ep_api::kMemoryInfoDevice](info)));
+    *out = new DeviceAllocator(ort, factory.logger_, factory.entry_of(ordinal).memory, ordinal);
+  });
+}
+
+void Factory::release_allocator_callback(OrtEpFactory*, OrtAllocator* allocator) {
+  delete static_cast<DeviceAllocator*>(allocator);
+}
+
+OrtStatus* Factory::transfer_callback(OrtEpFactory* self, OrtDataTransferImpl** out) {
+  const auto& factory = *static_cast<Factory*>(self);
+  return guard(factory.ort_, [&] { *out = factory.gpus_.empty() ? nullptr : new DataTransfer(factory.ort_); });
+}
 
 }  // namespace xyntra

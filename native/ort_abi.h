@@ -8,18 +8,26 @@
 #include <cstddef>
 #include <cstdint>
 
+struct OrtDataType;
 struct OrtEpDevice;
 struct OrtEpGraphSupportInfo;
 struct OrtGraph;
 struct OrtHardwareDevice;
 struct OrtKernelContext;
+struct OrtKernelDef;
+struct OrtKernelDefBuilder;
+struct OrtKernelInfo;
+struct OrtKernelRegistry;
 struct OrtKeyValuePairs;
 struct OrtLogger;
+struct OrtMemoryDevice;
+struct OrtMemoryInfo;
 struct OrtNode;
 struct OrtNodeComputeContext;
 struct OrtOpAttr;
 struct OrtSessionOptions;
 struct OrtStatus;
+struct OrtSyncStream;
 struct OrtTensorTypeAndShapeInfo;
 struct OrtTypeInfo;
 struct OrtValue;
@@ -73,6 +81,7 @@ inline constexpr Slot<OrtStatus*(const OrtKernelContext*, size_t, const OrtValue
 inline constexpr Slot<OrtStatus*(OrtKernelContext*, size_t, const int64_t*, size_t, OrtValue**)>
     kKernelContextGetOutput{91};
 inline constexpr Slot<void(OrtStatus*)> kReleaseStatus{93};
+inline constexpr Slot<void(OrtMemoryInfo*)> kReleaseMemoryInfo{94};
 inline constexpr Slot<void(OrtValue*)> kReleaseValue{96};
 inline constexpr Slot<OrtStatus*(const OrtLogger*, int, Text, Text, int, Text)> kLoggerLogMessage{247};
 inline constexpr Slot<OrtStatus*(const OrtOpAttr*, int, void*, size_t, size_t*)> kReadOpAttr{272};
@@ -80,11 +89,16 @@ inline constexpr Slot<OrtStatus*(const OrtKernelContext*, void (*)(void*, size_t
     274};
 inline constexpr Slot<OrtStatus*(const OrtValueInfo*, Text*)> kGetValueInfoName{289};
 inline constexpr Slot<OrtStatus*(const OrtValueInfo*, const OrtTypeInfo**)> kGetValueInfoTypeInfo{290};
+inline constexpr Slot<void(OrtKeyValuePairs**)> kCreateKeyValuePairs{295};
+inline constexpr Slot<void(OrtKeyValuePairs*, Text, Text)> kAddKeyValuePair{296};
+inline constexpr Slot<Text(const OrtKeyValuePairs*, Text)> kGetKeyValue{297};
 inline constexpr Slot<void(const OrtKeyValuePairs*, const Text**, const Text**, size_t*)> kGetKeyValuePairs{298};
 inline constexpr Slot<void(OrtKeyValuePairs*)> kReleaseKeyValuePairs{300};
 inline constexpr Slot<int(const OrtHardwareDevice*)> kHardwareDeviceType{307};
+inline constexpr Slot<uint32_t(const OrtHardwareDevice*)> kHardwareDeviceVendorId{308};
 inline constexpr Slot<const void*()> kGetEpApi{317};
 inline constexpr Slot<OrtStatus*(const OrtValue*, size_t*)> kGetTensorSizeInBytes{318};
+inline constexpr Slot<OrtStatus*(Text, int, uint32_t, int32_t, int, size_t, int, OrtMemoryInfo**)> kCreateMemoryInfo{320};  // V2
 inline constexpr Slot<OrtStatus*(const OrtValueInfo*, const OrtValue**)> kValueInfoGetInitializerValue{326};
 inline constexpr Slot<OrtStatus*(const OrtValueInfo*, bool*)> kValueInfoIsRequiredGraphInput{328};
 inline constexpr Slot<OrtStatus*(const OrtValueInfo*, bool*)> kValueInfoIsOptionalGraphInput{329};
@@ -137,7 +151,11 @@ struct OrtEp {
   void* GetPreferredDataLayout;
   void* ShouldConvertDataLayoutForOp;
   OrtStatus* (*SetDynamicOptions)(OrtEp*, const char* const*, const char* const*, size_t);
-  void* unused[30];  // the rest is optional; some to spare, for an ORT that looks further than it says
+  void* between[5];
+  OrtStatus* (*GetKernelRegistry)(OrtEp*, const OrtKernelRegistry**);
+  void* IsConcurrentRunSupported;
+  OrtStatus* (*Sync)(OrtEp*);
+  void* unused[22];  // the rest is optional; some to spare, for an ORT that looks further than it says
 };
 
 struct OrtEpFactory {
@@ -152,8 +170,8 @@ struct OrtEpFactory {
   uint32_t (*GetVendorId)(const OrtEpFactory*);
   const char* (*GetVersion)(const OrtEpFactory*);
   void* ValidateCompiledModelCompatibilityInfo;
-  void* CreateAllocator;
-  void* ReleaseAllocator;
+  OrtStatus* (*CreateAllocator)(OrtEpFactory*, const OrtMemoryInfo*, const OrtKeyValuePairs*, struct OrtAllocator**);
+  void (*ReleaseAllocator)(OrtEpFactory*, struct OrtAllocator*);
   OrtStatus* (*CreateDataTransfer)(OrtEpFactory*, struct OrtDataTransferImpl**);  // called even when nothing needs it
   bool (*IsStreamAware)(const OrtEpFactory*);
   void* unused[24];
@@ -164,6 +182,38 @@ struct OrtNodeComputeInfo {
   OrtStatus* (*CreateState)(OrtNodeComputeInfo*, OrtNodeComputeContext*, void**);
   OrtStatus* (*Compute)(OrtNodeComputeInfo*, void*, OrtKernelContext*);
   void (*ReleaseState)(OrtNodeComputeInfo*, void*);
+  void* unused[4];
+};
+
+struct OrtKernelImpl {
+  uint32_t ort_version_supported;
+  uint32_t flags;  // ORT's own
+  OrtStatus* (*Compute)(OrtKernelImpl*, OrtKernelContext*);
+  void (*Release)(OrtKernelImpl*);
+  void* PrePackWeight;
+  void* SetSharedPrePackedWeight;
+  void* unused[4];
+};
+
+using OrtKernelCreate = OrtStatus* (*)(void* state, const OrtKernelInfo*, OrtKernelImpl**);
+
+struct OrtAllocator {
+  uint32_t ort_version_supported;
+  void* (*Alloc)(OrtAllocator*, size_t);
+  void (*Free)(OrtAllocator*, void*);
+  const OrtMemoryInfo* (*Info)(const OrtAllocator*);
+  void* (*Reserve)(OrtAllocator*, size_t);
+  void* GetStats;
+  void* AllocOnStream;
+  OrtStatus* (*Shrink)(OrtAllocator*);
+  void* unused[4];
+};
+
+struct OrtDataTransferImpl {
+  uint32_t ort_version_supported;
+  void (*Release)(OrtDataTransferImpl*);
+  bool (*CanCopy)(const OrtDataTransferImpl*, const OrtMemoryDevice* from, const OrtMemoryDevice* to);
+  OrtStatus* (*CopyTensors)(OrtDataTransferImpl*, const OrtValue** from, OrtValue** to, OrtSyncStream** streams, size_t);
   void* unused[4];
 };
 
@@ -179,6 +229,30 @@ inline constexpr Slot<OrtStatus*(OrtEpFactory*, const OrtHardwareDevice*, const 
     kCreateEpDevice{0};
 inline constexpr Slot<OrtStatus*(OrtEpGraphSupportInfo*, const OrtNode* const*, size_t, const OrtNodeFusionOptions*)>
     kAddNodesToFuse{2};
+inline constexpr Slot<OrtStatus*(OrtEpDevice*, const OrtMemoryInfo*)> kAddAllocatorInfo{5};
+inline constexpr Slot<const OrtMemoryDevice*(const OrtMemoryInfo*)> kMemoryInfoDevice{6};
+inline constexpr Slot<const OrtMemoryDevice*(const OrtValue*)> kValueDevice{7};
+inline constexpr Slot<int(const OrtMemoryDevice*)> kMemoryDeviceType{9};
+inline constexpr Slot<uint32_t(const OrtMemoryDevice*)> kMemoryDeviceVendorId{11};
+inline constexpr Slot<uint32_t(const OrtMemoryDevice*)> kMemoryDeviceId{12};
+inline constexpr Slot<OrtStatus*(int, uint32_t, uint32_t, Text, const OrtKeyValuePairs*, OrtHardwareDevice**)>
+    kCreateHardwareDevice{16};
+inline constexpr Slot<void(OrtHardwareDevice*)> kReleaseHardwareDevice{17};
+inline constexpr Slot<OrtStatus*(OrtKernelRegistry**)> kCreateKernelRegistry{18};
+inline constexpr Slot<void(OrtKernelRegistry*)> kReleaseKernelRegistry{19};
+inline constexpr Slot<OrtStatus*(OrtKernelRegistry*, const OrtKernelDef*, OrtKernelCreate, void*)> kAddKernel{20};
+inline constexpr Slot<OrtStatus*(OrtKernelDefBuilder**)> kCreateKernelDefBuilder{21};
+inline constexpr Slot<void(OrtKernelDefBuilder*)> kReleaseKernelDefBuilder{22};
+inline constexpr Slot<OrtStatus*(OrtKernelDefBuilder*, Text)> kKernelDefOperatorType{23};
+inline constexpr Slot<OrtStatus*(OrtKernelDefBuilder*, Text)> kKernelDefDomain{24};
+inline constexpr Slot<OrtStatus*(OrtKernelDefBuilder*, int first, int last)> kKernelDefSinceVersion{25};
+inline constexpr Slot<OrtStatus*(OrtKernelDefBuilder*, Text)> kKernelDefProvider{26};
+inline constexpr Slot<OrtStatus*(OrtKernelDefBuilder*, size_t, int)> kKernelDefInputMemory{27};
+inline constexpr Slot<OrtStatus*(OrtKernelDefBuilder*, size_t, int)> kKernelDefOutputMemory{28};
+inline constexpr Slot<OrtStatus*(OrtKernelDefBuilder*, Text, const OrtDataType* const*, size_t)> kKernelDefTypes{29};
+inline constexpr Slot<OrtStatus*(OrtKernelDefBuilder*, OrtKernelDef**)> kKernelDefBuild{32};
+inline constexpr Slot<void(OrtKernelDef*)> kReleaseKernelDef{33};
+inline constexpr Slot<OrtStatus*(int, const OrtDataType**)> kGetTensorDataType{40};
 }  // namespace xyntra::ep_api
 
 namespace xyntra {
@@ -191,5 +265,13 @@ inline constexpr int kElementInt64 = 7;
 inline constexpr int kElementString = 8;
 inline constexpr int kOnnxTypeTensor = 1;
 inline constexpr int kHardwareCpu = 0;
+inline constexpr int kHardwareGpu = 1;
+inline constexpr int kMemoryOfCpu = 0;
+inline constexpr int kMemoryOfGpu = 1;
+inline constexpr int kDefaultMemory = 0;
+inline constexpr int kInputOnCpu = -2;
+inline constexpr int kOutputOnCpu = -1;
+inline constexpr int kDeviceAllocator = 0;
+inline constexpr uint32_t kNvidia = 0x10de;
 
 }  // namespace xyntra

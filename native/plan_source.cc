@@ -47,8 +47,12 @@ bool depends_hold(const Plan& plan, const GraphBuffer& graph) {
   });
 }
 
+bool suits(const UsablePlan& usable, int ordinal) {
+  return ordinal < 0 || (usable.device != nullptr && usable.device->ordinal() == ordinal);
+}
+
 // A stored plan is used whole or not at all: the planner can repair what is missing.
-bool use_stored(const std::string& dir, const GraphBuffer& graph, UsablePlan& usable) {
+bool use_stored(const std::string& dir, const GraphBuffer& graph, int ordinal, UsablePlan& usable) {
   const TrustedFile file = read_trusted_file(dir + "/plans/" + usable.digest + ".plan");
   if (!file.error.empty()) return false;
   std::shared_ptr<const Plan> plan;
@@ -62,6 +66,7 @@ bool use_stored(const std::string& dir, const GraphBuffer& graph, UsablePlan& us
   for (const LoadedKernel& kernel : usable.kernels) {
     if (!kernel.usable()) return false;
   }
+  if (!suits(usable, ordinal)) return false;
   usable.plan = std::move(plan);
   usable.stored = true;
   return true;
@@ -69,12 +74,12 @@ bool use_stored(const std::string& dir, const GraphBuffer& graph, UsablePlan& us
 
 }  // namespace
 
-UsablePlan find_plan(const GraphBuffer& graph, const Options& options) {
+UsablePlan find_plan(const GraphBuffer& graph, const Options& options, int ordinal) {
   const Planner planner = attached_planner();
   UsablePlan usable;
   usable.digest = graph.digest(planner.full_identity());
   const std::string dir = cache_dir(options, planner);
-  if (!dir.empty() && use_stored(dir, graph, usable)) return usable;
+  if (!dir.empty() && use_stored(dir, graph, ordinal, usable)) return usable;
   if (planner.callback == nullptr) return usable;
 
   const PlannerReply reply = ask(planner, graph.bytes(), usable.digest);
@@ -87,6 +92,10 @@ UsablePlan find_plan(const GraphBuffer& graph, const Options& options) {
     load_kernels(*usable.plan, usable);
   } catch (const FormatError& error) {
     usable.failure = std::string("the planner's answer is not a valid plan: ") + error.what();
+  }
+  if (usable.plan && !usable.plan->refuse && !suits(usable, ordinal)) {
+    usable.plan.reset();
+    usable.failure = "its plan is not for the device " + std::to_string(ordinal) + " that the session is on";
   }
   return usable;
 }

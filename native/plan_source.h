@@ -21,6 +21,7 @@ struct UsablePlan {
   std::string failure;  // why there is no plan; empty when nobody was there to make one
 };
 
-UsablePlan find_plan(const GraphBuffer& graph, const Options& options);
+// `ordinal`: of the device whose memory ORT's tensors are in, -1 for the host's. A plan must be for that device, then.
+UsablePlan find_plan(const GraphBuffer& graph, const Options& options, int ordinal);
 
 }  // namespace xyntra

@@ -91,6 +91,7 @@ class Knobs:
     compile_timeout_s: float = 60.0  # XYNTRA_COMPILE_TIMEOUT_S: for one kernel
     jobs: int = dataclasses.field(default_factory=lambda: _cpus())  # XYNTRA_JOBS: compilers at a time
     config: Path | None = None  # XYNTRA_CONFIG: options file, instead of ./fusion.toml
+    cuda_devices: int | None = None  # XYNTRA_CUDA_DEVICES: how many there are, where native/cuda_presence.cc cannot see it
     xdg_cache_home: Path | None = None  # XDG_CACHE_HOME, without our prefix: it is everybody's
 
     backend: str | None = None
@@ -133,6 +134,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "isa": _isa,
     "compile_timeout_s": _seconds,
     "jobs": _jobs,
+    "cuda_devices": lambda text: parse_int(text, least=0),
     "config": lambda text: Path(text).expanduser(),
     "xdg_cache_home": Path,
 }

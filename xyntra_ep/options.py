@@ -58,8 +58,9 @@ class LogLevel(StrEnum):
 # Planned, so that asking for them is answered with "not in this release" and not with "no such option".
 LATER_OPTIONS = ("tune", "fast_math", "deterministic", "trace")
 
-# ONNX Runtime reads these itself to choose a device, and passes them on.
-ORT_OPTIONS = frozenset({"device_id"})
+# ONNX Runtime reads it itself, to choose a device. What arrives here is the CUDA device that was chosen, in whatever way, for the
+# session's tensors; nothing where they are in ordinary memory.
+DEVICE_ID = "device_id"
 
 
 def option(
@@ -184,7 +185,7 @@ def parse(given: Mapping[str, str]) -> Options:
     xyntra_ep.errors.ConfigError: XyntraEP: no provider option 'clam'. did you mean 'claim'?
     """
     for name in given:
-        if name not in ORT_OPTIONS:
+        if name != DEVICE_ID:
             _check_name(name, PROVIDER)
     environment = knobs.current()
     file = _read_file(environment.config)

@@ -27,10 +27,10 @@ from xyntra_ep.fusion.trace import TraceError, trace
 from xyntra_ep.options import Claim, Options
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.graph_buffer import RawGraph
+from xyntra_ep.provider.placement import device_of
 from xyntra_ep.tracea.core_ir.dtypes import from_ort
 from xyntra_ep.tracea.core_ir.ops import Program
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.interface.devices import TARGETS
 from xyntra_ep.tracea.interface.islands import (
     CompileResult,
     Island,
@@ -55,8 +55,7 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     hash128 = hash128_of(registration.library())
     try:
         options = options_module.parse(raw.options)
-        make_target = TARGETS.get(options.backend.value)
-        device = make_target() if make_target is not None else None
+        device = device_of(options, raw.options.get(options_module.DEVICE_ID))
     except ConfigError as error:
         empty = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))

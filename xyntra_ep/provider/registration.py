@@ -162,6 +162,8 @@ def _open() -> ctypes.CDLL:
     opened.xyntra_pool_bytes.restype = ctypes.c_uint64
     opened.xyntra_take_report.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint64]
     opened.xyntra_take_report.restype = ctypes.c_uint64
+    opened.xyntra_cuda_at_hand.argtypes = [ctypes.c_char_p]
+    opened.xyntra_cuda_at_hand.restype = ctypes.c_int
     opened.xyntra_profile.argtypes = [ctypes.c_int]
     opened.xyntra_profile.restype = None
     opened.xyntra_take_profile.argtypes = [ctypes.c_char_p, ctypes.c_uint64]

@@ -72,12 +72,12 @@ def opencl_target(found: OpenClSurvey | None = None) -> DeviceTarget:
     )
 
 
-def cuda_target(found: CudaSurvey | None = None) -> DeviceTarget:
-    """The first device that can be used. Raises ConfigError, with what to do, where there is none."""
+def cuda_target(found: CudaSurvey | None = None, ordinal: int | None = None) -> DeviceTarget:
+    """The device with this number, else the first that can be used. Raises ConfigError, with what to do, where there is none."""
     found = found if found is not None else cuda.survey(LIBRARY)
     if found.missing:
         raise ConfigError(f"backend=cuda cannot be had: {found.missing}", where="XyntraEP", hint=found.remedy)
-    device = found.working[0]
+    device = found.working[0] if ordinal is None else _numbered(found, ordinal)
     return DeviceTarget(
         api="CUDA",
         identity=device.identity,
@@ -87,6 +87,16 @@ def cuda_target(found: CudaSurvey | None = None) -> DeviceTarget:
         compiler=NvrtcCompiler(version=nvrtc.load().version),
         flags=(device.architecture,),
     )
+
+
+def _numbered(found: CudaSurvey, ordinal: int) -> CudaDevice:
+    for device in found.devices:
+        if device.ordinal == ordinal and device.problem:
+            raise ConfigError(f"device_id={ordinal} cannot be used: {device.name}: {device.problem}", where="XyntraEP")
+        if device.ordinal == ordinal:
+            return device
+    numbers = ", ".join(str(device.ordinal) for device in found.devices)
+    raise ConfigError(f"the CUDA driver has no device {ordinal}", where="XyntraEP", hint=f"device_id can be {numbers}")
 
 
 def cuda_gpu(device: CudaDevice) -> Gpu:

@@ -25,10 +25,11 @@ _LIMIT_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CudaDevice:
-    """A device as its driver describes it. ``identity`` tells it, and its driver's version, from others; ``architecture`` as
-    sm_90. ``problem``: why it cannot be used, empty when it can."""
+    """A device as its driver describes it. ``identity`` tells it, and its driver's version, from others; ``ordinal``: its number,
+    as ONNX Runtime's ``device_id``; ``architecture`` as sm_90. ``problem``: why it cannot be used, empty when it can."""
 
     identity: str
+    ordinal: int
     name: str
     architecture: str
     multiprocessors: int

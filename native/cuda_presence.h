@@ -1,0 +1,13 @@
+// How many CUDA devices a process has, as files tell it: no driver is loaded, so the process may still fork.
+#pragma once
+
+#include <string>
+
+namespace xyntra {
+
+// 0 where there is no sign of one. XYNTRA_CUDA_DEVICES says it where the files do not (Jetson); CUDA_VISIBLE_DEVICES takes
+// devices away. It may be more than the driver will admit to: what opens a device finds out. `gpus`: where the driver shows a
+// folder for each device.
+int cuda_devices_at_hand(const std::string& gpus = "/proc/driver/nvidia/gpus");
+
+}  // namespace xyntra
