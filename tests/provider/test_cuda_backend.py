@@ -103,7 +103,7 @@ def test_a_run_with_the_last_shapes_moves_data_and_launches_one_graph(gpu: FakeC
         check(made, 300)
     watched = ("GraphInstantiate", "LaunchKernel", "MemAlloc", "MemAllocHost", "MemFree", "StreamCreate", "ModuleGetFunction")
     before = {name: gpu.count(name) for name in watched}
-    moved = {name: gpu.count(name) for name in ("MemcpyHtoD", "MemcpyDtoH", "GraphLaunch")}
+    moved = {name: gpu.count(name) for name in ("MemcpyHtoDAsync", "MemcpyDtoHAsync", "GraphLaunch")}
     for _ in range(3):
         check(made, 300)
     assert {name: gpu.count(name) for name in watched} == before
@@ -240,8 +240,9 @@ def test_a_child_that_dies_is_a_reason() -> None:
 
 def h100(**more: Any) -> CudaDevice:
     facts: dict[str, Any] = dict(
-        identity="i", name="NVIDIA H100", architecture="sm_90", multiprocessors=132, max_threads=1024, shared_bytes=48 << 10,
-        clock_khz=1_980_000, memory_clock_khz=2_619_000, memory_bus_bits=5120, l2_bytes=50 << 20, memory_bytes=80 << 30,
+        identity="i", ordinal=0, name="NVIDIA H100", architecture="sm_90", multiprocessors=132, max_threads=1024,
+        shared_bytes=48 << 10, clock_khz=1_980_000, memory_clock_khz=2_619_000, memory_bus_bits=5120, l2_bytes=50 << 20,
+        memory_bytes=80 << 30,
     )  # fmt: skip
     return CudaDevice(**{**facts, **more})
 

@@ -1,20 +1,27 @@
-// A CUDA driver for machines without a GPU, as far as native/cuda_api.h asks for one: one device, whose memory is the host's and
-// whose programs are shared objects of CUDA text behind block.h. Streams do at once what they are given. Tests put it in the
-// driver's place (LD_LIBRARY_PATH).
+// A CUDA driver for machines without a GPU, as far as native/cuda_api.h asks for one: devices whose programs are shared objects of
+// CUDA text behind block.h. Streams do at once what they are given. Tests put it in the driver's place (LD_LIBRARY_PATH).
 //
 // It is strict where a driver is: calls without a current context, foreign or freed addresses, copies beyond an allocation are
-// errors, and what is left at the end is counted. FAKE_CUDA_FAIL="MemAlloc:3" makes the third such call fail;
+// errors, and what is left at the end is counted. A device's memory can be touched only while the driver copies or a kernel runs;
+// else the process ends by a signal. What cuMemcpyHtoD took from ordinary memory, and what cuMemcpyDtoD moves, is there when
+// somebody has waited for it, and not before. FAKE_CUDA_FAIL="MemAlloc:3" makes the third such call fail;
 // FAKE_CUDA_DEVICES and FAKE_CUDA_CAPABILITY (as 80) say what there is.
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <elf.h>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,7 +35,58 @@ constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 100
 std::recursive_mutex mutex;
 std::map<std::string, long> counts;
 std::map<uint64_t, std::size_t> device_memory, host_memory;
-thread_local std::vector<void*> contexts;
+std::vector<std::function<void()>> under_way;  // copies that nobody has waited for
+constexpr std::size_t kMemoryBytes = std::size_t{1} << 30;  // of each device
+constexpr int kMostDevices = 4;
+struct Context {
+  int device;
+} primary[kMostDevices] = {{0}, {1}, {2}, {3}};
+thread_local std::vector<Context*> contexts;
+
+// All devices' memory, one behind the other.
+char* memory_of(int device) {
+  static char* const all = static_cast<char*>(
+      mmap(nullptr, kMostDevices * kMemoryBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  return all + static_cast<std::size_t>(device) * kMemoryBytes;
+}
+
+std::size_t used_bytes[kMostDevices] = {};  // up to the end of the last allocation that there ever was
+
+// Memory of the devices is memory for as long as one of these lives.
+class Touching {
+ public:
+  Touching() { if (depth_++ == 0) protect(PROT_READ | PROT_WRITE); }
+  ~Touching() { if (--depth_ == 0) protect(PROT_NONE); }
+
+ private:
+  static void protect(int how) {
+    for (int d = 0; d < kMostDevices; ++d) {
+      if (used_bytes[d] > 0) mprotect(memory_of(d), used_bytes[d], how);
+    }
+  }
+  static int depth_;  // under the mutex
+};
+int Touching::depth_ = 0;
+
+void arrive() {
+  const Touching touching;
+  for (const auto& copy : under_way) copy();
+  under_way.clear();
+}
+
+// The lowest place between the allocations of a device.
+char* place_for(int device, std::size_t bytes) {
+  uint64_t at = reinterpret_cast<uint64_t>(memory_of(device));
+  const uint64_t end = at + kMemoryBytes;
+  for (auto next = device_memory.lower_bound(at); next != device_memory.end() && next->first < at + bytes; ++next)
+    at = (next->first + next->second + 255) / 256 * 256;
+  return at + bytes <= end ? reinterpret_cast<char*>(at) : nullptr;
+}
+
+int device_of(uint64_t address) {
+  const uint64_t begin = reinterpret_cast<uint64_t>(memory_of(0));
+  return address < begin ? -1 : static_cast<int>((address - begin) / kMemoryBytes);
+}
 
 int number(const char* name, int otherwise) {
   const char* text = std::getenv(name);
@@ -56,13 +114,12 @@ int shared_limit() { return (number("FAKE_CUDA_CAPABILITY", 80) >= 90 ? 227 : 16
 using Run = int (*)(void* call, unsigned blocks, unsigned threads, unsigned shared_bytes);
 
 struct Launch {
-  void* call;
+  std::shared_ptr<void> call;
   Run run;
-  void (*forget)(void* call);
   unsigned blocks, threads, shared_bytes;
 
   // Whether the block kept to the memory that it was given.
-  int carry_out() const { return run(call, blocks, threads, shared_bytes) == 0 ? kSuccess : kIllegalAddress; }
+  int carry_out() const { return run(call.get(), blocks, threads, shared_bytes) == 0 ? kSuccess : kIllegalAddress; }
 };
 
 struct Function {
@@ -78,7 +135,7 @@ struct Function {
 };
 
 Launch bound(Function* f, unsigned blocks, unsigned threads, unsigned shared_bytes, void** args) {
-  return {f->bind(args), f->run, f->forget, blocks, threads, shared_bytes};
+  return {std::shared_ptr<void>(f->bind(args), f->forget), f->run, blocks, threads, shared_bytes};
 }
 
 }  // namespace
@@ -118,10 +175,10 @@ API int cuDeviceGetAttribute(int* value, int which, int) {
   const auto found = known.find(which);
   return found != known.end() ? (*value = found->second, kSuccess) : kInvalidValue;
 }
-API int cuDeviceTotalMem_v2(std::size_t* bytes, int) { return *bytes = std::size_t{1} << 30, kSuccess; }
-API int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &counts, kSuccess; }
-API int cuCtxPushCurrent_v2(void* context) { return contexts.push_back(context), kSuccess; }
-API int cuCtxPopCurrent_v2(void** context) {
+API int cuDeviceTotalMem_v2(std::size_t* bytes, int) { return *bytes = kMemoryBytes, kSuccess; }
+API int cuDevicePrimaryCtxRetain(Context** context, int device) { return *context = &primary[device], kSuccess; }
+API int cuCtxPushCurrent_v2(Context* context) { return contexts.push_back(context), kSuccess; }
+API int cuCtxPopCurrent_v2(Context** context) {
   if (contexts.empty()) return kInvalidContext;
   *context = contexts.back();
   contexts.pop_back();
@@ -131,16 +188,36 @@ API int cuCtxPopCurrent_v2(void** context) {
 API int cuMemAlloc_v2(uint64_t* address, std::size_t bytes) {
   ENTER_CONTEXT("MemAlloc");
   if (bytes == 0) return kInvalidValue;
-  void* const memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  const int device = contexts.back()->device;
+  char* const memory = place_for(device, bytes);
+  if (memory == nullptr) return kOutOfMemory;
+  const std::size_t end = static_cast<std::size_t>(memory - memory_of(device)) + bytes;
+  used_bytes[device] = std::max(used_bytes[device], (end + 4095) / 4096 * 4096);
+  const Touching touching;
   std::memset(memory, 0xff, bytes);  // NaN to floats
   *address = reinterpret_cast<uint64_t>(memory);
   device_memory[*address] = bytes;
   return kSuccess;
 }
+API int cuMemGetInfo_v2(std::size_t* free, std::size_t* all) {
+  ENTER_CONTEXT("MemGetInfo");
+  *free = *all = kMemoryBytes;
+  for (const auto& [address, bytes] : device_memory) {
+    if (device_of(address) == contexts.back()->device) *free -= bytes;
+  }
+  const int most = number("FAKE_CUDA_FREE_BYTES", -1);
+  if (most >= 0) *free = static_cast<std::size_t>(most);
+  return kSuccess;
+}
+API int cuPointerGetAttribute(void* value, int which, uint64_t address) {
+  ENTER("PointerGetAttribute");
+  if (which != 9 || !lies_in(device_memory, address, 1)) return kInvalidValue;  // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+  return *static_cast<int*>(value) = device_of(address), kSuccess;
+}
 API int cuMemFree_v2(uint64_t address) {
   ENTER_CONTEXT("MemFree");
+  arrive();  // setting memory free waits for the device
   if (device_memory.erase(address) == 0) return kInvalidValue;
-  std::free(reinterpret_cast<void*>(address));
   return kSuccess;
 }
 API int cuMemAllocHost_v2(void** memory, std::size_t bytes) {
@@ -157,14 +234,48 @@ API int cuMemFreeHost(void* memory) {
 API int cuMemcpyHtoD_v2(uint64_t to, const void* from, std::size_t bytes) {
   ENTER_CONTEXT("MemcpyHtoD");
   if (!lies_in(device_memory, to, bytes)) return kInvalidValue;
-  return std::memcpy(reinterpret_cast<void*>(to), from, bytes), kSuccess;
+  const auto* const begin = static_cast<const char*>(from);
+  under_way.emplace_back([to, content = std::vector<char>(begin, begin + bytes)] {
+    std::memcpy(reinterpret_cast<void*>(to), content.data(), content.size());
+  });
+  return kSuccess;
 }
 API int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, std::size_t bytes, void*) {
+  ENTER_CONTEXT("MemcpyHtoDAsync");
   if (!lies_in(host_memory, reinterpret_cast<uint64_t>(from), bytes)) return kInvalidValue;  // to be asynchronous
-  return cuMemcpyHtoD_v2(to, from, bytes);
+  if (!lies_in(device_memory, to, bytes)) return kInvalidValue;
+  const Touching touching;
+  return std::memcpy(reinterpret_cast<void*>(to), from, bytes), kSuccess;
+}
+API int cuMemcpyDtoH_v2(void* to, uint64_t from, std::size_t bytes) {
+  ENTER_CONTEXT("MemcpyDtoH");
+  if (!lies_in(device_memory, from, bytes)) return kInvalidValue;
+  arrive();
+  const Touching touching;
+  return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), kSuccess;
+}
+int copy_within(uint64_t to, uint64_t from, std::size_t bytes, bool by_host) {
+  if (!lies_in(device_memory, from, bytes) || !lies_in(device_memory, to, bytes)) return kInvalidValue;
+  const auto copy = [=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); };
+  if (by_host) return under_way.emplace_back(copy), kSuccess;
+  const Touching touching;
+  return copy(), kSuccess;
+}
+API int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, std::size_t bytes) {
+  ENTER_CONTEXT("MemcpyDtoD");
+  return copy_within(to, from, bytes, true);
+}
+API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, std::size_t bytes, void*) {
+  ENTER_CONTEXT("MemcpyDtoDAsync");
+  return copy_within(to, from, bytes, false);
+}
+API int cuCtxSynchronize() {
+  ENTER_CONTEXT("CtxSynchronize");
+  return arrive(), kSuccess;
 }
 API int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, std::size_t bytes, void*) {
-  ENTER_CONTEXT("MemcpyDtoH");
+  ENTER_CONTEXT("MemcpyDtoHAsync");
+  const Touching touching;
   if (!lies_in(device_memory, from, bytes) || !lies_in(host_memory, reinterpret_cast<uint64_t>(to), bytes))
     return kInvalidValue;
   return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), kSuccess;
@@ -205,17 +316,16 @@ API int cuLaunchKernel(Function* f, unsigned x, unsigned y, unsigned z, unsigned
                        unsigned shared_bytes, void*, void** args, void**) {
   ENTER_CONTEXT("LaunchKernel");
   if (x == 0 || y != 1 || z != 1 || by != 1 || bz != 1 || !f->takes(bx, shared_bytes)) return kInvalidValue;
-  const Launch launch = bound(f, x, bx, shared_bytes, args);
-  const int code = launch.carry_out();
-  launch.forget(launch.call);
-  return code;
+  const Touching touching;
+  return bound(f, x, bx, shared_bytes, args).carry_out();
 }
 API int cuStreamCreate(void** stream, unsigned) {
   ENTER_CONTEXT("StreamCreate");
   return *stream = new int, kSuccess;
 }
-API int cuStreamSynchronize(void*) {
+API int cuStreamSynchronize(void* stream) {
   ENTER_CONTEXT("StreamSynchronize");
+  if (stream == nullptr) arrive();
   return kSuccess;
 }
 API int cuStreamDestroy_v2(void* stream) {
@@ -232,48 +342,68 @@ struct KernelNode {
   unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
   void** params;
   void** extra;
+
+  Launch launch() const { return bound(function, grid_x, block_x, shared_bytes, params); }
+};
+
+struct Graph;
+
+struct Node {
+  Graph* graph;
+  std::size_t index;
 };
 
 struct Graph {
   std::vector<Launch> launches;
-  int users = 1;
+  std::deque<Node> nodes;
 };
 
-void forget(Graph* graph) {
-  if (--graph->users > 0) return;
-  for (const Launch& launch : graph->launches) launch.forget(launch.call);
-  delete graph;
-}
+struct Executable {
+  std::vector<Launch> launches;
+  Graph* made_from;
+};
+
+std::set<const Graph*> graphs;
 
 API int cuGraphCreate(Graph** graph, unsigned) {
   ENTER_CONTEXT("GraphCreate");
-  return *graph = new Graph, kSuccess;
+  graphs.insert(*graph = new Graph);
+  return kSuccess;
 }
-API int cuGraphAddKernelNode(void** node, Graph* graph, void* const* after, std::size_t n, const KernelNode* kernel) {
+API int cuGraphAddKernelNode(Node** node, Graph* graph, Node* const* after, std::size_t n, const KernelNode* kernel) {
   ENTER_CONTEXT("GraphAddKernelNode");
-  const auto made = reinterpret_cast<void*>(graph->launches.size() + 1);
   // A chain: each node waits for the one before.
-  if (n > 1 || (n == 1) != (!graph->launches.empty()) || (n == 1 && after[0] != reinterpret_cast<void*>(graph->launches.size())))
-    return kInvalidValue;
+  if (n > 1 || (n == 1) != (!graph->nodes.empty()) || (n == 1 && after[0] != &graph->nodes.back())) return kInvalidValue;
   if (!kernel->function->takes(kernel->block_x, kernel->shared_bytes)) return kInvalidValue;
-  graph->launches.push_back(
-      bound(kernel->function, kernel->grid_x, kernel->block_x, kernel->shared_bytes, kernel->params));
-  return *node = made, kSuccess;
+  graph->launches.push_back(kernel->launch());
+  return *node = &graph->nodes.emplace_back(Node{graph, graph->nodes.size()}), kSuccess;
 }
-API int cuGraphInstantiateWithFlags(Graph** executable, Graph* graph, unsigned long long) {
+API int cuGraphInstantiateWithFlags(Executable** executable, Graph* graph, unsigned long long) {
   ENTER_CONTEXT("GraphInstantiate");
-  ++graph->users;
-  return *executable = graph, kSuccess;
+  return *executable = new Executable{graph->launches, graph}, kSuccess;
 }
-API int cuGraphLaunch(Graph* executable, void*) {
+// The node is one of the graph that was instantiated, which is still there; what runs already is not changed.
+API int cuGraphExecKernelNodeSetParams(Executable* executable, Node* node, const KernelNode* kernel) {
+  ENTER_CONTEXT("GraphExecKernelNodeSetParams");
+  if (graphs.count(executable->made_from) == 0 || node->graph != executable->made_from) return kInvalidValue;
+  if (!kernel->function->takes(kernel->block_x, kernel->shared_bytes)) return kInvalidValue;
+  executable->launches[node->index] = kernel->launch();
+  return kSuccess;
+}
+API int cuGraphLaunch(Executable* executable, void*) {
   ENTER_CONTEXT("GraphLaunch");
+  const Touching touching;
   for (const Launch& launch : executable->launches) {
     if (const int code = launch.carry_out(); code != kSuccess) return code;
   }
   return kSuccess;
 }
-API int cuGraphExecDestroy(Graph* executable) { return forget(executable), kSuccess; }
-API int cuGraphDestroy(Graph* graph) { return forget(graph), kSuccess; }
+API int cuGraphExecDestroy(Executable* executable) { return delete executable, kSuccess; }
+API int cuGraphDestroy(Graph* graph) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  if (graphs.erase(graph) == 0) return kInvalidValue;
+  return delete graph, kSuccess;
+}
 
 // How often a call was made; "device" and "host": allocations that are left.
 API long fake_cuda_count(const char* name) {
