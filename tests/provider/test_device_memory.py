@@ -171,7 +171,7 @@ def test_devices_are_selected_as_objects(gpu: FakeCuda, folder: Path) -> None:
 
 
 def test_a_plan_for_another_device_is_not_used(gpu: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement, "cuda_target", lambda ordinal: cuda_target(ordinal=0))
+    monkeypatch.setattr(placement, "WITH_TENSORS", {"auto": lambda ordinal: cuda_target(ordinal=0)})
     made = session(tmp_path, device_id="1")
     (graph,) = explain(made).graphs
     assert graph.failure == "its plan is not for the device 1 that the session is on"

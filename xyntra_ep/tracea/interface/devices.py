@@ -150,3 +150,5 @@ def best_target() -> tuple[DeviceTarget | None, tuple[tuple[str, str], ...]]:
 
 
 TARGETS: Mapping[str, Callable[[], DeviceTarget]] = {"opencl": opencl_target, "cuda": cuda_target}
+# Of sessions whose tensors ONNX Runtime keeps in a device's memory: by the device's number.
+WITH_TENSORS: Mapping[str, Callable[[int], DeviceTarget]] = dict.fromkeys(("auto", "cuda"), lambda n: cuda_target(ordinal=n))
