@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bench.contenders import BASELINE, OPENVINO, Contender
+from bench.contenders import BASELINE, PEERS, Contender
 from bench.plan import Case, Scenario
 
 
@@ -71,10 +71,10 @@ def _against_itself(case: Case, contender: Contender) -> Iterator[Arm]:
 
 
 def _peers(arm: Arm, arms: Sequence[Arm]) -> Iterator[str]:
-    """OpenVINO in the same precision."""
+    """Other runtimes in the same precision."""
     for other in arms:
         same_precision = other.contender.precision == arm.contender.precision
-        if same_precision and other.contender.provider == OPENVINO != arm.contender.provider:
+        if same_precision and other.contender.provider in PEERS and other.contender.provider != arm.contender.provider:
             yield other.label
 
 

@@ -22,6 +22,7 @@ from bench.determinism_run import configurations, show_determinism
 from bench.environment import read_environment
 from bench.errors import BenchError
 from bench.execute import command, execute, result_path
+from bench.gpus import find_gpus
 from bench.inventory import inventory
 from bench.micro import micro_cases
 from bench.plan import (
@@ -167,7 +168,7 @@ def determinism(
     result = Determinism(
         command=command(),
         started=now(),
-        environment=read_environment(kernel_compiler()),
+        environment=read_environment(kernel_compiler(), find_gpus()),
         seeds=parse_counts(seeds, "--seeds"),
         runs=runs,
         processes=processes,

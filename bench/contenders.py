@@ -10,9 +10,13 @@ from bench.errors import BenchError
 BASELINE = "CPUExecutionProvider"
 OPENVINO = "OpenVINO"  # its own runtime, through its own package; ONNX Runtime is not asked
 
+TORCH = "torch"  # PyTorch on the GPU, with models of the zoo written for it (bench/twins)
+PEERS = (OPENVINO, TORCH)  # each is a contender's peer in the same precision
+
 # Where a provider that ONNX Runtime does not bring along comes from.
 PLUGINS = {"XyntraEP": "xyntra_ep"}
 
+DEVICE_BACKENDS = ("cuda", "opencl")
 FP32 = "fp32"
 # What a reduced precision may cost, relative to max|b|: 8 bits of mantissa through the depth of the zoo's
 # models (4e-3 to 1e-2 measured with bf16), and quantised weights.
@@ -62,6 +66,16 @@ class Contender:
 
     def max_err(self, fp32_max_err: float) -> float:
         return max(fp32_max_err, PRECISION_MAX_ERR.get(self.precision, 0.0))
+
+
+def backends(contenders: Sequence[Contender]) -> tuple[str, ...]:
+    """Where XyntraEP is asked to run, other than on the CPU.
+
+    >>> backends(parse_contenders(["XyntraEP,XyntraEP:backend=cuda,XyntraEP:backend=cuda+bf16"]))
+    ('cuda',)
+    """
+    asked = [contender.options.get("backend", "") for contender in contenders if contender.provider in PLUGINS]
+    return tuple(dict.fromkeys(backend for backend in asked if backend in DEVICE_BACKENDS))
 
 
 def parse_contenders(specs: Sequence[str]) -> tuple[Contender, ...]:

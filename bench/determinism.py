@@ -13,7 +13,7 @@ from enum import StrEnum
 from bench.environment import Environment
 from bench.results import Status
 
-SCHEMA = "xyntra-determinism/2"
+SCHEMA = "xyntra-determinism/3"
 
 
 class Bits(StrEnum):

@@ -11,8 +11,37 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NO_LIMIT_BYTES = 1 << 60  # and above: the first version of control groups writes such for none
-PACKAGES = ("onnxruntime", "onnx", "numpy", "xyntra-ep", "openvino", "onnxruntime-openvino")
+PACKAGES = (
+    "onnxruntime",
+    "onnxruntime-gpu",
+    "onnx",
+    "numpy",
+    "xyntra-ep",
+    "openvino",
+    "onnxruntime-openvino",
+    "torch",
+    "triton",
+    "nvidia-cuda-nvrtc-cu12",
+)
 TELLING_FLAGS = ("sse4_2", "f16c", "fma", "avx", "amx", "asimd", "sve", "bf16", "i8mm", "svebf16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuFacts:
+    """As its driver describes it. `device` is the name that results use, `driver` the version of its library, `api` that of the
+    interface (CUDA 12.8). Clocks are the highest; None stands where nobody tells."""
+
+    device: str
+    name: str
+    api: str
+    driver: str
+    architecture: str
+    multiprocessors: int
+    clock_mhz: float | None
+    memory_clock_mhz: float | None
+    memory_bytes: int
+    cache_bytes: int
+    power_limit_w: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +63,15 @@ class Environment:
     kernel: str
     libc: str
     compiler: str  # that XyntraEP builds its kernels with, empty where there is none
+    gpus: tuple[GpuFacts, ...]
     python: str
     packages: Mapping[str, str]
     git_revision: str
     git_dirty: bool
 
 
-def read_environment(compiler: str) -> Environment:
-    """`compiler` is told: who asks for it loads XyntraEP, which reports, that read this module, must not."""
+def read_environment(compiler: str, gpus: tuple[GpuFacts, ...] = ()) -> Environment:
+    """`compiler` and `gpus` are told: who asks for them loads XyntraEP, which reports, that read this module, must not."""
     info = _cpu_info(text("/proc/cpuinfo"))
     revision, dirty = _git_revision()
     return Environment(
@@ -62,6 +92,7 @@ def read_environment(compiler: str) -> Environment:
         kernel=platform.release(),
         libc="-".join(platform.libc_ver()).strip("-"),
         compiler=compiler,
+        gpus=gpus,
         python=platform.python_version(),
         packages={name: version for name in PACKAGES if (version := _version(name))},
         git_revision=revision,

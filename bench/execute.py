@@ -13,8 +13,11 @@ import typer
 from rich.console import Console
 
 from bench.ceilings import measure_ceilings
-from bench.environment import read_environment
+from bench.contenders import backends
+from bench.device_ceilings import measure_device_ceilings
+from bench.environment import Environment, read_environment
 from bench.errors import BenchError
+from bench.gpus import find_gpus
 from bench.imports import measure_imports
 from bench.inside import PROVIDER
 from bench.plan import Plan, Target
@@ -35,7 +38,8 @@ def execute(plan: Plan, path: Path, *, resume: bool) -> None:
         raise BenchError(missing[0])
     for reason in missing:
         typer.echo(f"! {reason}", err=True)
-    store = _resumed(plan, path) if resume else Store.start(path, plan, read_environment(kernel_compiler()), command())
+    environment = read_environment(kernel_compiler(), find_gpus())
+    store = _resumed(plan, path, environment) if resume else Store.start(path, plan, environment, command())
     left = left_of(store.run, plan)
     if resume:
         typer.echo(f"resuming {path}: {len(store.run.cases)} cases are there, {len(left)} are left", err=True)
@@ -83,15 +87,21 @@ def _prepare(plan: Plan, store: Store, tick: Tick) -> None:
         store.keep_ceilings(ceilings)
         if problem:
             typer.echo(f"! {problem}", err=True)
+    for backend in backends(plan.contenders) if not store.run.device_ceilings else ():
+        tick(f"ceilings of {backend}", done=0)
+        found, problem = measure_device_ceilings(backend, child_environment())
+        store.keep_device_ceilings((*store.run.device_ceilings, *found))
+        if problem:
+            typer.echo(f"! {problem}", err=True)
 
 
-def _resumed(plan: Plan, path: Path) -> Store:
+def _resumed(plan: Plan, path: Path, environment: Environment) -> Store:
     """The store of the run that was interrupted, if the rest of the plan may be added to it."""
     run = load(path)
     # The points of `bench micro` are built anew by each run, with the same content at the same revision.
     files = {case.model: case.file for case in plan.cases if case.file and plan.target is not Target.MICRO}
     sha256 = {model: hashlib.sha256(Path(file).read_bytes()).hexdigest() for model, file in files.items()}
-    if different := differences(run, plan, read_environment(kernel_compiler()), command(), sha256):
+    if different := differences(run, plan, environment, command(), sha256):
         raise BenchError(f"{path}: cannot be resumed: {'; '.join(different)}. start again without --resume")
     return Store(path, dataclasses.replace(run, finished=""))
 

@@ -27,8 +27,9 @@ def look_inside(session: Any, provider: str, run: Callable[[], object], run_ns: 
     from xyntra_ep.diagnostics.kernel_times import kernel_times
 
     times = kernel_times(session, run, runs=max(LEAST_RUNS, min(RUNS, SPAN_NS // max(run_ns, 1))))
+    graphs = explain(session).graphs
     declined: dict[tuple[str, str], list[str]] = {}
-    for graph in explain(session).graphs:
+    for graph in graphs:
         for node in graph.declined:
             declined.setdefault((node.op_type, node.reason), []).append(node.name)
     kernels = [
@@ -44,10 +45,12 @@ def look_inside(session: Any, provider: str, run: Callable[[], object], run_ns: 
             ns=k.ns,
             flops=k.flops,
             bytes=k.bytes,
+            resident=None,
         )
         for k in times.kernels
     ]
     return Inside(
+        device=next((graph.device for graph in graphs if graph.device), ""),
         runs=times.runs,
         run_ns=times.run_ns,
         kernels=tuple(kernels),
@@ -56,6 +59,12 @@ def look_inside(session: Any, provider: str, run: Callable[[], object], run_ns: 
             for (op_type, reason), names in declined.items()
         ),
     )
+
+
+def device_ns(inside: Inside) -> int | None:
+    """Of a run, what its kernels take by the device's clock; None on the CPU. Each is launched alone to be timed, so that short
+    ones count with the pause before the next."""
+    return sum(kernel.ns for kernel in inside.kernels) if inside.device else None
 
 
 def forget_plans(cache_dir: Path) -> bool:

@@ -6,7 +6,7 @@ import importlib.metadata
 from collections.abc import Sequence
 
 from bench.chains import CHAINS
-from bench.contenders import BASELINE, OPENVINO, PLUGINS, Contender
+from bench.contenders import BASELINE, OPENVINO, PLUGINS, TORCH, Contender
 from bench.plan import MEANING, Scenario
 from bench.run import probe
 from zoo import zoo
@@ -32,7 +32,7 @@ def _known() -> list[str]:
     """Those of the ONNX Runtime that is installed, and those that `bench` knows to come with packages of their own."""
     import onnxruntime
 
-    return list(dict.fromkeys([BASELINE, *PLUGINS, OPENVINO, *onnxruntime.get_available_providers()]))
+    return list(dict.fromkeys([BASELINE, *PLUGINS, OPENVINO, TORCH, *onnxruntime.get_available_providers()]))
 
 
 def _contender(name: str) -> str:
@@ -41,9 +41,8 @@ def _contender(name: str) -> str:
 
 
 def _version(name: str) -> str:
-    package = {OPENVINO: "openvino", **{plugin: module.replace("_", "-") for plugin, module in PLUGINS.items()}}.get(
-        name, "onnxruntime"
-    )
+    plugins = {plugin: module.replace("_", "-") for plugin, module in PLUGINS.items()}
+    package = {OPENVINO: "openvino", TORCH: "torch", **plugins}.get(name, "onnxruntime")
     try:
         return f", {package} {importlib.metadata.version(package)}"
     except importlib.metadata.PackageNotFoundError:

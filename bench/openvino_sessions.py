@@ -67,6 +67,9 @@ class OpenVinoSession:
             self._local.request = self._compiled.create_infer_request()
         return self._local.request
 
+    def device_ns(self, feeds: Feeds) -> int | None:
+        return None
+
 
 class OpenVinoFactory:
     """Latency hint and one stream, as for one run at a time; as many streams as there are concurrent runs."""

@@ -94,6 +94,9 @@ class OrtSession:
     def inside(self, feeds: Feeds, run_ns: int) -> Inside | None:
         return look_inside(self._session, self._provider, partial(self._run, None, feeds), run_ns)
 
+    def device_ns(self, feeds: Feeds) -> int | None:
+        return None
+
 
 class OrtFactory:
     def __init__(self, model: Path, arm: Arm, cache_dir: Path, fixed: FixedShapes | None) -> None:

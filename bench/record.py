@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import median
 
 from bench.arms import Arm
-from bench.contenders import OPENVINO
+from bench.contenders import PEERS
 from bench.plan import Case
 from bench.results import Accuracy, CaseResult, Generation, Measurement, Ratio, Status, Warn
 from bench.serve import rate_ratio
@@ -116,7 +116,7 @@ def _warnings(runner: Runner, cv: float, p50_ns: int) -> tuple[Warn, ...]:
         Warn.INACCURATE: state in (Accuracy.INACCURATE, Accuracy.MISMATCH),
         Warn.DEAD_REFERENCE: state is Accuracy.DEAD_REFERENCE,
         Warn.DEAD_OUTPUT: check is not None and bool(check.dead_outputs) and state is not Accuracy.DEAD_REFERENCE,
-        Warn.NO_ASSIGNMENT: placement is None and contender.provider != OPENVINO,
+        Warn.NO_ASSIGNMENT: placement is None and contender.provider not in PEERS,
         Warn.NOTHING_CLAIMED: placement is not None and not placement.nodes.get(contender.provider),
         Warn.NO_RATE: runner.serving is not None and runner.serving.rate_per_s is None,
         Warn.OTHER_PRECISION: other,

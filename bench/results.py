@@ -10,7 +10,7 @@ from bench.contenders import Contender
 from bench.environment import Environment
 from bench.plan import Budget, Scenario, Target, case_label
 
-SCHEMA = "xyntra-bench/4"
+SCHEMA = "xyntra-bench/5"
 
 # A percentile needs samples beyond it: with n = 100 one sample lies above p99.
 MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999 = 10, 20, 100, 1000
@@ -216,9 +216,24 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Resident:
+    """What a block of a kernel takes of a GPU's multiprocessor, by the compiler's report, and how many `blocks` one holds at a
+    time: `warps` of `of_warps`, limited by what is short first."""
+
+    threads: int
+    registers: int  # of a thread
+    shared_bytes: int
+    blocks: int
+    warps: int
+    of_warps: int
+    limit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTime:
     """One kernel in one run of the session: the median of its time, and what it must at least do at this shape. Flop and
-    bytes are those of `xyntra_ep/tracea/core_ir/work.py`; `precision` is what its products are computed in."""
+    bytes are those of `xyntra_ep/tracea/core_ir/work.py`; `precision` is what its products are computed in. `resident` is of
+    the kernel that takes longest, where a GPU runs it and the compiler's report is kept."""
 
     island: str
     label: str
@@ -231,6 +246,7 @@ class KernelTime:
     ns: int
     flops: int
     bytes: int
+    resident: Resident | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,8 +261,10 @@ class Declined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inside:
-    """`run_ns` is the median of the profiled runs. What kernels do not account for is the runtime's own and other nodes'."""
+    """`run_ns` is the median of the profiled runs. What kernels do not account for is the runtime's own and other nodes'.
+    `device` is where kernels ran and by whose clock they were timed, empty for the CPU."""
 
+    device: str
     runs: int
     run_ns: int
     kernels: tuple[KernelTime, ...]
@@ -275,6 +293,7 @@ class Measurement:
     notes: tuple[str, ...] = ()  # what the runtime warned of at creation
     latency: Latency | None = None
     cpu_ns: int | None = None  # processor time of all threads for what `latency` measures once, the median
+    device_ns: int | None = None  # of a run, by the clock of the device that computes it, the median; None on the CPU
     first_run_ns: int | None = None
     creation: Creation | None = None
     memory: Memory | None = None
@@ -373,6 +392,25 @@ class Ceilings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceCeilings:
+    """The same of a device, by kernels of ours that do one thing (`xyntra_ep/tracea/doctor/device_ceilings.py`). `library_*` are
+    the best products that `library` was seen to make beside them, 0 where there is none."""
+
+    device: str
+    copy_gbs: float
+    cache_gbs: float  # read from the cache that all multiprocessors share
+    cache_bytes: int
+    fp32_gflops: float
+    fp16_gflops: float
+    bf16_gflops: float
+    library: str
+    library_fp32_gflops: float
+    library_fp16_gflops: float
+    library_bf16_gflops: float
+    library_copy_gbs: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One stored file. `finished` stays empty when a run was interrupted; its cases are good nevertheless."""
 
@@ -387,4 +425,5 @@ class Run:
     planned: int = 0
     imports_ns: Mapping[str, int] = field(default_factory=dict)  # by module, over what was imported before it
     ceilings: tuple[Ceilings, ...] = ()
+    device_ceilings: tuple[DeviceCeilings, ...] = ()
     cases: tuple[CaseResult, ...] = field(default=())

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from bench.arms import Arm
-from bench.contenders import OPENVINO
+from bench.contenders import OPENVINO, TORCH
 from bench.errors import BenchError
 from bench.results import Inside, Placement
 
@@ -35,6 +35,10 @@ class Session(Protocol):
 
     def inside(self, feeds: Feeds, run_ns: int) -> Inside | None:
         """Where the time of a run goes, of which one takes `run_ns`; None where the runtime does not tell."""
+
+    def device_ns(self, feeds: Feeds) -> int | None:
+        """Of a run, by the clock of the device that computes it; None on the CPU, and where the runtime does not tell. One whose
+        `inside` has a device is not asked."""
 
 
 class Factory(Protocol):
@@ -73,6 +77,10 @@ def make_available(provider: str) -> None:
         from bench.openvino_sessions import core
 
         core()
+    elif provider == TORCH:
+        from bench.torch_sessions import available
+
+        available()
     else:
         from bench.ort_sessions import register
 
@@ -86,6 +94,10 @@ def factory_for(model: Path, arm: Arm, cache_dir: Path, fixed: FixedShapes | Non
         from bench.openvino_sessions import OpenVinoFactory
 
         return OpenVinoFactory(model, arm, shapes)
+    if arm.contender.provider == TORCH:
+        from bench.torch_sessions import TorchFactory
+
+        return TorchFactory(model, arm, shapes)
     from bench.ort_sessions import OrtFactory
 
     return OrtFactory(model, arm, cache_dir, shapes)

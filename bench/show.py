@@ -30,8 +30,9 @@ COLUMNS = (
     "p50 ms",
     "p95 ms",
     "p99 ms (n)",
+    "device ms",
     "ratio [95 %]",
-    "vs OpenVINO",
+    "vs peers",
     "verdict",
     "error",
     "nodes",
@@ -85,7 +86,7 @@ def _cells(m: Measurement) -> list[str]:
     cells = [str(m.threads), named(m) + _rate(m)]
     if m.status is not Status.OK or m.latency is None:
         died = m.failure if m.status is Status.CRASHED else m.status
-        return [*cells, *[""] * 5, m.verdict, died, *[""] * 3]
+        return [*cells, *[""] * 6, m.verdict, died, *[""] * 3]
     latency, ratio, check = m.latency, m.ratio, m.check
     p99 = f"{milliseconds(latency.p99_ns)} ({latency.n})" if latency.p99_ns is not None else f"- ({latency.n})"
     return [
@@ -93,6 +94,7 @@ def _cells(m: Measurement) -> list[str]:
         milliseconds(latency.p50_ns),
         milliseconds(latency.p95_ns),
         p99,
+        milliseconds(m.device_ns) if m.device_ns is not None else "",
         f"{ratio.middle:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "",
         " ".join(f"{peer.middle:.3f}" for peer in m.peers.values()),
         m.verdict if check else "",

@@ -14,11 +14,20 @@ from bench.codec import CodecError, decode, encode
 from bench.environment import Environment
 from bench.errors import BenchError
 from bench.plan import Plan
-from bench.results import SCHEMA, CaseResult, Ceilings, Run
+from bench.results import SCHEMA, CaseResult, Ceilings, DeviceCeilings, Run
 from bench.upgrade import UPGRADES
 
-TABLES = ("kernels", "declined", "ceilings", "brackets", "probes", "hashes")  # fields whose items are rows
-SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v4.json"
+TABLES = (
+    "kernels",
+    "declined",
+    "ceilings",
+    "device_ceilings",
+    "gpus",
+    "brackets",
+    "probes",
+    "hashes",
+)  # fields whose items are rows
+SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v5.json"
 
 
 def now() -> str:
@@ -56,6 +65,10 @@ class Store:
 
     def keep_ceilings(self, ceilings: tuple[Ceilings, ...]) -> None:
         self.run = dataclasses.replace(self.run, ceilings=ceilings)
+        self._write()
+
+    def keep_device_ceilings(self, ceilings: tuple[DeviceCeilings, ...]) -> None:
+        self.run = dataclasses.replace(self.run, device_ceilings=ceilings)
         self._write()
 
     def finish(self) -> None:

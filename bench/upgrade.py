@@ -106,8 +106,33 @@ def _case_from_v3(case: Document) -> Document:
     return {**case, "baseline": upgraded(baseline) if baseline else None, "contenders": contenders}
 
 
+def from_v4(data: Document) -> Document:
+    """Version 5 added devices that are not the CPU: which there are, what they reach, and times by their clocks."""
+    return {
+        **data,
+        "schema": "xyntra-bench/5",
+        "environment": {**data.get("environment", {}), "gpus": []},
+        "device_ceilings": [],
+        "cases": [_case_from_v4(case) for case in data.get("cases", [])],
+    }
+
+
+def _case_from_v4(case: Document) -> Document:
+    def upgraded(m: Document) -> Document:
+        inside = m.get("inside")
+        if inside is not None:
+            kernels = [{**kernel, "resident": None} for kernel in inside.get("kernels", [])]
+            inside = {**inside, "device": "", "kernels": kernels}
+        return {**m, "device_ns": None, "inside": inside}
+
+    baseline = case.get("baseline")
+    contenders = [upgraded(m) for m in case.get("contenders", [])]
+    return {**case, "baseline": upgraded(baseline) if baseline else None, "contenders": contenders}
+
+
 UPGRADES: Mapping[str, Callable[[Document], Document]] = {
     "xyntra-bench/1": from_v1,
     "xyntra-bench/2": from_v2,
     "xyntra-bench/3": from_v3,
+    "xyntra-bench/4": from_v4,
 }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.results import CaseResult, Ceilings, Inside, KernelTime, Measurement, Run
+from bench.results import CaseResult, Ceilings, DeviceCeilings, Inside, KernelTime, Measurement, Run
 
 NAME_WIDTH = 46
 COMPUTE = "compute"
@@ -19,6 +19,23 @@ KINDS = {
 }
 OTHER = "other"
 KIND_ORDER = (*dict.fromkeys(KINDS.values()), OTHER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roofs:
+    """What nothing on a machine, or on a device of it, is faster than. `peaks`: GFLOP/s by what products are computed in, fp32
+    always. `levels`: name, GB/s and bytes of the caches, of all threads together, and of the memory at the end."""
+
+    peaks: Mapping[str, float]
+    levels: tuple[tuple[str, float, float], ...]
+
+    def peak(self, precision: str) -> float:
+        """At the rate of fp32 where nothing faster is known."""
+        return max(self.peaks.get(precision, 0.0), self.peaks["fp32"])
+
+    @property
+    def memory_gbs(self) -> float:
+        return self.levels[-1][1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +87,12 @@ class Group:
         return self.roof_ns / max(self.ns, 1) if self.bound else None
 
 
-def groups(inside: Inside, ceilings: Ceilings | None) -> list[Group]:
+def groups(inside: Inside, roofs: Roofs | None) -> list[Group]:
     """The dearest first."""
     alike: dict[object, list[KernelTime]] = {}
     for kernel in inside.kernels:
         alike.setdefault(likeness(kernel), []).append(kernel)
-    return sorted((_group(kernels, ceilings) for kernels in alike.values()), key=lambda group: -group.ns)
+    return sorted((_group(kernels, roofs) for kernels in alike.values()), key=lambda group: -group.ns)
 
 
 def likeness(k: KernelTime) -> tuple[object, ...]:
@@ -87,9 +104,9 @@ def kind_of(k: KernelTime) -> str:
     return KINDS.get(k.variant.partition(".")[0], OTHER)
 
 
-def _group(kernels: Sequence[KernelTime], ceilings: Ceilings | None) -> Group:
+def _group(kernels: Sequence[KernelTime], roofs: Roofs | None) -> Group:
     first = kernels[0]
-    roof_ns, bound = roof(first, ceilings) if ceilings else (0.0, "")
+    roof_ns, bound = roof(first, roofs) if roofs else (0.0, "")
     return Group(
         kind=kind_of(first),
         variant=first.variant,
@@ -106,13 +123,13 @@ def _group(kernels: Sequence[KernelTime], ceilings: Ceilings | None) -> Group:
     )
 
 
-def roof(kernel: KernelTime, ceilings: Ceilings) -> tuple[float, str]:
+def roof(kernel: KernelTime, roofs: Roofs) -> tuple[float, str]:
     """The least nanoseconds for one kernel, and what bounds it. What a cache can hold may have stayed there since it was
     written or last read, so the smallest one counts: a kernel may be further from this roof than it need be, never above it
     by way of a cache.
     """
-    level, gbs = next((name, rate) for name, rate, size in levels(ceilings) if kernel.bytes <= size)
-    computing = kernel.flops / peak(ceilings, kernel.precision)
+    level, gbs = next((name, rate) for name, rate, size in roofs.levels if kernel.bytes <= size)
+    computing = kernel.flops / roofs.peak(kernel.precision)
     moving = kernel.bytes / gbs
     return (computing, COMPUTE) if computing >= moving else (moving, level)
 
@@ -122,23 +139,37 @@ def of_roof(found: Sequence[Group]) -> float:
     return sum(g.roof_ns for g in found) / max(sum(g.ns for g in found), 1)
 
 
-def levels(ceilings: Ceilings) -> list[tuple[str, float, float]]:
-    """Name, GB/s and bytes of the caches of all threads and of the memory. L3 is shared."""
-    return [
-        ("L1", ceilings.l1_gbs, ceilings.l1_bytes * ceilings.threads),
-        ("L2", ceilings.l2_gbs, ceilings.l2_bytes * ceilings.threads),
-        ("L3", ceilings.l3_gbs, ceilings.l3_bytes),
-        ("DRAM", ceilings.dram_gbs, float("inf")),
-    ]
+def cpu_roofs(ceilings: Ceilings) -> Roofs:
+    """L3 is shared by the threads; each has its own part of the other caches."""
+    return Roofs(
+        peaks={"fp32": ceilings.fp32_gflops, "bf16": ceilings.bf16_gflops},
+        levels=(
+            ("L1", ceilings.l1_gbs, ceilings.l1_bytes * ceilings.threads),
+            ("L2", ceilings.l2_gbs, ceilings.l2_bytes * ceilings.threads),
+            ("L3", ceilings.l3_gbs, ceilings.l3_bytes),
+            ("DRAM", ceilings.dram_gbs, float("inf")),
+        ),
+    )
 
 
-def peak(ceilings: Ceilings, precision: str) -> float:
-    """GFLOP/s; bfloat16 at the rate of fp32 where the machine has nothing faster."""
-    return max(ceilings.bf16_gflops, ceilings.fp32_gflops) if precision == "bf16" else ceilings.fp32_gflops
+def device_roofs(ceilings: DeviceCeilings) -> Roofs:
+    """Of our kernels and the library's the faster ones: what one of them reaches can be reached."""
+    cache = [("L2", ceilings.cache_gbs, ceilings.cache_bytes)] if ceilings.cache_gbs else []
+    return Roofs(
+        peaks={
+            "fp32": max(ceilings.fp32_gflops, ceilings.library_fp32_gflops),
+            "fp16": max(ceilings.fp16_gflops, ceilings.library_fp16_gflops),
+            "bf16": max(ceilings.bf16_gflops, ceilings.library_bf16_gflops),
+        },
+        levels=(*cache, ("memory", max(ceilings.copy_gbs, ceilings.library_copy_gbs), float("inf"))),
+    )
 
 
-def ceilings_for(run: Run, threads: int) -> Ceilings | None:
-    return next((found for found in run.ceilings if found.threads == threads), None)
+def roofs_for(run: Run, threads: int, device: str = "") -> Roofs | None:
+    """Of the device, if there is one, else of so many threads; None where they were not measured. The CPU's are no device's."""
+    if device:
+        return next((device_roofs(found) for found in run.device_ceilings if found.device == device), None)
+    return next((cpu_roofs(found) for found in run.ceilings if found.threads == threads), None)
 
 
 def profiled(case: CaseResult) -> list[tuple[Measurement, Inside]]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bench.plan import Scenario
-from bench.results import CaseResult, Ceilings, Inside, Measurement, Run
+from bench.results import CaseResult, Inside, Measurement, Run
 from reports._figure import INK, MARKERS, MUTED, PAPER, SERIES, figure, png, si, svg
-from reports._kernels import KIND_ORDER, Group, ceilings_for, groups, levels, peak, profiled, shortened
+from reports._kernels import KIND_ORDER, Group, Roofs, groups, profiled, roofs_for, shortened
 from reports._markdown import cases_of
 from reports.registry import Picture
 
@@ -21,15 +21,15 @@ ROOM = 14.0  # on the screen, between a name and a point
 SMALLEST, LARGEST = 24.0, 420.0  # areas of points
 
 
-def picture(case: CaseResult, m: Measurement, inside: Inside, ceilings: Ceilings, number: int = 0) -> Picture:
-    found = [g for g in groups(inside, ceilings) if g.flops]
+def picture(case: CaseResult, m: Measurement, inside: Inside, roofs: Roofs, number: int = 0) -> Picture:
+    found = [g for g in groups(inside, roofs) if g.flops]
     with figure(9.6, 5.0) as fig:
         axes = fig.add_axes((0.075, 0.115, 0.535, 0.79))
-        x_range, y_top = _limits(found, ceilings)
-        low = min([g.gflops for g in found] + [ceilings.fp32_gflops / 100]) / 2
+        x_range, y_top = _limits(found, roofs)
+        low = min([g.gflops for g in found] + [roofs.peak("fp32") / 100]) / 2
         axes.set(xscale="log", yscale="log", xlim=x_range, ylim=(low, y_top))
-        peaks = _peaks(ceilings, bf16=any(g.precision == "bf16" for g in found))
-        names = _roofs(axes, ceilings, x_range, peaks, [(g.intensity, g.gflops) for g in found])
+        peaks = _peaks(roofs, {g.precision for g in found})
+        names = _roofs(axes, roofs, x_range, peaks, [(g.intensity, g.gflops) for g in found])
         titles = _points(axes, found, inside)
         titles |= _model(axes, found, inside)
         for axis in (axes.xaxis, axes.yaxis):
@@ -48,37 +48,35 @@ def picture(case: CaseResult, m: Measurement, inside: Inside, ceilings: Ceilings
 def overview(run: Run, threads: int) -> Picture | None:
     """Every model as a column of points, one for each contender: the work of a run over the time it took it. The work is that
     of XyntraEP's kernels in fp32 where it ran so, and counts alike for all."""
-    ceilings = ceilings_for(run, threads)
+    roofs = roofs_for(run, threads)
     models = [found for case in cases_of(run, Scenario.SINGLE_STREAM) if case.threads == threads and (found := _work(case))]
-    if not ceilings or not models:
+    if not roofs or not models:
         return None
-    labels = list(dict.fromkeys(m.label for case, _, _ in models for m in case.arms if m.latency))
+    labels = list(dict.fromkeys(m.label for case, _, _ in models for m in _on_cpu(case)))
     with figure(9.6, 5.4) as fig:
         axes = fig.add_axes((0.075, 0.11, 0.60, 0.80))
-        points = [(flops / moved, flops / m.latency.p50_ns) for case, flops, moved in models for m in case.arms if m.latency]
-        bf16 = any(m.contender.precision == "bf16" for case, _, _ in models for m in case.contenders)
-        top = peak(ceilings, "bf16" if bf16 else "fp32")
+        points = [(flops / moved, flops / _p50_ns(m)) for case, flops, moved in models for m in _on_cpu(case)]
+        precisions = {m.contender.precision for case, _, _ in models for m in _on_cpu(case)}
+        top = max(map(roofs.peak, precisions))
         intensities = [x for x, _ in points]
-        x_range = (min(*intensities, 0.5) / 2, max(*intensities, top / ceilings.dram_gbs) * 2)
-        low = min([y for _, y in points] + [ceilings.fp32_gflops / 30]) / 2
+        x_range = (min(*intensities, 0.5) / 2, max(*intensities, top / roofs.memory_gbs) * 2)
+        low = min([y for _, y in points] + [roofs.peak("fp32") / 30]) / 2
         axes.set(xscale="log", yscale="log", xlim=x_range, ylim=(low, top * 3))
-        peaks = _peaks(ceilings, bf16=bf16)
-        names = _roofs(axes, ceilings, x_range, peaks, points)
+        peaks = _peaks(roofs, precisions)
+        names = _roofs(axes, roofs, x_range, peaks, points)
         titles = {}
         fig.text(0.70, 0.91, "Models", fontsize=9.5, weight="bold", va="top")
         placed = [*map(axes.transData.transform, points), *names]
         for i, (case, flops, moved) in enumerate(models):
-            x, heights = flops / moved, [flops / m.latency.p50_ns for m in case.arms if m.latency]
+            x, heights = flops / moved, [flops / _p50_ns(m) for m in _on_cpu(case)]
             axes.plot([x, x], [min(heights), max(heights)], color=MUTED, lw=0.7, zorder=2)
-            for m in case.arms:
-                if m.latency:
-                    k, gid = labels.index(m.label), f"model-{i}-{labels.index(m.label)}"
-                    y = flops / m.latency.p50_ns
-                    axes.scatter(
-                        [x], [y], s=42, color=SERIES[k % len(SERIES)], marker=MARKERS[k % len(MARKERS)], edgecolors=PAPER,
-                        linewidths=0.7, zorder=3, gid=gid,
-                    )  # fmt: skip
-                    titles[gid] = f"{case.model} {case.shape}, {m.label}: {y:.3g} GFLOP/s"
+            for m, y in zip(_on_cpu(case), heights, strict=True):
+                k, gid = labels.index(m.label), f"model-{i}-{labels.index(m.label)}"
+                axes.scatter(
+                    [x], [y], s=42, color=SERIES[k % len(SERIES)], marker=MARKERS[k % len(MARKERS)], edgecolors=PAPER,
+                    linewidths=0.7, zorder=3, gid=gid,
+                )  # fmt: skip
+                titles[gid] = f"{case.model} {case.shape}, {m.label}: {y:.3g} GFLOP/s"
             at = (x, max(heights))
             axes.annotate(
                 str(i + 1), at, _free_side(axes, at, placed), textcoords="offset points", fontsize=9, weight="bold", ha="center",
@@ -102,9 +100,21 @@ def overview(run: Run, threads: int) -> Picture | None:
         return Picture(name=f"roofline-models-t{threads}", alt=alt, svg=svg(fig, titles), png=png(fig))
 
 
+def _on_cpu(case: CaseResult) -> list[Measurement]:
+    """Those that were measured there: the roofs of a device are others."""
+    return [m for m in case.arms if m.latency and m.device_ns is None]
+
+
+def _p50_ns(m: Measurement) -> int:
+    assert m.latency
+    return m.latency.p50_ns
+
+
 def _work(case: CaseResult) -> tuple[CaseResult, int, int] | None:
     """Operations and bytes of a run; None where no contender told them."""
-    told = sorted(profiled(case), key=lambda found: found[0].contender.precision != "fp32")
+    told = sorted(
+        (found for found in profiled(case) if not found[1].device), key=lambda found: found[0].contender.precision != "fp32"
+    )
     if not told:
         return None
     kernels = told[0][1].kernels
@@ -112,27 +122,26 @@ def _work(case: CaseResult) -> tuple[CaseResult, int, int] | None:
     return (case, flops, moved) if flops and moved else None
 
 
-def _limits(found: Sequence[Group], ceilings: Ceilings) -> tuple[tuple[float, float], float]:
+def _limits(found: Sequence[Group], roofs: Roofs) -> tuple[tuple[float, float], float]:
     intensities = [g.intensity for g in found] or [1.0]
-    top = max(peak(ceilings, g.precision) for g in found) if found else ceilings.fp32_gflops
-    ridge = top / ceilings.dram_gbs
+    top = max(roofs.peak(g.precision) for g in found) if found else roofs.peak("fp32")
+    ridge = top / roofs.memory_gbs
     return (min(*intensities, 0.25) / 2, max(*intensities, ridge, 16.0) * 2), top * 3
 
 
-def _peaks(ceilings: Ceilings, *, bf16: bool) -> list[tuple[str, float]]:
-    peaks = [("fp32", ceilings.fp32_gflops)]
-    if bf16 and ceilings.bf16_gflops > ceilings.fp32_gflops:
-        peaks.append(("bf16", ceilings.bf16_gflops))
-    return peaks
+def _peaks(roofs: Roofs, precisions: set[str]) -> list[tuple[str, float]]:
+    """Of fp32, and of what products are computed in where that is faster."""
+    faster = [name for name in roofs.peaks if name in precisions and roofs.peaks[name] > roofs.peak("fp32")]
+    return [("fp32", roofs.peak("fp32")), *((name, roofs.peaks[name]) for name in faster)]
 
 
 def _roofs(
-    axes: Any, ceilings: Ceilings, x_range: tuple[float, float], peaks: Sequence[tuple[str, float]], points: Sequence[Spot]
+    axes: Any, roofs: Roofs, x_range: tuple[float, float], peaks: Sequence[tuple[str, float]], points: Sequence[Spot]
 ) -> list[Spot]:
     """Bandwidths rise until they meet the highest peak; each line is named where the points leave room. Returns the spots that
     the names cover, on the screen."""
     top = max(rate for _, rate in peaks)
-    for i, (name, gbs, _) in enumerate(reversed(levels(ceilings))):
+    for i, (name, gbs, _) in enumerate(reversed(roofs.levels)):
         end = min(top / gbs, x_range[1])
         axes.plot(
             [x_range[0], end],
@@ -143,8 +152,8 @@ def _roofs(
             gid=f"roof-{name}",
         )
     shown = [axes.transData.transform(point) for point in points]
-    covered = _name_levels(axes, ceilings, x_range, top, shown)
-    lowest = max(rate for _, rate, _ in levels(ceilings))
+    covered = _name_levels(axes, roofs, x_range, top, shown)
+    lowest = max(rate for _, rate, _ in roofs.levels)
     for name, rate in peaks:
         left = max(rate / lowest, x_range[0])
         axes.plot([left, x_range[1]], [rate, rate], color=INK, lw=1.3, gid=f"roof-{name}")
@@ -160,13 +169,13 @@ def _roofs(
     return covered
 
 
-def _name_levels(axes: Any, ceilings: Ceilings, x_range: tuple[float, float], top: float, shown: Sequence[Spot]) -> list[Spot]:
+def _name_levels(axes: Any, roofs: Roofs, x_range: tuple[float, float], top: float, shown: Sequence[Spot]) -> list[Spot]:
     """Along the lines, at the left ends if there is room; equal ones share a name."""
     origin, along = (axes.transData.transform(point) for point in ((1.0, 1.0), (10.0, 10.0)))
     turn = math.atan2(along[1] - origin[1], along[0] - origin[0])
     off = (-2 * math.sin(turn), 2 * math.cos(turn))
     merged: list[tuple[list[str], float]] = []
-    for name, gbs, _ in levels(ceilings):
+    for name, gbs, _ in roofs.levels:
         if merged and merged[-1][1] / gbs < 1.25:
             merged[-1][0].append(name)
         else:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bench.plan import Scenario
 from bench.results import CaseResult, Measurement, Run
 from bench.show import AGAINST_THE_CPU
-from reports._kernels import ceilings_for, groups, of_roof
+from reports._kernels import groups, of_roof, roofs_for
 from reports._markdown import speed_up, table
 
 HEADER = ("case", "provider", "what", "measured", "floor", "")
@@ -72,8 +72,8 @@ def _ratio(case: CaseResult, m: Measurement, floors: Floors) -> Held:
 
 
 def _roof(case: CaseResult, m: Measurement, run: Run, floors: Floors) -> Held:
-    ceilings = ceilings_for(run, case.threads)
-    found = of_roof(groups(m.inside, ceilings)) if m.inside and m.inside.kernels and ceilings else None
+    roofs = roofs_for(run, case.threads, m.inside.device if m.inside else "")
+    found = of_roof(groups(m.inside, roofs)) if m.inside and m.inside.kernels and roofs else None
     return Held(
         case=case.label,
         contender=m.label,

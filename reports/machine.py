@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bench.plan import Scenario
 from bench.results import CaseResult, Run
 from bench.show import milliseconds
-from reports._kernels import ceilings_for, groups, of_roof, profiled
+from reports._kernels import groups, of_roof, profiled, roofs_for
 from reports._markdown import cases_of, provenance, table
 from reports._roofline_plot import overview
 from reports.registry import Picture, Report
@@ -38,9 +38,9 @@ def render(run: Run, source: str) -> str:
 
 
 def _rows(case: CaseResult, run: Run) -> Iterator[list[str]]:
-    ceilings = ceilings_for(run, case.threads)
     for m, inside in profiled(case):
-        found = groups(inside, ceilings)
+        roofs = roofs_for(run, case.threads, inside.device)
+        found = groups(inside, roofs)
         busy_ns = max(sum(g.ns for g in found), 1)
         yield [
             case.model,
@@ -51,7 +51,7 @@ def _rows(case: CaseResult, run: Run) -> Iterator[list[str]]:
             f"{busy_ns / max(inside.run_ns, 1):.0%}",
             f"{sum(g.flops for g in found) / busy_ns:.3g}",
             f"{sum(g.bytes for g in found) / busy_ns:.3g}",
-            f"{of_roof(found):.0%}" if ceilings else "-",
+            f"{of_roof(found):.0%}" if roofs else "-",
             found[0].name,
             f"{found[0].ns / max(inside.run_ns, 1):.0%}",
         ]

@@ -7,9 +7,9 @@ Williams, Waterman, Patterson, "Roofline: an insightful visual performance model
 from __future__ import annotations
 
 from bench.plan import Scenario
-from bench.results import CaseResult, Ceilings, Inside, Run
+from bench.results import CaseResult, Inside, Run
 from bench.show import milliseconds
-from reports._kernels import Group, ceilings_for, groups, levels, of_roof, profiled
+from reports._kernels import Group, Roofs, cpu_roofs, groups, of_roof, profiled, roofs_for
 from reports._markdown import cases_of, provenance, table
 from reports._roofline_plot import picture
 from reports.registry import Part, Report, Section
@@ -24,6 +24,13 @@ HOW_TO_READ = (
     "the ceilings were measured. Times include the profile's own two clock reads."
 )
 
+DEVICE_CEILINGS = (
+    "Ceilings of a device are those of XyntraEP's own kernels, measured when the run began: a copy of 512 MB (read and written "
+    "bytes), reading half of the L2 cache, fused multiply-adds, mma.sync with fragments in registers; in brackets what a "
+    "library's products and copies reached beside them. A roof is the higher of both. A kernel is timed by two events of the "
+    "device round its launch, so that one of a few microseconds counts with what a launch costs."
+)
+
 
 def render(run: Run, source: str) -> str:
     """Per contender how near its models come to their roofs, and the kernels that cost most over all models."""
@@ -31,13 +38,14 @@ def render(run: Run, source: str) -> str:
     for case in cases_of(run, Scenario.SINGLE_STREAM):
         for m, inside in profiled(case):
             title = f"**{case.model} {case.shape}, {case.threads} thread{'s' if case.threads > 1 else ''}, {m.label}**"
-            parts.append(f"{title}: {summary(inside, ceilings_for(run, case.threads))}")
-            parts.append(kernel_table(inside, ceilings_for(run, case.threads), rows=5))
+            roofs = roofs_for(run, case.threads, inside.device)
+            parts.append(f"{title}: {summary(inside, roofs)}")
+            parts.append(kernel_table(inside, roofs, rows=5))
     return "\n\n".join([*parts, ceilings_text(run), provenance(run, source)]) + "\n"
 
 
-def summary(inside: Inside, ceilings: Ceilings | None) -> str:
-    kernels = groups(inside, ceilings)
+def summary(inside: Inside, roofs: Roofs | None) -> str:
+    kernels = groups(inside, roofs)
     busy_ns = sum(g.ns for g in kernels)
     text = (
         f"{milliseconds(inside.run_ns)} ms a run (median of {inside.runs} profiled), "
@@ -45,12 +53,12 @@ def summary(inside: Inside, ceilings: Ceilings | None) -> str:
     )
     flops = sum(g.flops for g in kernels)
     text += f"; {flops / 1e9:.3g} Gflop a run at {flops / max(busy_ns, 1):.3g} GFLOP/s inside of the kernels"
-    return f"{text}, {of_roof(kernels):.0%} of their roofs" if ceilings else text
+    return f"{text}, {of_roof(kernels):.0%} of their roofs" if roofs else text
 
 
-def kernel_table(inside: Inside, ceilings: Ceilings | None, *, rows: int = ROWS) -> str:
+def kernel_table(inside: Inside, roofs: Roofs | None, *, rows: int = ROWS) -> str:
     """The dearest kernels; what is left of the run in the last rows."""
-    found = groups(inside, ceilings)
+    found = groups(inside, roofs)
     lines = [_row(g, inside.run_ns) for g in found[:rows]]
     if rest := found[rows:]:
         lines.append(_share_only(f"{sum(g.count for g in rest)} more", sum(g.ns for g in rest), inside.run_ns))
@@ -89,29 +97,62 @@ def _microseconds(ns: int) -> str:
 
 def ceilings_text(run: Run) -> str:
     """What a % is of."""
-    if not run.ceilings:
+    if not run.ceilings and not run.device_ceilings:
         return "No ceilings were measured in this run."
+    parts = []
+    if run.ceilings:
+        rows = [
+            [
+                str(c.threads),
+                f"{c.fp32_gflops:.0f}",
+                f"{c.bf16_gflops:.0f}" if c.bf16_gflops else "-",
+                *(f"{rate:.0f}" for _, rate, _ in cpu_roofs(c).levels),
+            ]
+            for c in run.ceilings
+        ]
+        header = ("threads", "fp32 GFLOP/s", "bf16 GFLOP/s", "L1 GB/s", "L2 GB/s", "L3 GB/s", "DRAM GB/s")
+        note = (
+            "Ceilings measured when the run began: fused multiply-adds in registers, and reading buffers of half a cache's size."
+        )
+        parts += [table(header, rows, left=0), f"{note} {HOW_TO_READ}"]
+    if run.device_ceilings:
+        parts += [device_table(run), DEVICE_CEILINGS if run.ceilings else f"{DEVICE_CEILINGS} {HOW_TO_READ}"]
+    return "\n\n".join(parts)
+
+
+def device_table(run: Run) -> str:
+    """Ours, and in brackets the library's."""
+    header = ("device", "fp32 GFLOP/s", "fp16 GFLOP/s", "bf16 GFLOP/s", "L2 GB/s", "copy GB/s", "in brackets")
     rows = [
         [
-            str(c.threads),
-            f"{c.fp32_gflops:.0f}",
-            f"{c.bf16_gflops:.0f}" if c.bf16_gflops else "-",
-            *(f"{rate:.0f}" for _, rate, _ in levels(c)),
+            c.device,
+            _both(c.fp32_gflops, c.library_fp32_gflops),
+            _both(c.fp16_gflops, c.library_fp16_gflops),
+            _both(c.bf16_gflops, c.library_bf16_gflops),
+            _both(c.cache_gbs, 0.0),
+            _both(c.copy_gbs, c.library_copy_gbs),
+            c.library or "-",
         ]
-        for c in run.ceilings
+        for c in run.device_ceilings
     ]
-    header = ("threads", "fp32 GFLOP/s", "bf16 GFLOP/s", "L1 GB/s", "L2 GB/s", "L3 GB/s", "DRAM GB/s")
-    note = "Ceilings measured when the run began: fused multiply-adds in registers, and reading buffers of half a cache's size."
-    return f"{table(header, rows, left=0)}\n\n{note} {HOW_TO_READ}"
+    return table(header, rows, left=1)
+
+
+def _both(ours: float, library: float) -> str:
+    """
+    >>> _both(660_123.4, 712_000.0), _both(60_000.0, 0.0), _both(0.0, 0.0)
+    ('660123 (712000)', '60000', '-')
+    """
+    return f"{ours:.0f}" + (f" ({library:.0f})" if library else "") if ours or library else "-"
 
 
 def part(run: Run, case: CaseResult) -> Section | None:
     pictures, texts = [], []
-    ceilings = ceilings_for(run, case.threads)
     for i, (m, inside) in enumerate(profiled(case)):
-        texts += [f"**{m.label}**: {summary(inside, ceilings)}.", kernel_table(inside, ceilings)]
-        if ceilings:
-            pictures.append(picture(case, m, inside, ceilings, i))
+        roofs = roofs_for(run, case.threads, inside.device)
+        texts += [f"**{m.label}**: {summary(inside, roofs)}.", kernel_table(inside, roofs)]
+        if roofs:
+            pictures.append(picture(case, m, inside, roofs, i))
     if not texts:
         return None
     return Section(text="\n\n".join([*texts, HOW_TO_READ]), pictures=tuple(pictures))

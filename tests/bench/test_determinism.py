@@ -106,7 +106,7 @@ def test_the_command_hashes_in_processes_of_their_own(tmp_path: Path, monkeypatc
     done = CliRunner().invoke(app, [*asked, "--json", str(file)])
     assert done.exit_code == 0, done.output
     data = json.loads(file.read_text())
-    Draft202012Validator(json.loads(SCHEMA_FILE.with_name("determinism.v2.json").read_text())).validate(data)
+    Draft202012Validator(json.loads(SCHEMA_FILE.with_name("determinism.v3.json").read_text())).validate(data)
     result = decode(Determinism, data)
     cpu, absent = result.configurations
     assert cpu.bits is Bits.EQUAL and [(h.process, h.seed, len(h.runs)) for h in cpu.hashes] == [

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,13 +40,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     # by their full names: the package re-exports a function that is called like its module
     times_module, explain_module = (importlib.import_module(f"xyntra_ep.diagnostics.{m}") for m in ("kernel_times", "explain"))
     monkeypatch.setattr(times_module, "kernel_times", kernel_times)
-    monkeypatch.setattr(explain_module, "explain", lambda session: SimpleNamespace(graphs=[SimpleNamespace(declined=declined)]))
+    graphs = [SimpleNamespace(declined=declined, device=""), SimpleNamespace(declined=[], device="CUDA / Example")]
+    monkeypatch.setattr(explain_module, "explain", lambda session: SimpleNamespace(graphs=graphs))
     return runs_asked
 
 
 def test_a_session_tells_its_kernels_and_what_it_left(asked: list[int]) -> None:
     found = look_inside(object(), "XyntraEP", lambda: None, 1000)
     assert found is not None and asked == [inside.RUNS] and found.run_ns == 15
+    assert found.device == "CUDA / Example" and inside.device_ns(found) == sum(k.ns for k in found.kernels) > 0
+    assert inside.device_ns(dataclasses.replace(found, device="")) is None
     (kernel,) = found.kernels
     assert kernel.op_types == {"MatMul": 1, "Add": 5} and kernel.nodes == ("n0", "n1", "n2", "n3") and NAMES == 4
     assert (kernel.ns, kernel.flops, kernel.bytes) == (10, 20, 30)

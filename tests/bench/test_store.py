@@ -31,9 +31,14 @@ KERNEL = KernelTime(
     ns=10,
     flops=20,
     bytes=30,
+    resident=None,
 )
 INSIDE = Inside(
-    runs=3, run_ns=15, kernels=(KERNEL,), declined=(Declined(op_type="Det", reason="unsupported", count=1, nodes=("det",)),)
+    device="",
+    runs=3,
+    run_ns=15,
+    kernels=(KERNEL,),
+    declined=(Declined(op_type="Det", reason="unsupported", count=1, nodes=("det",)),),
 )
 
 
@@ -107,7 +112,9 @@ def as_of(version: int, data: Any) -> Any:
 def without_what_was_added(m: Measurement, version: int) -> Measurement:
     """What is left of a measurement of today when a run of that version is read."""
     assert m.latency and m.creation
-    latency, creation = m.latency, dataclasses.replace(m.creation, planned_ns=None, compile_cpu_ns=None)
+    latency, creation = m.latency, m.creation
+    if version < 4:
+        creation = dataclasses.replace(creation, planned_ns=None, compile_cpu_ns=None)
     if version < 3:
         latency = dataclasses.replace(latency, p90_ns=None, p999_ns=None)
         creation = dataclasses.replace(creation, artefact_bytes=None)
@@ -116,7 +123,7 @@ def without_what_was_added(m: Measurement, version: int) -> Measurement:
     return dataclasses.replace(m, precision="") if version < 2 else m
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_a_run_of_an_earlier_schema_is_still_read(
     version: int, tmp_path: Path, plan: Plan, case: Case, fast: Budget, environment: Environment
 ) -> None:
@@ -131,9 +138,13 @@ def test_a_run_of_an_earlier_schema_is_still_read(
     (again,) = back.cases[0].contenders
     (now,) = store.run.cases[0].contenders
     assert now.creation
-    planned = dataclasses.replace(now.creation, planned_ns=2, compile_cpu_ns=3)  # which the CPU provider's has not
+    planned = now.creation
+    if version < 4:
+        planned = dataclasses.replace(planned, planned_ns=2, compile_cpu_ns=3)  # which the CPU provider's has not
     assert again == without_what_was_added(dataclasses.replace(now, creation=planned), version)
-    assert back.environment.compiler == "" and back.environment.smt is None and back.environment.cpu == environment.cpu
+    assert back.environment.gpus == () and back.device_ceilings == () and back.environment.cpu == environment.cpu
+    if version < 4:
+        assert back.environment.compiler == "" and back.environment.smt is None
     assert back.cases[0].scenario is Scenario.SINGLE_STREAM and back.cases[1] == store.run.cases[1]
     old["cases"][0].pop("turns")
     store.path.write_text(json.dumps(old))
@@ -202,7 +213,7 @@ def test_unreadable_files_are_explained(tmp_path: Path, plan: Plan, environment:
     for text, message in (
         ("{", "not JSON"),
         ("[]", "schema None"),
-        (good.replace("xyntra-bench/4", "xyntra-bench/9"), "measure again"),
+        (good.replace("xyntra-bench/5", "xyntra-bench/9"), "measure again"),
         (good.replace('"planned": 1', '"planned": "1"'), "planned: str instead of int"),
         (good.replace('"planned": 1', '"plenty": 1'), "fields differ: .'planned', 'plenty'."),
     ):

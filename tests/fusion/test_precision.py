@@ -212,3 +212,20 @@ def test_a_broadcast_operand_is_widened_without_its_repetition() -> None:
     assert widen.domain[0] == 1
     (product,) = products(program)
     assert product.inputs[0].shape[0] == 4 and product.inputs[0].strides[0] == 0
+
+
+@pytest.mark.parametrize("halves", [{DType.F16}, ()])
+def test_what_a_fused_attention_stores_is_of_the_model_s_type(halves: set[DType]) -> None:
+    """Else the product after it would have operands of two types, and no matrix unit."""
+    text = """(float16[2, s, 16] q, float16[2, 16, t] k, float16[2, t, 16] v) => (float16[2, s, 24] y) {
+        c = MatMul(q, k)
+        p = Softmax(c)
+        a = MatMul(p, v)
+        y = MatMul(a, w)
+    }"""
+    program = one_island(parse(text, w=normal(16, 24).astype(np.float16))).program
+    choose_precision(program, Product.F32, halves=halves)
+    check_program(program)
+    attention, product = products(program)
+    assert isinstance(attention, Attention) and isinstance(product, Gemm)
+    assert attention.output.dtype is product.inputs[0].dtype is (DType.F16 if halves else DType.F32)

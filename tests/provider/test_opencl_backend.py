@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from onnx import numpy_helper, parser
 from xyntra_ep import explain
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.interface.devices import opencl_target
+from xyntra_ep.tracea.runtime import opencl
 from xyntra_ep.tracea.runtime.opencl import NO_DRIVER, OpenClDevice, OpenClSurvey
 
 pytestmark = [pytest.mark.native]
@@ -33,11 +35,11 @@ def model() -> bytes:
     return bytes(made.SerializeToString())
 
 
-def session(options: dict[str, str], *, level: int = 4) -> ort.InferenceSession:
+def session(options: dict[str, str], *, level: int = 4, content: bytes | None = None) -> ort.InferenceSession:
     settings = ort.SessionOptions()
     settings.log_severity_level = level
     providers = [("XyntraEP", options), "CPUExecutionProvider"]
-    return ort.InferenceSession(model(), settings, providers=providers, enable_fallback=0)
+    return ort.InferenceSession(content or model(), settings, providers=providers, enable_fallback=0)
 
 
 def rows(count: int) -> dict[str, Any]:
@@ -70,6 +72,24 @@ def _pocl_objects() -> set[Path]:
 def test_another_precision_is_not_there_yet(tmp_path: Path) -> None:
     (graph,) = explain(session({"backend": "opencl", "precision": "bf16", "cache_dir": str(tmp_path)})).graphs
     assert graph.precision == "precision=bf16 is not there on OpenCL: computed in fp32"
+
+
+@pytest.mark.device("opencl")
+def test_a_device_with_halves_stores_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its bf16 is fp16. What is stored needs no extension of the device: one without can stand for one with it."""
+    found = opencl.survey()
+    halves = replace(found, devices=tuple(replace(device, has_half=True) for device in found.devices))
+    monkeypatch.setattr("xyntra_ep.tracea.interface.devices.opencl.survey", lambda: halves)
+    text = """<ir_version: 8, opset_import: ["" : 20]> g (float[N, 96] x) => (float[N, 96] y)
+        { h = MatMul(x, w) a = Gelu(h) y = MatMul(a, w) }"""
+    two = parser.parse_model(text)
+    weights = np.random.default_rng(0).standard_normal((96, 96)).astype(np.float32) / 10
+    two.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    made = session({"backend": "opencl", "precision": "bf16", "cache_dir": str(tmp_path)}, content=two.SerializeToString())
+    assert explain(made).graphs[0].precision == "precision=bf16 is not there on OpenCL: computed in fp16"
+    wanted = ort.InferenceSession(two.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, rows(37))[0]
+    error = np.abs(made.run(None, rows(37))[0] - wanted).max() / np.abs(wanted).max()
+    assert 1e-5 < error < 2e-3  # it does round
 
 
 def test_no_device_is_a_refusal_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

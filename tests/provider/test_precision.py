@@ -67,6 +67,16 @@ def test_without_the_instructions_fp32_and_a_warning(monkeypatch: pytest.MonkeyP
     assert "precision: precision=bf16 needs AMX" in str(explain(session))
 
 
+def test_float16_is_for_gpus() -> None:
+    model, x = mlp(), normal(5, 64, seed=9)
+    with watched_planner() as plans:
+        session = planned(model, {"precision": "fp16"})
+        (got,) = session.run(None, {"x": x})
+    assert error(got, cpu(model, {"x": x})[0]) < 1e-5
+    assert plans.answers[0].log_level is LogLevel.WARNING
+    assert "precision: precision=fp16 is for GPUs: computed in fp32" in str(explain(session))
+
+
 def test_int8_needs_no_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = mlp(), normal(5, 64, seed=9)
     monkeypatch.setenv("XYNTRA_ISA", "avx2")

@@ -51,6 +51,7 @@ ENVIRONMENT = Environment(
     kernel="6.1",
     libc="glibc-2.36",
     compiler="clang version 18.1.0",
+    gpus=(),
     python="3.11.7",
     packages={"onnxruntime": "1.31.1"},
     git_revision="0123456789ab",
@@ -86,10 +87,12 @@ def kernel(name: str, ns: int, flops: int, moved: int, variant: str = "gemm.pack
         ns=ns,
         flops=flops,
         bytes=moved,
+        resident=None,
     )
 
 
 INSIDE = Inside(
+    device="",
     runs=5,
     run_ns=100_000_000,
     kernels=(

@@ -4,12 +4,16 @@ import dataclasses
 
 import pytest
 
-from reports._kernels import COMPUTE, groups, peak, roof, shortened
+from bench.results import DeviceCeilings, Run
+from reports import roofline
+from reports._kernels import COMPUTE, cpu_roofs, device_roofs, groups, roof, roofs_for, shortened
 from tests.reports.conftest import CEILINGS, INSIDE, kernel
+
+ROOFS = cpu_roofs(CEILINGS)
 
 
 def test_kernels_that_are_the_same_are_one_and_the_dearest_comes_first() -> None:
-    products, softmax, transpose = groups(INSIDE, CEILINGS)
+    products, softmax, transpose = groups(INSIDE, ROOFS)
     assert (products.count, products.ns, products.flops) == (2, 50_000_000, 4_800_000_000)
     assert products.gflops == 96.0 and products.node_count == 3 and products.name.endswith(" +2 (x2)")
     assert softmax.kind == "rows" and softmax.name == "/layer.0/Softmax +2"
@@ -30,17 +34,17 @@ def test_kernels_that_are_the_same_are_one_and_the_dearest_comes_first() -> None
 def test_the_roof_is_arithmetic_or_the_smallest_memory_that_holds_the_bytes(
     flops: int, moved: int, variant: str, ns: float, bound: str
 ) -> None:
-    least_ns, what = roof(kernel("n", 1, flops, moved, variant), CEILINGS)
+    least_ns, what = roof(kernel("n", 1, flops, moved, variant), ROOFS)
     assert least_ns == pytest.approx(ns) and what == bound
 
 
 def test_the_caches_of_two_threads_hold_twice_as_much() -> None:
     both = dataclasses.replace(CEILINGS, threads=2)
-    assert roof(kernel("n", 1, 0, 64 << 10), both)[1] == "L1" and roof(kernel("n", 1, 0, 64 << 10), CEILINGS)[1] == "L2"
+    assert roof(kernel("n", 1, 0, 64 << 10), cpu_roofs(both))[1] == "L1" and roof(kernel("n", 1, 0, 64 << 10), ROOFS)[1] == "L2"
 
 
 def test_bfloat16_has_the_rate_of_fp32_where_nothing_is_faster() -> None:
-    assert peak(dataclasses.replace(CEILINGS, bf16_gflops=0.0), "bf16") == CEILINGS.fp32_gflops
+    assert cpu_roofs(dataclasses.replace(CEILINGS, bf16_gflops=0.0)).peak("bf16") == CEILINGS.fp32_gflops
 
 
 def test_without_ceilings_there_is_no_share_of_them() -> None:
@@ -50,3 +54,52 @@ def test_without_ceilings_there_is_no_share_of_them() -> None:
 def test_a_long_name_keeps_its_end() -> None:
     short = shortened("/encoder/" + "x" * 200 + "/last", 40)
     assert len(short) <= 42 and short.endswith("/last") and "..." in short
+
+
+DEVICE = DeviceCeilings(
+    device="CUDA / Example / sm_90 / driver 12.8",
+    copy_gbs=2_800.0,
+    cache_gbs=5_000.0,
+    cache_bytes=50 << 20,
+    fp32_gflops=50_000.0,
+    fp16_gflops=600_000.0,
+    bf16_gflops=610_000.0,
+    library="torch 2.11",
+    library_fp32_gflops=51_000.0,
+    library_fp16_gflops=500_000.0,
+    library_bf16_gflops=700_000.0,
+    library_copy_gbs=2_900.0,
+)
+
+
+def test_a_devices_kernels_are_held_against_the_device_and_never_against_the_cpu(run: Run) -> None:
+    both = dataclasses.replace(run, device_ceilings=(DEVICE,))
+    roofs = roofs_for(both, 1, DEVICE.device)
+    assert roofs is not None and roofs_for(both, 1) == ROOFS
+    assert [roofs.peak(name) for name in ("fp32", "fp16", "bf16", "int8w")] == [51_000.0, 600_000.0, 700_000.0, 51_000.0]
+    assert roof(kernel("n", 1, 0, 50 << 20), roofs)[1] == "L2" and roof(kernel("n", 1, 0, 51 << 20), roofs)[1] == "memory"
+    assert roofs.memory_gbs == 2_900.0
+    assert roofs_for(run, 1, DEVICE.device) is None
+    uncached = device_roofs(dataclasses.replace(DEVICE, cache_gbs=0.0))
+    assert roof(kernel("n", 1, 0, 4), uncached)[1] == "memory"
+
+
+def on_device(run: Run, device: str) -> Run:
+    """The first case's contenders, computed by a device."""
+    case = run.cases[0]
+    moved = [
+        dataclasses.replace(m, device_ns=1, inside=dataclasses.replace(m.inside, device=device)) if m.inside else m
+        for m in case.contenders
+    ]
+    return dataclasses.replace(run, cases=(dataclasses.replace(case, contenders=tuple(moved)), *run.cases[1:]))
+
+
+def test_pages_of_a_device_have_its_roofs_or_none(run: Run) -> None:
+    there = dataclasses.replace(on_device(run, DEVICE.device), device_ceilings=(DEVICE,))
+    shown = roofline.part(there, there.cases[0])
+    assert shown is not None and len(shown.pictures) == 1
+    assert "memory 2900 GB/s" in shown.pictures[0].svg and "DRAM" not in shown.pictures[0].svg
+    assert "700000" in roofline.ceilings_text(there) and "torch 2.11" in roofline.ceilings_text(there)
+    unknown = on_device(run, "CUDA / Another")
+    shown = roofline.part(unknown, unknown.cases[0])
+    assert shown is not None and shown.pictures == () and "% of their roofs" not in shown.text.partition("Roof is")[0]

@@ -12,6 +12,7 @@ from bench.plan import Scenario
 from bench.results import CaseResult, Run
 from reports import flamegraph, latency, roofline
 from reports._figure import COLOURS, figure, inline
+from reports._kernels import cpu_roofs
 from reports._roofline_plot import _roomiest, overview
 from reports._samples import outer_fence_ns, sorted_ns
 from reports.registry import Picture
@@ -151,7 +152,7 @@ def test_cases_that_tell_nothing_have_no_kernels_to_show(run: Run) -> None:
 
 
 def test_the_table_of_kernels_accounts_for_the_whole_run() -> None:
-    text = roofline.kernel_table(INSIDE, CEILINGS, rows=1)
+    text = roofline.kernel_table(INSIDE, cpu_roofs(CEILINGS), rows=1)
     rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in text.splitlines()[2:]]
     assert [row[0] for row in rows[1:]] == ["2 more", "ONNX Runtime and its own nodes"]
     assert sum(float(row[3].rstrip("%")) for row in rows) == pytest.approx(100)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import re
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +34,7 @@ class KernelTime:
     variant: str
     op_types: tuple[str, ...]
     nodes: tuple[str, ...]
-    precision: str  # fp32 or bf16
+    precision: str  # fp32, bf16 or fp16
     symbols: tuple[str, ...]
     calls: int
     ns: int
@@ -50,6 +51,7 @@ class RunTimes:
     kernels: tuple[KernelTime, ...]
 
 
+_MATRIX_UNITS = re.compile("fragments|wgmma")  # in the names of their kernels
 Row = Mapping[str, Any]
 Key = tuple[str, str, int]  # digest, island, position among the island's kernels
 
@@ -101,6 +103,7 @@ def _kernel_time(
     island: str, kernel: Kernel, nodes: Mapping[int, tuple[str, str]], by_run: Sequence[Sequence[Row]]
 ) -> KernelTime:
     last = by_run[-1]
+    symbols = tuple(dict.fromkeys(row["kernel"] for row in last))
     members = [nodes[n] for n in kernel.nodes if n in nodes]
     return KernelTime(
         island=island,
@@ -108,10 +111,24 @@ def _kernel_time(
         variant=kernel.variant,
         op_types=tuple(op_type for op_type, _ in members),
         nodes=tuple(name for _, name in members),
-        precision="bf16" if "bf16" in kernel.variant else "fp32",  # names of variants say it
-        symbols=tuple(dict.fromkeys(row["kernel"] for row in last)),
+        precision=multiplied_in(kernel.variant, symbols),
+        symbols=symbols,
         calls=max(row["calls"] for row in last),
         ns=int(statistics.median(sum(row["ns"] for row in rows) for rows in by_run)),
         flops=sum(row["flops"] for row in last),
         bytes=sum(row["bytes"] for row in last),
     )
+
+
+def multiplied_in(variant: str, symbols: Sequence[str]) -> str:
+    """Names say it: a CPU's that of the variant; a GPU's matrix units take what their kernel's symbol names, all others f32.
+
+    >>> multiplied_in("gemm.tiles_bf16", ["xy_gemm"]), multiplied_in("gemm.block_tiles", ["xy_gemm_f16_64x64"])
+    ('bf16', 'fp32')
+    >>> multiplied_in("gemm.fragments", ["xy_gemm_f16_fragments_128x128"])
+    'fp16'
+    """
+    if "bf16" in variant:
+        return "bf16"
+    types = {part for symbol in symbols for part in symbol.split("_") if _MATRIX_UNITS.search(symbol)}
+    return "bf16" if "bf16" in types else "fp16" if "f16" in types else "fp32"

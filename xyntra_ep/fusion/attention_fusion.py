@@ -193,9 +193,16 @@ def _match(dag: Dag, checks: Checks, product: GemmNode) -> Tensor | None:
     score = E.rewrite(score, lambda e: _shift_load(e, 3))
     node = AttentionNode(q=q, k=k, v=v, extra=tuple(extra), score=score, nan_to_zero=nan_to_zero, sources=sources)
     batch, heads, rows = q.shape[:3]
-    stored = Tensor((batch, rows, heads, v.shape[-1]), DType.F32, node)
+    stored = Tensor((batch, rows, heads, v.shape[-1]), _read_as(dag, product), node)
     out = stored.permute((0, 2, 1, 3))
     return out.reshape(out.shape[1:]) if p.rank == 3 else out
+
+
+def _read_as(dag: Dag, node: TNode) -> DType:
+    """The type that whoever reads ``node`` takes it for; f32, in which it is computed, where they differ."""
+    reads = [t for reader in dag.uses[id(node)] for t in dag.operands(reader)]
+    found = {t.dtype for t in (*reads, *dag.outputs) if t.node is node}
+    return found.pop() if len(found) == 1 else DType.F32
 
 
 def _shift_load(e: Expr, by: int) -> Expr | None:

@@ -1,0 +1,137 @@
+"""PyTorch as a contender: the zoo's models as its users write them (`bench/twins`), eager or compiled.
+
+-e torch:mode=eager+bf16           each operator as it comes
+-e torch:mode=compile+bf16         torch.compile with mode="max-autotune", which captures CUDA graphs
+
+Inputs come from the host and outputs go there in each run, as in a session of ONNX Runtime. TF32 is off in fp32; in bf16 and fp16
+all weights and activations are of that type. A module is made and compiled once: compiling anew in each round, as other sessions
+are created anew, would take minutes.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bench.arms import Arm
+from bench.contenders import FP32
+from bench.errors import Unavailable
+from bench.results import Inside, Placement
+from bench.twins import twins
+
+if TYPE_CHECKING:  # `sessions` imports this module when it is asked for
+    from bench.sessions import Feeds, FixedShapes, Session
+
+EAGER, COMPILE = "eager", "compile"
+DTYPES = {FP32: "float32", "bf16": "bfloat16", "fp16": "float16"}
+TIMED_RUNS = 20
+
+
+def available(device: str = "cuda") -> Any:
+    """The package, if it can compute on the device."""
+    try:
+        import torch
+    except ImportError as error:
+        raise Unavailable(f"torch: its package cannot be imported ({error}). pip install torch") from None
+    if device == "cuda" and not torch.cuda.is_available():
+        raise Unavailable(f"torch: {torch.__version__} finds no CUDA device. on a CPU it is no contender here")
+    return torch
+
+
+class TorchSession:
+    """A module on its device. `device_ns` is by the device's own events, with the inputs there already."""
+
+    def __init__(self, module: Any, device: str, dtype: Any, precision: str) -> None:
+        self._torch = available(device)
+        self._module, self._device, self._dtype, self._precision = module, device, dtype, precision
+
+    def run(self, feeds: Feeds) -> object:
+        return self._to_host(self._computed(self._to_device(feeds)))
+
+    def outputs(self, feeds: Feeds, names: Sequence[str]) -> list[npt.NDArray[Any]]:
+        """The twin's outputs are in the model's order, which is that of `names`."""
+        made = self._to_host(self._computed(self._to_device(feeds)))
+        assert len(made) == len(names)
+        return made
+
+    def placement(self) -> Placement | None:
+        return None
+
+    def precision(self) -> str:
+        return self._precision
+
+    def inside(self, feeds: Feeds, run_ns: int) -> Inside | None:
+        return None
+
+    def device_ns(self, feeds: Feeds) -> int | None:
+        if self._device != "cuda":
+            return None
+        there, event = self._to_device(feeds), self._torch.cuda.Event
+        times = []
+        for _ in range(TIMED_RUNS):
+            begin, end = event(enable_timing=True), event(enable_timing=True)
+            begin.record()
+            self._computed(there)
+            end.record()
+            self._torch.cuda.synchronize()
+            times.append(begin.elapsed_time(end))
+        return int(median(times) * 1e6)
+
+    def _computed(self, feeds: dict[str, Any]) -> tuple[Any, ...]:
+        with self._torch.inference_mode():
+            made: tuple[Any, ...] = self._module(**feeds)
+            return made
+
+    def _to_device(self, feeds: Feeds) -> dict[str, Any]:
+        """Floats in the precision of the module."""
+        tensors = {name: self._torch.from_numpy(array).to(self._device, non_blocking=True) for name, array in feeds.items()}
+        return {name: t.to(self._dtype) if t.is_floating_point() else t for name, t in tensors.items()}
+
+    def _to_host(self, outputs: Sequence[Any]) -> list[npt.NDArray[Any]]:
+        return [np.asarray(output.float().cpu()) for output in outputs]
+
+
+class TorchFactory:
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, model: Path, arm: Arm, fixed: FixedShapes | None) -> None:
+        options = dict(arm.contender.options)
+        self._precision = options.pop("precision", FP32)
+        self._mode = options.pop("mode", EAGER)
+        self._device = options.pop("device", "cuda")
+        if self._precision not in DTYPES:
+            raise Unavailable(f"torch: {self._precision} is none of its precisions here. it has {', '.join(DTYPES)}")
+        if self._mode not in (EAGER, COMPILE) or options:
+            raise Unavailable(f"torch: options are mode={EAGER} or mode={COMPILE}, device and precision")
+        name = model.stem.rpartition("-")[0]  # as the zoo calls its files
+        if name not in twins:
+            raise Unavailable(f"torch: {model.name} has no twin in PyTorch. there are {', '.join(twins.names())}")
+        self._make, self._model = twins[name].make, model
+        self._module: Any = None
+
+    def create(self, *, watched: bool = False) -> tuple[Session, int]:
+        gc.collect()
+        torch = available(self._device)
+        begin = time.perf_counter_ns()
+        dtype = getattr(torch, DTYPES[self._precision])
+        if self._module is None:
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+            module = self._make(weights_of(self._model)).eval().to(self._device, dtype)
+            compiled: Callable[..., Any] = torch.compile
+            self._module = compiled(module, mode="max-autotune", fullgraph=True) if self._mode == COMPILE else module
+        session = TorchSession(self._module, self._device, dtype, self._precision)
+        return session, time.perf_counter_ns() - begin
+
+
+def weights_of(model: Path) -> dict[str, npt.NDArray[Any]]:
+    import onnx
+    from onnx import numpy_helper
+
+    return {tensor.name: numpy_helper.to_array(tensor) for tensor in onnx.load(str(model)).graph.initializer}

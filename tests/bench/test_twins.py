@@ -1,0 +1,63 @@
+"""PyTorch's twins of the zoo against the ONNX files whose weights they have, and the contender that runs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.arms import Arm, arms_of
+from bench.contenders import Contender
+from bench.errors import Unavailable
+from bench.ort_sessions import plain_session
+from bench.plan import Case
+from bench.sessions import factory_for
+from bench.twins import twins
+from zoo import model_path, zoo
+
+TINY = [name for name in twins.names() if zoo[name].tiny]
+
+
+def arm(spec: str) -> Arm:
+    return Arm(label=spec, contender=Contender.parse(spec), threads=1)
+
+
+def test_each_model_that_is_measured_has_one() -> None:
+    wanted = {model.name for model in zoo if not model.generates}
+    assert set(twins.names()) == wanted
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", TINY)
+def test_computes_what_the_model_computes(name: str, tmp_path: Path) -> None:
+    model = zoo[name]
+    path, feeds = model_path(model), model.feeds(3, max(model.seqs, default=1), 1)
+    reference = plain_session(path)
+    names = [output.name for output in reference.get_outputs()]
+    wanted = reference.run(None, feeds)
+    for spec, bound in (("torch:device=cpu", 1e-5), ("torch:device=cpu+bf16", 5e-2)):
+        session, took = factory_for(path, arm(spec), tmp_path).create()
+        assert took > 0 and session.precision() == spec.rpartition("+")[2].replace("torch:device=cpu", "fp32")
+        assert session.placement() is None and session.device_ns(feeds) is None
+        for got, exact in zip(session.outputs(feeds, names), wanted, strict=True):
+            assert got.shape == exact.shape and got.dtype == np.float32
+            assert np.abs(got - exact).max() <= bound * np.abs(exact).max()
+
+
+def test_what_cannot_be_had_is_said(tmp_path: Path) -> None:
+    tiny = model_path(zoo["bert-base-tiny"])
+    for path, spec, why in [
+        (tiny, "torch:int8w", "int8w is none of its precisions"),
+        (tiny, "torch:mode=fast", "mode=eager or mode=compile"),
+        (Path("mine-1.onnx"), "torch", r"mine-1\.onnx has no twin in PyTorch"),
+    ]:
+        with pytest.raises(Unavailable, match=why):
+            factory_for(path, arm(spec), tmp_path)
+
+
+def test_it_is_a_peer_of_those_in_its_precision() -> None:
+    specs = ("XyntraEP:backend=cuda+bf16", "torch:mode=compile+bf16", "torch", "OpenVINO:bf16")
+    found = {a.label: a.peers for a in arms_of(Case(model="bert-base"), [Contender.parse(spec) for spec in specs])}
+    assert found["XyntraEP:backend=cuda+precision=bf16"] == ("torch:mode=compile+precision=bf16", "OpenVINO:precision=bf16")
+    assert found["torch"] == () and found["CPUExecutionProvider"] == ()
