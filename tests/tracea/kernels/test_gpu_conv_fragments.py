@@ -50,6 +50,27 @@ def test_convolutions(case: ConvCase) -> None:
     assert gpu.bank_conflicts == 0
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        replace(SHORT, x=(2, 3, 9, 8), w=(16, 3, 3, 3), strides=(2, 2), dtype=DType.F32, w_dtype=DType.F32, product=Product.BF16),
+        replace(HALF, x=(2, 12, 7, 6), w=(24, 12, 3, 3), symbolic="nhw"),
+        replace(HALF, x=(1, 16, 6), w=(14, 8, 3), pads=(1, 1), group=2, slice_of=20, out_dtype=DType.F32),
+    ],
+    ids=ConvCase.name,
+)
+def test_x_is_copied_where_it_is_stored_otherwise(case: ConvCase) -> None:
+    program, inputs, constants = conv_program(case)
+    assert any("channels" in kernel.symbol for kernel in plan_for(program, SM_80, [FRAGMENTS]).kernels)
+    check_simulated(program, inputs, constants, max_err(case), variants=[with_tile(64, 64, 2)])
+
+
+def test_three_channels_of_an_image_are_for_matrix_units() -> None:
+    image = replace(SHORT, x=(8, 3, 224, 224), w=(64, 3, 7, 7), strides=(2, 2), pads=(3, 3, 3, 3))
+    for case in (replace(image, w_dtype=DType.F32, product=Product.BF16), image):
+        assert plan_for(conv_program(case)[0], SM_90).decisions[0][1].chosen.name == "conv.fragments"
+
+
 @pytest.mark.parametrize("tile", [t for t in _fragment_tiles.all_tiles() if t.slots == 3], ids=lambda t: f"{t.rows}x{t.columns}")
 def test_every_tile(tile: _fragment_tiles.FragmentTile) -> None:
     """The largest leaves no room for coordinates."""
@@ -69,10 +90,8 @@ def test_what_is_not_for_fragments() -> None:
     assert plan_for(conv_program(HALF)[0], SM_80).decisions[0][1].chosen.name == "conv.fragments"
     assert reason(HALF, OPENCL) == "the GPU has no matrix units that are known"
     assert reason(replace(HALF, w_dtype=DType.F32)) == "no fragments of f16 and f32"
-    apart = "channels are not neighbours in packets of 16 bytes"
-    assert reason(replace(HALF, channels_last=False)) == apart
-    assert reason(replace(HALF, x=(2, 12, 7, 6), w=(24, 12, 3, 3))) == apart
-    assert reason(replace(HALF, slice_of=20)) == apart
+    assert reason(replace(HALF, channels_last=False)) == "channels of the result are not neighbours"
+    assert reason(replace(HALF, x=(2, 24, 7, 6), w=(24, 12, 3, 3), group=2)) == "channels of a group are not whole packets"
 
 
 def test_the_largest_tile_leaves_room_for_coordinates() -> None:

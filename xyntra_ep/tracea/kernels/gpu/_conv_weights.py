@@ -1,5 +1,6 @@
 """The weights of a convolution as its product reads them: [group][depth][channels], depth counting taps first and the input's
-channels last, filled up with zeros to whole tiles. Packed once where they are constant, before each run where they are not."""
+channels last, filled up with zeros to whole packets of these, and to whole tiles. Packed once where they are constant, before
+each run where they are not."""
 
 from __future__ import annotations
 
@@ -33,10 +34,15 @@ def packed(shape: ConvProduct, step: int, extent: int, dtype: DType) -> TempBuff
 def pack(shape: ConvProduct, step: int, extent: int, dtype: DType, context: BuildContext) -> KernelCall:
     """What fills the same."""
 
+    known = shape.op.inputs[1].shape[1]
+    assert isinstance(known, int)
+
     def place(k: GpuBuilder, at: Sequence[Rvalue]) -> tuple[Sequence[Rvalue], Rvalue]:
         group, depth, channel = at
         *taps, of_input = k.split(depth, [*shape.taps, shape.depth_channels])
         exists = binary("and", lt(depth, shape.depth), lt(channel, shape.channels))
+        if shape.depth_channels != known:
+            exists = binary("and", exists, lt(of_input, known))
         return (group * shape.channels + channel, of_input, *taps), exists
 
     target, extents = packed(shape, step, extent, dtype), _extents(shape, step, extent)

@@ -1,5 +1,5 @@
 """conv.fragments: convolutions of 16-bit floats by the matrix units of NVIDIA GPUs (compute capability 8.0 and later), summed in
-f32, where channels are neighbours in memory.
+f32, where channels of the result are neighbours in memory; x is copied where its own are not, in packets.
 
 As `conv.implicit_gemm`, a product whose left matrix is in no memory: packets of channels are copied from x to shared memory by
 coordinates, while steps before them are multiplied; a copy of what is outside of x reads nothing and fills in zeros.
@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
-from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
+from xyntra_ep.tracea.kernels.gpu._conv_channels import channels_of, why_no_channels
 from xyntra_ep.tracea.kernels.gpu._conv_places import Place, Places, hoisting
-from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of, why_no_product
+from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct
 from xyntra_ep.tracea.kernels.gpu._conv_store import Results
 from xyntra_ep.tracea.kernels.gpu._conv_weights import pack, packed, padded_channels, padded_depth
 from xyntra_ep.tracea.kernels.gpu._fragment_product import Copier, multiply
 from xyntra_ep.tracea.kernels.gpu._fragment_tiles import PACKET, SPACE, Copy, FragmentTile, all_tiles, tile_of
-from xyntra_ep.tracea.kernels.gpu._gemm_narrow import HALVES
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._tile_cost import tiles_ns
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
@@ -32,18 +31,7 @@ _PEAK = 0.5  # of the matrix units' rate
 
 
 def _admits(op: Conv, context: BuildContext) -> str | None:
-    x, w = op.inputs[:2]
-    if not gpu_of(context).fragment_gflops:
-        return "the GPU has no matrix units that are known"
-    rounded = op.product.half is x.dtype and w.dtype is DType.F32
-    if not (rounded or (x.dtype is w.dtype and x.dtype in HALVES)) or not op.output.dtype.is_float:
-        return f"no fragments of {x.dtype} and {w.dtype}"
-    if (why := why_no_product(op)) is not None:
-        return why
-    shape = product_of(op)
-    if not shape.channels_last or not shape.has_channels_in_packets(PACKET):
-        return "channels are not neighbours in packets of 16 bytes"
-    return None
+    return why_no_channels(op) if gpu_of(context).fragment_gflops else "the GPU has no matrix units that are known"
 
 
 def _space(op: Conv, context: BuildContext) -> Sequence[Axis]:
@@ -51,7 +39,7 @@ def _space(op: Conv, context: BuildContext) -> Sequence[Axis]:
 
 
 def _default(op: Conv, context: BuildContext) -> Config:
-    shape, gpu = product_of(op), gpu_of(context)
+    shape, gpu = channels_of(op).product, gpu_of(context)
     fitting = [t for t in all_tiles() if t.shared_bytes <= gpu.common_shared_bytes]
 
     def order(tile: FragmentTile) -> tuple[float, ...]:
@@ -78,14 +66,15 @@ def _tiles_ns(shape: ConvProduct, tile: FragmentTile, gpu: Gpu) -> float:
 
 
 def _cost_ns(op: Conv, config: Config, context: BuildContext) -> float:
-    return LAUNCH_NS + _tiles_ns(product_of(op), tile_of(config), gpu_of(context))
+    channels, gpu = channels_of(op), gpu_of(context)
+    return LAUNCH_NS + channels.copying_ns(gpu) + _tiles_ns(channels.product, tile_of(config), gpu)
 
 
 def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
-    shape, tile, gpu = product_of(op), tile_of(config), gpu_of(context)
-    x, out = op.inputs[0], op.output
-    k = GpuBuilder(f"xy_conv{len(shape.taps)}d_{x.dtype}_fragments_{tile.rows}x{tile.columns}", tile.threads)
-    x_data, w_data = k.buffer("x", x.dtype), k.buffer("w", x.dtype)
+    source, tile, gpu, out = channels_of(op), tile_of(config), gpu_of(context), op.output
+    shape, dtype = source.product, source.dtype
+    k = GpuBuilder(f"xy_conv{len(shape.taps)}d_{dtype}_fragments_{tile.rows}x{tile.columns}", tile.threads)
+    x_data, w_data = k.buffer("x", dtype), k.buffer("w", dtype)
     target = k.buffer("out", out.dtype, writable=True)
     groups = shape.groups()
     epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=len(groups) - 1)
@@ -108,12 +97,13 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     kernel, params = k.finish()
     work = 2 * shape.images * op.group * shape.pixels * shape.channels * shape.depth
     return [
-        pack(shape, tile.depth, tile.columns, x.dtype, context),
+        pack(shape, tile.depth, tile.columns, dtype, context),
+        *source.copies(context),
         KernelCall(
             kernel=kernel,
             buffers=(
-                ValueBuffer(value=x.value),
-                packed(shape, tile.depth, tile.columns, x.dtype),
+                source.buffer,
+                packed(shape, tile.depth, tile.columns, dtype),
                 ValueBuffer(value=out.value),
                 *epilogue.buffers,
             ),

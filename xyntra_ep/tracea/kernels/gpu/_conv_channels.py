@@ -1,0 +1,117 @@
+"""x as convolutions by matrix units read it: 16-bit floats, channels side by side in whole packets. Where it is stored otherwise
+(f32, other layouts, the three channels of an image) it is copied first, with channels of zeros to fill the packets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Conv, Operand, contiguous_strides
+from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of, why_no_product
+from xyntra_ep.tracea.kernels.gpu._fragment_tiles import BYTES, PACKET
+from xyntra_ep.tracea.kernels.gpu._gemm_narrow import HALVES
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.gpu._packing import temporary
+from xyntra_ep.tracea.kernels.shared.address import address
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, Phase, TempBuffer, ValueBuffer
+from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, f32, lt
+
+_THREADS = 128
+_RATE = 0.6  # of the memory's, by a copy that reads element by element
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channels:
+    """``product``: of an op that reads x from ``buffer``. ``copied``: that is a copy of ``original``."""
+
+    product: ConvProduct
+    buffer: ValueBuffer | TempBuffer
+    original: Operand
+
+    @property
+    def dtype(self) -> DType:
+        return self.product.op.inputs[0].dtype
+
+    @property
+    def is_copied(self) -> bool:
+        return isinstance(self.buffer, TempBuffer)
+
+    def copying_ns(self, gpu: Gpu) -> float:
+        """What the copy takes: it is written, and read from."""
+        if not self.is_copied:
+            return 0.0
+        read = typical(product(self.original.shape)) * self.original.dtype.bytes
+        written = typical(product(self.product.op.inputs[0].shape)) * BYTES
+        return LAUNCH_NS + (read + written) / (_RATE * gpu.memory_gbs)
+
+    def copies(self, context: BuildContext) -> list[KernelCall]:
+        """The call that makes the copy, a packet of a pixel by each thread; none where there is none."""
+        if not self.is_copied:
+            return []
+        k = GpuBuilder(f"xy_conv_pack_{self.original.dtype}_channels", _THREADS)
+        data, packed = k.buffer("source", self.original.dtype), k.buffer("packed", self.dtype, writable=True)
+        images, channels, *spatial = self.product.op.inputs[0].shape
+        packets: list[Size] = [images, *spatial, channels // PACKET]
+        number = k.let("packet", k.block * _THREADS + k.thread)
+        with k.when(lt(number, k.param(product(packets)))):
+            image, *place, packet = k.split(number, packets)
+            values = [self._element(k, data, image, packet * PACKET + i, place) for i in range(PACKET)]
+            k.store_packet(packed, number * PACKET, values)
+        kernel, params = k.finish()
+        return [
+            KernelCall(
+                kernel=kernel,
+                buffers=(ValueBuffer(value=self.original.value), self.buffer),
+                params=params,
+                units=ceildiv(product(packets), _THREADS),
+                cost_ns=int(self.copying_ns(gpu_of(context))),
+                phase=Phase.PREPARE if context.is_constant(self.original.value) else Phase.RUN,
+            )
+        ]
+
+    def _element(self, k: GpuBuilder, data: Pointer, image: Rvalue, channel: Rvalue, place: Sequence[Rvalue]) -> Rvalue:
+        """0 where there is no such channel."""
+        extent = self.original.shape[1]
+        value = k.variable("value", Const(f32(1), 0.0))
+        with k.when(lt(channel, k.param(extent))):
+            k.assign(value, k.load(data, address(k, self.original, [image, channel, *place])))
+        return value
+
+
+def why_no_channels(op: Conv) -> str | None:
+    """None where the op has ``channels_of``."""
+    x, w = op.inputs[:2]
+    stored = x.dtype is w.dtype and x.dtype in HALVES
+    rounded = op.product.half is not None and w.dtype is DType.F32 and x.dtype in (op.product.half, DType.F32)
+    if not (stored or rounded) or not op.output.dtype.is_float:
+        return f"no fragments of {x.dtype} and {w.dtype}"
+    if (why := why_no_product(op)) is not None:
+        return why
+    shape = product_of(op)
+    if not shape.channels_last:
+        return "channels of the result are not neighbours"
+    return None if op.group == 1 or shape.depth_channels % PACKET == 0 else "channels of a group are not whole packets"
+
+
+def channels_of(op: Conv) -> Channels:
+    """Of an op that has them."""
+    x, w = op.inputs[:2]
+    shape = product_of(op)
+    half = x.dtype if w.dtype in HALVES else op.product.half
+    assert half is not None, why_no_channels(op)
+    if x.dtype is half and shape.has_channels_in_packets(PACKET):
+        return Channels(product=shape, buffer=ValueBuffer(value=x.value), original=x)
+    of_group = -(-shape.depth_channels // PACKET) * PACKET
+    images, _, *spatial = x.shape
+    stored = (images, *spatial, op.group * of_group)
+    outer, *steps, one = contiguous_strides(stored)
+    copy = Operand(value=x.value, dtype=half, shape=(images, stored[-1], *spatial), strides=(outer, one, *steps))
+    return Channels(
+        product=replace(shape, op=replace(op, inputs=(copy, *op.inputs[1:])), depth_channels=of_group),
+        buffer=temporary("channels", stored, half),
+        original=x,
+    )
