@@ -7,11 +7,11 @@ Only XyntraEP tells, by its own profile and its own cache.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.results import Declined, Inside, KernelTime
+from bench.results import Declined, Inside, KernelTime, Resident
 
 PROVIDER = "XyntraEP"
 RUNS, LEAST_RUNS = 20, 3
@@ -45,7 +45,7 @@ def look_inside(session: Any, provider: str, run: Callable[[], object], run_ns: 
             ns=k.ns,
             flops=k.flops,
             bytes=k.bytes,
-            resident=None,
+            resident=_resident(k.launch),
         )
         for k in times.kernels
     ]
@@ -58,6 +58,21 @@ def look_inside(session: Any, provider: str, run: Callable[[], object], run_ns: 
             Declined(op_type=op_type, reason=reason, count=len(names), nodes=_some(tuple(names)))
             for (op_type, reason), names in declined.items()
         ),
+    )
+
+
+def _resident(launch: Mapping[str, Any] | None) -> Resident | None:
+    """What the report of a device's compiler comes to; None where it tells nothing, as it does on the CPU."""
+    if launch is None or not (report := launch["report"]) or not (held := launch["occupancy"]):
+        return None
+    return Resident(
+        threads=launch["threads"],
+        registers=report["registers"],
+        shared_bytes=launch["shared_bytes"],
+        blocks=held["blocks"],
+        warps=held["warps"],
+        of_warps=held["of_warps"],
+        limit=held["limit"],
     )
 
 

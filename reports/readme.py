@@ -73,8 +73,10 @@ class _Block:
 
 def _block(name: str, results: Stored, figures: Path, home: Path) -> _Block:
     report = reports[name]
-    special = report.scenario is not Scenario.SINGLE_STREAM or report.needs is not None
+    special = report.scenario is not Scenario.SINGLE_STREAM or report.needs is not None or report.on_device
     if special and not results.by_name and not any(map(report.applies, results.runs.values())):
+        if report.nothing:
+            return _Block(text=report.nothing)
         what = report.scenario if report.scenario is not Scenario.SINGLE_STREAM else "zoo"
         how = f" --scenario {report.scenario}" if report.scenario is not Scenario.SINGLE_STREAM else ""
         return _Block(text=f"Nothing is stored yet: `bench run zoo{how} --json {results.place / f'{what}.json'}`.\n")

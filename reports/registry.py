@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from bench.contenders import backends
 from bench.plan import Scenario, Target
 from bench.results import CaseResult, Run
 from zoo.registry import Registry
@@ -13,19 +14,26 @@ from zoo.registry import Registry
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """`render` turns a stored run into Markdown; `source` is the name of the file it came from. `pictures` stand above it in a
-    document, as files beside."""
+    document, as files beside, and `nothing` in its place where no run is stored that it could be about."""
 
     name: str
     title: str
     render: Callable[[Run, str], str]
     target: Target | None = Target.ZOO  # None: any
+    on_device: bool = False  # whether it is about runs on a device, which say nothing of the CPU's speed; with a target
     scenario: Scenario = Scenario.SINGLE_STREAM  # a run without such cases has nothing to say here
     needs: Callable[[Run], bool] | None = None  # what else it has to hold
     pictures: Callable[[Run], tuple[Picture, ...]] | None = None
+    nothing: str = ""
 
     def applies(self, run: Run) -> bool:
-        fits = self.target is None or run.target is self.target
+        fits = self.target is None or (run.target is self.target and on_device(run) is self.on_device)
         return fits and any(case.scenario is self.scenario for case in run.cases) and (self.needs is None or self.needs(run))
+
+
+def on_device(run: Run) -> bool:
+    """Whether XyntraEP was asked to run on one."""
+    return any(backends([m.contender for m in case.contenders]) for case in run.cases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from bench.gpus import Managed, facts_of, find_gpus, managed_gpus
 from xyntra_ep.tracea.runtime.cuda import CudaDevice
 
 H100 = CudaDevice(
+    ordinal=0,
     identity="CUDA / NVIDIA H100 / sm_90 / driver 12.8 #1",
     name="NVIDIA H100",
     architecture="sm_90",

@@ -9,8 +9,16 @@ import pytest
 
 from bench import inside
 from bench.inside import NAMES, forget_plans, look_inside
-from bench.results import Declined
+from bench.results import Declined, Resident
 from xyntra_ep.diagnostics.kernel_times import KernelTime, RunTimes
+
+LAUNCH = {
+    "symbol": "xy_gemm",
+    "threads": 256,
+    "shared_bytes": 32768,
+    "report": {"registers": 116, "shared_bytes": 32768, "spilled_bytes": 0},
+    "occupancy": {"blocks": 2, "warps": 16, "of_warps": 64, "limit": "registers"},
+}
 
 
 @pytest.fixture
@@ -30,6 +38,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         ns=10,
         flops=20,
         bytes=30,
+        launch=LAUNCH,
     )
     declined = [SimpleNamespace(op_type=op, name=op.lower(), reason="why") for op in ("Det", "Loop", "Det")]
 
@@ -48,6 +57,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_session_tells_its_kernels_and_what_it_left(asked: list[int]) -> None:
     found = look_inside(object(), "XyntraEP", lambda: None, 1000)
     assert found is not None and asked == [inside.RUNS] and found.run_ns == 15
+    assert found.kernels[0].resident == Resident(
+        threads=256, registers=116, shared_bytes=32768, blocks=2, warps=16, of_warps=64, limit="registers"
+    )
     assert found.device == "CUDA / Example" and inside.device_ns(found) == sum(k.ns for k in found.kernels) > 0
     assert inside.device_ns(dataclasses.replace(found, device="")) is None
     (kernel,) = found.kernels

@@ -25,6 +25,7 @@ from bench.results import (
     Placement,
     Probe,
     Ratio,
+    Resident,
     Run,
     Serving,
     Status,
@@ -246,6 +247,24 @@ def with_peer(model: str) -> CaseResult:
         peer, label="OpenVINO:precision=int8w", options=of_int8w, status=Status.UNAVAILABLE, latency=None
     )
     return dataclasses.replace(plain, contenders=(ours, peer, absent))
+
+
+DEVICE = "CUDA / Example / sm_90 / driver 12.8"
+RESIDENT = Resident(threads=256, registers=116, shared_bytes=32 << 10, blocks=2, warps=16, of_warps=64, limit="registers")
+
+
+def on_device(run: Run) -> Run:
+    """The first case alone, its first contender on a device beside PyTorch."""
+    case = run.cases[0]
+    m = case.contenders[0]
+    kernels = tuple(dataclasses.replace(k, resident=RESIDENT) if k.flops else k for k in INSIDE.kernels)
+    inside = dataclasses.replace(INSIDE, device=DEVICE, kernels=kernels)
+    torch = dataclasses.replace(m, label="torch:mode=compile", provider="torch", options={"mode": "compile"}, inside=None)
+    torch = dataclasses.replace(torch, device_ns=3_000_000)
+    peers = {torch.label: Ratio(middle=1.5, low=1.4, high=1.6, pairs=9, rounds=8)}
+    gpu = dataclasses.replace(torch, label="XyntraEP:backend=cuda", provider="XyntraEP", options={"backend": "cuda"}, peers=peers)
+    gpu = dataclasses.replace(gpu, inside=inside)
+    return dataclasses.replace(run, cases=(dataclasses.replace(case, contenders=(gpu, torch)),))
 
 
 @pytest.fixture(scope="session")  # its intervals take a while

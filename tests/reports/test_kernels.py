@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 
 from bench.results import DeviceCeilings, Run
-from reports import roofline
+from reports import occupancy, roofline
 from reports._kernels import COMPUTE, cpu_roofs, device_roofs, groups, roof, roofs_for, shortened
-from tests.reports.conftest import CEILINGS, INSIDE, kernel
+from tests.reports.conftest import CEILINGS, DEVICE, INSIDE, kernel, on_device
 
 ROOFS = cpu_roofs(CEILINGS)
 
@@ -56,8 +56,8 @@ def test_a_long_name_keeps_its_end() -> None:
     assert len(short) <= 42 and short.endswith("/last") and "..." in short
 
 
-DEVICE = DeviceCeilings(
-    device="CUDA / Example / sm_90 / driver 12.8",
+OF_DEVICE = DeviceCeilings(
+    device=DEVICE,
     copy_gbs=2_800.0,
     cache_gbs=5_000.0,
     cache_bytes=50 << 20,
@@ -73,33 +73,31 @@ DEVICE = DeviceCeilings(
 
 
 def test_a_devices_kernels_are_held_against_the_device_and_never_against_the_cpu(run: Run) -> None:
-    both = dataclasses.replace(run, device_ceilings=(DEVICE,))
-    roofs = roofs_for(both, 1, DEVICE.device)
+    both = dataclasses.replace(run, device_ceilings=(OF_DEVICE,))
+    roofs = roofs_for(both, 1, DEVICE)
     assert roofs is not None and roofs_for(both, 1) == ROOFS
     assert [roofs.peak(name) for name in ("fp32", "fp16", "bf16", "int8w")] == [51_000.0, 600_000.0, 700_000.0, 51_000.0]
     assert roof(kernel("n", 1, 0, 50 << 20), roofs)[1] == "L2" and roof(kernel("n", 1, 0, 51 << 20), roofs)[1] == "memory"
     assert roofs.memory_gbs == 2_900.0
-    assert roofs_for(run, 1, DEVICE.device) is None
-    uncached = device_roofs(dataclasses.replace(DEVICE, cache_gbs=0.0))
+    assert roofs_for(run, 1, DEVICE) is None
+    uncached = device_roofs(dataclasses.replace(OF_DEVICE, cache_gbs=0.0))
     assert roof(kernel("n", 1, 0, 4), uncached)[1] == "memory"
 
 
-def on_device(run: Run, device: str) -> Run:
-    """The first case's contenders, computed by a device."""
-    case = run.cases[0]
-    moved = [
-        dataclasses.replace(m, device_ns=1, inside=dataclasses.replace(m.inside, device=device)) if m.inside else m
-        for m in case.contenders
-    ]
-    return dataclasses.replace(run, cases=(dataclasses.replace(case, contenders=tuple(moved)), *run.cases[1:]))
-
-
 def test_pages_of_a_device_have_its_roofs_or_none(run: Run) -> None:
-    there = dataclasses.replace(on_device(run, DEVICE.device), device_ceilings=(DEVICE,))
+    there = dataclasses.replace(on_device(run), device_ceilings=(OF_DEVICE,))
     shown = roofline.part(there, there.cases[0])
     assert shown is not None and len(shown.pictures) == 1
     assert "memory 2900 GB/s" in shown.pictures[0].svg and "DRAM" not in shown.pictures[0].svg
     assert "700000" in roofline.ceilings_text(there) and "torch 2.11" in roofline.ceilings_text(there)
-    unknown = on_device(run, "CUDA / Another")
+    unknown = on_device(run)
     shown = roofline.part(unknown, unknown.cases[0])
     assert shown is not None and shown.pictures == () and "% of their roofs" not in shown.text.partition("Roof is")[0]
+
+
+def test_occupancy_is_of_kernels_whose_compiler_reported(run: Run) -> None:
+    assert occupancy.part(run, run.cases[0]) is None and not occupancy.REPORTS[0].applies(run)
+    told = on_device(run)
+    shown = occupancy.part(told, told.cases[0])
+    assert shown is not None and shown.text.count("| 16 of 64 | 25% | registers |") == 2, "a row for kernels that are alike"
+    assert occupancy.REPORTS[0].applies(told) and "on CUDA / Example" in occupancy.render(told, "x.json")

@@ -11,6 +11,7 @@ from bench.errors import BenchError
 from bench.results import Run
 from bench.store import Stored, dump, load
 from reports import render_report, update_file
+from tests.reports.conftest import on_device
 
 TEXT = """# Title
 
@@ -46,6 +47,21 @@ def test_a_block_that_nothing_is_stored_for_says_how_to_measure_it(readme: Path,
     readme.write_text("<!-- bench:scaling -->\n<!-- /bench:scaling -->\n")
     update_file(readme, Stored.at(results), write=True)
     assert "Nothing is stored yet: `bench run zoo --scenario scaling --json" in readme.read_text()
+
+
+def test_runs_on_devices_fill_a_table_of_their_own(readme: Path, results: Path, run: Run) -> None:
+    readme.write_text("<!-- bench:gpu -->\n<!-- /bench:gpu -->\n<!-- bench:zoo -->\n<!-- /bench:zoo -->\n")
+    update_file(readme, Stored.at(results), write=True)
+    empty, _, cpu = readme.read_text().partition("<!-- /bench:gpu -->")
+    assert "| model | shape |" in empty and "| nothing measured yet | - |" in empty
+    (results / "gpu.json").write_text(dump(dataclasses.replace(on_device(run), started="2099-01-01T00:00:00+00:00")))
+    assert update_file(readme, Stored.at(results), write=True) == ["gpu"]
+    filled, _, after = readme.read_text().partition("<!-- /bench:gpu -->")
+    [row] = [line for line in filled.splitlines() if "XyntraEP:backend=cuda" in line]
+    cells = row.strip("| ").split(" | ")
+    assert cells[5] == "3.00" and cells[8:10] == ["-", "-"] and cells[10].endswith(" / 3.00")
+    assert cells[11] == "1.50x [1.40, 1.60]" and "nothing measured" not in filled
+    assert after == cpu, "the newest run is not about the CPU"
 
 
 def test_a_figure_belongs_to_its_block(readme: Path, results: Path) -> None:

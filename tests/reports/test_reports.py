@@ -9,14 +9,16 @@ from bench.plan import Target
 from bench.results import Run
 from bench.store import Stored, dump
 from reports import creation, render_report, reports
-from tests.reports.conftest import case, contender, measurement, with_peer
+from tests.reports.conftest import case, contender, measurement, on_device, with_peer
 from zoo.registry import RegistryError
 
 
 @pytest.mark.parametrize("name", reports.names())
-def test_every_report_renders_and_names_its_source(name: str, results: Path) -> None:
+def test_every_report_renders_and_names_its_source(name: str, results: Path, run: Run) -> None:
+    if on_a_device := name in ("gpu", "occupancy"):
+        (results / "device.json").write_text(dump(on_device(run)))
     text = render_report(name, Stored.at(results))
-    source = "`other.json`" if name == "micro" else "`example.json`"
+    source = "`device.json`" if on_a_device else "`other.json`" if name == "micro" else "`example.json`"
     for part in (source, "Example CPU", "quota 1.5 cores", "onnxruntime 1.31.1", "0123456789ab"):
         assert part in text
     assert ("2020-01-01" if name == "micro" else "2026-05-04") in text and "A quick run" in text

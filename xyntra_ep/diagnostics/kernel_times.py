@@ -40,6 +40,7 @@ class KernelTime:
     ns: int
     flops: int
     bytes: int
+    launch: Mapping[str, Any] | None = None  # the dearest one, as `explain` has it: what a device's compiler reports of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +105,7 @@ def _kernel_time(
 ) -> KernelTime:
     last = by_run[-1]
     symbols = tuple(dict.fromkeys(row["kernel"] for row in last))
+    launches = {launch["symbol"]: launch for launch in kernel.launches}
     members = [nodes[n] for n in kernel.nodes if n in nodes]
     return KernelTime(
         island=island,
@@ -117,6 +119,7 @@ def _kernel_time(
         ns=int(statistics.median(sum(row["ns"] for row in rows) for rows in by_run)),
         flops=sum(row["flops"] for row in last),
         bytes=sum(row["bytes"] for row in last),
+        launch=launches.get(max(last, key=lambda row: int(row["ns"]))["kernel"]),
     )
 
 

@@ -1,0 +1,92 @@
+"""The README's table of GPUs: each model on a device, beside PyTorch on the same device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.contenders import TORCH, backends
+from bench.plan import Scenario
+from bench.results import CaseResult, Measurement, Run, Status
+from bench.show import claimed, milliseconds, named
+from reports._markdown import bounds, cases_of, provenance, speed_up, table
+from reports.registry import Report
+
+HEADER = (
+    "model",
+    "shape",
+    "provider",
+    "p50 ms",
+    "p99 ms (n)",
+    "device ms",
+    "max error",
+    "nodes",
+    "torch eager p50 / device ms",
+    "vs eager [95 %]",
+    "torch.compile p50 / device ms",
+    "vs torch.compile [95 %]",
+)
+LEFT = 3
+MODES = ("eager", "compile")
+HOW = "`bench run zoo -e XyntraEP:backend=cuda+bf16,torch:mode=compile+bf16 --json reports/results/gpu.json`"
+
+
+def render(run: Run, source: str) -> str:
+    cases = cases_of(run, Scenario.SINGLE_STREAM)
+    rows = [row for case in cases for row in _rows(case)]
+    note = (
+        "p50 and p99 are of a run as the host sees it, inputs and outputs in its memory; device ms is what the device's own "
+        "clock counts, of XyntraEP the sum over its kernels, of PyTorch the whole module. PyTorch runs the same weights in the "
+        "same precision, in turns in the same process (`bench/twins`); above 1x it took longer. Max error is "
+        "max\\|a-b\\| / max\\|b\\| against ONNX Runtime's CPU provider; beyond its bound "
+        f"({bounds(cases)}) a row, or PyTorch's, has no ratio."
+    )
+    return f"{table(HEADER, rows, left=LEFT)}\n\n{note}\n\n{devices(run)} {provenance(run, source)}\n"
+
+
+def devices(run: Run) -> str:
+    """What was measured on, in a line each."""
+    lines = []
+    for gpu in run.environment.gpus:
+        power = f", at most {gpu.power_limit_w:.0f} W" if gpu.power_limit_w else ""
+        clock = f", {gpu.clock_mhz:.0f} MHz" if gpu.clock_mhz else ""
+        driver = f", driver {gpu.driver}" if gpu.driver else ""
+        memory = f"{gpu.memory_bytes / 2**30:.0f} GiB"
+        lines.append(f"{gpu.name}, {gpu.multiprocessors} multiprocessors{clock}, {memory}{power}, {gpu.api}{driver}.")
+    return " ".join(lines)
+
+
+def _rows(case: CaseResult) -> Iterator[list[str]]:
+    head = [case.model, case.shape]
+    if case.status is not Status.OK:
+        yield [*head, "-", str(case.status), *["-"] * (len(HEADER) - len(head) - 2)]
+        return
+    peers = {(m.options.get("mode", MODES[0]), m.contender.precision): m for m in case.contenders if m.provider == TORCH}
+    for m in case.contenders:
+        if backends([m.contender]):
+            against = [_peer(m, peers.get((mode, m.contender.precision))) for mode in MODES]
+            yield [*head, named(m), *_cells(m), *(cell for cells in against for cell in cells)]
+
+
+def _cells(m: Measurement) -> list[str]:
+    if m.status is not Status.OK or m.latency is None:
+        return [str(m.status), *["-"] * 4]
+    error = "-" if m.check is None else f"{m.check.error:.1e}" if m.check.error is not None else str(m.check.state)
+    p99 = f"{milliseconds(m.latency.p99_ns)} ({m.latency.n})"
+    return [milliseconds(m.latency.p50_ns), p99, milliseconds(m.device_ns), error, claimed(m) or "-"]
+
+
+def _peer(m: Measurement, peer: Measurement | None) -> list[str]:
+    if peer is None:
+        return ["-", "-"]
+    if peer.latency is None:
+        return [str(peer.status), "-"]
+    times = f"{milliseconds(peer.latency.p50_ns)} / {milliseconds(peer.device_ns)}"
+    return [times, speed_up(m.peers.get(peer.label)) if m.peers.get(peer.label) else peer.lacking or "-"]
+
+
+NOTHING = table(HEADER, [["nothing measured yet", *["-"] * (len(HEADER) - 1)]], left=LEFT)
+REPORTS = [
+    Report(
+        name="gpu", title="The zoo on GPUs", render=render, on_device=True, nothing=f"{NOTHING}\n\n{HOW} makes a run for it.\n"
+    )
+]
