@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -10,7 +12,10 @@ import pytest
 from tests.support.alternatives import OneIsland, one_island
 from tests.support.run_gpu import compile_for_cuda, plan_for, run_planned
 from tests.support.run_program import compare
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL
+from xyntra_ep.fusion.precision import choose_precision
+from xyntra_ep.tracea.core_ir.ops import Product
+from xyntra_ep.tracea.runtime import nvrtc
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80
 from zoo import ZooModel, model_path, zoo
 
 # Drivers take their time with kernels: a transformer and a network of convolutions are quick enough for every day.
@@ -53,3 +58,27 @@ def test_full_size_models(model: ZooModel) -> None:
 @pytest.mark.parametrize("model", TINY)
 def test_cuda(model: ZooModel) -> None:
     compile_for_cuda(island(model).program)
+
+
+def halves() -> list[Any]:
+    """Each model in each type. bfloat16 of the quick ones is for every day."""
+    return [
+        pytest.param(m, product, id=f"{m.name}-{product}", marks=() if quick else pytest.mark.slow)
+        for m in zoo
+        if m.tiny
+        for product in (Product.BF16, Product.F16)
+        for quick in [m.name in QUICK and product is Product.BF16]
+    ]
+
+
+@pytest.mark.compiler("nvrtc")
+@pytest.mark.parametrize(("model", "product"), halves())
+def test_cuda_in_half_precision(model: ZooModel, product: Product) -> None:
+    """The kernels that are not those of fp32, for one architecture: variants' own tests have all."""
+    wide = {source.text for source in plan_for(island(model).program, SM_80).kernels}
+    program = island(model).program
+    choose_precision(program, product, halves=SM_80.halves)
+    narrow = [source for source in plan_for(program, SM_80).kernels if source.text not in wide]
+    assert any("fragments" in source.symbol for source in narrow)
+    for source in narrow:
+        assert nvrtc.load().compile(source.symbol, source.text, "sm_90").spilled_bytes == 0, f"{source.symbol} spills"
