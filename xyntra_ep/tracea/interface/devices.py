@@ -123,7 +123,7 @@ def known_target(name: str) -> DeviceTarget:
     hero = hero_named(name)
     return DeviceTarget(
         api="CUDA",
-        identity="",
+        identity=f"{hero.name}, which is not here",
         name=f"{hero.name}, by data sheet",
         gpu=hero.gpu,
         emit=cuda_text.emit,
