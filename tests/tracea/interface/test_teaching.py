@@ -49,7 +49,7 @@ def test_a_device_of_the_context_is_asked(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(cuda, "survey", lambda library: pytest.fail("nobody asked for CUDA"))
     plan = Context(cache_dir=tmp_path, device=device).plan_kernel("gemm", m=256, precision="fp16")
     assert (plan.variant, plan.backend, plan.device, plan.precision) == ("gemm.block_tiles", "opencl", "a GPU", "fp16")
-    assert [launch.kernel.threads > 0 and launch.kernel.report is None for launch in plan.launches] == [True]
+    assert plan.launches and all(launch.kernel.threads > 0 and launch.kernel.report is None for launch in plan.launches)
     assert Context(cache_dir=tmp_path, device=device).plan_kernel("gemm", backend="cpu").backend == "cpu"
 
 
@@ -88,7 +88,7 @@ def test_a_gpu_that_is_not_here_is_planned_and_compiled_for(
     plan = Context(cache_dir=tmp_path).plan_kernel(op, architecture=architecture, precision=precision)
     assert (plan.variant, plan.backend, plan.precision) == (variant, "cuda", precision.lower())
     assert "by data sheet" in plan.device and all(name.split(".")[0] == variant.split(".")[0] for name, _ in plan.rejected)
-    [launch] = plan.launches
+    launch = plan.launches[0]
     kernel = launch.kernel
     assert kernel.report is not None and kernel.occupancy is not None and kernel.report.spilled_bytes == 0
     assert kernel.occupancy.blocks >= 1 and launch.waves == launch.blocks / (launch.units * kernel.occupancy.blocks) > 1
