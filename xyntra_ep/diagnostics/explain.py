@@ -207,7 +207,7 @@ def _graph_text(graph: GraphReport) -> str:
         for kernel in usual:
             ops = _counted(Counter(graph.nodes[n][0] for n in kernel.nodes if n in graph.nodes))
             lines.append(f"    {kernel.label:<24} {kernel.variant:<24} {kernel.cost_ns / 1000:>9.1f} us  {ops}")
-            lines += [f"      {launch['text']}" for launch in kernel.launches]
+            lines += [f"      {launch['text']}" for launch in kernel.launches if launch["report"]]
         if len(usual) < len(island.kernels):
             lines.append(f"    {len(island.kernels) - len(usual)} more for feeds whose sizes differ from what the model declares")
     if graph.declined:

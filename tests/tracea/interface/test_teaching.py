@@ -43,6 +43,14 @@ def test_without_a_gpu_the_processor_is_taken_and_the_reasons_are_there(tmp_path
     assert "not backend cuda: there is no CUDA device" in text and "us on one core (estimate)" in text
 
 
+@pytest.mark.usefixtures("no_gpu")
+def test_a_backend_without_a_device_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"^plan_kernel: backend=cuda cannot be had: there is no CUDA device. .*architecture='h200'"
+    ):
+        Context(cache_dir=tmp_path).plan_kernel("gemm", backend="cuda")
+
+
 def test_a_device_of_the_context_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenCL's kernels are not compiled for an answer."""
     device = opencl_target(OpenClSurvey(devices=(a_gpu(),)))

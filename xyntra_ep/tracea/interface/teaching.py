@@ -155,7 +155,11 @@ def _device(context: Context, backend: str | None, architecture: str | None) -> 
     if backend is None and context.device is not None:
         return context.device, ()
     if asked in TARGETS:
-        return TARGETS[asked](), ()
+        try:
+            return TARGETS[asked](), ()
+        except ConfigError as error:
+            hint = f"{error.hint}; architecture='h200', or another GPU's name, plans for one that is not here"
+            raise ConfigError(error.what, where=_WHERE, hint=hint) from None
     return best_target() if asked == Backend.AUTO.value else (None, ())
 
 
