@@ -1,6 +1,6 @@
 """GPUs that are known by name: what decisions take a device to reach where its driver does not tell, and for planning without it.
 
-Which kernels and tiles that makes best is the decision's to say, as for any device (`xyntra doctor --architecture h200` shows it).
+Which tiles that makes best is the decision's to say, as for any device: `xyntra doctor --architecture h200` shows it.
 Every number is of a data sheet or an architecture's white paper, at boost clocks and without sparsity; none was measured. The
 rate of 16-bit products is that with sums in f32, which GeForce cards make at half the rate of their largest figure.
 """
