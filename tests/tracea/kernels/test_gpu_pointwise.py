@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Operand, Program, ValueKind
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80
+from xyntra_ep.tracea.kernels.gpu import pointwise_transposed
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, Gpu
 
+TRANSPOSED = pointwise_transposed.VARIANTS
 opencl = pytest.mark.device("opencl")
 F32_ERR = 2e-6
 STORED_ERR = {DType.F16: 1e-3, DType.BF16: 8e-3}
@@ -119,6 +122,58 @@ def test_transposed_and_gathered() -> None:
     check_on_opencl(pointwise((16,), [x], body, p), [random_like((10,), DType.F32, 0)], [], F32_ERR)
 
 
+def turned(shape: tuple[int | str, ...], order: tuple[int, ...], dtype: DType, others: int = 0) -> Program:
+    """x [shape] with its axes in another order, and others that lie as the result does: one dense, one of its last axis."""
+    p = ProgramBuilder()
+    x = permuted(p.input(*shape, dtype=dtype), order)
+    result = [shape[i] for i in order]
+    operands = [x, *(p.input(*of) for of in (result, result[-1:])[:others])]
+    body = here(x, 0)
+    for i in range(1, len(operands)):
+        axes = range(len(shape)) if i == 1 else [len(shape) - 1]
+        body = call("add", body, load(i, *map(axis, axes), dtype=DType.F32))
+    return pointwise(x.shape, operands, body, p, dtype)
+
+
+def of_square(program: Program, shape: tuple[int, ...], order: tuple[int, ...], dtype: DType, others: int = 0) -> None:
+    result = tuple(shape[i] for i in order)
+    inputs = [random_like(shape, dtype, 0), random_like(result, DType.F32, 1), random_like(result[-1:], DType.F32, 2)]
+    gpu = check_simulated(program, inputs[: 1 + others], [], F32_ERR, variants=TRANSPOSED)
+    assert gpu.bank_conflicts == 0
+
+
+def test_squares() -> None:
+    """Whole ones, and their edges; in packets, and element by element."""
+    for shape, order in (((64, 32), (1, 0)), ((33, 36), (1, 0)), ((2, 31, 34), (0, 2, 1)), ((31, 3, 40), (2, 1, 0))):
+        program = turned(shape, order, DType.F32, 2)
+        assert plan_for(program, SM_80, TRANSPOSED).decisions[0][1].chosen.name == "pointwise.transposed"
+        of_square(program, shape, order, DType.F32, 2)
+    of_square(turned(("m", "n"), (1, 0), DType.F32), (33, 30), (1, 0), DType.F32)
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.I64, DType.I8])
+def test_squares_of_every_size(dtype: DType) -> None:
+    for shape in ((40, 36), (32, 33)):
+        of_square(turned(shape, (1, 0), dtype), shape, (1, 0), dtype)
+
+
+def test_who_takes_transpositions() -> None:
+    def chosen(program: Program, gpu: Gpu = SM_80) -> str:
+        return plan_for(program, gpu).decisions[0][1].chosen.name
+
+    assert chosen(turned((8, 256, 512), (0, 2, 1), DType.F32, 2)) == "pointwise.transposed"
+    assert chosen(turned((8, 256, 512), (0, 1, 2), DType.F32)) == "pointwise.packets"
+    assert chosen(turned((8, 3, 50176), (0, 2, 1), DType.F32)) == "pointwise.packets"
+    assert chosen(turned((8, 256, 512), (0, 2, 1), DType.F32), replace(OPENCL, is_cpu=True)) == "pointwise.packets"
+
+
+@opencl
+def test_squares_by_opencl() -> None:
+    for dtype in (DType.F32, DType.F16):
+        program = turned((2, 40, 36), (0, 2, 1), dtype)
+        check_on_opencl(program, [random_like((2, 40, 36), dtype, 0)], [], F32_ERR, variants=TRANSPOSED)
+
+
 @opencl
 @pytest.mark.parametrize("seed", range(8))
 def test_random_expressions(seed: int) -> None:
@@ -131,6 +186,7 @@ def test_random_expressions(seed: int) -> None:
 @pytest.mark.compiler("nvrtc")
 def test_cuda() -> None:
     compile_for_cuda(biased(768))
+    compile_for_cuda(turned(("m", "n"), (1, 0), DType.BF16, 2), TRANSPOSED)
     compile_for_cuda(elementwise((64,), lambda x: call("tanh", x), DType.F16, result=DType.F16)[0])
 
 

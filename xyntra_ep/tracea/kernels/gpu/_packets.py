@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from xyntra_ep.tracea.core_ir.dims import Size
@@ -18,12 +18,12 @@ from xyntra_ep.tracea.semantic_ir.nodes import Rvalue
 _WIDEST = 8  # more values would cost more registers than the wider access saves
 
 
-def packet_width(nest: Nest, extent: Size) -> int:
-    """How many neighbours every access of ``nest`` can move at once: all lie side by side, aligned, in whole packets of the axis
-    of ``extent``, or are one element for all."""
-    modes = [nest.address(k).mode for k in range(len(nest.table.accesses))]
-    moved = [access for access, mode in zip(nest.table.accesses, modes, strict=True) if mode is Lane.VECTOR]
-    if not moved or not set(modes) <= {Lane.VECTOR, Lane.ONE}:
+def packet_width(nest: Nest, extent: Size, apart: Collection[int] = ()) -> int:
+    """How many neighbours every access of ``nest`` but those ``apart`` can move at once: all lie side by side, aligned, in whole
+    packets of the axis of ``extent``, or are one element for all."""
+    modes = {k: nest.address(k).mode for k in range(len(nest.table.accesses)) if k not in apart}
+    moved = [nest.table.accesses[k] for k, mode in modes.items() if mode is Lane.VECTOR]
+    if not moved or not set(modes.values()) <= {Lane.VECTOR, Lane.ONE}:
         return 1
     assert nest.lane_axis is not None
     width = min(_WIDEST, PACKET_BYTES // max(access.dtype.bytes for access in moved))
@@ -52,8 +52,8 @@ def is_multiple(size: Size, of: int) -> bool:
 
 
 class Packet:
-    """``width`` points of a nest, the first at ``at`` of its lane axis. ``loaded``: what packets at the same place have loaded,
-    which grows."""
+    """``width`` points of a nest, the first at ``at`` of its lane axis. ``loaded``: accesses at these points whose values are
+    known, others that are contiguous are added; then all that are not must be one element for all."""
 
     def __init__(
         self, b: GpuBuilder, scope: Scope, at: Rvalue, width: int, loaded: dict[int, Sequence[Rvalue]] | None = None
@@ -63,24 +63,25 @@ class Packet:
         self._at = at
         self._width = width
         lane = self._nest.lane_axis
-        self._scope = scope.bind({lane: at} if width == 1 and lane is not None else {})
+        self._alone = width == 1 and loaded is None  # any access will do
+        self._scope = scope.bind({lane: at} if self._alone and lane is not None else {})
         self._codes = [self._scope.code.fork(1, partial(self._leaf, i)) for i in range(width)]
         self._loaded = {} if loaded is None else loaded
 
     def values(self, e: Expr) -> list[Rvalue]:
         """``e`` at each point."""
-        if self._width == 1:
+        if self._alone:
             return [self._scope.value(e)]
         return [code.emit(e)[0] for code in self._codes]
 
     def define(self, e: Expr, values: Sequence[Rvalue]) -> None:
         """``values`` stand for ``e`` at these points."""
-        for code, value in zip(self._codes if self._width > 1 else [self._scope.code], values, strict=True):
+        for code, value in zip([self._scope.code] if self._alone else self._codes, values, strict=True):
             code.define(e, value)
 
     def store(self, k: int, values: Sequence[Rvalue]) -> None:
         """Write the ``k``-th access at each point."""
-        if self._width == 1:
+        if self._alone:
             self._scope.store(k, values[0])
         else:
             self._b.store_packet(self._nest.table.accesses[k].pointer, self._position(k), values)
@@ -91,9 +92,10 @@ class Packet:
     def _leaf(self, point: int, e: Expr, lanes: int) -> Rvalue:
         if e.kind == "axis" and e.attr == self._nest.lane_axis:
             return as_element(self._at + point)
+        if e.kind == "load" and e.attr in self._loaded:
+            return self._loaded[e.attr][point]
         if e.kind != "load" or self._nest.address(e.attr).mode is not Lane.VECTOR:
             return self._scope.value(e)
-        if e.attr not in self._loaded:
-            pointer = self._nest.table.accesses[e.attr].pointer
-            self._loaded[e.attr] = self._b.load_packet("v", pointer, self._position(e.attr), self._width)
+        pointer = self._nest.table.accesses[e.attr].pointer
+        self._loaded[e.attr] = self._b.load_packet("v", pointer, self._position(e.attr), self._width)
         return self._loaded[e.attr][point]
