@@ -19,6 +19,7 @@ class CudaDevice : public Device {
 
   int ordinal() const noexcept override { return ordinal_; }
   std::size_t room_at(const void* memory) const override;
+  std::size_t free_bytes() const override;
   std::size_t alignment() const noexcept override { return 256; }  // as MemAlloc promises
   DeviceMemory buffer(std::size_t bytes) const override;
   DeviceMemory part(const DeviceMemory& whole, std::size_t at, std::size_t bytes) const override;
@@ -37,7 +38,6 @@ class CudaDevice : public Device {
   void copy_within(void* to, const void* from, std::size_t bytes) const;
   // Waits for all work of this process on the device.
   void synchronize() const;
-  std::size_t free_bytes() const;
 
   const cuda::Api& api() const noexcept { return *api_; }
   cuda::Function function(const LoadedKernel& kernel) const;

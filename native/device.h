@@ -93,6 +93,8 @@ class Device {
   // How many bytes may be used from an address on that ORT gave: SIZE_MAX when that is not known. Throws Error when the address
   // is none of this device.
   virtual std::size_t room_at(const void* memory) const;
+  // SIZE_MAX where that cannot be known.
+  virtual std::size_t free_bytes() const { return SIZE_MAX; }
   // To what the address of a buffer is aligned at least.
   virtual std::size_t alignment() const noexcept = 0;
   // With the spare bytes behind that kernels may read, so never empty.

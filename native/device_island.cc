@@ -1,10 +1,48 @@
 #include "device_island.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "graph_access.h"
 
 namespace xyntra {
+namespace {
+
+constexpr std::size_t kLeftOver = std::size_t{64} << 20;  // for what runs need
+
+// Weights that alternatives share count once, so one alternative of each island counts.
+std::size_t weights_of(const Plan& plan) {
+  std::size_t all = 0;
+  for (const PlanIsland& island : plan.islands) {
+    std::size_t most = 0;
+    for (const Alternative& alternative : island.alternatives) {
+      const InitSteps numbers(alternative);
+      std::size_t bytes = 0;
+      for (const PlanBuffer& buffer : alternative.buffers) {
+        if (buffer.kind == BufferKind::kPool) bytes += numbers.bytes(buffer);
+      }
+      most = std::max(most, bytes);
+    }
+    all += most;
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string why_device_fails(const UsablePlan& usable) {
+  for (const LoadedKernel& kernel : usable.kernels) {
+    if (!kernel.usable()) return kernel.error;
+  }
+  if (usable.device == nullptr) return {};
+  try {
+    const std::size_t wanted = weights_of(*usable.plan) + kLeftOver, free = usable.device->free_bytes();
+    if (wanted <= free) return {};
+    return "the device has " + std::to_string(free >> 20) + " MiB free, the weights want " + std::to_string(wanted >> 20);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
 
 DeviceIsland::DeviceIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island,
                            const OrtGraph* graph, const OrtNode* fused_node, DeviceWorkspace::Tensors tensors)

@@ -13,6 +13,9 @@
 
 namespace xyntra {
 
+// Why a session of this plan could not be made; empty when it seems that it can.
+std::string why_device_fails(const UsablePlan& usable);
+
 class DeviceIsland : public Island {
  public:
   // Packs the weights on the device. Afterwards nothing of `graph` is used.

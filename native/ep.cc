@@ -11,6 +11,17 @@
 #include "reports.h"
 
 namespace xyntra {
+namespace {
+
+Options with_option(Options options, const std::string& name, const std::string& value) {
+  options.erase(std::remove_if(options.begin(), options.end(), [&](const auto& option) { return option.first == name; }),
+                options.end());
+  options.emplace_back(name, value);
+  std::sort(options.begin(), options.end());
+  return options;
+}
+
+}  // namespace
 
 Ep::Ep(const Ort& ort, const OrtLogger* logger, Options options, int ordinal)
     : OrtEp{}, ort_(ort), logger_(logger), options_(std::move(options)), ordinal_(ordinal) {
@@ -28,11 +39,20 @@ Ep::Ep(const Ort& ort, const OrtLogger* logger, Options options, int ordinal)
 
 // ORT calls this once per subgraph, for the main graph, and again after functions were inlined: everything accumulates.
 void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
-  const GraphBuffer buffer(ort_, graph, options_);
-  const auto& nodes = buffer.nodes();
+  auto read = std::make_unique<const GraphBuffer>(ort_, graph, options_);
+  const auto& nodes = read->nodes();
   if (std::all_of(nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.taken; })) return;
 
-  const auto usable = std::make_shared<const UsablePlan>(find_plan(buffer, options_, ordinal_));
+  auto usable = std::make_shared<const UsablePlan>(find_plan(*read, options_, ordinal_));
+  std::string moved;
+  if (usable->plan && usable->plan->may_move) moved = why_device_fails(*usable);
+  if (!moved.empty()) {
+    ort_.log(logger_, kWarning, "XyntraEP computes on the CPU: " + moved);
+    const Options on_cpu = with_option(options_, "backend", "cpu");
+    read = std::make_unique<const GraphBuffer>(ort_, graph, on_cpu);
+    usable = std::make_shared<const UsablePlan>(find_plan(*read, on_cpu, ordinal_));
+  }
+  const GraphBuffer& buffer = *read;
   std::vector<std::string> declined;
   if (usable->plan) {
     ort_.log(logger_, usable->plan->log_level, usable->plan->log_line);
@@ -45,7 +65,7 @@ void Ep::get_capability(const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
     ort_.log(logger_, kWarning,
              "XyntraEP takes nothing of graph '" + std::string(buffer.graph_name()) + "': " + usable->failure);
   }
-  record(buffer, *usable, declined);
+  record(buffer, *usable, declined, moved);
 }
 
 // A failing GetCapability is only logged by ORT, and Compile is not called when nothing is claimed: so claim one node.
@@ -79,10 +99,11 @@ void Ep::fuse(const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* i
   ort_.check(ort_.ep()[ep_api::kAddNodesToFuse](info, nodes.data(), nodes.size(), &options));
 }
 
-void Ep::record(const GraphBuffer& graph, const UsablePlan& usable, const std::vector<std::string>& declined) {
+void Ep::record(const GraphBuffer& graph, const UsablePlan& usable, const std::vector<std::string>& declined,
+                const std::string& moved) {
   std::string text = "{\"graph\": " + json_quote(graph.graph_name()) + ", \"digest\": " + json_quote(usable.digest) +
                      ", \"stored\": " + (usable.stored ? "true" : "false") +
-                     ", \"failure\": " + json_quote(usable.failure);
+                     ", \"failure\": " + json_quote(usable.failure) + ", \"moved\": " + json_quote(moved);
   text += ", \"unclaimed\": {";
   const char* separator = "";
   for (std::size_t i = 0; i < declined.size(); ++i) {

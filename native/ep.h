@@ -37,7 +37,9 @@ class Ep : public OrtEp {
   std::vector<std::string> claim(const GraphBuffer& graph, std::shared_ptr<const UsablePlan> usable,
                                  OrtEpGraphSupportInfo* info);
   void fuse(const std::vector<const OrtNode*>& nodes, OrtEpGraphSupportInfo* info) const;
-  void record(const GraphBuffer& graph, const UsablePlan& usable, const std::vector<std::string>& declined);
+  // `moved`: why the graph is not on the device that was chosen for it.
+  void record(const GraphBuffer& graph, const UsablePlan& usable, const std::vector<std::string>& declined,
+              const std::string& moved);
   void compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size_t n, OrtNodeComputeInfo** infos);
   Pending take_pending(const OrtGraph* graph);
   void set_dynamic_option(const std::string& key, const std::string& value);

@@ -217,8 +217,9 @@ std::shared_ptr<const Plan> Plan::read(std::string_view bytes) {
   plan->root = read_string(in);
   plan->device = read_string(in);
   const auto verdict = in.read<uint8_t>();
-  require(verdict <= 1, "unknown verdict");
+  require(verdict <= 2, "unknown verdict");
   plan->refuse = verdict == 1;
+  plan->may_move = verdict == 2;
   plan->message = read_string(in);
   plan->log_level = in.read<uint8_t>();
   require(plan->log_level <= 4, "unknown log level");

@@ -95,7 +95,8 @@ struct Plan {
   std::string digest;
   std::string root;
   std::string device;   // the identity of the device whose programs the kernels are; empty: the CPU
-  bool refuse = false;  // the session is to fail with `message`
+  bool refuse = false;    // the session is to fail with `message`
+  bool may_move = false;  // where the device fails, the planner may be asked again, for the CPU
   std::string message;
   int log_level = 0;
   std::string log_line;

@@ -93,9 +93,10 @@ class Options:
     backend: Backend = option(
         default=Backend.AUTO,
         later=("webgpu",),
-        doc="where fused kernels run; `auto` is the CPU in this release; `opencl` (in fp32, or fp16 where the device has it): "
-        "the first GPU that OpenCL has, else its CPU device, and no session where there is neither; `cuda` (in fp32, bf16 or "
-        "fp16): the first NVIDIA GPU of compute capability 8.0 or later, and no session where there is none",
+        doc="where fused kernels run; `auto`: an NVIDIA GPU that works, or an OpenCL GPU that is much faster than the processor, "
+        "for models that take long enough to pay for the way there and back, else the CPU; `opencl` (in fp32, or fp16 where the "
+        "device has it): the first GPU that OpenCL has, else its CPU device, and no session where there is neither; `cuda` (in "
+        "fp32, bf16 or fp16): the first NVIDIA GPU of compute capability 8.0 or later, and no session where there is none",
     )
     precision: Precision = option(
         default=Precision.FP32,

@@ -103,7 +103,7 @@ def test_no_device_is_a_refusal_with_the_remedy(monkeypatch: pytest.MonkeyPatch,
 def device(name: str, *, is_cpu: bool, problem: str = "") -> OpenClDevice:
     return OpenClDevice(
         identity=name, place=(0, 0), name=name, platform="p", version="1", is_cpu=is_cpu, compute_units=1, max_threads=1,
-        shared_bytes=0, memory_bytes=0, divides_exactly=True, has_half=False, problem=problem,
+        shared_bytes=0, memory_bytes=0, divides_exactly=True, vendor="v", clock_mhz=1000, has_half=False, problem=problem,
     )  # fmt: skip
 
 

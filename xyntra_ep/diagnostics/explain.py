@@ -78,6 +78,7 @@ class GraphReport:
     precision: str  # the option, or why it was not followed
     digest: str = ""
     device: str = ""  # where islands run; empty for the CPU
+    placement: str = ""  # why there; empty where the options say it
 
     @property
     def claimed(self) -> int:
@@ -168,6 +169,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         cache=str(plan.get("cache", "")),
         precision=str(plan.get("precision", "")),
         device=str(plan.get("device", "")),
+        placement=str(entry.get("moved") or plan.get("placement", "")),
         digest=str(entry.get("digest", "")),
     )
 
@@ -197,6 +199,8 @@ def _graph_text(graph: GraphReport) -> str:
         lines.append(f"  cache: {graph.cache}")
     if graph.device:
         lines.append(f"  device: {graph.device}")
+    if graph.placement:
+        lines.append(f"  backend=auto: {'the device' if graph.device else 'the CPU'}, because {graph.placement}")
     if graph.precision not in ("", "fp32"):
         lines.append(f"  precision: {graph.precision}")
     for island in graph.islands:

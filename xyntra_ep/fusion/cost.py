@@ -9,7 +9,7 @@ that the same machine and model give the same claims.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.fusion.graph import Graph, NodeId
@@ -38,6 +38,9 @@ ISLAND_NS = 300.0  # entering an island; measured: one of our own costs what one
 STEP_NS = 60.0  # launching a kernel
 SIZES = (1, 16, 128)  # what an unknown size is taken for
 HEAVY_DOUBT = 1.15  # what the estimate of a product may be off by, and its kernel still be the faster one
+DEVICE_RUN_NS = 30e3  # copies, launches and the wait for them, whatever is computed
+BUS_GBS = 12.0  # to a device and back, through pinned memory: PCIe 3.0 x16
+DEVICE_WORTH = 2.0  # times ORT's time: our own kernels on the CPU are faster than it, too
 SLOW = 2.0  # a kernel this much slower than ORT's nodes is given back, if that also pays for parting the island
 
 
@@ -107,6 +110,17 @@ class Comparison:
                 mine = ISLAND_NS + sum(op.on(threads) for op in ours.values())
                 found.append(Estimate(ours_ns=mine, ort_ns=theirs, heavy=self._heavy))
         return max(found, key=lambda e: e.ours_ns / max(e.ort_ns, 1.0))
+
+    def on_device(self, inputs: Iterable[str], outputs: Iterable[str]) -> Estimate:
+        """The island on a device whose kernels cost what the plan says, its tensors on the host, against ORT on all cores. All
+        the sizes together, because a device is chosen for what takes long."""
+        ours = ort = 0.0
+        for symbols in self._points():
+            tensors = (self._sized(name, symbols) for name in (*inputs, *outputs))
+            moved = sum(math.prod(t.shape) * t.dtype.bytes for t in tensors if t is not None)
+            ours += DEVICE_RUN_NS + moved / BUS_GBS + sum(max(0, evaluate(step.cost_ns, symbols)) for step in self._steps)
+            ort += sum(shared_ns(ns, self._threads[-1]) + self._table.node_ns for ns in self._ort(symbols).values())
+        return Estimate(ours_ns=ours, ort_ns=ort)
 
     def slow(self) -> dict[NodeId, Estimate]:
         """Nodes whose kernel loses so much that it is better to part the island and let ORT have them."""

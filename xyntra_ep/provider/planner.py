@@ -15,7 +15,7 @@ from typing import Any
 from xyntra_ep import knobs
 from xyntra_ep import options as options_module
 from xyntra_ep.errors import CompileError, ConfigError, UnsupportedError
-from xyntra_ep.fusion.cost import Comparison, Estimate, cpu_cannot
+from xyntra_ep.fusion.cost import DEVICE_WORTH, Comparison, Estimate, cpu_cannot
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.index_width import limit_elements
 from xyntra_ep.fusion.ort_cost import Ceilings
@@ -27,7 +27,7 @@ from xyntra_ep.fusion.trace import TraceError, trace
 from xyntra_ep.options import Claim, Options
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.graph_buffer import RawGraph
-from xyntra_ep.provider.placement import device_of
+from xyntra_ep.provider.placement import Placement, place
 from xyntra_ep.tracea.core_ir.dtypes import from_ort
 from xyntra_ep.tracea.core_ir.ops import Program
 from xyntra_ep.tracea.interface.context import Context
@@ -43,6 +43,7 @@ from xyntra_ep.tracea.interface.islands import (
 from xyntra_ep.tracea.interface.precision import Agreed, agree
 from xyntra_ep.tracea.planning.manifest import LogLevel, TensorEntry
 from xyntra_ep.tracea.runtime.hashing import hash128_of
+from xyntra_ep.tracea.runtime.kernel_cache import Hash128
 from xyntra_ep.tracea.runtime.plan_store import store_plan
 
 ROUNDS = 6  # of un-claiming what failed; after that whole islands go
@@ -55,16 +56,15 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     hash128 = hash128_of(registration.library())
     try:
         options = options_module.parse(raw.options)
-        device = device_of(options, raw.options.get(options_module.DEVICE_ID))
+        placement = place(options, raw.options.get(options_module.DEVICE_ID))
     except ConfigError as error:
         empty = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))
-    context = Context(
-        cache_dir=options.cache_dir, dump_dir=options.dump_dir, hash128=hash128, device=device, strict=options.fp32_strict
-    )
     graph = graph_of(raw)
-    work = _Planner(graph, options, context, agree(options.precision, context))
-    result = work.run()
+    work, result = _planned(graph, options, placement, hash128)
+    if placement.may_move and (why := work.loses_on_device(result)):
+        work, result = _planned(graph, options, Placement(reason=why), hash128)
+    context = work.context
     level, line = work.log_line()
     if raw.is_subgraph:  # one line per model: the graph around this one says it
         level = LogLevel.VERBOSE
@@ -73,7 +73,16 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
 
     def plan(level: LogLevel) -> bytes:
         shown = line if level >= _LEVELS[options.log_level.value] else ""
-        return write_plan(digest, result, context, log_level=level, log_line=shown, report=report, depends=depends)
+        return write_plan(
+            digest,
+            result,
+            context,
+            may_move=work.placement.may_move,
+            log_level=level,
+            log_line=shown,
+            report=report,
+            depends=depends,
+        )
 
     # A warning comes once for a graph: a plan that is found again speaks more softly.
     quiet = min(level, LogLevel.INFO)
@@ -83,6 +92,18 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     first = digest not in _said
     _said.add(digest)
     return plan(level) if first and level is not quiet else again
+
+
+def _planned(graph: Graph, options: Options, placement: Placement, hash128: Hash128) -> tuple[_Planner, CompileResult]:
+    context = Context(
+        cache_dir=options.cache_dir,
+        dump_dir=options.dump_dir,
+        hash128=hash128,
+        device=placement.device,
+        strict=options.fp32_strict,
+    )
+    work = _Planner(graph, options, context, agree(options.precision, context), placement, lasting=placement.lasting)
+    return work, work.run()
 
 
 def graph_of(raw: RawGraph) -> Graph:
@@ -137,6 +158,7 @@ class _Planner:
     options: Options
     context: Context
     precision: Agreed
+    placement: Placement
     declined: dict[NodeId, str] = field(default_factory=dict)
     depends: set[str] = field(default_factory=set)
     members: list[list[NodeId]] = field(default_factory=list)
@@ -187,6 +209,21 @@ class _Planner:
             if not slow and total.loses and not cpu_cannot(self.graph, group):
                 self._decline_all(set(group), f"declined: {total}")
         return len(self.declined) > before
+
+    def loses_on_device(self, result: CompileResult) -> str:
+        """Why a device that was not asked for is not worth the way there and back; empty when it is."""
+        ours = ort = 0.0
+        for group, traced, entry in zip(self.members, self.traced, result.islands, strict=False):
+            if entry is None:
+                continue
+            planned = entry.alternatives[0].planned
+            total = self._comparison(group, traced, planned.program, step_costs(entry)).on_device(*self.graph.boundary(group))
+            ours, ort = ours + total.ours_ns, ort + total.ort_ns
+        if ort > DEVICE_WORTH * ours:
+            return ""
+        device = self.context.device
+        assert device is not None, "where it is asked for"
+        return f"{device.name} would not pay: {Estimate(ours_ns=ours, ort_ns=ort)}" if ort else "nothing of the graph runs there"
 
     def _comparison(self, group: list[NodeId], traced: TraceContext, program: Program, steps: Sequence[StepCost]) -> Comparison:
         caps = self.context.caps
@@ -325,4 +362,5 @@ class _Planner:
             "cache": self.context.root.reason,
             "precision": self.precision.shortfall or str(self.options.precision),
             "device": self.context.device_identity,
+            "placement": self.placement.reason,
         }

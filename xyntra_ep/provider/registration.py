@@ -7,6 +7,7 @@ fork afterwards.
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import platform
 import re
@@ -113,7 +114,7 @@ def attach(opened: ctypes.CDLL, callback: Any) -> None:
         callback,
         _code_version().encode(),
         _cpu_features().encode(),
-        _compiler_id().encode(),
+        "\n".join([_compiler_id(), *_gpus(opened)]).encode(),
         os.fsencode(_default_cache_dir()),
         "\n".join(watched_variables()).encode(),
     )
@@ -226,6 +227,37 @@ def _compiler_id() -> str:
             status = os.stat(path)
             marks.append(f"{path} {status.st_size} {status.st_mtime_ns}")
     return "\n".join(marks)
+
+
+def _gpus(opened: ctypes.CDLL) -> list[str]:
+    """What decides where backend=auto computes, without asking a driver; nothing on a machine without a GPU."""
+    marks: list[str] = []
+    if (count := opened.xyntra_cuda_at_hand(None)) > 0:
+        marks += [f"cuda {count}", _first_line("/proc/driver/nvidia/version"), *_installed("nvidia")]
+    if renderers := _names("/dev/dri"):
+        marks += [*renderers, *_names("/etc/OpenCL/vendors"), *_installed("pyopencl")]
+    return marks
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.readline().strip()
+    except OSError:
+        return ""
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _installed(package: str) -> list[str]:
+    """The times of the folders that an import would look in."""
+    found = importlib.util.find_spec(package)
+    return [f"{folder} {os.stat(folder).st_mtime_ns}" for folder in found.submodule_search_locations or ()] if found else []
 
 
 def _default_cache_dir() -> Path:

@@ -78,6 +78,7 @@ def a_gpu(*, is_cpu: bool = False) -> opencl.OpenClDevice:
     return opencl.OpenClDevice(
         identity="i", place=(0, 0), name="a GPU", platform="p", version="3", is_cpu=is_cpu, compute_units=32, max_threads=256,
         shared_bytes=32 << 10, memory_bytes=1 << 33, divides_exactly=True, has_half=True,
+        vendor="v", clock_mhz=1000,
     )  # fmt: skip
 
 

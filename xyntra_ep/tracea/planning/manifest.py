@@ -72,7 +72,8 @@ class IslandEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A whole plan file. ``device``: the OpenCL device that it is for ("" = the CPU).
+    """A whole plan file. ``device``: the identity of the device that it is for ("" = the CPU). ``may_move``: where the device
+    fails, the graph may be planned for the CPU instead.
 
     ``refusal``: the session is refused with INVALID_ARGUMENT and this message ("" = it is not)."""
 
@@ -80,6 +81,7 @@ class Manifest:
     root: str
     device: str = ""
     refusal: str = ""
+    may_move: bool = False
     log_level: LogLevel = LogLevel.VERBOSE
     log_line: str = ""
     report: str = ""
@@ -96,7 +98,7 @@ def write_manifest(manifest: Manifest, hash128: Hash128) -> bytes:
     out.text(manifest.digest)
     out.text(manifest.root)
     out.text(manifest.device)
-    out.u8(1 if manifest.refusal else 0)
+    out.u8(1 if manifest.refusal else 2 if manifest.may_move else 0)
     out.text(manifest.refusal)
     out.u8(manifest.log_level)
     out.text(manifest.log_line)

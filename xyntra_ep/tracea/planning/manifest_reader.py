@@ -68,6 +68,7 @@ class ReadManifest:
     root: str
     device: str
     refusal: str
+    may_move: bool
     log_level: LogLevel
     log_line: str
     report: str
@@ -127,12 +128,13 @@ class _Reader:
 
 def _manifest(read: _Reader) -> ReadManifest:
     digest, root, device = read.text(), read.text(), read.text()
-    refused, message = read.u8(), read.text()
+    verdict, message = read.u8(), read.text()
     return ReadManifest(
         digest=digest,
         root=root,
         device=device,
-        refusal=message if refused else "",
+        refusal=message if verdict == 1 else "",
+        may_move=verdict == 2,
         log_level=LogLevel(read.u8()),
         log_line=read.text(),
         report=read.text(),

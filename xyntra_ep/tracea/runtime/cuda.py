@@ -5,6 +5,7 @@ A driver may hang or take the process along when it is asked, so ``survey`` asks
 
 from __future__ import annotations
 
+import ctypes
 import json
 import sys
 import tempfile
@@ -54,12 +55,17 @@ class CudaSurvey(Survey[CudaDevice]):
     """The CUDA devices of this machine."""
 
 
+def at_hand(library: Path) -> bool:
+    """Whether there seems to be a device; no driver is asked."""
+    return int(ctypes.CDLL(str(library)).xyntra_cuda_at_hand(None)) > 0
+
+
 @cache
-def survey(library: Path) -> CudaSurvey:
-    """All devices, once a process; ``library``: libxyntra_ep.so, which asks the driver."""
+def survey(library: Path, limit_s: float = _LIMIT_S) -> CudaSurvey:
+    """All devices, once a process; ``library``: libxyntra_ep.so, which asks the driver; ``limit_s``: for its answer."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, cuda_child.__file__, str(library)]
-        [outcome] = run_all([command], folder=Path(folder), parallel=1, timeout_s=_LIMIT_S)
+        [outcome] = run_all([command], folder=Path(folder), parallel=1, timeout_s=limit_s)
     try:
         compiler = nvrtc.load()
     except ConfigError:

@@ -6,6 +6,7 @@ take the process along when asked to. So ``survey`` asks in a process of its own
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 import tempfile
@@ -26,6 +27,7 @@ BROKEN = (
     " (`pip uninstall pocl-binary-distribution`), or update the GPU's driver"
 )
 _LIMIT_S = 120.0
+_LANES = {"nvidia": 128, "advanced micro devices": 64, "intel": 8}  # that multiply and add, of what a vendor calls a compute unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,15 @@ class OpenClDevice:
     memory_bytes: int
     divides_exactly: bool
     has_half: bool
+    vendor: str
+    clock_mhz: int
     problem: str = ""
+
+    @property
+    def gflops(self) -> float:
+        """Multiply-adds in fp32 at its highest clock, 0 where the vendor's units are not known."""
+        lanes = next((n for name, n in _LANES.items() if name in self.vendor.lower()), 0)
+        return 0.0 if self.is_cpu else 2e-3 * lanes * self.compute_units * self.clock_mhz
 
     @property
     def build_options(self) -> tuple[str, ...]:
@@ -59,12 +69,19 @@ class OpenClSurvey(Survey[OpenClDevice]):
     """The OpenCL devices of this machine."""
 
 
+def gpu_at_hand(devices: Path = Path("/dev/dri"), drivers: Path = Path("/etc/OpenCL/vendors")) -> bool:
+    """Whether a GPU, a driver of OpenCL and pyopencl seem to be there; none of them is asked. ``devices``: where Linux shows GPUs
+    that can compute; ``drivers``: where OpenCL's drivers register."""
+    shown = any(devices.glob("renderD*")) and any(drivers.glob("*.icd"))
+    return shown and importlib.util.find_spec("pyopencl") is not None
+
+
 @cache
-def survey() -> OpenClSurvey:
-    """All devices of all platforms, each tried, once a process."""
+def survey(limit_s: float = _LIMIT_S) -> OpenClSurvey:
+    """All devices of all platforms, each tried, once a process; ``limit_s``: for all their drivers' answers."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-P", str(Path(opencl_probe.__file__))]
-        [outcome] = run_all([command], folder=Path(folder), parallel=1, timeout_s=_LIMIT_S)
+        [outcome] = run_all([command], folder=Path(folder), parallel=1, timeout_s=limit_s)
     return read_survey(outcome)
 
 

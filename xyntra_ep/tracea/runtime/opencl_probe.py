@@ -53,6 +53,8 @@ def _facts(device: Any, platform_number: int, device_number: int) -> dict[str, A
         "max_threads": device.max_work_group_size,
         "shared_bytes": device.local_mem_size,
         "memory_bytes": device.global_mem_size,
+        "vendor": device.vendor.strip(),
+        "clock_mhz": device.max_clock_frequency,
         "has_half": "cl_khr_fp16" in device.extensions.split(),
         "divides_exactly": bool(device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT),
     }
