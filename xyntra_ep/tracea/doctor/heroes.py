@@ -29,8 +29,8 @@ class Hero:
         return self.gpu.name
 
 
-def _geforce(architecture: str, units: int, fma_tflops: float, memory_gbs: float) -> Gpu:
-    """Multiprocessors of 128 cores; matrix units make twice what these do."""
+def _card(architecture: str, units: int, fma_tflops: float, memory_gbs: float, fragments: float = 2.0) -> Gpu:
+    """Without high-bandwidth memory: multiprocessors of 128 cores, matrix units that make ``fragments`` times what these do."""
     unit = MULTIPROCESSORS[architecture]
     return replace(
         SM_80,
@@ -39,7 +39,7 @@ def _geforce(architecture: str, units: int, fma_tflops: float, memory_gbs: float
         units=units,
         fma_gflops=fma_tflops * 1e3,
         memory_gbs=memory_gbs,
-        fragment_gflops=2 * fma_tflops * 1e3,
+        fragment_gflops=fragments * fma_tflops * 1e3,
         multiprocessor=unit,
     )
 
@@ -60,12 +60,27 @@ HEROES: tuple[Hero, ...] = (
         source=_H100,
     ),
     Hero(name="H200", gpu=replace(SM_90, memory_gbs=4800.0), source="NVIDIA H200 Tensor Core GPU data sheet"),
-    Hero(name="RTX 3090", gpu=_geforce("sm_86", units=82, fma_tflops=35.6, memory_gbs=936.0), source=_GA102),
-    Hero(name="RTX 3080", gpu=_geforce("sm_86", units=68, fma_tflops=29.8, memory_gbs=760.0), source=_GA102),
-    Hero(name="RTX 3070", gpu=_geforce("sm_86", units=46, fma_tflops=20.3, memory_gbs=448.0), source=_GA102),
-    Hero(name="RTX 4090", gpu=_geforce("sm_89", units=128, fma_tflops=82.6, memory_gbs=1008.0), source=_AD102),
-    Hero(name="RTX 4080", gpu=_geforce("sm_89", units=76, fma_tflops=48.7, memory_gbs=717.0), source=_AD102),
-    Hero(name="RTX 4070", gpu=_geforce("sm_89", units=46, fma_tflops=29.1, memory_gbs=504.0), source=_AD102),
+    Hero(name="RTX 3090", gpu=_card("sm_86", units=82, fma_tflops=35.6, memory_gbs=936.0), source=_GA102),
+    Hero(name="RTX 3080", gpu=_card("sm_86", units=68, fma_tflops=29.8, memory_gbs=760.0), source=_GA102),
+    Hero(name="RTX 3070", gpu=_card("sm_86", units=46, fma_tflops=20.3, memory_gbs=448.0), source=_GA102),
+    Hero(name="RTX 4090", gpu=_card("sm_89", units=128, fma_tflops=82.6, memory_gbs=1008.0), source=_AD102),
+    Hero(name="RTX 4080", gpu=_card("sm_89", units=76, fma_tflops=48.7, memory_gbs=717.0), source=_AD102),
+    Hero(
+        name="RTX 4070",
+        gpu=_card("sm_89", units=46, fma_tflops=29.1, memory_gbs=504.0),
+        source="GeForce RTX 4070 specifications",
+    ),
+    Hero(
+        name="A10", gpu=_card("sm_86", units=72, fma_tflops=31.2, memory_gbs=600.0, fragments=4.0), source="NVIDIA A10 data sheet"
+    ),
+    Hero(
+        name="L4", gpu=_card("sm_89", units=58, fma_tflops=30.3, memory_gbs=300.0, fragments=4.0), source="NVIDIA L4 data sheet"
+    ),
+    Hero(
+        name="L40S",
+        gpu=_card("sm_89", units=142, fma_tflops=91.6, memory_gbs=864.0, fragments=3.95),
+        source="NVIDIA L40S data sheet",
+    ),
 )
 BY_NAME: Mapping[str, Hero] = {hero.name.lower(): hero for hero in HEROES}
 
