@@ -12,7 +12,10 @@ from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Product
 from xyntra_ep.tracea.doctor.occupancy import occupancy
-from xyntra_ep.tracea.kernels.gpu import _fragment_tiles
+from xyntra_ep.tracea.kernels.gpu import conv_fragments
+from xyntra_ep.tracea.kernels.gpu._conv_places import hoisting
+from xyntra_ep.tracea.kernels.gpu._conv_product import product_of
+from xyntra_ep.tracea.kernels.gpu._fragment_tiles import Copy, FragmentTile
 from xyntra_ep.tracea.kernels.gpu.conv_fragments import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.runtime import nvrtc
@@ -71,8 +74,8 @@ def test_three_channels_of_an_image_are_for_matrix_units() -> None:
         assert plan_for(conv_program(case)[0], SM_90).decisions[0][1].chosen.name == "conv.fragments"
 
 
-@pytest.mark.parametrize("tile", [t for t in _fragment_tiles.all_tiles() if t.slots == 3], ids=lambda t: f"{t.rows}x{t.columns}")
-def test_every_tile(tile: _fragment_tiles.FragmentTile) -> None:
+@pytest.mark.parametrize("tile", [t for t in conv_fragments.all_tiles() if t.slots == 3], ids=lambda t: f"{t.rows}x{t.columns}")
+def test_every_tile(tile: FragmentTile) -> None:
     """The largest leaves no room for coordinates."""
     case = replace(CASES[2], x=(3, 40, 5, 5), w=(72, 40, 1, 2))
     gpu = check_simulated(*conv_program(case), max_err(case), variants=[with_tile(tile.rows, tile.columns, tile.slots)])
@@ -97,7 +100,12 @@ def test_what_is_not_for_fragments() -> None:
 def test_the_largest_tile_leaves_room_for_coordinates() -> None:
     case = replace(HALF, x=(32, 256, 28, 28), w=(512, 256, 3, 3))
     config = plan_for(conv_program(case)[0], SM_80).decisions[0][1].config
-    assert config == {"rows": 128, "columns": 128, "slots": 2}
+    assert config == {"rows": 128, "columns": 128, "slots": 3}
+    program, tile = conv_program(case)[0], conv_fragments.tile_of(config)
+    [op] = program.ops
+    assert isinstance(op, Conv)
+    shape, copy = product_of(op), Copy(tile, tile.rows, along_k=True, is_a=True)
+    assert hoisting(shape, copy, SM_80.shared_bytes).pixels and not hoisting(shape, copy, SM_80.common_shared_bytes).pixels
 
 
 @pytest.mark.compiler("nvrtc")
@@ -107,7 +115,7 @@ def test_cuda() -> None:
         planned = compile_for_cuda(program, [with_tile(rows, columns, slots)], SM_90)
         [source] = [s for s in planned.kernels if "fragments" in s.symbol]
         cubin = nvrtc.load().compile(source.symbol, source.text, "sm_80")
-        threads = _fragment_tiles.FragmentTile(rows, columns, slots).threads
+        threads = conv_fragments.tile_of({"rows": rows, "columns": columns, "slots": slots}).threads
         assert occupancy("sm_80", threads=threads, registers=cubin.registers, shared_bytes=cubin.shared_bytes).blocks >= 2
 
 

@@ -13,8 +13,9 @@ from tests.tracea.kernels.test_gpu_gemm import warp_conflicts
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.doctor.occupancy import occupancy
-from xyntra_ep.tracea.kernels.gpu import _fragment_tiles
-from xyntra_ep.tracea.kernels.gpu.gemm_fragments import VARIANTS
+from xyntra_ep.tracea.kernels.gpu import conv_fragments
+from xyntra_ep.tracea.kernels.gpu._fragment_tiles import FragmentTile, copies_of
+from xyntra_ep.tracea.kernels.gpu.gemm_fragments import VARIANTS, all_tiles, tile_of
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
@@ -22,6 +23,7 @@ from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90
 from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout
 
 [FRAGMENTS] = VARIANTS
+TILES = all_tiles(SM_80)
 HALF = (DType.F16, DType.F16, DType.F32)
 SHORT = (DType.BF16, DType.BF16, DType.F32)
 MAX_ERR = 3e-6  # products of 16-bit floats are exact in f32: what is left is the order of the sums
@@ -59,15 +61,15 @@ def test_parts_of_k() -> None:
     check(GemmCase(m=9, k=104, n=72, batch=(2,), b_batch=(2,), constant_b=False, dtypes=HALF), with_tile(64, 64, 2, 2))
 
 
-@pytest.mark.parametrize("tile", _fragment_tiles.all_tiles(), ids=lambda t: f"{t.rows}x{t.columns}x{t.slots}")
-def test_every_tile(tile: _fragment_tiles.FragmentTile) -> None:
+@pytest.mark.parametrize("tile", [t for t in TILES if t.slots in (2, 3)], ids=lambda t: f"{t.rows}x{t.columns}x{t.slots}")
+def test_every_tile(tile: FragmentTile) -> None:
     case = GemmCase(m=tile.rows, k=96, n=tile.columns, transpose="b", dtypes=HALF, symbolic="")
     check(case, with_tile(tile.rows, tile.columns, tile.slots))
     assert tile.shared_bytes <= SM_80.shared_bytes and tile.threads <= SM_80.max_threads
 
 
 def test_no_tile_of_the_search_space_has_bank_conflicts() -> None:
-    for copy in _fragment_tiles.all_copies():
+    for copy in (copy for tile in (*TILES, *conv_fragments.all_tiles()) for copy in copies_of(tile)):
         store, read = copy.accesses()
         layout = copy.layout()
         assert sum(_of_halves(store, layout, more, 0) for more in copy.rounds()) == 0, copy
@@ -110,27 +112,30 @@ def test_operands_are_copied_where_fragments_cannot_read_them(constant: bool) ->
 
 
 def test_constants_are_copied_once_and_aligned_operands_not_at_all() -> None:
-    def copies_of(case: GemmCase) -> tuple[int, int]:
+    def copied(case: GemmCase) -> tuple[int, int]:
         planned = plan_for(build(case)[0], SM_80, [FRAGMENTS])
         assert planned.decisions[0][1].chosen.name == "gemm.fragments"
         copies = [["narrow" in planned.kernels[step.kernel].symbol for step in steps] for steps in (planned.init, planned.run)]
         return sum(copies[0]), sum(copies[1])
 
     case = GemmCase(m=64, k=64, n=64, dtypes=(DType.BF16, DType.F32, DType.F32), product=Product.BF16)
-    assert copies_of(case) == (1, 0)
-    assert copies_of(replace(case, constant_b=False)) == (0, 1)
-    assert copies_of(replace(case, dtypes=SHORT)) == (0, 0)
+    assert copied(case) == (1, 0)
+    assert copied(replace(case, constant_b=False)) == (0, 1)
+    assert copied(replace(case, dtypes=SHORT)) == (0, 0)
 
 
 @pytest.mark.compiler("nvrtc")
 def test_cuda() -> None:
-    program, _, _ = build(GemmCase(m=72, k=40, n=136, dtypes=SHORT, epilogue="bias", symbolic=""))
-    for rows, columns, slots in ((64, 64, 2), (128, 128, 3)):
-        planned = compile_for_cuda(program, [with_tile(rows, columns, slots)], SM_90)
+    program, _, _ = build(GemmCase(m=72, k=776, n=136, dtypes=SHORT, epilogue="bias", symbolic=""))
+    for rows, columns, slots, parts, blocks in ((64, 64, 3, 1, 6), (128, 256, 3, 2, 1)):
+        planned = compile_for_cuda(program, [with_tile(rows, columns, slots, parts)], SM_90)
         [source] = [s for s in planned.kernels if "fragments" in s.symbol]
         cubin = nvrtc.load().compile(source.symbol, source.text, "sm_80")
-        threads = _fragment_tiles.FragmentTile(rows, columns, slots).threads
-        assert occupancy("sm_80", threads=threads, registers=cubin.registers, shared_bytes=cubin.shared_bytes).blocks >= 2
+        tile = tile_of({"rows": rows, "columns": columns, "slots": slots})
+        # What the choice of a tile counts on is what the compiler reports.
+        work, report = tile.work(768), (cubin.registers, tile.shared_bytes)
+        for registers, shared_bytes in ((work.registers, work.shared_bytes), report):
+            assert occupancy("sm_80", threads=tile.threads, registers=registers, shared_bytes=shared_bytes).blocks == blocks
 
 
 def test_text(golden: Callable[[str, str], None]) -> None:

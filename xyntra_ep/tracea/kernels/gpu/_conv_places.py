@@ -43,6 +43,7 @@ class Reading(Protocol):
 
 
 OUTSIDE = -(1 << 29)  # of x, whatever is added; two of them are no overflow
+_SHARED_BYTES = 96 << 10  # of tiles and coordinates, where a device lets a block have more
 _BYTES = DType.I32.bytes
 
 
@@ -79,7 +80,7 @@ def hoisting(product: ConvProduct, fetch: Reading, limit_bytes: int) -> Hoisting
     steps = -(-product.depth // tile.depth) * (tile.depth // grain)
     kept = pixels if fetch.along_k else 0
     # More would cost blocks at a time: registers leave room for about so much of each.
-    left = min(limit_bytes - tile.shared_bytes, tile.shared_bytes // 2)
+    left = min(min(limit_bytes, _SHARED_BYTES) - tile.shared_bytes, tile.shared_bytes // 2)
     choices = (Hoisting(kept, steps, grain, axes), Hoisting(kept, 0, grain, axes))
     return next((h for h in choices if h.shared_bytes <= left), Hoisting(0, 0, grain, axes))
 

@@ -4,11 +4,12 @@ multiplied, one barrier a step."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.gpu._fragment_tiles import WARP_COLUMNS, WARP_ROWS, Copy, FragmentTile
+from xyntra_ep.tracea.kernels.gpu._fragment_tiles import WARP_ROWS, Copy, FragmentTile
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, f32, lt
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, f32, i32, index, lt
 
 
 class Copier(ABC):
@@ -35,10 +36,17 @@ class Copier(ABC):
 
 
 def multiply(k: GpuBuilder, tile: FragmentTile, a: Copier, b: Copier, count: Rvalue) -> dict[tuple[int, int], list[Var]]:
-    """The sums of a thread's warp over ``count`` steps, by 16 rows and 8 columns."""
-    blocks = [(i, j) for i in range(WARP_ROWS // 16) for j in range(WARP_COLUMNS // 8)]
+    """The sums of a thread's warp over ``count`` steps, by 16 rows and 8 columns.
+
+    Where two sets of fragments are held, the next are loaded before those that are there are multiplied, across the border of
+    steps as well: the barrier that a step needs is then before the last products of the one before it.
+    """
+    blocks = [(i, j) for i in range(WARP_ROWS // 16) for j in range(tile.warp_columns // 8)]
     sums = {block: [k.variable("sum", Const(f32(1), 0.0)) for _ in range(4)] for block in blocks}
-    here, ahead = tile.warps().emit(k, k.thread), tile.slots - 1
+    place, ahead = tile.warps().emit(k, k.thread), tile.slots - 1
+    held = [_Held(k, a, b, tile, place) for _ in range(tile.held)]
+    places = range(0, tile.depth, 16)
+    assert len(places) % tile.held == 0, "a step begins with the first of those that are held"
 
     def fetch(step: Rvalue) -> None:
         with k.when(lt(step, count)):
@@ -46,17 +54,55 @@ def multiply(k: GpuBuilder, tile: FragmentTile, a: Copier, b: Copier, count: Rva
             b.fetch(step)
         k.commit()
 
-    with k.loop("ahead", 0, ahead) as early:
-        fetch(early)
-    with k.loop("step", 0, count) as step:
+    def begin(step: Rvalue) -> None:
+        """All copies but the latest have landed, and nobody reads the slot before them any more."""
         k.wait(ahead - 1)
         k.barrier()
-        fetch(k.let("next", step + ahead))
-        with k.loop("k", 0, tile.depth, 16) as at:
-            rows = [a.load(step, here["m"] + 16 * i, at) for i in range(WARP_ROWS // 16)]
-            columns = [b.load(step, here["n"] + 16 * j, at) for j in range(WARP_COLUMNS // 16)]
+        if tile.held > 1:
+            with k.when(lt(step, count)):
+                held[0].load(step, 0)
+
+    with k.loop("ahead", 0, ahead) as early:
+        fetch(early)
+    if tile.held > 1:
+        begin(index(0))
+    with k.loop("step", 0, count) as step:
+        if tile.held == 1:
+            begin(step)
+        for number, at in enumerate(places):
+            now = held[number % tile.held]
+            if tile.held == 1:
+                now.load(step, at)
+            elif at != places[-1]:
+                held[(number + 1) % 2].load(step, at + 16)
+            else:
+                begin(k.let("next", step + 1))
+            if number == 0:
+                fetch(k.let("ahead", step + ahead))
             for i, j in blocks:
-                pair = columns[j // 2][2 * (j % 2) : 2 * (j % 2) + 2]
-                k.fragment_dot(sums[i, j], rows[i], pair, a.dtype)
+                k.fragment_dot(sums[i, j], now.rows[i], now.columns[j], a.dtype)
     k.wait(0)
     return sums
+
+
+class _Held:
+    """A warp's fragments of 16 of k, in registers."""
+
+    def __init__(self, k: GpuBuilder, a: Copier, b: Copier, tile: FragmentTile, place: Mapping[str, Rvalue]) -> None:
+        def four() -> list[Var]:
+            return [k.variable("part", Const(i32(1), 0)) for _ in range(4)]
+
+        self._k, self._a, self._b, self._place = k, a, b, place
+        self.rows = [four() for _ in range(WARP_ROWS // 16)]
+        self._pairs = [four() for _ in range(tile.warp_columns // 16)]
+
+    @property
+    def columns(self) -> list[list[Var]]:
+        """By 8 columns."""
+        return [four[i : i + 2] for four in self._pairs for i in (0, 2)]
+
+    def load(self, step: Rvalue, at: int) -> None:
+        for side, axis, parts in ((self._a, "m", self.rows), (self._b, "n", self._pairs)):
+            for i, four in enumerate(parts):
+                for part, value in zip(four, side.load(step, self._place[axis] + 16 * i, index(at)), strict=True):
+                    self._k.assign(part, value)

@@ -1,8 +1,8 @@
 """Block tiles of a product of 16-bit fragments: sizes, who copies what, and where it lies in shared memory.
 
-A block computes ``rows`` x ``columns``, each of its warps 64 x 32 of them, in steps of ``depth``. Operands stay as they lie: a
-tile has the rows of the operand's memory, which are copied in packets of 16 bytes and read as fragments, turned round by the load
-where k is not the contiguous axis.
+A block computes ``rows`` x ``columns``, each of its warps 64 x ``warp_columns`` of them, in steps of ``depth``. Operands stay as
+they lie: a tile has the rows of the operand's memory, which are copied in packets of 16 bytes and read as fragments, turned round
+by the load where k is not the contiguous axis.
 """
 
 from __future__ import annotations
@@ -11,32 +11,35 @@ from dataclasses import dataclass
 from functools import cache
 
 from xyntra_ep.tracea.kernels.gpu._tile_cost import BlockWork
-from xyntra_ep.tracea.kernels.variant import Axis, Config
 from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
 from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout, choose
 
 PACKET = 8  # elements of one copy, and of a row of a fragment
 BYTES = 2
-WARP_ROWS, WARP_COLUMNS = 64, 32
-_EXTENTS = (64, 128)
-_DEPTH = 32
-_SLOTS = (2, 3)
-_REGISTERS = 128  # of a thread, about: half of them are sums
-SPACE = (Axis(name="rows", values=_EXTENTS), Axis(name="columns", values=_EXTENTS), Axis(name="slots", values=_SLOTS))
+WARP_ROWS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentTile:
-    """A configuration; every combination of the search space is legal. ``slots``: steps in shared memory at a time."""
+    """``slots``: steps in shared memory at a time. ``held``: fragments of how many times 16 of k are in registers, 1 or 2; with
+    two, the next are loaded while those before them are multiplied."""
 
     rows: int
     columns: int
     slots: int
-    depth: int = _DEPTH
+    depth: int
+    warp_columns: int
+    held: int
 
     @property
     def threads(self) -> int:
-        return self.rows // WARP_ROWS * (self.columns // WARP_COLUMNS) * 32
+        return self.rows // WARP_ROWS * (self.columns // self.warp_columns) * 32
+
+    @property
+    def registers(self) -> int:
+        """Of a thread, about: its sums, fragments, and addresses, of which two sets of fragments need more."""
+        sums, fragments = WARP_ROWS * self.warp_columns // 32, 16 * (WARP_ROWS + self.warp_columns) // 2 // 32
+        return sums + self.held * fragments + 24 + 16 * self.held
 
     @property
     def shared_bytes(self) -> int:
@@ -50,23 +53,15 @@ class FragmentTile:
             depth=depth,
             element_bytes=BYTES,
             threads=self.threads,
-            registers=_REGISTERS,
+            registers=self.registers,
             shared_bytes=self.shared_bytes,
+            under_way_bytes=self.shared_bytes * (2 * self.slots - 3) // (2 * self.slots),  # the latest only in part
         )
 
     def warps(self) -> LaneMap:
         """Where a thread's warp is in the tile."""
-        across, down = self.columns // WARP_COLUMNS, self.rows // WARP_ROWS
-        return LaneMap((Digit("lane", 32), Digit("n", across, step=WARP_COLUMNS), Digit("m", down, step=WARP_ROWS)))
-
-
-def tile_of(config: Config) -> FragmentTile:
-    return FragmentTile(rows=config["rows"], columns=config["columns"], slots=config["slots"])
-
-
-def all_tiles() -> list[FragmentTile]:
-    """The search space."""
-    return [FragmentTile(m, n, slots) for m in _EXTENTS for n in _EXTENTS for slots in _SLOTS]
+        across, down = self.columns // self.warp_columns, self.rows // WARP_ROWS
+        return LaneMap((Digit("lane", 32), Digit("n", across, step=self.warp_columns), Digit("m", down, step=WARP_ROWS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +119,7 @@ def _layout(copy: Copy) -> TileLayout:
     return found
 
 
-def all_copies() -> list[Copy]:
-    """Every way to bring an operand of a tile of the search space."""
-    return [
-        Copy(tile, extent, along_k, is_a)
-        for tile in all_tiles()
-        for extent, is_a in ((tile.rows, True), (tile.columns, False))
-        for along_k in (False, True)
-    ]
+def copies_of(tile: FragmentTile) -> list[Copy]:
+    """Every way to bring an operand of a tile."""
+    extents = ((tile.rows, True), (tile.columns, False))
+    return [Copy(tile, extent, along_k, is_a) for extent, is_a in extents for along_k in (False, True)]

@@ -56,6 +56,7 @@ class GemmTile:
             threads=self.threads,
             registers=self.side**2 + 4 * self.side + 32,
             shared_bytes=self.shared_bytes,
+            under_way_bytes=(self.rows + self.columns) * self.depth * element_bytes,
         )
 
     def lanes(self) -> LaneMap:

@@ -14,6 +14,7 @@ from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.multiprocessor import WARP
 
 _BUSY = 8  # warps of a unit that hide each other's waiting: two for each of four schedulers
+LATENCY_NS = 600.0  # from a load to its value, under load; what is under way meanwhile makes the rate (Little's law)
 START_NS = 1000.0  # of a block: from its start to its first products, and from its last to their stores
 _READING = 0.85  # of the memory's rate: blocks wait for the last copies of each step
 _HELD = 2  # blocks of a unit where nothing more is known
@@ -31,6 +32,7 @@ class BlockWork:
     threads: int
     registers: int
     shared_bytes: int
+    under_way_bytes: int  # copies that are waited for at a time
 
 
 def wanted(threads: int, gpu: Gpu) -> int:
@@ -46,7 +48,8 @@ def tiles_ns(blocks: Size, work: BlockWork, gflops: float, gpu: Gpu) -> float:
     of_unit = -(-typical(blocks) // gpu.units)
     warps = min(of_unit, at_once) * work.threads / WARP
     arithmetic = 2 * work.rows * work.columns * work.depth / (gflops / gpu.units)
-    copies = (work.rows + work.columns) * work.depth * work.element_bytes / (CACHE * gpu.memory_gbs / gpu.units)
+    rate = min(CACHE * gpu.memory_gbs / gpu.units, min(of_unit, at_once) * work.under_way_bytes / LATENCY_NS)
+    copies = (work.rows + work.columns) * work.depth * work.element_bytes / max(rate, 1e-3)
     waves = -(-of_unit // at_once)
     return waves * START_NS + of_unit * (arithmetic + copies) / min(1.0, max(warps, 1) / _BUSY)
 

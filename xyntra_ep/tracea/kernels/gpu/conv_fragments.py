@@ -17,7 +17,7 @@ from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct
 from xyntra_ep.tracea.kernels.gpu._conv_store import Results
 from xyntra_ep.tracea.kernels.gpu._conv_weights import pack, packed, padded_channels, padded_depth
 from xyntra_ep.tracea.kernels.gpu._fragment_product import Copier, multiply
-from xyntra_ep.tracea.kernels.gpu._fragment_tiles import PACKET, SPACE, Copy, FragmentTile, all_tiles, tile_of
+from xyntra_ep.tracea.kernels.gpu._fragment_tiles import PACKET, Copy, FragmentTile
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._tile_cost import tiles_ns
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
@@ -28,6 +28,20 @@ from xyntra_ep.tracea.semantic_ir.magic_division import split
 from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Select, Var, index
 
 _PEAK = 0.5  # of the matrix units' rate
+_EXTENTS = (64, 128)
+_SLOTS = (2, 3)
+_DEPTH = 32
+_WARP = {"warp_columns": 32, "held": 1}  # more sums or fragments would leave no registers for coordinates, or a second block
+SPACE = (Axis(name="rows", values=_EXTENTS), Axis(name="columns", values=_EXTENTS), Axis(name="slots", values=_SLOTS))
+
+
+def all_tiles() -> list[FragmentTile]:
+    """The search space."""
+    return [FragmentTile(m, n, slots, _DEPTH, **_WARP) for m in _EXTENTS for n in _EXTENTS for slots in _SLOTS]
+
+
+def tile_of(config: Config) -> FragmentTile:
+    return FragmentTile(config["rows"], config["columns"], config["slots"], _DEPTH, **_WARP)
 
 
 def _admits(op: Conv, context: BuildContext) -> str | None:
@@ -44,7 +58,7 @@ def _default(op: Conv, context: BuildContext) -> Config:
 
     def order(tile: FragmentTile) -> tuple[float, ...]:
         # Coordinates that stay in registers are what costs the largest tiles their second block.
-        kept = hoisting(shape, _pixels_of(tile), gpu.common_shared_bytes).pixels > 0
+        kept = hoisting(shape, _pixels_of(tile), gpu.shared_bytes).pixels > 0
         return _tiles_ns(shape, tile, gpu), not kept, -tile.rows * tile.columns, -tile.slots
 
     best = min(fitting, key=order)
@@ -85,7 +99,7 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     apart = None if shape.together else image
     depth, channels = padded_depth(shape, tile.depth), padded_channels(shape, tile.columns)
     copy = _pixels_of(tile)
-    places = Places(k, shape, copy, hoisting(shape, copy, gpu.common_shared_bytes), apart, pixel)
+    places = Places(k, shape, copy, hoisting(shape, copy, gpu.shared_bytes), apart, pixel)
     x_group = k.pointer("start", x_data, group * shape.depth_channels)
     w_group = k.pointer("start", w_data, group * (depth * channels) + channel)
     pixels = _PixelCopier(k, shape, copy, x_group, places)

@@ -31,7 +31,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import index
 _EXTENTS = (32, 64, 128)
 SPACE = (Axis(name="pixels", values=_EXTENTS), Axis(name="channels", values=_EXTENTS))
 _FEWEST = 4  # channels of a group: fewer leave most of the narrowest tile empty
-_SHARED_BYTES = 96 << 10  # of tiles and coordinates, where a device lets a block have more
 _PEAK = {8: 0.7, 4: 0.45}  # of the arithmetic peak, by a thread's side: gemm.block_tiles' less what coordinates take
 
 
@@ -84,7 +83,7 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     apart = None if shape.together else image
     depth, channels = padded_depth(shape, tile.depth), padded_channels(shape, extent)
     fetch = shape.fetch(tile)
-    places = Places(k, shape, fetch, hoisting(shape, fetch, min(gpu.shared_bytes, _SHARED_BYTES)), apart, pixel)
+    places = Places(k, shape, fetch, hoisting(shape, fetch, gpu.shared_bytes), apart, pixel)
     x_group = k.pointer("start", x_data, group * shape.depth_channels * k.param(x.strides[1]))
     w_group = k.pointer("start", w_data, group * (depth * channels) + channel)
     x_axis, w_axis = ("m", "n") if shape.channels_last else ("n", "m")

@@ -9,6 +9,7 @@ need not fit the tile; what a copy would read outside of a matrix is 0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import product as combinations
 
@@ -18,17 +19,16 @@ from xyntra_ep.tracea.kernels.gpu._fragment_product import Copier, multiply
 from xyntra_ep.tracea.kernels.gpu._fragment_tiles import (
     BYTES,
     PACKET,
-    SPACE,
+    WARP_ROWS,
     Copy,
     FragmentTile,
-    all_tiles,
-    tile_of,
 )
 from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Side, blocks, sides_of
 from xyntra_ep.tracea.kernels.gpu._gemm_narrow import copies_ns, dtype_of, narrow
 from xyntra_ep.tracea.kernels.gpu._gemm_parts import AXIS as PARTS
 from xyntra_ep.tracea.kernels.gpu._gemm_parts import MOST, End, Parts, Sums, meeting_ns, parts_of
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
 from xyntra_ep.tracea.kernels.gpu._tile_cost import GemmSizes, sizes_of, tiles_ns, wanted
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
@@ -37,6 +37,23 @@ from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Select, Var, index, lt, vmin
 
 _PEAK = 0.6  # of the matrix units' rate
+_ROWS = (64, 128)
+_COLUMNS = (64, 128, 256)
+_SLOTS = (2, 3, 4, 6)
+_DEPTH = 32
+_LARGE = 128 * 128  # of a block's results: from there on, a warp has 64 x 64, which reads least of shared memory
+
+
+def tile_of(config: Config) -> FragmentTile:
+    rows, columns = config["rows"], config["columns"]
+    return FragmentTile(rows, columns, config["slots"], _DEPTH, warp_columns=64 if rows * columns >= _LARGE else 32, held=2)
+
+
+def all_tiles(gpu: Gpu) -> list[FragmentTile]:
+    """The search space: rings of as many slots as the largest tile has room for."""
+    largest = [tile_of({"rows": _ROWS[-1], "columns": _COLUMNS[-1], "slots": slots}) for slots in _SLOTS]
+    fitting = [tile.slots for tile in largest if tile.shared_bytes <= gpu.shared_bytes]
+    return [tile_of({"rows": m, "columns": n, "slots": s}) for m in _ROWS for n in _COLUMNS for s in fitting]
 
 
 def _admits(op: Gemm, context: BuildContext) -> str | None:
@@ -47,21 +64,20 @@ def _admits(op: Gemm, context: BuildContext) -> str | None:
 
 
 def _space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
-    return (*SPACE, PARTS)
+    slots = tuple(sorted({tile.slots for tile in all_tiles(gpu_of(context))}))
+    return (Axis(name="rows", values=_ROWS), Axis(name="columns", values=_COLUMNS), Axis(name="slots", values=slots), PARTS)
 
 
 def _default(op: Gemm, context: BuildContext) -> Config:
     shape, gpu = shape_of(op), gpu_of(context)
-    fitting = [t for t in all_tiles() if t.shared_bytes <= gpu.shared_bytes]
-
     sizes, known = sizes_of(shape), isinstance(blocks(shape, 1, 1), int)
 
     def order(choice: tuple[FragmentTile, int]) -> tuple[float, ...]:
         tile, most = choice
         # Where only a run knows how many blocks there are, parts cost nothing until they are needed.
-        return _ns(sizes, tile, most, gpu), -tile.rows * tile.columns, -tile.slots, most if known else -most
+        return _ns(sizes, tile, most, gpu), -tile.rows * tile.columns, tile.slots, most if known else -most
 
-    best, most = min(combinations(fitting, MOST), key=order)
+    best, most = min(combinations(all_tiles(gpu), MOST), key=order)
     return {"rows": best.rows, "columns": best.columns, "slots": best.slots, "parts": most}
 
 
@@ -130,12 +146,16 @@ def _finish(
     *batch, row, column = at
     here = tile.warps().emit(k, k.thread)
     lane = here["lane"]
-    for (i, j), values in totals.items():
-        for number, total in enumerate(values):
-            m = k.let("m", row + here["m"] + 16 * i + lane // 4 + 8 * (number // 2))
-            n = k.let("n", column + here["n"] + 8 * j + lane % 4 * 2 + number % 2)
-            with k.when(lt(m, k.param(shape.m))), k.when(lt(n, k.param(shape.n))):
-                end.put(end.here(), [*batch, m, n], total)
+    rows, columns = k.param(shape.m), k.param(shape.n)
+    rows_fit, columns_fit = is_multiple(shape.m, tile.rows), is_multiple(shape.n, tile.columns)
+    for i, half in combinations(range(WARP_ROWS // 16), range(2)):
+        m = k.let("m", row + here["m"] + (16 * i + 8 * half) + lane // 4)
+        with nullcontext() if rows_fit else k.when(lt(m, rows)):
+            place = end.here()
+            for j, odd in combinations(range(tile.warp_columns // 8), range(2)):
+                n = k.let("n", column + here["n"] + (8 * j + odd) + lane % 4 * 2)
+                with nullcontext() if columns_fit else k.when(lt(n, columns)):
+                    end.put(place if columns_fit else end.here(), [*batch, m, n], totals[i, j][2 * half + odd])
 
 
 class _Copier(Copier):

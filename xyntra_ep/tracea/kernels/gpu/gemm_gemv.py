@@ -21,7 +21,7 @@ from xyntra_ep.tracea.kernels.gpu._gemv_code import GemvCode
 from xyntra_ep.tracea.kernels.gpu._gemv_tiles import ROWS, THREADS, GemvTile, widest
 from xyntra_ep.tracea.kernels.gpu._launch import CACHE, LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
-from xyntra_ep.tracea.kernels.gpu._tile_cost import START_NS, sizes_of
+from xyntra_ep.tracea.kernels.gpu._tile_cost import LATENCY_NS, START_NS, sizes_of
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
@@ -30,7 +30,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import index
 
 MOST_ROWS = 16  # more are for tiles, which read both operands in shares
 _PEAK = 0.3  # of the arithmetic peak: a value of a is read for as few products as a packet of b has columns
-_LATENCY_NS = 600.0  # from a load to its value, under load; what is under way meanwhile makes the rate (Little's law)
 _BLOCKS = 2  # a unit, that parts are made for
 
 
@@ -90,7 +89,7 @@ def _cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
     passes = -(-sizes.m // tile.rows)
     elements = sizes.batch * sizes.depth * sizes.n
     under_way = tiles * typical(parts.count) * tile.bytes_under_way
-    rate = min(gpu.memory_gbs, max(1, under_way) / _LATENCY_NS)
+    rate = min(gpu.memory_gbs, max(1, under_way) / LATENCY_NS)
     reading = elements * tile.dtype.bytes * (1 + (passes - 1) / CACHE) / rate
     products = 2 * elements * passes * tile.rows / (gpu.fma_gflops * _PEAK)
     return LAUNCH_NS + START_NS + max(reading, products) + meeting_ns(parts, sizes.results, gpu)
