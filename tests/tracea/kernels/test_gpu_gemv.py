@@ -105,8 +105,9 @@ def test_parts_of_k_are_added_up() -> None:
 def test_as_many_parts_as_fill_the_device() -> None:
     assert parts_of(768, 32, blocks=24, wanted=132, most=16).count == 5
     assert parts_of(768, 32, blocks=24, wanted=132, most=4).count == 4
-    assert parts_of(64, 32, blocks=1, wanted=132, most=16).count == 2  # none is empty
-    assert parts_of(9 * 32, 32, blocks=1, wanted=6, most=16).count == 5
+    assert parts_of(768, 32, blocks=1, wanted=132, most=16).count == 6  # of four steps
+    assert parts_of(64, 32, blocks=1, wanted=132, most=16, fewest=1).count == 2  # none is empty
+    assert parts_of(9 * 32, 32, blocks=1, wanted=6, most=16, fewest=1).count == 5
     assert not parts_of(0, 32, blocks=1, wanted=132, most=16).is_cut
     assert not parts_of(768, 32, blocks=133, wanted=132, most=16).is_cut
 

@@ -60,18 +60,19 @@ class Parts:
         return k.let("steps", (end - begin + (step - 1)) // step) if self.is_cut else k.param(ceildiv(self.depth, step))
 
 
-def parts_of(depth: Size, step: int, blocks: Size, wanted: int, most: int) -> Parts:
-    """As many as give ``wanted`` blocks where one part has ``blocks``.
+def parts_of(depth: Size, step: int, blocks: Size, wanted: int, most: int, fewest: int = 4) -> Parts:
+    """As many as give ``wanted`` blocks where one part has ``blocks``; none of less than ``fewest`` steps, which would not be
+    worth the way of its sums through memory.
 
     >>> parts_of(768, 32, blocks=24, wanted=132, most=8)
     Parts(count=5, length=160, depth=768)
     >>> parts_of(768, 32, blocks=200, wanted=132, most=8).is_cut
     False
     """
-    count = smin(most, smax(1, wanted // smax(1, blocks))) if most > 1 else 1
     steps = ceildiv(depth, step)
+    most = min(most, steps // fewest) if isinstance(steps, int) else most
+    count = smin(most, smax(1, wanted // smax(1, blocks))) if most > 1 else 1
     if isinstance(count, int) and isinstance(steps, int):
-        count = max(1, min(count, steps))
         count = ceildiv(steps, ceildiv(steps, count)) or 1  # none is empty
     return Parts(count=count, length=ceildiv(steps, count) * step if count != 1 else depth, depth=depth)
 

@@ -31,6 +31,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import index
 MOST_ROWS = 16  # more are for tiles, which read both operands in shares
 _PEAK = 0.3  # of the arithmetic peak: a value of a is read for as few products as a packet of b has columns
 _BLOCKS = 2  # a unit, that parts are made for
+_FEWEST = 1  # steps of a part: in each, threads wait for memory once
 
 
 def _admits(op: Gemm, context: BuildContext) -> str | None:
@@ -78,14 +79,14 @@ def _tile(op: Gemm, rows: int, gpu: Gpu) -> GemvTile:
 
 
 def _parts(shape: GemmShape, tile: GemvTile, most: int, gpu: Gpu) -> Parts:
-    return parts_of(shape.depth, tile.depth, blocks(shape, tile.rows, tile.columns), _BLOCKS * gpu.units, most)
+    return parts_of(shape.depth, tile.depth, blocks(shape, tile.rows, tile.columns), _BLOCKS * gpu.units, most, _FEWEST)
 
 
 def _cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
     op, gpu = replace(op, inputs=(op.inputs[0], _read(op, context).operand, *op.inputs[2:])), gpu_of(context)
     sizes, tile = sizes_of(shape_of(op)), _tile(op, config["rows"], gpu)
     tiles = sizes.blocks(tile.rows, tile.columns)
-    parts = parts_of(sizes.depth, tile.depth, tiles, _BLOCKS * gpu.units, config["parts"])
+    parts = parts_of(sizes.depth, tile.depth, tiles, _BLOCKS * gpu.units, config["parts"], _FEWEST)
     passes = -(-sizes.m // tile.rows)
     elements = sizes.batch * sizes.depth * sizes.n
     under_way = tiles * typical(parts.count) * tile.bytes_under_way
