@@ -144,6 +144,8 @@ def test_an_opencl_gpu_has_to_be_much_faster(
     choice = automatic(lambda: 500.0)
     assert (choice.device.identity if choice.device else None) == chosen
     assert choice.reason.endswith(said) and choice.lasting is (chosen is not None)
+    passed = [("backend cuda", "there is no CUDA device"), ("backend opencl", choice.reason)]
+    assert list(choice.passed) == (passed[:1] if chosen else passed)
 
 
 def test_a_gpu_is_at_hand_where_files_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

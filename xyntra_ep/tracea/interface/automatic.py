@@ -19,32 +19,39 @@ _BETTER = 4.0  # times the processor's rate: what is between a GPU's best and ou
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """``device``: None is the CPU. ``lasting``: whether the next process would choose the same."""
+    """``device``: None is the CPU. ``lasting``: whether the next process would choose the same. ``passed``: the backends that
+    were asked before, and why they are not it."""
 
     device: DeviceTarget | None = None
     reason: str
     lasting: bool = True
+    passed: tuple[tuple[str, str], ...] = ()
 
 
 def automatic(cpu_gflops: Callable[[], float]) -> Choice:
     """The first CUDA device that works; else a GPU of OpenCL that is much faster than the processor (``cpu_gflops``: all cores);
     else the CPU. Never an OpenCL device that is the processor itself."""
     why: list[str] = []
+    no_cuda, no_opencl = "there is no CUDA device", "there is no GPU with a driver of OpenCL"
     if cuda.at_hand(LIBRARY):
         try:
             device = cuda_target(cuda.survey(LIBRARY, _LIMIT_S))
             return Choice(device=device, reason=f"{device.name} works")
         except ConfigError as error:
-            why.append(error.what.removeprefix("backend=cuda cannot be had: "))
+            no_cuda = error.what.removeprefix("backend=cuda cannot be had: ")
+            why.append(no_cuda)
     if opencl.gpu_at_hand():
         found, slow = opencl.survey(_LIMIT_S), cpu_gflops()
         fast = tuple(device for device in found.working if device.gflops > _BETTER * slow)
         if fast:
             best = max(fast, key=lambda device: device.gflops)
             device = opencl_target(OpenClSurvey(devices=(best,)))
-            return Choice(device=device, reason=f"{device.name} works, {best.gflops:.0f} GFLOP/s against {slow:.0f}")
-        why += [_slower(device, slow) for device in found.working] or [found.missing]
-    return Choice(reason="; ".join(why) or "there is no GPU", lasting=not why)
+            reason = f"{device.name} works, {best.gflops:.0f} GFLOP/s against {slow:.0f}"
+            return Choice(device=device, reason=reason, passed=(("backend cuda", no_cuda),))
+        no_opencl = "; ".join(_slower(device, slow) for device in found.working) or found.missing
+        why.append(no_opencl)
+    passed = (("backend cuda", no_cuda), ("backend opencl", no_opencl))
+    return Choice(reason="; ".join(why) or "there is no GPU", lasting=not why, passed=passed)
 
 
 def _slower(device: OpenClDevice, cpu_gflops: float) -> str:

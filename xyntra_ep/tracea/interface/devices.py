@@ -132,23 +132,6 @@ def known_target(name: str) -> DeviceTarget:
     )
 
 
-def best_target() -> tuple[DeviceTarget | None, tuple[tuple[str, str], ...]]:
-    """The first that this machine has of a CUDA GPU, a GPU by OpenCL, and (None) its processor; with why not the ones before."""
-    passed: list[tuple[str, str]] = []
-    gpus = cuda.survey(LIBRARY)
-    if not gpus.missing:
-        return cuda_target(gpus), ()
-    passed.append(("backend cuda", gpus.missing))
-    others = opencl.survey()
-    if others.missing:
-        passed.append(("backend opencl", others.missing))
-    elif not (target := opencl_target(others)).gpu.is_cpu:
-        return target, tuple(passed)
-    else:
-        passed.append(("backend opencl", "no GPU is among its devices"))
-    return None, tuple(passed)
-
-
 TARGETS: Mapping[str, Callable[[], DeviceTarget]] = {"opencl": opencl_target, "cuda": cuda_target}
 # Of sessions whose tensors ONNX Runtime keeps in a device's memory: by the device's number.
 WITH_TENSORS: Mapping[str, Callable[[int], DeviceTarget]] = dict.fromkeys(("auto", "cuda"), lambda n: cuda_target(ordinal=n))

@@ -17,8 +17,9 @@ from xyntra_ep.options import Backend, Precision
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.ops import ValueKind
 from xyntra_ep.tracea.doctor.decision import Evidence
+from xyntra_ep.tracea.interface.automatic import automatic
 from xyntra_ep.tracea.interface.compiled import DeviceKernel, compiled_kernels
-from xyntra_ep.tracea.interface.devices import TARGETS, DeviceTarget, best_target, known_target
+from xyntra_ep.tracea.interface.devices import TARGETS, DeviceTarget, known_target
 from xyntra_ep.tracea.interface.named_ops import Draft, op_named
 from xyntra_ep.tracea.interface.precision import agree
 from xyntra_ep.tracea.kernels.variant import Phase
@@ -98,9 +99,9 @@ def plan_kernel(
 ) -> KernelPlan:
     """What ``context`` would do for ``op``, a name or an alias of `named_ops`; sizes that are not given are usual ones.
 
-    ``backend``: cpu, cuda or opencl; without it the context's device, or the first that this machine has of a CUDA GPU, an OpenCL
-    GPU, the processor. ``architecture``: a GPU of `doctor.heroes` by name (h200) or architecture (sm_90), which need not be here.
-    Nothing is run. Raises ConfigError for what does not exist, UnsupportedError when no variant admits the op.
+    ``backend``: cpu, cuda or opencl; without it the context's device, or what a session takes that names none. ``architecture``:
+    a GPU of `doctor.heroes` by name (h200) or architecture (sm_90), which need not be here. Nothing is run. Raises ConfigError
+    for what does not exist, UnsupportedError when no variant admits the op.
     """
     named = op_named(op)
     all_sizes = named.complete(sizes)
@@ -160,7 +161,10 @@ def _device(context: Context, backend: str | None, architecture: str | None) -> 
         except ConfigError as error:
             hint = f"{error.hint}; architecture='h200', or another GPU's name, plans for one that is not here"
             raise ConfigError(error.what, where=_WHERE, hint=hint) from None
-    return best_target() if asked == Backend.AUTO.value else (None, ())
+    if asked != Backend.AUTO.value:
+        return None, ()
+    choice = automatic(lambda: context.caps.fma_gflops * context.caps.cores)
+    return choice.device, choice.passed
 
 
 def _precision(text: str) -> Precision:
