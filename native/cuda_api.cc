@@ -43,6 +43,7 @@ Opened open() {
   XYNTRA_FIND(CtxSynchronize, "");
   XYNTRA_FIND(ModuleLoadData, "");
   XYNTRA_FIND(ModuleGetFunction, "");
+  XYNTRA_FIND(TensorMapEncodeTiled, "");
   XYNTRA_FIND(FuncSetAttribute, "");
   XYNTRA_FIND(LaunchKernel, "");
   XYNTRA_FIND(StreamCreate, "");

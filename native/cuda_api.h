@@ -34,6 +34,14 @@ inline constexpr int kMaxDynamicSharedBytes = 8;
 // CUpointer_attribute
 inline constexpr int kPointerOrdinal = 9;
 
+// CUtensorMap, and what is said about one: CUtensorMapDataType, Interleave, Swizzle, L2promotion, FloatOOBfill
+struct alignas(64) TensorMap {
+  uint64_t words[16];
+};
+inline constexpr int kBytes1 = 0, kBytes2 = 1, kBytes4 = 2, kBytes8 = 4;  // unsigned integers: bits are bits
+inline constexpr int kNoInterleave = 0, kSwizzle128 = 3, kPromote128 = 2, kFillZero = 0;
+inline constexpr std::size_t kMaxTensorRank = 5;
+
 // CUDA_KERNEL_NODE_PARAMS_v1
 struct KernelNode {
   Function function;
@@ -69,6 +77,9 @@ struct Api {
   Result (*CtxSynchronize)();
   Result (*ModuleLoadData)(Module*, const void*);
   Result (*ModuleGetFunction)(Function*, Module, const char*);
+  Result (*TensorMapEncodeTiled)(TensorMap*, int type, uint32_t rank, void* address, const uint64_t* extents,
+                                 const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides, int interleave,
+                                 int swizzle, int promotion, int fill);
   Result (*FuncSetAttribute)(Function, int, int);
   Result (*LaunchKernel)(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**,
                          void**);

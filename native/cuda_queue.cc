@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 
 #include "kernel_loader.h"
 #include "memory_block.h"
@@ -11,6 +12,26 @@ namespace xyntra {
 namespace {
 
 constexpr std::size_t kLeastPinned = std::size_t{1} << 16;
+
+// Rows of a box lie swizzled in shared memory. Nothing is copied of an empty tensor, which is none to the driver.
+cuda::TensorMap map_of(const CudaDevice& device, const DeviceTensor& tensor, void* buffer) {
+  static const std::map<uint32_t, int> types = {
+      {1, cuda::kBytes1}, {2, cuda::kBytes2}, {4, cuda::kBytes4}, {8, cuda::kBytes8}};
+  const auto type = types.find(tensor.element_bytes);
+  if (type == types.end() || tensor.extents.size() > cuda::kMaxTensorRank)
+    throw Error(kFail, "XyntraEP: a tensor that a CUDA device cannot copy");
+  std::vector<uint64_t> extents = tensor.extents;
+  for (uint64_t& extent : extents) extent = std::max<uint64_t>(extent, 1);
+  const std::vector<uint32_t> steps(extents.size(), 1);
+  cuda::TensorMap map{};
+  if (buffer == nullptr) return map;
+  device.check(device.api().TensorMapEncodeTiled(&map, type->second, static_cast<uint32_t>(extents.size()),
+                                                 static_cast<char*>(buffer) + tensor.offset, extents.data(),
+                                                 tensor.strides.data(), tensor.box.data(), steps.data(), cuda::kNoInterleave,
+                                                 cuda::kSwizzle128, cuda::kPromote128, cuda::kFillZero),
+               "the map of a tensor");
+  return map;
+}
 
 }  // namespace
 
@@ -25,6 +46,7 @@ CudaCalls::CudaCalls(const CudaDevice& device, const std::vector<DeviceCall>& ca
     launch.threads = call.kernel->threads;
     launch.shared_bytes = call.kernel->shared_bytes;
     launch.buffers = call.buffers;
+    launch.tensors = call.tensors;
     launch.params = call.params;
   }
 }
@@ -35,16 +57,19 @@ CudaCalls::~CudaCalls() {
 }
 
 // The driver copies what the pointers point to when it is called.
-std::vector<void*> CudaCalls::Launch::arguments() const {
+std::vector<void*> CudaCalls::Launch::arguments(const CudaDevice& device) {
+  maps.clear();
+  for (const DeviceTensor& tensor : tensors) maps.push_back(map_of(device, tensor, buffers[tensor.buffer]));
   std::vector<void*> pointers;
-  for (const auto& buffer : buffers) pointers.push_back(const_cast<void**>(&buffer));
-  for (const auto& param : params) pointers.push_back(const_cast<int32_t*>(&param));
+  for (auto& buffer : buffers) pointers.push_back(&buffer);
+  for (auto& map : maps) pointers.push_back(&map);
+  for (auto& param : params) pointers.push_back(&param);
   return pointers;
 }
 
-void CudaCalls::launch(std::size_t call, cuda::Stream stream) const {
-  const Launch& it = launches_[call];
-  std::vector<void*> arguments = it.arguments();
+void CudaCalls::launch(std::size_t call, cuda::Stream stream) {
+  Launch& it = launches_[call];
+  std::vector<void*> arguments = it.arguments(device_);
   device_.check(device_.api().LaunchKernel(it.function, it.blocks, 1, 1, it.threads, 1, 1, it.shared_bytes, stream,
                                            arguments.data(), nullptr),
                 "a kernel");
@@ -68,8 +93,8 @@ void CudaCalls::replace(std::size_t call, std::size_t place, void* memory) {
   launch.replaced = replaced_ = graph_ != nullptr;
 }
 
-cuda::KernelNode CudaCalls::node_of(const Launch& launch, std::vector<void*>& arguments) {
-  arguments = launch.arguments();
+cuda::KernelNode CudaCalls::node_of(Launch& launch, std::vector<void*>& arguments) const {
+  arguments = launch.arguments(device_);
   return {launch.function, launch.blocks,       1,                1,      launch.threads, 1,
           1,               launch.shared_bytes, arguments.data(), nullptr};
 }

@@ -1,6 +1,6 @@
 // Kernels on their way to a CUDA device: a graph that is launched as one, and the stream that takes it.
 //
-// Arguments are the buffers of a call, then its parameters (int). A unit is a block of threads.
+// Arguments are the buffers of a call, then the maps of its tensors, then its parameters (int). A unit is a block of threads.
 // What goes between the host and the device goes through pinned memory of the queue's own, so that nothing waits for a copy.
 #pragma once
 
@@ -16,7 +16,7 @@ class CudaCalls : public DeviceCalls {
   ~CudaCalls() override;
 
   std::size_t size() const noexcept { return launches_.size(); }
-  void launch(std::size_t call, cuda::Stream stream) const;
+  void launch(std::size_t call, cuda::Stream stream);
   // All of them, as a graph that is made the first time.
   void launch_all(cuda::Stream stream);
   void replace(std::size_t call, std::size_t place, void* memory) override;
@@ -26,14 +26,16 @@ class CudaCalls : public DeviceCalls {
     cuda::Function function = nullptr;
     unsigned blocks = 0, threads = 0, shared_bytes = 0;
     std::vector<void*> buffers;
+    std::vector<DeviceTensor> tensors;
+    std::vector<cuda::TensorMap> maps;  // of the tensors, in the buffers as they are
     std::vector<int32_t> params;
     cuda::GraphNode node = nullptr;
     bool replaced = false;  // a buffer, since the graph was made
 
-    std::vector<void*> arguments() const;
+    std::vector<void*> arguments(const CudaDevice& device);
   };
 
-  static cuda::KernelNode node_of(const Launch& launch, std::vector<void*>& arguments);
+  cuda::KernelNode node_of(Launch& launch, std::vector<void*>& arguments) const;
   void make_graph();
   void update_graph();
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ort.h"
+#include "plan.h"
 
 namespace xyntra {
 
@@ -40,16 +41,37 @@ class DeviceMemory {
   void* memory_ = nullptr;
 };
 
-// A kernel with all that a launch of it takes: it gets `buffers`, then `params`. A unit is a block of threads, or a group of
-// work items; there is at least one.
+// See CopiedTensor.
+struct DeviceTensor {
+  std::size_t buffer = 0;  // of the call
+  uint32_t element_bytes = 0;
+  int64_t offset = 0;
+  std::vector<uint64_t> extents, strides;
+  std::vector<uint32_t> box;
+};
+
+// A kernel with all that a launch of it takes: it gets `buffers`, then maps of `tensors`, then `params`. A unit is a block of
+// threads, or a group of work items; there is at least one.
 struct DeviceCall {
   const LoadedKernel* kernel = nullptr;
   int64_t units = 0;
   std::vector<void*> buffers;
+  std::vector<DeviceTensor> tensors;
   std::vector<int32_t> params;
 
   // Throws when the device cannot count that far.
   void add(int64_t param);
+  // `value`: of an expression of the plan.
+  template <class Value>
+  void add(const CopiedTensor& tensor, const Value& value) {
+    DeviceTensor& added = tensors.emplace_back();
+    added.buffer = tensor.buffer;
+    added.element_bytes = tensor.element_bytes;
+    added.offset = value(tensor.offset_expr);
+    for (const uint32_t expr : tensor.extents) added.extents.push_back(static_cast<uint64_t>(value(expr)));
+    for (const uint32_t expr : tensor.strides) added.strides.push_back(static_cast<uint64_t>(value(expr)));
+    added.box = tensor.box;
+  }
 };
 
 // Calls in their order, ready to be started again and again.

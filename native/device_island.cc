@@ -102,6 +102,7 @@ void DeviceIsland::run_init(const Alternative& plan, ReadyOnDevice& ready, const
       call.buffers.push_back(memory);
     }
     if (call.units > 0) {
+      for (const CopiedTensor& tensor : step.tensors) call.add(tensor, [&](uint32_t expr) { return numbers.value(expr); });
       for (const uint32_t param : step.params) call.add(numbers.value(param));
       calls = device_.ready({call});
       queue->start(*calls);

@@ -136,6 +136,7 @@ void DeviceWorkspace::make_steps(const ReadyOnDevice& ready) {
       if (of.kind == BufferKind::kOutput) placed_outputs_[of.index].uses.push_back(here);
       call.buffers.push_back(memory_of(use.buffer, ready));
     }
+    for (const CopiedTensor& tensor : step.tensors) call.add(tensor, [&](uint32_t expr) { return evaluation_.value(expr); });
     for (const uint32_t param : step.params) call.add(evaluation_.value(param));
     started_.push_back(i);
   }

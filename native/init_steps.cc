@@ -24,6 +24,7 @@ std::size_t InitSteps::bytes(const PlanBuffer& buffer) const {
 }
 
 std::vector<int64_t> InitSteps::packing(const PlanStep& step) const {
+  if (!step.tensors.empty()) return {};
   std::vector<int64_t> key{step.kernel, values_[step.units_expr], static_cast<int64_t>(step.params.size())};
   for (const uint32_t param : step.params) key.push_back(values_[param]);
   std::size_t weights = 0;

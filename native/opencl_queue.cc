@@ -7,6 +7,7 @@ namespace xyntra {
 OpenClCalls::OpenClCalls(const OpenClDevice& device, const std::vector<DeviceCall>& calls) : device_(device) {
   const cl::Api& api = device.api();
   for (const DeviceCall& call : calls) {
+    if (!call.tensors.empty()) throw Error(kRuntimeException, "XyntraEP: OpenCL copies no tensors");
     Launch& launch = launches_.emplace_back();
     launch.kernel = device.kernel(static_cast<cl::Program>(call.kernel->program), call.kernel->symbol);
     launch.group = call.kernel->threads;

@@ -9,7 +9,7 @@
 namespace xyntra {
 namespace {
 
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 constexpr int kRunKinds = 1 << int(BufferKind::kInput) | 1 << int(BufferKind::kOutput) | 1 << int(BufferKind::kPool) |
                           1 << int(BufferKind::kArena) | 1 << int(BufferKind::kLiteral);
 constexpr int kInitKinds = 1 << int(BufferKind::kConstant) | 1 << int(BufferKind::kPool) |
@@ -62,6 +62,21 @@ PlanBuffer read_buffer(ByteReader& in, const PlanIsland& island, const Expressio
   return buffer;
 }
 
+CopiedTensor read_tensor(ByteReader& in, const Expressions& exprs, std::size_t buffers) {
+  CopiedTensor tensor;
+  tensor.buffer = in.read<uint32_t>();
+  require(tensor.buffer < buffers, "a tensor is in no buffer of its step");
+  tensor.element_bytes = in.read<uint32_t>();
+  tensor.offset_expr = read_expr(in, exprs);
+  tensor.extents = read_exprs(in, exprs);
+  tensor.strides = read_exprs(in, exprs);
+  tensor.box.resize(in.count(4));
+  for (uint32_t& extent : tensor.box) extent = in.read<uint32_t>();
+  const std::size_t rank = tensor.extents.size();
+  require(rank > 0 && tensor.strides.size() == rank - 1 && tensor.box.size() == rank, "the axes of a tensor differ");
+  return tensor;
+}
+
 PlanStep read_step(ByteReader& in, const Expressions& exprs) {
   PlanStep step;
   step.kernel = in.read<uint32_t>();
@@ -77,11 +92,13 @@ PlanStep read_step(ByteReader& in, const Expressions& exprs) {
   step.cost_expr = read_expr(in, exprs);
   step.flops_expr = read_expr(in, exprs);
   step.bytes_expr = read_expr(in, exprs);
+  step.tensors.resize(in.count(24));
+  for (CopiedTensor& tensor : step.tensors) tensor = read_tensor(in, exprs, step.buffers.size());
   return step;
 }
 
 std::vector<PlanStep> read_steps(ByteReader& in, const Alternative& plan, std::size_t kernels, int kinds) {
-  std::vector<PlanStep> steps(in.count(32));
+  std::vector<PlanStep> steps(in.count(36));
   for (PlanStep& step : steps) {
     step = read_step(in, plan.exprs);
     require(step.kernel < kernels, "a step names no kernel");
@@ -101,6 +118,11 @@ void check_init(const Alternative& plan) {
     for (const BufferUse& use : step.buffers) {
       fixed = fixed && (use.offset_expr == kNoOffset || plan.exprs.is_fixed(use.offset_expr));
       made[use.buffer] = 1;
+    }
+    for (const CopiedTensor& tensor : step.tensors) {
+      fixed = fixed && plan.exprs.is_fixed(tensor.offset_expr);
+      for (const auto* sizes : {&tensor.extents, &tensor.strides})
+        for (const uint32_t size : *sizes) fixed = fixed && plan.exprs.is_fixed(size);
     }
     require(fixed, "an init step depends on a shape");
   }
@@ -162,6 +184,14 @@ Alternative read_alternative(ByteReader& in, const PlanIsland& island, std::size
     if (symbol.is_element) plan.elements.push_back(symbol);
   }
   return plan;
+}
+
+void check_no_tensors(const PlanIsland& island) {
+  for (const Alternative& plan : island.alternatives) {
+    for (const auto* steps : {&plan.init, &plan.run}) {
+      for (const PlanStep& step : *steps) require(step.tensors.empty(), "tensors are for kernels on a device");
+    }
+  }
 }
 
 // OpenCL has no pointers into buffers.
@@ -243,7 +273,7 @@ std::shared_ptr<const Plan> Plan::read(std::string_view bytes) {
   plan->islands.resize(in.count(32));
   for (PlanIsland& island : plan->islands) {
     island = read_island(in, plan->kernels.size());
-    if (!plan->device.empty()) check_whole_buffers(island);
+    plan->device.empty() ? check_no_tensors(island) : check_whole_buffers(island);
   }
   require(in.left() == 0, "the plan has bytes too many");
   return plan;

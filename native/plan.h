@@ -33,6 +33,15 @@ struct BufferUse {
   uint32_t offset_expr = kNoOffset;
 };
 
+// A tensor in one of the step's buffers that its kernel copies in boxes; the contiguous axis comes first.
+struct CopiedTensor {
+  uint32_t buffer = 0;  // of the step
+  uint32_t element_bytes = 0;
+  uint32_t offset_expr = 0;
+  std::vector<uint32_t> extents, strides;  // expressions; the first axis has no stride
+  std::vector<uint32_t> box;
+};
+
 struct PlanStep {
   uint32_t kernel = 0;
   std::string label;
@@ -42,6 +51,7 @@ struct PlanStep {
   uint32_t cost_expr = 0;
   uint32_t flops_expr = 0;  // for the profile only
   uint32_t bytes_expr = 0;
+  std::vector<CopiedTensor> tensors;  // on a device
 };
 
 struct PlanCheck {

@@ -119,6 +119,7 @@ class Alternative:
         label: str = "step",
         flops: int | None = None,
         moved: int | None = None,
+        tensors: list[bytes] | None = None,
     ) -> None:
         uses = [use if isinstance(use, tuple) else (use, NO_OFFSET) for use in buffers]
         units = self.const(1) if units is None else units
@@ -131,6 +132,7 @@ class Alternative:
             + many([pack("<II", *use) for use in uses])
             + u32s(params or [])
             + pack("<IIII", units, cost, flops, moved)
+            + many(tensors or [])
         )
 
     def bytes(self) -> bytes:
@@ -183,7 +185,7 @@ class Plan:
     def bytes(self) -> bytes:
         content = (
             b"XYPL"
-            + pack("<I", 5)
+            + pack("<I", 6)
             + text(self.digest)
             + text(self.root)
             + text(self.device)

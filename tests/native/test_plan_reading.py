@@ -11,7 +11,7 @@ import onnxruntime as ort
 import pytest
 
 from tests.native.conftest import FakePlanner
-from tests.native.manifest_builder import ARENA, CONSTANT, INPUT, POOL, Alternative, Island, hash128
+from tests.native.manifest_builder import ARENA, CONSTANT, INPUT, POOL, Alternative, Island, hash128, u32s
 from tests.native.models import add_island, add_model
 from tests.native.test_claims import report
 from xyntra_ep.provider.graph_buffer import RawGraph
@@ -107,6 +107,22 @@ def output_too_many(a: Alternative) -> None:
     a.outputs.append([])
 
 
+def tensor(buffer: int, extents: list[int], strides: list[int], box: list[int]) -> bytes:
+    return pack("<III", buffer, 2, 0) + u32s(extents) + u32s(strides) + u32s(box)
+
+
+def tensor_in_no_buffer(a: Alternative) -> None:
+    a.step(0, [0], tensors=[tensor(1, [0], [], [1])])
+
+
+def tensor_of_few_strides(a: Alternative) -> None:
+    a.step(0, [0], tensors=[tensor(0, [0, 0], [], [1, 1])])
+
+
+def tensor_on_the_cpu(a: Alternative) -> None:
+    a.step(0, [a.buffer(INPUT, 0)], tensors=[tensor(0, [0, 0], [0], [1, 1])])
+
+
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
@@ -131,6 +147,9 @@ def output_too_many(a: Alternative) -> None:
         (bad_buffer_kind, "unknown kind of buffer"),
         (output_of_other_rank, "the rank of an output differs"),
         (output_too_many, "the number of outputs differs"),
+        (tensor_in_no_buffer, "a tensor is in no buffer of its step"),
+        (tensor_of_few_strides, "the axes of a tensor differ"),
+        (tensor_on_the_cpu, "tensors are for kernels on a device"),
     ],
 )
 def test_what_is_wrong_is_named(planner: FakePlanner, make_session: Any, spoil: Any, why: str) -> None:

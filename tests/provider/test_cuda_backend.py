@@ -26,7 +26,7 @@ from xyntra_ep.provider import registration
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.doctor import variants
 from xyntra_ep.tracea.interface.devices import cuda_gpu, cuda_target
-from xyntra_ep.tracea.kernels.gpu import gemm_fragments
+from xyntra_ep.tracea.kernels.gpu import gemm_fragments, gemm_wgmma
 from xyntra_ep.tracea.planning import planner
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.runtime.cache_root import open_root
@@ -73,6 +73,10 @@ def session(folder: Path, content: bytes | None = None, **options: str) -> ort.I
     options = {"backend": "cuda", "cache_dir": str(folder / "cache"), **options}
     providers = [("XyntraEP", options), "CPUExecutionProvider"]
     return ort.InferenceSession(content or model(), settings, providers=providers, enable_fallback=0)
+
+
+def graph_variants(made: ort.InferenceSession) -> set[str]:
+    return {kernel.variant for graph in explain(made).graphs for island in graph.islands for kernel in island.kernels}
 
 
 def rows(count: int) -> dict[str, Any]:
@@ -165,7 +169,7 @@ def test_steps_are_timed_by_the_device(gpu: FakeCuda, folder: Path) -> None:
 def test_a_model_as_a_whole(gpu: FakeCuda, folder: Path, name: str, precision: str, max_err: float) -> None:
     content, feeds = model_path(zoo[name]).read_bytes(), zoo[name].feeds(1, 8, 0)
     made = session(folder, content, precision=precision)
-    chosen = {kernel.variant for graph in explain(made).graphs for island in graph.islands for kernel in island.kernels}
+    chosen = graph_variants(made)
     assert ("gemm.fragments" in chosen) is (precision != "fp32")
     assert ("conv.fragments" in chosen) is (precision != "fp32" and name == "resnet50-tiny")
     assert all(not graph.declined for graph in explain(made).graphs)
@@ -205,6 +209,29 @@ def test_a_model_in_float16_is_multiplied_in_it(gpu: FakeCuda, folder: Path) -> 
     x = rng.standard_normal((21, 64)).astype(np.float16)
     [wanted] = ort.InferenceSession(exact.SerializeToString()).run(None, {"x": x.astype(np.float32)})
     assert np.abs(made.run(None, {"x": x})[0] - wanted).max() <= 2e-3 * np.abs(wanted).max()
+
+
+def test_products_by_warpgroups(gpu: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The maps of tensors are made with every new shape, and stay for runs that have it again."""
+    gpu.set(capability=90)
+    monkeypatch.setattr(planner, "gpu_variants", lambda: {**variants.gpu_variants(), Gemm: tuple(gemm_wgmma.VARIANTS)})
+    text = """<ir_version: 8, opset_import: ["" : 20]> g (float[B, N, 128] x, float[B, 128, K] y) => (float[B, N, K] z)
+        { p = MatMul(x, y) z = Relu(p) }"""
+    content = parser.parse_model(text).SerializeToString()
+    made = session(tmp_path, content, precision="bf16", claim="all")
+    assert graph_variants(made) == {"gemm.wgmma"}
+    maps = gpu.count("TensorMapEncodeTiled")
+    rng = np.random.default_rng(0)
+    for batch, count, columns in ((2, 70, 24), (1, 1, 136), (2, 70, 24)):
+        feeds = {"x": rng.standard_normal((batch, count, 128)), "y": rng.standard_normal((batch, 128, columns))}
+        feeds = {name: x.astype(np.float32) for name, x in feeds.items()}
+        wanted = np.maximum(feeds["x"] @ feeds["y"], 0)
+        got = made.run(None, feeds)[0]
+        assert np.abs(got - wanted).max() <= 2e-2 * np.abs(wanted).max()
+    assert gpu.count("TensorMapEncodeTiled") > maps
+    again = gpu.count("TensorMapEncodeTiled")
+    made.run(None, feeds)
+    assert gpu.count("TensorMapEncodeTiled") == again  # the graph has them
 
 
 # -- what there is

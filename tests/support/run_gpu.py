@@ -10,6 +10,7 @@ What kernels write starts with a pattern that is a NaN as floats.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from tests.support.opencl_queue import Queue
 from tests.support.run_program import compare
-from tests.support.simulated_gpu import SimulatedGpu
+from tests.support.simulated_gpu import SimulatedGpu, Tensor
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret
@@ -26,7 +27,7 @@ from xyntra_ep.tracea.core_ir.ops import Program, Value, ValueKind
 from xyntra_ep.tracea.doctor.variants import AnyVariant, by_op, gpu_variants
 from xyntra_ep.tracea.emitters import cuda, opencl
 from xyntra_ep.tracea.planning.builder import OpBuilder
-from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram
+from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram, PlanTensor
 from xyntra_ep.tracea.planning.planner import plan_program
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
@@ -106,13 +107,43 @@ def _compare(planned: PlannedProgram, got: Sequence[Array], wanted: Sequence[Arr
 
 
 def compile_for_cuda(program: Program, variants: Iterable[AnyVariant] | None = None, gpu: Gpu = SM_80) -> PlannedProgram:
-    """Compile every kernel for each architecture; none may need more registers than there are."""
+    """Compile every kernel for each architecture that ``gpu`` stands for; none may need more registers than there are."""
     planned = plan_for(program, gpu, variants)
     for source in planned.kernels:
-        for architecture in ARCHITECTURES:
+        for architecture in (gpu.target,) if gpu.warpgroups else ARCHITECTURES:
             cubin = nvrtc.load().compile(source.symbol, source.text, architecture)
             assert cubin.spilled_bytes == 0, f"{source.symbol} spills on {architecture}"
     return planned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorAt:
+    """A step's tensor in a run: ``tensor``, its offset, extents and strides as numbers."""
+
+    tensor: PlanTensor
+    offset_bytes: int
+    extents: list[int]
+    strides_bytes: list[int]
+
+    def made(self, buffers: Sequence[Bytes]) -> Tensor:
+        dtype = self.tensor.dtype
+        return Tensor(
+            data=buffers[self.tensor.view.buffer].view(dtype.numpy),
+            offset=self.offset_bytes // dtype.bytes,
+            extents=[max(1, extent) for extent in self.extents],  # as the driver wants them; nothing is copied of an empty one
+            strides=[1, *(stride // dtype.bytes for stride in self.strides_bytes)],
+            box=self.tensor.box,
+        )
+
+
+def _tensor_at(tensor: PlanTensor, symbols: Mapping[str, int]) -> TensorAt:
+    view = tensor.view
+    return TensorAt(
+        tensor=tensor,
+        offset_bytes=evaluate(view.offset_bytes, symbols),
+        extents=[evaluate(s, symbols) for s in view.extents],
+        strides_bytes=[evaluate(s, symbols) for s in view.strides_bytes],
+    )
 
 
 class _Device(Protocol):
@@ -120,7 +151,9 @@ class _Device(Protocol):
 
     def upload(self, data: Bytes) -> Any: ...
     def download(self, buffer: Any) -> Bytes: ...
-    def launch(self, source: KernelSource, blocks: int, buffers: list[Any], params: list[int]) -> None: ...
+    def launch(
+        self, source: KernelSource, blocks: int, buffers: list[Any], params: list[int], tensors: Sequence[TensorAt] = ()
+    ) -> None: ...
 
 
 @cache
@@ -145,7 +178,10 @@ class _OpenCl:
         assert (data[size:] == _UNTOUCHED).all(), "a buffer is written past its end"
         return data[:size]
 
-    def launch(self, source: KernelSource, blocks: int, buffers: list[Any], params: list[int]) -> None:
+    def launch(
+        self, source: KernelSource, blocks: int, buffers: list[Any], params: list[int], tensors: Sequence[TensorAt] = ()
+    ) -> None:
+        assert not tensors, "OpenCL copies no tensors"
         _queue().launch(_built(source), blocks, [handle for handle, _ in buffers], params)
 
 
@@ -162,8 +198,11 @@ class _Simulated:
     def download(self, buffer: Any) -> Bytes:
         return buffer  # type: ignore[no-any-return]  # an array that upload has made
 
-    def launch(self, source: KernelSource, blocks: int, buffers: list[Any], params: list[int]) -> None:
-        self.gpu.launch(self._kernels[source.text], blocks, buffers, params)
+    def launch(
+        self, source: KernelSource, blocks: int, buffers: list[Any], params: list[int], tensors: Sequence[TensorAt] = ()
+    ) -> None:
+        made = [t.made(buffers) for t in tensors]
+        self.gpu.launch(self._kernels[source.text], blocks, buffers, params, made)
 
 
 def run_planned(
@@ -196,7 +235,8 @@ def run_planned(
     for step in (*planned.init, *planned.run):
         assert all(evaluate(use.offset_bytes, symbols) == 0 for use in step.buffers), "GPU kernels take whole buffers"
         used, params = [memory[use.buffer] for use in step.buffers], [evaluate(p, symbols) for p in step.params]
-        device.launch(planned.kernels[step.kernel], evaluate(step.units, symbols), used, params)
+        tensors = [_tensor_at(tensor, symbols) for tensor in step.tensors]
+        device.launch(planned.kernels[step.kernel], evaluate(step.units, symbols), used, params, tensors)
     after = {number: device.download(buffer) for number, buffer in memory.items()}
     results: dict[int, Array] = {}
     for number, buffer in enumerate(planned.buffers):

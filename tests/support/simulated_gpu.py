@@ -9,6 +9,7 @@ that not all threads reach. ``bank_conflicts`` are counted over all accesses of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Unary,
     Var,
 )
+from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import Roles
 
 Values = NDArray[Any]
 _NUMPY: dict[Elem, Any] = {Elem.F32: np.float32, Elem.I32: np.int32, Elem.I64: np.int64}
@@ -68,18 +70,51 @@ class SimulatedGpu:
     def __init__(self) -> None:
         self.bank_conflicts = 0
 
-    def launch(self, kernel: Kernel, blocks: int, buffers: Sequence[NDArray[np.uint8]], params: Sequence[int]) -> None:
+    def launch(
+        self,
+        kernel: Kernel,
+        blocks: int,
+        buffers: Sequence[NDArray[np.uint8]],
+        params: Sequence[int],
+        tensors: Sequence[Tensor] = (),
+    ) -> None:
         memories = {
-            b.name: _Memory(b.name, b.dtype, data.view(b.dtype.numpy)) for b, data in zip(kernel.buffers, buffers, strict=True)
+            b.name: Memory(b.name, b.dtype, data.view(b.dtype.numpy)) for b, data in zip(kernel.buffers, buffers, strict=True)
         }
         with np.errstate(all="ignore"):
             for block in range(blocks):
-                running = _Block(kernel, block, memories, dict(zip(kernel.params, params, strict=True)))
+                running = Block(kernel, block, memories, dict(zip(kernel.params, params, strict=True)))
+                running.tensors = dict(zip((m.name for m in kernel.maps), tensors, strict=True))
                 running.run()
                 self.bank_conflicts += running.bank_conflicts
 
 
-class _Memory:
+@dataclass(slots=True)
+class Tensor:
+    """What a launch says of a tensor: elements of a buffer, the contiguous axis first; strides in elements, the first is 1."""
+
+    data: NDArray[Any]
+    offset: int
+    extents: Sequence[int]
+    strides: Sequence[int]
+    box: Sequence[int]
+
+    def __post_init__(self) -> None:
+        size = self.data.dtype.itemsize
+        assert self.offset * size % 16 == 0 and all(s * size % 16 == 0 for s in self.strides[1:]), "a tensor is not aligned"
+        assert all(extent >= 1 for extent in self.extents) and len(self.extents) == len(self.box) <= 5
+
+    def boxed(self, at: Sequence[int]) -> NDArray[np.uint16]:
+        """The box from ``at`` on, [rows, elements of a row]; 0 outside of the tensor."""
+        axes = np.meshgrid(*(np.arange(n) + first for n, first in zip(self.box, at, strict=True)), indexing="ij")
+        inside = np.logical_and.reduce([(x >= 0) & (x < extent) for x, extent in zip(axes, self.extents, strict=True)])
+        where = np.asarray(self.offset + sum(x * stride for x, stride in zip(axes, self.strides, strict=True)))
+        assert (where[inside] < self.data.size).all(), "a tensor ends behind its buffer"
+        found = np.where(inside, self.data.view(np.uint16)[np.where(inside, where, 0)], 0)
+        return found.T.reshape(-1, self.box[0])
+
+
+class Memory:
     """Elements of one buffer or array, and who touched them. ``epoch`` counts the barriers that shared memory has seen."""
 
     def __init__(self, name: str, dtype: DType, data: Values, shared: bool = False) -> None:
@@ -135,17 +170,20 @@ class _Memory:
         return from_float64(values, self.dtype)
 
 
-class _Block:
-    """The threads of one block."""
+class Block:
+    """The threads of one block. ``tensors``: those of the launch, by the names of the kernel's maps."""
 
-    def __init__(self, kernel: Kernel, block: int, buffers: dict[str, _Memory], params: dict[str, int]) -> None:
+    tensors: dict[str, Tensor]
+
+    def __init__(self, kernel: Kernel, block: int, buffers: dict[str, Memory], params: dict[str, int]) -> None:
         n = kernel.threads
         self.bank_conflicts = 0
         self._kernel = kernel
+        self.number = block
         self._threads = np.arange(n)
         self._number = block * n + self._threads  # of a thread in the launch
         self._active = np.ones(n, dtype=np.bool_)
-        self._memories = dict(buffers)
+        self.memories = dict(buffers)
         whole = {**params, "block": block}
         self._names: dict[str, Values] = {name: np.full(n, value, dtype=np.int64) for name, value in whole.items()}
         self._names["thread"] = self._threads.astype(np.int64)
@@ -187,17 +225,21 @@ class _Block:
                 self._branch(s)
             case SharedArray():
                 data = np.zeros(s.slots * s.count, dtype=s.dtype.numpy)
-                self._memories[s.var.name] = _Memory(s.var.name, s.dtype, data, shared=True)
+                self.memories[s.var.name] = Memory(s.var.name, s.dtype, data, shared=True)
             case Array():
                 data = np.zeros(s.count * self._threads.size, dtype=s.dtype.numpy)
-                self._memories[s.var.name] = _Memory(s.var.name, s.dtype, data)
+                self.memories[s.var.name] = Memory(s.var.name, s.dtype, data)
             case Barrier() | AsyncCommit() | AsyncWait():
                 assert self._active.all(), "not all threads come by"
                 if isinstance(s, Barrier):
-                    for memory in self._memories.values():
+                    for memory in self.memories.values():
                         memory.epoch += memory.shared
             case Comment():
                 pass
+            case Roles():
+                from tests.support.simulated_warpgroups import take_roles  # which builds on this module
+
+                take_roles(self, s)
             case _:
                 raise AssertionError(f"no meaning for {s}")
 
@@ -222,20 +264,20 @@ class _Block:
 
     # -- memory
 
-    def _place(self, pointer: Pointer, at: Values) -> tuple[_Memory, Values]:
+    def _place(self, pointer: Pointer, at: Values) -> tuple[Memory, Values]:
         while isinstance(pointer, Offset):
             at = at + self._value(pointer.index)
             pointer = pointer.pointer
-        return self._memories[pointer.name], np.broadcast_to(at, self._threads.shape)
+        return self.memories[pointer.name], np.broadcast_to(at, self._threads.shape)
 
-    def _count_conflicts(self, memory: _Memory, at: Values, count: int, here: Values) -> None:
+    def _count_conflicts(self, memory: Memory, at: Values, count: int, here: Values) -> None:
         if memory.shared:
             for first in range(0, self._threads.size, WARP):
                 warp = slice(first, first + WARP)
                 if here[warp].all():
                     self.bank_conflicts += conflicts((at[warp] * memory.dtype.bytes).tolist(), count * memory.dtype.bytes)
 
-    def _reach(self, pointer: Pointer, at: Values, count: int, here: Values) -> tuple[_Memory, Values]:
+    def _reach(self, pointer: Pointer, at: Values, count: int, here: Values) -> tuple[Memory, Values]:
         memory, at = self._place(pointer, at)
         assert not (at[here] % count).any(), f"{count} elements of {memory.name} are not aligned"
         self._count_conflicts(memory, at, count, here)

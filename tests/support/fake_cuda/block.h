@@ -1,6 +1,7 @@
 // CUDA text as C++ of the host: each thread of a block is a fiber, which others take over from at a barrier. Put before a kernel's
 // text; XY_KERNEL(name, threads) behind it exports what driver.cc calls.
 #include <math.h>
+#include <stdio.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@
 #define __device__
 #define __constant__
 #define __forceinline__ inline
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
+#define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 #define __shared__ static
 
@@ -42,9 +44,17 @@ struct Block {
   std::vector<std::array<int, 6>> fragments;
   std::function<void()> body;
   std::vector<unsigned char> given;  // shared memory by the launch, aligned
+  std::size_t given_bytes = 0;
+  unsigned waiting = 0, moves = 0;   // of a round: fibers at mbarriers, and what may let them go on
+  bool failed = false;
 } block_of_threads;
 
 constexpr std::size_t kGivenAlignment = 1024, kGivenMargin = 64;
+
+void fail(const char* what) {
+  if (!block_of_threads.failed) fprintf(stderr, "fake_cuda: %s (thread %u)\n", what, block_of_threads.now);
+  block_of_threads.failed = true;
+}
 
 // Shared memory that the launch gives (extern __shared__).
 inline unsigned char* given_shared() {
@@ -170,12 +180,20 @@ inline int __float_as_int(float v) {
   return i;
 }
 
-// In turns, so that all reach a barrier before one goes on. Not 0 when a block wrote behind the memory it was given, which
-// begins as NaN.
+}  // namespace
+
+#include "warpgroups.h"
+
+namespace {
+
+// In turns, so that all reach a barrier before one goes on. Not 0 when a block did what no device does, or wrote behind the
+// memory it was given, which begins as NaN.
 int run_blocks(const std::function<void()>& body, unsigned blocks, unsigned threads, unsigned shared_bytes) {
   Block& b = block_of_threads;
   b.body = body;
   b.given.assign(shared_bytes + kGivenMargin + kGivenAlignment, 0xff);
+  b.given_bytes = shared_bytes;
+  b.failed = false;
   const unsigned lanes = (threads + 31) / 32 * 32;
   b.exchanged.assign(lanes, 0);
   b.pointers.assign(lanes, nullptr);
@@ -194,14 +212,21 @@ int run_blocks(const std::function<void()>& body, unsigned blocks, unsigned thre
       makecontext(&fiber.context, begin_fiber, 0);
     }
     for (unsigned left = threads; left > 0;) {
+      const unsigned before = b.moves;
+      b.waiting = 0;
       for (unsigned t = 0; t < threads; ++t) {
         if (b.fibers[t].done) continue;
         b.now = threadIdx.x = t;
         swapcontext(&b.home, &b.fibers[t].context);
         if (b.fibers[t].done) --left;
       }
+      const bool stuck = left > 0 && b.waiting == left && b.moves == before;
+      if (stuck && !land_copies()) fail("warpgroups wait for each other for ever");
+      if (b.failed) return 1;
     }
+    end_warpgroups();
     const unsigned char* const margin = given_shared() + shared_bytes;
+    if (b.failed) return 1;
     if (std::any_of(margin, margin + kGivenMargin, [](unsigned char byte) { return byte != 0xff; })) return 1;
     memset(given_shared(), 0xff, shared_bytes);
   }

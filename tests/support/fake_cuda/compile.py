@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-_KERNEL = re.compile(r"__launch_bounds__\((\d+)\) (\w+)\(")
+_KERNEL = re.compile(r"__launch_bounds__\((\d+)(?:, 1)?\) (\w+)\(")
 _GIVEN = re.compile(r"extern __shared__ __align__\(1024\) unsigned char (\w+)\[\];")
 _PTX = re.compile(r'asm volatile\("cp\.async\.(?:commit_group|wait_group \d+);" ::: "memory"\);')
 _COPY = re.compile(r"(static [^\n]*\bvoid xy_copy_(\d+)\(void \*to, const void \*from, int valid\)) \{[^\n]*\}")
@@ -18,6 +18,41 @@ _DOTTED = r"\1 { fragment_dot(\2_of, {&c0, &c1, &c2, &c3}, {a0, a1, a2, a3, b0, 
 _EXP2 = re.compile(r"(static [^\n]*\bfloat xy_exp2\(float x\)) \{[^\n]*\}")
 _PAIR = re.compile(r"(static [^\n]*\bint xy_pair_(bf16|f16)\(float low, float high\)) \{[^\n]*\}")
 _CONVERT = re.compile(r"(static [^\n]*\b(?:float|unsigned short) xy_(widen|narrow)_f16\([^\n ]+(?: \w+)* (\w)\)) \{[^\n]*\}")
+# Warpgroups: what a function does, and statements.
+_FUNCTIONS = {
+    "xy_mbarrier_init": "init_mbarrier(at, arrivals);",
+    "xy_mbarriers_ready": "warpgroups.ready = true;",
+    "xy_expect": "arrive(at, bytes);",
+    "xy_arrive": "arrive(at, 0);",
+    "xy_passed": "return passed(at, parity);",
+}
+_HELPER = re.compile(rf"(static [^\n]*\b({'|'.join(_FUNCTIONS)})\([^\n]*?\)) \{{[^\n]*\}}")
+_COPY_TENSOR = re.compile(r"(static [^\n]*\bvoid xy_copy_tensor_(\d)\([^\n]*?\)) \{[^\n]*\}")
+_PRODUCT = re.compile(r"(static [^\n]*\bvoid xy_dot_(bf16|f16)_(\d+)_(\d)(\d)\([^\n]*?\)) \{[^\n]*\}")
+_COMPLETE = re.compile(r"(static [^\n]*\bvoid xy_products_complete_\d+\([^\n]*?\)) \{[^\n]*\}")
+_WARPGROUP = {
+    r'asm volatile\("wgmma\.commit_group\.sync\.aligned;" ::: "memory"\);': "commit_products();",
+    r'asm volatile\("wgmma\.wait_group\.sync\.aligned (\d+);" ::: "memory"\);': r"wait_products(\1);",
+    r'asm volatile\("(?:wgmma\.fence|setmaxnreg\.(?:inc|dec))\.sync\.aligned[^"]*;"(?: ::: "memory")?\);': "",
+}
+
+
+def _copied_tensor(found: re.Match[str]) -> str:
+    coordinates = ", ".join(f"x{i}" for i in range(int(found[2])))
+    return f"{found[1]} {{ copy_tensor(to, map, at, {{{coordinates}}}); }}"
+
+
+def _begun(found: re.Match[str]) -> str:
+    sums = ", ".join(f"&c{i}" for i in range(int(found[3]) // 2))
+    return f"{found[1]} {{ begin_product({{a, b, {found[4]}, {found[5]}, {found[2]}_of, {{{sums}}}}}); }}"
+
+
+def _with_warpgroups(text: str) -> str:
+    text = _HELPER.sub(lambda found: f"{found[1]} {{ {_FUNCTIONS[found[2]]} }}", text)
+    text = _COMPLETE.sub(r"\1 { wait_products(0); }", _PRODUCT.sub(_begun, _COPY_TENSOR.sub(_copied_tensor, text)))
+    for pattern, what in _WARPGROUP.items():
+        text = re.sub(pattern, what, text)
+    return text
 
 
 def _loaded(found: re.Match[str]) -> str:
@@ -32,6 +67,7 @@ def main(source: str, output: str) -> int:
     text = _CONVERT.sub(r"\1 { return \2_f16(\3); }", text)
     text = _EXP2.sub(r"\1 { return approximate_exp2(x); }", text)
     text = _PAIR.sub(r"\1 { return pair_of(narrow_\2, low, high); }", text)
+    text = _with_warpgroups(text)
     if "asm" in text:
         print("PTX that compile.py does not know", file=sys.stderr)
         return 1

@@ -307,6 +307,35 @@ API int cuModuleGetFunction(void** function, void* module, const char* name) {
   return *function = f, kSuccess;
 }
 
+// Words of a map as warpgroups.h takes them apart. Limits are those of the driver API's cuTensorMapEncodeTiled.
+struct TensorMap {
+  uint64_t magic, address, rank, extents[5], strides[4], box[3];
+};
+
+API int cuTensorMapEncodeTiled(void* map, int type, uint32_t rank, void* address, const uint64_t* extents,
+                               const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave, int swizzle,
+                               int, int fill) {
+  ENTER_CONTEXT("TensorMapEncodeTiled");
+  const auto at = reinterpret_cast<uint64_t>(address);
+  if (reinterpret_cast<uint64_t>(map) % 64 != 0 || at % 16 != 0 || rank < 1 || rank > 5) return kInvalidValue;
+  if (type != 1 || interleave != 0 || swizzle != 3 || fill != 0) return kInvalidValue;  // what warpgroups.h carries out
+  TensorMap made{0x58594d4150000001, at, rank, {}, {}, {}};
+  uint64_t bytes = 2 * extents[0];
+  for (uint32_t i = 0; i < rank; ++i) {
+    if (extents[i] == 0 || extents[i] > uint64_t{1} << 32 || box[i] == 0 || box[i] > 256 || steps[i] != 1) return kInvalidValue;
+    made.extents[i] = extents[i];
+    made.box[i / 4] |= uint64_t{box[i]} << 16 * (i % 4);
+    if (i == 0) continue;
+    if (strides[i - 1] % 16 != 0 || strides[i - 1] >= uint64_t{1} << 40) return kInvalidValue;
+    made.strides[i - 1] = strides[i - 1];
+    bytes += (extents[i] - 1) * strides[i - 1];
+  }
+  if (2 * box[0] > 128 || 2 * box[0] % 16 != 0) return kInvalidValue;
+  if (!lies_in(device_memory, at, bytes)) return kInvalidValue;  // a real driver does not look
+  std::memset(map, 0, 128);
+  std::memcpy(map, &made, sizeof(made));
+  return kSuccess;
+}
 API int cuFuncSetAttribute(Function* function, int attribute, int value) {
   ENTER_CONTEXT("FuncSetAttribute");
   if (attribute != 8 || value < 0 || value > shared_limit()) return kInvalidValue;

@@ -244,7 +244,7 @@ Calls = list[KernelCall]
         (lambda pack, run: [dataclasses.replace(run, units=4, phase=Phase.PREPARE)], "before there is a run"),
         (lambda pack, run: [dataclasses.replace(pack, units=symbol("s")), run], "an init step depends on a shape"),
         (lambda pack, run: [pack, dataclasses.replace(pack, phase=Phase.RUN), run], "writes to what was made once"),
-        (lambda pack, run: [dataclasses.replace(run, buffers=run.buffers[:2])], "takes (3, 0) buffers and sizes"),
+        (lambda pack, run: [dataclasses.replace(run, buffers=run.buffers[:2])], "takes (3, 0, 0) buffers, sizes and tensors"),
         (lambda pack, run: [dataclasses.replace(run, buffers=run.buffers[::-1])], "writes to value 0, which is given"),
         (
             lambda pack, run: [

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import SM_80, SM_90, Gpu
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import SM_80, SM_90A, Gpu
 from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS
 
 
@@ -53,13 +53,13 @@ _AD102 = "NVIDIA Ada GPU Architecture white paper"
 HEROES: tuple[Hero, ...] = (
     Hero(name="A100", gpu=SM_80, source=_A100),
     Hero(name="A100 40GB", gpu=replace(SM_80, memory_gbs=1555.0), source=_A100),
-    Hero(name="H100", gpu=SM_90, source=_H100),
+    Hero(name="H100", gpu=SM_90A, source=_H100),
     Hero(
         name="H100 PCIe",
-        gpu=replace(SM_90, units=114, fma_gflops=51.2e3, fragment_gflops=756e3, memory_gbs=2000.0),
+        gpu=replace(SM_90A, units=114, fma_gflops=51.2e3, fragment_gflops=756e3, memory_gbs=2000.0),
         source=_H100,
     ),
-    Hero(name="H200", gpu=replace(SM_90, memory_gbs=4800.0), source="NVIDIA H200 Tensor Core GPU data sheet"),
+    Hero(name="H200", gpu=replace(SM_90A, memory_gbs=4800.0), source="NVIDIA H200 Tensor Core GPU data sheet"),
     Hero(name="RTX 3090", gpu=_card("sm_86", units=82, fma_tflops=35.6, memory_gbs=936.0), source=_GA102),
     Hero(name="RTX 3080", gpu=_card("sm_86", units=68, fma_tflops=29.8, memory_gbs=760.0), source=_GA102),
     Hero(name="RTX 3070", gpu=_card("sm_86", units=46, fma_tflops=20.3, memory_gbs=448.0), source=_GA102),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.emitters.gpu_c import Dialect, GpuPrinter
+from xyntra_ep.tracea.emitters.cuda_warpgroups import WARPGROUP_HELPERS, CudaPrinter
+from xyntra_ep.tracea.emitters.gpu_c import Dialect
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import COPY_BYTES
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Kernel, Space
 
@@ -55,6 +56,7 @@ CUDA = Dialect(
     function=_DEVICE,
     spaces={Space.GLOBAL: "", Space.SHARED: "", Space.PRIVATE: ""},
     shared="__shared__ __align__({alignment}) {type} {name}[{count}];",
+    tensor="const __grid_constant__ xy_tensor_map {name}",
     given="extern __shared__ __align__({alignment}) unsigned char {name}[];",
     block="(int)blockIdx.x",
     thread="(int)threadIdx.x",
@@ -83,6 +85,7 @@ CUDA = Dialect(
         **{f"xy_copy_{n}": _copy(n) for n in COPY_BYTES},
         **{f"xy_load_fragments{turned}(": _load_fragments(turned) for turned in ("", "_transposed")},
         **{f"xy_fragment_dot_{dtype}(": _fragment_dot(dtype) for dtype in (DType.F16, DType.BF16)},
+        **WARPGROUP_HELPERS,
     },
     packets={
         d: f"xy_{d}x{{n}}" for d in (DType.F32, DType.BF16, DType.F16, DType.I32, DType.I64, DType.I8, DType.U8, DType.BOOL)
@@ -101,4 +104,4 @@ CUDA = Dialect(
 
 def emit(kernel: Kernel) -> str:
     """The CUDA translation unit of ``kernel``."""
-    return GpuPrinter(CUDA).kernel(kernel)
+    return CudaPrinter(CUDA).kernel(kernel)

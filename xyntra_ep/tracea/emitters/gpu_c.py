@@ -41,6 +41,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Var,
 )
 from xyntra_ep.tracea.semantic_ir.shared_memory import shared_layout
+from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import Roles
 
 _GIVEN = "xy_shared"  # the name of the shared memory that a launch gives
 INDEX_LIMIT = 2**31  # elements of a buffer
@@ -92,6 +93,7 @@ class Dialect:
     subgroup_xor: str = ""  # {v}, {mask}
     load_fragments: str = ""  # {variables}, {p}, {transposed}: _transposed or nothing
     fragment_dot: str = ""  # {dtype}, {values}: c, a, b
+    tensor: str = ""  # an argument: the map of a tensor, {name}
     given: str = ""  # shared memory that a launch gives: {name}, {alignment}; empty where a kernel declares all it has
     go: str = ""  # a last argument; with 0 a launch does nothing: one for drivers that compile at the first. Of kernels
     not_go: str = ""  # with barriers it has this name and no meaning: PoCL 3.1 gets barriers wrong that stand under a condition
@@ -136,9 +138,13 @@ class GpuTarget:
         buffers = [f"{self.pointer(PointerType(b.dtype, b.writable))}{b.name}" for b in kernel.buffers]
         waits = any(isinstance(s, SharedArray) for s in kernel.body)
         go = self.dialect.not_go if waits else self.dialect.go
-        arguments = ", ".join([*buffers, *(f"const int {name}" for name in (*kernel.params, *([go] if go else ())))])
+        tensors = [self.use(self.dialect.tensor.format(name=m.name)) for m in kernel.maps]
+        numbers = [f"const int {name}" for name in (*kernel.params, *([go] if go else ()))]
+        arguments = ", ".join([*buffers, *tensors, *numbers])
+        # Who changes how many registers its threads have must have a multiprocessor to itself.
+        threads = f"{kernel.threads}, 1" if isinstance(kernel.body[-1], Roles) else str(kernel.threads)
         return [
-            self.dialect.kernel.format(name=kernel.name, threads=kernel.threads, arguments=arguments) + " {",
+            self.dialect.kernel.format(name=kernel.name, threads=threads, arguments=arguments) + " {",
             *([f"  if (!{go}) return;"] if go and not waits else ()),
             f"  const int block = {self.dialect.block};",
             f"  const int thread = {self.dialect.thread};",
@@ -161,6 +167,10 @@ class GpuTarget:
         return self.dialect.bits[kind.elem].format(v=value)
 
     # -- helpers
+
+    def define(self, name: str, definition: str) -> None:
+        """A helper of this kernel alone, once."""
+        self._helpers.setdefault(name, definition)
 
     def helper(self, name: str, kind: Type, dtype: DType | None = None) -> str:
         if name.startswith("libm_") or name in ("sqrt", "floor", "ceil", "rint", "pow", "fmod"):

@@ -78,14 +78,15 @@ def cuda_target(found: CudaSurvey | None = None, ordinal: int | None = None) -> 
     if found.missing:
         raise ConfigError(f"backend=cuda cannot be had: {found.missing}", where="XyntraEP", hint=found.remedy)
     device = found.working[0] if ordinal is None else _numbered(found, ordinal)
+    gpu = cuda_gpu(device)
     return DeviceTarget(
         api="CUDA",
         identity=device.identity,
         name=device.name,
-        gpu=cuda_gpu(device),
+        gpu=gpu,
         emit=cuda_text.emit,
         compiler=NvrtcCompiler(version=nvrtc.load().version),
-        flags=(device.architecture,),
+        flags=(gpu.target,),
     )
 
 
@@ -113,6 +114,7 @@ def cuda_gpu(device: CudaDevice) -> Gpu:
         units=device.multiprocessors,
         fma_gflops=gflops or known.fma_gflops,
         memory_gbs=2 * device.memory_clock_khz * device.memory_bus_bits / 8 / 1e6 or known.memory_gbs,
+        warpgroups=known.warpgroups and device.capability == (9, 0),
         fragment_gflops=known.fragment_gflops * (gflops / known.fma_gflops if gflops else 1.0),
     )
 
@@ -128,7 +130,7 @@ def known_target(name: str) -> DeviceTarget:
         gpu=hero.gpu,
         emit=cuda_text.emit,
         compiler=NvrtcCompiler(version=nvrtc.load().version),
-        flags=(hero.architecture,),
+        flags=(hero.gpu.target,),
     )
 
 

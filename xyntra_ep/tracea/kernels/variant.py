@@ -40,6 +40,21 @@ class TempBuffer:
     size_bytes: Size
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorView:
+    """A tensor in the call's buffer number ``buffer``, from a byte offset on: ``extents`` with the contiguous axis first, and the
+    strides of the others. All are multiples of 16 bytes."""
+
+    buffer: int
+    offset_bytes: Size
+    extents: tuple[Size, ...]
+    strides_bytes: tuple[Size, ...]
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        return (self.offset_bytes, *self.extents, *self.strides_bytes)
+
+
 class Phase(StrEnum):
     PREPARE = "prepare"  # once, when the session is created: only constants and prepared buffers are read (weight packing)
     RUN = "run"
@@ -47,7 +62,8 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCall:
-    """One launch. ``params`` follow the kernel's parameter list; ``units`` are independent work items: blocks, on a GPU."""
+    """One launch. ``params`` follow the kernel's parameter list, ``tensors`` its maps; ``units`` are independent work items:
+    blocks, on a GPU."""
 
     kernel: Kernel
     buffers: tuple[ValueBuffer | TempBuffer, ...]
@@ -55,6 +71,7 @@ class KernelCall:
     units: Size
     cost_ns: Size  # estimate for the whole call on one core
     phase: Phase = Phase.RUN
+    tensors: tuple[TensorView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.core_ir.work import NO_WORK, SizedWork, sized_work
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned, decide
 from xyntra_ep.tracea.doctor.variants import VariantTable
-from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, TensorView, ValueBuffer
 from xyntra_ep.tracea.planning.op_key import OpKey, op_key
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
@@ -101,10 +101,10 @@ class OpBuilder:
         printed: dict[int, KernelSource] = {}
         launches = []
         for call in calls:
-            given = (len(call.buffers), len(call.params))
-            if given != (taken := (len(call.kernel.buffers), len(call.kernel.params))):
+            given = (len(call.buffers), len(call.params), len(call.tensors))
+            if given != (taken := (len(call.kernel.buffers), len(call.kernel.params), len(call.kernel.maps))):
                 raise InvariantError(
-                    f"{call.kernel.name} takes {taken} buffers and sizes, and is given {given}",
+                    f"{call.kernel.name} takes {taken} buffers, sizes and tensors, and is given {given}",
                     pass_name=decision.chosen.name,
                 )
             if id(call.kernel) not in printed:
@@ -147,6 +147,15 @@ def _move(launch: Launch, values: Mapping[int, int], symbols: Mapping[str, Size]
             units=size(call.units),
             cost_ns=size(call.cost_ns),
             phase=call.phase,
+            tensors=tuple(
+                TensorView(
+                    buffer=view.buffer,
+                    offset_bytes=size(view.offset_bytes),
+                    extents=tuple(size(s) for s in view.extents),
+                    strides_bytes=tuple(size(s) for s in view.strides_bytes),
+                )
+                for view in call.tensors
+            ),
         ),
         source=launch.source,
     )

@@ -14,7 +14,7 @@ from xyntra_ep.tracea.planning.size_table import SizeTable
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128
 
 MAGIC = b"XYPL"
-VERSION = 5
+VERSION = 6
 NO_OFFSET = 0xFFFFFFFF
 _SYMBOL_KIND = {SymbolKind.DIM: 0, SymbolKind.ELEMENT: 1}
 
@@ -214,6 +214,13 @@ def _step(out: _Writer, step: PlanStep, kernels: Sequence[int], sizes: SizeTable
     out.u32s([sizes.add(p) for p in step.params])
     counts = (step.units, step.cost_ns, step.work.flops, step.work.bytes)
     out.raw(struct.pack("<IIII", *map(sizes.add, counts)))
+    out.u32(len(step.tensors))
+    for tensor in step.tensors:
+        view = tensor.view
+        out.raw(struct.pack("<III", view.buffer, tensor.dtype.bytes, sizes.add(view.offset_bytes)))
+        out.u32s([sizes.add(size) for size in view.extents])
+        out.u32s([sizes.add(size) for size in view.strides_bytes])
+        out.u32s(tensor.box)
 
 
 def _offset(size: Size, sizes: SizeTable) -> int:

@@ -27,6 +27,18 @@ class ReadBuffer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTensor:
+    """Offset, extents and strides are indices of expressions."""
+
+    buffer: int
+    element_bytes: int
+    offset: int
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadStep:
     """Sizes are indices of expressions; an offset of None is 0."""
 
@@ -38,6 +50,7 @@ class ReadStep:
     cost_ns: int
     flops: int
     bytes: int
+    tensors: tuple[ReadTensor, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,4 +211,17 @@ def _step(read: _Reader) -> ReadStep:
         cost_ns=cost_ns,
         flops=flops,
         bytes=moved,
+        tensors=read.list(lambda: _tensor(read)),
+    )
+
+
+def _tensor(read: _Reader) -> ReadTensor:
+    buffer, element_bytes, offset = read.unpack("III")
+    return ReadTensor(
+        buffer=buffer,
+        element_bytes=element_bytes,
+        offset=offset,
+        extents=read.u32s(),
+        strides=read.u32s(),
+        box=read.u32s(),
     )

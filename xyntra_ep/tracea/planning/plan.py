@@ -8,9 +8,11 @@ from enum import IntEnum
 
 from xyntra_ep.errors import UnsupportedError, XyntraError
 from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Program
 from xyntra_ep.tracea.core_ir.work import NO_WORK, SizedWork
 from xyntra_ep.tracea.doctor.decision import Decision
+from xyntra_ep.tracea.kernels.variant import TensorView
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
 
@@ -45,6 +47,15 @@ class BufferUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanTensor:
+    """A tensor that a launch copies in boxes: ``view`` of one of the step's buffers, as the kernel declares it."""
+
+    view: TensorView
+    dtype: DType
+    box: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStep:
     """One launch. ``kernel`` indexes PlannedProgram.kernels; ``op`` is the program's op it came from.
 
@@ -59,6 +70,7 @@ class PlanStep:
     cost_ns: Size
     op: int
     work: SizedWork = NO_WORK
+    tensors: tuple[PlanTensor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from xyntra_ep.tracea.planning.builder import Built, Emit, Launch, OpBuilder
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
 from xyntra_ep.tracea.planning.in_place import reused_input
 from xyntra_ep.tracea.planning.legality import check_program
-from xyntra_ep.tracea.planning.plan import OpFailure, PlanError, PlannedProgram, PlanStep
+from xyntra_ep.tracea.planning.plan import OpFailure, PlanError, PlannedProgram, PlanStep, PlanTensor
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR, Capabilities
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
@@ -244,7 +244,7 @@ def _reuse_memory(program: Program, ops: list[_Op], run: list[StepDraft], table:
 
 def _require_fixed(draft: StepDraft) -> None:
     call = draft.call
-    sizes: list[Size] = [*call.params, call.units]
+    sizes: list[Size] = [*call.params, call.units, *(s for view in call.tensors for s in view.sizes)]
     for buffer in call.buffers:
         sizes.append(buffer.offset_bytes if isinstance(buffer, ValueBuffer) else buffer.size_bytes)
     if any(isinstance(size, Dim) for size in sizes):
@@ -263,4 +263,5 @@ def _step(draft: StepDraft, table: BufferTable) -> PlanStep:
         cost_ns=cost_ns,
         op=draft.op,
         work=draft.work,
+        tensors=tuple(PlanTensor(view=v, dtype=m.dtype, box=m.box) for v, m in zip(call.tensors, call.kernel.maps, strict=True)),
     )

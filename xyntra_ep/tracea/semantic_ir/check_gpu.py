@@ -6,6 +6,7 @@ packets    are neighbours of 16 bytes at most, a power of two of them; copies mo
 fragments  are of 16-bit elements in shared memory, their sums mutable floats
 functions  neither wait nor exchange: what waits for what is seen in the kernel's own body
 waiting    see `synchronization.py`
+warpgroups see `check_warpgroups.py` and `rings.py`
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.check import Checker, require
+from xyntra_ep.tracea.semantic_ir.check_warpgroups import WARPGROUP_STATEMENTS, WarpgroupRules
 from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot, LoadFragments
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
     COPY_BYTES,
@@ -63,10 +65,12 @@ class GpuChecker(Checker):
         self._depth = 0
         self._in_function = False
         self._slots: dict[str, int] = {}
+        self._warpgroups: WarpgroupRules
         self._rules[SubgroupXor] = self._subgroup_xor
 
     def kernel(self, kernel: Kernel) -> None:
         require(0 < kernel.threads <= MAX_THREADS, "a block of {} threads", kernel.threads)
+        self._warpgroups = WarpgroupRules(kernel, self._value, self._pointer, self._block, lambda name: name in self._mutable)
         super().kernel(kernel)
         check_waiting(kernel)
 
@@ -87,6 +91,10 @@ class GpuChecker(Checker):
         require(e.type.lanes <= 1, "a thread's value has one element, not {}", e.type.lanes)
 
     def _statement(self, s: Statement) -> None:
+        if isinstance(s, WARPGROUP_STATEMENTS):
+            self._not_in_function()
+            self._warpgroups.statement(s)
+            return
         match s:
             case SharedArray():
                 self._shared_array(s)

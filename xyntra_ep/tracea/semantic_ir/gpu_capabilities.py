@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS, Multiprocessor
@@ -25,7 +25,13 @@ class Gpu:
     fragment_gflops: float = 0.0  # products of 16-bit fragments, summed in f32; 0 where there are none
     halves: frozenset[DType] = frozenset()  # 16-bit floats in which products are worth asking for
     multiprocessor: Multiprocessor | None = None  # what one of the units has, where that is known
+    warpgroups: bool = False  # products by warpgroups, tensors that are copied: compute capability 9.0 alone, as sm_90a
     is_cpu: bool = False  # behind OpenCL: its shared memory is memory like any other
+
+    @property
+    def target(self) -> str:
+        """What kernels are compiled for: what only one architecture has must be asked for by its name."""
+        return f"{self.name}a" if self.warpgroups else self.name
 
     @property
     def common_shared_bytes(self) -> int:
@@ -62,3 +68,4 @@ SM_90 = Gpu(
     halves=FRAGMENTS,
     multiprocessor=MULTIPROCESSORS["sm_90"],
 )
+SM_90A = replace(SM_90, warpgroups=True)

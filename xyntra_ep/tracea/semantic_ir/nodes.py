@@ -19,6 +19,7 @@ Operators on rvalues build Binary nodes: ``a + b``, ``a * b``, ``a // b`` (index
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -436,9 +437,23 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A tensor that a kernel copies in boxes of these extents, the contiguous axis first (`warpgroup_nodes.py`). Where it lies is
+    said at the launch."""
+
+    name: str
+    dtype: DType
+    box: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        return math.prod(self.box) * self.dtype.bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
-    """``functions`` in definition order (callees first). ``var`` names b_* (buffers) and p_* (params) are taken. ``threads`` of
-    a block, for a GPU; 0: a CPU kernel."""
+    """``functions`` in definition order (callees first). ``var`` names b_* (buffers), m_* (tensor maps) and p_* (params) are
+    taken. ``threads`` of a block, for a GPU; 0: a CPU kernel."""
 
     name: str
     buffers: tuple[Buffer, ...]
@@ -447,6 +462,7 @@ class Kernel:
     body: tuple[Statement, ...]
     notes: tuple[str, ...] = field(default=())
     threads: int = 0
+    maps: tuple[TensorMap, ...] = ()
 
 
 BEGIN = Var(INDEX, "begin")

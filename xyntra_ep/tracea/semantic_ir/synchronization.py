@@ -32,9 +32,6 @@ from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
 )
 from xyntra_ep.tracea.semantic_ir.nodes import (
     Assign,
-    Binary,
-    Const,
-    Convert,
     For,
     Gather,
     If,
@@ -44,13 +41,15 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Offset,
     Pointer,
     Rvalue,
-    Select,
     Space,
     Statement,
     Store,
     Var,
 )
+from xyntra_ep.tracea.semantic_ir.numbers import number
+from xyntra_ep.tracea.semantic_ir.rings import check_rings
 from xyntra_ep.tracea.semantic_ir.uniform import check_uniform, space_of, values_in
+from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import Roles
 
 _RUNS = 4096  # walks of one kernel: lengths of loops and outcomes of conditions, all combined
 _TOGETHER = (Barrier, AsyncCommit, AsyncWait)
@@ -63,6 +62,8 @@ def check_waiting(kernel: Kernel) -> None:
     arrays = [s for s in kernel.body if isinstance(s, SharedArray)]
     if not arrays:
         return
+    if isinstance(roles := kernel.body[-1], Roles):
+        check_rings(kernel, roles)
     rounds = 2 * max(array.slots for array in arrays) + 2
     facts = _Facts(divergent)
     choices = _Choices()
@@ -173,8 +174,8 @@ class _Run:
 
     def whole(self, body: Sequence[Statement]) -> None:
         self._block(body)
-        for (name, number), slot in self._slots.items():
-            require(not slot.groups, "a copy into slot {} of {} is not waited for", number, name)
+        for (name, at), slot in self._slots.items():
+            require(not slot.groups, "a copy into slot {} of {} is not waited for", at, name)
 
     def _block(self, body: Sequence[Statement]) -> None:
         for s in body:
@@ -312,39 +313,4 @@ class _Run:
             self._known[name] = value
 
     def number(self, e: Rvalue) -> int | None:
-        """The value of an integer expression, if it follows from constants and loop counters."""
-        match e:
-            case Const():
-                return int(e.value) if isinstance(e.value, int) else None
-            case Var():
-                return self._known.get(e.name)
-            case Convert():
-                return self.number(e.a)
-            case Select():
-                mask = self.number(e.mask)
-                return None if mask is None else self.number(e.a if mask else e.b)
-            case Binary():
-                a, b = self.number(e.a), self.number(e.b)
-                return None if a is None or b is None else _binary(e.op, a, b)
-        return None
-
-
-def _binary(op: str, a: int, b: int) -> int | None:
-    match op:
-        case "add":
-            return a + b
-        case "sub":
-            return a - b
-        case "mul":
-            return a * b
-        case "div" | "mod" if a >= 0 and b > 0:
-            return a // b if op == "div" else a % b
-        case "and":
-            return a & b
-        case "min" | "max":
-            return min(a, b) if op == "min" else max(a, b)
-        case "lt" | "le":
-            return int(a < b or (op == "le" and a == b))
-        case "eq" | "ne":
-            return int((a == b) == (op == "eq"))
-    return None
+        return number(e, self._known)

@@ -27,6 +27,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Statement,
     Var,
 )
+from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import Once, Roles, WarpgroupDot
 
 
 def check_uniform(body: Sequence[Statement]) -> frozenset[str]:
@@ -110,6 +111,13 @@ def _mark(body: Sequence[Statement], divergent: set[str], uniform: bool) -> None
                 if not together:
                     divergent.add(s.var.name)
                 _mark(s.body, divergent, uniform and together)
+            case WarpgroupDot(c=sums):
+                divergent.update(v.name for v in sums)
+            case Roles():  # who comes by in each is for `rings.py`
+                for part in s.parts:
+                    _mark(part.body, divergent, uniform)
+            case Once():
+                _mark(s.body, divergent, False)
             case If():
                 together = uniform and is_uniform(s.condition, divergent)
                 _mark(s.then, divergent, together)
@@ -131,6 +139,9 @@ def _demand(body: Sequence[Statement], divergent: set[str], uniform: bool) -> No
             case For():
                 together = all(is_uniform(e, divergent) for e in (s.begin, s.end, s.step))
                 _demand(s.body, divergent, uniform and together)
+            case Roles():
+                for part in s.parts:
+                    _demand(part.body, divergent, False)
             case If():
                 together = uniform and is_uniform(s.condition, divergent)
                 _demand(s.then, divergent, together)

@@ -1,0 +1,150 @@
+"""Kernels whose warpgroups wait for each other wrongly: none is legal, and the simulation sees what goes wrong, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support.simulated_gpu import SimulatedGpu, Tensor
+from xyntra_ep.errors import InvariantError
+from xyntra_ep.tracea.core_ir.dims import symbol
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.semantic_ir.check import check_kernel
+from xyntra_ep.tracea.semantic_ir.nodes import Comment, Const, Kernel, Rvalue, f32, index, lt
+from xyntra_ep.tracea.semantic_ir.warpgroup_builder import WarpgroupBuilder
+from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import Roles, SharedMatrix
+
+SLOTS, STEPS = 3, 9
+BOX = 64 * 64 * 2  # bytes
+
+
+class Ring:
+    """y [64, 64] = the sum over steps of x [step, 64, 64] times itself turned round; one warpgroup copies, one multiplies. What
+    a test overrides is what it does wrongly."""
+
+    parity_to_fill: Callable[[Rvalue], Rvalue] = staticmethod(lambda step: 1 - step // SLOTS % 2)
+    parity_to_read: Callable[[Rvalue], Rvalue] = staticmethod(lambda step: step // SLOTS % 2)
+    slot_to_read: Callable[[Rvalue], Rvalue] = staticmethod(lambda step: step % SLOTS)
+    slot_to_free: Callable[[Rvalue], Rvalue] = staticmethod(lambda step: (step - 1) % SLOTS)
+    bytes = BOX
+    arrivals = 4
+    pending = 1
+    last_pending = 0
+    fences = True
+    waits_to_fill = True
+    touches = False
+
+    def kernel(self) -> Kernel:
+        b = WarpgroupBuilder("ring", 2)
+        b.buffer("x", DType.F16)
+        y = b.buffer("y", DType.F32, writable=True)
+        steps = b.param(symbol("steps"))
+        x = b.tensor("x", DType.F16, (64, 64, 1))
+        tile = b.shared("tile", DType.F16, 64 * 64, SLOTS, alignment=1024)
+        full, empty = b.mbarriers("full", SLOTS, 1), b.mbarriers("empty", SLOTS, self.arrivals)
+        with b.role("copies", 1), b.once(), b.loop("step", 0, steps) as step:
+            slot = step % SLOTS
+            if self.waits_to_fill:
+                b.wait_at(b.slot(empty, slot), self.parity_to_fill(step))
+            b.expect(b.slot(full, slot), self.bytes)
+            b.copy_tensor(b.slot(tile, slot), x, (index(0), index(0), step), b.slot(full, slot))
+        with b.role("multiplies", 1):
+            sums = [b.variable("sum", Const(f32(1), 0.0)) for _ in range(32)]
+            with b.loop("step", 0, steps) as step:
+                b.wait_at(b.slot(full, step % SLOTS), self.parity_to_read(step))
+                if self.fences:
+                    b.fence_products()
+                for k in range(0, 64, 16):
+                    matrix = SharedMatrix(b.slot(tile, self.slot_to_read(step)), index(k), across=False)
+                    b.warpgroup_dot(sums, matrix, matrix, DType.F16)
+                b.commit_products()
+                if self.touches:
+                    b.assign(sums[0], sums[0] * 2.0)
+                b.wait_products(self.pending)
+                with b.when(lt(0, step)):
+                    b.arrive(b.slot(empty, b.let("before", self.slot_to_free(step))))
+            b.wait_products(self.last_pending)
+            me = b.let("me", b.thread - 128)
+            lane = me % 32
+            for i, total in enumerate(sums):
+                row, column = me // 32 * 16 + lane // 4 + 8 * (i // 2 % 2), 8 * (i // 4) + lane % 4 * 2 + i % 2
+                b.store(y, row * 64 + column, total)
+        return b.finish()[0]
+
+
+def run(kernel: Kernel) -> float:
+    """The largest error in the simulation."""
+    x = np.random.default_rng(0).standard_normal((STEPS, 64, 64)).astype(np.float16)
+    y = np.zeros((64, 64), np.float32)
+    tensor = Tensor(data=x.reshape(-1), offset=0, extents=(64, 64, STEPS), strides=(1, 64, 4096), box=(64, 64, 1))
+    buffers = [array.reshape(-1).view(np.uint8) for array in (x, y)]
+    SimulatedGpu().launch(kernel, 1, buffers, [STEPS], [tensor])
+    wide = x.astype(np.float64)
+    error = np.abs(y - np.einsum("sik,sjk->ij", wide, wide)).max()
+    return float(error) if np.isfinite(error) else np.inf
+
+
+def test_a_ring_that_is_right() -> None:
+    kernel = Ring().kernel()
+    check_kernel(kernel)
+    assert run(kernel) < 1e-3
+
+
+WRONG: list[tuple[str, dict[str, object]]] = [
+    ("a tensor is copied to where|more arrive at full", {"waits_to_fill": False}),
+    ("wait for each other for ever", {"parity_to_fill": lambda step: step // SLOTS % 2}),  # one phase off
+    (
+        "a tensor is copied to where|more arrive at full",
+        {"parity_to_fill": lambda step: index(1)},
+    ),  # which is that before the first, for ever
+    ("before its copy is waited for", {"parity_to_read": lambda step: 1 - step // SLOTS % 2}),
+    ("before its copy is waited for", {"slot_to_read": lambda step: (step + 1) % SLOTS}),
+    ("wait for each other for ever", {"slot_to_free": lambda step: step % SLOTS}),
+    ("wait for each other for ever", {"slot_to_free": lambda step: (step + 1) % SLOTS}),  # too early, if copies are slow
+    ("wait for each other for ever", {"bytes": BOX + 128}),
+    ("more bytes than full", {"bytes": BOX - 128}),
+    ("wait for each other for ever", {"arrivals": 5}),
+    ("more arrive at empty", {"arrivals": 3}),
+    ("a tensor is copied to where products", {"pending": 2}),
+    ("sums are used while products make them", {"last_pending": 1}),
+    ("sums are used while products make them", {"touches": True}),
+    ("no fence between", {"fences": False}),
+]
+# By the simulation, which takes one order of two, and knows no registers that are late.
+UNSEEN = ("slot_to_free", "fences")
+
+
+@pytest.mark.parametrize(("rule", "mistake"), WRONG, ids=lambda x: "-".join(x) if isinstance(x, dict) else "")
+def test_a_ring_that_is_wrong(rule: str, mistake: dict[str, object]) -> None:
+    ring = Ring()
+    for name, value in mistake.items():
+        setattr(ring, name, value)
+    kernel = ring.kernel()
+    with pytest.raises(InvariantError, match=rule):
+        check_kernel(kernel)
+    if not mistake.keys().isdisjoint(UNSEEN):
+        return
+    try:
+        error = run(kernel)
+    except AssertionError:
+        return
+    assert error > 1e-3, "the simulation sees nothing"
+
+
+def test_roles_are_the_end_of_a_kernel_and_have_all_its_threads() -> None:
+    kernel = Ring().kernel()
+    *before, roles = kernel.body
+    assert isinstance(roles, Roles)
+    copies, multiplies = roles.parts
+    for body, rule in (
+        ((*before, roles, Comment("more")), "roles are not the end of the kernel"),
+        ((*before, replace(roles, parts=(copies,))), "roles of 128 threads in a block of 256"),
+        ((*before, replace(roles, parts=(replace(copies, registers=36), multiplies))), "36 registers of a thread"),
+        ((*before, replace(roles, mbarriers=roles.mbarriers[:1])), "empty_ is no mbarrier"),
+        ((*before, replace(roles, parts=(multiplies, replace(copies, body=copies.body[0].body)))), "done by the wrong threads"),  # type: ignore[attr-defined]  # Once
+    ):
+        with pytest.raises(InvariantError, match=rule):
+            check_kernel(replace(kernel, body=body))
