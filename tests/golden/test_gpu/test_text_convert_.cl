@@ -6,10 +6,11 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void convert_4(__global
   const int thread = (int)get_local_id(0);
   const int at_ = (((block * 32) + thread) * 4);
   for (int i_ = 0; i_ < 4; i_ += 4) {
-    const float v_ = vload_half(0, (const __global half *)(b_x0 + (at_ + i_) + 0));
-    const float v1 = vload_half(0, (const __global half *)(b_x0 + (at_ + i_) + 1));
-    const float v2 = vload_half(0, (const __global half *)(b_x0 + (at_ + i_) + 2));
-    const float v3 = vload_half(0, (const __global half *)(b_x0 + (at_ + i_) + 3));
+    const float4 packet1 = vloada_half4(0, (const __global half *)(b_x0 + (at_ + i_)));
+    const float v_ = packet1.s0;
+    const float v1 = packet1.s1;
+    const float v2 = packet1.s2;
+    const float v3 = packet1.s3;
     *(__global ushort4 *)(b_y3 + (at_ + i_)) = (ushort4)(xy_narrow_bf16(xy_round_f16(v_)), xy_narrow_bf16(xy_round_f16(v1)), xy_narrow_bf16(xy_round_f16(v2)), xy_narrow_bf16(xy_round_f16(v3)));
   }
   for (int i1 = 0; i1 < 4; i1 += 4) {

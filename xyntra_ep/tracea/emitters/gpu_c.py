@@ -60,8 +60,8 @@ class Dialect:
     itself, or 2^-22 relative where that is less (CUDA and OpenCL promise 2 and 3 units in the last place).
     ``helpers`` are definitions by name, printed when a spelling names them; ``xy_round_f16`` is one of them. Types that do
     not convert by themselves: ``widen`` and ``narrow`` go from a stored element to a float and back, or, where only memory
-    converts, ``load`` and ``store`` do it at address {p} in {space}. ``packets``: types with a vector of {n} elements to move
-    at once; ``part`` is its element {i}.
+    converts, ``load`` and ``store`` do it at address {p} in {space}, of one element or of a packet: {n} floats, aligned as {a}
+    says; both are empty for one. ``packets``: types with a vector of {n} elements to move at once; ``part`` is its element {i}.
     """
 
     long: str
@@ -309,7 +309,7 @@ class GpuPrinter(CPrinter):
     def _element(self, pointer: Pointer, address: str, kind: Type) -> str:
         dtype = self._dtype(pointer)
         if spelled := self._dialect.load.get(dtype):
-            return self.target.use(spelled).format(p=address, space=self._space(pointer))
+            return self.target.use(spelled).format(p=address, space=self._space(pointer), a="", n="")
         return self._widened(f"*({address})", dtype, kind)
 
     def _widened(self, element: str, dtype: DType, kind: Type) -> str:
@@ -329,7 +329,7 @@ class GpuPrinter(CPrinter):
     def _stored(self, pointer: Pointer, address: str, value: str) -> str:
         dtype = self._dtype(pointer)
         if spelled := self._dialect.store.get(dtype):
-            return self.target.use(spelled).format(p=address, v=value, space=self._space(pointer))
+            return self.target.use(spelled).format(p=address, v=value, space=self._space(pointer), a="", n="")
         return f"*({address}) = {self._narrowed(value, dtype)};"
 
     def _narrowed(self, value: str, dtype: DType) -> str:
@@ -353,13 +353,19 @@ class GpuPrinter(CPrinter):
     def _load_packet(self, s: LoadPacket, depth: int) -> None:
         dtype, count = self._dtype(s.pointer), len(s.variables)
         address, kind = self.address(s.pointer, s.index), s.variables[0].type
-        packet = self.target.packet_type(dtype, count)
+        load = self._dialect.load.get(dtype)
+        packet = self.target.packet_type(DType.F32 if load else dtype, count)
         parts: Sequence[str]
         if packet:
             self._packets += 1
             name = f"packet{self._packets}"
-            self._line(depth, f"const {packet} {name} = *({self._pointer_to(packet, s.pointer, False)})({address});")
-            parts = [self._widened(self._dialect.part.format(v=name, i=i), dtype, kind) for i in range(count)]
+            parts = [self._dialect.part.format(v=name, i=i) for i in range(count)]
+            if load:
+                whole = self.target.use(load).format(p=address, space=self._space(s.pointer), a="a", n=count)
+            else:
+                whole = f"*({self._pointer_to(packet, s.pointer, False)})({address})"
+                parts = [self._widened(part, dtype, kind) for part in parts]
+            self._line(depth, f"const {packet} {name} = {whole};")
         else:
             parts = [self._element(s.pointer, f"{address} + {i}", kind) for i in range(count)]
         for var, part in zip(s.variables, parts, strict=True):
@@ -368,13 +374,17 @@ class GpuPrinter(CPrinter):
     def _store_packet(self, s: StorePacket, depth: int) -> None:
         dtype, count = self._dtype(s.pointer), len(s.values)
         address, values = self.address(s.pointer, s.index), [self.expr(v) for v in s.values]
-        packet = self.target.packet_type(dtype, count)
+        store = self._dialect.store.get(dtype)
+        packet = self.target.packet_type(DType.F32 if store else dtype, count)
         if not packet:
             for i, value in enumerate(values):
                 self._line(depth, self._stored(s.pointer, f"{address} + {i}", value))
             return
-        parts = ", ".join(self._narrowed(v, dtype) for v in values)
+        parts = ", ".join(values if store else (self._narrowed(v, dtype) for v in values))
         whole = self._dialect.packet.format(type=packet, parts=parts)
+        if store:
+            self._line(depth, self.target.use(store).format(p=address, v=whole, space=self._space(s.pointer), a="a", n=count))
+            return
         self._line(depth, f"*({self._pointer_to(packet, s.pointer, True)})({address}) = {whole};")
 
     def _copy(self, s: AsyncCopy, depth: int) -> None:

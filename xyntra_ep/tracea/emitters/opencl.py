@@ -20,8 +20,8 @@ OPENCL = Dialect(
     nan="NAN",
     infinity="INFINITY",
     math="{name}",
-    load={DType.F16: "vload_half(0, (const {space} half *)({p}))"},
-    store={DType.F16: "vstore_half_rte({v}, 0, ({space} half *)({p}));"},
+    load={DType.F16: "vload{a}_half{n}(0, (const {space} half *)({p}))"},
+    store={DType.F16: "vstore{a}_half{n}_rte({v}, 0, ({space} half *)({p}));"},
     functions={
         "xm_exp_nonpositive_1": "return exp2(x * 0x1.715476p+0f);",
         **{f"xm_{name}_1": "return exp2(x);" for name in ("exp2", "exp2_nonpositive", "exp2_weight", "exp2_weight_bf16")},
@@ -30,7 +30,7 @@ OPENCL = Dialect(
         "xy_round_f16": "static inline float xy_round_f16(float v) { unsigned short h; "
         "vstore_half_rte(v, 0, (__private half *)&h); return vload_half(0, (__private half *)&h); }",
     },
-    packets={DType.F32: "float{n}", DType.I32: "int{n}", DType.I64: "long{n}", DType.BF16: "ushort{n}"},
+    packets={DType.F32: "float{n}", DType.I32: "int{n}", DType.I64: "long{n}", DType.BF16: "ushort{n}", DType.F16: "ushort{n}"},
     part="{v}.s{i:x}",
     packet="({type})({parts})",
     go="go",
