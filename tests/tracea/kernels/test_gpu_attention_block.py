@@ -21,7 +21,7 @@ from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.semantic_ir.banks import conflicts
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90, Gpu
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90, STATIC_SHARED_BYTES, Gpu
 from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout
 
 MAX_ERR = 3e-6
@@ -127,10 +127,11 @@ def test_masks(masks: tuple[str, ...]) -> None:
     check(AttentionCase(b=2, h=1, s=18, t=36, masks=masks, past=18, symbolic="t"))
 
 
-def test_tiles_that_nobody_sees_are_left_out() -> None:
+@pytest.mark.parametrize("masked", [-np.inf, LOWEST, -1e4])
+def test_tiles_that_nobody_sees_are_left_out(masked: float) -> None:
     """Only the interpreter meets the NaN in them, with weights of 0."""
     for t, seen in ((50, False), (17, False), (16, True)):
-        program, inputs = build(AttentionCase(s=16, t=50, masks=("causal",), h=1))
+        program, inputs = build(AttentionCase(s=16, t=50, masks=("causal",), masked=masked, h=1))
         inputs[2][..., t - 1 :, :] = np.nan
         with nullcontext() if seen else pytest.raises(AssertionError, match="NaN/Inf are wrong"):
             check_simulated(program, inputs, [], MAX_ERR, variants=[SMALL])
@@ -154,6 +155,20 @@ def test_special_scores(gpu: Gpu) -> None:
     check_simulated(program, inputs, [], MAX_ERR, variants=[SMALL], gpu=gpu)
 
 
+@pytest.mark.parametrize("masked", [LOWEST, -1e4, -2.0])
+def test_causal_masks_that_put_a_number(masked: float) -> None:
+    """What a row does not see weighs nothing, unless it sees nothing else or the number is near its scores."""
+    for past in (0, 30, -3):
+        check(AttentionCase(s=20, t=70, h=1, masks=("causal",), past=past, masked=masked, swapped=past == 30, symbolic="t"))
+
+
+def test_large_heads() -> None:
+    """Their tiles need more shared memory than a kernel may declare."""
+    case = AttentionCase(s=5, t=19, d=256, e=200, h=1)
+    assert plan_for(build(case)[0], SM_80, [SMALL]).kernels[0].shared_bytes > STATIC_SHARED_BYTES
+    check(case)
+
+
 def test_shared_heads_and_narrow_storage() -> None:
     check(AttentionCase(b=2, h=3, s=4, t=9, shared=True, layout="bshd"))
     check(AttentionCase(s=4, t=19, k_layout="bhds", v_layout="bshd"))
@@ -171,6 +186,7 @@ def test_opencl() -> None:
             AttentionCase(s=40, t=50, d=24, e=40, masks=("causal",), past=-3, nan_to_zero=True, symbolic=""),
             with_tile(32, 32, 128),
         ),
+        (AttentionCase(h=4, s=40, t=100, masks=("causal",), past=-3, masked=-1e4, symbolic=""), SMALL),
     ):
         program, inputs = build(case)
         check_on_opencl(program, inputs, [], MAX_ERR, variants=[tile])
@@ -197,7 +213,8 @@ def test_what_is_not_for_tiles() -> None:
 
     assert reason(AttentionCase()) is None
     assert reason(AttentionCase(), replace(OPENCL, is_cpu=True)) == "a CPU gains nothing from tiles in shared memory"
-    assert reason(AttentionCase(d=256)) == "a head of more than 128 elements"
+    assert reason(AttentionCase(d=257)) == "a head of more than 256 elements"
+    assert reason(AttentionCase(d=256)) is None
     assert (
         reason(AttentionCase(d=128, e=128), replace(OPENCL, shared_bytes=16 << 10))
         == "tiles of so large heads have no room in shared memory"

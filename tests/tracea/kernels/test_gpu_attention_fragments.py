@@ -85,6 +85,12 @@ def test_masks(masks: tuple[str, ...]) -> None:
     check(case(b=2, s=34, t=70, masks=masks, past=36, symbolic="t"))
 
 
+@pytest.mark.parametrize("masked", [LOWEST, -2.0])
+def test_causal_masks_that_put_a_number(masked: float) -> None:
+    for past in (0, -3):
+        check(case(s=40, t=100, h=1, masks=("causal",), past=past, masked=masked, symbolic="t"))
+
+
 @pytest.mark.parametrize("nan_to_zero", [False, True])
 @pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
 def test_special_scores(dtype: DType, nan_to_zero: bool) -> None:

@@ -11,19 +11,18 @@ from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal
 from xyntra_ep.tracea.kernels.variant import Axis
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
-LARGEST = 128  # of a head
 STREAM = 0.6  # of the memory's rate, by blocks that wait for each tile of k and v
 
 
-def no_heads(op: Attention) -> str | None:
-    """Why the op's heads are not for tiles."""
+def no_heads(op: Attention, largest: int) -> str | None:
+    """Why the op's heads are not for tiles of up to ``largest`` elements."""
     q, k, v = op.inputs[:3]
     if not all(o.dtype.is_float for o in (q, k, v, op.output)):
         return "q, k, v and the output must be floating point"
     depth, width = q.shape[3], v.shape[3]
     if not isinstance(depth, int) or not isinstance(width, int):
         return "the size of a head must be known"
-    return None if 0 < depth <= LARGEST and 0 < width <= LARGEST else f"a head of more than {LARGEST} elements"
+    return None if 0 < depth <= largest and 0 < width <= largest else f"a head of more than {largest} elements"
 
 
 def heads_of(op: Attention) -> tuple[int, int]:
@@ -47,8 +46,7 @@ def blocks_of(op: Attention, rows: int) -> Size:
 
 def scores_of(op: Attention, rows: int, columns: int) -> float:
     """Of a block, those of its tiles that are computed: a causal mask hides half of them."""
-    causal = find_causal(op.score)
-    seen = 0.5 if causal is not None and causal.masked == -math.inf else 1.0
+    seen = 0.5 if find_causal(op.score) is not None else 1.0
     return rows * math.ceil(typical(op.inputs[1].shape[2]) / columns) * columns * seen
 
 

@@ -4,6 +4,9 @@
 While the scores of a tile are computed, its v is copied; while they weigh v, the next k is. A thread keeps the largest score and
 the weights' sum of its rows: the maximum is agreed on by the threads of a row for every tile, the sum is put together at the end.
 
+Tiles that a causal mask hides from all of the block's rows are left out. Where it puts a number there, and not minus infinity,
+they may still have weight: that is known when all others have been seen, and asked then.
+
 The maximum leaves NaN out, and a row without any finite score has the lowest float for one: weights are then 0 where a score is
 minus infinity and NaN where it is NaN or infinity, which reaches the sum of weights and by it the whole row, as it must.
 """
@@ -18,20 +21,25 @@ from typing import Protocol
 
 import numpy as np
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Attention
+from xyntra_ep.tracea.core_ir.ops import Attention, ReduceKind
 from xyntra_ep.tracea.kernels.gpu._attention_fetch import Fetch, TileFetcher, packet_of, store_row
+from xyntra_ep.tracea.kernels.gpu._attention_space import blocks_of
+from xyntra_ep.tracea.kernels.gpu._block_reduce import block_reduced
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group, Here
-from xyntra_ep.tracea.kernels.variant import BuildContext
+from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Select, Var, binary, f32, index, lt, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Convert, Rvalue, Select, Var, binary, f32, i64, index, lt, vmax, vmin
 from xyntra_ep.tracea.semantic_ir.swizzle import TileLayout
 
+_APART = 128.0  # scores so far below the maximum have no weight
 _LOWEST = float(np.finfo(np.float32).min)
 
 
@@ -58,11 +66,8 @@ class Tile(Protocol):
 
 
 class AttentionStream(ABC):
-    """What all blocks do; how products are made, and who has which of them, is for subclasses to say.
-
-    ``b`` is the finished kernel's builder after ``emit``; ``scores.buffers`` follow q, k, v and the result. ``exp``: e^x for
-    x <= 0, of the functions named.
-    """
+    """What all blocks do; how products are made, and who has which of them, is for subclasses to say. ``functions``: what their
+    ``exp`` calls."""
 
     def __init__(self, op: Attention, tile: Tile, context: BuildContext, name: str, functions: Sequence[str]) -> None:
         self.op = op
@@ -72,6 +77,8 @@ class AttentionStream(ABC):
         self._out = b.buffer("out", op.output.dtype, writable=True)
         q, k = op.inputs[:2]
         self._rows, self._columns = q.shape[2], k.shape[2]
+        self._causal = find_causal(op.score)
+        self._subgroup = gpu_of(context).subgroup
         domain: tuple[Size, ...] = (*q.shape[:3], self._columns)
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(domain)]
         self.scores = Epilogue(b, context.program, op.score, op.inputs, domain, groups, lane_group=3)
@@ -126,7 +133,21 @@ class AttentionStream(ABC):
 
     # -- the block
 
-    def emit(self) -> None:
+    def call(self, gflops: float) -> KernelCall:
+        """The kernel's launch, of which products are made at such a rate."""
+        self._emit()
+        kernel, params = self.b.finish()
+        q, k, v = self.op.inputs[:3]
+        flops = 2 * product(q.shape[:3]) * k.shape[2] * (q.shape[3] + v.shape[3])
+        return KernelCall(
+            kernel=kernel,
+            buffers=(*(ValueBuffer(value=o.value) for o in (q, k, v, self.op.output)), *self.scores.buffers),
+            params=params,
+            units=blocks_of(self.op, self._tile.rows),
+            cost_ns=flops // max(1, int(gflops)) + LAUNCH_NS,
+        )
+
+    def _emit(self) -> None:
         b, tile, op = self.b, self._tile, self.op
         *self._batch, block = b.split(b.block, [*op.inputs[0].shape[:2], ceildiv(self._rows, tile.rows)])
         self._first = b.let("first", block * tile.rows)
@@ -136,30 +157,45 @@ class AttentionStream(ABC):
         self._tops = [b.variable("top", Const(f32(1), _LOWEST)) for _ in self.rows()]
         self._totals = [b.variable("total", zero) for _ in self.rows()]
         each = len(self.results()) * self.neighbours()
-        sums = [[b.variable("sum", zero) for _ in range(each)] for _ in self.rows()]
-        count = self._count()
+        self._sums = [[b.variable("sum", zero) for _ in range(each)] for _ in self.rows()]
+        seen, hidden = self._tiles_in_sight()
         q.fetch(self._first)
         b.commit()
-        with b.when(lt(0, count)):
+        with b.when(lt(0, seen)):
             k.fetch(index(0))
         b.commit()
         self.begin()
-        with b.loop("tile", 0, count) as at:
+        if hidden is None:
+            self._sweep(k, v, index(0), seen)
+        else:
+            end = b.variable("end", seen)
+            with b.loop("part", 0, 2) as part:
+                self._sweep(k, v, b.let("from", part * seen), end)
+                with b.when(lt(part, 1)):
+                    b.assign(end, Select(self._hidden_may_weigh(), hidden, seen))
+                    with b.when(lt(seen, end)):
+                        k.fetch(seen * tile.columns)
+                    b.commit()
+        b.wait(0)
+        self._store()
+
+    def _sweep(self, k: TileFetcher, v: TileFetcher, begin: Rvalue, end: Rvalue) -> None:
+        """The tiles of columns from ``begin`` to ``end``; k of the first is under way."""
+        b, tile = self.b, self._tile
+        with b.loop("tile", begin, end) as at:
             b.wait(0)
             b.barrier()
             column = b.let("column", at * tile.columns)
             v.fetch(column)
             b.commit()
-            self.keep(self._weights(self.products(), column, sums))
+            self.keep(self._weights(self.products(), column))
             b.wait(0)
             b.barrier()
             following = b.let("following", at + 1)
-            with b.when(lt(following, count)):
+            with b.when(lt(following, end)):
                 k.fetch(following * tile.columns)
             b.commit()
-            self.sum(sums)
-        b.wait(0)
-        self._store(sums)
+            self.sum(self._sums)
 
     def layout(self, name: str) -> TileLayout:
         """Of q, k or v in shared memory."""
@@ -171,17 +207,27 @@ class AttentionStream(ABC):
         fetch = self._tile.fetch(name, packet_of(operand))
         return TileFetcher(b, operand, start, fetch, self.layout(name), self.arrays[name], self._tile.grain)
 
-    def _count(self) -> Rvalue:
-        """How many tiles of columns there are to see."""
+    def _tiles_in_sight(self) -> tuple[Rvalue, Rvalue | None]:
+        """How many tiles of columns the block's rows see; where others may weigh in what they do not see, how many there are."""
         b, tile = self.b, self._tile
         count = b.param(ceildiv(self._columns, tile.columns))
-        causal = find_causal(self.op.score)
-        if causal is None or causal.masked != -math.inf:
-            return count
-        sight = b.let("sight", vmax(self._first + b.param(causal.reach + (tile.rows - 1)), 0))
-        return b.let("count", vmin((sight + (tile.columns - 1)) // tile.columns, count))
+        if self._causal is None:
+            return count, None
+        sight = b.let("sight", vmax(self._first + b.param(self._causal.reach + (tile.rows - 1)), 0))
+        seen = b.let("seen", vmin((sight + (tile.columns - 1)) // tile.columns, count))
+        return seen, None if self._causal.masked == -math.inf else count
 
-    def _weights(self, dots: Sequence[Sequence[Var]], first: Rvalue, sums: Sequence[Sequence[Var]]) -> list[list[Rvalue]]:
+    def _hidden_may_weigh(self) -> Rvalue:
+        """Whether the score of a hidden column is near enough to the maximum of any row of the block, or a row has none."""
+        b = self.b
+        assert self._causal is not None
+        near = Const(f32(1), max(self._causal.masked + _APART, _LOWEST))
+        own, all_ = (Accumulator(b, ReduceKind.MAX, DType.I64, 1) for _ in range(2))
+        for top in self._tops:
+            own.update(Select(binary("le", top, near), Const(i64(1), 1), Const(i64(1), 0)))
+        return lt(0, Convert(INDEX, block_reduced(b, own, all_, self._subgroup).result(DType.I64)))
+
+    def _weights(self, dots: Sequence[Sequence[Var]], first: Rvalue) -> list[list[Rvalue]]:
         """Scores, and from them the weights of the tile at column ``first``; what was summed before is scaled down where the
         maximum has grown."""
         b, tile = self.b, self._tile
@@ -198,7 +244,7 @@ class AttentionStream(ABC):
             scores.append([self._score(here, row, *at, dot) for at, dot in zip(columns, totals, strict=True)])
         highest = self.agreed([self._best(row) for row in scores], vmax)
         weights = []
-        for of_row, best, top, total, row_sums in zip(scores, highest, self._tops, self._totals, sums, strict=True):
+        for of_row, best, top, total, row_sums in zip(scores, highest, self._tops, self._totals, self._sums, strict=True):
             higher = b.let("higher", vmax(best, top))
             factor = b.let("factor", self.exp(top - higher))
             b.assign(top, higher)
@@ -221,11 +267,11 @@ class AttentionStream(ABC):
             best = self.b.let("best", vmax(score, best))
         return best
 
-    def _store(self, sums: Sequence[Sequence[Var]]) -> None:
+    def _store(self) -> None:
         b, output, many = self.b, self.op.output, self.neighbours()
         totals, columns = self.agreed(self._totals, lambda a, c: a + c), self.results()
         surely = is_multiple(output.shape[3], self.result_columns())
-        for place, total, values in zip(self.rows(), totals, sums, strict=True):
+        for place, total, values in zip(self.rows(), totals, self._sums, strict=True):
             scale = b.let("scale", 1.0 / total)
             row = b.let("s", self._first + place)
             with nullcontext() if is_multiple(self._rows, self._tile.rows) else b.when(lt(row, b.param(self._rows))):

@@ -1,7 +1,7 @@
 """attention.block: fused attention by fused multiply-adds, on any GPU. A block has a tile of rows of q; tiles of k and v come by
 through shared memory, and scores never leave it.
 
-Any mask, any layout, heads of up to 128. Tiles that a causal mask hides from a whole block are left out. Operands stay as they
+Any mask, any layout, heads of up to 256. Tiles that a causal mask hides from a whole block are left out. Operands stay as they
 are stored; sums are f32.
 """
 
@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dims import product, typical
+from xyntra_ep.tracea.core_ir.dims import typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.gpu._attention_block_code import BlockCode
 from xyntra_ep.tracea.kernels.gpu._attention_space import STREAM, blocks_of, busy, heads_of, no_heads, read_ns, scores_of
 from xyntra_ep.tracea.kernels.gpu._attention_tiles import ACROSS, AttentionTile, space_of, tile_of, tiles_in
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, blocks_held, gpu_of
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
+from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
+_LARGEST = 256  # of a head
+_COMMON = 128  # up to which a block has as much shared memory as leaves room for others
 _SUMS = 112  # of a thread at a time: with as many registers for everything else, it has not more than there are
 _OTHERS = 64  # registers of a thread beside those
 _SHARED = 3  # where nothing more is known, a unit has at least so many times what a block commonly has
@@ -28,7 +30,7 @@ _EXP_STEPS = 10  # what a score costs beside its products
 def _admits(op: Attention, context: BuildContext) -> str | None:
     if gpu_of(context).is_cpu:
         return "a CPU gains nothing from tiles in shared memory"
-    if (why := no_heads(op)) is not None:
+    if (why := no_heads(op, _LARGEST)) is not None:
         return why
     if len({operand.dtype for operand in op.inputs[:3]}) > 1:
         return "q, k and v are of several types"
@@ -41,7 +43,8 @@ def _sizes(op: Attention) -> tuple[int, int, DType]:
 
 
 def _space(op: Attention, context: BuildContext) -> Sequence[Axis]:
-    return space_of(*_sizes(op), gpu_of(context).common_shared_bytes)
+    gpu = gpu_of(context)
+    return space_of(*_sizes(op), gpu.common_shared_bytes if max(heads_of(op)) <= _COMMON else gpu.shared_bytes)
 
 
 def _default(op: Attention, context: BuildContext) -> Config:
@@ -77,21 +80,8 @@ def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
 
 
 def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
-    tile, gpu = tile_of(config, *_sizes(op)), gpu_of(context)
-    code = BlockCode(op, tile, context)
-    code.emit()
-    kernel, params = code.b.finish()
-    q, k = op.inputs[:2]
-    flops = 2 * product(q.shape[:3]) * k.shape[2] * (tile.depth + tile.width)
-    return [
-        KernelCall(
-            kernel=kernel,
-            buffers=(*(ValueBuffer(value=o.value) for o in (*op.inputs[:3], op.output)), *code.scores.buffers),
-            params=params,
-            units=blocks_of(op, tile.rows),
-            cost_ns=flops // max(1, int(gpu.fma_gflops * _peak(tile))) + LAUNCH_NS,
-        )
-    ]
+    tile = tile_of(config, *_sizes(op))
+    return [BlockCode(op, tile, context).call(gpu_of(context).fma_gflops * _peak(tile))]
 
 
 VARIANTS = [

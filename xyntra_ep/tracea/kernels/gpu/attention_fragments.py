@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dims import product, typical
+from xyntra_ep.tracea.core_ir.dims import typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.gpu._attention_fetch import whole
@@ -26,10 +26,11 @@ from xyntra_ep.tracea.kernels.gpu._attention_space import (
 )
 from xyntra_ep.tracea.kernels.gpu._gemm_narrow import HALVES
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, blocks_held, gpu_of
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
+from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
 _ROWS, _COLUMNS = (32, 64, 128), (32, 64)
+_LARGEST = 128  # of a head: a warp has its rows of q and of the result in registers
 _PEAK = 0.5  # of the matrix units' rate
 _EXP_STEPS = 12  # what a score costs beside its products, in multiply-adds
 _ALONE = 0.8  # of what blocks reach that take turns: one alone on a unit waits at its barriers
@@ -39,7 +40,7 @@ _THREAD_REGISTERS = 208  # of the 255 that a thread may have: more, and some of 
 def _admits(op: Attention, context: BuildContext) -> str | None:
     if not gpu_of(context).fragment_gflops:
         return "the GPU has no matrix units that are known"
-    if (why := no_heads(op)) is not None:
+    if (why := no_heads(op, _LARGEST)) is not None:
         return why
     if _dtype_of(op) is None:
         return f"no fragments of {op.inputs[0].dtype} for {op.output.dtype}"
@@ -94,21 +95,7 @@ def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
 
 
 def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
-    tile = _tile(op, **config)
-    code = FragmentCode(op, tile, context)
-    code.emit()
-    kernel, params = code.b.finish()
-    q, k = op.inputs[:2]
-    flops = 2 * product(q.shape[:3]) * k.shape[2] * (tile.depth + tile.width)
-    return [
-        KernelCall(
-            kernel=kernel,
-            buffers=(*(ValueBuffer(value=o.value) for o in (*op.inputs[:3], op.output)), *code.scores.buffers),
-            params=params,
-            units=blocks_of(op, tile.rows),
-            cost_ns=flops // int(gpu_of(context).fragment_gflops * _PEAK) + LAUNCH_NS,
-        )
-    ]
+    return [FragmentCode(op, _tile(op, **config), context).call(gpu_of(context).fragment_gflops * _PEAK)]
 
 
 VARIANTS = [
