@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.run_gpu import check_on_opencl, check_simulated, compile_for_cuda, plan_for
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
+from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.kernels.gpu import gemm_gemv
@@ -158,6 +159,31 @@ def test_few_rows_are_read_in_packets() -> None:
     ):
         program, _, _ = build(case)
         assert GEMV.admits(gemm_of(program), BuildContext(caps=SCALAR, program=program, gpu=SM_80)) == reason
+
+
+@pytest.mark.parametrize("dtypes", [SHORT, (DType.F32,) * 3], ids=["fragments", "block_tiles"])
+@pytest.mark.parametrize("constant", [True, False])
+def test_where_only_a_run_knows_the_rows_it_chooses(dtypes: tuple[DType, DType, DType], constant: bool) -> None:
+    tiles = "gemm.fragments_or_gemv" if dtypes is SHORT else "gemm.block_tiles_or_gemv"
+    case = GemmCase(m=1, k=264, n=36, transpose="a", dtypes=dtypes, epilogue="bias", constant_b=constant, symbolic="m")
+    planned = plan_for(build(case)[0], SM_80)
+    assert planned.decisions[0][1].chosen.name == tiles
+    for m in (1, 8, 9, 200):
+        run = [planned.kernels[step.kernel].symbol for step in planned.run if evaluate(step.units, {"sm": m}) > 0]
+        ours = [name for name in run if "gemv" in name], [name for name in run if "fragments" in name or "x" in name[8:]]
+        assert [len(names) for names in ours] == ([1, 0] if m <= 8 else [0, 1]), run
+    for m in (1, 8, 9):
+        program, inputs, constants = build(replace(case, m=m))
+        check_simulated(program, inputs, constants, 1e-5)
+
+
+def test_constants_are_copied_once_for_both() -> None:
+    case = GemmCase(m=3, k=67, n=67, product=Product.BF16)
+    planned = plan_for(build(case)[0], SM_80)
+    assert planned.decisions[0][1].chosen.name == "gemm.fragments_or_gemv"
+    assert ["narrow" in planned.kernels[step.kernel].symbol for step in planned.init] == [True]
+    program, inputs, constants = build(case)
+    check_simulated(program, inputs, constants, 8e-3)
 
 
 def test_every_configuration_is_legal() -> None:

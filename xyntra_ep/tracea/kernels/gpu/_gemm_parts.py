@@ -102,10 +102,13 @@ class End:
 
 
 class Sums:
-    """Where the sums of a kernel's blocks go. Made when the kernel's operands are declared: its buffers are behind them."""
+    """Where the sums of a kernel's blocks go. Made when the kernel's operands are declared: its buffers are behind
+    them. ``memory``: what the sums of parts are called within the op."""
 
-    def __init__(self, k: GpuBuilder, op: Gemm, shape: GemmShape, parts: Parts, context: BuildContext) -> None:
-        self._k, self._op, self._shape, self._parts, self._context = k, op, shape, parts, context
+    def __init__(
+        self, k: GpuBuilder, op: Gemm, shape: GemmShape, parts: Parts, context: BuildContext, memory: str = "parts"
+    ) -> None:
+        self._k, self._op, self._shape, self._parts, self._context, self._name = k, op, shape, parts, context, memory
         self._elements = product(op.domain)
         self._whole: End | None = None
         self._part: End | None = None
@@ -165,7 +168,7 @@ class Sums:
     @property
     def _memory(self) -> TempBuffer:
         elements = select(lt(1, self._parts.count), self._parts.count * self._elements, 0)
-        return TempBuffer(name="parts", size_bytes=elements * DType.F32.bytes)
+        return TempBuffer(name=self._name, size_bytes=elements * DType.F32.bytes)
 
 
 def meeting_ns(parts: Parts, elements: int, gpu: Gpu) -> float:

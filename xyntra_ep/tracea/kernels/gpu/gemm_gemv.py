@@ -96,7 +96,8 @@ def _cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
     return LAUNCH_NS + START_NS + max(reading, products) + meeting_ns(parts, sizes.results, gpu)
 
 
-def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
+def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
+    """The calls for any number of rows; ``admits`` says for which ones they are fast."""
     read, gpu = _read(op, context), gpu_of(context)
     op = replace(op, inputs=(op.inputs[0], read.operand, *op.inputs[2:]))
     shape, tile = shape_of(op), _tile(op, config["rows"], gpu)
@@ -104,7 +105,7 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     a, b = op.inputs[:2]
     k = GpuBuilder(f"xy_gemv_{a.dtype}_{b.dtype}_{tile.rows}", THREADS)
     data = k.buffer("a", a.dtype), k.buffer("b", b.dtype)
-    sums = Sums(k, op, shape, parts, context)
+    sums = Sums(k, op, shape, parts, context, memory="gemv_parts")
     groups = ceildiv(shape.m, tile.rows), ceildiv(shape.n, tile.columns)
     part, *batch, row, column = parts.split(k, [*shape.batch_extents, *groups])
     row, column = k.let("row", row * tile.rows), k.let("column", column * tile.columns)
@@ -136,7 +137,7 @@ VARIANTS = [
         space=_space,
         default=_default,
         cost_ns=_cost_ns,
-        build=_build,
+        build=build,
         rank=5,
     )
 ]

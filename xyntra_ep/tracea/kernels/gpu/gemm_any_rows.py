@@ -1,0 +1,54 @@
+"""Products whose number of rows only a run knows: by gemm.gemv where it turns out to be small, as when a language model generates
+token by token, else by tiles.
+
+Both kernels are made; the sizes of a run say which one has blocks, and what has none is not launched. Constants that both read in
+another form are copied once for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from xyntra_ep.tracea.core_ir.dims import Size, le, lt, select
+from xyntra_ep.tracea.core_ir.ops import Gemm
+from xyntra_ep.tracea.kernels.gpu import gemm_block_tiles, gemm_fragments, gemm_gemv, gemm_wgmma
+from xyntra_ep.tracea.kernels.gpu._gemm_parts import MOST
+from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
+from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Phase, Variant
+
+_FEW = 8  # rows that are read by packets of b
+_CONFIG = {"rows": 4, "parts": MOST[-1]}  # one row computes no more than a device has to spare, eight read b twice
+
+
+def _admits(tiles: Variant[Gemm], op: Gemm, context: BuildContext) -> str | None:
+    if (why := tiles.admits(op, context)) is not None:
+        return why
+    return "the number of rows is known" if isinstance(shape_of(op).m, int) else None
+
+
+def _build(tiles: Variant[Gemm], op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
+    m = shape_of(op).m
+    calls = _where(le(m, _FEW), gemm_gemv.build(op, _CONFIG, context))
+    others = _where(lt(_FEW, m), tiles.build(op, config, context))
+    return [*(call for call in calls if call not in others), *others]
+
+
+def _where(condition: Size, calls: Sequence[KernelCall]) -> list[KernelCall]:
+    """What is done in runs, only in those of the ``condition``."""
+    return [c if c.phase is Phase.PREPARE else replace(c, units=select(condition, c.units, 0)) for c in calls]
+
+
+def _or_gemv(tiles: Variant[Gemm]) -> Variant[Gemm]:
+    """At the cost of ``tiles``, which it comes before."""
+    return replace(
+        tiles,
+        name=f"{tiles.name}_or_gemv",
+        admits=partial(_admits, tiles),
+        build=partial(_build, tiles),
+        rank=tiles.rank - 1,
+    )
+
+
+VARIANTS = [_or_gemv(tiles) for tiles in (*gemm_wgmma.VARIANTS, *gemm_fragments.VARIANTS, *gemm_block_tiles.VARIANTS)]
