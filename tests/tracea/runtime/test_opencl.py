@@ -20,7 +20,7 @@ DEVICE = {
     "identity": "a driver / a device / 1", "place": [0, 0],
     "name": "a device", "platform": "a driver", "version": "3.0", "is_cpu": True, "compute_units": 2,
     "max_threads": 64, "shared_bytes": 32768, "memory_bytes": 1 << 30,
-    "divides_exactly": True, "has_half": False,
+    "divides_exactly": True, "has_half": False, "vendor": "a maker", "clock_mhz": 1000,
 }  # fmt: skip
 
 
