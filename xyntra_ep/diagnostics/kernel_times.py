@@ -104,7 +104,8 @@ def _kernel_time(
     island: str, kernel: Kernel, nodes: Mapping[int, tuple[str, str]], by_run: Sequence[Sequence[Row]]
 ) -> KernelTime:
     last = by_run[-1]
-    symbols = tuple(dict.fromkeys(row["kernel"] for row in last))
+    # What the sizes of a run leave out takes no time.
+    symbols = tuple(dict.fromkeys(row["kernel"] for row in last if row["ns"]))
     launches = {launch["symbol"]: launch for launch in kernel.launches}
     members = [nodes[n] for n in kernel.nodes if n in nodes]
     return KernelTime(
