@@ -18,7 +18,7 @@ from xyntra_ep import explain
 
 pytestmark = pytest.mark.native
 DEVICES = [pytest.param(name, marks=pytest.mark.device(name)) for name in ("opencl", "cuda")]
-SHARDS, FEW = 40, 40
+SHARDS, FEW = 120, 40
 MIN_FEW = 6  # a change that makes operators decline must not pass unseen
 
 
