@@ -115,11 +115,12 @@ def plan_kernel(
     launched: Sequence[PlannedLaunch] = ()
     if device is not None:
         launches = context.builder.build(built, draft.program, known).launches
-        run = [launch for launch in launches if launch.call.phase is Phase.RUN]
-        made = compiled_kernels(context, [launch.source for launch in run])
+        run = [(x.source, evaluate(x.call.units, {})) for x in launches if x.call.phase is Phase.RUN]
+        run = [(source, blocks) for source, blocks in run if blocks]  # of others, sizes leave one out
+        made = compiled_kernels(context, [source for source, _ in run])
         launched = [
-            PlannedLaunch(kernel=kernel, blocks=evaluate(launch.call.units, {}), units=device.gpu.units)
-            for kernel, launch in zip(made, run, strict=True)
+            PlannedLaunch(kernel=kernel, blocks=blocks, units=device.gpu.units)
+            for kernel, (_, blocks) in zip(made, run, strict=True)
         ]
     shortfall = ((f"precision {precision.lower()}", agreed.shortfall),) if agreed.shortfall else ()
     return KernelPlan(
