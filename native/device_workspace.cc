@@ -165,12 +165,14 @@ void DeviceWorkspace::place_tensors(const std::vector<InputView>& views, const s
   const auto aligned = [](const void* tensor) { return reinterpret_cast<uintptr_t>(tensor) % kTensorAlignment == 0; };
   bool inputs_moved = false;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    if (!inputs_[i].used || placed_inputs_[i].tensor == views[i].data) continue;
+    if (!inputs_[i].used || inputs_[i].bytes == 0) continue;
+    if (views[i].data != nullptr && placed_inputs_[i].tensor == views[i].data) continue;
     place(placed_inputs_[i], inputs_[i], views[i].data, !aligned(views[i].data));
     inputs_moved = true;
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    if (!inputs_moved && placed_outputs_[i].tensor == results[i]) continue;
+    if (outputs_[i].bytes == 0) continue;
+    if (!inputs_moved && results[i] != nullptr && placed_outputs_[i].tensor == results[i]) continue;
     const bool aside = !aligned(results[i]) || overlaps_input(static_cast<const char*>(results[i]), outputs_[i].bytes);
     place(placed_outputs_[i], outputs_[i], results[i], aside);
   }
@@ -178,8 +180,8 @@ void DeviceWorkspace::place_tensors(const std::vector<InputView>& views, const s
 
 void DeviceWorkspace::place(Placed& placed, Buffer& buffer, const void* tensor, bool aside) {
   placed.tensor = nullptr;  // when anything below throws
-  if (buffer.bytes > 0 && tensor == nullptr) throw NoMemory(buffer.bytes);
-  if (buffer.bytes > 0 && device_.room_at(tensor) < buffer.bytes)
+  if (tensor == nullptr) throw NoMemory(buffer.bytes);
+  if (device_.room_at(tensor) < buffer.bytes)
     throw Error(kInvalidArgument, "XyntraEP: a tensor on the device has less memory than its shape needs");
   if (aside) make_room(buffer, buffer.bytes);
   placed.aside = aside;

@@ -53,7 +53,7 @@ class DeviceWorkspace {
   };
   // An input or output in ORT's memory.
   struct Placed {
-    const void* tensor = nullptr;  // of the last run
+    const void* tensor = nullptr;  // of the last run; null: kernels have not been told
     bool aside = false;            // kernels use a buffer of ours for it, in memory that they can take
     std::vector<Use> uses;
   };

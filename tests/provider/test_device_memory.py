@@ -306,12 +306,17 @@ def test_shapes_that_elements_tell_are_read_from_the_device(
 
 def test_an_address_of_the_host_is_refused(gpu: FakeCuda, folder: Path) -> None:
     made, given = session(folder), feeds(5)
-    binding = made.io_binding()
-    binding.bind_input("x", "cuda", 0, np.float32, [5, 8], given["x"].ctypes.data)
-    binding.bind_ortvalue_input("y", on_device(given["y"]))
-    binding.bind_ortvalue_output("z", room(5, 8))
-    with pytest.raises(RuntimeError, match="the address of a tensor is not memory of the device"):
-        made.run_with_iobinding(binding)
+    refused = {
+        given["x"].ctypes.data: "the address of a tensor is not memory of the device",
+        0: "there was no memory for a tensor",
+    }
+    for address, said in refused.items():
+        binding = made.io_binding()
+        binding.bind_input("x", "cuda", 0, np.float32, [5, 8], address)
+        binding.bind_ortvalue_input("y", on_device(given["y"]))
+        binding.bind_ortvalue_output("z", room(5, 8))
+        with pytest.raises(RuntimeError, match=said):
+            made.run_with_iobinding(binding)
 
 
 def test_a_tensor_with_too_little_memory_is_refused(gpu: FakeCuda, folder: Path) -> None:
