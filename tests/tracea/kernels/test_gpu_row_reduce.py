@@ -78,6 +78,20 @@ def test_packets_of_short_columns(kind: ReduceKind, dtype: DType) -> None:
 
 
 @opencl
+def test_packets_of_windows() -> None:
+    """Windows of 3 at every second place, padded, of images whose number a run tells: there may be none."""
+    p = ProgramBuilder()
+    x = p.input("n", 9, 8)
+    at = call("sub", call("add", call("mul", axis(1), const(2)), axis(3)), const(1))
+    inside = call("and", call("le", const(0), at), call("lt", at, const(9)))
+    body = call("where", inside, load(0, axis(0), at, axis(2), dtype=DType.F32), const(-float("inf")))
+    program = rows((x.shape[0], 5, 8), (3,), [x], [Stage(kind=ReduceKind.MAX, body=body)], [(acc(0), True)], p)
+    assert "float4 packet" in plan_for(program, OPENCL, [THREAD]).kernels[0].text
+    for n in (2, 0):
+        check_on_opencl(program, [random_like((n, 9, 8), DType.F32, 1)], [], SUM_ERR, variants=[THREAD])
+
+
+@opencl
 @pytest.mark.parametrize("kind", list(ReduceKind))
 def test_every_kind(kind: ReduceKind) -> None:
     program = reduction(kind, (4, 83), 1, DType.F32)

@@ -8,12 +8,12 @@ from functools import partial
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.kernels.shared.affine import affine
-from xyntra_ep.tracea.kernels.shared.index import Access, Lane, Term
+from xyntra_ep.tracea.kernels.shared.index import Access, Lane, LaneAddress, Term
 from xyntra_ep.tracea.kernels.shared.index_range import without_axis
 from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope, as_element
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import PACKET_BYTES
-from xyntra_ep.tracea.semantic_ir.nodes import Rvalue
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, loaded_type, lt
 
 _WIDEST = 8  # more values would cost more registers than the wider access saves
 
@@ -21,15 +21,20 @@ _WIDEST = 8  # more values would cost more registers than the wider access saves
 def packet_width(nest: Nest, extent: Size, apart: Collection[int] = ()) -> int:
     """How many neighbours every access of ``nest`` but those ``apart`` can move at once: all lie side by side, aligned, in whole
     packets of the axis of ``extent``, or are one element for all."""
-    modes = {k: nest.address(k).mode for k in range(len(nest.table.accesses)) if k not in apart}
-    moved = [nest.table.accesses[k] for k, mode in modes.items() if mode is Lane.VECTOR]
-    if not moved or not set(modes.values()) <= {Lane.VECTOR, Lane.ONE}:
+    others = [k for k in range(len(nest.table.accesses)) if k not in apart]
+    moved = [nest.table.accesses[k] for k in others if _is_side_by_side(nest.address(k))]
+    if not moved or not all(_is_side_by_side(nest.address(k)) or nest.address(k).mode is Lane.ONE for k in others):
         return 1
     assert nest.lane_axis is not None
     width = min(_WIDEST, PACKET_BYTES // max(access.dtype.bytes for access in moved))
     while width > 1 and not (is_multiple(extent, width) and all(_is_aligned(a, nest.lane_axis, width) for a in moved)):
         width //= 2
     return width
+
+
+def _is_side_by_side(address: LaneAddress) -> bool:
+    """Whether neighbours are so in memory, if the buffer is not empty."""
+    return address.mode is Lane.VECTOR or (address.mode is Lane.GUARDED and not address.checks and address.step == 1)
 
 
 def _is_aligned(access: Access, lane: int, width: int) -> bool:
@@ -94,8 +99,19 @@ class Packet:
             return as_element(self._at + point)
         if e.kind == "load" and e.attr in self._loaded:
             return self._loaded[e.attr][point]
-        if e.kind != "load" or self._nest.address(e.attr).mode is not Lane.VECTOR:
+        if e.kind != "load" or not _is_side_by_side(self._nest.address(e.attr)):
             return self._scope.value(e)
-        pointer = self._nest.table.accesses[e.attr].pointer
-        self._loaded[e.attr] = self._b.load_packet("v", pointer, self._position(e.attr), self._width)
+        self._loaded[e.attr] = self._neighbours(e.attr)
         return self._loaded[e.attr][point]
+
+    def _neighbours(self, k: int) -> Sequence[Rvalue]:
+        """Loaded at once; 0 from a buffer that is empty."""
+        b, access = self._b, self._nest.table.accesses[k]
+        position = self._position(k)
+        if access.count is None:
+            return b.load_packet("v", access.pointer, position, self._width)
+        values = [b.variable("v", Const(loaded_type(access.dtype, 1), 0)) for _ in range(self._width)]
+        with b.when(lt(0, self._scope.size(access.count))):
+            for value, loaded in zip(values, b.load_packet("v", access.pointer, position, self._width), strict=True):
+                b.assign(value, loaded)
+        return values

@@ -19,7 +19,7 @@ from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelC
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, lt
 
-_WINDOW = 32  # elements of a row that is as short as a window
+_WINDOW = 64  # elements of a row that is as short as a window
 _APART = 8  # sectors that a warp fetches where its threads walk along rows of their own, for one that it uses
 
 
