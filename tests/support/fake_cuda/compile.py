@@ -18,18 +18,39 @@ _DOTTED = r"\1 { fragment_dot(\2_of, {&c0, &c1, &c2, &c3}, {a0, a1, a2, a3, b0, 
 _EXP2 = re.compile(r"(static [^\n]*\bfloat xy_exp2\(float x\)) \{[^\n]*\}")
 _PAIR = re.compile(r"(static [^\n]*\bint xy_pair_(bf16|f16)\(float low, float high\)) \{[^\n]*\}")
 _CONVERT = re.compile(r"(static [^\n]*\b(?:float|unsigned short) xy_(widen|narrow)_f16\([^\n ]+(?: \w+)* (\w)\)) \{[^\n]*\}")
-# Warpgroups: what a function does, and statements.
+# Warpgroups: functions, with the PTX that they must have for what they do. What is written otherwise is left, and refused.
+_SHARED = r'"r"\(\(unsigned\)__cvta_generic_to_shared\(at\)\)'
 _FUNCTIONS = {
-    "xy_mbarrier_init": "init_mbarrier(at, arrivals);",
-    "xy_mbarriers_ready": "warpgroups.ready = true;",
-    "xy_expect": "arrive(at, bytes);",
-    "xy_arrive": "arrive(at, 0);",
-    "xy_passed": "return passed(at, parity);",
+    (
+        "xy_mbarrier_init",
+        r'"mbarrier\.init\.shared::cta\.b64 \[%0\], %1;" :: AT, "r"\(arrivals\)',
+    ): "init_mbarrier(at, arrivals);",
+    (
+        "xy_mbarriers_ready",
+        r'"fence\.mbarrier_init\.release\.cluster; fence\.proxy\.async\.shared::cta;"',
+    ): "warpgroups.ready = true;",
+    ("xy_expect", r'"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[%0\], %1;" :: AT, "r"\(bytes\)'): "arrive(at, bytes);",
+    ("xy_arrive", r'"mbarrier\.arrive\.shared::cta\.b64 _, \[%0\];" :: AT'): "arrive(at, 0);",
+    (
+        "xy_passed",
+        r'"[^"]*mbarrier\.try_wait\.parity\.shared::cta\.b64 p, \[%1\], %2; selp\.b32 %0, 1, 0, p; \}" '
+        r': "=r"\(passed\) : AT, "r"\(parity\)',
+    ): "return passed(at, parity);",
 }
-_HELPER = re.compile(rf"(static [^\n]*\b({'|'.join(_FUNCTIONS)})\([^\n]*?\)) \{{[^\n]*\}}")
-_COPY_TENSOR = re.compile(r"(static [^\n]*\bvoid xy_copy_tensor_(\d)\([^\n]*?\)) \{[^\n]*\}")
-_PRODUCT = re.compile(r"(static [^\n]*\bvoid xy_dot_(bf16|f16)_(\d+)_(\d)(\d)\([^\n]*?\)) \{[^\n]*\}")
-_COMPLETE = re.compile(r"(static [^\n]*\bvoid xy_products_complete_\d+\([^\n]*?\)) \{[^\n]*\}")
+_COPY_TENSOR = re.compile(
+    r"(static [^\n]*\bvoid xy_copy_tensor_\d\([^\n]*?\)) \{ asm volatile\("
+    r'"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.mbarrier::complete_tx::bytes '
+    r'\[%0\], \[%1, \{([%\d, ]+)\}\], \[%2\];"'
+    r'[^\n]*?"l"\(&map\), [^\n]*\}'
+)
+_PRODUCT = re.compile(
+    r"(static [^\n]*\bvoid xy_dot_\w+\([^\n]*?\)) \{ asm volatile\([^\n]*"
+    r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(bf16|f16)\.\3 \{[%\d, ]+\}, %\d+, %\d+, p, 1, 1, (\d), (\d); \}"
+    r'[^\n]*: "l"\(a\), "l"\(b\)\); \}'
+)
+_COMPLETE = re.compile(
+    r'(static [^\n]*\bvoid xy_products_complete_\d+\([^\n]*?\)) \{ asm volatile\("wgmma\.wait_group\.sync\.aligned 0;"[^\n]*\}'
+)
 _WARPGROUP = {
     r'asm volatile\("wgmma\.commit_group\.sync\.aligned;" ::: "memory"\);': "commit_products();",
     r'asm volatile\("wgmma\.wait_group\.sync\.aligned (\d+);" ::: "memory"\);': r"wait_products(\1);",
@@ -38,17 +59,20 @@ _WARPGROUP = {
 
 
 def _copied_tensor(found: re.Match[str]) -> str:
-    coordinates = ", ".join(f"x{i}" for i in range(int(found[2])))
-    return f"{found[1]} {{ copy_tensor(to, map, at, {{{coordinates}}}); }}"
+    axes = int(found[2])
+    assert found[3] == ", ".join(f"%{i + 3}" for i in range(axes)), "coordinates in another order"
+    return f"{found[1]} {{ copy_tensor(to, map, at, {{{', '.join(f'x{i}' for i in range(axes))}}}); }}"
 
 
 def _begun(found: re.Match[str]) -> str:
-    sums = ", ".join(f"&c{i}" for i in range(int(found[3]) // 2))
-    return f"{found[1]} {{ begin_product({{a, b, {found[4]}, {found[5]}, {found[2]}_of, {{{sums}}}}}); }}"
+    sums = ", ".join(f"&c{i}" for i in range(int(found[2]) // 2))
+    return f"{found[1]} {{ begin_product({{a, b, {found[4]}, {found[5]}, {found[3]}_of, {{{sums}}}}}); }}"
 
 
 def _with_warpgroups(text: str) -> str:
-    text = _HELPER.sub(lambda found: f"{found[1]} {{ {_FUNCTIONS[found[2]]} }}", text)
+    for (name, written), what in _FUNCTIONS.items():
+        body = written.replace("AT", _SHARED)
+        text = re.sub(rf"(static [^\n]*\b{name}\([^\n]*?\)) \{{ [^\n]*?asm volatile\({body}[^\n]*\}}", rf"\1 {{ {what} }}", text)
     text = _COMPLETE.sub(r"\1 { wait_products(0); }", _PRODUCT.sub(_begun, _COPY_TENSOR.sub(_copied_tensor, text)))
     for pattern, what in _WARPGROUP.items():
         text = re.sub(pattern, what, text)

@@ -57,6 +57,12 @@ def test_batches() -> None:
     check(replace(case, b_batch=(3,), a_batch=(2, 1), m=72))
 
 
+def test_blocks_go_down_bands_of_rows() -> None:
+    """More rows of tiles than a band has, the last band not whole; an odd row length is stored one by one."""
+    check(GemmCase(m=64 * 9 + 8, k=16, n=264, dtypes=HALF, symbolic="m", epilogue="residual"), with_tile(64, 128, 3))
+    check(GemmCase(m=9, k=16, n=137, transpose="b", dtypes=HALF, symbolic="m"), with_tile(64, 128, 3))
+
+
 def test_a_ring_goes_round() -> None:
     """Many more steps of k than slots, on both sides of the widest tile."""
     check(GemmCase(m=72, k=64 * 8 + 8, n=264, transpose="a", dtypes=SHORT, symbolic="k"), with_tile(128, 256, 3), max_err=6e-6)

@@ -14,19 +14,22 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Side, blocks, sides_of
 from xyntra_ep.tracea.kernels.gpu._gemm_narrow import copies_ns, dtype_of, narrow
-from xyntra_ep.tracea.kernels.gpu._gemm_parts import End
 from xyntra_ep.tracea.kernels.gpu._launch import CACHE, LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.gpu._packet_end import PacketEnd
 from xyntra_ep.tracea.kernels.gpu._tile_cost import START_NS, GemmSizes, sizes_of
 from xyntra_ep.tracea.kernels.gpu._wgmma_product import Ring, Source
 from xyntra_ep.tracea.kernels.gpu._wgmma_tiles import BYTES, SPACE, STEP, Panels, WarpgroupTile, all_tiles, tile_of
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TensorView, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
-from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, lt
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, lt, vmin
 from xyntra_ep.tracea.semantic_ir.warpgroup_builder import WarpgroupBuilder
 from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import ROWS, WARPGROUP
 
 _PEAK = {64: 0.55, 128: 0.8}  # of the matrix units' rate, by a tile's rows: one warpgroup alone does not keep them busy
+_PAIR = 2  # neighbours of a row among a thread's sums
+_BAND = 8  # rows of tiles that blocks go down before they go across: what runs at a time reads few rows and few columns
 _BATCH_AXES = 3  # a tensor has five axes at most
 
 
@@ -78,9 +81,13 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     k = WarpgroupBuilder(f"xy_gemm_{dtype}_wgmma_{tile.rows}x{tile.columns}", 1 + tile.consumers)
     k.buffer("a", dtype)
     k.buffer("b", dtype)
-    end = End(k, op, shape, ValueBuffer(value=op.output.value), context)
+    target = k.buffer("out", op.output.dtype, writable=True)
+    last = len(shape.groups) - 1
+    epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, shape.groups, last)
+    end = PacketEnd(k, epilogue, op.output, target, shape.groups, last, shape.n, _PAIR)
     down, across = ceildiv(shape.m, tile.rows), ceildiv(shape.n, tile.columns)
-    *batch, tile_row, tile_column = k.split(k.block, [*shape.batch_extents, down, across])
+    *batch, number = k.split(k.block, [*shape.batch_extents, down * across])
+    tile_row, tile_column = _in_bands(k, number, k.param(down), k.param(across))
     row, column = k.let("row", tile_row * tile.rows), k.let("column", tile_column * tile.columns)
     sides = sides_of(op, shape)
     a, b = (
@@ -98,23 +105,36 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
         lane = k.let("lane", member % 32)
         top = k.let("top", row + group * ROWS + member % WARPGROUP // 32 * 16 + lane // 4)
         left = k.let("left", column + lane % 4 * 2)
-        for i, total in enumerate(sums):
-            m, n = k.let("m", top + 8 * (i // 2 % 2)), k.let("n", left + 8 * (i // 4) + i % 2)
-            with k.when(lt(m, k.param(shape.m))), k.when(lt(n, k.param(shape.n))):
-                end.put(end.here(), [*batch, m, n], total)
+        for half in range(2):
+            m = k.let("m", top + 8 * half)
+            with k.when(lt(m, k.param(shape.m))):
+                for i in range(2 * half, len(sums), 4):
+                    for first in range(0, _PAIR, end.width):
+                        n = k.let("n", left + (2 * i - 4 * half + first))
+                        with k.when(lt(n, k.param(shape.n))):
+                            places = [[*batch, m, n + j] for j in range(end.width)]
+                            end.put(end.here(), places, sums[i + first : i + first + end.width])
     kernel, params = k.finish()
     flops = 2 * shape.m * shape.n * shape.depth * product(shape.batch_extents)
     return [
         *(call for n in read for call in n.copies(context)),
         KernelCall(
             kernel=kernel,
-            buffers=(*(n.buffer for n in read), *end.buffers),
+            buffers=(*(n.buffer for n in read), ValueBuffer(value=op.output.value), *epilogue.buffers),
             params=params,
             units=blocks(shape, tile.rows, tile.columns),
             cost_ns=flops // int(gpu_of(context).fragment_gflops * _PEAK[tile.rows]) + LAUNCH_NS,
             tensors=tuple(_view(side, place) for place, side in enumerate(sides)),
         ),
     ]
+
+
+def _in_bands(k: WarpgroupBuilder, number: Rvalue, down: Rvalue, across: Rvalue) -> tuple[Rvalue, Rvalue]:
+    """The row and the column of tile ``number`` of ``down`` x ``across``: down a band of rows, then the next column of it."""
+    band = k.let("band", number // (across * _BAND))
+    inside = k.let("inside", number - band * (across * _BAND))
+    rows = k.let("rows", vmin(down - band * _BAND, _BAND))
+    return k.let("down", band * _BAND + inside % rows), k.let("across", inside // rows)
 
 
 def _is_across(side: Side) -> bool:
