@@ -1,4 +1,4 @@
-"""`bench run zoo | run model FILE | micro | list | determinism | compare A B | gate FILE | report`."""
+"""`bench run zoo | run model FILE | micro | device | list | determinism | compare A B | gate FILE | report`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bench import micro
+from bench import device_results, micro
 from bench.compare import compare_runs
 from bench.compare_table import markdown_of, show_comparison
 from bench.contenders import DEFAULT_MAX_ERR, parse_contenders
 from bench.declared import check_inputs
 from bench.determinism import Determinism
 from bench.determinism_run import configurations, show_determinism
+from bench.device_results import DeviceRun
+from bench.device_run import DeviceStore, points_like
 from bench.environment import read_environment
 from bench.errors import BenchError
 from bench.execute import command, execute, result_path
@@ -139,6 +141,26 @@ def run_micro(
         budget = micro.QUICK_BUDGET if quick else micro.BUDGET
         plan = _plan(Target.MICRO, cases, providers or micro.CONTENDERS, budget, quick=quick)
         execute(plan, result_path(json, "micro", resume=resume), resume=resume)
+
+
+@app.command("device")
+def run_device(
+    pattern: Annotated[str, typer.Argument(help="Points: gemm, 'attention-*', '*-bf16'.")] = "*",
+    backend: Annotated[str, typer.Option(help="cuda or opencl.")] = "cuda",
+    tiny: Annotated[bool, typer.Option("--tiny", help="Small points, to try the command.")] = False,
+    json: Json = None,
+) -> None:
+    """Single operators on a device, by its own clock, beside PyTorch's: products, attention, what memory bounds."""
+    points = points_like(pattern, tiny=tiny)
+    environment = read_environment(kernel_compiler(), find_gpus())
+    path = result_path(json, "device", resume=False)
+    store = DeviceStore(path, DeviceRun(command=command(), started=now(), environment=environment))
+    typer.echo("\t".join(device_results.COLUMNS))
+    for point in store.measure(points, backend):
+        typer.echo("\t".join(device_results.cells(point, next(iter(store.run.device_ceilings), None))))
+    typer.echo(f"results: {path}")
+    if not all(point.good for point in store.run.points):
+        raise typer.Exit(1)
 
 
 @app.command("list")

@@ -1,0 +1,78 @@
+"""What `bench device` stores, and shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.environment import Environment
+from bench.results import DeviceCeilings
+
+SCHEMA = "xyntra-device/1"
+COLUMNS = ("point", "µs", "TFLOP/s", "GB/s", "of roof", "of library", "error", "variants")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointResult:
+    """`ns` is the median by the device's clock, all kernels together; `library_ns` the library's, None without one. `error` is
+    max|a-b| / max|b| of a sample against float64. `failure` says in a line why there are no figures."""
+
+    name: str
+    precision: str
+    flops: int
+    bytes: int
+    ns: int
+    runs: int
+    variants: tuple[str, ...]
+    error: float | None
+    max_err: float
+    library: str
+    library_ns: float | None
+    failure: str
+
+    @property
+    def good(self) -> bool:
+        return not self.failure and self.error is not None and self.error <= self.max_err
+
+    @property
+    def of_library(self) -> float | None:
+        """1 is as fast as the library."""
+        return self.library_ns / max(self.ns, 1) if self.library_ns and self.good else None
+
+    def of_roof(self, ceilings: DeviceCeilings) -> float:
+        """What bounds it at best: products by their rate, the rest by a copy's; of ours and the library's the faster one."""
+        peak = {
+            "fp32": max(ceilings.fp32_gflops, ceilings.library_fp32_gflops),
+            "fp16": max(ceilings.fp16_gflops, ceilings.library_fp16_gflops),
+            "bf16": max(ceilings.bf16_gflops, ceilings.library_bf16_gflops),
+        }[self.precision]
+        copy = max(ceilings.copy_gbs, ceilings.library_copy_gbs)
+        return max(self.flops / max(peak, 1e-9) if self.flops else 0.0, self.bytes / max(copy, 1e-9)) / max(self.ns, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRun:
+    """One stored file; `finished` stays empty when it was interrupted."""
+
+    schema: str = SCHEMA
+    command: str
+    started: str
+    finished: str = ""
+    environment: Environment
+    device_ceilings: tuple[DeviceCeilings, ...] = ()
+    points: tuple[PointResult, ...] = ()
+
+
+def cells(point: PointResult, ceilings: DeviceCeilings | None) -> list[str]:
+    """A row of what is shown; a failure is one that says so."""
+    if point.failure:
+        return [point.name, *["-"] * (len(COLUMNS) - 2), point.failure]
+    return [
+        point.name,
+        f"{point.ns / 1e3:.1f}",
+        f"{point.flops / max(point.ns, 1) / 1e3:.1f}" if point.flops else "-",
+        f"{point.bytes / max(point.ns, 1):.0f}",
+        f"{point.of_roof(ceilings):.0%}" if ceilings else "-",
+        f"{point.of_library:.0%}" if point.of_library else "-",
+        f"{point.error:.1e}" + ("" if point.good else " WRONG"),
+        " ".join(dict.fromkeys(point.variants)),
+    ]

@@ -1,0 +1,77 @@
+"""`bench device`: each point in a process of its own, stored at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.codec import decode, encode
+from bench.device_ceilings import measure_device_ceilings
+from bench.device_points import POINTS, TINY_POINTS, Point
+from bench.device_results import DeviceRun, PointResult
+from bench.device_worker import DeviceJob
+from bench.errors import BenchError
+from bench.run import ChildFailed, child_environment, in_child
+from bench.store import dump, now, write_atomically
+
+WORKER = ("-m", "bench.device_worker")
+LIMIT_S = 180.0
+
+
+def points_like(pattern: str, *, tiny: bool) -> tuple[Point, ...]:
+    all_points = TINY_POINTS if tiny else POINTS
+    wanted = tuple(p for p in all_points if fnmatch.fnmatch(p.name, pattern) or p.name.partition("-")[0] == pattern)
+    if not wanted:
+        raise BenchError(f"'{pattern}': no point of that name. there are {', '.join(point.name for point in all_points)}")
+    return wanted
+
+
+class DeviceStore:
+    """A run being written. What was measured is on disk when it is given."""
+
+    def __init__(self, path: Path, run: DeviceRun) -> None:
+        self.path = path
+        self.run = run
+        self._keep()
+
+    def measure(self, points: tuple[Point, ...], backend: str) -> Iterator[PointResult]:
+        """The device's ceilings, then each point."""
+        ceilings, problem = measure_device_ceilings(backend, child_environment())
+        if problem:
+            raise BenchError(problem)
+        self._keep(device_ceilings=ceilings)
+        for point in points:
+            result = measured(point, backend)
+            self._keep(points=(*self.run.points, result))
+            yield result
+        self._keep(finished=now())
+
+    def _keep(self, **more: Any) -> None:
+        self.run = dataclasses.replace(self.run, **more)
+        write_atomically(self.path, dump(self.run))
+
+
+def measured(point: Point, backend: str) -> PointResult:
+    with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as folder:
+        job = DeviceJob(point=point.name, backend=backend, folder=folder)
+        try:
+            return decode(PointResult, in_child(WORKER, encode(job), Path(folder), LIMIT_S))
+        except ChildFailed as failure:
+            return PointResult(
+                name=point.name,
+                precision=point.precision,
+                flops=point.flops,
+                bytes=point.bytes,
+                ns=0,
+                runs=0,
+                variants=(),
+                error=None,
+                max_err=point.max_err,
+                library="",
+                library_ns=None,
+                failure=f"{failure.status}: {failure.text.splitlines()[0]}",
+            )

@@ -1,0 +1,112 @@
+"""One point on a device: `python -m bench.device_worker JOB RESULT`, a process of its own: a device's error stays with it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from bench.accuracy import relative_error
+from bench.codec import decode, encode
+from bench.device_ceilings import least_ns
+from bench.device_points import POINTS, SAMPLED, TINY_POINTS, Array, Point, from_bits, to_bits
+from bench.device_results import PointResult
+
+RUNS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceJob:
+    point: str
+    backend: str
+    folder: str
+
+
+def measure_point(point: Point, backend: str, folder: Path) -> PointResult:
+    """Raises what the session raises."""
+    import onnxruntime as ort
+
+    from xyntra_ep.diagnostics.explain import explain
+    from xyntra_ep.diagnostics.kernel_times import kernel_times
+
+    inputs = point.inputs()
+    file = folder / f"{point.name}.onnx"
+    file.write_bytes(point.model(inputs).SerializeToString())
+    settings = ort.SessionOptions()
+    settings.log_severity_level = 3
+    options = {"backend": backend, "claim": "all", "cache_dir": str(folder)}
+    session = ort.InferenceSession(str(file), settings, providers=[("XyntraEP", options)], enable_fallback=0)
+    feeds = {name: _value(ort, x, point.precision) for name, x in inputs.items() if name not in point.constant}
+
+    def run() -> Any:
+        return session.run_with_ort_values(["y"], feeds)[0]
+
+    for _ in range(2):
+        result = run()
+    times = kernel_times(session, run, runs=RUNS)
+    assert all(graph.device for graph in explain(session).graphs), "not on the device"
+    got = _first_rows(result, point)
+    library, library_ns = _library(point, inputs)
+    return PointResult(
+        name=point.name,
+        precision=point.precision,
+        flops=point.flops,
+        bytes=point.bytes,
+        ns=sum(kernel.ns for kernel in times.kernels),
+        runs=times.runs,
+        variants=tuple(kernel.variant for kernel in times.kernels),
+        error=relative_error(got, point.expected(inputs)),
+        max_err=point.max_err,
+        library=library,
+        library_ns=library_ns,
+        failure="",
+    )
+
+
+def _value(ort: Any, x: Array, precision: str) -> Any:
+    stored = to_bits(x, precision)
+    if precision == "bf16":
+        return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(stored, 16)  # TensorProto.BFLOAT16
+    return ort.OrtValue.ortvalue_from_numpy(stored)
+
+
+def _first_rows(result: Any, point: Point) -> Array:
+    """Of the output, read where it lies: numpy has no bfloat16."""
+    import ctypes
+
+    width = point.output[-1]
+    count = min(SAMPLED, int(np.prod(point.output[:-1], dtype=np.int64))) * width
+    item = {"fp32": ctypes.c_uint32, "fp16": ctypes.c_uint16, "bf16": ctypes.c_uint16}[point.precision]
+    bits = np.ctypeslib.as_array(ctypes.cast(result.data_ptr(), ctypes.POINTER(item)), (count,)).copy()
+    stored = bits.view({"fp32": np.float32, "fp16": np.float16, "bf16": np.uint16}[point.precision])
+    return from_bits(stored, point.precision).reshape(-1, width)
+
+
+def _library(point: Point, inputs: dict[str, Array]) -> tuple[str, float | None]:
+    """PyTorch's name, and its nanoseconds for the same; nothing without it and without a GPU of its own."""
+    try:
+        import torch
+    except ImportError:
+        return "", None
+    if not torch.cuda.is_available():
+        return "", None
+    torch.backends.cuda.matmul.allow_tf32 = False
+    dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[point.precision]
+    there = {name: torch.from_numpy(x).to("cuda", dtype) for name, x in inputs.items()}
+    with torch.inference_mode():
+        return f"torch {torch.__version__}", least_ns(torch, point.library(torch, there), statistic=median)
+
+
+def main(job_file: Path, result_file: Path) -> None:
+    job = decode(DeviceJob, json.loads(job_file.read_text()))
+    point = next(point for point in (*POINTS, *TINY_POINTS) if point.name == job.point)
+    result_file.write_text(json.dumps(encode(measure_point(point, job.backend, Path(job.folder)))))
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

@@ -1,0 +1,92 @@
+"""`bench device`: points are what they say, run on a device that the host stands in for, and failures are rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+from typer.testing import CliRunner
+
+from bench import device_run
+from bench.cli import app
+from bench.device_points import POINTS, TINY_POINTS, Point, from_bits, rows, to_bits
+from bench.device_results import PointResult, cells
+from bench.device_run import measured, points_like
+from bench.device_worker import measure_point
+from bench.errors import BenchError
+from tests.reports.test_kernels import OF_DEVICE
+from tests.support.fake_cuda import FakeCuda
+
+
+def test_what_is_to_be_measured_is_among_them() -> None:
+    names = {point.name for point in POINTS}
+    assert {"gemm-4096-bf16", "gemm-8192-bf16", "copy-65536x1024-fp32", "softmax-65536x1024-bf16"} <= names
+    assert {f"attention-s{s}-d{d}-bf16" for s in (512, 1024, 2048, 4096) for d in (64, 128)} <= names
+    [point] = points_like("gemm-8192-bf16", tiny=False)
+    assert point.flops == 2 * 8192**3 and point.bytes == 3 * 2 * 8192**2
+    assert {p.flops for p in points_like("attention", tiny=False) if "s512" in p.name} == {4 * 16384 * 2048 * 512}
+    with pytest.raises(BenchError, match="'nothing': no point of that name"):
+        points_like("nothing", tiny=True)
+
+
+@pytest.mark.parametrize("point", [p for p in TINY_POINTS if p.precision == "fp32"], ids=lambda point: point.name)
+def test_a_point_expects_what_its_model_computes(point: Point) -> None:
+    inputs = point.inputs()
+    model = point.model(inputs)
+    onnx.checker.check_model(model)
+    [y] = ReferenceEvaluator(model).run(None, {name: x for name, x in inputs.items() if name not in point.constant})
+    wanted = point.expected(inputs)
+    np.testing.assert_allclose(np.asarray(y).reshape(-1, point.output[-1])[: len(wanted)], wanted, atol=1e-4)
+
+
+def test_bits_of_bfloat16_round_to_even() -> None:
+    x = np.array([1.0, 1.00390625, 1.01171875, -3.1415927], np.float32)
+    assert to_bits(x, "bf16").tolist() == [0x3F80, 0x3F80, 0x3F82, 0xC049]
+    assert from_bits(to_bits(x, "bf16"), "bf16").tolist() == [1.0, 1.0, 1.015625, -3.140625]
+
+
+@pytest.mark.native
+@pytest.mark.compiler("nvrtc")
+@pytest.mark.parametrize("point", [*TINY_POINTS[:3:2], rows("layernorm", 20, 64, "fp16")], ids=lambda point: point.name)
+def test_runs_on_the_device(
+    point: Point, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    FakeCuda(monkeypatch, tmp_path_factory.mktemp("cuda"))
+    found = measure_point(point, "cuda", tmp_path)
+    assert found.good and found.error is not None and found.ns == 250_000 * len(found.variants)
+    assert len(found.variants) == 1, "what is measured is one kernel"
+    assert found.library == "" and found.library_ns is None
+
+
+@pytest.mark.native
+def test_a_point_that_cannot_be_measured_is_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    failed = measured(TINY_POINTS[0], "nowhere")
+    assert not failed.good and failed.failure.startswith("failed: ") and "nowhere" in failed.failure
+    assert cells(failed, None)[-1] == failed.failure
+    monkeypatch.setattr(device_run, "measured", lambda point, backend: failed)
+    monkeypatch.setattr(device_run, "measure_device_ceilings", lambda backend, environment: ((OF_DEVICE,), ""))
+    file = tmp_path / "run.json"
+    done = CliRunner().invoke(app, ["device", "gemm", "--tiny", "--json", str(file)])
+    assert done.exit_code == 1 and done.output.count("failed: ") == 2
+    stored = json.loads(file.read_text())
+    assert stored["schema"] == "xyntra-device/1" and stored["finished"] and len(stored["points"]) == 2
+
+
+def test_shares_are_of_the_roof_and_of_the_library() -> None:
+    point = PointResult(
+        name="gemm", precision="bf16", flops=7 * 10**11, bytes=10**6, ns=2_000_000, runs=10, variants=("gemm.fragments",) * 2,
+        error=1e-3, max_err=2e-2, library="torch", library_ns=1_500_000.0, failure="",
+    )  # fmt: skip
+    assert point.of_roof(OF_DEVICE) == pytest.approx(0.5) and point.of_library == 0.75
+    assert (
+        cells(point, OF_DEVICE)[1:6] == ["2000.0", "350.0", "0", "50%", "75%"] and cells(point, OF_DEVICE)[-1] == "gemm.fragments"
+    )
+    wrong = dataclasses.replace(point, error=1.0)
+    assert not wrong.good and wrong.of_library is None and cells(wrong, None)[-2].endswith("WRONG")
+    moving = dataclasses.replace(point, flops=0, bytes=2_900_000)
+    assert moving.of_roof(OF_DEVICE) == pytest.approx(0.0005)
