@@ -1,7 +1,10 @@
-"""The zoo's models as a whole through the GPU variants: by OpenCL against ONNX Runtime, and every kernel through NVRTC."""
+"""The zoo's models as a whole through the GPU variants: by OpenCL against ONNX Runtime, and every kernel that sessions with
+backend=cuda would have through NVRTC, for each architecture that plans differ for."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +13,18 @@ import onnxruntime as ort
 import pytest
 
 from tests.support.alternatives import OneIsland, one_island
-from tests.support.run_gpu import compile_for_cuda, plan_for, run_planned
+from tests.support.graph_from_model import graph_from_model
+from tests.support.run_gpu import plan_for, run_planned
 from tests.support.run_program import compare
-from xyntra_ep.fusion.precision import choose_precision
-from xyntra_ep.tracea.core_ir.ops import Product
-from xyntra_ep.tracea.runtime import nvrtc
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80
-from zoo import ZooModel, model_path, zoo
+from xyntra_ep.fusion.graph import Graph
+from xyntra_ep.options import parse
+from xyntra_ep.provider import planner, registration
+from xyntra_ep.provider.placement import Placement
+from xyntra_ep.tracea.interface.devices import known_target
+from xyntra_ep.tracea.runtime.hashing import hash128_of
+from xyntra_ep.tracea.runtime.kernel_report import read_report
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL
+from zoo import Family, ZooModel, model_path, zoo
 
 # Drivers take their time with kernels: a transformer and a network of convolutions are quick enough for every day.
 QUICK = frozenset({"gpt2-prefill-tiny", "resnet50-tiny"})
@@ -54,31 +62,47 @@ def test_full_size_models(model: ZooModel) -> None:
     check(model, 1, min(model.seqs, default=1))
 
 
+# Precisions for every day; the others, and a step of any number of tokens, have few kernels of their own.
+DAILY = {"sm_80": ["fp32", "bf16"], "sm_90": ["bf16"]}
+OTHER = {"sm_80": ["fp16"], "sm_90": ["fp32", "fp16"]}
+
+
+def compiled() -> Iterator[Any]:
+    for daily, precisions in ((True, DAILY), (False, OTHER)):
+        for architecture, names in precisions.items():
+            for model in zoo:
+                if not model.tiny:
+                    marks = () if daily and not model.generates else pytest.mark.slow
+                    label = f"{model.name}-{architecture}-{'-'.join(names)}"
+                    yield pytest.param(model, architecture, names, id=label, marks=marks)
+
+
+@pytest.mark.native
 @pytest.mark.compiler("nvrtc")
-@pytest.mark.parametrize("model", TINY)
-def test_cuda(model: ZooModel) -> None:
-    compile_for_cuda(island(model).program)
+@pytest.mark.parametrize(("model", "architecture", "precisions"), list(compiled()))
+def test_cuda(model: ZooModel, architecture: str, precisions: Sequence[str], tmp_path: Path) -> None:
+    compile_session(graph_from_model(as_providers_see_it(model, tmp_path)), architecture, precisions, tmp_path)
 
 
-def halves() -> list[Any]:
-    """Each model in each type. bfloat16 of the quick ones is for every day."""
-    return [
-        pytest.param(m, product, id=f"{m.name}-{product}", marks=() if quick else pytest.mark.slow)
-        for m in zoo
-        if m.tiny
-        for product in (Product.BF16, Product.F16)
-        for quick in [m.name in QUICK and product is Product.BF16]
-    ]
+def as_providers_see_it(model: ZooModel, folder: Path) -> onnx.ModelProto:
+    """ONNX Runtime folds normalisations into convolutions before it asks providers, and leaves transformers as they are."""
+    if model.family not in (Family.RESNET, Family.MOBILENET):
+        return onnx.load(str(model_path(model)))
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(folder / "optimised.onnx")
+    ort.InferenceSession(str(model_path(model)), options, providers=["CPUExecutionProvider"])
+    return onnx.load(options.optimized_model_filepath)
 
 
-@pytest.mark.compiler("nvrtc")
-@pytest.mark.parametrize(("model", "product"), halves())
-def test_cuda_in_half_precision(model: ZooModel, product: Product) -> None:
-    """The kernels that are not those of fp32, for one architecture: variants' own tests have all."""
-    wide = {source.text for source in plan_for(island(model).program, SM_80).kernels}
-    program = island(model).program
-    choose_precision(program, product, halves=SM_80.halves)
-    narrow = [source for source in plan_for(program, SM_80).kernels if source.text not in wide]
-    assert any("fragments" in source.symbol for source in narrow)
-    for source in narrow:
-        assert nvrtc.load().compile(source.symbol, source.text, "sm_90").spilled_bytes == 0, f"{source.symbol} spills"
+def compile_session(graph: Graph, architecture: str, precisions: Sequence[str], cache: Path) -> None:
+    """Plan and compile as a session does. Nothing is declined, and no kernel keeps in memory what its registers do not hold."""
+    for precision in precisions:
+        options = parse({"backend": "cuda", "precision": precision, "cache_dir": str(cache)})
+        hash128 = hash128_of(registration.library())
+        work, result = planner._planned(graph, options, Placement(device=known_target(architecture)), hash128)
+        assert not work.precision.shortfall and not work.declined and not result.failures
+        reports = {k.symbol: read_report(work.context.root.path / k.path, k.symbol) for k in result.kernels}
+        assert reports and all(reports.values())
+        assert precision == "fp32" or any("fragments" in symbol or "wgmma" in symbol for symbol in reports)
+        assert not [symbol for symbol, report in reports.items() if report and report.spilled_bytes]
