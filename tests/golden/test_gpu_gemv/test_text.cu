@@ -138,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(256) xy_gemv_f32_f32_2(const float 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(128) xy_gemm_f32_parts(const float *b_sums0, float *b_out1, const float *b_x2) {
+extern "C" __global__ void __launch_bounds__(128) xy_sums_f32_parts(const float *b_sums0, float *b_out1, const float *b_x2) {
   const int block = (int)blockIdx.x;
   const int thread = (int)threadIdx.x;
   const int element_ = ((block * 128) + thread);

@@ -37,9 +37,10 @@ CASES = (
 )
 
 
-def with_tile(rows: int, columns: int, slots: int) -> Variant[Conv]:
+def with_tile(rows: int, columns: int, slots: int, parts: int = 1) -> Variant[Conv]:
     """The variant with another default."""
-    return replace(FRAGMENTS, default=lambda op, context: {"rows": rows, "columns": columns, "slots": slots})
+    config = {"rows": rows, "columns": columns, "slots": slots, "parts": parts}
+    return replace(FRAGMENTS, default=lambda op, context: config)
 
 
 def max_err(case: ConvCase) -> float:
@@ -51,6 +52,21 @@ def max_err(case: ConvCase) -> float:
 def test_convolutions(case: ConvCase) -> None:
     gpu = check_simulated(*conv_program(case), max_err(case), variants=[with_tile(64, 64, 2)])
     assert gpu.bank_conflicts == 0
+
+
+def test_parts_of_the_sum() -> None:
+    """In NHWC, where images are one product, and in a slice of channels, where each is one of its own; or as a run asks for."""
+    few = replace(SM_80, units=1)
+    for case in (
+        replace(HALF, x=(2, 32, 5, 4), w=(24, 32, 3, 3), tail=("bias", "residual", "relu")),
+        replace(HALF, x=(2, 64, 3, 4), w=(24, 32, 3, 3), group=2, out_dtype=DType.F32),
+        replace(HALF, x=(1, 32, 5, 4), w=(24, 32, 3, 3), symbolic="n", out_dtype=DType.F32),
+        replace(HALF, x=(9, 32, 5, 4), w=(24, 32, 3, 3), symbolic="n", out_dtype=DType.F32),
+    ):
+        program, inputs, constants = conv_program(case)
+        gpu = few if case.symbolic else SM_80
+        assert any("parts" in k.symbol for k in plan_for(program, gpu, [with_tile(64, 64, 2, 4)]).kernels)
+        check_simulated(program, inputs, constants, max_err(case), variants=[with_tile(64, 64, 2, 4)], gpu=gpu)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +116,7 @@ def test_what_is_not_for_fragments() -> None:
 def test_the_largest_tile_leaves_room_for_coordinates() -> None:
     case = replace(HALF, x=(32, 256, 28, 28), w=(512, 256, 3, 3))
     config = plan_for(conv_program(case)[0], SM_80).decisions[0][1].config
-    assert config == {"rows": 128, "columns": 128, "slots": 3}
+    assert config == {"rows": 128, "columns": 128, "slots": 3, "parts": 1}
     program, tile = conv_program(case)[0], conv_fragments.tile_of(config)
     [op] = program.ops
     assert isinstance(op, Conv)

@@ -91,7 +91,7 @@ def test_what_is_not_for_fragments() -> None:
         context = BuildContext(caps=SCALAR, program=program, gpu=gpu)  # type: ignore[arg-type]  # a Gpu
         return FRAGMENTS.admits(gemm_of(program), context)
 
-    good = GemmCase(m=64, k=64, n=64, dtypes=HALF)
+    good = GemmCase(m=64, k=64, n=64, dtypes=HALF, symbolic="")
     assert reason(good) is None and plan_for(build(good)[0], SM_80).decisions[0][1].chosen.name == "gemm.fragments"
     assert reason(good, OPENCL) == "the GPU has no matrix units that are known"
     assert reason(replace(good, dtypes=(DType.F32,) * 3)) == "no fragments of f32 and f32"

@@ -13,8 +13,8 @@ from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.kernels.gpu import gemm_any_rows, gemm_gemv
-from xyntra_ep.tracea.kernels.gpu._gemm_parts import parts_of
 from xyntra_ep.tracea.kernels.gpu._gemv_tiles import ROWS, THREADS, GemvTile, widest
+from xyntra_ep.tracea.kernels.gpu._sum_parts import parts_of
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90, SM_90A, Gpu

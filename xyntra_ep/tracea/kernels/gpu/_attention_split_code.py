@@ -17,8 +17,8 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
 from xyntra_ep.tracea.kernels.gpu._attention_fetch import packet_of
 from xyntra_ep.tracea.kernels.gpu._attention_space import heads_of
-from xyntra_ep.tracea.kernels.gpu._gemm_parts import Parts
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
+from xyntra_ep.tracea.kernels.gpu._sum_parts import Parts
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
 from xyntra_ep.tracea.kernels.variant import BuildContext, TempBuffer

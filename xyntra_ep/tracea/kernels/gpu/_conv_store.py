@@ -24,7 +24,7 @@ class Results:
         b: GpuBuilder,
         product: ConvProduct,
         epilogue: Epilogue,
-        target: Var,
+        target: Pointer,
         image: Rvalue | None,
         group: Rvalue,
     ) -> None:

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Side
-from xyntra_ep.tracea.kernels.gpu._gemm_parts import End
 from xyntra_ep.tracea.kernels.gpu._gemv_tiles import GemvTile, widest
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
+from xyntra_ep.tracea.kernels.gpu._sum_parts import End
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Pointer, Rvalue, binary, f32, lt, vmin

@@ -15,8 +15,8 @@ from xyntra_ep.tracea.core_ir.dims import lt, product, select, typical
 from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.gpu._attention_space import read_ns
 from xyntra_ep.tracea.kernels.gpu._attention_split_code import WARP, RowEnd, SplitCode, SplitTile, tile_of
-from xyntra_ep.tracea.kernels.gpu._gemm_parts import Parts
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.gpu._sum_parts import Parts
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu

@@ -8,8 +8,10 @@ coordinates, while steps before them are multiplied; a copy of what is outside o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product as combinations
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.gpu._conv_channels import channels_of, why_no_channels
 from xyntra_ep.tracea.kernels.gpu._conv_places import Place, Places, hoisting
@@ -19,9 +21,10 @@ from xyntra_ep.tracea.kernels.gpu._conv_weights import pack, packed, padded_chan
 from xyntra_ep.tracea.kernels.gpu._fragment_product import Copier, multiply
 from xyntra_ep.tracea.kernels.gpu._fragment_tiles import PACKET, Copy, FragmentTile
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
-from xyntra_ep.tracea.kernels.gpu._tile_cost import tiles_ns
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
+from xyntra_ep.tracea.kernels.gpu._sum_parts import AXIS as PARTS
+from xyntra_ep.tracea.kernels.gpu._sum_parts import MOST, End, Parts, Sums, meeting_ns, parts_of
+from xyntra_ep.tracea.kernels.gpu._tile_cost import tiles_ns, wanted
+from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.magic_division import split
@@ -32,7 +35,7 @@ _EXTENTS = (64, 128)
 _SLOTS = (2, 3)
 _DEPTH = 32
 _WARP = {"warp_columns": 32, "held": 1}  # more sums or fragments would leave no registers for coordinates, or a second block
-SPACE = (Axis(name="rows", values=_EXTENTS), Axis(name="columns", values=_EXTENTS), Axis(name="slots", values=_SLOTS))
+SPACE = (Axis(name="rows", values=_EXTENTS), Axis(name="columns", values=_EXTENTS), Axis(name="slots", values=_SLOTS), PARTS)
 
 
 def all_tiles() -> list[FragmentTile]:
@@ -56,13 +59,17 @@ def _default(op: Conv, context: BuildContext) -> Config:
     shape, gpu = channels_of(op).product, gpu_of(context)
     fitting = [t for t in all_tiles() if t.shared_bytes <= gpu.common_shared_bytes]
 
-    def order(tile: FragmentTile) -> tuple[float, ...]:
+    known = isinstance(shape.images * shape.pixels, int)
+
+    def order(choice: tuple[FragmentTile, int]) -> tuple[float, ...]:
+        tile, most = choice
         # Coordinates that stay in registers are what costs the largest tiles their second block.
         kept = hoisting(shape, _pixels_of(tile), gpu.shared_bytes).pixels > 0
-        return _tiles_ns(shape, tile, gpu), not kept, -tile.rows * tile.columns, -tile.slots
+        # Where only a run knows how many blocks there are, parts cost nothing until they are needed.
+        return _tiles_ns(shape, tile, most, gpu), not kept, -tile.rows * tile.columns, -tile.slots, most if known else -most
 
-    best = min(fitting, key=order)
-    return {"rows": best.rows, "columns": best.columns, "slots": best.slots}
+    best, most = min(combinations(fitting, MOST), key=order)
+    return {"rows": best.rows, "columns": best.columns, "slots": best.slots, "parts": most}
 
 
 def _pixels_of(tile: FragmentTile) -> Copy:
@@ -74,27 +81,33 @@ def _blocks(shape: ConvProduct, tile: FragmentTile) -> Size:
     return shape.images * shape.op.group * tiles
 
 
-def _tiles_ns(shape: ConvProduct, tile: FragmentTile, gpu: Gpu) -> float:
-    depth = padded_depth(shape, tile.depth)
-    return tiles_ns(_blocks(shape, tile), tile.work(depth), gpu.fragment_gflops * _PEAK, gpu)
+def _parts(shape: ConvProduct, tile: FragmentTile, tiles: Size, most: int, gpu: Gpu) -> Parts:
+    return parts_of(padded_depth(shape, tile.depth), tile.depth, tiles, wanted(tile.threads, gpu), most)
+
+
+def _tiles_ns(shape: ConvProduct, tile: FragmentTile, most: int, gpu: Gpu) -> float:
+    tiles = typical(_blocks(shape, tile))
+    parts = _parts(shape, tile, tiles, most, gpu)
+    ns = tiles_ns(parts.count * tiles, tile.work(typical(parts.length)), gpu.fragment_gflops * _PEAK, gpu)
+    return ns + meeting_ns(parts, typical(product(shape.op.domain)), gpu)
 
 
 def _cost_ns(op: Conv, config: Config, context: BuildContext) -> float:
     channels, gpu = channels_of(op), gpu_of(context)
-    return LAUNCH_NS + channels.copying_ns(gpu) + _tiles_ns(channels.product, tile_of(config), gpu)
+    return LAUNCH_NS + channels.copying_ns(gpu) + _tiles_ns(channels.product, tile_of(config), config["parts"], gpu)
 
 
 def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
-    source, tile, gpu, out = channels_of(op), tile_of(config), gpu_of(context), op.output
+    source, tile, gpu = channels_of(op), tile_of(config), gpu_of(context)
     shape, dtype = source.product, source.dtype
     k = GpuBuilder(f"xy_conv{len(shape.taps)}d_{dtype}_fragments_{tile.rows}x{tile.columns}", tile.threads)
     x_data, w_data = k.buffer("x", dtype), k.buffer("w", dtype)
-    target = k.buffer("out", out.dtype, writable=True)
-    groups = shape.groups()
-    epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=len(groups) - 1)
+    parts = _parts(shape, tile, _blocks(shape, tile), config["parts"], gpu)
+    sums = Sums(k, op, shape.groups(), parts, context)
 
     tiles = ceildiv(shape.pixels, tile.rows), ceildiv(shape.channels, tile.columns)
-    image, group, pixel_tile, channel_tile = split(k, k.block, [shape.images, op.group, *tiles])
+    count = [parts.count] if parts.is_cut else []
+    *part, image, group, pixel_tile, channel_tile = split(k, k.block, [*count, shape.images, op.group, *tiles])
     pixel, channel = k.let("pixel", pixel_tile * tile.rows), k.let("channel", channel_tile * tile.columns)
     apart = None if shape.together else image
     depth, channels = padded_depth(shape, tile.depth), padded_channels(shape, tile.columns)
@@ -102,12 +115,20 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     places = Places(k, shape, copy, hoisting(shape, copy, gpu.shared_bytes), apart, pixel)
     x_group = k.pointer("start", x_data, group * shape.depth_channels)
     w_group = k.pointer("start", w_data, group * (depth * channels) + channel)
-    pixels = _PixelCopier(k, shape, copy, x_group, places)
-    weights = _WeightCopier(k, shape, Copy(tile, tile.columns, along_k=False, is_a=False), w_group, channels)
+    begin, end = parts.range(k, part[0] if part else index(0))
+    first = k.let("first", begin // tile.depth)
+    pixels = _PixelCopier(k, shape, copy, x_group, places, first)
+    weights = _WeightCopier(k, shape, Copy(tile, tile.columns, along_k=False, is_a=False), w_group, channels, first)
     places.prepare()
     pixels.begin()
-    sums = multiply(k, tile, pixels, weights, index(depth // tile.depth))
-    _finish(k, tile, Results(k, shape, epilogue, target, apart, group), sums, pixel, channel)
+    totals = multiply(k, tile, pixels, weights, parts.steps(k, begin, end, tile.depth))
+
+    def finish(end: End) -> None:
+        assert isinstance(end.op, Conv)
+        results = Results(k, replace(shape, op=end.op), end.epilogue, end.target, apart, group)
+        _finish(k, tile, results, totals, pixel, channel)
+
+    sums.finish(part[0] if part else index(0), finish)
     kernel, params = k.finish()
     work = 2 * shape.images * op.group * shape.pixels * shape.channels * shape.depth
     return [
@@ -118,13 +139,13 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
             buffers=(
                 source.buffer,
                 packed(shape, tile.depth, tile.columns, dtype),
-                ValueBuffer(value=out.value),
-                *epilogue.buffers,
+                *sums.buffers,
             ),
             params=params,
-            units=_blocks(shape, tile),
+            units=parts.count * _blocks(shape, tile),
             cost_ns=work // int(gpu.fragment_gflops * _PEAK) + LAUNCH_NS,
         ),
+        *sums.meeting(),
     ]
 
 
@@ -150,11 +171,11 @@ def _finish(
 
 
 class _PixelCopier(Copier):
-    """Tiles of x. ``data``: at the first channel of the block's group."""
+    """Tiles of x. ``data``: at the first channel of the block's group; ``first``: the first step of the block's sum."""
 
-    def __init__(self, k: GpuBuilder, product: ConvProduct, copy: Copy, data: Pointer, places: Places) -> None:
+    def __init__(self, k: GpuBuilder, product: ConvProduct, copy: Copy, data: Pointer, places: Places, first: Rvalue) -> None:
         super().__init__(k, product.op.inputs[0].dtype, copy)
-        self._data, self._places = data, places
+        self._data, self._places, self._first = data, places, first
         self._pixels: dict[int, Place] = {}  # those whose coordinates are not in shared memory
 
     def begin(self) -> None:
@@ -165,7 +186,7 @@ class _PixelCopier(Copier):
     def fetch(self, step: Rvalue) -> None:
         k, at = self.k, self.place["k"]
         slot = k.slot(self.shared, step % self.copy.tile.slots)
-        depth, inner = self._places.along(step, at, PACKET)
+        depth, inner = self._places.along(step + self._first, at, PACKET)
         for more in self.copy.rounds():
             o = self.place["o"] + more
             pixel = self._pixels.get(more) or self._places.pixel(o)
@@ -176,15 +197,16 @@ class _PixelCopier(Copier):
 
 
 class _WeightCopier(Copier):
-    """Tiles of the packed weights: [depth][channels] of the block's group. ``data``: at the block's first channel."""
+    """Tiles of the packed weights: [depth][channels] of the block's group. ``data``: at the block's first channel; ``first``: as
+    that of x."""
 
-    def __init__(self, k: GpuBuilder, product: ConvProduct, copy: Copy, data: Pointer, row_elements: int) -> None:
+    def __init__(self, k: GpuBuilder, product: ConvProduct, copy: Copy, data: Pointer, row_elements: int, first: Rvalue) -> None:
         super().__init__(k, product.op.inputs[0].dtype, copy)
-        self._data, self._row_elements = data, row_elements
+        self._data, self._row_elements, self._first = data, row_elements, first
 
     def fetch(self, step: Rvalue) -> None:
         k, o = self.k, self.place["o"]
-        begin = k.let("begin", step * self.copy.tile.depth)
+        begin = k.let("begin", (step + self._first) * self.copy.tile.depth)
         slot = k.slot(self.shared, step % self.copy.tile.slots)
         for more in self.copy.rounds():
             at = self.place["k"] + more

@@ -14,7 +14,7 @@ from functools import partial
 from xyntra_ep.tracea.core_ir.dims import Size, le, lt, select
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.gpu import gemm_block_tiles, gemm_fragments, gemm_gemv, gemm_wgmma
-from xyntra_ep.tracea.kernels.gpu._gemm_parts import MOST
+from xyntra_ep.tracea.kernels.gpu._sum_parts import MOST
 from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Phase, Variant
 

@@ -13,11 +13,11 @@ from itertools import product as combinations
 from xyntra_ep.tracea.core_ir.dims import ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Fetcher, blocks, sides_of
-from xyntra_ep.tracea.kernels.gpu._gemm_parts import AXIS as PARTS
-from xyntra_ep.tracea.kernels.gpu._gemm_parts import MOST, End, Parts, Sums, meeting_ns, parts_of
 from xyntra_ep.tracea.kernels.gpu._gemm_tiles import PACKET, SPACE, GemmTile, all_tiles, tile_of
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
+from xyntra_ep.tracea.kernels.gpu._sum_parts import AXIS as PARTS
+from xyntra_ep.tracea.kernels.gpu._sum_parts import MOST, End, Parts, Sums, meeting_ns, parts_of
 from xyntra_ep.tracea.kernels.gpu._tile_cost import GemmSizes, sizes_of, tiles_ns, wanted
 from xyntra_ep.tracea.kernels.gpu._tile_product import multiply
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
@@ -78,7 +78,7 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     a, b = op.inputs[:2]
     k = GpuBuilder(f"xy_gemm_{a.dtype}_{tile.rows}x{tile.columns}", tile.threads)
     a_data, b_data = k.buffer("a", a.dtype), k.buffer("b", b.dtype)
-    sums = Sums(k, op, shape, parts, context)
+    sums = Sums(k, op, shape.groups, parts, context)
     down, across = ceildiv(shape.m, tile.rows), ceildiv(shape.n, tile.columns)
     part, *batch, tile_row, tile_column = parts.split(k, [*shape.batch_extents, down, across])
     row, column = k.let("row", tile_row * tile.rows), k.let("column", tile_column * tile.columns)

@@ -1,7 +1,7 @@
 """gemm.gemv: products of few rows, as a decoding step has them, on any GPU: bound by reading b, which is read once.
 
 Threads read b in packets, several under way in each, multiply them with all rows of a, and add up in a fixed order. Where the
-columns are too few for a device's blocks, k is cut into parts (`_gemm_parts.py`). Any sizes; both layouts of b; f32 that may be
+columns are too few for a device's blocks, k is cut into parts (`_sum_parts.py`). Any sizes; both layouts of b; f32 that may be
 multiplied in bf16 is copied in that, where it is constant: half as much is read then.
 """
 
@@ -15,12 +15,12 @@ from xyntra_ep.tracea.core_ir.dims import ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.gpu._gemm_fetch import blocks, sides_of
 from xyntra_ep.tracea.kernels.gpu._gemm_narrow import Narrow, dtype_of, narrow
-from xyntra_ep.tracea.kernels.gpu._gemm_parts import AXIS as PARTS
-from xyntra_ep.tracea.kernels.gpu._gemm_parts import MOST, Parts, Sums, meeting_ns, parts_of
 from xyntra_ep.tracea.kernels.gpu._gemv_code import GemvCode
 from xyntra_ep.tracea.kernels.gpu._gemv_tiles import ROWS, THREADS, GemvTile, widest
 from xyntra_ep.tracea.kernels.gpu._launch import CACHE, LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
+from xyntra_ep.tracea.kernels.gpu._sum_parts import AXIS as PARTS
+from xyntra_ep.tracea.kernels.gpu._sum_parts import MOST, Parts, Sums, meeting_ns, parts_of
 from xyntra_ep.tracea.kernels.gpu._tile_cost import LATENCY_NS, START_NS, sizes_of
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
@@ -105,7 +105,7 @@ def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     a, b = op.inputs[:2]
     k = GpuBuilder(f"xy_gemv_{a.dtype}_{b.dtype}_{tile.rows}", THREADS)
     data = k.buffer("a", a.dtype), k.buffer("b", b.dtype)
-    sums = Sums(k, op, shape, parts, context, memory="gemv_parts")
+    sums = Sums(k, op, shape.groups, parts, context, memory="gemv_parts")
     groups = ceildiv(shape.m, tile.rows), ceildiv(shape.n, tile.columns)
     part, *batch, row, column = parts.split(k, [*shape.batch_extents, *groups])
     row, column = k.let("row", row * tile.rows), k.let("column", column * tile.columns)

@@ -1,4 +1,4 @@
-"""Products whose sum over k is cut into parts, so that small results keep a whole device busy.
+"""Products and convolutions whose sum over k is cut into parts, so that small results keep a whole device busy.
 
 A block sums one part of k; what it has goes to memory, and a second kernel adds the parts up, always in the same order, and does
 the epilogue. How many parts there are follows from the sizes of a run: as many as bring blocks to all units, no more than the
@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt, product, select, smax, smin, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc
-from xyntra_ep.tracea.core_ir.ops import Gemm, contiguous_strides
+from xyntra_ep.tracea.core_ir.ops import Conv, Gemm
 from xyntra_ep.tracea.kernels.gpu._launch import CACHE, LAUNCH_NS, gpu_of, steps_ns
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Here
-from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group, Here
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
@@ -26,6 +25,8 @@ from xyntra_ep.tracea.semantic_ir.nodes import lt as less
 MOST = (1, 2, 4, 8, 16)
 AXIS = Axis(name="parts", values=MOST)  # at most
 _THREADS = 128
+
+Summed = Gemm | Conv
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,28 +78,37 @@ def parts_of(depth: Size, step: int, blocks: Size, wanted: int, most: int, fewes
     return Parts(count=count, length=ceildiv(steps, count) * step if count != 1 else depth, depth=depth)
 
 
+def _row_major(groups: Sequence[Group]) -> tuple[Size, ...]:
+    """Strides of the axes by which the groups' indices count memory."""
+    strides: dict[int, Size] = {}
+    step: Size = 1
+    for axis, extent in reversed([pair for group in groups for pair in zip(group.axes, group.extents, strict=True)]):
+        strides[axis], step = step, step * extent
+    return tuple(strides[axis] for axis in sorted(strides))
+
+
 class End:
     """A way to store results: through ``op``'s epilogue to its output, which is in ``buffer``."""
 
     def __init__(
-        self, k: GpuBuilder, op: Gemm, shape: GemmShape, buffer: ValueBuffer | TempBuffer, context: BuildContext
+        self, k: GpuBuilder, op: Summed, groups: Sequence[Group], buffer: ValueBuffer | TempBuffer, context: BuildContext
     ) -> None:
-        self._k, self._op = k, op
-        self._target: Pointer = k.buffer("out", op.output.dtype, writable=True)
-        self._epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, shape.groups, len(shape.groups) - 1)
-        self.buffers: Sequence[ValueBuffer | TempBuffer] = (buffer, *self._epilogue.buffers)
+        self._k, self.op = k, op
+        self.target: Pointer = k.buffer("out", op.output.dtype, writable=True)
+        self.epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, len(groups) - 1)
+        self.buffers: Sequence[ValueBuffer | TempBuffer] = (buffer, *self.epilogue.buffers)
 
     def move(self, elements: Rvalue) -> None:
         """What is stored from now on is so much further behind."""
-        self._target = self._k.pointer("part", self._target, elements)
+        self.target = self._k.pointer("part", self.target, elements)
 
     def here(self) -> Here:
         """A place to compute from; make a new one when the code there branches."""
-        return self._epilogue.at(self._k)
+        return self.epilogue.at(self._k)
 
     def put(self, here: Here, at: Sequence[Rvalue], total: Rvalue) -> None:
-        """Store one result. ``at``: batch, row, column."""
-        here.store(self._op.output, self._target, at, here.value(at, total, 1))
+        """Store one result. ``at``: by the groups of axes, as batch, row, column."""
+        here.store(self.op.output, self.target, at, here.value(at, total, 1))
 
 
 class Sums:
@@ -106,18 +116,24 @@ class Sums:
     them. ``memory``: what the sums of parts are called within the op."""
 
     def __init__(
-        self, k: GpuBuilder, op: Gemm, shape: GemmShape, parts: Parts, context: BuildContext, memory: str = "parts"
+        self,
+        k: GpuBuilder,
+        op: Summed,
+        groups: Sequence[Group],
+        parts: Parts,
+        context: BuildContext,
+        memory: str = "parts",
     ) -> None:
-        self._k, self._op, self._shape, self._parts, self._context, self._name = k, op, shape, parts, context, memory
+        self._k, self._op, self._groups, self._parts, self._context, self._name = k, op, groups, parts, context, memory
         self._elements = product(op.domain)
         self._whole: End | None = None
         self._part: End | None = None
         # Which of them a block takes may be for the run to say.
         if not parts.is_cut or not isinstance(parts.count, int):
-            self._whole = End(k, op, shape, ValueBuffer(value=op.output.value), context)
+            self._whole = End(k, op, groups, ValueBuffer(value=op.output.value), context)
         if parts.is_cut:
-            rows = replace(op.output, dtype=DType.F32, strides=contiguous_strides(op.domain), offset=0)
-            self._part = End(k, replace(op, epilogue=acc(), output=rows), shape, self._memory, context)
+            rows = replace(op.output, dtype=DType.F32, strides=_row_major(groups), offset=0)
+            self._part = End(k, replace(op, epilogue=acc(), output=rows), groups, self._memory, context)
 
     @property
     def buffers(self) -> Sequence[ValueBuffer | TempBuffer]:
@@ -144,15 +160,15 @@ class Sums:
         parts, op, context = self._parts, self._op, self._context
         if not parts.is_cut:
             return []
-        k = GpuBuilder(f"xy_gemm_{op.output.dtype}_parts", _THREADS)
+        k = GpuBuilder(f"xy_sums_{op.output.dtype}_parts", _THREADS)
         sums = k.buffer("sums", DType.F32)
-        end = End(k, op, self._shape, ValueBuffer(value=op.output.value), context)
+        end = End(k, op, self._groups, ValueBuffer(value=op.output.value), context)
         number = k.let("element", k.block * _THREADS + k.thread)
         with k.when(less(number, k.param(self._elements))):
             total = k.variable("total", Const(f32(1), 0.0))
             with k.loop("part", 0, k.param(parts.count)) as part:
                 k.assign(total, total + k.load(sums, part * k.param(self._elements) + number))
-            extents = [product(group.extents) for group in self._shape.groups]
+            extents = [product(group.extents) for group in self._groups]
             end.put(end.here(), k.split(number, extents), total)
         kernel, params = k.finish()
         return [
