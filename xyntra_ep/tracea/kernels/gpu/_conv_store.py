@@ -13,7 +13,7 @@ from xyntra_ep.tracea.kernels.gpu._packet_end import PacketEnd
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Here
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Var, lt
+from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Var, lt
 
 
 class Results:

@@ -12,7 +12,7 @@ from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.affine import CONSTANT, Affine, add_affine, affine
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group, Here
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Var
+from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue
 
 
 class PacketEnd:
@@ -24,7 +24,7 @@ class PacketEnd:
         b: GpuBuilder,
         epilogue: Epilogue,
         output: Operand,
-        target: Var,
+        target: Pointer,
         groups: Sequence[Group],
         column: int,
         extent: Size,
