@@ -26,6 +26,7 @@ from xyntra_ep.tracea.kernels.gpu._fragment_tiles import (
 from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Side, blocks, sides_of
 from xyntra_ep.tracea.kernels.gpu._gemm_narrow import copies_ns, dtype_of, narrow
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.gpu._packet_end import PacketEnd
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
 from xyntra_ep.tracea.kernels.gpu._sum_parts import AXIS as PARTS
 from xyntra_ep.tracea.kernels.gpu._sum_parts import MOST, End, Parts, Sums, meeting_ns, parts_of
@@ -146,16 +147,19 @@ def _finish(
     *batch, row, column = at
     here = tile.warps().emit(k, k.thread)
     lane = here["lane"]
+    last = len(shape.groups) - 1
+    pairs = PacketEnd(k, end.epilogue, end.op.output, end.target, shape.groups, last, shape.n, 2)
     rows, columns = k.param(shape.m), k.param(shape.n)
     rows_fit, columns_fit = is_multiple(shape.m, tile.rows), is_multiple(shape.n, tile.columns)
     for i, half in combinations(range(WARP_ROWS // 16), range(2)):
         m = k.let("m", row + here["m"] + (16 * i + 8 * half) + lane // 4)
         with nullcontext() if rows_fit else k.when(lt(m, rows)):
-            place = end.here()
-            for j, odd in combinations(range(tile.warp_columns // 8), range(2)):
-                n = k.let("n", column + here["n"] + (8 * j + odd) + lane % 4 * 2)
+            place = pairs.here()
+            for j, first in combinations(range(tile.warp_columns // 8), range(0, 2, pairs.width)):
+                n = k.let("n", column + here["n"] + (8 * j + first) + lane % 4 * 2)
+                found = totals[i, j][2 * half + first : 2 * half + first + pairs.width]
                 with nullcontext() if columns_fit else k.when(lt(n, columns)):
-                    end.put(place if columns_fit else end.here(), [*batch, m, n], totals[i, j][2 * half + odd])
+                    pairs.put(place if columns_fit else pairs.here(), [[*batch, m, n + e] for e in range(pairs.width)], found)
 
 
 class _Copier(Copier):
