@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.arms import Arm, arms_of
 from bench.codec import decode, encode
-from bench.contenders import Contender
+from bench.contenders import TORCH, Contender
 from bench.feeds import case_path
 from bench.measure import FEEDS_FILE, cache_dir
 from bench.memory import MemoryJob
@@ -140,8 +140,9 @@ def in_child(module: tuple[str, ...], job: Any, scratch: Path, limit_s: float) -
 
 
 def _with_memory(m: Measurement, arm: Arm, case: Case, scratch: Path) -> Measurement:
-    """A session that was measured alive and does not come up alone leaves the figure empty, with a note."""
-    if m.status is not Status.OK:
+    """A session that was measured alive and does not come up alone leaves the figure empty, with a note. PyTorch's is not
+    asked for: its memory is the device's, and compiling its module once more may take minutes."""
+    if m.status is not Status.OK or m.provider == TORCH:
         return m
     files = {"model": str(case_path(case)), "feeds": str(scratch / FEEDS_FILE), "cache_dir": str(cache_dir(scratch, arm))}
     try:
