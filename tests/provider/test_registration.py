@@ -60,6 +60,17 @@ class TestWithTheLibrary:
         assert result.returncode == 0
         assert result.stdout.splitlines() == ["XYNTRA_REGISTER: 'perhaps' is not valid. it wants 1 or 0", "False"]
 
+    def test_gpus_that_seem_to_be_there_decide_about_plans(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        (tmp_path / "nvidia").mkdir()
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.setattr(registration, "_names", lambda folder: [])
+        monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "0")
+        assert registration._gpus(registration.library()) == []
+        monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "2")
+        marks = registration._gpus(registration.library())
+        assert marks[0] == "cuda 2" and any(mark.startswith(str(tmp_path / "nvidia")) for mark in marks)
+        assert registration._installed("no_such_package") == []
+
     def test_register_is_idempotent(self) -> None:
         registration.register()
         registration.register()

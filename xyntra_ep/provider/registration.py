@@ -255,9 +255,13 @@ def _names(folder: str) -> list[str]:
 
 
 def _installed(package: str) -> list[str]:
-    """The times of the folders that an import would look in."""
-    found = importlib.util.find_spec(package)
-    return [f"{folder} {os.stat(folder).st_mtime_ns}" for folder in found.submodule_search_locations or ()] if found else []
+    """The times of the folders that an import would look in; nothing of a package that is not there, or not as packages are."""
+    try:
+        found = importlib.util.find_spec(package)
+        folders = (found.submodule_search_locations if found is not None else None) or ()
+        return [f"{folder} {os.stat(folder).st_mtime_ns}" for folder in folders]
+    except (ImportError, OSError, ValueError):
+        return []
 
 
 def _default_cache_dir() -> Path:
