@@ -14,6 +14,7 @@
 #include "cuda_presence.h"
 #include "factory.h"
 #include "hash128.h"
+#include "island_trial.h"
 #include "kernel_timing.h"
 #include "opencl_device.h"
 #include "profile.h"
@@ -145,6 +146,20 @@ int xyntra_time_kernel(const char* device, const char* path, const uint8_t* hash
     timed.params.assign(params, params + n_params);
     const std::vector<int64_t> times = xyntra::time_kernel(device, timed, runs);
     std::copy(times.begin(), times.end(), ns);
+    return 1;
+  } catch (const std::exception& error) {
+    tell(error, why, capacity);
+    return 0;
+  }
+}
+
+int xyntra_run_island(const char* plan, uint32_t island, const void* const* inputs, const uint32_t* ranks,
+                      const int64_t* dims, uint32_t n_inputs, void* const* outputs, uint32_t n_outputs, char* why,
+                      uint64_t capacity) noexcept {
+  try {
+    std::vector<xyntra::InputView> views;
+    for (uint32_t i = 0; i < n_inputs; dims += ranks[i++]) views.push_back({inputs[i], dims, ranks[i]});
+    xyntra::run_island(plan, island, views, std::vector<void*>(outputs, outputs + n_outputs));
     return 1;
   } catch (const std::exception& error) {
     tell(error, why, capacity);

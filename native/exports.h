@@ -49,3 +49,9 @@ XYNTRA_EXPORT int xyntra_time_kernel(const char* device, const char* path, const
                                      uint32_t threads, int64_t units, const uint64_t* buffer_bytes, uint32_t buffers,
                                      const int32_t* params, uint32_t n_params, int64_t* ns, uint32_t runs, char* why,
                                      uint64_t capacity) noexcept;
+
+// Runs an island of a plan in a file, alone (native/island_trial.h). Input i has `ranks[i]` of `dims`, which follow each other.
+// Returns as xyntra_opencl_compile.
+XYNTRA_EXPORT int xyntra_run_island(const char* plan, uint32_t island, const void* const* inputs, const uint32_t* ranks,
+                                    const int64_t* dims, uint32_t n_inputs, void* const* outputs, uint32_t n_outputs,
+                                    char* why, uint64_t capacity) noexcept;

@@ -18,26 +18,6 @@ std::string cache_dir(const Options& options, const Planner& planner) {
   return planner.default_cache_dir;
 }
 
-void load_kernels(const Plan& plan, UsablePlan& usable) {
-  std::string missing;
-  if (!plan.device.empty()) {
-    const auto found = Device::find(plan.device);
-    usable.device = found.device;
-    missing = found.error;
-  }
-  usable.kernels.clear();
-  usable.kernels.reserve(plan.kernels.size());
-  for (const PlanKernel& kernel : plan.kernels) {
-    if (!missing.empty()) {
-      usable.kernels.emplace_back().error = missing;
-      continue;
-    }
-    const bool absolute = !kernel.path.empty() && kernel.path.front() == '/';
-    const std::string path = absolute ? kernel.path : plan.root + '/' + kernel.path;
-    usable.kernels.push_back(load_kernel(path, kernel, usable.device));
-  }
-}
-
 bool depends_hold(const Plan& plan, const GraphBuffer& graph) {
   return std::all_of(plan.depends.begin(), plan.depends.end(), [&](const PlanDepend& depend) {
     const int32_t index = graph.find_value(depend.value);
@@ -73,6 +53,26 @@ bool use_stored(const std::string& dir, const GraphBuffer& graph, int ordinal, U
 }
 
 }  // namespace
+
+void load_kernels(const Plan& plan, UsablePlan& usable) {
+  std::string missing;
+  if (!plan.device.empty()) {
+    const auto found = Device::find(plan.device);
+    usable.device = found.device;
+    missing = found.error;
+  }
+  usable.kernels.clear();
+  usable.kernels.reserve(plan.kernels.size());
+  for (const PlanKernel& kernel : plan.kernels) {
+    if (!missing.empty()) {
+      usable.kernels.emplace_back().error = missing;
+      continue;
+    }
+    const bool absolute = !kernel.path.empty() && kernel.path.front() == '/';
+    const std::string path = absolute ? kernel.path : plan.root + '/' + kernel.path;
+    usable.kernels.push_back(load_kernel(path, kernel, usable.device));
+  }
+}
 
 UsablePlan find_plan(const GraphBuffer& graph, const Options& options, int ordinal) {
   const Planner planner = attached_planner();

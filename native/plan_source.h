@@ -21,6 +21,9 @@ struct UsablePlan {
   std::string failure;  // why there is no plan; empty when nobody was there to make one
 };
 
+// Finds the device and opens all kernels of a plan; those that cannot be had say why.
+void load_kernels(const Plan& plan, UsablePlan& usable);
+
 // `ordinal`: of the device whose memory ORT's tensors are in, -1 for the host's. A plan must be for that device, then.
 UsablePlan find_plan(const GraphBuffer& graph, const Options& options, int ordinal);
 

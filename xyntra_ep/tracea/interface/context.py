@@ -54,14 +54,19 @@ class Context:
 
     def on(self, device: DeviceTarget | None) -> Context:
         """The same for another device, or for the processor."""
-        if device is self.device:
-            return self
+        return self if device is self.device else self._with(device, self._variants)
+
+    def choosing(self, variants: VariantTable) -> Context:
+        """The same with only these variants."""
+        return self._with(self.device, variants)
+
+    def _with(self, device: DeviceTarget | None, variants: VariantTable | None) -> Context:
         return Context(
             cache_dir=self._cache_dir,
             dump_dir=self._dump_dir,
             hash128=self.hash128,
             caps=self._caps,
-            variants=self._variants,
+            variants=variants,
             device=device,
             strict=self._strict,
         )
@@ -122,7 +127,8 @@ class Context:
     def builder(self) -> OpBuilder:
         """Decides and builds; shared by all programs of this context, so that equal ops are built once."""
         if self.device is not None:
-            return gpu_builder(self.device.gpu, self.device.emit, self.caps)
+            chosen = self._variants if self._variants is not None else self.device.variants
+            return gpu_builder(self.device.gpu, self.device.emit, self.caps, chosen)
         store = TuningStore.load(self.root.path, self.machine.key)
 
         def tuned_for(op: CoreOp) -> Mapping[str, Tuned]:

@@ -6,12 +6,13 @@ A backend is a function here that returns a `DeviceTarget`, an emitter, and a de
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.doctor.heroes import hero_for, hero_named
+from xyntra_ep.tracea.doctor.variants import AnyVariant, VariantTable, gpu_variants
 from xyntra_ep.tracea.emitters import cuda as cuda_text
 from xyntra_ep.tracea.emitters import opencl as opencl_text
 from xyntra_ep.tracea.runtime import cuda, nvrtc, opencl
@@ -30,7 +31,7 @@ _CORES = 128  # for fp32, in each multiprocessor since compute capability 8.6
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTarget:
     """A device and what makes kernels for it. ``api``: its name for people; ``identity``: as plans name the device; ``flags``:
-    for the compiler."""
+    for the compiler; ``failed``: why variants are not to be used on it, by name (`trials.py`)."""
 
     api: str
     identity: str
@@ -39,11 +40,23 @@ class DeviceTarget:
     emit: Callable[[Kernel], str]
     compiler: KernelCompiler
     flags: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def backend(self) -> str:
         """As the provider option names it."""
         return self.api.lower()
+
+    @property
+    def variants(self) -> VariantTable:
+        """What may be chosen for it; what failed on it admits nothing, and says why."""
+        if not self.failed:
+            return gpu_variants()
+        return {op: tuple(map(self._judged, variants)) for op, variants in gpu_variants().items()}
+
+    def _judged(self, variant: AnyVariant) -> AnyVariant:
+        why = self.failed.get(variant.name)
+        return variant if why is None else replace(variant, admits=lambda op, context: f"failed its trial on this device: {why}")
 
 
 def opencl_target(found: OpenClSurvey | None = None) -> DeviceTarget:

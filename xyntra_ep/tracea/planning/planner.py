@@ -50,9 +50,12 @@ def cpu_builder(caps: Capabilities) -> OpBuilder:
     return OpBuilder(caps, cpu_variants(), emit)
 
 
-def gpu_builder(gpu: Gpu, emit: Callable[[Kernel], str], caps: Capabilities = SCALAR) -> OpBuilder:
-    """A builder over all GPU variants, printing with ``emit``; ``caps``: the machine that the GPU is in."""
-    return OpBuilder(caps, gpu_variants(), lambda kernel, _: emit(kernel), gpu=gpu)
+def gpu_builder(
+    gpu: Gpu, emit: Callable[[Kernel], str], caps: Capabilities = SCALAR, variants: VariantTable | None = None
+) -> OpBuilder:
+    """A builder over ``variants``, or all for GPUs, printing with ``emit``; ``caps``: the machine that the GPU is in."""
+    chosen = variants if variants is not None else gpu_variants()
+    return OpBuilder(caps, chosen, lambda kernel, _: emit(kernel), gpu=gpu)
 
 
 def plan_program(

@@ -1,0 +1,267 @@
+"""Are our kernels right on this device? Every variant is tried once, with small ragged sizes, against float64.
+
+What a device is said to be able to do, and what its driver then does, are two things. So before a device is used for the first
+time, each variant computes a sample in a process of its own, through the same plan, launches and copies as a session; one that
+fails, hangs, ends the process or computes something else is not chosen on that device, and its reason is told as that of any
+variant that was not. Results are kept for the device, its driver, its compiler and this release.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xyntra_ep.errors import InvariantError
+from xyntra_ep.tracea.core_ir.dims import evaluate
+from xyntra_ep.tracea.core_ir.dtypes import from_float64, to_float64
+from xyntra_ep.tracea.core_ir.interpreter import interpret
+from xyntra_ep.tracea.core_ir.ops import PRODUCT_OF, Product, Program, Value, ValueKind
+from xyntra_ep.tracea.doctor.variants import AnyVariant, gpu_variants
+from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.devices import LIBRARY, DeviceTarget
+from xyntra_ep.tracea.interface.islands import CompileResult, Island, compile_islands, write_plan
+from xyntra_ep.tracea.interface.named_ops import Draft, op_named
+from xyntra_ep.tracea.kernels.variant import BuildContext
+from xyntra_ep.tracea.planning.manifest import TensorEntry
+from xyntra_ep.tracea.planning.plan import PlanError
+from xyntra_ep.tracea.planning.planner import plan_program
+from xyntra_ep.tracea.runtime import trial_child
+from xyntra_ep.tracea.runtime.cache_root import atomic_write
+from xyntra_ep.tracea.runtime.kernel_source import KernelSource
+from xyntra_ep.tracea.runtime.process import run_all
+from xyntra_ep.tracea.runtime.trial_child import MARK
+from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
+
+FILE = "trials.json"
+_LIMIT_S = 60.0  # for what is left to try
+_MOST_ENDED = 4  # processes; a device that ends more of them is not worth the wait
+# max |a - b| / max |b|: what separates rounding from an element in the wrong place.
+_MAX_ERR = {Product.F32: 1e-4, Product.BF16: 2e-2, Product.F16: 2e-2}
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One op that variants are tried with: a name and sizes of `named_ops`."""
+
+    op: str
+    sizes: Mapping[str, int]
+    product: Product
+
+
+# Sizes that no tile divides, and some that packets do not; channels of convolutions are whole packets, else few variants are.
+SAMPLES: tuple[Sample, ...] = tuple(
+    Sample(op=op, sizes=sizes, product=product)
+    for product in _MAX_ERR
+    for op, sizes in (
+        ("gemm", {"m": 150, "n": 136, "k": 200}),
+        ("gemm", {"m": 3, "n": 136, "k": 264}),
+        ("conv", {"n": 2, "c": 24, "h": 9, "w": 7, "m": 40, "k": 3, "stride": 2}),
+        ("conv", {"n": 2, "c": 24, "h": 9, "w": 7, "m": 24, "k": 3, "group": 24}),
+        ("attention", {"batch": 2, "heads": 3, "s": 37, "t": 150, "d_head": 64}),
+        ("attention", {"batch": 1, "heads": 3, "s": 1, "t": 1100, "d_head": 64}),
+        ("softmax", {"rows": 7, "columns": 1500}),
+        ("softmax", {"rows": 70, "columns": 9}),
+        ("add", {"n": 5001}),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A sample by one variant."""
+
+    variant: AnyVariant
+    sample: Sample
+    program: Program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """``failed``: why variants are not to be used, by name; ``tried``: the names of all."""
+
+    tried: tuple[str, ...]
+    failed: Mapping[str, str]
+
+    def __str__(self) -> str:
+        right = len(self.tried) - len(self.failed)
+        lines = [f"{right} of {len(self.tried)} kernel variants compute what they should"]
+        return "; ".join(lines + [f"{name}: {why}" for name, why in self.failed.items()])
+
+
+def outcome(target: DeviceTarget, context: Context) -> Outcome:
+    """What trials on the device have shown: those that are on record, else they are made now, which takes some seconds.
+    ``context``: whose cache is used; it needs the native hash function."""
+    rows, key = _stored(context), _key(target)
+    found = rows.get(key)
+    if isinstance(found, dict) and all(isinstance(why, str) for why in found.values()):
+        return _outcome(found)
+    return try_all(target, context)
+
+
+def try_all(target: DeviceTarget, context: Context) -> Outcome:
+    """Make the trials, whatever is on record, and keep what they show."""
+    found = _tried(list(trials(target)), context.on(target))
+    rows = _stored(context) | {_key(target): found}
+    atomic_write(context.root.path / FILE, json.dumps(rows, indent=1, sort_keys=True).encode(), context.root.tmp)
+    return _outcome(found)
+
+
+def without_failed(target: DeviceTarget, shown: Outcome) -> DeviceTarget:
+    """The device, whose decisions leave out what failed on it."""
+    return replace(target, failed=dict(shown.failed)) if shown.failed else target
+
+
+def trials(target: DeviceTarget) -> Iterator[Trial]:
+    """Every variant with every sample that it admits."""
+    for sample in SAMPLES:
+        program = _program(sample)
+        op = program.ops[0]
+        for variant in gpu_variants().get(type(op), ()):
+            if variant.admits(op, BuildContext(caps=SCALAR, program=program, gpu=target.gpu)) is None:
+                yield Trial(variant=variant, sample=sample, program=program)
+
+
+def _outcome(found: Mapping[str, str]) -> Outcome:
+    return Outcome(tried=tuple(found), failed={name: why for name, why in found.items() if why})
+
+
+def _key(target: DeviceTarget) -> str:
+    from xyntra_ep import __version__
+
+    return " / ".join((target.identity, target.compiler.salt(target.flags).replace("\0", " "), f"xyntra-ep {__version__}"))
+
+
+def _stored(context: Context) -> dict[str, Any]:
+    try:
+        rows = json.loads((context.root.path / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return rows if isinstance(rows, dict) else {}
+
+
+def _program(sample: Sample) -> Program:
+    """All that the op reads is an input, so that nothing is computed before the run."""
+    draft, named = Draft(sample.product), op_named(sample.op)
+    op = named.build(draft, **named.complete(sample.sizes))
+    program = draft.program
+    program.ops.append(op)
+    program.sources.append(())
+    count = sum(value.kind is ValueKind.INPUT for value in program.values)
+    for i, value in enumerate(program.values):
+        if value.kind is ValueKind.CONST:
+            program.values[i] = replace(value, kind=ValueKind.INPUT, index=count + value.index)
+    return program
+
+
+def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
+    """Why each variant is not to be used, empty where it is right."""
+    found: dict[str, str] = {trial.variant.name: "" for trial in made}
+
+    def fail(trial: Trial, why: str) -> None:
+        found[trial.variant.name] = found[trial.variant.name] or why
+
+    with tempfile.TemporaryDirectory(dir=context.root.tmp) as name:
+        folder = Path(name)
+        ready: list[Trial] = []
+        for trial, result, alone in _compiled(made, context):
+            if result.failures:
+                fail(trial, f"cannot be made: {result.failures[0].reason}")
+                continue
+            (folder / f"{len(ready)}.plan").write_bytes(write_plan("", result, alone))
+            ready.append(trial)
+        wanted = _write_inputs(folder, ready)
+        for number, why in _run(folder, len(ready)).items():
+            fail(ready[number], why or _difference(folder, number, ready[number].program, wanted[number]))
+    return found
+
+
+def _compiled(made: Sequence[Trial], context: Context) -> Iterator[tuple[Trial, CompileResult, Context]]:
+    """Each trial's plan. All kernels are compiled at once before, many at a time."""
+    alone = [context.choosing({type(trial.program.ops[0]): (trial.variant,)}) for trial in made]
+    sources: dict[str, KernelSource] = {}
+    for trial, chosen in zip(made, alone, strict=True):
+        try:
+            planned = plan_program(trial.program, chosen.caps, builder=chosen.builder)
+        except (PlanError, InvariantError):
+            continue  # compile_islands tells it
+        sources |= {source.text: source for source in planned.kernels}
+    context.kernels.compile_many(list(sources.values()))
+    for trial, chosen in zip(made, alone, strict=True):
+        yield trial, compile_islands([_island(trial)], chosen), chosen
+
+
+def _island(trial: Trial) -> Island:
+    values = trial.program.values
+    inputs, outputs = (
+        [
+            TensorEntry(name=f"{kind.value}{value.index}", elem_type=value.dtype.ort, rank=len(value.shape))
+            for value in sorted((v for v in values if v.kind is kind), key=lambda v: v.index)
+        ]
+        for kind in (ValueKind.INPUT, ValueKind.OUTPUT)
+    )
+    name = f"{trial.variant.name} {trial.sample.op} {trial.sample.product}"
+    return Island(name=name, nodes=(0,), inputs=tuple(inputs), outputs=tuple(outputs), alternatives=(trial.program,))
+
+
+def _write_inputs(folder: Path, ready: Sequence[Trial]) -> list[Array]:
+    """Normal numbers for each trial; what their outputs should be, in float64."""
+    wanted, shapes = [], []
+    for number, trial in enumerate(ready):
+        rng = np.random.default_rng(number)
+        inputs = sorted((v for v in trial.program.values if v.kind is ValueKind.INPUT), key=lambda v: v.index)
+        [output] = [v for v in trial.program.values if v.kind is ValueKind.OUTPUT]
+        stored = [from_float64(rng.standard_normal(_extents(v)), v.dtype) for v in inputs]
+        for i, array in enumerate(stored):
+            (folder / f"{number}.in.{i}").write_bytes(array.tobytes())
+        size = int(np.prod(_extents(output))) * output.dtype.bytes
+        shapes.append({"inputs": [_extents(v) for v in inputs], "outputs": [size]})
+        wanted += interpret(trial.program, stored)
+    (folder / trial_child.SHAPES).write_text(json.dumps(shapes), encoding="utf-8")
+    return wanted
+
+
+def _extents(value: Value) -> tuple[int, ...]:
+    return tuple(evaluate(size, {}) for size in value.shape)
+
+
+def _run(folder: Path, count: int) -> dict[int, str]:
+    """What went wrong with each plan, empty where it came to its end. After one that ends the process the rest has a new one."""
+    found: dict[int, str] = {}
+    ended = 0
+    while (left := [n for n in range(count) if n not in found]) and ended < _MOST_ENDED:
+        command = [sys.executable, trial_child.__file__, str(LIBRARY), str(folder), *map(str, left)]
+        [result] = run_all([command], folder=folder, parallel=1, timeout_s=_LIMIT_S)
+        said = [json.loads(line.removeprefix(MARK)) for line in result.log.splitlines() if line.startswith(MARK)]
+        found |= {fact["tried"]: fact["problem"] for fact in said if "tried" in fact}
+        trying = [fact["trying"] for fact in said if "trying" in fact and fact["trying"] not in found]
+        why = result.problem or "ended early"
+        if trying or not said:
+            found[trying[-1] if trying else left[0]] = f"the process that tried it {why}"
+        ended += 1
+    return {n: found.get(n, "was not tried: those before it ended their processes") for n in range(count)}
+
+
+def _difference(folder: Path, number: int, program: Program, wanted: Array) -> str:
+    """Why the output is not what it should be."""
+    [output] = [v for v in program.values if v.kind is ValueKind.OUTPUT]
+    stored = np.frombuffer((folder / f"{number}.out.0").read_bytes(), output.dtype.numpy)
+    got = to_float64(stored, output.dtype).reshape(wanted.shape)
+    most = _MAX_ERR[_product(program)]
+    error = float(np.abs(got - wanted).max() / np.abs(wanted).max())
+    return "" if error <= most else f"computes something else: error {error:.2g}, {most:g} allowed"
+
+
+def _product(program: Program) -> Product:
+    """What the sample is stored in, where its op has no products."""
+    [output] = [v for v in program.values if v.kind is ValueKind.OUTPUT]
+    return PRODUCT_OF.get(output.dtype, Product.F32)
