@@ -92,6 +92,7 @@ class Knobs:
     jobs: int = dataclasses.field(default_factory=lambda: _cpus())  # XYNTRA_JOBS: compilers at a time
     config: Path | None = None  # XYNTRA_CONFIG: options file, instead of ./fusion.toml
     cuda_devices: int | None = None  # XYNTRA_CUDA_DEVICES: how many there are, where native/cuda_presence.cc cannot see it
+    trials: bool = True  # XYNTRA_TRIALS=0: a GPU is used without trying our kernels on it before
     xdg_cache_home: Path | None = None  # XDG_CACHE_HOME, without our prefix: it is everybody's
 
     backend: str | None = None
@@ -130,6 +131,7 @@ class Knobs:
 
 _READERS: dict[str, Callable[[str], object]] = {
     "register": parse_flag,
+    "trials": parse_flag,
     "debug": _debug,
     "isa": _isa,
     "compile_timeout_s": _seconds,

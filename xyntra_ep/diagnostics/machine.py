@@ -12,6 +12,7 @@ from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities
 from xyntra_ep.tracea.doctor.variants import cpu_variants
+from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.devices import DeviceTarget, cuda_target, known_target
 from xyntra_ep.tracea.interface.teaching import KernelPlan
@@ -19,6 +20,7 @@ from xyntra_ep.tracea.runtime import cuda, nvrtc, opencl
 from xyntra_ep.tracea.runtime.cache_root import atomic_write
 from xyntra_ep.tracea.runtime.compilers import REMEDY, Candidate, survey
 from xyntra_ep.tracea.runtime.cuda import CudaSurvey
+from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.maintenance import entries
 from xyntra_ep.tracea.runtime.opencl import OpenClSurvey
@@ -41,6 +43,7 @@ class Checkup:
     opencl: OpenClSurvey
     cuda: CudaSurvey
     nvrtc: str  # its version, empty when it is not installed
+    trials: str  # what those of our kernels on the CUDA device have shown; empty where there is none
     heroes: tuple[KernelPlan, ...]  # what the largest kernels would be on the CUDA device, or on the GPU that was asked about
     cache: str
     cache_files: int
@@ -74,6 +77,8 @@ class Checkup:
         lines += opencl_lines(self.opencl)
         lines += cuda_lines(self.cuda)
         lines.append(f"cuda       NVRTC {self.nvrtc} compiles" if self.nvrtc else f"cuda       no compiler. {nvrtc.REMEDY}")
+        if self.trials:
+            lines.append(f"trials     {self.trials}")
         for plan in self.heroes:
             lines += [f"occupancy  {plan.title}", *(f"           {launch}" for launch in plan.launches)]
         lines += [f"kernels    {op}: {', '.join(names)}" for op, names in self.variants.items()]
@@ -82,7 +87,8 @@ class Checkup:
 
 
 def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir: Path | None = None) -> Checkup:
-    """Look at this machine. ``measure``: also measure its ceilings (some seconds) and keep them for planning. ``architecture``: a
+    """Look at this machine. ``measure``: also measure its ceilings, try our kernels on its GPU (some seconds), and keep that for
+    planning. ``architecture``: a
     GPU of `doctor/heroes.py` that need not be here, to tell about its occupancy. Raises ConfigError for one that is not known.
     """
     from xyntra_ep import __version__
@@ -106,7 +112,8 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
             missing.append((f"measured ceilings: {error.what}", "mend the compiler first"))
     files = entries(context.root)
     gpus = cuda.survey(Path(registration.get_library_path()))
-    device = known_target(architecture) if architecture else None if gpus.missing else cuda_target(gpus)
+    here = None if gpus.missing else cuda_target(gpus)
+    device = known_target(architecture) if architecture else here
     heroes: tuple[KernelPlan, ...] = ()
     try:
         heroes = _heroes(context, device)
@@ -123,6 +130,7 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
         opencl=opencl.survey(),
         cuda=gpus,
         nvrtc=_nvrtc_version(),
+        trials=_trials(context, here, measure),
         heroes=heroes,
         cache=str(context.root.path),
         cache_files=len(files),
@@ -130,6 +138,15 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
         variants={_name(op): tuple(v.name for v in rows) for op, rows in cpu_variants().items()},
         missing=tuple(missing),
     )
+
+
+def _trials(context: Context, device: DeviceTarget | None, measure: bool) -> str:
+    if device is None:
+        return ""
+    if measure:
+        library = registration.library()
+        return str(trials.try_all(device, Context(cache_dir=context.root.path, hash128=hash128_of(library))))
+    return str(trials.on_record(device, context) or "not made yet: the first session on the device makes them, or --measure")
 
 
 def _heroes(context: Context, device: DeviceTarget | None) -> tuple[KernelPlan, ...]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from xyntra_ep import knobs
+from xyntra_ep import options as options_module
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import Options
+from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.automatic import automatic
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.devices import TARGETS, WITH_TENSORS, DeviceTarget
+from xyntra_ep.tracea.runtime.kernel_cache import Hash128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +27,28 @@ class Placement:
     lasting: bool = True
 
 
-def place(options: Options, device_id: str | None) -> Placement:
-    """What the options ask for. ``device_id``: of the CUDA device that the session's tensors are on.
+def place(options: Options, device_id: str | None, hash128: Hash128) -> Placement:
+    """What the options ask for, if our kernels are right there. ``device_id``: of the CUDA device that the session's tensors are
+    on.
 
     Raises ConfigError where it cannot be had."""
+    placement = _asked(options, device_id)
+    device = placement.device
+    if device is None or device.gpu.is_cpu or not knobs.current().trials:
+        return placement
+    context = Context(cache_dir=options.cache_dir, hash128=hash128)
+    shown = trials.on_record(device, context) or trials.try_all(device, context)
+    if not shown.failed:
+        return placement
+    if placement.may_move:  # nobody asked for this device
+        return Placement(reason=f"{device.name} does not compute as it should: {shown}")
+    if shown.is_useless:
+        why = f"backend={device.backend} cannot be had: {device.name} does not compute as it should: {shown}"
+        raise ConfigError(why, where=options_module.PROVIDER, hint="xyntra doctor --measure tries again")
+    return replace(placement, device=replace(device, failed=dict(shown.failed)))
+
+
+def _asked(options: Options, device_id: str | None) -> Placement:
     if device_id is not None:
         return Placement(device=_with_tensors(options, int(device_id)))
     choose = _CHOOSING.get(options.backend.value)

@@ -56,7 +56,7 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     hash128 = hash128_of(registration.library())
     try:
         options = options_module.parse(raw.options)
-        placement = place(options, raw.options.get(options_module.DEVICE_ID))
+        placement = place(options, raw.options.get(options_module.DEVICE_ID), hash128)
     except ConfigError as error:
         empty = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))

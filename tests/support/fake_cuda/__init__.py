@@ -44,6 +44,7 @@ class FakeCuda:
         self._monkeypatch = monkeypatch
         path = os.pathsep.join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]))
         monkeypatch.setenv("LD_LIBRARY_PATH", path)  # of the process that lists devices
+        monkeypatch.setenv("XYNTRA_TRIALS", "0")  # its kernels are slow to compile
         monkeypatch.setattr(NvrtcCompiler, "argv", _argv)
         cuda.survey.cache_clear()
 

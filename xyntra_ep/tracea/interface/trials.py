@@ -59,20 +59,25 @@ class Sample:
 
 
 # Sizes that no tile divides, and some that packets do not; channels of convolutions are whole packets, else few variants are.
+_GEMMS = (("gemm", {"m": 150, "n": 136, "k": 200}), ("gemm", {"m": 3, "n": 136, "k": 264}))
+_CONV = ("conv", {"n": 2, "c": 24, "h": 9, "w": 7, "m": 40, "k": 3, "stride": 2})
+_ATTENTIONS = (
+    ("attention", {"batch": 2, "heads": 3, "s": 37, "t": 150, "d_head": 64}),
+    ("attention", {"batch": 1, "heads": 3, "s": 1, "t": 1100, "d_head": 64}),
+)
+_REST = (
+    ("conv", {"n": 2, "c": 24, "h": 9, "w": 7, "m": 24, "k": 3, "group": 24}),
+    ("softmax", {"rows": 7, "columns": 1500}),
+    ("add", {"n": 5001}),
+)
 SAMPLES: tuple[Sample, ...] = tuple(
     Sample(op=op, sizes=sizes, product=product)
-    for product in _MAX_ERR
-    for op, sizes in (
-        ("gemm", {"m": 150, "n": 136, "k": 200}),
-        ("gemm", {"m": 3, "n": 136, "k": 264}),
-        ("conv", {"n": 2, "c": 24, "h": 9, "w": 7, "m": 40, "k": 3, "stride": 2}),
-        ("conv", {"n": 2, "c": 24, "h": 9, "w": 7, "m": 24, "k": 3, "group": 24}),
-        ("attention", {"batch": 2, "heads": 3, "s": 37, "t": 150, "d_head": 64}),
-        ("attention", {"batch": 1, "heads": 3, "s": 1, "t": 1100, "d_head": 64}),
-        ("softmax", {"rows": 7, "columns": 1500}),
-        ("softmax", {"rows": 70, "columns": 9}),
-        ("add", {"n": 5001}),
+    for product, samples in (
+        (Product.F32, (*_GEMMS, _CONV, *_ATTENTIONS, *_REST)),
+        (Product.BF16, (*_GEMMS, _CONV, *_ATTENTIONS)),
+        (Product.F16, _GEMMS[:1]),
     )
+    for op, sizes in samples
 )
 
 
@@ -92,33 +97,32 @@ class Outcome:
     tried: tuple[str, ...]
     failed: Mapping[str, str]
 
+    @property
+    def is_useless(self) -> bool:
+        """Nothing is right."""
+        return len(self.failed) == len(self.tried)
+
     def __str__(self) -> str:
         right = len(self.tried) - len(self.failed)
         lines = [f"{right} of {len(self.tried)} kernel variants compute what they should"]
         return "; ".join(lines + [f"{name}: {why}" for name, why in self.failed.items()])
 
 
-def outcome(target: DeviceTarget, context: Context) -> Outcome:
-    """What trials on the device have shown: those that are on record, else they are made now, which takes some seconds.
-    ``context``: whose cache is used; it needs the native hash function."""
-    rows, key = _stored(context), _key(target)
-    found = rows.get(key)
-    if isinstance(found, dict) and all(isinstance(why, str) for why in found.values()):
-        return _outcome(found)
-    return try_all(target, context)
+def on_record(target: DeviceTarget, context: Context) -> Outcome | None:
+    """What trials on the device have shown, if any were made. ``context``: whose cache is used."""
+    found = _stored(context).get(_key(target))
+    if not isinstance(found, dict) or not all(isinstance(why, str) for why in found.values()):
+        return None
+    return _outcome(found)
 
 
 def try_all(target: DeviceTarget, context: Context) -> Outcome:
-    """Make the trials, whatever is on record, and keep what they show."""
+    """Make the trials, whatever is on record, and keep what they show. It takes some seconds. ``context`` needs the native hash
+    function."""
     found = _tried(list(trials(target)), context.on(target))
     rows = _stored(context) | {_key(target): found}
     atomic_write(context.root.path / FILE, json.dumps(rows, indent=1, sort_keys=True).encode(), context.root.tmp)
     return _outcome(found)
-
-
-def without_failed(target: DeviceTarget, shown: Outcome) -> DeviceTarget:
-    """The device, whose decisions leave out what failed on it."""
-    return replace(target, failed=dict(shown.failed)) if shown.failed else target
 
 
 def trials(target: DeviceTarget) -> Iterator[Trial]:

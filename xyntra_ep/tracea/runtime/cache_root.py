@@ -6,6 +6,7 @@
 <root>/compilers.json        versions of compilers, so that they need not be asked again
 <root>/ceilings.json         measured ceilings of machines
 <root>/tuning.jsonl          tuning results
+<root>/trials.json           whether kernels are right on devices
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 trial_child.py LIBRARY FOLDER [NUMBER...]
 
-FOLDER/n.plan has one island; FOLDER/shapes.json says of each plan the shapes of its inputs and the bytes of its outputs. Input i is
-read from FOLDER/n.in.i, output i written to FOLDER/n.out.i. Prints, after a mark, what it begins and how it ended.
+FOLDER/n.plan has one island; FOLDER/shapes.json says of each plan the shapes of its inputs and the bytes of its outputs. Input i
+is read from FOLDER/n.in.i, output i written to FOLDER/n.out.i. Prints, after a mark, what it begins and how it ended.
 """
 
 from __future__ import annotations

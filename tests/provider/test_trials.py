@@ -1,0 +1,151 @@
+"""Trials: what a device computes is compared before it is used; what is wrong there is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.provider.test_automatic import placed
+from tests.provider.test_automatic import session as automatic_session
+from tests.provider.test_cuda_backend import check, graph_variants, session
+from tests.support.fake_cuda import FakeCuda
+from xyntra_ep import explain
+from xyntra_ep.diagnostics.machine import doctor
+from xyntra_ep.provider import planner, registration
+from xyntra_ep.tracea.core_ir.interpreter import interpret
+from xyntra_ep.tracea.core_ir.ops import Product, RowReduce
+from xyntra_ep.tracea.interface import trials
+from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.devices import cuda_target, known_target
+from xyntra_ep.tracea.interface.trials import Sample
+from xyntra_ep.tracea.runtime.hashing import hash128_of
+from xyntra_ep.tracea.runtime.process import run_all
+
+pytestmark = [pytest.mark.native, pytest.mark.compiler("nvrtc")]
+# Few, because the stand-in's kernels are slow to compile.
+SAMPLES = (
+    Sample(op="gemm", sizes={"m": 9, "n": 40, "k": 24}, product=Product.F32),
+    Sample(op="softmax", sizes={"rows": 7, "columns": 90}, product=Product.F32),
+)
+TRIED = {"gemm.block_tiles", "gemm.gemv", "gemm.thread", "row_reduce.block", "row_reduce.thread"}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, cache: Path) -> FakeCuda:
+    made = FakeCuda(monkeypatch, tmp_path_factory.mktemp("cuda"))
+    monkeypatch.setenv("XYNTRA_TRIALS", "1")
+    monkeypatch.setattr(trials, "SAMPLES", SAMPLES)
+    (cache / "cache" / trials.FILE).unlink(missing_ok=True)  # kernels stay
+    return made
+
+
+def outcome(cache: Path) -> trials.Outcome:
+    target = cuda_target()
+    return trials.try_all(target, Context(cache_dir=cache / "cache", hash128=hash128_of(registration.library()), device=target))
+
+
+def record(cache: Path, failed: dict[str, str]) -> None:
+    """As if trials had shown that."""
+    target = cuda_target()
+    context = Context(cache_dir=cache / "cache")
+    row = {trials._key(target): dict.fromkeys(sorted(TRIED), "") | failed}
+    (context.root.path / trials.FILE).write_text(json.dumps(row), encoding="utf-8")
+
+
+def test_a_device_that_computes_right_is_tried_once(gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert trials.on_record(cuda_target(), Context(cache_dir=cache / "cache")) is None
+    check(session(cache), 5)
+    shown = trials.on_record(cuda_target(), Context(cache_dir=cache / "cache"))
+    assert shown is not None and set(shown.tried) >= TRIED and not shown.failed
+    assert str(shown) == f"{len(shown.tried)} of {len(shown.tried)} kernel variants compute what they should"
+    monkeypatch.setattr(trials, "try_all", lambda *_: pytest.fail("tried again"))
+    check(session(cache, claim="all"), 5)
+    assert f"trials     {shown}" in str(doctor(cache_dir=cache / "cache"))
+
+
+def test_what_computes_something_else_is_told_and_not_chosen(gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = interpret
+
+    def another(program: Any, inputs: Any) -> Any:  # the device is right: what it is held against is not
+        made = right(program, inputs)
+        if isinstance(program.ops[0], RowReduce):
+            made[0][3, 4] += 0.01
+        return made
+
+    monkeypatch.setattr("xyntra_ep.tracea.interface.trials.interpret", another)
+    shown = outcome(cache)
+    assert set(shown.failed) == {"row_reduce.block", "row_reduce.thread"}
+    assert all(why.startswith("computes something else: error ") for why in shown.failed.values())
+
+
+def test_what_failed_is_not_chosen_and_the_rest_is(gpu: FakeCuda, cache: Path) -> None:
+    usual = graph_variants(session(cache, min_island="2"))  # options of their own: no plan of another test
+    chosen = next(name for name in usual if name.startswith("gemm."))
+    record(cache, {chosen: "computes something else: error 1, 0.0001 allowed"})
+    made = session(cache, min_island="3")
+    check(made, 5)
+    assert chosen not in graph_variants(made)
+    told = [why for g in explain(made).graphs for i in g.islands for k in i.kernels for name, why in k.rejected if name == chosen]
+    assert told and told[0] == "failed its trial on this device: computes something else: error 1, 0.0001 allowed"
+
+
+def test_a_device_on_which_nothing_is_right_is_refused(gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record(cache, dict.fromkeys(TRIED, "cannot be made"))
+    with pytest.raises(Exception, match="backend=cuda cannot be had: Simulated GPU does not compute as it should: 0 of 5"):
+        session(cache, fp32_strict="1")
+    monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "1")
+    monkeypatch.setattr(planner, "DEVICE_WORTH", 0.0)
+    graph = placed(automatic_session(cache / "cache", fp32_strict="1"))
+    assert graph.device == "" and "does not compute as it should: 0 of 5 kernel variants" in graph.placement
+
+
+def test_one_wrong_variant_is_enough_for_auto_to_take_the_processor(
+    gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(cache, {"gemm.thread": "the process that tried it was ended by signal 11"})
+    monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "1")
+    monkeypatch.setattr(planner, "DEVICE_WORTH", 0.0)
+    graph = placed(automatic_session(cache / "cache", fp32_strict="1", min_island="2"))
+    assert graph.device == "" and graph.placement.endswith("gemm.thread: the process that tried it was ended by signal 11")
+
+
+def test_a_process_that_ends_costs_one_variant(gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, begun = run_all, []
+
+    def ends(commands: Any, **more: Any) -> Any:
+        [outcome] = real(commands, **more)
+        begun.append(len(commands[0]) - 4)  # how many plans it was given
+        if len(begun) == 1:  # as if the second had ended it
+            lines = outcome.log.splitlines()[:3]
+            return [type(outcome)(problem="was ended by signal 11", log="\n".join(lines))]
+        return [outcome]
+
+    monkeypatch.setattr("xyntra_ep.tracea.interface.trials.run_all", ends)
+    shown = outcome(cache)
+    second = list(trials.trials(cuda_target()))[1].variant.name
+    assert shown.failed == {second: "the process that tried it was ended by signal 11"}
+    assert begun == [begun[0], begun[0] - 2]
+
+
+def test_samples_try_all_variants_that_networks_are_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    named = {trial.variant.name for trial in trials.trials(known_target("h100"))}
+    assert named >= {
+        "gemm.wgmma", "gemm.fragments", "gemm.block_tiles", "gemm.gemv", "conv.fragments", "conv.implicit_gemm", "conv.depthwise",
+        "attention.fragments", "attention.block", "attention.split", "row_reduce.block", "pointwise.packets",
+    }  # fmt: skip
+
+
+def test_a_broken_record_is_none(gpu: FakeCuda, cache: Path) -> None:
+    context = Context(cache_dir=cache / "cache")
+    for text in ("", "[1]", "{", json.dumps({trials._key(cuda_target()): {"gemm.thread": 1}})):
+        (context.root.path / trials.FILE).write_text(text, encoding="utf-8")
+        assert trials.on_record(cuda_target(), context) is None
