@@ -20,11 +20,10 @@ cuda::TensorMap map_of(const CudaDevice& device, const DeviceTensor& tensor, voi
   const auto type = types.find(tensor.element_bytes);
   if (type == types.end() || tensor.extents.size() > cuda::kMaxTensorRank)
     throw Error(kFail, "XyntraEP: a tensor that a CUDA device cannot copy");
-  std::vector<uint64_t> extents = tensor.extents;
-  for (uint64_t& extent : extents) extent = std::max<uint64_t>(extent, 1);
+  const std::vector<uint64_t>& extents = tensor.extents;
   const std::vector<uint32_t> steps(extents.size(), 1);
   cuda::TensorMap map{};
-  if (buffer == nullptr) return map;
+  if (buffer == nullptr || std::count(extents.begin(), extents.end(), uint64_t{0}) > 0) return map;
   device.check(device.api().TensorMapEncodeTiled(&map, type->second, static_cast<uint32_t>(extents.size()),
                                                  static_cast<char*>(buffer) + tensor.offset, extents.data(),
                                                  tensor.strides.data(), tensor.box.data(), steps.data(), cuda::kNoInterleave,

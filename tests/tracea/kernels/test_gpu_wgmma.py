@@ -91,6 +91,17 @@ def test_what_is_not_for_warpgroups() -> None:
     assert reason(replace(good, batch=many, b_batch=many, constant_b=False)) == "tensors of more than 3 batch axes"
 
 
+@pytest.mark.parametrize("stride", [-64, 0])
+def test_operands_that_are_no_tensors(stride: int) -> None:
+    """Rows backwards, or one row again and again: the driver takes no such strides."""
+    program, _, _ = build(GemmCase(m=64, k=64, n=64, dtypes=HALF, symbolic=""))
+    op = gemm_of(program)
+    a = replace(op.inputs[0], strides=(stride, 1))
+    odd = replace(op, inputs=(a, *op.inputs[1:]))
+    why = WGMMA.admits(odd, BuildContext(caps=SCALAR, program=program, gpu=SM_90A))
+    assert why == "an operand that goes backwards, or whose rows are one: no tensor to the driver"
+
+
 def test_large_products_are_for_warpgroups_and_others_for_fragments() -> None:
     def chosen(gpu: Gpu, m: int) -> str:
         planned = plan_for(build(GemmCase(m=m, k=1024, n=1024, dtypes=SHORT, symbolic=""))[0], gpu)

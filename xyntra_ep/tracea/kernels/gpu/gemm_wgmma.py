@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
-from xyntra_ep.tracea.core_ir.ops import Gemm
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, known_nonnegative, ne, product, select
+from xyntra_ep.tracea.core_ir.ops import Gemm, Operand
 from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Side, blocks, sides_of
 from xyntra_ep.tracea.kernels.gpu._gemm_narrow import copies_ns, dtype_of, narrow
 from xyntra_ep.tracea.kernels.gpu._launch import CACHE, LAUNCH_NS, gpu_of
@@ -30,6 +30,7 @@ from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import ROWS, WARPGROUP
 _PEAK = {64: 0.55, 128: 0.8}  # of the matrix units' rate, by a tile's rows: one warpgroup alone does not keep them busy
 _PAIR = 2  # neighbours of a row among a thread's sums
 _BAND = 8  # rows of tiles that blocks go down before they go across: what runs at a time reads few rows and few columns
+_ANY_STRIDE = 16  # bytes, of an axis with one place
 _BATCH_AXES = 3  # a tensor has five axes at most
 
 
@@ -41,7 +42,16 @@ def _admits(op: Gemm, context: BuildContext) -> str | None:
         return f"no products of {a.dtype} and {b.dtype}"
     if any(len(_moving(side)) > _BATCH_AXES for side in sides_of(op, shape_of(op))):
         return f"tensors of more than {_BATCH_AXES} batch axes"
+    if not all(_is_tensor(narrow(op, place).operand) for place in (0, 1)):
+        return "an operand that goes backwards, or whose rows are one: no tensor to the driver"
     return None
+
+
+def _is_tensor(operand: Operand) -> bool:
+    """Whether the driver takes its strides, as far as they are known (CUDA Driver API, cuTensorMapEncodeTiled: unsigned; of 0 it
+    does not speak). Nothing is copied of an empty tensor."""
+    repeats = 0 in operand.strides[-2:] and 0 not in operand.shape
+    return not repeats and all(known_nonnegative(stride) for stride in operand.strides)
 
 
 def _space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
@@ -144,20 +154,25 @@ def _is_across(side: Side) -> bool:
 def _source(k: WarpgroupBuilder, name: str, side: Side, extent: int, first: Rvalue, batch: Sequence[Rvalue]) -> Source:
     panels, moving = Panels(extent, _is_across(side)), _moving(side)
     tensor = k.tensor(name, side.operand.dtype, (*panels.box, *(1 for _ in moving)))
-    return Source(panels, tensor, first, [batch[i] for i in moving])
+    return Source(panels, tensor, first, [_place(k, batch[i], side.others[i]) for i in moving])
+
+
+def _place(k: WarpgroupBuilder, coordinate: Rvalue, stride: Size) -> Rvalue:
+    """Along an axis of the batch, which may turn out to be one that the operand does not have."""
+    return coordinate if isinstance(stride, int) else coordinate * k.param(ne(stride, 0))
 
 
 def _view(side: Side, place: int) -> TensorView:
-    """The operand as a tensor: the contiguous axis, the other one, and those of the batch."""
+    """The operand as a tensor: the contiguous axis, the other one, and those of the batch. An axis that repeats is one place."""
     size, moving = side.operand.dtype.bytes, _moving(side)
     matrix = [(side.across, side.across_stride), (side.depth, side.depth_stride)]
     (inner, _), (rows, apart) = matrix if _is_across(side) else reversed(matrix)
-    strides: list[Size] = [apart, *(side.others[i] for i in moving)]
+    others = [(side.operand.shape[i], side.others[i]) for i in moving]
     return TensorView(
         buffer=place,
         offset_bytes=side.operand.offset * size,
-        extents=(inner, rows, *(side.operand.shape[i] for i in moving)),
-        strides_bytes=tuple(stride * size for stride in strides),
+        extents=(inner, rows, *(select(eq(stride, 0), 1, extent) for extent, stride in others)),
+        strides_bytes=(apart * size, *(select(eq(stride, 0), _ANY_STRIDE, stride * size) for _, stride in others)),
     )
 
 
