@@ -50,8 +50,8 @@ std::string described(const cuda::Api& api, const Listed& device) {
   std::size_t memory = 0;
   if (api.DeviceTotalMem(&memory, device.ordinal) != cuda::kSuccess) memory = 0;
   const auto number = [&](int which) { return std::to_string(attribute(api, device.ordinal, which)); };
-  return "{\"identity\": " + json_quote(device.identity) + ", \"ordinal\": " + std::to_string(device.number) + ", \"name\": " + json_quote(device.name) +
-         ", \"architecture\": " + json_quote(device.architecture) +
+  return "{\"identity\": " + json_quote(device.identity) + ", \"ordinal\": " + std::to_string(device.number) +
+         ", \"name\": " + json_quote(device.name) + ", \"architecture\": " + json_quote(device.architecture) +
          ", \"multiprocessors\": " + number(cuda::kMultiprocessorCount) +
          ", \"max_threads\": " + number(cuda::kMaxThreadsPerBlock) +
          ", \"shared_bytes\": " + number(cuda::kMaxSharedMemoryPerBlockOptin) +

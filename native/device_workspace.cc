@@ -170,9 +170,12 @@ void DeviceWorkspace::place_tensors(const std::vector<InputView>& views, const s
     place(placed_inputs_[i], inputs_[i], views[i].data, !aligned(views[i].data));
     inputs_moved = true;
   }
+  for (Placed& placed : placed_outputs_) {
+    if (inputs_moved) placed.tensor = nullptr;  // whether it overlaps one is to be asked again, also when that fails for another
+  }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     if (outputs_[i].bytes == 0) continue;
-    if (!inputs_moved && results[i] != nullptr && placed_outputs_[i].tensor == results[i]) continue;
+    if (results[i] != nullptr && placed_outputs_[i].tensor == results[i]) continue;
     const bool aside = !aligned(results[i]) || overlaps_input(static_cast<const char*>(results[i]), outputs_[i].bytes);
     place(placed_outputs_[i], outputs_[i], results[i], aside);
   }
