@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     doctor = command("doctor", "what this machine can do, and what is missing", _doctor)
-    doctor.add_argument("--measure", action="store_true", help="measure the machine's ceilings and keep them")
+    doctor.add_argument("--measure", action="store_true", help="measure its ceilings, try kernels on its GPUs, and keep that")
     doctor.add_argument("--architecture", metavar="GPU", help="tell what kernels reach on this one, as in h200 or sm_90")
     explain = command("explain", "which node of a model runs where and why", _explain)
     explain.add_argument("model", type=Path)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +19,17 @@ from xyntra_ep import explain
 from xyntra_ep.diagnostics.machine import doctor
 from xyntra_ep.provider import planner, registration
 from xyntra_ep.tracea.core_ir.interpreter import interpret
-from xyntra_ep.tracea.core_ir.ops import Product, RowReduce
+from xyntra_ep.tracea.core_ir.ops import Gemm, Product, RowReduce
+from xyntra_ep.tracea.doctor.variants import gpu_variants
 from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.devices import cuda_target, known_target
 from xyntra_ep.tracea.interface.trials import Sample
+from xyntra_ep.tracea.kernels.variant import BuildContext
+from xyntra_ep.tracea.runtime.cache_root import TRIALS
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.process import run_all
+from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("nvrtc")]
 # Few, because the stand-in's kernels are slow to compile.
@@ -43,7 +50,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactor
     made = FakeCuda(monkeypatch, tmp_path_factory.mktemp("cuda"))
     monkeypatch.setenv("XYNTRA_TRIALS", "1")
     monkeypatch.setattr(trials, "SAMPLES", SAMPLES)
-    (cache / "cache" / trials.FILE).unlink(missing_ok=True)  # kernels stay
+    (cache / "cache" / TRIALS).unlink(missing_ok=True)  # kernels stay
     return made
 
 
@@ -57,7 +64,7 @@ def record(cache: Path, failed: dict[str, str]) -> None:
     target = cuda_target()
     context = Context(cache_dir=cache / "cache")
     row = {trials._key(target): dict.fromkeys(sorted(TRIED), "") | failed}
-    (context.root.path / trials.FILE).write_text(json.dumps(row), encoding="utf-8")
+    (context.root.path / TRIALS).write_text(json.dumps(row), encoding="utf-8")
 
 
 def test_a_device_that_computes_right_is_tried_once(gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +75,7 @@ def test_a_device_that_computes_right_is_tried_once(gpu: FakeCuda, cache: Path, 
     assert str(shown) == f"{len(shown.tried)} of {len(shown.tried)} kernel variants compute what they should"
     monkeypatch.setattr(trials, "try_all", lambda *_: pytest.fail("tried again"))
     check(session(cache, claim="all"), 5)
-    assert f"trials     {shown}" in str(doctor(cache_dir=cache / "cache"))
+    assert f"trials     Simulated GPU: {shown}" in str(doctor(cache_dir=cache / "cache"))
 
 
 def test_what_computes_something_else_is_told_and_not_chosen(gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,5 +154,35 @@ def test_samples_try_all_variants_that_networks_are_made_of(monkeypatch: pytest.
 def test_a_broken_record_is_none(gpu: FakeCuda, cache: Path) -> None:
     context = Context(cache_dir=cache / "cache")
     for text in ("", "[1]", "{", json.dumps({trials._key(cuda_target()): {"gemm.thread": 1}})):
-        (context.root.path / trials.FILE).write_text(text, encoding="utf-8")
+        (context.root.path / TRIALS).write_text(text, encoding="utf-8")
         assert trials.on_record(cuda_target(), context) is None
+
+
+def test_what_may_pass_is_tried_again_after_a_day(gpu: FakeCuda, cache: Path) -> None:
+    context, day = Context(cache_dir=cache / "cache"), 86400
+    for why, is_kept in (("computes something else: error 1, 0.0001 allowed", True), ("cannot be made: no room", False)):
+        record(cache, {"gemm.thread": why})
+        shown = trials.on_record(cuda_target(), context)
+        assert shown is not None and shown.lasting is is_kept
+        before = time.time() - day - 60
+        os.utime(context.root.path / TRIALS, (before, before))
+        assert (trials.on_record(cuda_target(), context) is not None) is is_kept
+
+
+def test_files_are_nobody_elses_to_write_whatever_the_process_allows(gpu: FakeCuda, cache: Path) -> None:
+    before = os.umask(0o002)
+    try:
+        assert not outcome(cache).failed
+    finally:
+        os.umask(before)
+
+
+def test_a_variant_is_as_right_as_those_whose_kernels_it_launches() -> None:
+    for failed in ("gemm.gemv", "gemm.fragments"):
+        target = replace(known_target("a100"), failed={failed: "wrong"})
+        known, named = ({v.name: v for v in table[Gemm]} for table in (gpu_variants(), target.variants))
+        both = named["gemm.fragments_or_gemv"]
+        assert both is not known["gemm.fragments_or_gemv"] and named["gemm.thread"] is known["gemm.thread"]
+        [trial] = [t for t in trials.trials(known_target("a100")) if t.variant.name == "gemm.fragments"][:1]
+        why = both.admits(trial.program.ops[0], BuildContext(caps=SCALAR, program=trial.program))
+        assert why == "failed its trial on this device: wrong"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities
 from xyntra_ep.tracea.doctor.variants import cpu_variants
 from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.interface.devices import DeviceTarget, cuda_target, known_target
+from xyntra_ep.tracea.interface.devices import DeviceTarget, cuda_target, known_target, opencl_target
 from xyntra_ep.tracea.interface.teaching import KernelPlan
 from xyntra_ep.tracea.runtime import cuda, nvrtc, opencl
 from xyntra_ep.tracea.runtime.cache_root import atomic_write
@@ -43,7 +44,7 @@ class Checkup:
     opencl: OpenClSurvey
     cuda: CudaSurvey
     nvrtc: str  # its version, empty when it is not installed
-    trials: str  # what those of our kernels on the CUDA device have shown; empty where there is none
+    trials: tuple[str, ...]  # what our kernels on each GPU have shown
     heroes: tuple[KernelPlan, ...]  # what the largest kernels would be on the CUDA device, or on the GPU that was asked about
     cache: str
     cache_files: int
@@ -63,7 +64,7 @@ class Checkup:
             f" L1d {m.l1d_bytes >> 10} KiB, L2 {m.l2_bytes >> 10} KiB, L3 {m.l3_bytes >> 20} MiB",
             f"bfloat16   {_bfloat16_text(m)}",
             f"ceilings   {_ceilings_text(self.ceilings)}",
-            "targets    cpu, and by backend=opencl or backend=cuda what is listed below (webgpu: not in this release)",
+            "targets    cpu, and what is listed below: a GPU that pays by itself, any by backend=cuda or backend=opencl",
             f"cache      {self.cache}: {self.cache_files} files, {self.cache_bytes / 1e6:.1f} MB",
         ]
         chosen = True
@@ -77,8 +78,7 @@ class Checkup:
         lines += opencl_lines(self.opencl)
         lines += cuda_lines(self.cuda)
         lines.append(f"cuda       NVRTC {self.nvrtc} compiles" if self.nvrtc else f"cuda       no compiler. {nvrtc.REMEDY}")
-        if self.trials:
-            lines.append(f"trials     {self.trials}")
+        lines += [f"trials     {line}" for line in self.trials]
         for plan in self.heroes:
             lines += [f"occupancy  {plan.title}", *(f"           {launch}" for launch in plan.launches)]
         lines += [f"kernels    {op}: {', '.join(names)}" for op, names in self.variants.items()]
@@ -87,9 +87,9 @@ class Checkup:
 
 
 def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir: Path | None = None) -> Checkup:
-    """Look at this machine. ``measure``: also measure its ceilings, try our kernels on its GPU (some seconds), and keep that for
-    planning. ``architecture``: a
-    GPU of `doctor/heroes.py` that need not be here, to tell about its occupancy. Raises ConfigError for one that is not known.
+    """Look at this machine. ``measure``: also measure its ceilings, try our kernels on its GPUs (some seconds each), and keep
+    that for planning. ``architecture``: a GPU of `doctor/heroes.py` that need not be here, to tell about its occupancy. Raises
+    ConfigError for one that is not known.
     """
     from xyntra_ep import __version__
 
@@ -112,8 +112,8 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
             missing.append((f"measured ceilings: {error.what}", "mend the compiler first"))
     files = entries(context.root)
     gpus = cuda.survey(Path(registration.get_library_path()))
-    here = None if gpus.missing else cuda_target(gpus)
-    device = known_target(architecture) if architecture else here
+    drivers = opencl.survey()
+    device = known_target(architecture) if architecture else None if gpus.missing else cuda_target(gpus)
     heroes: tuple[KernelPlan, ...] = ()
     try:
         heroes = _heroes(context, device)
@@ -127,10 +127,10 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
         machine=context.machine,
         ceilings=known,
         compilers=found,
-        opencl=opencl.survey(),
+        opencl=drivers,
         cuda=gpus,
         nvrtc=_nvrtc_version(),
-        trials=_trials(context, here, measure),
+        trials=tuple(_trials(context, gpus, drivers, measure)),
         heroes=heroes,
         cache=str(context.root.path),
         cache_files=len(files),
@@ -140,13 +140,15 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
     )
 
 
-def _trials(context: Context, device: DeviceTarget | None, measure: bool) -> str:
-    if device is None:
-        return ""
-    if measure:
-        library = registration.library()
-        return str(trials.try_all(device, Context(cache_dir=context.root.path, hash128=hash128_of(library))))
-    return str(trials.on_record(device, context) or "not made yet: the first session on the device makes them, or --measure")
+def _trials(context: Context, gpus: CudaSurvey, drivers: OpenClSurvey, measure: bool) -> Iterator[str]:
+    targets = [cuda_target(gpus, device.ordinal) for device in gpus.working]
+    targets += [opencl_target(OpenClSurvey(devices=(device,))) for device in drivers.working if not device.is_cpu]
+    for target in targets:
+        shown = trials.on_record(target, context)
+        if measure:
+            hash128 = hash128_of(registration.library())
+            shown = trials.try_all(target, Context(cache_dir=context.root.path, hash128=hash128))
+        yield f"{target.name}: {shown or 'not made yet: the first session on the device makes them, or --measure'}"
 
 
 def _heroes(context: Context, device: DeviceTarget | None) -> tuple[KernelPlan, ...]:

@@ -28,11 +28,27 @@ class Placement:
 
 
 def place(options: Options, device_id: str | None, hash128: Hash128) -> Placement:
-    """What the options ask for, if our kernels are right there. ``device_id``: of the CUDA device that the session's tensors are
-    on.
+    """What the options ask for. ``device_id``: of the CUDA device that the session's tensors are on. A device that they name is
+    one on which our kernels are right; what nobody asked for is to be `confirmed` when it is known that the graph gains there.
 
     Raises ConfigError where it cannot be had."""
     placement = _asked(options, device_id)
+    return placement if placement.may_move else _judged(placement, options, hash128)
+
+
+def confirmed(placement: Placement, options: Options, hash128: Hash128) -> Placement:
+    """``placement`` as it is, or on the CPU where the device that nobody asked for fails a trial."""
+    try:
+        return _judged(placement, options, hash128)
+    except Exception as error:  # whatever it is, the CPU can have the session
+        return _without(f"trying our kernels failed: {type(error).__name__}: {error}")
+
+
+def _without(why: str) -> Placement:
+    return Placement(reason=why, lasting=False)
+
+
+def _judged(placement: Placement, options: Options, hash128: Hash128) -> Placement:
     device = placement.device
     if device is None or device.gpu.is_cpu or not knobs.current().trials:
         return placement
@@ -41,11 +57,13 @@ def place(options: Options, device_id: str | None, hash128: Hash128) -> Placemen
     if not shown.failed:
         return placement
     if placement.may_move:  # nobody asked for this device
-        return Placement(reason=f"{device.name} does not compute as it should: {shown}")
+        why = f"{device.name} does not compute as it should: {shown}"
+        return Placement(reason=why, lasting=placement.lasting and shown.lasting)
     if shown.is_useless:
         why = f"backend={device.backend} cannot be had: {device.name} does not compute as it should: {shown}"
         raise ConfigError(why, where=options_module.PROVIDER, hint="xyntra doctor --measure tries again")
-    return replace(placement, device=replace(device, failed=dict(shown.failed)))
+    lasting = placement.lasting and shown.lasting
+    return replace(placement, device=replace(device, failed=dict(shown.failed)), lasting=lasting)
 
 
 def _asked(options: Options, device_id: str | None) -> Placement:
@@ -63,7 +81,10 @@ def _choose(options: Options) -> Placement:
         caps = Context(cache_dir=options.cache_dir).caps
         return caps.fma_gflops * caps.cores
 
-    choice = automatic(cpu_gflops)
+    try:
+        choice = automatic(cpu_gflops)
+    except Exception as error:  # a driver or package that is not as it should be must not cost the CPU's kernels, too
+        return _without(f"looking for a GPU failed: {type(error).__name__}: {error}")
     return Placement(device=choice.device, reason=choice.reason, may_move=choice.device is not None, lasting=choice.lasting)
 
 

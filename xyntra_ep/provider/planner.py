@@ -27,7 +27,7 @@ from xyntra_ep.fusion.trace import TraceError, trace
 from xyntra_ep.options import Claim, Options
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.graph_buffer import RawGraph
-from xyntra_ep.provider.placement import Placement, place
+from xyntra_ep.provider.placement import Placement, confirmed, place
 from xyntra_ep.tracea.core_ir.dtypes import from_ort
 from xyntra_ep.tracea.core_ir.ops import Program
 from xyntra_ep.tracea.interface.context import Context
@@ -62,8 +62,12 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))
     graph = graph_of(raw)
     work, result = _planned(graph, options, placement, hash128)
-    if placement.may_move and (why := work.loses_on_device(result)):
-        work, result = _planned(graph, options, Placement(reason=why), hash128)
+    if placement.may_move:
+        lasting = placement.lasting and work.lasting
+        why = work.loses_on_device(result)
+        final = Placement(reason=why, lasting=lasting) if why else confirmed(placement, options, hash128)
+        if final.device is None:
+            work, result = _planned(graph, options, final, hash128)
     context = work.context
     level, line = work.log_line()
     if raw.is_subgraph:  # one line per model: the graph around this one says it

@@ -7,6 +7,7 @@ fork afterwards.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import importlib.util
 import os
 import platform
@@ -122,7 +123,8 @@ def attach(opened: ctypes.CDLL, callback: Any) -> None:
 
 def watched_variables() -> list[str]:
     """The environment variables whose values decide about plans."""
-    return [knobs.variable_of(field.name) for field in fields(knobs.Knobs) if field.name not in _NO_PART_OF_A_PLAN]
+    ours = [knobs.variable_of(field.name) for field in fields(knobs.Knobs) if field.name not in _NO_PART_OF_A_PLAN]
+    return [*ours, "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"]  # which decide what the first GPU is
 
 
 def _import_ort() -> Any:
@@ -233,10 +235,25 @@ def _gpus(opened: ctypes.CDLL) -> list[str]:
     """What decides where backend=auto computes, without asking a driver; nothing on a machine without a GPU."""
     marks: list[str] = []
     if (count := opened.xyntra_cuda_at_hand(None)) > 0:
+        gpus = "/proc/driver/nvidia/gpus"
         marks += [f"cuda {count}", _first_line("/proc/driver/nvidia/version"), *_installed("nvidia")]
+        marks += [_first_line(f"{gpus}/{name}/information") for name in _names(gpus)]
     if renderers := _names("/dev/dri"):
         marks += [*renderers, *_names("/etc/OpenCL/vendors"), *_installed("pyopencl")]
+    if marks:
+        marks.append(_trials())
     return marks
+
+
+def _trials() -> str:
+    """What is on record about kernels on devices: plans were made by it."""
+    from xyntra_ep.tracea.runtime.cache_root import TRIALS  # only where it matters: this runs at import
+
+    try:
+        content = (_default_cache_dir() / TRIALS).read_bytes()
+    except OSError:
+        return ""
+    return hashlib.sha256(content).hexdigest()
 
 
 def _first_line(path: str) -> str:

@@ -33,15 +33,19 @@ def automatic(cpu_gflops: Callable[[], float]) -> Choice:
     else the CPU. Never an OpenCL device that is the processor itself."""
     why: list[str] = []
     no_cuda, no_opencl = "there is no CUDA device", "there is no GPU with a driver of OpenCL"
+    lasting = True
     if cuda.at_hand(LIBRARY):
+        gpus = cuda.survey(LIBRARY, _LIMIT_S)
+        lasting = gpus.lasting
         try:
-            device = cuda_target(cuda.survey(LIBRARY, _LIMIT_S))
+            device = cuda_target(gpus)
             return Choice(device=device, reason=f"{device.name} works")
         except ConfigError as error:
             no_cuda = error.what.removeprefix("backend=cuda cannot be had: ")
             why.append(no_cuda)
     if opencl.gpu_at_hand():
         found, slow = opencl.survey(_LIMIT_S), cpu_gflops()
+        lasting = lasting and found.lasting
         fast = tuple(device for device in found.working if device.gflops > _BETTER * slow)
         if fast:
             best = max(fast, key=lambda device: device.gflops)
@@ -51,7 +55,7 @@ def automatic(cpu_gflops: Callable[[], float]) -> Choice:
         no_opencl = "; ".join(_slower(device, slow) for device in found.working) or found.missing
         why.append(no_opencl)
     passed = (("backend cuda", no_cuda), ("backend opencl", no_opencl))
-    return Choice(reason="; ".join(why) or "there is no GPU", lasting=not why, passed=passed)
+    return Choice(reason="; ".join(why) or "there is no GPU", lasting=lasting, passed=passed)
 
 
 def _slower(device: OpenClDevice, cpu_gflops: float) -> str:

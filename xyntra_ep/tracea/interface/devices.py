@@ -55,7 +55,7 @@ class DeviceTarget:
         return {op: tuple(map(self._judged, variants)) for op, variants in gpu_variants().items()}
 
     def _judged(self, variant: AnyVariant) -> AnyVariant:
-        why = self.failed.get(variant.name)
+        why = next((self.failed[name] for name in (variant.name, *variant.parts) if name in self.failed), None)
         return variant if why is None else replace(variant, admits=lambda op, context: f"failed its trial on this device: {why}")
 
 

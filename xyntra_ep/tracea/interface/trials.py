@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import from_float64, to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret
-from xyntra_ep.tracea.core_ir.ops import PRODUCT_OF, Product, Program, Value, ValueKind
+from xyntra_ep.tracea.core_ir.ops import PRODUCT_OF, Gemm, Operand, Product, Program, Value, ValueKind
 from xyntra_ep.tracea.doctor.variants import AnyVariant, gpu_variants
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.devices import LIBRARY, DeviceTarget
@@ -34,14 +35,15 @@ from xyntra_ep.tracea.planning.manifest import TensorEntry
 from xyntra_ep.tracea.planning.plan import PlanError
 from xyntra_ep.tracea.planning.planner import plan_program
 from xyntra_ep.tracea.runtime import trial_child
-from xyntra_ep.tracea.runtime.cache_root import atomic_write
+from xyntra_ep.tracea.runtime.cache_root import TRIALS, atomic_write
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.process import run_all
 from xyntra_ep.tracea.runtime.trial_child import MARK
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 
-FILE = "trials.json"
 _LIMIT_S = 60.0  # for what is left to try
+_AGAIN_S = 86400.0  # after which failures that may pass are tried again
+_WRONG = "computes something else"
 _MOST_ENDED = 4  # processes; a device that ends more of them is not worth the wait
 # max |a - b| / max |b|: what separates rounding from an element in the wrong place.
 _MAX_ERR = {Product.F32: 1e-4, Product.BF16: 2e-2, Product.F16: 2e-2}
@@ -51,11 +53,14 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One op that variants are tried with: a name and sizes of `named_ops`."""
+    """One op that variants are tried with: a name and sizes of `named_ops`. ``units``: of a device with so few, for the tiles
+    that large sizes have; 0: as many as it has. ``turned``: both operands lie the other way round."""
 
     op: str
     sizes: Mapping[str, int]
     product: Product
+    units: int = 0
+    turned: bool = False
 
 
 # Sizes that no tile divides, and some that packets do not; channels of convolutions are whole packets, else few variants are.
@@ -78,6 +83,10 @@ SAMPLES: tuple[Sample, ...] = tuple(
         (Product.F16, _GEMMS[:1]),
     )
     for op, sizes in samples
+) + tuple(
+    Sample(op="gemm", sizes={"m": 300, "n": 520, "k": 200}, product=product, units=1, turned=turned)
+    for product in (Product.F32, Product.BF16)
+    for turned in (False, True)
 )
 
 
@@ -102,6 +111,11 @@ class Outcome:
         """Nothing is right."""
         return len(self.failed) == len(self.tried)
 
+    @property
+    def lasting(self) -> bool:
+        """What failed computes something else; what ended, hung or could not be made may have had another reason than itself."""
+        return all(why.startswith(_WRONG) for why in self.failed.values())
+
     def __str__(self) -> str:
         right = len(self.tried) - len(self.failed)
         lines = [f"{right} of {len(self.tried)} kernel variants compute what they should"]
@@ -113,7 +127,8 @@ def on_record(target: DeviceTarget, context: Context) -> Outcome | None:
     found = _stored(context).get(_key(target))
     if not isinstance(found, dict) or not all(isinstance(why, str) for why in found.values()):
         return None
-    return _outcome(found)
+    shown = _outcome(found)
+    return shown if shown.lasting or time.time() - (context.root.path / TRIALS).stat().st_mtime < _AGAIN_S else None
 
 
 def try_all(target: DeviceTarget, context: Context) -> Outcome:
@@ -121,7 +136,7 @@ def try_all(target: DeviceTarget, context: Context) -> Outcome:
     function."""
     found = _tried(list(trials(target)), context.on(target))
     rows = _stored(context) | {_key(target): found}
-    atomic_write(context.root.path / FILE, json.dumps(rows, indent=1, sort_keys=True).encode(), context.root.tmp)
+    atomic_write(context.root.path / TRIALS, json.dumps(rows, indent=1, sort_keys=True).encode(), context.root.tmp)
     return _outcome(found)
 
 
@@ -147,7 +162,7 @@ def _key(target: DeviceTarget) -> str:
 
 def _stored(context: Context) -> dict[str, Any]:
     try:
-        rows = json.loads((context.root.path / FILE).read_text(encoding="utf-8"))
+        rows = json.loads((context.root.path / TRIALS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return rows if isinstance(rows, dict) else {}
@@ -157,6 +172,9 @@ def _program(sample: Sample) -> Program:
     """All that the op reads is an input, so that nothing is computed before the run."""
     draft, named = Draft(sample.product), op_named(sample.op)
     op = named.build(draft, **named.complete(sample.sizes))
+    if sample.turned:
+        assert isinstance(op, Gemm)
+        op = replace(op, inputs=tuple(map(_turned, op.inputs)))
     program = draft.program
     program.ops.append(op)
     program.sources.append(())
@@ -165,6 +183,11 @@ def _program(sample: Sample) -> Program:
         if value.kind is ValueKind.CONST:
             program.values[i] = replace(value, kind=ValueKind.INPUT, index=count + value.index)
     return program
+
+
+def _turned(operand: Operand) -> Operand:
+    rows, _ = operand.shape
+    return replace(operand, strides=(1, rows))
 
 
 def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
@@ -181,7 +204,7 @@ def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
             if result.failures:
                 fail(trial, f"cannot be made: {result.failures[0].reason}")
                 continue
-            (folder / f"{len(ready)}.plan").write_bytes(write_plan("", result, alone))
+            atomic_write(folder / f"{len(ready)}.plan", write_plan("", result, alone), folder)  # that nobody else may write
             ready.append(trial)
         wanted = _write_inputs(folder, ready)
         for number, why in _run(folder, len(ready)).items():
@@ -191,7 +214,7 @@ def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
 
 def _compiled(made: Sequence[Trial], context: Context) -> Iterator[tuple[Trial, CompileResult, Context]]:
     """Each trial's plan. All kernels are compiled at once before, many at a time."""
-    alone = [context.choosing({type(trial.program.ops[0]): (trial.variant,)}) for trial in made]
+    alone = [_alone(trial, context) for trial in made]
     sources: dict[str, KernelSource] = {}
     for trial, chosen in zip(made, alone, strict=True):
         try:
@@ -202,6 +225,15 @@ def _compiled(made: Sequence[Trial], context: Context) -> Iterator[tuple[Trial, 
     context.kernels.compile_many(list(sources.values()))
     for trial, chosen in zip(made, alone, strict=True):
         yield trial, compile_islands([_island(trial)], chosen), chosen
+
+
+def _alone(trial: Trial, context: Context) -> Context:
+    """What decides for the trial's variant, at the size that the sample takes the device for."""
+    device = context.device
+    assert device is not None
+    if trial.sample.units:
+        device = replace(device, gpu=replace(device.gpu, units=trial.sample.units))
+    return context.on(device).choosing({type(trial.program.ops[0]): (trial.variant,)})
 
 
 def _island(trial: Trial) -> Island:
@@ -248,9 +280,8 @@ def _run(folder: Path, count: int) -> dict[int, str]:
         said = [json.loads(line.removeprefix(MARK)) for line in result.log.splitlines() if line.startswith(MARK)]
         found |= {fact["tried"]: fact["problem"] for fact in said if "tried" in fact}
         trying = [fact["trying"] for fact in said if "trying" in fact and fact["trying"] not in found]
-        why = result.problem or "ended early"
         if trying or not said:
-            found[trying[-1] if trying else left[0]] = f"the process that tried it {why}"
+            found[trying[-1] if trying else left[0]] = f"the process that tried it {result.problem or 'ended early'}"
         ended += 1
     return {n: found.get(n, "was not tried: those before it ended their processes") for n in range(count)}
 
@@ -262,7 +293,7 @@ def _difference(folder: Path, number: int, program: Program, wanted: Array) -> s
     got = to_float64(stored, output.dtype).reshape(wanted.shape)
     most = _MAX_ERR[_product(program)]
     error = float(np.abs(got - wanted).max() / np.abs(wanted).max())
-    return "" if error <= most else f"computes something else: error {error:.2g}, {most:g} allowed"
+    return "" if error <= most else f"{_WRONG}: error {error:.2g}, {most:g} allowed"
 
 
 def _product(program: Program) -> Product:

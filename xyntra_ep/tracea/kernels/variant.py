@@ -118,4 +118,5 @@ class Variant(Generic[Op]):
     space: Callable[[Op, BuildContext], Sequence[Axis]] = _no_axes
     default: Callable[[Op, BuildContext], Config] = _no_choice
     rank: int = 0
+    parts: tuple[str, ...] = ()  # other variants whose kernels it launches: it is as right as they are
     extra: Mapping[str, Any] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """The cache directory. It holds native code that gets loaded, so nobody but its owner may be able to write there.
 
-<root>/kernels/<key>.so      compiled kernels (.clbin: OpenCL programs); <key>.c beside one when sources are kept
+<root>/kernels/<key>.so      compiled kernels (.clbin, .cubin: programs of devices); <key>.c beside one when sources are kept
 <root>/plans/<digest>.plan   plans
 <root>/tmp/                  being written; renamed into place when complete
 <root>/compilers.json        versions of compilers, so that they need not be asked again
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-KERNELS, PLANS, TMP = "kernels", "plans", "tmp"
+KERNELS, PLANS, TMP, TRIALS = "kernels", "plans", "tmp", "trials.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from xyntra_ep.errors import ConfigError
+from xyntra_ep.errors import XyntraError
 from xyntra_ep.tracea.runtime import cuda_child, nvrtc
 from xyntra_ep.tracea.runtime.process import Outcome, run_all
 from xyntra_ep.tracea.runtime.survey import Survey
@@ -68,7 +68,7 @@ def survey(library: Path, limit_s: float = _LIMIT_S) -> CudaSurvey:
         [outcome] = run_all([command], folder=Path(folder), parallel=1, timeout_s=limit_s)
     try:
         compiler = nvrtc.load()
-    except ConfigError:
+    except (XyntraError, AttributeError):  # none, or one too old to be asked
         return read_survey(outcome, frozenset(), "")
     return read_survey(outcome, compiler.architectures(), ".".join(map(str, compiler.version)))
 
@@ -77,7 +77,9 @@ def read_survey(outcome: Outcome, architectures: frozenset[str], version: str) -
     """What the child has said; ``architectures``: those that NVRTC of this ``version`` compiles for, empty without it."""
     said = [line.removeprefix(cuda_child.MARK) for line in outcome.log.splitlines() if line.startswith(cuda_child.MARK)]
     if not said:
-        return CudaSurvey(missing=f"asking for CUDA devices {outcome.problem or 'gave no answer'}", remedy=NO_DRIVER)
+        return CudaSurvey(
+            missing=f"asking for CUDA devices {outcome.problem or 'gave no answer'}", remedy=NO_DRIVER, lasting=False
+        )
     found = json.loads(said[-1])
     if isinstance(found, dict):
         return CudaSurvey(missing=found["missing"], remedy=NO_DRIVER)

@@ -106,7 +106,9 @@ def read_survey(outcome: Outcome) -> OpenClSurvey:
     )
     if not devices:
         if outcome.problem:
-            return OpenClSurvey(missing=f"asking for OpenCL devices {outcome.problem}{_last_words(lines)}", remedy=BROKEN)
+            return OpenClSurvey(
+                missing=f"asking for OpenCL devices {outcome.problem}{_last_words(lines)}", remedy=BROKEN, lasting=False
+            )
         return OpenClSurvey(missing="there is no OpenCL device", remedy=NO_DRIVER)
     if all(d.problem for d in devices):
         reasons = "; ".join(f"{d.name}: {d.problem}" for d in devices)

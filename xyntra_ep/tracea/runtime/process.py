@@ -16,6 +16,7 @@ from typing import IO
 
 _LOG_LIMIT_BYTES = 64 << 10
 _TERM_GRACE_S = 0.2
+_KILL_GRACE_S = 2.0  # a process that a driver holds in the kernel does not even end then, and is left
 _POLL_S = 0.005
 
 
@@ -52,7 +53,7 @@ class _Running:
 
     def kill(self) -> None:
         """End the whole group; politely first, so that a compiler driver removes its scratch files."""
-        for number, grace_s in ((signal.SIGTERM, _TERM_GRACE_S), (signal.SIGKILL, None)):
+        for number, grace_s in ((signal.SIGTERM, _TERM_GRACE_S), (signal.SIGKILL, _KILL_GRACE_S)):
             try:
                 os.killpg(self.process.pid, number)
             except ProcessLookupError:
@@ -61,12 +62,15 @@ class _Running:
                 self.process.wait(grace_s)
             except subprocess.TimeoutExpired:
                 continue
-        self.process.wait()
+        self.process.poll()
 
     def finish(self, problem: str = "") -> Outcome:
         if self.pidfd is not None:
             os.close(self.pidfd)
-        if not problem and (status := self.process.returncode) != 0:
+        status = self.process.returncode
+        if not problem and status is None:
+            problem = "could not be ended"
+        elif not problem and status != 0:
             problem = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
         with self.log:
             self.log.seek(0)

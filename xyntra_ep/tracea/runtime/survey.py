@@ -18,11 +18,13 @@ D = TypeVar("D", bound=Surveyed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey(Generic[D]):
-    """``missing``: what prevents any use of the devices, with ``remedy``; empty when one works."""
+    """``missing``: what prevents any use of the devices, with ``remedy``; empty when one works. ``lasting``: whether the next
+    process would find the same; not where nobody answered."""
 
     devices: tuple[D, ...] = ()
     missing: str = ""
     remedy: str = ""
+    lasting: bool = True
 
     @property
     def working(self) -> tuple[D, ...]:

@@ -48,6 +48,7 @@ def _or_gemv(tiles: Variant[Gemm]) -> Variant[Gemm]:
         admits=partial(_admits, tiles),
         build=partial(_build, tiles),
         rank=tiles.rank - 1,
+        parts=(tiles.name, *(variant.name for variant in gemm_gemv.VARIANTS)),
     )
 
 
