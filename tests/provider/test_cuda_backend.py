@@ -25,9 +25,9 @@ from xyntra_ep.errors import CompileError
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.doctor import variants
+from xyntra_ep.tracea.interface import devices
 from xyntra_ep.tracea.interface.devices import cuda_gpu, cuda_target
 from xyntra_ep.tracea.kernels.gpu import gemm_fragments, gemm_wgmma
-from xyntra_ep.tracea.planning import planner
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.cuda import CudaDevice, read_survey
@@ -186,7 +186,7 @@ def test_more_shared_memory_than_a_kernel_may_declare_is_asked_for(
 ) -> None:
     config = {"rows": 128, "columns": 128, "slots": 4, "parts": 1}  # 64 KiB
     large = replace(gemm_fragments.VARIANTS[0], default=lambda op, context: config)
-    monkeypatch.setattr(planner, "gpu_variants", lambda: {**variants.gpu_variants(), Gemm: (large,)})
+    monkeypatch.setattr(devices, "gpu_variants", lambda: {**variants.gpu_variants(), Gemm: (large,)})
     asked = gpu.count("FuncSetAttribute")
     made = session(tmp_path, precision="bf16")
     wanted = ort.InferenceSession(model(), providers=["CPUExecutionProvider"]).run(None, rows(130))[0]
@@ -217,7 +217,7 @@ def test_a_model_in_float16_is_multiplied_in_it(gpu: FakeCuda, folder: Path) -> 
 def test_products_by_warpgroups(gpu: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The maps of tensors are made with every new shape, and stay for runs that have it again."""
     gpu.set(capability=90)
-    monkeypatch.setattr(planner, "gpu_variants", lambda: {**variants.gpu_variants(), Gemm: tuple(gemm_wgmma.VARIANTS)})
+    monkeypatch.setattr(devices, "gpu_variants", lambda: {**variants.gpu_variants(), Gemm: tuple(gemm_wgmma.VARIANTS)})
     text = """<ir_version: 8, opset_import: ["" : 20]> g (float[B, N, 128] x, float[B, 128, K] y) => (float[B, N, K] z)
         { p = MatMul(x, y) z = Relu(p) }"""
     content = parser.parse_model(text).SerializeToString()

@@ -16,18 +16,20 @@ from tests.provider.test_automatic import session as automatic_session
 from tests.provider.test_cuda_backend import check, graph_variants, session
 from tests.support.fake_cuda import FakeCuda
 from xyntra_ep import explain
-from xyntra_ep.diagnostics.machine import doctor
+from xyntra_ep.diagnostics.machine import trial_lines
 from xyntra_ep.provider import planner, registration
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product, RowReduce
 from xyntra_ep.tracea.doctor.variants import gpu_variants
 from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.interface.devices import cuda_target, known_target
+from xyntra_ep.tracea.interface.devices import LIBRARY, cuda_target, known_target
 from xyntra_ep.tracea.interface.trials import Sample
 from xyntra_ep.tracea.kernels.variant import BuildContext
+from xyntra_ep.tracea.runtime import cuda
 from xyntra_ep.tracea.runtime.cache_root import TRIALS
 from xyntra_ep.tracea.runtime.hashing import hash128_of
+from xyntra_ep.tracea.runtime.opencl import OpenClSurvey
 from xyntra_ep.tracea.runtime.process import run_all
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 
@@ -75,7 +77,8 @@ def test_a_device_that_computes_right_is_tried_once(gpu: FakeCuda, cache: Path, 
     assert str(shown) == f"{len(shown.tried)} of {len(shown.tried)} kernel variants compute what they should"
     monkeypatch.setattr(trials, "try_all", lambda *_: pytest.fail("tried again"))
     check(session(cache, claim="all"), 5)
-    assert f"trials     Simulated GPU: {shown}" in str(doctor(cache_dir=cache / "cache"))
+    context = Context(cache_dir=cache / "cache")
+    assert list(trial_lines(context, cuda.survey(LIBRARY), OpenClSurvey(), measure=False)) == [f"Simulated GPU: {shown}"]
 
 
 def test_what_computes_something_else_is_told_and_not_chosen(gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

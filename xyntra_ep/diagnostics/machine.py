@@ -130,7 +130,7 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
         opencl=drivers,
         cuda=gpus,
         nvrtc=_nvrtc_version(),
-        trials=tuple(_trials(context, gpus, drivers, measure)),
+        trials=tuple(trial_lines(context, gpus, drivers, measure=measure)),
         heroes=heroes,
         cache=str(context.root.path),
         cache_files=len(files),
@@ -140,7 +140,8 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
     )
 
 
-def _trials(context: Context, gpus: CudaSurvey, drivers: OpenClSurvey, measure: bool) -> Iterator[str]:
+def trial_lines(context: Context, gpus: CudaSurvey, drivers: OpenClSurvey, *, measure: bool) -> Iterator[str]:
+    """One for each GPU: what trials of our kernels have shown. ``measure``: they are made now."""
     targets = [cuda_target(gpus, device.ordinal) for device in gpus.working]
     targets += [opencl_target(OpenClSurvey(devices=(device,))) for device in drivers.working if not device.is_cpu]
     for target in targets:
