@@ -26,9 +26,7 @@ from xyntra_ep.tracea.runtime.kernel_report import read_report
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL
 from zoo import Family, ZooModel, model_path, zoo
 
-# Drivers take their time with kernels: a transformer and a network of convolutions are quick enough for every day.
-QUICK = frozenset({"gpt2-prefill-tiny", "resnet50-tiny"})
-TINY = [pytest.param(m, id=m.name, marks=() if m.name in QUICK else pytest.mark.slow) for m in zoo if m.tiny]
+TINY = [pytest.param(m, id=m.name) for m in zoo if m.tiny]
 FULL = [pytest.param(m, id=m.name) for m in zoo if not m.tiny]
 MAX_ERR = 1e-4
 
@@ -49,6 +47,7 @@ def check(model: ZooModel, batch: int, seq: int) -> None:
         compare(a.astype(np.float64), b.astype(np.float64), MAX_ERR, f"{model.name}, output {i}")
 
 
+@pytest.mark.slow  # every day they run in sessions: test_device_sessions.py
 @pytest.mark.device("opencl")
 @pytest.mark.parametrize("model", TINY)
 def test_small_models(model: ZooModel) -> None:
@@ -80,8 +79,11 @@ def compiled() -> Iterator[Any]:
 @pytest.mark.native
 @pytest.mark.compiler("nvrtc")
 @pytest.mark.parametrize(("model", "architecture", "precisions"), list(compiled()))
-def test_cuda(model: ZooModel, architecture: str, precisions: Sequence[str], tmp_path: Path) -> None:
-    compile_session(graph_from_model(as_providers_see_it(model, tmp_path)), architecture, precisions, tmp_path)
+def test_cuda(
+    model: ZooModel, architecture: str, precisions: Sequence[str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    shared = tmp_path_factory.getbasetemp().parent / "cuda-kernels"  # models have many in common, whichever process tests them
+    compile_session(graph_from_model(as_providers_see_it(model, tmp_path)), architecture, precisions, shared)
 
 
 def as_providers_see_it(model: ZooModel, folder: Path) -> onnx.ModelProto:
