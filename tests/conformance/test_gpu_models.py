@@ -3,6 +3,7 @@ backend=cuda would have through NVRTC, for each architecture that plans differ f
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,10 @@ def compiled() -> Iterator[Any]:
 def test_cuda(
     model: ZooModel, architecture: str, precisions: Sequence[str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    shared = tmp_path_factory.getbasetemp().parent / "cuda-kernels"  # models have many in common, whichever process tests them
-    compile_session(graph_from_model(as_providers_see_it(model, tmp_path)), architecture, precisions, shared)
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # models have many kernels in common, whoever tests them
+    graph = graph_from_model(as_providers_see_it(model, tmp_path))
+    compile_session(graph, architecture, precisions, base / "cuda-kernels")
 
 
 def as_providers_see_it(model: ZooModel, folder: Path) -> onnx.ModelProto:
