@@ -38,6 +38,7 @@ class Backend(StrEnum):
 
 class Precision(StrEnum):
     FP32 = "fp32"
+    TF32 = "tf32"
     BF16 = "bf16"
     FP16 = "fp16"
     INT8W = "int8w"
@@ -101,9 +102,9 @@ class Options:
     precision: Precision = option(
         default=Precision.FP32,
         doc="what matrix products, convolutions and attention multiply in; sums are always f32 (`bf16` needs AMX, AMD's "
-        "AVX512_BF16 or an NVIDIA GPU; `fp16` a GPU: it has three bits more and ends at 65504; `int8w`, on processors: constant "
-        "matrices in 8 bits, for models bound by reading them). What the device has not is computed in the next of bf16, fp16, "
-        "fp32, and a warning says so",
+        "AVX512_BF16 or an NVIDIA GPU; `fp16` a GPU: it has three bits more and ends at 65504; `tf32` an NVIDIA GPU: the bits of "
+        "fp16 with the range of fp32, in tensors that stay fp32; `int8w`, on processors: constant matrices in 8 bits, for models "
+        "bound by reading them). What the device has not is computed in the next of bf16, fp16, fp32, and a warning says so",
     )
     claim: Claim = option(
         default=Claim.PROFITABLE,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
 from xyntra_ep.tracea.semantic_ir.banks import WARP, conflicts
-from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot, LoadFragments
+from xyntra_ep.tracea.semantic_ir.fragment_nodes import ROW_BYTES, FragmentDot, LoadFragments, depth_of
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
     AsyncCommit,
     AsyncCopy,
@@ -48,6 +48,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Load,
     Offset,
     Pointer,
+    PointerType,
     Return,
     Rvalue,
     Select,
@@ -313,12 +314,15 @@ class Block:
 
     def _load_fragments(self, s: LoadFragments) -> None:
         assert self._active.all(), "not all threads of the warp come by"
-        memory, at = self._reach(s.pointer, self._value(s.index), 8, self._active)
-        t = self._threads
-        # Read as 8 elements a thread, then handed out: [warp, matrix, row, column].
-        rows = np.stack([memory.raw(at + i, t) for i in range(8)], axis=1).view(np.uint16)
+        kind, t = s.pointer.vtype, self._threads
+        assert isinstance(kind, PointerType)
+        many = ROW_BYTES // kind.dtype.bytes
+        memory, at = self._reach(s.pointer, self._value(s.index), many, self._active)
+        # Read as a row a thread, then handed out: [warp, matrix, row, column].
+        rows = np.stack([memory.raw(at + i, t) for i in range(many)], axis=1).view(np.uint16)
         matrices = rows.reshape(-1, 4, 8, 8)
         if s.transposed:
+            assert kind.dtype.bytes == 2, "only elements of 16 bits are turned round"
             matrices = matrices.transpose(0, 1, 3, 2)
         warp, row, column = t // WARP, t % WARP // 4, t % 4 * 2
         for j, var in enumerate(s.variables):
@@ -328,17 +332,18 @@ class Block:
     def _fragment_dot(self, s: FragmentDot) -> None:
         assert self._active.all(), "not all threads of the warp come by"
         t = self._threads
-        warp, row, column = t // WARP, t % WARP // 4, t % 4 * 2
-        a, b = np.zeros((t.size // WARP, 16, 16)), np.zeros((t.size // WARP, 16, 8))
+        depth, together = depth_of(s.dtype), 4 // s.dtype.bytes
+        warp, row, place = t // WARP, t % WARP // 4, t % 4 * together
+        a, b = np.zeros((t.size // WARP, 16, depth)), np.zeros((t.size // WARP, depth, 8))
         for j, value in enumerate(s.a):
-            for i, part in enumerate(_halves(self._value(value), s.dtype)):
-                a[warp, row + 8 * (j % 2), column + i + 8 * (j // 2)] = part
+            for i, part in enumerate(_elements(self._value(value), s.dtype)):
+                a[warp, row + 8 * (j % 2), place + i + depth // 2 * (j // 2)] = part
         for j, value in enumerate(s.b):
-            for i, part in enumerate(_halves(self._value(value), s.dtype)):
-                b[warp, column + i + 8 * j, row] = part
+            for i, part in enumerate(_elements(self._value(value), s.dtype)):
+                b[warp, place + i + depth // 2 * j, row] = part
         product = a @ b
         for j, var in enumerate(s.c):
-            total = self._names[var.name] + product[warp, row + 8 * (j // 2), column + j % 2]
+            total = self._names[var.name] + product[warp, row + 8 * (j // 2), t % 4 * 2 + j % 2]
             self._names[var.name] = total.astype(np.float32)
 
     # -- values
@@ -392,9 +397,13 @@ class Block:
         return result
 
 
-def _halves(pairs: Values, dtype: DType) -> list[Values]:
-    """The two 16-bit floats in each i32."""
-    bits = pairs.view(np.uint32)
+def _elements(words: Values, dtype: DType) -> list[Values]:
+    """The two 16-bit floats in each i32, or the one tf32."""
+    bits = words.view(np.uint32)
+    if dtype is DType.F32:
+        elements = words.view(np.float32)
+        assert not (bits[~np.isnan(elements)] & 0x1FFF).any(), "an element that is not rounded"
+        return [elements.astype(np.float64)]
     return [to_float64((bits >> shift & 0xFFFF).astype(np.uint16).view(dtype.numpy), dtype) for shift in (0, 16)]
 
 

@@ -34,7 +34,7 @@ class KernelTime:
     variant: str
     op_types: tuple[str, ...]
     nodes: tuple[str, ...]
-    precision: str  # fp32, bf16 or fp16
+    precision: str  # fp32, tf32, bf16 or fp16
     symbols: tuple[str, ...]
     calls: int
     ns: int
@@ -131,8 +131,11 @@ def multiplied_in(variant: str, symbols: Sequence[str]) -> str:
     ('bf16', 'fp32')
     >>> multiplied_in("gemm.fragments", ["xy_gemm_f16_fragments_128x128"])
     'fp16'
+    >>> multiplied_in("gemm.fragments", ["xy_gemm_f32_fragments_128x128"])
+    'tf32'
     """
     if "bf16" in variant:
         return "bf16"
     types = {part for symbol in symbols for part in symbol.split("_") if _MATRIX_UNITS.search(symbol)}
-    return "bf16" if "bf16" in types else "fp16" if "f16" in types else "fp32"
+    named = {"bf16": "bf16", "f16": "fp16", "f32": "tf32"}
+    return next((precision for name, precision in named.items() if name in types), "fp32")

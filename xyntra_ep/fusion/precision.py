@@ -9,6 +9,8 @@ Sums, normalisations, softmax and the residual stream of a transformer stay f32;
 as the products are) where it is only an operand of such products, or is moved to where it is one. Between convolutions the
 residual is narrow too: it is read once by a sum of the same size, and its traffic is what bounds the layer.
 
+tf32 is what the products make of f32, so nothing is stored otherwise.
+
 A model in half precision stays as it is where the machine multiplies in its type (``halves``: none on most CPUs, both on CUDA).
 Else it is computed in f32: operands would be widened element by element in the inner loops, so its temporaries are f32 and its
 inputs are widened once.
@@ -134,7 +136,7 @@ def _marked(op: CoreOp, product: Product, constants: set[int], halves: Collectio
     stored = operands[0].dtype
     if stored in halves and all(o.dtype is stored for o in operands):
         return replace(op, product=PRODUCT_OF[stored])
-    if product.half is not None:
+    if product.matrix is not None:
         return replace(op, product=product) if _is_worth_it(op) else op
     if product is Product.INT8W and isinstance(op, Gemm) and op.inputs[1].value in constants and _is_worth_it(op):
         return replace(op, product=Product.INT8W)

@@ -150,8 +150,28 @@ inline float bf16_of(int both, unsigned which) {
   return f;
 }
 
-// c (16 x 8) += a (16 x 16) b (16 x 8), spread over a warp as PTX spreads mma.m16n8k16 of halves.
-inline void fragment_dot(float (*half_of)(int, unsigned), float* const (&c)[4], const int (&registers)[6]) {
+// To the nearest with 10 bits behind the leading one, of two the larger (PTX: cvt.rna.tf32.f32).
+inline float round_tf32(float v) {
+  if (v != v) return v;
+  unsigned bits;
+  memcpy(&bits, &v, sizeof(bits));
+  bits = (bits + 0x1000) & ~0x1fffu;
+  memcpy(&v, &bits, sizeof(v));
+  return v;
+}
+
+// What matrix units take of an f32: the bits below are cut off.
+inline float tf32_of(int word, unsigned) {
+  word &= ~0x1fff;
+  float f;
+  memcpy(&f, &word, sizeof(f));
+  return f;
+}
+
+// c (16 x 8) += a (16 x depth) b (depth x 8), spread over a warp as PTX spreads mma.m16n8k16 of halves and mma.m16n8k8 of tf32.
+template <unsigned depth>
+inline void fragment_dot(float (*element_of)(int, unsigned), float* const (&c)[4], const int (&registers)[6]) {
+  constexpr unsigned together = depth / 8;  // elements in a register
   Block& b = block_of_threads;
   const unsigned lane = b.now % 32, warp = b.now - lane;
   memcpy(b.fragments[b.now].data(), registers, sizeof(registers));
@@ -159,10 +179,11 @@ inline void fragment_dot(float (*half_of)(int, unsigned), float* const (&c)[4], 
   for (unsigned i = 0; i < 4; ++i) {
     const unsigned row = lane / 4 + 8 * (i / 2), column = lane % 4 * 2 + i % 2;
     float sum = *c[i];
-    for (unsigned k = 0; k < 16; ++k) {
-      const int of_a = b.fragments[warp + row % 8 * 4 + k % 8 / 2][row / 8 + 2 * (k / 8)];
-      const int of_b = b.fragments[warp + column * 4 + k % 8 / 2][4 + k / 8];
-      sum += half_of(of_a, k % 2) * half_of(of_b, k % 2);
+    for (unsigned k = 0; k < depth; ++k) {
+      const unsigned half = k / (depth / 2), thread = k % (depth / 2) / together;
+      const int of_a = b.fragments[warp + row % 8 * 4 + thread][row / 8 + 2 * half];
+      const int of_b = b.fragments[warp + column * 4 + thread][4 + half];
+      sum += element_of(of_a, k % together) * element_of(of_b, k % together);
     }
     *c[i] = sum;
   }

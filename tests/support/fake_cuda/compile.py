@@ -13,8 +13,12 @@ _PTX = re.compile(r'asm volatile\("cp\.async\.(?:commit_group|wait_group \d+);" 
 _COPY = re.compile(r"(static [^\n]*\bvoid xy_copy_(\d+)\(void \*to, const void \*from, int valid\)) \{[^\n]*\}")
 _COPIED = r"\1 { memcpy(to, from, (size_t)valid); memset((char *)to + valid, 0, (size_t)(\2 - valid)); }"
 _LOAD = re.compile(r"(static [^\n]*\bvoid xy_load_fragments(_transposed)?\([^\n]*?\)) \{[^\n]*\}")
-_DOT = re.compile(r"(static [^\n]*\bvoid xy_fragment_dot_(bf16|f16)\([^\n]*?\)) \{[^\n]*\}")
-_DOTTED = r"\1 { fragment_dot(\2_of, {&c0, &c1, &c2, &c3}, {a0, a1, a2, a3, b0, b1}); }"
+_DOT = re.compile(
+    r"(static [^\n]*\bvoid xy_fragment_dot_\w+\([^\n]*?\)) "
+    r'\{ asm\("mma\.sync\.aligned\.m16n8k(8|16)\.row\.col\.f32\.(tf32|bf16|f16)\.\3\.f32 [^\n]*\}'
+)
+_DOTTED = r"\1 { fragment_dot<\2>(\3_of, {&c0, &c1, &c2, &c3}, {a0, a1, a2, a3, b0, b1}); }"
+_ROUND = re.compile(r"(static [^\n]*\bfloat xy_round_tf32\(float x\)) \{[^\n]*cvt\.rna\.tf32\.f32 [^\n]*\}")
 _EXP2 = re.compile(r"(static [^\n]*\bfloat xy_exp2\(float x\)) \{[^\n]*\}")
 _PAIR = re.compile(r"(static [^\n]*\bint xy_pair_(bf16|f16)\(float low, float high\)) \{[^\n]*\}")
 _CONVERT = re.compile(r"(static [^\n]*\b(?:float|unsigned short) xy_(widen|narrow)_f16\([^\n ]+(?: \w+)* (\w)\)) \{[^\n]*\}")
@@ -89,6 +93,7 @@ def main(source: str, output: str) -> int:
     text = _COPY.sub(_COPIED, _PTX.sub("", text))
     text = _DOT.sub(_DOTTED, _LOAD.sub(_loaded, _GIVEN.sub(r"unsigned char *const \1 = given_shared();", text)))
     text = _CONVERT.sub(r"\1 { return \2_f16(\3); }", text)
+    text = _ROUND.sub(r"\1 { return round_tf32(x); }", text)
     text = _EXP2.sub(r"\1 { return approximate_exp2(x); }", text)
     text = _PAIR.sub(r"\1 { return pair_of(narrow_\2, low, high); }", text)
     text = _with_warpgroups(text)

@@ -20,11 +20,12 @@ from xyntra_ep.tracea.kernels.gpu.attention_fragments import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
+from xyntra_ep.tracea.semantic_ir.fragment_nodes import SIDE
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90, Gpu
 
 [FRAGMENTS] = VARIANTS
 # The result and the weights are rounded: half a unit in the last place of each.
-MAX_ERR = {DType.F16: 1e-3, DType.BF16: 8e-3}
+MAX_ERR = {DType.F16: 1e-3, DType.BF16: 8e-3, DType.F32: 1e-3}
 
 
 def with_tile(rows: int, columns: int) -> Variant[Attention]:
@@ -39,6 +40,10 @@ def case(dtype: DType = DType.F16, **wanted: object) -> AttentionCase:
     return replace(AttentionCase(dtype=dtype), **wanted)  # type: ignore[arg-type]  # fields of the case
 
 
+def tf32(**wanted: object) -> AttentionCase:
+    return case(DType.F32, product=Product.TF32, **wanted)
+
+
 def check(what: AttentionCase, variant: Variant[Attention] = SMALL) -> None:
     program, inputs = build(what)
     assert check_simulated(program, inputs, [], MAX_ERR[what.dtype], variants=[variant]).bank_conflicts == 0
@@ -51,6 +56,11 @@ def all_tiles() -> Iterator[FragmentTile]:
         context = BuildContext(caps=SCALAR, program=program, gpu=SM_80)
         rows, columns = (axis.values for axis in FRAGMENTS.space(attention_of(program), context))
         yield from (FragmentTile(r, c, head, head, DType.F16) for r in rows for c in columns)
+    for head in (8, 16, 40, 64):
+        program, _ = build(tf32(d=head, e=head, layout="bshd"))
+        context = BuildContext(caps=SCALAR, program=program, gpu=SM_80)
+        rows, columns = (axis.values for axis in FRAGMENTS.space(attention_of(program), context))
+        yield from (FragmentTile(r, c, head, head, DType.F32) for r in rows for c in columns)
 
 
 def test_no_tile_of_the_search_space_has_bank_conflicts() -> None:
@@ -58,11 +68,12 @@ def test_no_tile_of_the_search_space_has_bank_conflicts() -> None:
     assert len(tiles) > 20
     for tile in tiles:
         assert tile.shared_bytes <= SM_80.shared_bytes and tile.threads <= SM_80.max_threads
-        for name, packet in itertools.product("qkv", (1, 4, 8)):
+        packets = (1, 4, 8) if tile.dtype is DType.F16 else (1, 2, 4)
+        for name, packet in itertools.product("qkv", packets):
             layout, (store, read) = tile.layout(name, packet), tile.accesses(name, packet)
             rounds = tile.fetch(name, packet).rounds()
             assert sum(warp_conflicts(store, layout, *rounds[i]) for i in (0, -1)) == 0, (tile, name)
-            columns = range(0, layout.columns - 15, 16)
+            columns = range(0, layout.columns, SIDE if name == "v" and tile.dtype is DType.F32 else tile.grain)
             assert sum(warp_conflicts(read, layout, 0, column) for column in columns) == 0, (tile, name)
 
 
@@ -72,6 +83,26 @@ def test_edges_of_tiles(layout: str, dtype: DType) -> None:
     for s, t in ((1, 1), (31, 33), (33, 65)):
         check(case(dtype, b=2, s=s, t=t, layout=layout))
     check(case(dtype, s=64, t=64, layout=layout, symbolic=""))
+
+
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_tf32(layout: str) -> None:
+    for s, t in ((1, 1), (31, 33), (33, 65)):
+        check(tf32(b=2, s=s, t=t, layout=layout))
+    check(tf32(s=70, t=80, d=64, e=40, h=1, masks=("row", "causal"), past=20), with_tile(64, 32))
+    for d in (20, 22, 40):
+        check(tf32(s=5, t=40, d=d, e=d, h=1))
+    check(tf32(s=5, t=40, d=24, e=24, h=1, k_layout="bhds"))
+
+
+def test_tf32_is_rounded_to_nearest() -> None:
+    """All weights, and all of v, lie just below a number that tf32 has."""
+    unit = 2.0**-10
+    program, inputs = build(tf32(s=1, t=64, h=1, d=16, e=16, masks=("full",), symbolic=""))
+    q, _, v, mask = inputs
+    q[:], v[:], v[..., 0, :] = 0, 1 + 0.95 * unit, 0
+    mask[..., 1:], mask[..., 0] = np.log(0.25 * (1 + 0.95 * unit)), 0
+    check_simulated(program, inputs, [], 0.7 * unit, variants=[SMALL])
 
 
 @pytest.mark.parametrize("tile", [(32, 64), (64, 32), (128, 32)], ids=lambda t: f"{t[0]}x{t[1]}")
@@ -152,6 +183,7 @@ def test_what_is_not_for_fragments() -> None:
     assert reason(case(out=DType.F32)) == "no fragments of f16 for f32"
     assert reason(case(d=256)) == "a head of more than 128 elements"
     assert reason(case(DType.F32, product=Product.BF16)) is None
+    assert reason(tf32()) is None and reason(tf32(d=128, e=128)) == "tiles of so large heads have no room in shared memory"
 
 
 def test_tiles_follow_the_shape() -> None:
@@ -171,6 +203,7 @@ def test_cuda() -> None:
     for what, tile, blocks in (
         (case(DType.BF16, s=5, t=70, d=64, e=64, masks=("row", "causal")), (64, 64), 2),
         (case(s=5, t=70, d=128, e=128), (64, 32), 2),
+        (tf32(s=5, t=70, d=64, e=64), (64, 32), 2),
     ):
         [source] = compile_for_cuda(build(what)[0], [with_tile(*tile)], SM_90).kernels
         cubin = nvrtc.load().compile(source.symbol, source.text, "sm_80")

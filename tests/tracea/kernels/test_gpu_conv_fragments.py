@@ -23,9 +23,11 @@ from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90, Gpu
 
 [FRAGMENTS] = VARIANTS
+ALL_TILES = conv_fragments.all_tiles(DType.F16)
 ONES = (1,) * 4
 HALF = ConvCase(x=(2, 16, 7, 6), w=(24, 16, 3, 3), pads=ONES, dtype=DType.F16, w_dtype=DType.F16)
 SHORT = replace(HALF, dtype=DType.BF16, w_dtype=DType.BF16)
+TF32 = replace(HALF, dtype=DType.F32, w_dtype=DType.F32, out_dtype=DType.F32, product=Product.TF32)
 CASES = (
     replace(HALF, tail=("bias", "residual", "relu"), symbolic="nhw"),
     replace(SHORT, x=(2, 32, 9, 8), w=(16, 32, 2, 3), strides=(2, 1), dilations=(1, 2), out_dtype=DType.F32),
@@ -34,6 +36,10 @@ CASES = (
     replace(SHORT, w_dtype=DType.F32, product=Product.BF16, out_dtype=DType.F32),
     replace(HALF, x=(1, 16, 4, 5), w_dtype=DType.F32, product=Product.F16, out_dtype=DType.F32),
     replace(HALF, x=(1, 8, 9), w=(5, 8, 3), pads=(1, 1), slice_of=24, constant_w=False),
+    replace(TF32, tail=("bias", "residual", "relu"), symbolic="nhw"),
+    replace(TF32, x=(2, 12, 9, 8), w=(16, 12, 2, 3), strides=(2, 1), dilations=(1, 2)),
+    replace(TF32, x=(1, 8, 6, 6), w=(14, 4, 3, 3), group=2),
+    replace(TF32, x=(2, 3, 9, 8), w=(16, 3, 3, 3), strides=(2, 2)),
 )
 
 
@@ -90,10 +96,11 @@ def test_three_channels_of_an_image_are_for_matrix_units() -> None:
         assert plan_for(conv_program(case)[0], SM_90).decisions[0][1].chosen.name == "conv.fragments"
 
 
-@pytest.mark.parametrize("tile", [t for t in conv_fragments.all_tiles() if t.slots == 3], ids=lambda t: f"{t.rows}x{t.columns}")
-def test_every_tile(tile: FragmentTile) -> None:
+@pytest.mark.parametrize("tile", [t for t in ALL_TILES if t.slots == 3], ids=lambda t: f"{t.rows}x{t.columns}")
+@pytest.mark.parametrize("kind", [HALF, TF32], ids=["f16", "tf32"])
+def test_every_tile(tile: FragmentTile, kind: ConvCase) -> None:
     """The largest leaves no room for coordinates."""
-    case = replace(CASES[2], x=(3, 40, 5, 5), w=(72, 40, 1, 2))
+    case = replace(kind, x=(3, 40, 5, 5), w=(72, 40, 1, 2), pads=(), out_dtype=DType.F32)
     gpu = check_simulated(*conv_program(case), max_err(case), variants=[with_tile(tile.rows, tile.columns, tile.slots)])
     assert gpu.bank_conflicts == 0
 
@@ -117,7 +124,7 @@ def test_the_largest_tile_leaves_room_for_coordinates() -> None:
     case = replace(HALF, x=(32, 256, 28, 28), w=(512, 256, 3, 3))
     config = plan_for(conv_program(case)[0], SM_80).decisions[0][1].config
     assert config == {"rows": 128, "columns": 128, "slots": 3, "parts": 1}
-    program, tile = conv_program(case)[0], conv_fragments.tile_of(config)
+    program, tile = conv_program(case)[0], conv_fragments.tile_of(config, DType.F16)
     [op] = program.ops
     assert isinstance(op, Conv)
     shape, copy = product_of(op), Copy(tile, tile.rows, along_k=True, is_a=True)
@@ -125,13 +132,14 @@ def test_the_largest_tile_leaves_room_for_coordinates() -> None:
 
 
 @pytest.mark.compiler("nvrtc")
-def test_cuda() -> None:
-    program = conv_program(CASES[0])[0]
+@pytest.mark.parametrize("kind", [HALF, TF32], ids=["f16", "tf32"])
+def test_cuda(kind: ConvCase) -> None:
+    program = conv_program(replace(kind, tail=("bias", "residual", "relu"), symbolic="nhw"))[0]
     for rows, columns, slots in ((64, 64, 3), (128, 128, 2)):
         planned = compile_for_cuda(program, [with_tile(rows, columns, slots)], SM_90)
         [source] = [s for s in planned.kernels if "fragments" in s.symbol]
         cubin = nvrtc.load().compile(source.symbol, source.text, "sm_80")
-        threads = conv_fragments.tile_of({"rows": rows, "columns": columns, "slots": slots}).threads
+        threads = conv_fragments.tile_of({"rows": rows, "columns": columns, "slots": slots}, kind.dtype).threads
         assert occupancy("sm_80", threads=threads, registers=cubin.registers, shared_bytes=cubin.shared_bytes).blocks >= 2
 
 

@@ -192,9 +192,18 @@ def _row_reduce(memory: Memory, op: RowReduce) -> None:
 
 
 def _rounded(x: Array, product: Product) -> Array:
-    """``x`` (float64) as it is multiplied: rounded to a 16-bit float (through f32, as it is stored before), or as it is."""
+    """``x`` (float64) as it is multiplied: rounded to a narrower float (through f32, as it is stored before), or as it is."""
+    if product is Product.TF32:
+        return _as_tf32(x.astype(np.float32)).astype(np.float64)
     half = product.half
     return x if half is None else to_float64(from_float64(x.astype(np.float32), half), half)
+
+
+def _as_tf32(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """To the nearest with 10 bits behind the leading one, of two the larger (PTX ISA, cvt.rna.tf32.f32)."""
+    bits = x.view(np.uint32)
+    rounded: NDArray[np.float32] = ((bits + 0x1000) & 0xFFFFE000).astype(np.uint32).view(np.float32)
+    return np.where(np.isnan(x), x, rounded)
 
 
 def _as_int8(b: Array) -> Array:

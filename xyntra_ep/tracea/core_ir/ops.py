@@ -121,12 +121,18 @@ class Product(StrEnum):
     F32 = "f32"
     BF16 = "bf16"  # both operands rounded to bfloat16 (nearest even)
     F16 = "f16"  # the same to float16
+    TF32 = "tf32"  # both rounded to 10 bits behind the leading one (nearest, ties away from zero), with the exponents of f32
     INT8W = "int8w"  # b rounded to 8 bits, symmetric, with one f32 scale for each column (max |b[:, n]| / 127)
 
     @property
     def half(self) -> DType | None:
         """The 16-bit float that both operands are rounded to."""
         return _HALF_OF.get(self)
+
+    @property
+    def matrix(self) -> DType | None:
+        """What matrix units are given of both operands, None where they are not meant; as tf32, the upper bits of an f32."""
+        return DType.F32 if self is Product.TF32 else self.half
 
 
 _HALF_OF = {Product.BF16: DType.BF16, Product.F16: DType.F16}

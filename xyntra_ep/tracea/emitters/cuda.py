@@ -5,6 +5,8 @@ from __future__ import annotations
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.cuda_warpgroups import WARPGROUP_HELPERS, CudaPrinter
 from xyntra_ep.tracea.emitters.gpu_c import Dialect
+from xyntra_ep.tracea.semantic_ir.fragment_nodes import DTYPES as FRAGMENT_TYPES
+from xyntra_ep.tracea.semantic_ir.fragment_nodes import depth_of
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import COPY_BYTES
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Kernel, Space
 
@@ -32,10 +34,11 @@ def _load_fragments(turned: str) -> str:
 
 
 def _fragment_dot(dtype: DType) -> str:
+    depth, kind = depth_of(dtype), "tf32" if dtype is DType.F32 else dtype
     return (
         f"{_DEVICE} void xy_fragment_dot_{dtype}(float &c0, float &c1, float &c2, float &c3, "
         "int a0, int a1, int a2, int a3, int b0, int b1) "
-        f'{{ asm("mma.sync.aligned.m16n8k16.row.col.f32.{dtype}.{dtype}.f32 '
+        f'{{ asm("mma.sync.aligned.m16n8k{depth}.row.col.f32.{kind}.{kind}.f32 '
         '{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" '
         ': "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1)); }'
     )
@@ -71,11 +74,14 @@ CUDA = Dialect(
         "xm_exp2_1": "return exp2f(x);",
         "xm_exp_nonpositive_1": f"return xy_exp2(x * {_LOG2E});",
         **{f"xm_exp2_{name}_1": "return xy_exp2(x);" for name in ("nonpositive", "weight", "weight_bf16")},
+        "xm_round_tf32_1": "return xy_round_tf32(x);",
         **{f"xm_weight_pair_{dtype}": f"return xy_pair_{dtype}(low, high);" for dtype in (DType.F16, DType.BF16)},
     },
     helpers={
         "xy_exp2(": f"{_DEVICE} float xy_exp2(float x) "
         '{ float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }',
+        "xy_round_tf32(": f"{_DEVICE} float xy_round_tf32(float x) "
+        '{ int bits; asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x)); return __int_as_float(bits); }',
         **{f"xy_pair_{dtype}(": _pair(dtype) for dtype in (DType.F16, DType.BF16)},
         "xy_widen_f16": f"{_DEVICE} float xy_widen_f16(unsigned short h) "
         '{ float v; asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h)); return v; }',
@@ -84,7 +90,7 @@ CUDA = Dialect(
         "xy_round_f16": f"{_DEVICE} float xy_round_f16(float v) {{ return xy_widen_f16(xy_narrow_f16(v)); }}",
         **{f"xy_copy_{n}": _copy(n) for n in COPY_BYTES},
         **{f"xy_load_fragments{turned}(": _load_fragments(turned) for turned in ("", "_transposed")},
-        **{f"xy_fragment_dot_{dtype}(": _fragment_dot(dtype) for dtype in (DType.F16, DType.BF16)},
+        **{f"xy_fragment_dot_{dtype}(": _fragment_dot(dtype) for dtype in FRAGMENT_TYPES},
         **WARPGROUP_HELPERS,
     },
     packets={

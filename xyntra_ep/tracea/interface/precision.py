@@ -1,6 +1,6 @@
 """In what products are computed: as asked for, else in the next precision that the device has, and why.
 
-bf16 -> fp16 -> fp32        int8w -> fp32
+bf16 -> fp16 -> fp32        tf32 -> fp32        int8w -> fp32
 """
 
 from __future__ import annotations
@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
 PRODUCTS: Mapping[Precision, Product] = {
     Precision.FP32: Product.F32,
+    Precision.TF32: Product.TF32,
     Precision.BF16: Product.BF16,
     Precision.FP16: Product.F16,
     Precision.INT8W: Product.INT8W,
 }
-_NEXT = {Precision.BF16: Precision.FP16, Precision.FP16: Precision.FP32, Precision.INT8W: Precision.FP32}
+_NEXT = {
+    Precision.BF16: Precision.FP16,
+    Precision.FP16: Precision.FP32,
+    Precision.TF32: Precision.FP32,
+    Precision.INT8W: Precision.FP32,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +56,14 @@ def _has(context: Context, precision: Precision) -> bool:
     product = PRODUCTS[precision]
     if product.half is not None:
         return product.half in context.halves
+    if product is Product.TF32:
+        return context.device is not None and context.device.gpu.fragment_gflops > 0
     return product is Product.F32 or context.device is None  # weights of 8 bits are for processors
 
 
 def _why_not(precision: Precision, context: Context) -> str:
     if context.device is not None:
         return f"is not there on {context.device.api}"
-    return "needs AMX, or AVX512_BF16 on AMD" if precision is Precision.BF16 else "is for GPUs"
+    if precision is Precision.BF16:
+        return "needs AMX, or AVX512_BF16 on AMD"
+    return "is for NVIDIA GPUs" if precision is Precision.TF32 else "is for GPUs"

@@ -3,7 +3,7 @@
 values     are single elements
 memory     shared arrays are declared at the top of the body; pointers keep the kind of memory that they point to
 packets    are neighbours of 16 bytes at most, a power of two of them; copies move 4, 8 or 16 bytes from global to shared memory
-fragments  are of 16-bit elements in shared memory, their sums mutable floats
+fragments  are of 16-bit elements or f32 in shared memory, their sums mutable floats
 functions  neither wait nor exchange: what waits for what is seen in the kernel's own body
 waiting    see `synchronization.py`
 warpgroups see `check_warpgroups.py` and `rings.py`
@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.check import Checker, require
 from xyntra_ep.tracea.semantic_ir.check_warpgroups import WARPGROUP_STATEMENTS, WarpgroupRules
+from xyntra_ep.tracea.semantic_ir.fragment_nodes import DTYPES as FRAGMENT_TYPES
 from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot, LoadFragments
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
     COPY_BYTES,
@@ -51,7 +51,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
 from xyntra_ep.tracea.semantic_ir.synchronization import check_waiting
 
 MAX_THREADS = 1024
-_HALVES = (DType.F16, DType.BF16)
 
 
 class GpuChecker(Checker):
@@ -175,7 +174,8 @@ class GpuChecker(Checker):
         self._not_in_function()
         kind = self._pointer(s.pointer)
         self._index(s.index, "an address")
-        require(kind.space is Space.SHARED and kind.dtype in _HALVES, "fragments of {} {}", kind.space, kind.dtype)
+        require(kind.space is Space.SHARED and kind.dtype in FRAGMENT_TYPES, "fragments of {} {}", kind.space, kind.dtype)
+        require(kind.dtype.bytes == 2 or not s.transposed, "fragments of {} are turned round", kind.dtype)
         require(len(s.variables) == 4 and all(v.type == i32(1) for v in s.variables), "fragments are four i32")
         for var in s.variables:
             self._define(var)
@@ -183,7 +183,7 @@ class GpuChecker(Checker):
     def _fragment_dot(self, s: FragmentDot) -> None:
         self._not_in_function()
         require((len(s.c), len(s.a), len(s.b)) == (4, 4, 2), "a product of fragments has 4, 4 and 2 values")
-        require(s.dtype in _HALVES, "a product of {}", s.dtype)
+        require(s.dtype in FRAGMENT_TYPES, "a product of {}", s.dtype)
         for value in (*s.c, *s.a, *s.b):
             self._value(value)
         sums = all(v.type == f32(1) and v.name in self._mutable for v in s.c)

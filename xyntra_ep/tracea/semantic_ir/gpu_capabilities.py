@@ -28,6 +28,11 @@ class Gpu:
     warpgroups: bool = False  # products by warpgroups, tensors that are copied: compute capability 9.0 alone, as sm_90a
     is_cpu: bool = False  # behind OpenCL: its shared memory is memory like any other
 
+    def fragment_rate(self, dtype: DType) -> float:
+        """GFLOP/s of products of fragments of ``dtype``: of f32, as tf32, half of what those of 16-bit floats make, on every GPU
+        that has both (NVIDIA's white papers of the architectures Ampere, Ada and Hopper)."""
+        return self.fragment_gflops * DType.F16.bytes / dtype.bytes
+
     @property
     def target(self) -> str:
         """What kernels are compiled for: what only one architecture has must be asked for by its name."""

@@ -201,6 +201,12 @@ def _round_bf16(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
     return Select(binary("eq", x, x), Bitcast(f32(lanes), rounded), x)
 
 
+def _round_tf32(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
+    """To the nearest float with 10 bits behind the leading one (of two the larger)."""
+    rounded = binary("and", b.let("b", Bitcast(i32(lanes), x)) + 0x1000, Const(i32(lanes), -0x2000))
+    return Select(binary("eq", x, x), Bitcast(f32(lanes), rounded), x)
+
+
 _BODIES: dict[str, Body] = {
     "exp2": _exp2,
     "exp2_nonpositive": _exp2_nonpositive,
@@ -219,6 +225,7 @@ _BODIES: dict[str, Body] = {
     "log": _log,
     "softplus": _softplus,
     "round_bf16": _round_bf16,
+    "round_tf32": _round_tf32,
 }
 _NEEDS: dict[str, tuple[str, ...]] = {
     "gelu_erf": ("exp2_nonpositive",),

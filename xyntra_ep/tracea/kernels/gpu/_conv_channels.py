@@ -1,5 +1,6 @@
-"""x as convolutions by matrix units read it: 16-bit floats, channels side by side in whole packets. Where it is stored otherwise
-(f32, other layouts, the three channels of an image) it is copied first, with channels of zeros to fill the packets."""
+"""x as convolutions by matrix units read it: 16-bit floats, or f32 for tf32, channels side by side in whole packets. Where it is
+stored otherwise (other types and layouts, the three channels of an image) it is copied first, with channels of zeros to fill the
+packets."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Operand, contiguous_strides
 from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of, why_no_product
-from xyntra_ep.tracea.kernels.gpu._fragment_tiles import BYTES, PACKET
+from xyntra_ep.tracea.kernels.gpu._fragment_tiles import packet_of
 from xyntra_ep.tracea.kernels.gpu._gemm_narrow import HALVES
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packing import temporary
@@ -45,7 +46,7 @@ class Channels:
         if not self.is_copied:
             return 0.0
         read = typical(product(self.original.shape)) * self.original.dtype.bytes
-        written = typical(product(self.product.op.inputs[0].shape)) * BYTES
+        written = typical(product(self.product.op.inputs[0].shape)) * self.dtype.bytes
         return LAUNCH_NS + (read + written) / (_RATE * gpu.memory_gbs)
 
     def copies(self, context: BuildContext) -> list[KernelCall]:
@@ -55,12 +56,13 @@ class Channels:
         k = GpuBuilder(f"xy_conv_pack_{self.original.dtype}_channels", _THREADS)
         data, packed = k.buffer("source", self.original.dtype), k.buffer("packed", self.dtype, writable=True)
         images, channels, *spatial = self.product.op.inputs[0].shape
-        packets: list[Size] = [images, *spatial, channels // PACKET]
+        wide = packet_of(self.dtype)
+        packets: list[Size] = [images, *spatial, channels // wide]
         number = k.let("packet", k.block * _THREADS + k.thread)
         with k.when(lt(number, k.param(product(packets)))):
             image, *place, packet = k.split(number, packets)
-            values = [self._element(k, data, image, packet * PACKET + i, place) for i in range(PACKET)]
-            k.store_packet(packed, number * PACKET, values)
+            values = [self._element(k, data, image, packet * wide + i, place) for i in range(wide)]
+            k.store_packet(packed, number * wide, values)
         kernel, params = k.finish()
         return [
             KernelCall(
@@ -85,33 +87,40 @@ class Channels:
 def why_no_channels(op: Conv) -> str | None:
     """None where the op has ``channels_of``."""
     x, w = op.inputs[:2]
-    stored = x.dtype is w.dtype and x.dtype in HALVES
-    rounded = op.product.half is not None and w.dtype is DType.F32 and x.dtype in (op.product.half, DType.F32)
-    if not (stored or rounded) or not op.output.dtype.is_float:
+    dtype = _dtype_of(op)
+    if dtype is None or not op.output.dtype.is_float:
         return f"no fragments of {x.dtype} and {w.dtype}"
     if (why := why_no_product(op)) is not None:
         return why
     shape = product_of(op)
     if not shape.channels_last:
         return "channels of the result are not neighbours"
-    return None if op.group == 1 or shape.depth_channels % PACKET == 0 else "channels of a group are not whole packets"
+    return None if op.group == 1 or shape.depth_channels % packet_of(dtype) == 0 else "channels of a group are not whole packets"
+
+
+def _dtype_of(op: Conv) -> DType | None:
+    """In what x and w are multiplied; None where that has no fragments."""
+    x, w = op.inputs[:2]
+    if x.dtype is w.dtype and x.dtype in HALVES:
+        return x.dtype
+    wanted = op.product.matrix
+    return wanted if wanted is not None and w.dtype is DType.F32 and x.dtype in (wanted, DType.F32) else None
 
 
 def channels_of(op: Conv) -> Channels:
     """Of an op that has them."""
-    x, w = op.inputs[:2]
-    shape = product_of(op)
-    half = x.dtype if w.dtype in HALVES else op.product.half
-    assert half is not None, why_no_channels(op)
-    if x.dtype is half and shape.has_channels_in_packets(PACKET):
+    x, shape, dtype = op.inputs[0], product_of(op), _dtype_of(op)
+    assert dtype is not None, why_no_channels(op)
+    wide = packet_of(dtype)
+    if x.dtype is dtype and shape.has_channels_in_packets(wide):
         return Channels(product=shape, buffer=ValueBuffer(value=x.value), original=x)
-    of_group = -(-shape.depth_channels // PACKET) * PACKET
+    of_group = -(-shape.depth_channels // wide) * wide
     images, _, *spatial = x.shape
     stored = (images, *spatial, op.group * of_group)
     outer, *steps, one = contiguous_strides(stored)
-    copy = Operand(value=x.value, dtype=half, shape=(images, stored[-1], *spatial), strides=(outer, one, *steps))
+    copy = Operand(value=x.value, dtype=dtype, shape=(images, stored[-1], *spatial), strides=(outer, one, *steps))
     return Channels(
         product=replace(shape, op=replace(op, inputs=(copy, *op.inputs[1:])), depth_channels=of_group),
-        buffer=temporary("channels", stored, half),
+        buffer=temporary("channels", stored, dtype),
         original=x,
     )

@@ -1,4 +1,4 @@
-"""The product of two tiles of 16-bit elements by matrix units: a ring of slots in shared memory that copies fill while others are
+"""The product of two tiles by matrix units: a ring of slots in shared memory that copies fill while others are
 multiplied, one barrier a step."""
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.gpu._fragment_tiles import WARP_ROWS, Copy, FragmentTile
+from xyntra_ep.tracea.kernels.gpu._tf32 import as_tf32
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, f32, i32, index, lt
+from xyntra_ep.tracea.semantic_ir.nodes import Bitcast, Const, Rvalue, Var, f32, i32, index, lt
 
 
 class Copier(ABC):
@@ -28,11 +29,17 @@ class Copier(ABC):
 
     def load(self, step: Rvalue, first: Rvalue, at: Rvalue) -> list[Rvalue]:
         """Four matrices, the first at row or column ``first`` of the product and at k ``at`` of the tile."""
-        o, k_at = self.rows["o"] + first, self.rows["k"] + at
-        row, column = (o, k_at) if self.copy.along_k else (k_at, o)
-        slot = self.k.slot(self.shared, step % self.copy.tile.slots)
+        k, copy = self.k, self.copy
+        slot = k.slot(self.shared, step % copy.tile.slots)
+
+        def place(more_o: int, more_k: int) -> Rvalue:
+            o, k_at = self.rows["o"] + first + more_o, self.rows["k"] + at + more_k
+            return self.layout.emit(k, *((o, k_at) if copy.along_k else (k_at, o)))
+
+        if copy.one_by_one:
+            return [Bitcast(i32(1), k.load(slot, place(*more))) for more in copy.matrices]
         # a is wanted with its rows along m, b with its rows along n.
-        return self.k.load_fragments("part", slot, self.layout.emit(self.k, row, column), transposed=not self.copy.along_k)
+        return k.load_fragments("part", slot, place(0, 0), transposed=not copy.along_k)
 
 
 def multiply(k: GpuBuilder, tile: FragmentTile, a: Copier, b: Copier, count: Rvalue) -> dict[tuple[int, int], list[Var]]:
@@ -45,7 +52,7 @@ def multiply(k: GpuBuilder, tile: FragmentTile, a: Copier, b: Copier, count: Rva
     sums = {block: [k.variable("sum", Const(f32(1), 0.0)) for _ in range(4)] for block in blocks}
     place, ahead = tile.warps().emit(k, k.thread), tile.slots - 1
     held = [_Held(k, a, b, tile, place) for _ in range(tile.held)]
-    places = range(0, tile.depth, 16)
+    places = range(0, tile.depth, tile.fragment_depth)
     assert len(places) % tile.held == 0, "a step begins with the first of those that are held"
 
     def fetch(step: Rvalue) -> None:
@@ -74,35 +81,39 @@ def multiply(k: GpuBuilder, tile: FragmentTile, a: Copier, b: Copier, count: Rva
             if tile.held == 1:
                 now.load(step, at)
             elif at != places[-1]:
-                held[(number + 1) % 2].load(step, at + 16)
+                held[(number + 1) % 2].load(step, at + tile.fragment_depth)
             else:
                 begin(k.let("next", step + 1))
             if number == 0:
                 fetch(k.let("ahead", step + ahead))
+            rows, columns = now.operands()
             for i, j in blocks:
-                k.fragment_dot(sums[i, j], now.rows[i], now.columns[j], a.dtype)
+                k.fragment_dot(sums[i, j], rows[i], columns[j], a.dtype)
     k.wait(0)
     return sums
 
 
 class _Held:
-    """A warp's fragments of 16 of k, in registers."""
+    """A warp's fragments, as deep as they are, in registers."""
 
     def __init__(self, k: GpuBuilder, a: Copier, b: Copier, tile: FragmentTile, place: Mapping[str, Rvalue]) -> None:
         def four() -> list[Var]:
             return [k.variable("part", Const(i32(1), 0)) for _ in range(4)]
 
         self._k, self._a, self._b, self._place = k, a, b, place
-        self.rows = [four() for _ in range(WARP_ROWS // 16)]
+        self._rows = [four() for _ in range(WARP_ROWS // 16)]
         self._pairs = [four() for _ in range(tile.warp_columns // 16)]
 
-    @property
-    def columns(self) -> list[list[Var]]:
-        """By 8 columns."""
-        return [four[i : i + 2] for four in self._pairs for i in (0, 2)]
+    def operands(self) -> tuple[list[list[Rvalue]], list[list[Rvalue]]]:
+        """By 16 rows, and by 8 columns; rounded here, where they are used: what is loaded ahead would be waited for."""
+        rows, pairs = ([[self._element(part) for part in four] for four in parts] for parts in (self._rows, self._pairs))
+        return rows, [four[i : i + 2] for four in pairs for i in (0, 2)]
+
+    def _element(self, part: Var) -> Rvalue:
+        return as_tf32(self._k, part) if self._a.dtype is DType.F32 else part
 
     def load(self, step: Rvalue, at: int) -> None:
-        for side, axis, parts in ((self._a, "m", self.rows), (self._b, "n", self._pairs)):
+        for side, axis, parts in ((self._a, "m", self._rows), (self._b, "n", self._pairs)):
             for i, four in enumerate(parts):
                 for part, value in zip(four, side.load(step, self._place[axis] + 16 * i, index(at)), strict=True):
                     self._k.assign(part, value)

@@ -1,4 +1,4 @@
-"""Operands of products as matrix units want them: 16-bit floats, rows aligned to a packet.
+"""Operands of products as matrix units want them: 16-bit floats, or f32 for tf32, rows aligned to a packet.
 
 What is so already stays where it lies. Else a copy is made: of constants once, when the session is created; of the rest in
 each run, which costs a pass over it.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Operand, contiguous_strides
-from xyntra_ep.tracea.kernels.gpu._fragment_tiles import PACKET
+from xyntra_ep.tracea.kernels.gpu._fragment_tiles import packet_of
 from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
 from xyntra_ep.tracea.kernels.gpu._packing import pack, temporary
@@ -62,8 +62,8 @@ def dtype_of(op: Gemm) -> DType | None:
     a, b = op.inputs[:2]
     if a.dtype is b.dtype and a.dtype in HALVES:
         return a.dtype
-    half = op.product.half
-    return half if half is not None and {a.dtype, b.dtype} <= {half, DType.F32} else None
+    wanted = op.product.matrix
+    return wanted if wanted is not None and {a.dtype, b.dtype} <= {wanted, DType.F32} else None
 
 
 def narrow(op: Gemm, place: int) -> Narrow:
@@ -74,7 +74,7 @@ def narrow(op: Gemm, place: int) -> Narrow:
         return Narrow(place=place, source=operand, operand=operand)
     moves = (*(stride != 0 for stride in operand.strides[:-2]), True, True)
     stored = [extent if moved else 1 for extent, moved in zip(operand.shape, moves, strict=True)]
-    stored[-1] = ceildiv(stored[-1], PACKET) * PACKET
+    stored[-1] = ceildiv(stored[-1], packet_of(dtype)) * packet_of(dtype)
     strides = tuple(s if moved else 0 for s, moved in zip(contiguous_strides(tuple(stored)), moves, strict=True))
     packed = replace(operand, dtype=dtype, strides=strides, offset=0)
     return Narrow(place=place, source=operand, operand=packed, stored=tuple(stored))
@@ -85,7 +85,7 @@ def _is_aligned(operand: Operand) -> bool:
     if 1 not in (rows, columns):
         return False
     apart = rows if columns == 1 else columns
-    return all(is_multiple(s, PACKET) for s in (apart, operand.offset, *operand.strides[:-2]))
+    return all(is_multiple(s, packet_of(operand.dtype)) for s in (apart, operand.offset, *operand.strides[:-2]))
 
 
 def copies_ns(op: Gemm, context: BuildContext) -> float:

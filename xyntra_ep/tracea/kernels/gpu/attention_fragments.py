@@ -1,4 +1,5 @@
-"""attention.fragments: fused attention of 16-bit floats by the matrix units of NVIDIA GPUs (compute capability 8.0 and later).
+"""attention.fragments: fused attention of 16-bit floats, or of tf32, by the matrix units of NVIDIA GPUs (compute capability 8.0
+and later).
 
 A warp has 16 rows of q; tiles of k and v come by through shared memory by asynchronous copies, and scores never leave registers.
 Any mask, any layout, heads of up to 128; what is not stored as it is multiplied, or not aligned, goes through registers instead.
@@ -13,7 +14,7 @@ from xyntra_ep.tracea.core_ir.dims import typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.gpu._attention_fetch import whole
-from xyntra_ep.tracea.kernels.gpu._attention_fragment_code import SIDE, FragmentCode, FragmentTile
+from xyntra_ep.tracea.kernels.gpu._attention_fragment_code import FragmentCode, FragmentTile
 from xyntra_ep.tracea.kernels.gpu._attention_space import (
     STREAM,
     axes_that_fit,
@@ -48,9 +49,9 @@ def _admits(op: Attention, context: BuildContext) -> str | None:
 
 
 def _dtype_of(op: Attention) -> DType | None:
-    """What is multiplied: the 16-bit float that is asked for, else what all operands are."""
-    if op.product.half is not None:
-        return op.product.half
+    """What is multiplied: what is asked for, else the 16-bit float that all operands are."""
+    if op.product.matrix is not None:
+        return op.product.matrix
     stored = {o.dtype for o in (*op.inputs[:3], op.output)}
     return stored.pop() if len(stored) == 1 and stored <= set(HALVES) else None
 
@@ -83,7 +84,7 @@ def _tile_ns(op: Attention, tile: FragmentTile, gpu: Gpu) -> float:
     waves = -(-typical(blocks_of(op, tile.rows)) // gpu.units)
     together = max(1, min(waves, blocks_held(gpu, tile.threads, tile.registers, tile.shared_bytes, unknown=1)))
     share = busy(together * tile.threads) * (_ALONE if together == 1 else 1.0)
-    products = 2 * (whole(tile.depth, SIDE) + whole(tile.width, SIDE)) / (gpu.fragment_gflops * _PEAK)
+    products = 2 * (whole(tile.depth, tile.grain) + whole(tile.width, tile.grain)) / (gpu.fragment_rate(tile.dtype) * _PEAK)
     each = (products + 2 * _EXP_STEPS / gpu.fma_gflops) * gpu.units
     # Beside that, k and v come from the second-level cache, at about twice the memory's rate, once for the block's rows.
     copied = op.inputs[1].dtype.bytes * (tile.depth + tile.width) / tile.rows / (2 * gpu.memory_gbs / gpu.units)
@@ -95,7 +96,8 @@ def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
 
 
 def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
-    return [FragmentCode(op, _tile(op, **config), context).call(gpu_of(context).fragment_gflops * _PEAK)]
+    tile = _tile(op, **config)
+    return [FragmentCode(op, tile, context).call(gpu_of(context).fragment_rate(tile.dtype) * _PEAK)]
 
 
 VARIANTS = [

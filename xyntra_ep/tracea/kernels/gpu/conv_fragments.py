@@ -1,5 +1,5 @@
-"""conv.fragments: convolutions of 16-bit floats by the matrix units of NVIDIA GPUs (compute capability 8.0 and later), summed in
-f32, where channels of the result are neighbours in memory; x is copied where its own are not, in packets.
+"""conv.fragments: convolutions of 16-bit floats, or of tf32, by the matrix units of NVIDIA GPUs (compute capability 8.0 and
+later), summed in f32, where channels of the result are neighbours in memory; x is copied where its own are not, in packets.
 
 As `conv.implicit_gemm`, a product whose left matrix is in no memory: packets of channels are copied from x to shared memory by
 coordinates, while steps before them are multiplied; a copy of what is outside of x reads nothing and fills in zeros.
@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import product as combinations
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.gpu._conv_channels import channels_of, why_no_channels
 from xyntra_ep.tracea.kernels.gpu._conv_places import Place, Places, hoisting
@@ -19,7 +20,7 @@ from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct
 from xyntra_ep.tracea.kernels.gpu._conv_store import Results
 from xyntra_ep.tracea.kernels.gpu._conv_weights import pack, packed, padded_channels, padded_depth
 from xyntra_ep.tracea.kernels.gpu._fragment_product import Copier, multiply
-from xyntra_ep.tracea.kernels.gpu._fragment_tiles import PACKET, Copy, FragmentTile
+from xyntra_ep.tracea.kernels.gpu._fragment_tiles import Copy, FragmentTile
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._sum_parts import AXIS as PARTS
 from xyntra_ep.tracea.kernels.gpu._sum_parts import MOST, End, Parts, Sums, meeting_ns, parts_of
@@ -33,18 +34,19 @@ from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Select, Var, ind
 _PEAK = 0.5  # of the matrix units' rate
 _EXTENTS = (64, 128)
 _SLOTS = (2, 3)
-_DEPTH = 32
+_STEP_BYTES = 64  # of a row of k in shared memory
 _WARP = {"warp_columns": 32, "held": 1}  # more sums or fragments would leave no registers for coordinates, or a second block
 SPACE = (Axis(name="rows", values=_EXTENTS), Axis(name="columns", values=_EXTENTS), Axis(name="slots", values=_SLOTS), PARTS)
 
 
-def all_tiles() -> list[FragmentTile]:
+def all_tiles(dtype: DType) -> list[FragmentTile]:
     """The search space."""
-    return [FragmentTile(m, n, slots, _DEPTH, **_WARP) for m in _EXTENTS for n in _EXTENTS for slots in _SLOTS]
+    return [tile_of({"rows": m, "columns": n, "slots": s}, dtype) for m in _EXTENTS for n in _EXTENTS for s in _SLOTS]
 
 
-def tile_of(config: Config) -> FragmentTile:
-    return FragmentTile(config["rows"], config["columns"], config["slots"], _DEPTH, **_WARP)
+def tile_of(config: Config, dtype: DType) -> FragmentTile:
+    depth = _STEP_BYTES // dtype.bytes
+    return FragmentTile(config["rows"], config["columns"], config["slots"], depth, **_WARP, dtype=dtype)
 
 
 def _admits(op: Conv, context: BuildContext) -> str | None:
@@ -56,8 +58,9 @@ def _space(op: Conv, context: BuildContext) -> Sequence[Axis]:
 
 
 def _default(op: Conv, context: BuildContext) -> Config:
-    shape, gpu = channels_of(op).product, gpu_of(context)
-    fitting = [t for t in all_tiles() if t.shared_bytes <= gpu.common_shared_bytes]
+    source, gpu = channels_of(op), gpu_of(context)
+    shape = source.product
+    fitting = [t for t in all_tiles(source.dtype) if t.shared_bytes <= gpu.common_shared_bytes]
 
     known = isinstance(shape.images * shape.pixels, int)
 
@@ -88,18 +91,20 @@ def _parts(shape: ConvProduct, tile: FragmentTile, tiles: Size, most: int, gpu: 
 def _tiles_ns(shape: ConvProduct, tile: FragmentTile, most: int, gpu: Gpu) -> float:
     tiles = typical(_blocks(shape, tile))
     parts = _parts(shape, tile, tiles, most, gpu)
-    ns = tiles_ns(parts.count * tiles, tile.work(typical(parts.length)), gpu.fragment_gflops * _PEAK, gpu)
+    ns = tiles_ns(parts.count * tiles, tile.work(typical(parts.length)), gpu.fragment_rate(tile.dtype) * _PEAK, gpu)
     return ns + meeting_ns(parts, typical(product(shape.op.domain)), gpu)
 
 
 def _cost_ns(op: Conv, config: Config, context: BuildContext) -> float:
     channels, gpu = channels_of(op), gpu_of(context)
-    return LAUNCH_NS + channels.copying_ns(gpu) + _tiles_ns(channels.product, tile_of(config), config["parts"], gpu)
+    tile = tile_of(config, channels.dtype)
+    return LAUNCH_NS + channels.copying_ns(gpu) + _tiles_ns(channels.product, tile, config["parts"], gpu)
 
 
 def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
-    source, tile, gpu = channels_of(op), tile_of(config), gpu_of(context)
+    source, gpu = channels_of(op), gpu_of(context)
     shape, dtype = source.product, source.dtype
+    tile = tile_of(config, dtype)
     k = GpuBuilder(f"xy_conv{len(shape.taps)}d_{dtype}_fragments_{tile.rows}x{tile.columns}", tile.threads)
     x_data, w_data = k.buffer("x", dtype), k.buffer("w", dtype)
     parts = _parts(shape, tile, _blocks(shape, tile), config["parts"], gpu)
@@ -143,7 +148,7 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
             ),
             params=params,
             units=parts.count * _blocks(shape, tile),
-            cost_ns=work // int(gpu.fragment_gflops * _PEAK) + LAUNCH_NS,
+            cost_ns=work // int(gpu.fragment_rate(dtype) * _PEAK) + LAUNCH_NS,
         ),
         *sums.meeting(),
     ]
@@ -185,15 +190,15 @@ class _PixelCopier(Copier):
 
     def fetch(self, step: Rvalue) -> None:
         k, at = self.k, self.place["k"]
-        slot = k.slot(self.shared, step % self.copy.tile.slots)
-        depth, inner = self._places.along(step + self._first, at, PACKET)
+        slot, packet = k.slot(self.shared, step % self.copy.tile.slots), self.copy.tile.packet
+        depth, inner = self._places.along(step + self._first, at, packet)
         for more in self.copy.rounds():
             o = self.place["o"] + more
             pixel = self._pixels.get(more) or self._places.pixel(o)
             inside = self._places.inside(pixel, depth)
-            valid = None if inside is None else k.let("valid", Select(inside, index(PACKET), index(0)))
+            valid = None if inside is None else k.let("valid", Select(inside, index(packet), index(0)))
             source = pixel.address + depth.address + inner
-            k.copy_async(slot, self.layout.emit(k, o, at), self._data, source, PACKET, valid)
+            k.copy_async(slot, self.layout.emit(k, o, at), self._data, source, packet, valid)
 
 
 class _WeightCopier(Copier):
@@ -207,10 +212,10 @@ class _WeightCopier(Copier):
     def fetch(self, step: Rvalue) -> None:
         k, o = self.k, self.place["o"]
         begin = k.let("begin", (step + self._first) * self.copy.tile.depth)
-        slot = k.slot(self.shared, step % self.copy.tile.slots)
+        slot, packet = k.slot(self.shared, step % self.copy.tile.slots), self.copy.tile.packet
         for more in self.copy.rounds():
             at = self.place["k"] + more
-            k.copy_async(slot, self.layout.emit(k, at, o), self._data, (begin + at) * self._row_elements + o, PACKET)
+            k.copy_async(slot, self.layout.emit(k, at, o), self._data, (begin + at) * self._row_elements + o, packet)
 
 
 VARIANTS = [

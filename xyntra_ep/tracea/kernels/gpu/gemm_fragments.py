@@ -1,4 +1,5 @@
-"""gemm.fragments: products of 16-bit floats by the matrix units of NVIDIA GPUs (compute capability 8.0 and later), summed in f32.
+"""gemm.fragments: products of 16-bit floats, or of tf32, by the matrix units of NVIDIA GPUs (compute capability 8.0 and later),
+summed in f32.
 
 Operands that are not such floats, or whose rows are not aligned, are copied first (`_gemm_narrow.py`): constants once.
 
@@ -14,11 +15,10 @@ from dataclasses import replace
 from itertools import product as combinations
 
 from xyntra_ep.tracea.core_ir.dims import ceildiv, product, typical
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.gpu._fragment_product import Copier, multiply
 from xyntra_ep.tracea.kernels.gpu._fragment_tiles import (
-    BYTES,
-    PACKET,
     WARP_ROWS,
     Copy,
     FragmentTile,
@@ -41,20 +41,23 @@ _PEAK = 0.6  # of the matrix units' rate
 _ROWS = (64, 128)
 _COLUMNS = (64, 128, 256)
 _SLOTS = (2, 3, 4, 6)
-_DEPTH = 32
+_STEP_BYTES = 64  # of a row of k in shared memory
 _LARGE = 128 * 128  # of a block's results: from there on, a warp has 64 x 64, which reads least of shared memory
 
 
-def tile_of(config: Config) -> FragmentTile:
+def tile_of(config: Config, dtype: DType) -> FragmentTile:
     rows, columns = config["rows"], config["columns"]
-    return FragmentTile(rows, columns, config["slots"], _DEPTH, warp_columns=64 if rows * columns >= _LARGE else 32, held=2)
+    large, depth = rows * columns >= _LARGE, _STEP_BYTES // dtype.bytes
+    # What is rounded takes registers of its own, which a second set of fragments would leave none for.
+    held = 1 if large and dtype is DType.F32 else 2
+    return FragmentTile(rows, columns, config["slots"], depth, warp_columns=64 if large else 32, held=held, dtype=dtype)
 
 
-def all_tiles(gpu: Gpu) -> list[FragmentTile]:
+def all_tiles(gpu: Gpu, dtype: DType) -> list[FragmentTile]:
     """The search space: rings of as many slots as the largest tile has room for."""
-    largest = [tile_of({"rows": _ROWS[-1], "columns": _COLUMNS[-1], "slots": slots}) for slots in _SLOTS]
+    largest = [tile_of({"rows": _ROWS[-1], "columns": _COLUMNS[-1], "slots": slots}, dtype) for slots in _SLOTS]
     fitting = [tile.slots for tile in largest if tile.shared_bytes <= gpu.shared_bytes]
-    return [tile_of({"rows": m, "columns": n, "slots": s}) for m in _ROWS for n in _COLUMNS for s in fitting]
+    return [tile_of({"rows": m, "columns": n, "slots": s}, dtype) for m in _ROWS for n in _COLUMNS for s in fitting]
 
 
 def _admits(op: Gemm, context: BuildContext) -> str | None:
@@ -64,8 +67,15 @@ def _admits(op: Gemm, context: BuildContext) -> str | None:
     return f"no fragments of {a.dtype} and {b.dtype}" if dtype_of(op) is None else None
 
 
+def _dtype(op: Gemm) -> DType:
+    """Of an op that is admitted."""
+    dtype = dtype_of(op)
+    assert dtype is not None
+    return dtype
+
+
 def _space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
-    slots = tuple(sorted({tile.slots for tile in all_tiles(gpu_of(context))}))
+    slots = tuple(sorted({tile.slots for tile in all_tiles(gpu_of(context), _dtype(op))}))
     return (Axis(name="rows", values=_ROWS), Axis(name="columns", values=_COLUMNS), Axis(name="slots", values=slots), PARTS)
 
 
@@ -78,7 +88,7 @@ def _default(op: Gemm, context: BuildContext) -> Config:
         # Where only a run knows how many blocks there are, parts cost nothing until they are needed.
         return _ns(sizes, tile, most, gpu), -tile.rows * tile.columns, tile.slots, most if known else -most
 
-    best, most = min(combinations(all_tiles(gpu), MOST), key=order)
+    best, most = min(combinations(all_tiles(gpu, _dtype(op)), MOST), key=order)
     return {"rows": best.rows, "columns": best.columns, "slots": best.slots, "parts": most}
 
 
@@ -89,20 +99,20 @@ def _parts(shape: GemmShape, tile: FragmentTile, most: int, gpu: Gpu) -> Parts:
 def _ns(sizes: GemmSizes, tile: FragmentTile, most: int, gpu: Gpu) -> float:
     tiles = sizes.blocks(tile.rows, tile.columns)
     parts = parts_of(sizes.depth, tile.depth, tiles, wanted(tile.threads, gpu), most)
-    ns = tiles_ns(parts.count * tiles, tile.work(typical(parts.length)), gpu.fragment_gflops * _PEAK, gpu)
+    ns = tiles_ns(parts.count * tiles, tile.work(typical(parts.length)), gpu.fragment_rate(tile.dtype) * _PEAK, gpu)
     return ns + meeting_ns(parts, sizes.results, gpu)
 
 
 def _cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
-    sizes, gpu = sizes_of(shape_of(op)), gpu_of(context)
-    ns = max(_ns(sizes, tile_of(config), config["parts"], gpu), sizes.reading_ns(BYTES, gpu))
+    sizes, gpu, dtype = sizes_of(shape_of(op)), gpu_of(context), _dtype(op)
+    ns = max(_ns(sizes, tile_of(config, dtype), config["parts"], gpu), sizes.reading_ns(dtype.bytes, gpu))
     return LAUNCH_NS + ns + copies_ns(op, context)
 
 
 def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     read = [narrow(op, place) for place in (0, 1)]
     op = replace(op, inputs=(*(n.operand for n in read), *op.inputs[2:]))
-    shape, tile = shape_of(op), tile_of(config)
+    shape, tile = shape_of(op), tile_of(config, _dtype(op))
     parts = _parts(shape, tile, config["parts"], gpu_of(context))
     a, b = op.inputs[:2]
     k = GpuBuilder(f"xy_gemm_{a.dtype}_fragments_{tile.rows}x{tile.columns}", tile.threads)
@@ -129,7 +139,7 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
             buffers=(*(n.buffer for n in read), *sums.buffers),
             params=params,
             units=parts.count * blocks(shape, tile.rows, tile.columns),
-            cost_ns=flops // int(gpu_of(context).fragment_gflops * _PEAK) + LAUNCH_NS,
+            cost_ns=flops // int(gpu_of(context).fragment_rate(tile.dtype) * _PEAK) + LAUNCH_NS,
         ),
         *sums.meeting(),
     ]
@@ -180,9 +190,9 @@ class _Copier(Copier):
             o = self.place["o"] + (more if copy.along_k else 0)
             at = self.place["k"] + (0 if copy.along_k else more)
             row, column, rows, columns = (o, at, self.left, end) if copy.along_k else (at, o, end, self.left)
-            valid = k.let("valid", Select(lt(row, rows), vmin(columns - column, PACKET), index(0)))
+            valid = k.let("valid", Select(lt(row, rows), vmin(columns - column, copy.tile.packet), index(0)))
             source = o * k.param(side.across_stride) + (begin + at) * k.param(side.depth_stride)
-            k.copy_async(slot, self.layout.emit(k, row, column), self.data, source, PACKET, valid)
+            k.copy_async(slot, self.layout.emit(k, row, column), self.data, source, copy.tile.packet, valid)
 
 
 VARIANTS = [

@@ -13,7 +13,7 @@ from dataclasses import replace
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, known_nonnegative, ne, product, select
 from xyntra_ep.tracea.core_ir.ops import Gemm, Operand
 from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Side, blocks, sides_of
-from xyntra_ep.tracea.kernels.gpu._gemm_narrow import copies_ns, dtype_of, narrow
+from xyntra_ep.tracea.kernels.gpu._gemm_narrow import HALVES, copies_ns, dtype_of, narrow
 from xyntra_ep.tracea.kernels.gpu._launch import CACHE, LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packet_end import PacketEnd
 from xyntra_ep.tracea.kernels.gpu._tile_cost import START_NS, GemmSizes, sizes_of
@@ -38,7 +38,7 @@ def _admits(op: Gemm, context: BuildContext) -> str | None:
     a, b = op.inputs[:2]
     if not gpu_of(context).warpgroups:
         return "no products by warpgroups, which are compute capability 9.0's"
-    if dtype_of(op) is None:
+    if dtype_of(op) not in HALVES:
         return f"no products of {a.dtype} and {b.dtype}"
     if any(len(_moving(side)) > _BATCH_AXES for side in sides_of(op, shape_of(op))):
         return f"tensors of more than {_BATCH_AXES} batch axes"
