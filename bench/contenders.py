@@ -20,7 +20,7 @@ DEVICE_BACKENDS = ("cuda", "opencl")
 FP32 = "fp32"
 # What a reduced precision may cost, relative to max|b|: 8 bits of mantissa through the depth of the zoo's
 # models (4e-3 to 1e-2 measured with bf16), and quantised weights.
-PRECISION_MAX_ERR = {FP32: 0.0, "bf16": 2e-2, "fp16": 5e-3, "int8w": 5e-2}
+PRECISION_MAX_ERR = {FP32: 0.0, "bf16": 2e-2, "fp16": 5e-3, "tf32": 5e-3, "int8w": 5e-2}
 DEFAULT_MAX_ERR = 2e-5
 
 HOW = "write NAME:key=value+key=value, contenders apart by commas"

@@ -45,6 +45,7 @@ def test_defaults(tmp_path: Path) -> None:
         ("backend", "AUTO", Backend.AUTO),
         ("precision", "fp32", Precision.FP32),
         ("precision", "BF16", Precision.BF16),
+        ("precision", "tf32", Precision.TF32),
         ("precision", "int8w", Precision.INT8W),
         ("claim", "all", Claim.ALL),
         ("claim", " profitable ", Claim.PROFITABLE),

@@ -64,7 +64,7 @@ def test_full_size_models(model: ZooModel) -> None:
 
 # Precisions for every day; the others, and a step of any number of tokens, have few kernels of their own.
 DAILY = {"sm_80": ["fp32", "bf16"], "sm_90": ["bf16"]}
-OTHER = {"sm_80": ["fp16"], "sm_90": ["fp32", "fp16"]}
+OTHER = {"sm_80": ["fp16", "tf32"], "sm_90": ["fp32", "fp16", "tf32"]}
 
 
 def compiled() -> Iterator[Any]:

@@ -29,7 +29,11 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("trace", "t.json", f"XyntraEP: option 'trace' is not in this release. there are {ALL}"),
         ("backend", "webgpu", "XyntraEP: backend='webgpu' is not in this release. allowed: auto, cpu, opencl, cuda"),
         ("backend", "cpuu", "XyntraEP: backend='cpuu' is not valid. did you mean 'cpu'? allowed: auto, cpu, opencl, cuda"),
-        ("precision", "bf61", "XyntraEP: precision='bf61' is not valid. did you mean 'bf16'? allowed: fp32, bf16, fp16, int8w"),
+        (
+            "precision",
+            "bf61",
+            "XyntraEP: precision='bf61' is not valid. did you mean 'bf16'? allowed: fp32, tf32, bf16, fp16, int8w",
+        ),
         ("claim", "some", "XyntraEP: claim='some' is not valid. allowed: profitable, all"),
         ("claim", "", "XyntraEP: claim='' is not valid. allowed: profitable, all"),
         ("min_island", "0", "XyntraEP: min_island='0' is not valid. it wants an integer of at least 1"),

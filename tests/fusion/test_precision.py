@@ -89,7 +89,9 @@ def test_a_normalisation_is_stored_twice_for_product_and_residual() -> None:
     assert second.inputs[2].dtype is DType.F32  # the residual
 
 
-@pytest.mark.parametrize(("product", "limit"), [(Product.BF16, 2e-2), (Product.F16, 2e-3), (Product.INT8W, 2e-2)])
+@pytest.mark.parametrize(
+    ("product", "limit"), [(Product.BF16, 2e-2), (Product.F16, 2e-3), (Product.TF32, 2e-3), (Product.INT8W, 2e-2)]
+)
 def test_the_result_stays_near(product: Product, limit: float) -> None:
     exact, lowered = residual(), residual()
     choose_precision(lowered, product, halves={DType.BF16, DType.F16})
@@ -99,6 +101,13 @@ def test_the_result_stays_near(product: Product, limit: float) -> None:
     (got,) = interpret(lowered, feeds, [weights[name] for name in lowered.constants])
     error = np.abs(got - want).max() / np.abs(want).max()
     assert 1e-5 < error < limit  # it does round
+
+
+def test_tf32_changes_no_tensor() -> None:
+    before, program = residual(), residual()
+    choose_precision(program, Product.TF32, halves={DType.BF16, DType.F16})
+    assert [op.product for op in products(program)] == [Product.TF32] * 2
+    assert program.values == before.values
 
 
 def test_int8_is_for_constant_matrices() -> None:

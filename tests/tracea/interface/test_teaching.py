@@ -120,7 +120,7 @@ def test_the_names_are_in_the_document() -> None:
         ("gem", {}, "plan_kernel: no op 'gem'. did you mean 'gemm'?"),
         ("flash_attention_3", {}, "plan_kernel: no op 'flash_attention_3'. did you mean 'flash_attention_2'?"),
         ("zzz", {}, "plan_kernel: no op 'zzz'. there are gemm, conv, attention, softmax, add"),
-        ("gemm", {"precision": "fp99"}, "plan_kernel: no precision 'fp99'. there are fp32, bf16, fp16, int8w"),
+        ("gemm", {"precision": "fp99"}, "plan_kernel: no precision 'fp99'. there are fp32, tf32, bf16, fp16, int8w"),
         ("gemm", {"precision": "bf61"}, "plan_kernel: no precision 'bf61'. did you mean 'bf16'?"),
         ("add", {"m": 1}, "plan_kernel('add'): no size 'm'. it takes n"),
         ("gemm", {"m": 0}, "plan_kernel('gemm'): m=0 is no size. it wants an integer of at least 1"),

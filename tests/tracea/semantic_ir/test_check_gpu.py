@@ -163,8 +163,12 @@ def _prefetch(t: Tile) -> None:
     t.b.emit(Prefetch(t.x, t.b.thread))
 
 
-def _fragments_of_floats(t: Tile) -> None:
-    t.b.load_fragments("f", t.tile, t.b.thread)
+def _fragments_of_integers(t: Tile) -> None:
+    t.b.load_fragments("f", t.b.shared("numbers", DType.I32, 64), t.b.thread)
+
+
+def _f32_turned_round(t: Tile) -> None:
+    t.b.load_fragments("f", t.tile, t.b.thread, transposed=True)
 
 
 def _fragments_of_some(t: Tile) -> None:
@@ -208,7 +212,8 @@ BREAKS: dict[str, Broken] = {
     "declared at the top": _shared_inside,
     "a function waits": _function_that_waits,
     "a prefetch is for CPUs": _prefetch,
-    "fragments of shared f32": _fragments_of_floats,
+    "fragments of shared i32": _fragments_of_integers,
+    "fragments of f32 are turned round": _f32_turned_round,
     "not all threads of the warp": _fragments_of_some,
     "read before a barrier follows ": _fragments_too_early,
     "their sums mutable": _sums_that_do_not_change,
