@@ -14,7 +14,7 @@ from zoo import ZooModel, model_path, zoo
 
 pytestmark = [pytest.mark.native]
 
-CASES = [("opencl", "fp32", 1e-4), ("cuda", "fp32", 1e-4), ("cuda", "bf16", 2e-2), ("cuda", "fp16", 2e-2)]
+CASES = [("opencl", "fp32", 1e-4), ("cuda", "fp32", 1e-4), ("cuda", "bf16", 2e-2), ("cuda", "fp16", 2e-2), ("cuda", "tf32", 5e-3)]
 # A driver that compiles for a CPU takes its time: these are quick enough for every day.
 QUICK = frozenset({"gpt2-decode-tiny", "vit-tiny16-tiny"})
 _LENGTH = 32  # of sequences: kernels are the same for all, and a CPU is slow at work that is cut for GPUs

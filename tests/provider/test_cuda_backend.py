@@ -166,6 +166,8 @@ def test_steps_are_timed_by_the_device(gpu: FakeCuda, folder: Path) -> None:
     ("name", "precision", "max_err"),
     [
         *((name, *of) for name in ("gpt2-prefill-tiny", "resnet50-tiny") for of in (("fp32", 1e-4), ("bf16", 2e-2))),
+        ("gpt2-prefill-tiny", "tf32", 5e-3),
+        pytest.param("resnet50-tiny", "tf32", 5e-3, marks=pytest.mark.slow),
         pytest.param("resnet50-tiny", "fp16", 5e-3, marks=pytest.mark.slow),
     ],
 )
