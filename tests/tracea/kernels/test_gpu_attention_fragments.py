@@ -56,7 +56,7 @@ def all_tiles() -> Iterator[FragmentTile]:
         context = BuildContext(caps=SCALAR, program=program, gpu=SM_80)
         rows, columns = (axis.values for axis in FRAGMENTS.space(attention_of(program), context))
         yield from (FragmentTile(r, c, head, head, DType.F16) for r in rows for c in columns)
-    for head in (8, 16, 40, 64):
+    for head in (8, 16, 40, 64, 128):
         program, _ = build(tf32(d=head, e=head, layout="bshd"))
         context = BuildContext(caps=SCALAR, program=program, gpu=SM_80)
         rows, columns = (axis.values for axis in FRAGMENTS.space(attention_of(program), context))
@@ -93,6 +93,7 @@ def test_tf32(layout: str) -> None:
     for d in (20, 22, 40):
         check(tf32(s=5, t=40, d=d, e=d, h=1))
     check(tf32(s=5, t=40, d=24, e=24, h=1, k_layout="bhds"))
+    check(tf32(s=40, t=70, d=128, e=128, h=1, layout=layout), with_tile(64, 64))
 
 
 def test_tf32_is_rounded_to_nearest() -> None:
@@ -183,7 +184,7 @@ def test_what_is_not_for_fragments() -> None:
     assert reason(case(out=DType.F32)) == "no fragments of f16 for f32"
     assert reason(case(d=256)) == "a head of more than 128 elements"
     assert reason(case(DType.F32, product=Product.BF16)) is None
-    assert reason(tf32()) is None and reason(tf32(d=128, e=128)) == "tiles of so large heads have no room in shared memory"
+    assert reason(tf32()) is None and reason(tf32(d=128, e=128)) is None
 
 
 def test_tiles_follow_the_shape() -> None:
@@ -204,6 +205,7 @@ def test_cuda() -> None:
         (case(DType.BF16, s=5, t=70, d=64, e=64, masks=("row", "causal")), (64, 64), 2),
         (case(s=5, t=70, d=128, e=128), (64, 32), 2),
         (tf32(s=5, t=70, d=64, e=64), (64, 32), 2),
+        (tf32(s=5, t=70, d=128, e=128), (64, 32), 1),
     ):
         [source] = compile_for_cuda(build(what)[0], [with_tile(*tile)], SM_90).kernels
         cubin = nvrtc.load().compile(source.symbol, source.text, "sm_80")

@@ -27,6 +27,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import Bitcast, CallValue, Const, Functi
 from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout, choose
 
 WARP_ROWS = 16
+_HELD = 32  # registers for q at most
 _EXP = "exp2_weight_bf16"
 _LOG2E = 1.4426950408889634
 
@@ -53,7 +54,16 @@ class FragmentTile:
     @property
     def registers(self) -> int:
         """About what a thread needs: fragments of q, scores, results, and as many others."""
-        return self.depth * self.dtype.bytes // 8 + self.columns + self.width // 2 + 64
+        return (self._q_registers if self.holds_q else 0) + self.columns + self.width // 2 + 64
+
+    @property
+    def _q_registers(self) -> int:
+        return self.depth * self.dtype.bytes // 8
+
+    @property
+    def holds_q(self) -> bool:
+        """Else its fragments are read from shared memory for every tile of k."""
+        return self._q_registers <= _HELD
 
     @property
     def grain(self) -> int:
@@ -148,19 +158,26 @@ class FragmentCode(AttentionStream):
             return b.load_fragments(name, self.arrays[name], at, transposed=name == "v")
         return [as_tf32(b, part) for part in b.load_fragments(name, self.arrays[name], at)]
 
+    @property
+    def _steps(self) -> range:
+        """Through a head."""
+        return range(0, whole(self.tile.depth, self.tile.grain), self.tile.grain)
+
     def begin(self) -> None:
         """All of the warp's rows of q."""
         b = self.b
         b.wait(1)
         b.barrier()
-        self._q = [self._fragments("q", 0, d) for d in range(0, whole(self.tile.depth, self.tile.grain), self.tile.grain)]
+        if self.tile.holds_q:
+            self._q = [self._fragments("q", 0, d) for d in self._steps]
 
     def products(self) -> list[list[Var]]:
         b, blocks = self.b, self.tile.columns // 8
         dots = [[b.variable("dot", Const(f32(1), 0.0)) for _ in range(4)] for _ in range(blocks)]
-        for step, q in enumerate(self._q):
+        for step, d in enumerate(self._steps):
+            q = self._q[step] if self.tile.holds_q else self._fragments("q", 0, d)
             for j in range(0, blocks, 2):
-                k = self._fragments("k", 8 * j, self.tile.grain * step)
+                k = self._fragments("k", 8 * j, d)
                 for i in range(2):
                     b.fragment_dot(dots[j + i], q, k[2 * i : 2 * i + 2], self.tile.dtype)
         return [[dots[j][2 * row + i] for j in range(blocks) for i in range(2)] for row in range(2)]

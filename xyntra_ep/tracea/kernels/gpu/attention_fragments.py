@@ -63,7 +63,10 @@ def _tile(op: Attention, rows: int, columns: int) -> FragmentTile:
 
 
 def _space(op: Attention, context: BuildContext) -> Sequence[Axis]:
-    room = gpu_of(context).common_shared_bytes
+    gpu, dtype = gpu_of(context), _dtype_of(op)
+    assert dtype is not None
+    # Tiles of f32 are twice as large: with room for them, a unit still has two blocks or three.
+    room = min(gpu.shared_bytes, gpu.common_shared_bytes * dtype.bytes // DType.F16.bytes)
 
     def fits(rows: int, columns: int) -> bool:
         tile = _tile(op, rows, columns)
