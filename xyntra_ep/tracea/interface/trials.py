@@ -24,7 +24,7 @@ from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import from_float64, to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret
-from xyntra_ep.tracea.core_ir.ops import PRODUCT_OF, Gemm, Operand, Product, Program, Value, ValueKind
+from xyntra_ep.tracea.core_ir.ops import Gemm, Operand, Product, Program, Value, ValueKind
 from xyntra_ep.tracea.doctor.variants import AnyVariant, gpu_variants
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.devices import LIBRARY, DeviceTarget
@@ -208,7 +208,7 @@ def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
             ready.append(trial)
         wanted = _write_inputs(folder, ready)
         for number, why in _run(folder, len(ready)).items():
-            fail(ready[number], why or _difference(folder, number, ready[number].program, wanted[number]))
+            fail(ready[number], why or _difference(folder, number, ready[number], wanted[number]))
     return found
 
 
@@ -286,17 +286,11 @@ def _run(folder: Path, count: int) -> dict[int, str]:
     return {n: found.get(n, "was not tried: those before it ended their processes") for n in range(count)}
 
 
-def _difference(folder: Path, number: int, program: Program, wanted: Array) -> str:
+def _difference(folder: Path, number: int, trial: Trial, wanted: Array) -> str:
     """Why the output is not what it should be."""
-    [output] = [v for v in program.values if v.kind is ValueKind.OUTPUT]
+    [output] = [v for v in trial.program.values if v.kind is ValueKind.OUTPUT]
     stored = np.frombuffer((folder / f"{number}.out.0").read_bytes(), output.dtype.numpy)
     got = to_float64(stored, output.dtype).reshape(wanted.shape)
-    most = _MAX_ERR[_product(program)]
+    most = _MAX_ERR[trial.sample.product]
     error = float(np.abs(got - wanted).max() / np.abs(wanted).max())
     return "" if error <= most else f"{_WRONG}: error {error:.2g}, {most:g} allowed"
-
-
-def _product(program: Program) -> Product:
-    """What the sample is stored in, where its op has no products."""
-    [output] = [v for v in program.values if v.kind is ValueKind.OUTPUT]
-    return PRODUCT_OF.get(output.dtype, Product.F32)
