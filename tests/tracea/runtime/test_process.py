@@ -57,6 +57,13 @@ def test_a_long_log_does_not_block(tmp_path: Path) -> None:
     assert outcome.problem == "" and 0 < len(outcome.log) < 100_000
 
 
+def test_what_a_process_has_said_is_what_it_printed_whole_behind_a_mark(tmp_path: Path) -> None:
+    script = """printf 'a driver prints\\nmark {"a": 1}\\nmark [2]\\n other mark 3\\nmark {"cut of'; kill -9 $$"""
+    [outcome] = run_all([["sh", "-c", script]], folder=tmp_path, parallel=1, timeout_s=20)
+    assert outcome.said("mark ") == [{"a": 1}, [2]] and outcome.problem == "was ended by signal 9"
+    assert outcome.said("nobody ") == []
+
+
 def test_scratch_files_go_to_the_folder(tmp_path: Path) -> None:
     [outcome] = run_all([["sh", "-c", "echo $TMPDIR; pwd"]], folder=tmp_path, parallel=1, timeout_s=20)
     assert set(outcome.log.split()) == {str(tmp_path)}

@@ -38,7 +38,6 @@ from xyntra_ep.tracea.runtime import trial_child
 from xyntra_ep.tracea.runtime.cache_root import TRIALS, atomic_write
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.process import run_all
-from xyntra_ep.tracea.runtime.trial_child import MARK
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 
 _LIMIT_S = 60.0  # for what is left to try
@@ -277,7 +276,7 @@ def _run(folder: Path, count: int) -> dict[int, str]:
     while (left := [n for n in range(count) if n not in found]) and ended < _MOST_ENDED:
         command = [sys.executable, trial_child.__file__, str(LIBRARY), str(folder), *map(str, left)]
         [result] = run_all([command], folder=folder, parallel=1, timeout_s=_LIMIT_S)
-        said = [json.loads(line.removeprefix(MARK)) for line in result.log.splitlines() if line.startswith(MARK)]
+        said = result.said(trial_child.MARK)
         found |= {fact["tried"]: fact["problem"] for fact in said if "tried" in fact}
         trying = [fact["trying"] for fact in said if "trying" in fact and fact["trying"] not in found]
         if trying or not said:

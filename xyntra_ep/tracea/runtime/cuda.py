@@ -6,7 +6,6 @@ A driver may hang or take the process along when it is asked, so ``survey`` asks
 from __future__ import annotations
 
 import ctypes
-import json
 import sys
 import tempfile
 from dataclasses import dataclass, replace
@@ -75,12 +74,12 @@ def survey(library: Path, limit_s: float = _LIMIT_S) -> CudaSurvey:
 
 def read_survey(outcome: Outcome, architectures: frozenset[str], version: str) -> CudaSurvey:
     """What the child has said; ``architectures``: those that NVRTC of this ``version`` compiles for, empty without it."""
-    said = [line.removeprefix(cuda_child.MARK) for line in outcome.log.splitlines() if line.startswith(cuda_child.MARK)]
+    said = outcome.said(cuda_child.MARK)
     if not said:
         return CudaSurvey(
             missing=f"asking for CUDA devices {outcome.problem or 'gave no answer'}", remedy=NO_DRIVER, lasting=False
         )
-    found = json.loads(said[-1])
+    found = said[-1]
     if isinstance(found, dict):
         return CudaSurvey(missing=found["missing"], remedy=NO_DRIVER)
     listed = [CudaDevice(**facts) for facts in found]

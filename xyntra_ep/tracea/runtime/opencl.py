@@ -7,10 +7,8 @@ take the process along when asked to. So ``survey`` asks in a process of its own
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -87,16 +85,14 @@ def survey(limit_s: float = _LIMIT_S) -> OpenClSurvey:
 
 def read_survey(outcome: Outcome) -> OpenClSurvey:
     """What the probe's process has said before it ended, in whatever way."""
-    lines = outcome.log.splitlines()
-    facts = [json.loads(line.removeprefix(opencl_probe.MARK)) for line in lines if line.startswith(opencl_probe.MARK)]
     found: list[dict[str, Any]] = []
     problems: dict[int, str] = {}
-    for fact in facts:
+    for fact in outcome.said(opencl_probe.MARK):
         if "missing" in fact:
             return OpenClSurvey(missing=fact["missing"], remedy=NO_PACKAGE if fact["kind"] == "package" else NO_DRIVER)
         found = fact.get("devices", found)
         if "trying" in fact:
-            problems[fact["trying"]] = f"the process {outcome.problem}{_last_words(lines)}"
+            problems[fact["trying"]] = f"the process {outcome.problem}{_last_words(outcome)}"
         if "tried" in fact:
             problems[fact["tried"]] = fact["problem"]
     untried = f"not tried: the process {outcome.problem}"
@@ -107,7 +103,7 @@ def read_survey(outcome: Outcome) -> OpenClSurvey:
     if not devices:
         if outcome.problem:
             return OpenClSurvey(
-                missing=f"asking for OpenCL devices {outcome.problem}{_last_words(lines)}", remedy=BROKEN, lasting=False
+                missing=f"asking for OpenCL devices {outcome.problem}{_last_words(outcome)}", remedy=BROKEN, lasting=False
             )
         return OpenClSurvey(missing="there is no OpenCL device", remedy=NO_DRIVER)
     if all(d.problem for d in devices):
@@ -116,6 +112,6 @@ def read_survey(outcome: Outcome) -> OpenClSurvey:
     return OpenClSurvey(devices=devices)
 
 
-def _last_words(lines: Sequence[str]) -> str:
-    said = [line.strip() for line in lines if line.strip() and not line.startswith(opencl_probe.MARK)]
+def _last_words(outcome: Outcome) -> str:
+    said = [line.strip() for line in outcome.log.splitlines() if line.strip() and not line.startswith(opencl_probe.MARK)]
     return f" ({said[-1]})" if said else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -12,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 _LOG_LIMIT_BYTES = 64 << 10
 _TERM_GRACE_S = 0.2
@@ -26,6 +27,19 @@ class Outcome:
 
     problem: str
     log: str = ""
+
+    def said(self, mark: str) -> list[Any]:
+        """What it printed as lines of JSON behind ``mark``, because drivers print too. A line that is not whole, as the last one
+        of a process that was ended, says nothing."""
+        found = []
+        for line in self.log.splitlines():
+            if not line.startswith(mark):
+                continue
+            try:
+                found.append(json.loads(line.removeprefix(mark)))
+            except ValueError:
+                continue
+        return found
 
 
 class _Running:
