@@ -20,21 +20,12 @@ constexpr const char* kOrdinalKey = "cuda_device_id";  // ORT's option device_id
 constexpr std::string_view kDeviceOption = "device_id";
 constexpr int kHost = -1;
 
-class Pairs {
- public:
-  Pairs(const Ort& ort, std::initializer_list<std::pair<Text, std::string>> pairs) : ort_(ort) {
-    ort_[api::kCreateKeyValuePairs](&pairs_);
-    for (const auto& [key, value] : pairs) ort_[api::kAddKeyValuePair](pairs_, key, value.c_str());
-  }
-  ~Pairs() { ort_[api::kReleaseKeyValuePairs](pairs_); }
-  Pairs(const Pairs&) = delete;
-  Pairs& operator=(const Pairs&) = delete;
-  const OrtKeyValuePairs* get() const noexcept { return pairs_; }
-
- private:
-  const Ort& ort_;
-  OrtKeyValuePairs* pairs_ = nullptr;
-};
+Owned<OrtKeyValuePairs> pairs_of(const Ort& ort, std::initializer_list<std::pair<Text, std::string>> facts) {
+  OrtKeyValuePairs* pairs = nullptr;
+  ort[api::kCreateKeyValuePairs](&pairs);
+  for (const auto& [key, value] : facts) ort[api::kAddKeyValuePair](pairs, key, value.c_str());
+  return {ort, pairs, api::kReleaseKeyValuePairs};
+}
 
 // Of the devices that a session was given, that of its tensors.
 int chosen_ordinal(const Ort& ort, const OrtKeyValuePairs* const* facts, std::size_t n) {
@@ -51,12 +42,7 @@ int chosen_ordinal(const Ort& ort, const OrtKeyValuePairs* const* facts, std::si
 
 // Sorted. ORT has read device_id where it was given, and a device can be chosen without it: so it is what was chosen.
 Options read_options(const Ort& ort, const OrtSessionOptions* session, int ordinal) {
-  struct Release {
-    const Ort& ort;
-    void operator()(OrtKeyValuePairs* pairs) const { ort[api::kReleaseKeyValuePairs](pairs); }
-  };
-  const std::unique_ptr<OrtKeyValuePairs, Release> entries(get(ort, session, api::kGetSessionOptionsConfigEntries),
-                                                           Release{ort});
+  const Owned entries(ort, get(ort, session, api::kGetSessionOptionsConfigEntries), api::kReleaseKeyValuePairs);
   const Text* keys = nullptr;
   const Text* values = nullptr;
   std::size_t n = 0;
@@ -136,7 +122,7 @@ const OrtHardwareDevice* Factory::hardware_of(int ordinal, const OrtHardwareDevi
   if (listed != nullptr) return listed;
   GpuEntry& gpu = entry_of(ordinal);
   if (gpu.made == nullptr) {
-    const Pairs facts(ort_, {{"is_virtual", "1"}});
+    const Owned facts = pairs_of(ort_, {{"is_virtual", "1"}});
     ort_.check(ort_.ep()[ep_api::kCreateHardwareDevice](kHardwareGpu, kNvidia, static_cast<uint32_t>(ordinal), "NVIDIA",
                                                         facts.get(), &gpu.made));
   }
@@ -145,7 +131,7 @@ const OrtHardwareDevice* Factory::hardware_of(int ordinal, const OrtHardwareDevi
 
 OrtEpDevice* Factory::describe(const OrtHardwareDevice* device, int ordinal, const OrtMemoryInfo* memory) {
   OrtEpDevice* described = nullptr;
-  const Pairs facts(ort_, {{kOrdinalKey, std::to_string(ordinal)}});
+  const Owned facts = pairs_of(ort_, {{kOrdinalKey, std::to_string(ordinal)}});
   ort_.check(ort_.ep()[ep_api::kCreateEpDevice](this, device, facts.get(), nullptr, &described));
   if (memory != nullptr) ort_.check(ort_.ep()[ep_api::kAddAllocatorInfo](described, memory));
   return described;

@@ -45,17 +45,20 @@ inline TensorShape tensor_shape(const Ort& ort, const OrtValue* value) {
   return shape;
 }
 
-class OwnedValue {
+// What ORT gave to be released.
+template <class Object>
+class Owned {
  public:
-  OwnedValue(const Ort& ort, OrtValue* value) : ort_(ort), value_(value) {}
-  ~OwnedValue() { ort_[api::kReleaseValue](value_); }
-  OwnedValue(const OwnedValue&) = delete;
-  OwnedValue& operator=(const OwnedValue&) = delete;
-  const OrtValue* get() const noexcept { return value_; }
+  Owned(const Ort& ort, Object* object, Slot<void(Object*)> release) : ort_(ort), object_(object), release_(release) {}
+  ~Owned() { ort_[release_](object_); }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  const Object* get() const noexcept { return object_; }
 
  private:
   const Ort& ort_;
-  OrtValue* value_;
+  Object* object_;
+  Slot<void(Object*)> release_;
 };
 
 }  // namespace xyntra

@@ -192,7 +192,7 @@ void GraphBuffer::write_attribute(const OrtOpAttr* attribute, ByteWriter& out) {
 }
 
 void GraphBuffer::write_tensor(const OrtOpAttr* attribute, ByteWriter& out) {
-  const OwnedValue tensor(ort_, get(ort_, attribute, api::kOpAttrGetTensor));
+  const Owned tensor(ort_, get(ort_, attribute, api::kOpAttrGetTensor), api::kReleaseValue);
   const TensorShape shape = tensor_shape(ort_, tensor.get());
   out.put(static_cast<int32_t>(shape.elem_type));
   out.put(static_cast<uint32_t>(shape.rank));

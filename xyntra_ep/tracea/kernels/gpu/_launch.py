@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xyntra_ep.tracea.core_ir.dims import Size, typical
 from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.core_ir.work import sized_work
-from xyntra_ep.tracea.kernels.variant import BuildContext
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
+from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
 LAUNCH_NS = 3000
@@ -16,6 +19,12 @@ _STEPS_PER_NS = 64.0  # of a unit: so many threads do one step, a load and what 
 def gpu_of(context: BuildContext) -> Gpu:
     assert context.gpu is not None, "a GPU variant without a GPU"
     return context.gpu
+
+
+def launch_of(b: GpuBuilder, buffers: Sequence[ValueBuffer | TempBuffer], units: Size, cost_ns: Size) -> KernelCall:
+    """The launch of the kernel that ``b`` has written."""
+    kernel, params = b.finish()
+    return KernelCall(kernel=kernel, buffers=tuple(buffers), params=params, units=units, cost_ns=cost_ns)
 
 
 def blocks_held(gpu: Gpu, threads: int, registers: int, shared_bytes: int, *, unknown: int) -> int:

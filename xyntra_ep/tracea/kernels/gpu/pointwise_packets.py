@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Pointwise
-from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, moved_ns, steps_ns
+from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, launch_of, moved_ns, steps_ns
 from xyntra_ep.tracea.kernels.gpu._packets import Packet, packet_width
 from xyntra_ep.tracea.kernels.shared.loops import Scope
 from xyntra_ep.tracea.kernels.shared.loops_pointwise import PointwisePlan, plan_pointwise
@@ -62,14 +62,9 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
         for number, (packet, values) in zip(numbers, found, strict=True):
             with b.when(lt(number, b.param(total))):
                 _store(plan, packet, values)
-    kernel, params = b.finish()
     return [
-        KernelCall(
-            kernel=kernel,
-            buffers=tuple(nest.table.buffers),
-            params=params,
-            units=ceildiv(total, threads * each),
-            cost_ns=steps_ns(product(op.domain), gpu_of(context)),
+        launch_of(
+            b, nest.table.buffers, units=ceildiv(total, threads * each), cost_ns=steps_ns(product(op.domain), gpu_of(context))
         )
     ]
 

@@ -13,7 +13,7 @@ from functools import cache
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.expr import load
 from xyntra_ep.tracea.core_ir.ops import Pointwise
-from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, steps_ns
+from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, launch_of, steps_ns
 from xyntra_ep.tracea.kernels.gpu._packets import Packet, packet_width
 from xyntra_ep.tracea.kernels.shared.index import Lane
 from xyntra_ep.tracea.kernels.shared.loops import Nest
@@ -122,16 +122,7 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
     _read(b, turned, shared, axes, top, left)
     b.barrier()
     _write(b, turned, shared, axes, top, left)
-    kernel, params = b.finish()
-    return [
-        KernelCall(
-            kernel=kernel,
-            buffers=tuple(table.buffers),
-            params=params,
-            units=product(turned.squares),
-            cost_ns=steps_ns(product(op.domain), gpu_of(context)),
-        )
-    ]
+    return [launch_of(b, table.buffers, units=product(turned.squares), cost_ns=steps_ns(product(op.domain), gpu_of(context)))]
 
 
 def _read(

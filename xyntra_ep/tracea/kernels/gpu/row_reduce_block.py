@@ -15,7 +15,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, product, typical
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import RowReduce
 from xyntra_ep.tracea.kernels.gpu._block_reduce import block_reduced
-from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, estimate_ns, gpu_of, moved_ns, steps_ns
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, estimate_ns, gpu_of, launch_of, moved_ns, steps_ns
 from xyntra_ep.tracea.kernels.gpu._packets import Packet, packet_width
 from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope
 from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator, is_arg
@@ -84,16 +84,7 @@ def _build(op: RowReduce, config: Config, context: BuildContext) -> list[KernelC
     for j, stage in enumerate(rows.stages):
         row = row.bind(accs={j: code.reduce(row, stage)})
     code.write(row)
-    kernel, params = b.finish()
-    return [
-        KernelCall(
-            kernel=kernel,
-            buffers=tuple(nest.table.buffers),
-            params=params,
-            units=product(outer),
-            cost_ns=steps_ns(_steps(op, config, gpu), gpu) + LAUNCH_NS,
-        )
-    ]
+    return [launch_of(b, nest.table.buffers, units=product(outer), cost_ns=steps_ns(_steps(op, config, gpu), gpu) + LAUNCH_NS)]
 
 
 class _Row(ABC):

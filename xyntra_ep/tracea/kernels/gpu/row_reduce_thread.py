@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.expr import acc, acc_bool, acc_int
 from xyntra_ep.tracea.core_ir.ops import RowReduce
-from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, estimate_ns, gpu_of, moved_ns, steps_ns
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, estimate_ns, gpu_of, launch_of, moved_ns, steps_ns
 from xyntra_ep.tracea.kernels.gpu._packets import Packet, packet_width
 from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope, as_element
 from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator, is_arg
@@ -64,12 +64,10 @@ def _build(op: RowReduce, config: Config, context: BuildContext) -> list[KernelC
             places[-1] = b.let("at", places[-1] * width)
         axes = {loop.axis: at for loop, at in zip(rows.outer, places, strict=True)}
         (_PacketOfRows(b, rows, width) if width > 1 else _OneRow(b, rows)).run(outside, axes)
-    kernel, params = b.finish()
     return [
-        KernelCall(
-            kernel=kernel,
-            buffers=tuple(nest.table.buffers),
-            params=params,
+        launch_of(
+            b,
+            nest.table.buffers,
             units=ceildiv(product(packets), threads),
             cost_ns=steps_ns(_steps(op), gpu_of(context)) + LAUNCH_NS,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dims import ceildiv, product
 from xyntra_ep.tracea.core_ir.ops import Scan
-from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, steps_ns
+from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, launch_of, steps_ns
 from xyntra_ep.tracea.kernels.shared.scan_row import RowScan, why_no_scan
 from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
@@ -26,12 +26,10 @@ def _build(op: Scan, config: Config, context: BuildContext) -> list[KernelCall]:
     number = b.let("row", b.block * _THREADS + b.thread)
     with b.when(lt(number, b.param(product(rows)))):
         scan.along(outside.bind(dict(enumerate(b.split(number, rows))) if rows else {}))
-    kernel, params = b.finish()
     return [
-        KernelCall(
-            kernel=kernel,
-            buffers=scan.buffers,
-            params=params,
+        launch_of(
+            b,
+            scan.buffers,
             units=ceildiv(product(rows), _THREADS),
             cost_ns=steps_ns(product(op.output.shape) * _STEP, gpu_of(context)),
         )

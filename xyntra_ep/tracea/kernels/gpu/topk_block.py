@@ -17,7 +17,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, TopK
 from xyntra_ep.tracea.kernels.gpu._block_reduce import block_reduced
-from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, estimate_ns, gpu_of, steps_ns
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, estimate_ns, gpu_of, launch_of, steps_ns
 from xyntra_ep.tracea.kernels.gpu._topk_row import Entry, TopKRow
 from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
@@ -68,16 +68,7 @@ def _build(op: TopK, config: Config, context: BuildContext) -> list[KernelCall]:
     rows = op.inputs[0].shape[:-1]
     row = TopKRow(b, op, rows, b.block)
     _Sorter(b, row, gpu).run()
-    kernel, params = b.finish()
-    return [
-        KernelCall(
-            kernel=kernel,
-            buffers=row.buffers,
-            params=params,
-            units=product(rows),
-            cost_ns=steps_ns(_steps(op, threads), gpu) + LAUNCH_NS,
-        )
-    ]
+    return [launch_of(b, row.buffers, units=product(rows), cost_ns=steps_ns(_steps(op, threads), gpu) + LAUNCH_NS)]
 
 
 @dataclass(frozen=True, slots=True)

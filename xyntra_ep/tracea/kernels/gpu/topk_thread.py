@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import TopK
-from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, steps_ns
+from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of, launch_of, steps_ns
 from xyntra_ep.tracea.kernels.gpu._topk_row import Entry, TopKRow
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
@@ -40,16 +40,7 @@ def _build(op: TopK, config: Config, context: BuildContext) -> list[KernelCall]:
     with b.when(lt(number, b.param(product(rows)))):
         row = TopKRow(b, op, rows, number)
         _find_all(b, row)
-    kernel, params = b.finish()
-    return [
-        KernelCall(
-            kernel=kernel,
-            buffers=row.buffers,
-            params=params,
-            units=ceildiv(product(rows), _THREADS),
-            cost_ns=steps_ns(_steps(op), gpu_of(context)),
-        )
-    ]
+    return [launch_of(b, row.buffers, units=ceildiv(product(rows), _THREADS), cost_ns=steps_ns(_steps(op), gpu_of(context)))]
 
 
 def _find_all(b: GpuBuilder, row: TopKRow) -> None:
