@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import difflib
-import hashlib
-import json
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
@@ -122,11 +120,6 @@ class Options:
         default=LogLevel.INFO,
         doc="least severe message given to ONNX Runtime's logger, whose own level then applies",
     )
-
-    def cache_key(self) -> str:
-        """A digest over every field, so that a new option cannot be forgotten."""
-        values = {field.name: str(getattr(self, field.name)) for field in dataclasses.fields(self)}
-        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,6 @@ from xyntra_ep.errors import ConfigError, XyntraError
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-FORMATS = ("onnx", "dot", "json", "text")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfused:

@@ -44,7 +44,6 @@ from xyntra_ep.tracea.semantic_ir.shared_memory import shared_layout
 from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import Roles
 
 _GIVEN = "xy_shared"  # the name of the shared memory that a launch gives
-INDEX_LIMIT = 2**31  # elements of a buffer
 _STORAGE = {
     DType.F32: "float", DType.F16: "unsigned short", DType.BF16: "unsigned short", DType.I32: "int", DType.I8: "signed char",
     DType.U8: "unsigned char", DType.BOOL: "unsigned char",

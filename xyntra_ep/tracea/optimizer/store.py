@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Pointwise, RowReduce, outputs_of
-from xyntra_ep.tracea.optimizer.space import Config
+
+Config = Mapping[str, int]
 
 FILE = "tuning.jsonl"
 

@@ -106,6 +106,3 @@ class SubgroupXor(Rvalue):
     @property
     def type(self) -> Type:
         return self.value.type
-
-
-GpuStatement = SharedArray | Barrier | AsyncCopy | AsyncCommit | AsyncWait | LoadPacket | StorePacket
