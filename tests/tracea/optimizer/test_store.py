@@ -6,6 +6,7 @@ from pathlib import Path
 from tests.support.programs import ProgramBuilder
 from xyntra_ep.tracea.optimizer.store import TuningResult, TuningStore, append, signature
 
+
 def result(**change: object) -> TuningResult:
     base = TuningResult(machine="m", op="Gemm", variant="v", config={"mr": 8}, time_ns=5.0)
     return dataclasses.replace(base, **change)  # type: ignore[arg-type]
