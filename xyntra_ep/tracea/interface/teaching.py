@@ -99,9 +99,10 @@ def plan_kernel(
 ) -> KernelPlan:
     """What ``context`` would do for ``op``, a name or an alias of `named_ops`; sizes that are not given are usual ones.
 
-    ``backend``: cpu, cuda or opencl; without it the context's device, or what a session takes that names none. ``architecture``:
-    a GPU of `doctor.heroes` by name (h200) or architecture (sm_90), which need not be here. Nothing is run. Raises ConfigError
-    for what does not exist, UnsupportedError when no variant admits the op.
+    ``backend``: cpu, cuda or opencl; without it the context's device, or the one that a session which names none looks at first:
+    it takes it for a model that pays there, and after trials. ``architecture``: a GPU of `doctor.heroes` by name (h200) or
+    architecture (sm_90), which need not be here. Nothing is run. Raises ConfigError for what does not exist, UnsupportedError
+    when no variant admits the op.
     """
     named = op_named(op)
     all_sizes = named.complete(sizes)
