@@ -44,9 +44,22 @@ CASES = (
 )
 
 
-def with_tile(pixels: int, channels: int) -> Variant[Conv]:
+# Sums of 18 steps and more, in parts: in NHWC, where images are one product, in NCHW, where each is one of its own, of a single
+# pixel, of groups, of as many images as a run has.
+CUT = (
+    ConvCase(x=(2, 32, 5, 4), w=(20, 32, 3, 3), pads=ONES, tail=TAIL),
+    ConvCase(x=(2, 32, 5, 4), w=(20, 32, 3, 3), pads=ONES, tail=TAIL, channels_last=False),
+    ConvCase(x=(3, 32, 3, 3), w=(5, 32, 3, 3), tail=TAIL, channels_last=False),
+    ConvCase(x=(2, 66, 5, 4), w=(22, 33, 3, 3), group=2, strides=(2, 1), tail=TAIL),
+    ConvCase(x=(1, 32, 5, 4), w=(20, 32, 3, 3), tail=TAIL, symbolic="n", channels_last=False),
+    ConvCase(x=(9, 32, 5, 4), w=(20, 32, 3, 3), tail=TAIL, symbolic="n"),
+)
+
+
+def with_tile(pixels: int, channels: int, parts: int = 1) -> Variant[Conv]:
     """The variant with another default."""
-    return replace(IMPLICIT, default=lambda op, context: {"pixels": pixels, "channels": channels})
+    config = {"pixels": pixels, "channels": channels, "parts": parts}
+    return replace(IMPLICIT, default=lambda op, context: config)
 
 
 def max_err(case: ConvCase) -> float:
@@ -65,10 +78,18 @@ def test_convolutions(case: ConvCase) -> None:
     assert gpu.bank_conflicts == 0
 
 
+@pytest.mark.parametrize("case", CUT, ids=ConvCase.name)
+def test_parts_of_the_sum(case: ConvCase) -> None:
+    """A run of one image has them on one unit too, a run of nine has not."""
+    gpu, variants = replace(SM_80, units=1) if case.symbolic else SM_80, [with_tile(32, 32, 4)]
+    assert any("parts" in kernel.symbol for kernel in plan_for(conv_program(case)[0], gpu, variants).kernels)
+    assert check_simulated(*conv_program(case), F32_ERR, variants=variants, gpu=gpu).bank_conflicts == 0
+
+
 @pytest.mark.device("opencl")
-@pytest.mark.parametrize("case", (CASES[0], CASES[4], CASES[8]), ids=ConvCase.name)
+@pytest.mark.parametrize("case", (CASES[0], CASES[4], CASES[8], *CUT[1:4]), ids=ConvCase.name)
 def test_opencl(case: ConvCase) -> None:
-    check_on_opencl(*conv_program(case), max_err(case), variants=[with_tile(32, 32)])
+    check_on_opencl(*conv_program(case), max_err(case), variants=[with_tile(32, 32, 4 if case in CUT else 1)])
 
 
 @pytest.mark.parametrize("channels_last", [True, False])
@@ -81,7 +102,7 @@ def test_tiles_that_are_not_square(channels_last: bool) -> None:
 def test_no_tile_of_the_search_space_has_bank_conflicts() -> None:
     """Tiles are those of products, whose tests have them; coordinates are read as this counts."""
     known = [fetch for fetches in _gemm_tiles.all_fetches().values() for fetch in fetches]
-    pixels, channels = (axis.values for axis in conv_implicit_gemm.SPACE)
+    pixels, channels, _ = (axis.values for axis in conv_implicit_gemm.SPACE)
     for shape in map(shape_of, CASES):
         for config in ({"pixels": p, "channels": c} for p in pixels for c in channels):
             fetch = shape.fetch(shape.tile(config))
@@ -122,8 +143,10 @@ def test_the_configuration_follows_the_shape() -> None:
         return decision.chosen.name, tuple(decision.config.values())
 
     early = ConvCase(x=(32, 64, 56, 56), w=(64, 64, 3, 3), pads=ONES)
-    assert chosen(early) == ("conv.implicit_gemm", (64, 64))
-    assert chosen(replace(early, x=(1, 512, 7, 7), w=(512, 512, 3, 3))) == ("conv.implicit_gemm", (32, 64))
+    assert chosen(early) == ("conv.implicit_gemm", (64, 64, 1))
+    late = replace(early, x=(1, 512, 7, 7), w=(512, 512, 3, 3))
+    assert chosen(late) == ("conv.implicit_gemm", (32, 64, 16))
+    assert chosen(replace(late, symbolic="n"))[1][2] > 1
     assert chosen(replace(early, w=(3, 64, 3, 3)))[0] == "conv.thread"
 
 

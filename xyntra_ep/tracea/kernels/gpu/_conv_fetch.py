@@ -42,11 +42,13 @@ class _Registers:
 
 
 class PixelFetcher(_Registers):
-    """Tiles of x. ``data``: at the first channel of the block's group."""
+    """Tiles of x. ``data``: at the first channel of the block's group; ``first``: the first step of the block's sum."""
 
-    def __init__(self, b: GpuBuilder, product: ConvProduct, fetch: Fetch, axis: str, data: Pointer, places: Places) -> None:
+    def __init__(
+        self, b: GpuBuilder, product: ConvProduct, fetch: Fetch, axis: str, data: Pointer, places: Places, first: Rvalue
+    ) -> None:
         super().__init__(b, fetch, axis)
-        self._product, self._data, self._places = product, data, places
+        self._product, self._data, self._places, self._first = product, data, places, first
         self._rows = list(dict.fromkeys(o for o, _ in self.fetch.rounds()))
         self._pixels: dict[int, Place] = {}  # those whose coordinates are not in shared memory
 
@@ -57,7 +59,7 @@ class PixelFetcher(_Registers):
 
     def load(self, step: Rvalue | int) -> None:
         """Tile ``step`` of k into registers; what is outside of x is 0."""
-        grains = self._grains(step)
+        grains = self._grains(self._first + step)
         for row in self._rows:
             pixel = self._pixels.get(row) or self._places.pixel(self.o + row)
             for depth, inner in grains:
@@ -71,7 +73,7 @@ class PixelFetcher(_Registers):
                 with self.b.when(inside):
                     self._take_all(row, pixel, depth, inner)
 
-    def _grains(self, step: Rvalue | int) -> list[tuple[Place, Mapping[int, Rvalue]]]:
+    def _grains(self, step: Rvalue) -> list[tuple[Place, Mapping[int, Rvalue]]]:
         """The grains of channels that this thread reads of, with its element in there for each of its rounds along k."""
         grain, columns = self._places.hoisted.grain, list(dict.fromkeys(k for _, k in self.fetch.rounds()))
         if self.fetch.along_k:
@@ -94,15 +96,16 @@ class PixelFetcher(_Registers):
 
 
 class WeightFetcher(_Registers):
-    """Tiles of the packed weights: [depth][channels] of the block's group. ``data``: at the block's first channel."""
+    """Tiles of the packed weights: [depth][channels] of the block's group. ``data``: at the block's first channel; ``first``: as
+    that of x."""
 
-    def __init__(self, b: GpuBuilder, tile: GemmTile, axis: str, data: Pointer, row_elements: int) -> None:
+    def __init__(self, b: GpuBuilder, tile: GemmTile, axis: str, data: Pointer, row_elements: int, first: Rvalue) -> None:
         extent = tile.rows if axis == "m" else tile.columns
         super().__init__(b, Fetch(tile, extent, False, PACKET), axis)
-        self._data, self._row_elements = data, row_elements
+        self._data, self._row_elements, self._first = data, row_elements, first
 
     def load(self, step: Rvalue | int) -> None:
-        begin = self.b.let("begin", step * index(self.fetch.tile.depth))
+        begin = self.b.let("begin", (self._first + step) * index(self.fetch.tile.depth))
         for (more_o, more_k), values in self.values.items():
             k, o = begin + self.k + more_k, self.o + more_o
             self.take(values, self._data, k * self._row_elements + o)

@@ -56,10 +56,11 @@ class ConvProduct:
         return self.op.output.strides[1] == 1
 
     def groups(self) -> list[Group]:
-        """Of the epilogue: images where they are apart, pixels, channels."""
+        """Of the epilogue: images where they are apart, then the rows and the columns of a tile."""
         image = [] if self.together else [Group(axes=(0,), extents=(self.op.domain[0],))]
         pixels = Group(axes=self.pixel_axes, extents=self.pixel_extents)
-        return [*image, pixels, Group(axes=(1,), extents=(self.op.domain[1],))]
+        channels = Group(axes=(1,), extents=(self.op.domain[1],))
+        return [*image, pixels, channels] if self.channels_last else [*image, channels, pixels]
 
     def tile(self, config: Config) -> GemmTile:
         """Columns are what the output has side by side."""

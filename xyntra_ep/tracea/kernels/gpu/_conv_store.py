@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct
 from xyntra_ep.tracea.kernels.gpu._gemm_tiles import PACKET, GemmTile
 from xyntra_ep.tracea.kernels.gpu._packet_end import PacketEnd
@@ -17,13 +18,15 @@ from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Var, lt
 
 
 class Results:
-    """A block's results, of the channels of a ``group``, and of an ``image`` where each is a product of its own."""
+    """A block's results, of the channels of a ``group``, and of an ``image`` where each is a product of its own. They go to
+    ``output``, which is at ``target``: the op's own, or where its sums wait for others."""
 
     def __init__(
         self,
         b: GpuBuilder,
         product: ConvProduct,
         epilogue: Epilogue,
+        output: Operand,
         target: Pointer,
         image: Rvalue | None,
         group: Rvalue,
@@ -35,8 +38,7 @@ class Results:
         self._rows = product.pixels if product.channels_last else product.channels
         groups = product.groups()
         # Each group's channels begin at a multiple of their number, which is one of whole packets.
-        column = len(groups) - (1 if product.channels_last else 2)
-        self._end = PacketEnd(b, epilogue, product.op.output, target, groups, column, self._columns, PACKET)
+        self._end = PacketEnd(b, epilogue, output, target, groups, len(groups) - 1, self._columns, PACKET)
         self.width = self._end.width
 
     def store(self, tile: GemmTile, sums: Sequence[Sequence[Var]], pixel: Rvalue, channel: Rvalue) -> None:
@@ -71,5 +73,6 @@ class Results:
         self._end.put(here, [self._at(row, column + i) for i in range(len(totals))], totals)
 
     def _at(self, row: Rvalue, column: Rvalue) -> list[Rvalue]:
-        pixel, channel = (row, column) if self._product.channels_last else (column, row)
-        return [*self._images, pixel, self._before + channel]
+        if self._product.channels_last:
+            return [*self._images, row, self._before + column]
+        return [*self._images, self._before + row, column]

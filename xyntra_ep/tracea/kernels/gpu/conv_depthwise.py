@@ -70,13 +70,13 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=len(groups) - 1)
 
     images, _, *outer_extents, last_extent = op.domain
-    aligned = Results(k, shape, epilogue, target, None if shape.together else index(0), index(0)).width == PACKET
+    aligned = Results(k, shape, epilogue, op.output, target, None if shape.together else index(0), index(0)).width == PACKET
     width = PACKET if aligned and shape.has_channels_in_packets(PACKET) else 1
     extents = [images, *outer_extents, ceildiv(last_extent, run), shape.channels // width]
     number = k.let("packet", k.block * _THREADS + k.thread)
     with k.when(lt(number, k.param(product(extents)))):
         image, *outer, part, packet = split(k, number, extents)
-        results = Results(k, shape, epilogue, target, None if shape.together else image, index(0))
+        results = Results(k, shape, epilogue, op.output, target, None if shape.together else image, index(0))
         channel, first = k.let("channel", packet * width), k.let("first", part * run)
         start = k.pointer("start", x_data, address(k, x, [image, channel]))
         sums = _sum(k, shape, run, width, start, k.pointer("start", w_data, channel), outer, first)

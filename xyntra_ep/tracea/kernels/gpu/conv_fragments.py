@@ -8,7 +8,6 @@ coordinates, while steps before them are multiplied; a copy of what is outside o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product as combinations
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
@@ -129,8 +128,7 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     totals = multiply(k, tile, pixels, weights, parts.steps(k, begin, end, tile.depth))
 
     def finish(end: End) -> None:
-        assert isinstance(end.op, Conv)
-        results = Results(k, replace(shape, op=end.op), end.epilogue, end.target, apart, group)
+        results = Results(k, shape, end.epilogue, end.op.output, end.target, apart, group)
         _finish(k, tile, results, totals, pixel, channel)
 
     sums.finish(part[0] if part else index(0), finish)
