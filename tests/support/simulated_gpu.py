@@ -184,6 +184,7 @@ class Block:
         self._threads = np.arange(n)
         self._number = block * n + self._threads  # of a thread in the launch
         self._active = np.ones(n, dtype=np.bool_)
+        self._group = self._active  # who comes by together, if nothing parts them
         self.memories = dict(buffers)
         whole = {**params, "block": block}
         self._names: dict[str, Values] = {name: np.full(n, value, dtype=np.int64) for name, value in whole.items()}
@@ -380,7 +381,7 @@ class Block:
             case Gather():
                 return self._load(e.pointer, self._value(e.index), 1, self._active)[0]
             case SubgroupXor():
-                assert self._active.all(), "not all threads exchange values"
+                assert (self._active == self._group).all(), "not all threads exchange values"
                 return np.asarray(self._full(self._value(e.value), e.type)[self._threads ^ e.mask])
             case CallValue():
                 return self._call(e)

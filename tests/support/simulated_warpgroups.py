@@ -9,7 +9,7 @@ row, products unswizzle bits of the address, each as the PTX ISA has it ("Tensor
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,7 +71,8 @@ def take_roles(block: Block, s: Roles) -> None:
     members, first = [], 0
     for part in s.parts:
         for group in range(part.warpgroups):
-            members.append(_Member(block, together, part.body, first + group * WARPGROUP, first))
+            names = {} if part.group is None else {part.group.name: group}
+            members.append(_Member(block, together, part.body, first + group * WARPGROUP, first, names))
         first += part.warpgroups * WARPGROUP
     if block.number % 2:
         members.reverse()
@@ -102,9 +103,11 @@ class _Stopped(Exception):
 class _Member(Block):
     """One warpgroup, in a thread of its own that runs when it has its turn."""
 
-    def __init__(self, block: Block, together: _Together, body: Sequence[Statement], first: int, role: int) -> None:
+    def __init__(
+        self, block: Block, together: _Together, body: Sequence[Statement], first: int, role: int, names: Mapping[str, int]
+    ) -> None:
         self.__dict__.update(block.__dict__)
-        self._names = dict(self._names)
+        self._names = self._names | {name: np.full(self._threads.shape, value) for name, value in names.items()}
         self._active = (self._threads >= first) & (self._threads < first + WARPGROUP)
         self._group, self._role, self._together = self._active, role, together
         self._open: list[Callable[[], None]] = []

@@ -87,6 +87,18 @@ T __shfl_xor_sync(unsigned, T value, int mask) {
   return other;
 }
 
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+  Block& b = block_of_threads;
+  static_assert(sizeof(T) == sizeof(int), "one register");
+  memcpy(&b.exchanged[b.now], &value, sizeof(T));
+  __syncthreads();
+  T other;
+  memcpy(&other, &b.exchanged[b.now - b.now % 32 + static_cast<unsigned>(lane)], sizeof(T));
+  __syncthreads();
+  return other;
+}
+
 // Row i of the m-th of four matrices of 8 x 8 halves is where lane 8 m + i points; lane l gets two elements of row l / 4, or with
 // `turned` of column l / 4, of each (PTX: ldmatrix).
 inline void load_fragments(bool turned, int* const (&into)[4], const void* from) {

@@ -9,38 +9,57 @@ import pytest
 
 from tests.support.run_gpu import check_simulated, compile_for_cuda, plan_for
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of
+from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
-from xyntra_ep.tracea.kernels.gpu._wgmma_tiles import all_tiles
+from xyntra_ep.tracea.kernels.gpu._wgmma_tiles import COPYING, MULTIPLYING, all_configs, tile_of
 from xyntra_ep.tracea.kernels.gpu.gemm_wgmma import VARIANTS
-from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
+from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
+from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import SM_80, SM_90, SM_90A, Gpu
 
 [WGMMA] = VARIANTS
 HALF = (DType.F16, DType.F16, DType.F32)
 SHORT = (DType.BF16, DType.BF16, DType.F32)
+ALL_SHORT = (DType.BF16,) * 3
 MAX_ERR = 3e-6  # products of 16-bit floats are exact in f32: what is left is the order of the sums
+FEW = replace(SM_90A, units=2, shared_bytes=120 << 10)  # blocks have several tiles each, and few slots
+CONFIGS = [*all_configs()]
 
 
-def with_tile(rows: int, columns: int, slots: int) -> Variant[Gemm]:
+def with_tile(rows: int, wide: int, turns: int, parts: int = 1) -> Variant[Gemm]:
     """The variant with another default."""
-    return replace(WGMMA, default=lambda op, context: {"rows": rows, "columns": columns, "slots": slots})
+    config = {"rows": rows, "wide": wide, "turns": turns, "parts": parts}
+    return replace(WGMMA, default=lambda op, context: config)
 
 
-def check(case: GemmCase, variant: Variant[Gemm] = WGMMA, max_err: float = MAX_ERR) -> None:
+def name_of(config: Config) -> str:
+    tile = tile_of(config, SM_90A)
+    return f"{tile.rows}x{tile.columns}x{tile.turns}"
+
+
+def check(case: GemmCase, variant: Variant[Gemm] = WGMMA, max_err: float = MAX_ERR, gpu: Gpu = FEW) -> None:
     program, inputs, constants = build(case)
-    planned = plan_for(program, SM_90A, [variant])
+    planned = plan_for(program, gpu, [variant])
     assert any("wgmma" in source.symbol for source in planned.kernels)
-    check_simulated(program, inputs, constants, max_err, variants=[variant], gpu=SM_90A)
+    check_simulated(program, inputs, constants, max_err, variants=[variant], gpu=gpu)
 
 
 @pytest.mark.parametrize(("transpose", "dtypes"), [("", HALF), ("a", SHORT), ("b", HALF), ("ab", SHORT), ("b", SHORT)])
 def test_layouts(transpose: str, dtypes: tuple[DType, DType, DType]) -> None:
     """Both operands along k and across it, more than one tile of each."""
     case = GemmCase(m=136, k=200, n=136, transpose=transpose, dtypes=dtypes, epilogue="bias", symbolic="")
-    check(case, with_tile(128, 128, 3))
-    check(replace(case, m=8, k=8, n=8), with_tile(64, 128, 3))
+    check(case, with_tile(64, 0, 1))
+    check(replace(case, m=8, k=8, n=8), with_tile(64, 0, 2))
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=name_of)
+def test_every_configuration(config: Config) -> None:
+    """Several tiles a block, the last ones ragged; steps that are no multiple of the slots."""
+    tile = tile_of(config, FEW)
+    case = GemmCase(m=2 * tile.rows + 9, k=64 * 3 + 8, n=tile.columns + 8, transpose="b", dtypes=ALL_SHORT, epilogue="residual")
+    check(replace(case, symbolic="mk"), with_tile(**config), max_err=8e-3)
 
 
 def test_ragged_sizes_and_epilogues() -> None:
@@ -59,13 +78,44 @@ def test_batches() -> None:
 
 def test_blocks_go_down_bands_of_rows() -> None:
     """More rows of tiles than a band has, the last band not whole; an odd row length is stored one by one."""
-    check(GemmCase(m=64 * 9 + 8, k=16, n=264, dtypes=HALF, symbolic="m", epilogue="residual"), with_tile(64, 128, 3))
-    check(GemmCase(m=9, k=16, n=137, transpose="b", dtypes=HALF, symbolic="m"), with_tile(64, 128, 3))
+    for turns in (1, 2):
+        case, tile = GemmCase(m=64 * 9 + 8, k=16, n=264, dtypes=HALF, symbolic="m"), with_tile(64, 0, turns)
+        check(replace(case, epilogue="residual"), tile, gpu=replace(FEW, units=3))
+        check(replace(case, m=9, n=137, transpose="b"), tile)
 
 
-def test_a_ring_goes_round() -> None:
-    """Many more steps of k than slots, on both sides of the widest tile."""
-    check(GemmCase(m=72, k=64 * 8 + 8, n=264, transpose="a", dtypes=SHORT, symbolic="k"), with_tile(128, 256, 3), max_err=6e-6)
+def test_a_ring_goes_round_over_tiles() -> None:
+    """More steps of k than slots and fewer, on both sides of wide tiles."""
+    case = GemmCase(m=200, k=64 * 8 + 8, n=520, transpose="a", dtypes=SHORT, symbolic="mk")
+    check(case, with_tile(64, 1, 2), max_err=6e-6)
+    check(replace(case, k=40, transpose="ab"), with_tile(64, 1, 1), max_err=6e-6)
+
+
+def test_blocks_are_as_many_as_multiprocessors_or_tiles() -> None:
+    """Also where only a run knows how many tiles there are."""
+    for symbolic in ("", "m", "mn"):
+        program, _, _ = build(GemmCase(m=1000, k=64, n=256, transpose="b", constant_b=False, dtypes=SHORT, symbolic=symbolic))
+        [step] = plan_for(program, replace(FEW, units=20), [with_tile(64, 0, 1)]).run
+        assert [evaluate(step.units, {"sm": m, "sn": 256}) for m in (1000,)] == [16]
+        if symbolic:
+            assert [evaluate(step.units, {"sm": m, "sn": 256}) for m in (0, 1, 129, 5000)] == [0, 2, 4, 20]
+
+
+def test_parts_of_k() -> None:
+    """The last part of k is not whole, or empty; what is behind k counts as 0."""
+    case = GemmCase(m=70, k=64 * 19 + 8, n=67, transpose="b", dtypes=HALF, symbolic="", epilogue="gelu")
+    check(case, with_tile(64, 0, 2, 4), 1e-5, replace(FEW, units=9))
+    case = replace(case, m=9, k=64 * 9, n=72, batch=(2,), b_batch=(2,), constant_b=False, symbolic="mk", epilogue="bias")
+    check(case, with_tile(64, 0, 1, 4), gpu=replace(FEW, units=8))
+    check(replace(case, k=40), with_tile(64, 0, 1, 4), gpu=replace(FEW, units=8))
+
+
+@pytest.mark.parametrize("dtype", [DType.F32, DType.BF16])
+@pytest.mark.parametrize("n", [136, 132, 134, 135])
+def test_packets_of_results(dtype: DType, n: int) -> None:
+    """As wide as rows are aligned to, with what the epilogue reads."""
+    case = GemmCase(m=70, k=24, n=n, transpose="b", dtypes=(DType.F16, DType.F16, dtype), symbolic="")
+    check(replace(case, epilogue="residual"), with_tile(64, 0, 2), max_err=MAX_ERR if dtype is DType.F32 else 8e-3)
 
 
 @pytest.mark.parametrize("constant", [True, False])
@@ -73,7 +123,7 @@ def test_operands_are_copied_where_tensor_copies_cannot_take_them(constant: bool
     """f32 that may be multiplied in bf16, and rows that are not aligned to 16 bytes."""
     for dtypes in ((DType.F32,) * 3, HALF):
         case = GemmCase(m=37, k=43, n=67, dtypes=dtypes, product=Product.BF16, constant_b=constant, symbolic="m")
-        check(replace(case, transpose="ab", batch=(2,), b_batch=(2,)), max_err=8e-3)
+        check(replace(case, transpose="ab", batch=(2,), b_batch=(2,)), max_err=8e-3, gpu=SM_90A)
 
 
 def reason(case: GemmCase, gpu: Gpu = SM_90A) -> str | None:
@@ -112,23 +162,34 @@ def test_large_products_are_for_warpgroups_and_others_for_fragments() -> None:
 
 
 @pytest.mark.compiler("nvrtc")
-@pytest.mark.parametrize(("rows", "columns", "slots"), [(64, 256, 3), (128, 128, 6), (128, 256, 4)])
-def test_cuda(rows: int, columns: int, slots: int) -> None:
-    """None spills: sums stay in registers, which is what `setmaxnreg` is for."""
-    program, _, _ = build(GemmCase(m=72, k=40, n=136, dtypes=SHORT, epilogue="bias", symbolic="m"))
-    planned = compile_for_cuda(program, [with_tile(rows, columns, slots)], SM_90A)
-    assert planned.kernels[-1].shared_bytes <= SM_90A.shared_bytes
+@pytest.mark.parametrize(
+    ("config", "parts"),
+    [pytest.param(c, 1, marks=pytest.mark.slow) for c in CONFIGS] + [(CONFIGS[-1], 4), (CONFIGS[2], 1)],
+    ids=lambda x: name_of(x) if isinstance(x, dict) else str(x),
+)
+def test_cuda(config: Config, parts: int) -> None:
+    """None spills: sums stay in registers, which is what `setmaxnreg` is for. Nor does the compiler make products wait for each
+    other, as it does where it cannot keep sums where they are."""
+    program, _, _ = build(GemmCase(m=72, k=40, n=136, dtypes=SHORT, epilogue="bias", symbolic="mk"))
+    planned = compile_for_cuda(program, [with_tile(**config, parts=parts)], SM_90A)
+    [source] = [source for source in planned.kernels if "wgmma" in source.symbol]
+    assert source.shared_bytes <= SM_90A.shared_bytes
+    cubin = nvrtc.load().compile(source.symbol, source.text, SM_90A.target)
+    assert cubin.registers <= 65536 // 384 and "serialized" not in cubin.log
 
 
 def test_tiles() -> None:
-    for tile in all_tiles():
-        copying, multiplying = tile.registers
-        assert 128 * (copying + tile.consumers * multiplying) <= 65536 and tile.threads <= SM_90A.max_threads
-    fitting = {(t.rows, t.columns): t.slots for t in all_tiles() if t.shared_bytes <= SM_90A.shared_bytes}
-    assert fitting == {(64, 128): 6, (64, 256): 5, (128, 128): 6, (128, 256): 4}
+    assert 128 * (COPYING + 2 * MULTIPLYING) <= 65536
+    tiles = [tile_of(config, SM_90A) for config in CONFIGS]
+    assert all(tile.shared_bytes <= SM_90A.shared_bytes for tile in tiles)
+    assert {(t.rows, t.columns, t.turns): t.slots for t in tiles} == {
+        (128, 128, 1): 7, (64, 128, 2): 8, (128, 256, 1): 4, (64, 256, 2): 5,
+        (256, 128, 1): 4, (128, 128, 2): 7, (256, 192, 1): 4, (128, 192, 2): 5,
+    }  # fmt: skip
+    assert {t.band(SM_90A) for t in tiles if t.rows == 128} == {11, 16, 14}  # of 132 tiles, about a square
 
 
 def test_text(golden: Callable[[str, str], None]) -> None:
     program, _, _ = build(GemmCase(m=64, k=768, n=768, dtypes=SHORT, symbolic="m"))
-    [source] = [s for s in plan_for(program, SM_90A, [with_tile(64, 128, 3)]).kernels if "gemm" in s.symbol]
+    [source] = [s for s in plan_for(program, SM_90A, [with_tile(64, 0, 2)]).kernels if "gemm" in s.symbol]
     golden(source.text, ".cu")

@@ -134,6 +134,139 @@ def test_a_ring_that_is_wrong(rule: str, mistake: dict[str, object]) -> None:
     assert error > 1e-3, "the simulation sees nothing"
 
 
+class Tiles:
+    """y [tiles, 64, 64] of two warpgroups = for each tile, the sum over its steps of x [tile * steps + step, 64, 64] times itself
+    turned round. Two warpgroups multiply: all tiles both of them, or in ``turns`` each every other one. What a test overrides is
+    what it does wrongly."""
+
+    turns = 1
+    number_to_fill: Callable[[Rvalue, Rvalue, Rvalue], Rvalue] = staticmethod(lambda turn, steps, step: turn * steps + step)
+    number_to_read: Callable[[Rvalue, Rvalue, Rvalue], Rvalue] = staticmethod(lambda turn, steps, step: turn * steps + step)
+    first: Callable[[Rvalue, int], Rvalue] = staticmethod(lambda group, turns: group if turns > 1 else index(0))
+    arrivals = 0  # other than right
+    hands_on = True
+    parity_of_turn: Callable[[Rvalue], Rvalue] = staticmethod(lambda turn: (turn // 2 + 1 - turn % 2) % 2)
+    frees_last = True
+    frees_early = False
+    waits = True
+
+    def kernel(self) -> Kernel:
+        b = WarpgroupBuilder("tiles", 3)
+        b.buffer("x", DType.F16)
+        y = b.buffer("y", DType.F32, writable=True)
+        tiles, steps = b.rounds("tiles", b.param(symbol("tiles"))), b.rounds("steps", b.param(symbol("steps")))
+        x = b.tensor("x", DType.F16, (64, 64, 1))
+        tile = b.shared("tile", DType.F16, 64 * 64, SLOTS, alignment=1024)
+        full, empty = b.mbarriers("full", SLOTS, 1), b.mbarriers("empty", SLOTS, self.arrivals or 8 // self.turns)
+        mine = b.mbarriers("mine", 2, 4)
+        with b.role("copies", 1), b.once(), b.loop("turn", 0, tiles) as turn, b.loop("step", 0, steps) as step:
+            number = b.let("number", self.number_to_fill(turn, steps, step))
+            b.wait_at(b.slot(empty, number % SLOTS), 1 - number // SLOTS % 2)
+            b.expect(b.slot(full, number % SLOTS), BOX)
+            at = (index(0), index(0), turn * steps + step)
+            b.copy_tensor(b.slot(tile, number % SLOTS), x, at, b.slot(full, number % SLOTS))
+        with b.role("multiplies", 2) as group, b.loop("turn", self.first(group, self.turns), tiles, self.turns) as turn:
+            sums = [b.variable("sum", Const(f32(1), 0.0)) for _ in range(32)]
+            if self.turns > 1 and self.hands_on:
+                b.wait_at(b.slot(mine, turn % 2), self.parity_of_turn(turn))
+            with b.loop("step", 0, steps) as step:
+                number = b.let("number", self.number_to_read(turn, steps, step))
+                b.wait_at(b.slot(full, number % SLOTS), number // SLOTS % 2)
+                b.fence_products()
+                for k in range(0, 64, 16):
+                    matrix = SharedMatrix(b.slot(tile, number % SLOTS), index(k), across=False)
+                    b.warpgroup_dot(sums, matrix, matrix, DType.F16)
+                b.commit_products()
+                b.wait_products(1)
+                with b.when(lt(0, step)):
+                    b.arrive(b.slot(empty, (number - 1) % SLOTS))
+            if self.turns > 1 and self.hands_on:
+                b.arrive(b.slot(mine, (turn + 1) % 2))
+            last = b.let("last", self.number_to_read(turn, steps, steps - 1))
+            if not self.frees_early and self.waits:
+                b.wait_products(0, sums)
+            if self.frees_last:
+                with b.when(lt(0, steps)):
+                    b.arrive(b.slot(empty, last % SLOTS))
+            if self.frees_early:
+                b.wait_products(0, sums)
+            me, lane = b.let("me", b.thread % 128), b.let("lane", b.thread % 32)
+            to = b.let("to", (turn * 2 + group) * 4096)
+            for i, total in enumerate(sums):
+                row, column = me // 32 * 16 + lane // 4 + 8 * (i // 2 % 2), 8 * (i // 4) + lane % 4 * 2 + i % 2
+                b.store(y, to + row * 64 + column, total)
+        return b.finish()[0]
+
+
+def run_tiles(kernel: Kernel, turns: int, tiles: int, steps: int) -> float:
+    x = np.random.default_rng(0).standard_normal((tiles, steps, 64, 64)).astype(np.float16)
+    y = np.zeros((tiles, 2, 64, 64), np.float32)
+    tensor = Tensor(data=x.reshape(-1), offset=0, extents=(64, 64, tiles * steps), strides=(1, 64, 4096), box=(64, 64, 1))
+    SimulatedGpu().launch(kernel, 1, [array.reshape(-1).view(np.uint8) for array in (x, y)], [tiles, steps], [tensor])
+    wide = x.astype(np.float64)
+    wanted = np.einsum("tsik,tsjk->tij", wide, wide)
+    owner = np.arange(tiles) % 2 if turns > 1 else np.zeros(tiles, dtype=int)
+    found = [y[np.arange(tiles), owner]] if turns > 1 else [y[:, 0], y[:, 1]]
+    return float(max(np.abs(of_one - wanted).max() for of_one in found))
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_a_ring_goes_on_over_tiles(turns: int) -> None:
+    made = Tiles()
+    made.turns = turns
+    kernel = made.kernel()
+    check_kernel(kernel)
+    for tiles, steps in ((5, 2), (2, 7), (1, 1)):
+        assert run_tiles(kernel, turns, tiles, steps) < 1e-3
+
+
+WRONG_TILES: list[tuple[str, int, dict[str, object]]] = [
+    # Phases that begin anew with every tile.
+    ("wait for each other for ever|copied to where|more arrive", 1, {"number_to_fill": lambda turn, steps, step: step}),
+    ("a copy is not waited for", 1, {"number_to_read": lambda turn, steps, step: step}),
+    # Those of a warpgroup's own tiles alone.
+    ("a copy is not waited for", 2, {"number_to_read": lambda turn, steps, step: turn // 2 * steps + step}),
+    ("wait for each other for ever", 1, {"frees_last": False}),
+    ("wait for each other for ever", 2, {"frees_last": False}),
+    ("a tensor is copied to where products", 1, {"frees_early": True}),
+    ("a tensor is copied to where products", 2, {"frees_early": True}),
+    ("sums are used while products make them", 2, {"waits": False}),
+    ("wait for each other for ever", 2, {"arrivals": 8}),
+    ("wait for each other for ever|a tensor is copied to where products", 1, {"arrivals": 4}),
+    # Who has not seen a slot's last filling takes a phase for the one two later.
+    ("before its copy is waited for", 2, {"hands_on": False}),
+    ("wait for each other for ever", 2, {"parity_of_turn": lambda turn: (turn // 2 + turn % 2) % 2}),
+    # Both have the same tiles.
+    ("wait for each other for ever|more arrive", 2, {"first": lambda group, turns: index(0)}),
+]
+
+
+@pytest.mark.parametrize(("rule", "turns", "mistake"), WRONG_TILES, ids=lambda x: "-".join(x) if isinstance(x, dict) else "")
+def test_a_ring_that_is_wrong_over_tiles(rule: str, turns: int, mistake: dict[str, object]) -> None:
+    made = Tiles()
+    for name, value in {"turns": turns, **mistake}.items():
+        setattr(made, name, value)
+    with pytest.raises(InvariantError, match=rule):
+        check_kernel(made.kernel())
+
+
+def test_warpgroups_of_a_role_exchange_values_where_all_of_one_come_by() -> None:
+    def kernel(condition: Callable[[WarpgroupBuilder, Rvalue], Rvalue]) -> Kernel:
+        b = WarpgroupBuilder("exchange", 3)
+        y = b.buffer("y", DType.F32, writable=True)
+        b.shared("unused", DType.F32, 4)
+        with b.role("waits", 1):
+            pass
+        with b.role("exchanges", 2) as group, b.when(condition(b, group)):
+            value = b.variable("value", Const(f32(1), 1.0))
+            b.store(y, b.thread, b.subgroup_xor(value, 1))
+        return b.finish()[0]
+
+    check_kernel(kernel(lambda b, group: lt(group, 1)))
+    with pytest.raises(InvariantError, match="not all threads exchange values"):
+        check_kernel(kernel(lambda b, group: lt(b.thread, 130)))
+
+
 def test_roles_are_the_end_of_a_kernel_and_have_all_its_threads() -> None:
     kernel = Ring().kernel()
     *before, roles = kernel.body

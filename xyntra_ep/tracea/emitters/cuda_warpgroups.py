@@ -52,6 +52,8 @@ WARPGROUP_HELPERS = {
     "xy_passed(": f"{_DEVICE} int xy_passed(void *at, int parity) "
     '{ int passed; asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }" '
     f': "=r"(passed) : {_SHARED.format("at")}, "r"(parity) : "memory"); return passed; }}',
+    # What all threads of a warp have: the compiler cannot see that they agree, and descriptors are in registers of whole warps.
+    "xy_of_warp(": f"{_DEVICE} int xy_of_warp(int v) {{ return __shfl_sync(0xffffffffu, v, 0); }}",
     "xy_matrix(": f"{_DEVICE} unsigned long long xy_matrix(const void *at, int apart) "
     "{ const unsigned long long address = __cvta_generic_to_shared(at); "
     f"return (address & 0x3ffff) >> 4 | (unsigned long long)(apart >> 4) << 16 | {_GROUP >> 4}ull << 32 | 1ull << 62; }}",
@@ -149,6 +151,9 @@ class CudaPrinter(GpuPrinter):
             condition = "else" if last and number else f"{'else ' if number else ''}if (thread < {end})"
             self._line(depth, f"{condition} {{  // {part.name}")
             self._registers(part, threads, depth + 1)
+            if part.group is not None:
+                group = f"(thread - {self._first}) / {WARPGROUP}" if self._first else f"thread / {WARPGROUP}"
+                self._say(depth + 1, f"const int {part.group.name} = xy_of_warp({group});")
             self.block(part.body, depth + 1)
             self._line(depth, "}")
             self._first = end

@@ -23,10 +23,12 @@ _PACKAGES = ("nvidia.cuda_nvrtc", "nvidia.cu13")  # the wheels of CUDA 12, and o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cubin:
-    """Code for one architecture, with what the assembler reports of its kernels, by symbol. The properties are of the first."""
+    """Code for one architecture, with what the assembler reports of its kernels, by symbol, and the compiler's whole ``log``. The
+    properties are of the first."""
 
     code: bytes
     reports: Mapping[str, KernelReport]
+    log: str
 
     @property
     def registers(self) -> int:
@@ -74,7 +76,7 @@ class Nvrtc:
             log = self._bytes("nvrtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
             if status != 0:
                 raise CompileError(f"NVRTC: {self._reason(status)} for {architecture}", where=name, source=text, log=log)
-            return Cubin(code=self._bytes("nvrtcGetCUBIN", program), reports=read_log(log))
+            return Cubin(code=self._bytes("nvrtcGetCUBIN", program), reports=read_log(log), log=log)
         finally:
             self._call("nvrtcDestroyProgram", ctypes.byref(program))
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.check import require
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import SHARED_ALIGNMENT, SharedArray
-from xyntra_ep.tracea.semantic_ir.nodes import Kernel, Offset, Pointer, PointerType, Rvalue, Space, Statement, f32
+from xyntra_ep.tracea.semantic_ir.nodes import Kernel, Let, Offset, Pointer, PointerType, Rvalue, Space, Statement, f32, index
 from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import (
     ROW_BYTES,
     WARPGROUP,
@@ -90,7 +90,8 @@ class WarpgroupRules:
         for part in s.parts:
             require(part.registers in (0, *_REGISTERS), "{} registers of a thread", part.registers)
             self._in_role = True
-            self._block(part.body)
+            known = () if part.group is None else (Let(part.group, index(0)),)  # as if the role began with its name
+            self._block((*known, *part.body))
             self._in_role = False
         registers = sum(part.registers * part.warpgroups for part in s.parts) * WARPGROUP
         require(registers <= _ALL_REGISTERS, "{} registers together", registers)

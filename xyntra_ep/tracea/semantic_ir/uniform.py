@@ -1,4 +1,5 @@
-"""What all threads of a block agree on. They may only wait for each other where all of them come by.
+"""What all threads of a block agree on. They may only wait for each other where all of them come by. In a role, where a block's
+threads go ways of their own, those of a warpgroup may still exchange values.
 
 A value is uniform when it follows from the block's number, sizes, constants, loops with uniform bounds, and elements at uniform
 places of memory that the kernel does not write or that the block shares.
@@ -27,19 +28,33 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Statement,
     Var,
 )
-from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import Once, Roles, WarpgroupDot
+from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import Once, Role, Roles, WarpgroupDot
 
 
 def check_uniform(body: Sequence[Statement]) -> frozenset[str]:
     """The names that threads do not agree on. Raises Broken where a barrier, a group of copies or an exchange is not reached by
     all threads of a block."""
     divergent = {THREAD.name}
+    _mark_all(body, divergent)
+    _demand(body, divergent, uniform=True)
+    if body and isinstance(roles := body[-1], Roles):
+        for part in roles.parts:
+            _check_role(body[:-1], part)
+    return frozenset(divergent)
+
+
+def _check_role(before: Sequence[Statement], part: Role) -> None:
+    """The same for the threads of one warpgroup, which agree on its number."""
+    divergent = {THREAD.name}
+    _mark_all((*before, *part.body), divergent)
+    _demand(part.body, divergent, uniform=True, in_role=True)
+
+
+def _mark_all(body: Sequence[Statement], divergent: set[str]) -> None:
     before = -1
     while before != len(divergent):  # loops carry what they assign to their beginning
         before = len(divergent)
         _mark(body, divergent, uniform=True)
-    _demand(body, divergent, uniform=True)
-    return frozenset(divergent)
 
 
 def values_in(node: Statement | Rvalue) -> Iterator[Rvalue]:
@@ -115,6 +130,8 @@ def _mark(body: Sequence[Statement], divergent: set[str], uniform: bool) -> None
                 divergent.update(v.name for v in sums)
             case Roles():  # who comes by in each is for `rings.py`
                 for part in s.parts:
+                    if part.group is not None:
+                        divergent.add(part.group.name)
                     _mark(part.body, divergent, uniform)
             case Once():
                 _mark(s.body, divergent, False)
@@ -124,11 +141,11 @@ def _mark(body: Sequence[Statement], divergent: set[str], uniform: bool) -> None
                 _mark(s.otherwise, divergent, together)
 
 
-def _demand(body: Sequence[Statement], divergent: set[str], uniform: bool) -> None:
+def _demand(body: Sequence[Statement], divergent: set[str], uniform: bool, in_role: bool = False) -> None:
     for s in body:
         try:
             if isinstance(s, (Barrier, AsyncCommit, AsyncWait)):
-                require(uniform, "not all threads of the block come here")
+                require(uniform and not in_role, "not all threads of the block come here")
             together = not isinstance(s, (LoadFragments, FragmentDot))
             require(uniform or together, "not all threads of the warp come here")
             require(uniform or not any(isinstance(e, SubgroupXor) for e in values_in(s)), "not all threads exchange values")
@@ -138,11 +155,10 @@ def _demand(body: Sequence[Statement], divergent: set[str], uniform: bool) -> No
         match s:
             case For():
                 together = all(is_uniform(e, divergent) for e in (s.begin, s.end, s.step))
-                _demand(s.body, divergent, uniform and together)
-            case Roles():
-                for part in s.parts:
-                    _demand(part.body, divergent, False)
+                _demand(s.body, divergent, uniform and together, in_role)
+            case Once():
+                _demand(s.body, divergent, False, in_role)
             case If():
                 together = uniform and is_uniform(s.condition, divergent)
-                _demand(s.then, divergent, together)
-                _demand(s.otherwise, divergent, together)
+                _demand(s.then, divergent, together, in_role)
+                _demand(s.otherwise, divergent, together, in_role)

@@ -10,7 +10,7 @@ from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import Slot
-from xyntra_ep.tracea.semantic_ir.nodes import Kernel, Pointer, Rvalue, TensorMap, Var
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Kernel, Let, Pointer, Rvalue, TensorMap, Var, index
 from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import (
     WARPGROUP,
     Arrive,
@@ -52,11 +52,19 @@ class WarpgroupBuilder(GpuBuilder):
         self._mbarriers.append(Mbarriers(array, arrivals))
         return array
 
+    def rounds(self, stem: str, value: Rvalue) -> Var:
+        """How often loops of roles go round, by a name. Also where it is a literal, `rings.py` proves them right for any."""
+        var = Var(INDEX, self.fresh(stem))
+        self.emit(Let(var, value))
+        return var
+
     @contextmanager
-    def role(self, name: str, warpgroups: int, registers: int = 0) -> Iterator[None]:
+    def role(self, name: str, warpgroups: int, registers: int = 0) -> Iterator[Rvalue]:
+        """Gives the number of a warpgroup in the role."""
+        group = Var(INDEX, self.fresh("group")) if warpgroups > 1 else None
         self._blocks.append([])
-        yield
-        self._parts.append(Role(name, warpgroups, registers, tuple(self._blocks.pop())))
+        yield index(0) if group is None else group
+        self._parts.append(Role(name, warpgroups, registers, tuple(self._blocks.pop()), group))
 
     @contextmanager
     def once(self) -> Iterator[None]:

@@ -45,12 +45,14 @@ class Mbarriers:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What ``warpgroups`` do, each with so many ``registers`` a thread (0: as many as the kernel begins with)."""
+    """What ``warpgroups`` do, each with so many ``registers`` a thread (0: as many as the kernel begins with). ``group`` is the
+    name by which a warpgroup's threads know its number in the role, where there are several."""
 
     name: str
     warpgroups: int
     registers: int
     body: tuple[Statement, ...]
+    group: Var | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.affine import CONSTANT, Affine, add_affine, affine
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group, Here
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu_nodes import PACKET_BYTES
 from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue
 
 
@@ -54,9 +55,11 @@ class PacketEnd:
             form = self._form(self._epilogue.inputs[e.attr], [affine(a) for a in e.args]) if e.kind == "load" else None
             if form is not None and self._epilogue.is_inside(e) and self._in_packets(form):
                 pointer: Pointer = self._epilogue.pointers[e.attr]
-                values = self._b.load_packet("x", pointer, self._address(form, places[0]), len(places))
-                for place, value in zip(places, values, strict=True):
-                    here.know(e, place, value)
+                most = min(len(places), PACKET_BYTES // self._epilogue.inputs[e.attr].dtype.bytes)
+                for part in (places[i : i + most] for i in range(0, len(places), most)):
+                    values = self._b.load_packet("x", pointer, self._address(form, part[0]), most)
+                    for place, value in zip(part, values, strict=True):
+                        here.know(e, place, value)
 
     def _form(self, operand: Operand, arguments: Sequence[Affine | None]) -> Affine | None:
         form: Affine = {CONSTANT: operand.offset}

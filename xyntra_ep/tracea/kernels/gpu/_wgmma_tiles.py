@@ -1,46 +1,55 @@
-"""Block tiles of a product by warpgroups: sizes, who computes what, and where operands lie in shared memory.
+"""Tiles of a product by warpgroups: sizes, who computes what, in which order, and where operands lie in shared memory.
 
-A block computes ``rows`` x ``columns``, 64 rows a warpgroup, in steps of 64 of k; one warpgroup more copies. Operands stay as
-they lie in memory: a tile is of rows of 128 bytes along what is contiguous there, as tensor copies put them down.
+Two warpgroups multiply and one copies. Each of the two has a *part* of ``part_rows`` x ``columns``, as many sums as its
+registers hold. Either both parts are one tile, one below the other: what a step copies is used most then. Or each warpgroup has
+tiles of its own and they take turns: while one stores, the other multiplies. Steps are of 64 of k. Operands stay as they lie in
+memory: a tile is of rows of 128 bytes along what is contiguous there, as tensor copies put them down.
+
+The two arrangements are CUTLASS's for this architecture ("cooperative" and "ping-pong" warp-specialised persistent kernels), the
+bands that tiles are taken in Triton's ("L2 cache optimizations", matrix multiplication tutorial; CUTLASS: threadblock swizzle).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
+from math import sqrt
 
+from xyntra_ep.tracea.kernels.gpu._tile_cost import BlockWork
 from xyntra_ep.tracea.kernels.variant import Axis, Config
-from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import DEPTH, ROW_BYTES, ROWS, SWIZZLED_ROWS
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, vmin
+from xyntra_ep.tracea.semantic_ir.warpgroup_builder import WarpgroupBuilder
+from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import DEPTH, ROW_BYTES, SWIZZLED_ROWS, WARPGROUP
 
 BYTES = 2
 STEP = ROW_BYTES // BYTES  # of k, and elements of a row
-_ROWS = (64, 128)
-_COLUMNS = (128, 256)
-_SLOTS = (3, 4, 5, 6)
-SPACE = (Axis(name="rows", values=_ROWS), Axis(name="columns", values=_COLUMNS), Axis(name="slots", values=_SLOTS))
+CONSUMERS = 2  # warpgroups that multiply
 # Registers of a thread, where three warpgroups share those of a multiprocessor: who copies leaves most of its own to the others.
-_COPYING, _MULTIPLYING = 40, 232
+COPYING, MULTIPLYING = 40, 232
+_NARROW = 128  # columns of a part
+_WIDE = {64: 256, 128: 192}  # or as many as registers hold, by its rows
+_MOST_SLOTS = 8  # more would not be under way before they are needed
+AXES = (
+    Axis(name="rows", values=tuple(_WIDE)),  # of a part
+    Axis(name="wide", values=(0, 1)),
+    Axis(name="turns", values=(1, CONSUMERS)),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class WarpgroupTile:
-    """A configuration. ``slots``: steps of k in shared memory at a time."""
+    """A configuration. ``turns``: how many tiles the warpgroups of a block work on at a time. ``slots``: steps of k in shared
+    memory at a time."""
 
-    rows: int
+    part_rows: int
     columns: int
+    turns: int
     slots: int
 
     @property
-    def consumers(self) -> int:
-        return self.rows // ROWS
-
-    @property
-    def threads(self) -> int:
-        return (1 + self.consumers) * 128
-
-    @property
-    def registers(self) -> tuple[int, int]:
-        """Of a thread that copies, and of one that multiplies; 0: as many as the kernel begins with."""
-        return (_COPYING, _MULTIPLYING) if self.consumers > 1 else (0, 0)
+    def rows(self) -> int:
+        return self.part_rows * CONSUMERS // self.turns
 
     @property
     def step_bytes(self) -> int:
@@ -51,14 +60,44 @@ class WarpgroupTile:
     def shared_bytes(self) -> int:
         return self.slots * (self.step_bytes + 2 * 16)
 
+    def work(self, depth: int) -> BlockWork:
+        """A tile's, over so much of k."""
+        return BlockWork(
+            rows=self.rows,
+            columns=self.columns,
+            depth=depth,
+            element_bytes=BYTES,
+            threads=(1 + CONSUMERS) * WARPGROUP,
+            registers=MULTIPLYING,
+            shared_bytes=self.shared_bytes,
+            under_way_bytes=max(1, self.slots - 1) * self.step_bytes,
+        )
 
-def tile_of(config: Config) -> WarpgroupTile:
-    return WarpgroupTile(config["rows"], config["columns"], config["slots"])
+    def band(self, gpu: Gpu) -> int:
+        """Rows of tiles that are gone down before the next column is: so many that the tiles which a device works on at a time
+        are about a square, which reads least of both operands."""
+        return max(1, round(sqrt(gpu.units * self.columns / self.rows)))
 
 
-def all_tiles() -> list[WarpgroupTile]:
-    """The search space."""
-    return [WarpgroupTile(m, n, slots) for m in _ROWS for n in _COLUMNS for slots in _SLOTS]
+def tile_of(config: Config, gpu: Gpu) -> WarpgroupTile:
+    """With as many slots as there is room for."""
+    rows = config["rows"]
+    one = WarpgroupTile(rows, _WIDE[rows] if config["wide"] else _NARROW, config["turns"], 1)
+    return WarpgroupTile(rows, one.columns, one.turns, min(_MOST_SLOTS, gpu.shared_bytes // one.shared_bytes))
+
+
+def all_configs() -> list[Config]:
+    """The search space, without parts of k."""
+    return [dict(zip((a.name for a in AXES), values, strict=True)) for values in product(*(a.values for a in AXES))]
+
+
+def in_bands(k: WarpgroupBuilder, number: Rvalue, down: Rvalue, across: Rvalue, rows: int) -> tuple[Rvalue, Rvalue]:
+    """The row and the column of tile ``number`` of ``down`` x ``across``: down a band of so many rows, then the next column of
+    it."""
+    band = k.let("band", number // (across * rows))
+    inside = k.let("inside", number - band * (across * rows))
+    there = k.let("rows", vmin(down - band * rows, rows))
+    return k.let("down", band * rows + inside % there), k.let("across", inside // there)
 
 
 @dataclass(frozen=True, slots=True)

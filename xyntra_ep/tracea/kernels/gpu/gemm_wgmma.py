@@ -1,35 +1,48 @@
 """gemm.wgmma: products of 16-bit floats by warpgroups of NVIDIA's compute capability 9.0, out of shared memory, summed in f32.
 
-One warpgroup copies tiles of both operands as boxes of tensors into a ring of slots, the others multiply them
-(`_wgmma_product.py`). What is outside of a matrix is copied as 0, so sizes need not fit the tile. Operands that tensor copies
-cannot take (f32, rows that are not aligned to 16 bytes) are copied first, as for gemm.fragments.
+There is one block for each multiprocessor, which computes tiles of the result one after the other. One warpgroup copies tiles
+of both operands as boxes of tensors into a ring of slots, two others multiply them and store (`_wgmma_product.py`). What is
+outside of a matrix is copied as 0, so sizes need not fit the tile. Operands that tensor copies cannot take (f32, rows that are
+not aligned to 16 bytes) are copied first, as for gemm.fragments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product as combinations
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, known_nonnegative, ne, product, select
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, known_nonnegative, ne, product, select, smin, typical
 from xyntra_ep.tracea.core_ir.ops import Gemm, Operand
 from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Side, blocks, sides_of
 from xyntra_ep.tracea.kernels.gpu._gemm_narrow import HALVES, copies_ns, dtype_of, narrow
-from xyntra_ep.tracea.kernels.gpu._launch import CACHE, LAUNCH_NS, gpu_of
-from xyntra_ep.tracea.kernels.gpu._packet_end import PacketEnd
-from xyntra_ep.tracea.kernels.gpu._tile_cost import START_NS, GemmSizes, sizes_of
-from xyntra_ep.tracea.kernels.gpu._wgmma_product import Ring, Source
-from xyntra_ep.tracea.kernels.gpu._wgmma_tiles import BYTES, SPACE, STEP, Panels, WarpgroupTile, all_tiles, tile_of
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
-from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TensorView, ValueBuffer, Variant
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.gpu._sum_parts import AXIS as PARTS
+from xyntra_ep.tracea.kernels.gpu._sum_parts import MOST, Parts, Sums, meeting_ns, parts_of
+from xyntra_ep.tracea.kernels.gpu._tile_cost import GemmSizes, sizes_of, stream_ns
+from xyntra_ep.tracea.kernels.gpu._wgmma_product import Corner, Ring, Source
+from xyntra_ep.tracea.kernels.gpu._wgmma_store import Store
+from xyntra_ep.tracea.kernels.gpu._wgmma_tiles import (
+    AXES,
+    BYTES,
+    CONSUMERS,
+    COPYING,
+    MULTIPLYING,
+    STEP,
+    Panels,
+    WarpgroupTile,
+    all_configs,
+    in_bands,
+    tile_of,
+)
+from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
+from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TensorView, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
-from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, lt, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index
 from xyntra_ep.tracea.semantic_ir.warpgroup_builder import WarpgroupBuilder
-from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import ROWS, WARPGROUP
 
-_PEAK = {64: 0.55, 128: 0.8}  # of the matrix units' rate, by a tile's rows: one warpgroup alone does not keep them busy
-_PAIR = 2  # neighbours of a row among a thread's sums
-_BAND = 8  # rows of tiles that blocks go down before they go across: what runs at a time reads few rows and few columns
+_PEAK = 0.8  # of the matrix units' rate
+_ALONE = 0.55  # where one warpgroup has a tile and the other none
 _ANY_STRIDE = 16  # bytes, of an axis with one place
 _BATCH_AXES = 3  # a tensor has five axes at most
 
@@ -55,27 +68,40 @@ def _is_tensor(operand: Operand) -> bool:
 
 
 def _space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
-    return SPACE
+    return (*AXES, PARTS)
 
 
 def _default(op: Gemm, context: BuildContext) -> Config:
-    sizes, gpu = sizes_of(shape_of(op)), gpu_of(context)
-    fitting = [t for t in all_tiles() if t.shared_bytes <= gpu.shared_bytes]
-    best = min(fitting, key=lambda tile: (_ns(sizes, tile, gpu), -tile.rows * tile.columns, -tile.slots))
-    return {"rows": best.rows, "columns": best.columns, "slots": best.slots}
+    shape, gpu = shape_of(op), gpu_of(context)
+    sizes, known = sizes_of(shape), isinstance(blocks(shape, 1, 1), int)
+
+    def order(choice: tuple[Config, int]) -> tuple[float, ...]:
+        tile, most = tile_of(choice[0], gpu), choice[1]
+        # Where only a run knows how many tiles there are, parts cost nothing until they are needed.
+        return _ns(sizes, tile, most, gpu), -tile.rows * tile.columns, tile.turns, most if known else -most
+
+    best, most = min(combinations(all_configs(), MOST), key=order)
+    return {**best, PARTS.name: most}
 
 
-def _ns(sizes: GemmSizes, tile: WarpgroupTile, gpu: Gpu) -> float:
-    """Waves of blocks, one on a unit at a time. Copies run beside products: what takes longer counts."""
-    waves = -(-sizes.blocks(tile.rows, tile.columns) // gpu.units)
-    arithmetic = 2 * tile.rows * tile.columns * sizes.depth / (gpu.fragment_gflops / gpu.units * _PEAK[tile.rows])
-    copies = (tile.rows + tile.columns) * sizes.depth * BYTES / (CACHE * gpu.memory_gbs / gpu.units)
-    return waves * (START_NS + max(arithmetic, copies))
+def _parts(shape: GemmShape, tile: WarpgroupTile, most: int, gpu: Gpu) -> Parts:
+    return parts_of(shape.depth, STEP, blocks(shape, tile.rows, tile.columns), gpu.units, most)
+
+
+def _ns(sizes: GemmSizes, tile: WarpgroupTile, most: int, gpu: Gpu) -> float:
+    tiles = sizes.blocks(tile.rows, tile.columns)
+    parts = parts_of(sizes.depth, STEP, tiles, gpu.units, most)
+    tiles *= typical(parts.count)
+    in_turns = tile.turns > 1
+    gflops = gpu.fragment_gflops * (_ALONE if in_turns and tiles <= gpu.units else _PEAK)
+    ns = stream_ns(tiles, tile.work(typical(parts.length)), gflops, gpu, hides_stores=in_turns)
+    return ns + meeting_ns(parts, sizes.results, gpu)
 
 
 def _cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
     sizes, gpu = sizes_of(shape_of(op)), gpu_of(context)
-    return LAUNCH_NS + max(_ns(sizes, tile_of(config), gpu), sizes.reading_ns(BYTES, gpu)) + copies_ns(op, context)
+    ns = _ns(sizes, tile_of(config, gpu), config[PARTS.name], gpu)
+    return LAUNCH_NS + max(ns, sizes.reading_ns(BYTES, gpu)) + copies_ns(op, context)
 
 
 def _moving(side: Side) -> list[int]:
@@ -84,77 +110,93 @@ def _moving(side: Side) -> list[int]:
 
 
 def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
-    read = [narrow(op, place) for place in (0, 1)]
+    read, gpu = [narrow(op, place) for place in (0, 1)], gpu_of(context)
     op = replace(op, inputs=(*(n.operand for n in read), *op.inputs[2:]))
-    shape, tile = shape_of(op), tile_of(config)
+    shape, tile = shape_of(op), tile_of(config, gpu)
+    parts = _parts(shape, tile, config[PARTS.name], gpu)
     dtype = op.inputs[0].dtype
-    k = WarpgroupBuilder(f"xy_gemm_{dtype}_wgmma_{tile.rows}x{tile.columns}", 1 + tile.consumers)
+    k = WarpgroupBuilder(f"xy_gemm_{dtype}_wgmma_{tile.rows}x{tile.columns}x{tile.turns}", 1 + CONSUMERS)
     k.buffer("a", dtype)
     k.buffer("b", dtype)
-    target = k.buffer("out", op.output.dtype, writable=True)
-    last = len(shape.groups) - 1
-    epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, shape.groups, last)
-    end = PacketEnd(k, epilogue, op.output, target, shape.groups, last, shape.n, _PAIR)
-    down, across = ceildiv(shape.m, tile.rows), ceildiv(shape.n, tile.columns)
-    *batch, number = k.split(k.block, [*shape.batch_extents, down * across])
-    tile_row, tile_column = _in_bands(k, number, k.param(down), k.param(across))
-    row, column = k.let("row", tile_row * tile.rows), k.let("column", tile_column * tile.columns)
+    sums = Sums(k, op, shape.groups, parts, context)
+    tiles = parts.count * blocks(shape, tile.rows, tile.columns)
+    launched = smin(tiles, gpu.units)
+    order = _Order(k, shape, tile, parts, tile.band(gpu), launched)
+    turns = order.turns(tiles)
     sides = sides_of(op, shape)
-    a, b = (
-        _source(k, name, side, extent, first, batch)
-        for name, side, extent, first in zip("ab", sides, (tile.rows, tile.columns), (row, column), strict=True)
-    )
-    ring = Ring(k, tile, (a, b), dtype)
-    steps = k.param(ceildiv(shape.depth, STEP))
-    with k.role("copies", 1, tile.registers[0]):
-        ring.fill(steps)
-    with k.role("multiplies", tile.consumers, tile.registers[1]):
-        member = k.let("member", k.thread - WARPGROUP)
-        group = k.let("group", member // WARPGROUP)
-        sums = ring.multiply(steps, group)
-        lane = k.let("lane", member % 32)
-        top = k.let("top", row + group * ROWS + member % WARPGROUP // 32 * 16 + lane // 4)
-        left = k.let("left", column + lane % 4 * 2)
-        for half in range(2):
-            m = k.let("m", top + 8 * half)
-            with k.when(lt(m, k.param(shape.m))):
-                for i in range(2 * half, len(sums), 4):
-                    for first in range(0, _PAIR, end.width):
-                        n = k.let("n", left + (2 * i - 4 * half + first))
-                        with k.when(lt(n, k.param(shape.n))):
-                            places = [[*batch, m, n + j] for j in range(end.width)]
-                            end.put(end.here(), places, sums[i + first : i + first + end.width])
+    a, b = (_source(k, name, side, extent) for name, side, extent in zip("ab", sides, (tile.rows, tile.columns), strict=True))
+    ring = Ring(k, tile, (a, b), dtype, k.rounds("steps", k.param(ceildiv(parts.length, STEP))))
+    with k.role("copies", 1, COPYING), k.once(), k.loop("turn", 0, turns) as turn:
+        part, batch, row, column = order.tile(turn)
+        corners = [Corner(first, _batch(k, side, batch)) for side, first in zip(sides, (row, column), strict=True)]
+        ring.fill(turn, (corners[0], corners[1]), k.let("begin", part * k.param(parts.length)))
+    with k.role("multiplies", CONSUMERS, MULTIPLYING) as group:
+        store = Store(k, shape, tile)
+        own, first = (group, index(0)) if tile.turns > 1 else (index(0), k.let("first", group * tile.part_rows))
+        with k.loop("turn", own, turns, tile.turns) as turn:
+            totals = ring.multiply(turn, first)
+            part, batch, row, column = order.tile(turn)
+            at = [*batch, k.let("top", row + first), column]
+            sums.finish(part, lambda end: store.put(end, at, totals))
     kernel, params = k.finish()
     flops = 2 * shape.m * shape.n * shape.depth * product(shape.batch_extents)
     return [
         *(call for n in read for call in n.copies(context)),
         KernelCall(
             kernel=kernel,
-            buffers=(*(n.buffer for n in read), ValueBuffer(value=op.output.value), *epilogue.buffers),
+            buffers=(*(n.buffer for n in read), *sums.buffers),
             params=params,
-            units=blocks(shape, tile.rows, tile.columns),
-            cost_ns=flops // int(gpu_of(context).fragment_gflops * _PEAK[tile.rows]) + LAUNCH_NS,
+            units=launched,
+            cost_ns=flops // int(gpu.fragment_gflops * _PEAK) + LAUNCH_NS,
             tensors=tuple(_view(side, place) for place, side in enumerate(sides)),
         ),
+        *sums.meeting(),
     ]
 
 
-def _in_bands(k: WarpgroupBuilder, number: Rvalue, down: Rvalue, across: Rvalue) -> tuple[Rvalue, Rvalue]:
-    """The row and the column of tile ``number`` of ``down`` x ``across``: down a band of rows, then the next column of it."""
-    band = k.let("band", number // (across * _BAND))
-    inside = k.let("inside", number - band * (across * _BAND))
-    rows = k.let("rows", vmin(down - band * _BAND, _BAND))
-    return k.let("down", band * _BAND + inside % rows), k.let("across", inside // rows)
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """Which tiles a block computes: of ``launched`` blocks, each takes every so manieth. Blocks that run at a time so have tiles
+    that follow each other, in bands of so many rows of tiles."""
+
+    k: WarpgroupBuilder
+    shape: GemmShape
+    tile_size: WarpgroupTile
+    parts: Parts
+    band: int
+    launched: Size
+
+    def turns(self, tiles: Size) -> Rvalue:
+        """How many of all ``tiles`` are the block's."""
+        k = self.k
+        every = k.param(self.launched)
+        return k.rounds("turns", index(1) if tiles == self.launched else (k.param(tiles) - k.block + (every - 1)) // every)
+
+    def tile(self, turn: Rvalue) -> tuple[Rvalue, list[Rvalue], Rvalue, Rvalue]:
+        """The part of k, the batch, the first row and the first column of the block's tile number ``turn``."""
+        k, shape, size = self.k, self.shape, self.tile_size
+        number = k.let("tile", k.block + turn * k.param(self.launched))
+        down, across = ceildiv(shape.m, size.rows), ceildiv(shape.n, size.columns)
+        extents = [*shape.batch_extents, down * across]
+        if self.parts.is_cut:
+            part, *batch, rest = k.split(number, [self.parts.count, *extents])
+        else:
+            part, (*batch, rest) = index(0), k.split(number, extents)
+        row, column = in_bands(k, rest, k.param(down), k.param(across), self.band)
+        return part, batch, k.let("row", row * size.rows), k.let("column", column * size.columns)
 
 
 def _is_across(side: Side) -> bool:
     return side.depth_stride != 1
 
 
-def _source(k: WarpgroupBuilder, name: str, side: Side, extent: int, first: Rvalue, batch: Sequence[Rvalue]) -> Source:
-    panels, moving = Panels(extent, _is_across(side)), _moving(side)
-    tensor = k.tensor(name, side.operand.dtype, (*panels.box, *(1 for _ in moving)))
-    return Source(panels, tensor, first, [_place(k, batch[i], side.others[i]) for i in moving])
+def _source(k: WarpgroupBuilder, name: str, side: Side, extent: int) -> Source:
+    panels = Panels(extent, _is_across(side))
+    return Source(panels, k.tensor(name, side.operand.dtype, (*panels.box, *(1 for _ in _moving(side)))))
+
+
+def _batch(k: WarpgroupBuilder, side: Side, batch: Sequence[Rvalue]) -> list[Rvalue]:
+    return [_place(k, batch[i], side.others[i]) for i in _moving(side)]
 
 
 def _place(k: WarpgroupBuilder, coordinate: Rvalue, stride: Size) -> Rvalue:
@@ -185,6 +227,6 @@ VARIANTS = [
         default=_default,
         cost_ns=_cost_ns,
         build=_build,
-        rank=0,
+        rank=-1,  # of products that are bound by reading, estimates see no difference to gemm.fragments, which keeps threads busy
     )
 ]
