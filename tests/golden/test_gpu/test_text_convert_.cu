@@ -3,7 +3,7 @@ static __device__ __forceinline__ float xy_widen_f16(unsigned short h) { float v
 static __device__ __forceinline__ unsigned short xy_narrow_f16(float v) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }
 static __device__ __forceinline__ float xy_round_f16(float v) { return xy_widen_f16(xy_narrow_f16(v)); }
 struct __align__(8) xy_bf16x4 { unsigned short e[4]; };
-static __device__ __forceinline__ unsigned short xy_narrow_bf16(float v) { unsigned b = (unsigned)__float_as_int(v); return (unsigned short)(v != v ? (b >> 16) | 0x40 : (b + 0x7fff + ((b >> 16) & 1)) >> 16); }
+static __device__ __forceinline__ unsigned short xy_narrow_bf16(float v) { unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }
 struct __align__(4) xy_boolx4 { unsigned char e[4]; };
 struct __align__(2) xy_i8x2 { signed char e[2]; };
 struct __align__(16) xy_i64x2 { long long e[2]; };

@@ -6,7 +6,7 @@ static __device__ __forceinline__ void xy_fragment_dot_bf16(float &c0, float &c1
 static __device__ __forceinline__ float xy_max_f32(float a, float b) { return a > b ? a : b; }
 static __device__ __forceinline__ void xy_load_fragments_transposed(int &a, int &b, int &c, int &d, const void *from) { asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"((unsigned)__cvta_generic_to_shared(from)) : "memory"); }
 struct __align__(4) xy_bf16x2 { unsigned short e[2]; };
-static __device__ __forceinline__ unsigned short xy_narrow_bf16(float v) { unsigned b = (unsigned)__float_as_int(v); return (unsigned short)(v != v ? (b >> 16) | 0x40 : (b + 0x7fff + ((b >> 16) & 1)) >> 16); }
+static __device__ __forceinline__ unsigned short xy_narrow_bf16(float v) { unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }
 static __device__ __forceinline__ float xm_exp2_weight_bf16_1(float x) { return xy_exp2(x); }
 static __device__ __forceinline__ int xm_weight_pair_bf16(float low, float high) { return xy_pair_bf16(low, high); }
 extern "C" __global__ void __launch_bounds__(64) xy_attention_bf16_fragments_32x32(const unsigned short *b_q0, const unsigned short *b_k1, const unsigned short *b_v2, unsigned short *b_out3) {

@@ -21,7 +21,7 @@ _DOTTED = r"\1 { fragment_dot<\2>(\3_of, {&c0, &c1, &c2, &c3}, {a0, a1, a2, a3, 
 _ROUND = re.compile(r"(static [^\n]*\bfloat xy_round_tf32\(float x\)) \{[^\n]*cvt\.rna\.tf32\.f32 [^\n]*\}")
 _EXP2 = re.compile(r"(static [^\n]*\bfloat xy_exp2\(float x\)) \{[^\n]*\}")
 _PAIR = re.compile(r"(static [^\n]*\bint xy_pair_(bf16|f16)\(float low, float high\)) \{[^\n]*\}")
-_CONVERT = re.compile(r"(static [^\n]*\b(?:float|unsigned short) xy_(widen|narrow)_f16\([^\n ]+(?: \w+)* (\w)\)) \{[^\n]*\}")
+_CONVERT = re.compile(r"(static [^\n]*\b(?:float|short) xy_(widen_f16|narrow_b?f16)\([^\n ]+(?: \w+)* (\w)\)) \{[^\n]*\}")
 # Warpgroups: functions, with the PTX that they must have for what they do. What is written otherwise is left, and refused.
 _SHARED = r'"r"\(\(unsigned\)__cvta_generic_to_shared\(at\)\)'
 _FUNCTIONS = {
@@ -92,7 +92,7 @@ def main(source: str, output: str) -> int:
     text = Path(source).read_text(encoding="utf-8")
     text = _COPY.sub(_COPIED, _PTX.sub("", text))
     text = _DOT.sub(_DOTTED, _LOAD.sub(_loaded, _GIVEN.sub(r"unsigned char *const \1 = given_shared();", text)))
-    text = _CONVERT.sub(r"\1 { return \2_f16(\3); }", text)
+    text = _CONVERT.sub(r"\1 { return \2(\3); }", text)
     text = _ROUND.sub(r"\1 { return round_tf32(x); }", text)
     text = _EXP2.sub(r"\1 { return approximate_exp2(x); }", text)
     text = _PAIR.sub(r"\1 { return pair_of(narrow_\2, low, high); }", text)

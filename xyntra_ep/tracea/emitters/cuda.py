@@ -69,7 +69,7 @@ CUDA = Dialect(
     infinity="__int_as_float(0x7f800000)",
     math="{name}f",
     widen={DType.F16: "xy_widen_f16({v})"},
-    narrow={DType.F16: "xy_narrow_f16({v})"},
+    narrow={DType.F16: "xy_narrow_f16({v})", DType.BF16: "xy_narrow_bf16({v})"},
     functions={
         "xm_exp2_1": "return exp2f(x);",
         "xm_exp_nonpositive_1": f"return xy_exp2(x * {_LOG2E});",
@@ -87,6 +87,8 @@ CUDA = Dialect(
         '{ float v; asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h)); return v; }',
         "xy_narrow_f16": f"{_DEVICE} unsigned short xy_narrow_f16(float v) "
         '{ unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }',
+        "xy_narrow_bf16": f"{_DEVICE} unsigned short xy_narrow_bf16(float v) "
+        '{ unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }',
         "xy_round_f16": f"{_DEVICE} float xy_round_f16(float v) {{ return xy_widen_f16(xy_narrow_f16(v)); }}",
         **{f"xy_copy_{n}": _copy(n) for n in COPY_BYTES},
         **{f"xy_load_fragments{turned}(": _load_fragments(turned) for turned in ("", "_transposed")},
