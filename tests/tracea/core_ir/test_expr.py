@@ -43,6 +43,23 @@ def test_simplifications() -> None:
     assert call("add", const(2.0), const(3.0)) is const(5.0) and call("div", const(-7), const(2)) is const(-3)
 
 
+def test_choices_of_constants() -> None:
+    one_or = call("where", P, const(1.0), const(0.0))
+    assert call("to_b", one_or) is P and call("not", call("to_b", one_or)) is call("not", P)
+    assert call("sub", const(1.0), one_or) is call("where", P, const(0.0), const(1.0))
+    assert call("eq", call("where", P, const(3), const(4)), const(4)) is call("not", P)
+    assert call("add", one_or, X) is not call("where", P, call("add", const(1.0), X), X)  # nothing is computed twice
+    assert call("where", call("not", P), X, const(2.0)) is call("where", P, const(2.0), X)
+
+
+def test_conditions() -> None:
+    yes, no = const(True), const(False)
+    assert call("not", call("not", P)) is P and call("not", yes) is no
+    assert call("not", call("lt", K, const(3))) is call("le", const(3), K)
+    assert call("not", call("le", X, X)).attr == "not"  # NaN is neither
+    assert call("and", P, yes) is P and call("and", no, P) is no and call("or", P, no) is P and call("or", yes, P) is yes
+
+
 def test_what_changes_a_special_value_stays() -> None:
     assert call("add", X, const(0.0)) is not X  # -0
     assert call("mul", X, const(0.0)).kind == "call"  # NaN, infinity

@@ -242,7 +242,16 @@ def _simplify(op: str, args: tuple[Expr, ...], result: DType) -> Expr | None:
     if op == "where":
         if args[0].kind == "const":
             return args[1] if args[0].attr else args[2]
-        return args[1] if args[1] is args[2] else None
+        return args[1] if args[1] is args[2] else _simplify_choice(*args)
+    if op == "not":
+        return _simplify_not(args[0])
+    if op in ("and", "or"):
+        for a, b in (args, args[::-1]):
+            if a.kind == "const":
+                return b if a.attr == (op == "and") else a
+    if op != "pow" and (chosen := _choice_of_constants(args)) is not None:
+        condition, *branches = args[chosen].args
+        return call("where", condition, *(call(op, *args[:chosen], b, *args[chosen + 1 :]) for b in branches))
     if op == "mul" and result is F:
         if args[1].kind == "const" and args[1].attr == 1.0:
             return args[0]
@@ -265,6 +274,34 @@ def _simplify(op: str, args: tuple[Expr, ...], result: DType) -> Expr | None:
             if a.kind == "const" and a.attr in (0, 1):
                 return const(0) if a.attr == 0 else b
     return None
+
+
+def _simplify_choice(condition: Expr, yes: Expr, no: Expr) -> Expr | None:
+    if condition.kind == "call" and condition.attr == "not":
+        return call("where", condition.args[0], no, yes)
+    if yes.dtype is B and yes.kind == "const" and no.kind == "const":  # they differ
+        return condition if yes.attr else call("not", condition)
+    return None
+
+
+def _simplify_not(x: Expr) -> Expr | None:
+    if x.kind == "const":
+        return const(not x.attr)
+    if x.kind == "call" and x.attr == "not":
+        return x.args[0]
+    if x.kind == "call" and x.attr in ("lt", "le") and x.args[0].dtype is I:  # floats may be NaN
+        return call("le" if x.attr == "lt" else "lt", *x.args[::-1])
+    return None
+
+
+def _choice_of_constants(args: tuple[Expr, ...]) -> int | None:
+    """Which of the operands chooses between two constants, where all others are constants."""
+    varying = [i for i, a in enumerate(args) if a.kind != "const"]
+    if len(varying) != 1:
+        return None
+    x = args[varying[0]]
+    is_choice = x.kind == "call" and x.attr == "where" and all(b.kind == "const" for b in x.args[1:])
+    return varying[0] if is_choice else None
 
 
 def rewrite(root: Expr, leaf: Callable[[Expr], Expr | None]) -> Expr:
