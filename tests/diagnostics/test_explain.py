@@ -22,7 +22,14 @@ ENTRY = {
                 "name": "island0",
                 "nodes": [0, 3],
                 "kernels": [
-                    {"label": "relu", "variant": "pointwise.vector", "nodes": [0], "cost_ns": 1500, "rejected": [["x", "slow"]]}
+                    {
+                        "label": "relu",
+                        "variant": "pointwise.vector",
+                        "nodes": [0],
+                        "cost_ns": 1500,
+                        "rejected": [["x", "slow"]],
+                        "notes": ["flat: all the way"],
+                    }
                 ],
                 "ours_ns": 2100,
                 "ort_ns": 4250,
@@ -42,6 +49,7 @@ def test_records_become_a_table() -> None:
         "g: 2 of 4 nodes on XyntraEP in 1 islands (stored plan)",
         "  island0: 2 nodes, 1 kernels (est. 2.1 us, ORT 4.25 us): Relu, Shape",
         "    relu                     pointwise.vector               1.5 us  Relu",
+        "      flat: all the way",
         "  on CPU, 2 nodes:",
         "       1 Gelu: kernels/k.so: is damaged (n1)",
         "       1 Det: unsupported (n2)",

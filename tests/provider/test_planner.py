@@ -6,11 +6,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.support.model_text import close, cpu, normal, parse
 from tests.support.sessions import planned, watched_planner
-from xyntra_ep import knobs
+from xyntra_ep import explain, knobs
 from xyntra_ep.errors import CompileError, UnsupportedError, XyntraError
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import Context as TraceContext
@@ -153,3 +154,21 @@ def test_constants_that_callers_may_replace() -> None:
     session = planned(model)
     for feeds in ({"x": normal(3)}, {"x": normal(3), "c": normal(3, seed=4)}):
         close(session.run(None, feeds), cpu(model, feeds))
+
+
+def test_plans_follow_the_contents_of_masks() -> None:
+    """A table of 1600 bytes is no part of the graph's digest: a plan that it decided is made anew for another."""
+    triangle, other = np.tri(40, dtype=bool), np.tri(40, dtype=bool)
+    other[3, 1] = False
+    feeds = {"q": normal(1, 2, 40, 8), "k": normal(1, 2, 40, 8, seed=1)}
+    for table, masks in ((triangle, 1), (other, 0), (triangle, 1)):
+        model = parse(
+            """(float[1,2,40,8] q, float[1,2,40,8] k) => (float[] y) <float low = {-3.4028235e38}>
+            { kt = Transpose<perm = [0,1,3,2]>(k) s = MatMul(q, kt) w = Where(table, s, low) p = Softmax<axis = -1>(w)
+              y = MatMul(p, k) }""",
+            table=table,
+        )
+        session = planned(model)
+        close(session.run(None, feeds), cpu(model, feeds))
+        text = str(explain(session))
+        assert text.count("causal: row s sees the columns below s + 1") == masks and "attention.fused" in text

@@ -35,6 +35,7 @@ class Kernel:
     config: Mapping[str, int]
     rejected: tuple[tuple[str, str], ...]
     launches: tuple[Mapping[str, Any], ...] = ()  # on a device: what its compiler reports (`interface.compiled.DeviceKernel`)
+    notes: tuple[str, ...] = ()  # what is known of the op that kernels make use of
     alternative: int = 0  # 0: the plan for what the model declares; 1: the one that assumes nothing about sizes
 
 
@@ -183,6 +184,7 @@ def _kernel(row: Mapping[str, Any]) -> Kernel:
         config=row.get("config", {}),
         rejected=tuple((name, why) for name, why in row.get("rejected", ())),
         launches=tuple(row.get("launches", ())),
+        notes=tuple(map(str, row.get("notes", ()))),
         alternative=int(row.get("alternative", 0)),
     )
 
@@ -211,6 +213,7 @@ def _graph_text(graph: GraphReport) -> str:
         for kernel in usual:
             ops = _counted(Counter(graph.nodes[n][0] for n in kernel.nodes if n in graph.nodes))
             lines.append(f"    {kernel.label:<24} {kernel.variant:<24} {kernel.cost_ns / 1000:>9.1f} us  {ops}")
+            lines += [f"      {note}" for note in kernel.notes]
             lines += [f"      {launch['text']}" for launch in kernel.launches if launch["report"]]
         if len(usual) < len(island.kernels):
             lines.append(f"    {len(island.kernels) - len(usual)} more for feeds whose sizes differ from what the model declares")

@@ -3,7 +3,8 @@
     s = q @ k^T; s = s * scale; s = where(mask, s, -inf) + bias; p = softmax(s); [p = where(isnan(p), 0, p)]; out = p @ v
  -> AttentionNode(q, k, v, score = where(load(mask), acc * scale, -inf) + load(bias))
 
-No mask form is named here: whatever the exporter wrote becomes an expression over (b, h, s, t). Rank-3 products get a unit axis.
+No mask form is named here: whatever the exporter wrote becomes an expression over (b, h, s, t). What of a mask follows from its
+place alone is that in it, also beside a mask that is read (`formulas`). Rank-3 products get a unit axis.
 Where only a run tells whether scores are repeated to the size of a mask, q and k are repeated instead (strides of 0 or not).
 """
 
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.compose import Composer, axes, is_identity
 from xyntra_ep.fusion.dag import Dag
+from xyntra_ep.fusion.formulas import Formulas
 from xyntra_ep.fusion.tensor import AttentionNode, Expand, GemmNode, Leaf, Map, Permute, Reshape, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
@@ -25,12 +27,12 @@ LONGEST_SCORE = 32  # elementwise nodes between the two products
 MAX_HEAD = 256  # larger head sizes do not keep their accumulators in registers
 
 
-def fuse_attention(dag: Dag, checks: Checks) -> bool:
+def fuse_attention(dag: Dag, checks: Checks, formulas: Formulas) -> bool:
     """Replace every product of a softmax by an AttentionNode where it is legal."""
     changed = False
     for node in list(dag.order):
         if isinstance(node, GemmNode):
-            result = _match(dag, checks, node)
+            result = _match(dag, checks, formulas, node)
             if result is not None:
                 dag.replace(node, result)
                 changed = True
@@ -130,7 +132,7 @@ def _between(dag: Dag, checks: Checks, scores: Tensor) -> set[int]:
     return found
 
 
-def _match(dag: Dag, checks: Checks, product: GemmNode) -> Tensor | None:
+def _match(dag: Dag, checks: Checks, formulas: Formulas, product: GemmNode) -> Tensor | None:
     p, v = dag.get(product.a), dag.get(product.b)
     if p.rank not in (3, 4) or (isinstance(v.node, Leaf) and v.node.kind == "const"):
         return None
@@ -144,8 +146,11 @@ def _match(dag: Dag, checks: Checks, product: GemmNode) -> Tensor | None:
     factors: list[tuple[Tensor, float, list[TNode]]] = []
 
     def source(t: Tensor, index: list[Expr]) -> Expr | None:
+        formula = formulas.at(t, index)
+        if formula is not None:
+            return formula
         if (t.shape != scores.shape and id(t.node) not in between) or not is_identity(index, t.shape):
-            return None
+            return read(t, index)
         if isinstance(t.node, View) and id(t.node) in between:
             taken.append(t.node)
             return composer.load(t.node.base, index)
@@ -165,7 +170,17 @@ def _match(dag: Dag, checks: Checks, product: GemmNode) -> Tensor | None:
         ):
             taken.append(t.node)
             return composer.inline(t.node, index)
-        return None
+        return read(t, index)
+
+    def read(t: Tensor, index: list[Expr]) -> Expr | None:
+        """A mask that is read, beyond its edge without a look at it."""
+        edge = formulas.edge(t, index)
+        if edge is None:
+            return None
+        value = composer.read(t, index)
+        if value.dtype is not DType.BOOL:
+            return E.call("where", edge.within, value, edge.beyond)
+        return E.call("or", E.call("not", edge.within), value) if edge.beyond.attr else E.call("and", edge.within, value)
 
     def read_inside(node: TNode) -> bool:
         return not dag.is_output(node) and all(any(r is n for n in taken) for r in dag.uses.get(id(node), ()))

@@ -35,9 +35,13 @@ class Composer:
         if found is None:
             found = self._source(tensor, list(index))
             if found is None:
-                found = E.load(self._operand(tensor), *index, dtype=tensor.dtype)
+                found = self.read(tensor, index)
             self._memo[key] = found
         return found
+
+    def read(self, tensor: Tensor, index: Sequence[Expr]) -> Expr:
+        """The same from where it is stored."""
+        return E.load(self._operand(tensor), *index, dtype=tensor.dtype)
 
     def body(self, body: Expr, inputs: Sequence[Tensor], index: Sequence[Expr]) -> Expr:
         """``body`` (over ``inputs`` and its own axes) with its axes at ``index``."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from xyntra_ep.fusion.attention_fusion import fuse_attention
 from xyntra_ep.fusion.compose import Composer, axes, is_identity
 from xyntra_ep.fusion.dag import Dag
+from xyntra_ep.fusion.formulas import Formulas
 from xyntra_ep.fusion.graph import NodeId
 from xyntra_ep.fusion.groups import Groups
 from xyntra_ep.fusion.horizontal import join_projections
@@ -66,7 +67,7 @@ def build_program(context: Context, inputs: Sequence[str], outputs: Sequence[str
     dag = Dag([context.tensors[name] for name in outputs])
     settle_repeats(dag, context.checks)
     join_projections(dag)
-    fuse_attention(dag, context.checks)
+    fuse_attention(dag, context.checks, Formulas(dag, context))
     fuse_rows(dag)
     builder = _Builder(dag, {name: i for i, name in enumerate(inputs)})
     builder.program.bindings = list(context.bindings)

@@ -20,8 +20,8 @@ LOWEST = float(np.finfo(np.float32).min)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionCase:
     """``layout``: how q, k, v and the result lie, as axes of (batch, head, row, d) from the outermost. ``shared``: k and v have
-    one head for all. ``masks``: row, full, bool, bias (by head), relative (gathered by distance), causal (by ``reach`` and
-    ``masked``). ``symbolic``: of b, s and t, those that are named in the program."""
+    one head for all. ``masks``: row, full, bool, bias (by head), relative (gathered by distance), causal (by ``past`` and
+    ``masked``), added (the same as a number that is added). ``symbolic``: of b, s and t, those that are named in the program."""
 
     b: int = 1
     h: int = 2
@@ -155,6 +155,8 @@ class _Builder:
                     score = call("add", score, load(j, at, dtype=DType.F32))
                 case "causal":
                     score = self.causal(score)
+                case "added":
+                    score = call("add", score, self.causal(const(0.0)))
         return score
 
     def causal(self, score: Expr) -> Expr:

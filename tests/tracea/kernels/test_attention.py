@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -11,11 +12,11 @@ from tests.support.run_program import check_program
 from tests.tracea.kernels.attention_programs import LOWEST, AttentionCase, attention_of, build
 from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.expr import acc, axis, call, const
+from xyntra_ep.tracea.core_ir.expr import Expr, acc, axis, call, const, load
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand, Program
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.kernels.cpu.attention_fused import VARIANTS
-from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal
+from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal, find_causal_sum
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 
@@ -230,6 +231,50 @@ def test_causal_masks_are_recognised() -> None:
     assert reach("lt", row, column) is None
     assert reach("le", column, call("mul", row, const(2))) is None
     assert find_causal(call("where", call("le", column, row), x, acc())) is None
+    for number in (INF, math.nan):  # hides nothing
+        assert find_causal(call("where", call("le", column, row), x, const(number))) is None
+
+
+def test_causal_masks_beside_other_conditions() -> None:
+    x, low, causal = acc(), const(-1e4), call("le", axis(3), axis(2))
+    seen = load(3, axis(0), axis(3), dtype=DType.BOOL)
+    within = call("where", seen, x, low)
+    for score in (
+        call("where", call("and", causal, seen), x, low),
+        call("where", call("and", seen, call("and", seen, causal)), x, low),
+        call("where", seen, call("where", causal, x, low), low),
+        call("where", causal, within, low),
+    ):
+        found = find_causal(score)
+        assert found is not None and found.masked == -1e4 and found.reach == 1
+        assert found.visible in (within, call("where", seen, within, low))
+    hidden = call("where", call("or", call("lt", axis(2), axis(3)), seen), low, x)
+    found = find_causal(hidden)
+    assert found is not None and found.visible is call("where", seen, low, x)
+    assert find_causal(call("where", call("or", causal, seen), x, low)) is None  # seen in spite of it
+    assert find_causal(call("where", seen, call("where", causal, x, low), const(-1e5))) is None
+
+
+def test_causal_masks_that_are_added() -> None:
+    x, causal = call("mul", acc(), const(0.125)), call("le", axis(3), axis(2))
+
+    def limit(score: Expr, masked: float, seen: float = 0.0, depth: int = 64) -> float | None:
+        found = find_causal_sum(call("add", score, call("where", causal, const(seen), const(masked))), depth)
+        assert found is None or (found.masked == masked and found.reach == 1 and find_causal(score) is None)
+        return None if found is None else found.limit
+
+    assert limit(x, -1e4) == 16.0  # 64 * 16 * 16 / 8 = 2048, less than a quarter of it
+    assert limit(x, -1e4, depth=512) == 4.0
+    assert limit(x, LOWEST) == limit(x, -INF) / 1 == 2.0**48  # type: ignore[operator]
+    assert limit(call("tanh", x), -1e4) == 2.0**60
+    assert limit(x, -30.0) is None and limit(x, 1e4) is None  # near, or no mask
+    bias = load(3, axis(3), dtype=DType.F32)
+    assert limit(call("add", x, bias), -1e4) is None  # may be anything
+    assert limit(call("where", load(3, axis(3), dtype=DType.BOOL), x, const(-1e3)), -1e4) == 16.0
+    both = find_causal_sum(call("add", x, call("where", causal, const(2.0), const(-1e4))), 64)
+    assert both is not None and both.visible is call("add", x, const(2.0))
+    whole = call("where", causal, x, const(-1e4))
+    assert find_causal_sum(whole, 64) == find_causal(whole)
 
 
 def test_text(golden: Callable[[str, str], None]) -> None:

@@ -162,6 +162,22 @@ def test_causal_masks_that_put_a_number(masked: float) -> None:
         check(AttentionCase(s=20, t=70, h=1, masks=("causal",), past=past, masked=masked, swapped=past == 30, symbolic="t"))
 
 
+@pytest.mark.parametrize("masked", [-np.inf, LOWEST, -1e4])
+def test_causal_masks_that_are_added(masked: float) -> None:
+    """Their tiles are left out, too, unless an element of q or k may have made more of a score than that."""
+    for past in (0, 30, 0 if masked == -1e4 else -3):
+        check(AttentionCase(s=20, t=70, h=1, masks=("added",), past=past, masked=masked, swapped=past == 30, symbolic="t"))
+    case = AttentionCase(s=16, t=50, masks=("added",), masked=masked, h=1)
+    program, inputs = build(case)
+    inputs[2][..., 40:, :] = np.nan  # only the interpreter meets it
+    with pytest.raises(AssertionError, match="NaN/Inf are wrong"):
+        check_simulated(program, inputs, [], MAX_ERR, variants=[SMALL])
+    for operand, value in ((1, np.nan), (1, np.inf), (1, 3e5 if masked == -1e4 else 1e38), (0, 1e30)):
+        program, inputs = build(replace(case, d=17 if operand else 16))
+        inputs[operand][..., -1, 3] = value
+        check_simulated(program, inputs, [], MAX_ERR, variants=[SMALL])
+
+
 def test_large_heads() -> None:
     """Their tiles need more shared memory than a kernel may declare."""
     case = AttentionCase(s=5, t=19, d=256, e=200, h=1)
@@ -187,6 +203,7 @@ def test_opencl() -> None:
             with_tile(32, 32, 128),
         ),
         (AttentionCase(h=4, s=40, t=100, masks=("causal",), past=-3, masked=-1e4, symbolic=""), SMALL),
+        (AttentionCase(b=2, s=40, t=100, d=20, masks=("added",), masked=LOWEST), SMALL),
     ):
         program, inputs = build(case)
         check_on_opencl(program, inputs, [], MAX_ERR, variants=[tile])

@@ -123,6 +123,14 @@ def test_causal_masks_that_put_a_number(masked: float) -> None:
         check(case(s=40, t=100, h=1, masks=("causal",), past=past, masked=masked, symbolic="t"))
 
 
+def test_causal_masks_that_are_added() -> None:
+    added = case(s=40, t=100, h=1, masks=("added",), past=-3, masked=LOWEST, symbolic="t")
+    check(added)
+    program, inputs = build(added)
+    inputs[1][..., 98, 2] = np.inf  # hidden from all rows
+    check_simulated(program, inputs, [], MAX_ERR[added.dtype], variants=[SMALL])
+
+
 @pytest.mark.parametrize("nan_to_zero", [False, True])
 @pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
 def test_special_scores(dtype: DType, nan_to_zero: bool) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 from xyntra_ep.errors import CompileError, InvariantError, UnsupportedError, XyntraError
 from xyntra_ep.tracea.core_ir.dims import Size
-from xyntra_ep.tracea.core_ir.ops import Program
+from xyntra_ep.tracea.core_ir.ops import Attention, CoreOp, Program
 from xyntra_ep.tracea.interface.compiled import device_kernel
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal_sum
 from xyntra_ep.tracea.planning.manifest import (
     Alternative,
     IslandEntry,
@@ -177,12 +178,21 @@ def report_of(
                 "evidence": str(decision.evidence),
                 "rejected": [list(pair) for pair in decision.rejected],
                 "launches": launched.get(op, []),
+                "notes": _notes(program.ops[op]),
             }
             row_of[op] = known.setdefault(repr(row), len(rows))
             if row_of[op] == len(rows):
                 rows.append(row)
         steps.append([row_of[step.op] for step in alternative.planned.run])
     return rows, steps
+
+
+def _notes(op: CoreOp) -> list[str]:
+    """What is known of an op that its kernels make use of."""
+    if not isinstance(op, Attention) or not isinstance(depth := op.inputs[0].shape[3], int):
+        return []
+    mask = find_causal_sum(op.score, depth)
+    return [] if mask is None else [f"causal: {mask}"]
 
 
 def _device_kernels(kernels: Sequence[KernelEntry], context: Context) -> list[Mapping[str, Any]]:

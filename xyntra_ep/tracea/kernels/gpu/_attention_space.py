@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, product, select, typical
 from xyntra_ep.tracea.core_ir.ops import Attention
-from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal
+from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask, find_causal_sum
 from xyntra_ep.tracea.kernels.variant import Axis
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
@@ -32,6 +32,11 @@ def heads_of(op: Attention) -> tuple[int, int]:
     return depth, width
 
 
+def causal_of(op: Attention) -> CausalMask | None:
+    """The mask by which tiles are left out."""
+    return find_causal_sum(op.score, heads_of(op)[0])
+
+
 def axes_that_fit(rows: Sequence[int], columns: Sequence[int], fits: Callable[[int, int], bool]) -> tuple[Axis, ...]:
     """The most tiles of which every combination fits, where less of either does too; none where nothing fits."""
     found = [(rows[: i + 1], tuple(c for c in columns if fits(r, c))) for i, r in enumerate(rows)]
@@ -46,7 +51,7 @@ def blocks_of(op: Attention, rows: int) -> Size:
 
 def scores_of(op: Attention, rows: int, columns: int) -> float:
     """Of a block, those of its tiles that are computed: a causal mask hides half of them."""
-    seen = 0.5 if find_causal(op.score) is not None else 1.0
+    seen = 0.5 if causal_of(op) is not None else 1.0
     return rows * math.ceil(typical(op.inputs[1].shape[2]) / columns) * columns * seen
 
 

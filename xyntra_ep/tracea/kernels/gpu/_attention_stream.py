@@ -5,7 +5,9 @@ While the scores of a tile are computed, its v is copied; while they weigh v, th
 the weights' sum of its rows: the maximum is agreed on by the threads of a row for every tile, the sum is put together at the end.
 
 Tiles that a causal mask hides from all of the block's rows are left out. Where it puts a number there, and not minus infinity,
-they may still have weight: that is known when all others have been seen, and asked then.
+they may still have weight: that is known when all others have been seen, and asked then. Where the mask is added to the scores
+they may be anything, as long as nothing is known of q and k: the block then looks for elements that are huge or no numbers, which
+takes far less than their products.
 
 The maximum leaves NaN out, and a row without any finite score has the lowest float for one: weights are then 0 where a score is
 minus infinity and NaN where it is NaN or infinity, which reaches the sum of weights and by it the whole row, as it must.
@@ -25,12 +27,11 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, ReduceKind
 from xyntra_ep.tracea.kernels.gpu._attention_fetch import Fetch, TileFetcher, packet_of, store_row
-from xyntra_ep.tracea.kernels.gpu._attention_space import blocks_of
+from xyntra_ep.tracea.kernels.gpu._attention_space import blocks_of, causal_of
 from xyntra_ep.tracea.kernels.gpu._block_reduce import block_reduced
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.address import address
-from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group, Here
 from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, ValueBuffer
@@ -77,7 +78,7 @@ class AttentionStream(ABC):
         self._out = b.buffer("out", op.output.dtype, writable=True)
         q, k = op.inputs[:2]
         self._rows, self._columns = q.shape[2], k.shape[2]
-        self._causal = find_causal(op.score)
+        self._causal = causal_of(op)
         self._subgroup = gpu_of(context).subgroup
         domain: tuple[Size, ...] = (*q.shape[:3], self._columns)
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(domain)]
@@ -172,7 +173,7 @@ class AttentionStream(ABC):
             with b.loop("part", 0, 2) as part:
                 self._sweep(k, v, b.let("from", part * seen), end)
                 with b.when(lt(part, 1)):
-                    b.assign(end, Select(self._hidden_may_weigh(), hidden, seen))
+                    b.assign(end, Select(self._hidden_may_weigh(seen * tile.columns), hidden, seen))
                     with b.when(lt(seen, end)):
                         k.fetch(seen * tile.columns)
                     b.commit()
@@ -215,17 +216,41 @@ class AttentionStream(ABC):
             return count, None
         sight = b.let("sight", vmax(self._first + b.param(self._causal.reach + (tile.rows - 1)), 0))
         seen = b.let("seen", vmin((sight + (tile.columns - 1)) // tile.columns, count))
-        return seen, None if self._causal.masked == -math.inf else count
+        surely = self._causal.masked == -math.inf and self._causal.limit is None
+        return seen, None if surely else count
 
-    def _hidden_may_weigh(self) -> Rvalue:
-        """Whether the score of a hidden column is near enough to the maximum of any row of the block, or a row has none."""
-        b = self.b
-        assert self._causal is not None
-        near = Const(f32(1), max(self._causal.masked + _APART, _LOWEST))
+    def _hidden_may_weigh(self, first: Rvalue) -> Rvalue:
+        """Whether the score of a column from ``first`` on is near enough to the maximum of any row of the block, or a row has
+        none, or such a score is not known without its product."""
+        b, causal, yes, no = self.b, self._causal, Const(i64(1), 1), Const(i64(1), 0)
+        assert causal is not None
         own, all_ = (Accumulator(b, ReduceKind.MAX, DType.I64, 1) for _ in range(2))
-        for top in self._tops:
-            own.update(Select(binary("le", top, near), Const(i64(1), 1), Const(i64(1), 0)))
+        if causal.masked != -math.inf:
+            highest = causal.masked if causal.limit is None else 0.75 * causal.masked
+            near = Const(f32(1), max(highest + _APART, _LOWEST))
+            for top in self._tops:
+                own.update(Select(binary("le", top, near), yes, no))
+        if causal.limit is not None:
+            rows = b.let("rows", vmin(self._first + self._tile.rows, b.param(self._rows)))
+            for i, begin, end in ((0, self._first, rows), (1, first, b.param(self._columns))):
+                own.update(Select(lt(0, self._larger(i, begin, end, causal.limit)), yes, no))
         return lt(0, Convert(INDEX, block_reduced(b, own, all_, self._subgroup).result(DType.I64)))
+
+    def _larger(self, i: int, begin: Rvalue, end: Rvalue, limit: float) -> Rvalue:
+        """1 where the thread finds an element of such rows of operand ``i`` that is not within ``limit``, NaN for one, else 0."""
+        b, operand = self.b, self.op.inputs[i]
+        depth, packet = operand.shape[3], packet_of(operand)
+        assert isinstance(depth, int)
+        found = b.variable("larger", Const(f32(1), 0.0))
+        start = b.pointer("start", self._data[i], address(b, operand, self._batch))
+        packets = depth // packet
+        with b.loop("at", b.thread, (end - begin) * packets, self._tile.threads) as at:
+            row, column = begin + at // packets, at % packets * packet
+            place = b.let("from", row * b.param(operand.strides[2]) + column * b.param(operand.strides[3]))
+            for x in b.load_packet("x", start, place, packet):
+                within = binary("and", binary("le", -limit, x), binary("le", x, limit))
+                b.assign(found, Select(within, found, Const(f32(1), 1.0)))
+        return Convert(INDEX, found)
 
     def _weights(self, dots: Sequence[Sequence[Var]], first: Rvalue) -> list[list[Rvalue]]:
         """Scores, and from them the weights of the tile at column ``first``; what was summed before is scaled down where the
