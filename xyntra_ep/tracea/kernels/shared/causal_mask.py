@@ -2,7 +2,7 @@
 
 >>> from xyntra_ep.tracea.core_ir.expr import acc, axis, call, const
 >>> find_causal(call("where", call("le", axis(3), axis(2)), acc(), const(float("-inf"))))
-CausalMask(visible=acc0, reach=1, masked=-inf)
+CausalMask(visible=acc0, reach=1, masked=-inf, limit=None)
 """
 
 from __future__ import annotations
