@@ -143,7 +143,7 @@ void CpuIsland::compute(OrtKernelContext* context) {
 
 void CpuIsland::run_steps(const Workspace& workspace, const OrtKernelContext* context) const {
   const auto& steps = workspace.steps();
-  if (!profile::enabled()) {
+  if (profile::mode() != profile::Mode::kSteps) {
     for (const Workspace::Step& step : steps) run_step(step, context);
     return;
   }

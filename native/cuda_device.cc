@@ -209,8 +209,8 @@ std::unique_ptr<DeviceCalls> CudaDevice::ready(const std::vector<DeviceCall>& ca
   return std::make_unique<CudaCalls>(*this, calls);
 }
 
-std::unique_ptr<DeviceQueue> CudaDevice::queue(bool takes_times) const {
-  return std::make_unique<CudaQueue>(*this, takes_times);
+std::unique_ptr<DeviceQueue> CudaDevice::queue(Timing timing) const {
+  return std::make_unique<CudaQueue>(*this, timing);
 }
 
 void CudaDevice::raise(cuda::Result code, const std::string& doing) const {

@@ -27,7 +27,7 @@ class CudaDevice : public Device {
   void* load(std::string_view binary) const override;
   void require(const LoadedKernel& kernel) const override;
   std::unique_ptr<DeviceCalls> ready(const std::vector<DeviceCall>& calls) const override;
-  std::unique_ptr<DeviceQueue> queue(bool takes_times) const override;
+  std::unique_ptr<DeviceQueue> queue(Timing timing) const override;
 
   CudaHeap& heap() const noexcept { return heap_; }  // of ONNX Runtime's tensors
   void* allocate(std::size_t bytes, const char* what) const;

@@ -127,7 +127,7 @@ void CudaCalls::update_graph() {
   replaced_ = false;
 }
 
-CudaQueue::CudaQueue(const CudaDevice& device, bool takes_times) : device_(device), takes_times_(takes_times) {
+CudaQueue::CudaQueue(const CudaDevice& device, Timing timing) : device_(device), timing_(timing) {
   const CudaDevice::Current current(device);
   device.check(device.api().StreamCreate(&stream_, cuda::kNonBlocking), "a stream");
 }
@@ -193,16 +193,17 @@ void CudaQueue::copy(void* to, const void* from, std::size_t bytes) {
 void CudaQueue::start(DeviceCalls& all) {
   const CudaDevice::Current current(device_);
   auto& calls = static_cast<CudaCalls&>(all);
-  if (!takes_times_) {
-    calls.launch_all(stream_);
+  recorded_ = 0;
+  if (timing_ != Timing::kNone) record();
+  if (timing_ == Timing::kEach) {
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      calls.launch(i, stream_);
+      record();
+    }
     return;
   }
-  recorded_ = 0;
-  record();
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    calls.launch(i, stream_);
-    record();
-  }
+  calls.launch_all(stream_);
+  if (timing_ == Timing::kWhole) record();
 }
 
 void CudaQueue::record() {

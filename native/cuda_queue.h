@@ -48,7 +48,7 @@ class CudaCalls : public DeviceCalls {
 
 class CudaQueue : public DeviceQueue {
  public:
-  CudaQueue(const CudaDevice& device, bool takes_times);
+  CudaQueue(const CudaDevice& device, Timing timing);
   ~CudaQueue() override;
   CudaQueue(const CudaQueue&) = delete;
   CudaQueue& operator=(const CudaQueue&) = delete;
@@ -77,9 +77,9 @@ class CudaQueue : public DeviceQueue {
   void record();
 
   const CudaDevice& device_;
-  const bool takes_times_;
+  const Timing timing_;
   cuda::Stream stream_ = nullptr;
-  std::vector<cuda::Event> events_;  // one before the first call and one behind each
+  std::vector<cuda::Event> events_;  // one before the first call, and one behind each or behind all
   std::size_t recorded_ = 0;         // of them
   std::vector<Pinned> pinned_;       // the last one is being filled
   std::size_t filled_ = 0;           // bytes of it

@@ -82,6 +82,10 @@ class DeviceCalls {
   virtual void replace(std::size_t call, std::size_t place, void* memory);
 };
 
+// What a queue takes the time of: of nothing, of each call by itself, or of all calls of a start(), which are then started as they
+// are without a clock.
+enum class Timing { kNone, kEach, kWhole };
+
 // What is put into it is done in order. What was read has arrived after finish().
 class DeviceQueue {
  public:
@@ -95,7 +99,7 @@ class DeviceQueue {
   virtual void finish() = 0;
   // Waits, whatever has failed: nothing of a run may go on when its memory goes.
   virtual void abandon() noexcept = 0;
-  // Of a queue that takes times, after finish(): nanoseconds of each call of the last start().
+  // Of a queue that takes times, after finish(): nanoseconds of each call of the last start(), or of all of them as one.
   virtual std::vector<int64_t> times() const = 0;
 };
 
@@ -129,7 +133,7 @@ class Device {
   // Throws Error when code that was loaded has no such kernel, or the device not what it takes.
   virtual void require(const LoadedKernel& kernel) const = 0;
   virtual std::unique_ptr<DeviceCalls> ready(const std::vector<DeviceCall>& calls) const = 0;
-  virtual std::unique_ptr<DeviceQueue> queue(bool takes_times) const = 0;
+  virtual std::unique_ptr<DeviceQueue> queue(Timing timing) const = 0;
 
  private:
   friend class DeviceMemory;

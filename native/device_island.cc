@@ -73,7 +73,7 @@ void DeviceIsland::run_init(const Alternative& plan, ReadyOnDevice& ready, const
   const InitSteps numbers(plan);
   std::vector<DeviceMemory> temporaries(plan.buffers.size());
   std::unique_ptr<DeviceCalls> calls;  // to go after the queue that has them
-  const auto queue = device_.queue(false);
+  const auto queue = device_.queue(Timing::kNone);
   for (std::size_t i = 0; i < plan.init.size(); ++i) {
     const PlanStep& step = plan.init[i];
     const auto packing = numbers.packing(step);
@@ -133,13 +133,20 @@ void DeviceIsland::compute(OrtKernelContext* context) {
   read_inputs(context, workspace.inputs);
   workspace.prepare(alternatives_, workspace.inputs);
   make_outputs(context, workspace.evaluation(), workspace.outputs);
-  if (!profile::enabled()) {
-    workspace.run(workspace.inputs, workspace.outputs, nullptr);
-    return;
+  switch (profile::mode()) {
+    case profile::Mode::kOff:
+      workspace.run(workspace.inputs, workspace.outputs, nullptr);
+      return;
+    case profile::Mode::kSteps: {
+      std::vector<profile::Sample> samples;
+      workspace.run(workspace.inputs, workspace.outputs, &samples);
+      profile::add(*usable_->plan, island_, workspace.evaluation().alternative(), samples);
+      return;
+    }
+    case profile::Mode::kRuns:
+      profile::add_run(*usable_->plan, island_, workspace.evaluation().alternative(),
+                       workspace.run_timed(workspace.inputs, workspace.outputs));
   }
-  std::vector<profile::Sample> samples;
-  workspace.run(workspace.inputs, workspace.outputs, &samples);
-  profile::add(*usable_->plan, island_, workspace.evaluation().alternative(), samples);
 }
 
 }  // namespace xyntra

@@ -72,7 +72,7 @@ const std::vector<InputView>& DeviceWorkspace::readable(const std::vector<InputV
     if (!elements_[i].empty()) wanted.push_back(i);
   }
   if (wanted.empty()) return readable_;
-  DeviceQueue& queue = this->queue(false);
+  DeviceQueue& queue = this->queue(Timing::kNone);
   Drained drained(queue);
   for (const std::size_t i : wanted)
     queue.read(elements_[i].data(), const_cast<void*>(views[i].data), elements_[i].size());
@@ -153,9 +153,9 @@ void* DeviceWorkspace::memory_of(uint32_t buffer, const ReadyOnDevice& ready) co
   }
 }
 
-DeviceQueue& DeviceWorkspace::queue(bool takes_times) {
-  std::unique_ptr<DeviceQueue>& queue = takes_times ? timing_queue_ : queue_;
-  if (queue == nullptr) queue = device_.queue(takes_times);
+DeviceQueue& DeviceWorkspace::queue(Timing timing) {
+  std::unique_ptr<DeviceQueue>& queue = queues_[static_cast<std::size_t>(timing)];
+  if (queue == nullptr) queue = device_.queue(timing);
   return *queue;
 }
 
@@ -227,17 +227,25 @@ void DeviceWorkspace::fetch(DeviceQueue& queue, const std::vector<void*>& result
   }
 }
 
+void DeviceWorkspace::run_in(DeviceQueue& queue, const std::vector<InputView>& views, const std::vector<void*>& results) {
+  if (on_device_) place_tensors(views, results);
+  Drained drained(queue);
+  bring(queue, views);
+  queue.start(*steps_);
+  fetch(queue, results);
+  drained.finish();
+}
+
+int64_t DeviceWorkspace::run_timed(const std::vector<InputView>& views, const std::vector<void*>& results) {
+  DeviceQueue& queue = this->queue(Timing::kWhole);
+  run_in(queue, views, results);
+  return queue.times().front();
+}
+
 void DeviceWorkspace::run(const std::vector<InputView>& views, const std::vector<void*>& results,
                           std::vector<profile::Sample>* samples) {
-  DeviceQueue& queue = this->queue(samples != nullptr);
-  if (on_device_) place_tensors(views, results);
-  {
-    Drained drained(queue);
-    bring(queue, views);
-    queue.start(*steps_);
-    fetch(queue, results);
-    drained.finish();
-  }
+  DeviceQueue& queue = this->queue(samples != nullptr ? Timing::kEach : Timing::kNone);
+  run_in(queue, views, results);
   if (samples == nullptr) return;
   const Alternative& plan = evaluation_.plan();
   samples->resize(plan.run.size());

@@ -4,6 +4,7 @@
 // is moved.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -34,6 +35,8 @@ class DeviceWorkspace {
   // device.
   void run(const std::vector<InputView>& inputs, const std::vector<void*>& outputs,
            std::vector<profile::Sample>* samples);
+  // The same; nanoseconds that all steps together take on the device, started as they are in other runs.
+  int64_t run_timed(const std::vector<InputView>& inputs, const std::vector<void*>& outputs);
   const Evaluation& evaluation() const noexcept { return evaluation_; }
 
   // Reused by the caller from run to run.
@@ -68,7 +71,8 @@ class DeviceWorkspace {
   bool overlaps_input(const char* output, std::size_t bytes) const;
   void bring(DeviceQueue& queue, const std::vector<InputView>& inputs);
   void fetch(DeviceQueue& queue, const std::vector<void*>& outputs);
-  DeviceQueue& queue(bool takes_times);
+  void run_in(DeviceQueue& queue, const std::vector<InputView>& inputs, const std::vector<void*>& outputs);
+  DeviceQueue& queue(Timing timing);
 
   const Device& device_;
   const bool on_device_;  // ORT's tensors
@@ -81,7 +85,7 @@ class DeviceWorkspace {
   std::vector<std::vector<char>> elements_;
   std::vector<std::size_t> started_;  // the steps of the plan that have something to do
   std::unique_ptr<DeviceCalls> steps_;
-  std::unique_ptr<DeviceQueue> queue_, timing_queue_;
+  std::array<std::unique_ptr<DeviceQueue>, 3> queues_;  // by what they take the time of, made when they are wanted
 };
 
 }  // namespace xyntra

@@ -91,7 +91,10 @@ uint64_t xyntra_take_report(const char* token, char* buffer, uint64_t capacity) 
   return xyntra::reports::take(token, buffer, capacity);
 }
 
-void xyntra_profile(int enable) noexcept { xyntra::profile::enable(enable != 0); }
+void xyntra_profile(int what) noexcept {
+  using xyntra::profile::Mode;
+  xyntra::profile::set(what == 1 ? Mode::kSteps : what == 2 ? Mode::kRuns : Mode::kOff);
+}
 
 uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept {
   return xyntra::profile::take(buffer, capacity);

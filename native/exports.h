@@ -29,7 +29,8 @@ XYNTRA_EXPORT uint64_t xyntra_pool_bytes() noexcept;
 
 // The size of what there is to take (0: nothing); it is copied and forgotten when `capacity` suffices.
 XYNTRA_EXPORT uint64_t xyntra_take_report(const char* token, char* buffer, uint64_t capacity) noexcept;
-XYNTRA_EXPORT void xyntra_profile(int enable) noexcept;
+// What is timed from now on: 0 nothing, 1 each step by itself, 2 the runs of islands on devices as they are (native/profile.h).
+XYNTRA_EXPORT void xyntra_profile(int what) noexcept;
 XYNTRA_EXPORT uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept;
 
 // How many CUDA devices there seem to be, without asking the driver (native/cuda_presence.h); `gpus`: another folder to look

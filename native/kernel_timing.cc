@@ -27,7 +27,7 @@ std::vector<int64_t> time_kernel(const std::string& identity, const TimedKernel&
 
   const std::unique_ptr<DeviceCalls> once = device.ready({call});
   const std::unique_ptr<DeviceCalls> often = device.ready(std::vector<DeviceCall>(runs, call));
-  const std::unique_ptr<DeviceQueue> queue = device.queue(true);
+  const std::unique_ptr<DeviceQueue> queue = device.queue(Timing::kEach);
   try {
     queue->start(*once);
     queue->finish();

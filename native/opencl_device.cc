@@ -78,9 +78,9 @@ OpenClDevice::OpenClDevice(const cl::Api& api, std::string identity, cl::DeviceI
   alignment_ = std::max<std::size_t>(kAlignment, bits / 8);
 }
 
-cl::OwnedQueue OpenClDevice::open_queue(bool takes_times) const {
+cl::OwnedQueue OpenClDevice::open_queue(Timing timing) const {
   cl::Int code = cl::kSuccess;
-  cl::OwnedQueue queue(api_->CreateCommandQueue(context_, id_, takes_times ? cl::kProfilingEnable : 0, &code));
+  cl::OwnedQueue queue(api_->CreateCommandQueue(context_, id_, timing != Timing::kNone ? cl::kProfilingEnable : 0, &code));
   check(code, "a queue");
   return queue;
 }
@@ -117,8 +117,8 @@ std::unique_ptr<DeviceCalls> OpenClDevice::ready(const std::vector<DeviceCall>& 
   return std::make_unique<OpenClCalls>(*this, calls);
 }
 
-std::unique_ptr<DeviceQueue> OpenClDevice::queue(bool takes_times) const {
-  return std::make_unique<OpenClQueue>(*this, takes_times);
+std::unique_ptr<DeviceQueue> OpenClDevice::queue(Timing timing) const {
+  return std::make_unique<OpenClQueue>(*this, timing);
 }
 
 cl::OwnedProgram OpenClDevice::build(const std::string& source, const std::string& options) const {
@@ -204,7 +204,7 @@ void OpenClDevice::launch_for_nothing(cl::Kernel kernel) const {
     const void* const value = is_buffer ? static_cast<const void*>(&mem) : &zero;
     if (api_->SetKernelArg(kernel, i, is_buffer ? sizeof(mem) : sizeof(zero), value) != cl::kSuccess) return;
   }
-  const cl::OwnedQueue aside = open_queue(false);
+  const cl::OwnedQueue aside = open_queue(Timing::kNone);
   for (const std::size_t groups : {std::size_t{1}, kSmallLaunch / group + 1}) {
     const std::size_t items = groups * group;
     const cl::Int code =

@@ -23,10 +23,10 @@ class OpenClDevice : public Device {
   void* load(std::string_view binary) const override;
   void require(const LoadedKernel& wanted) const override;
   std::unique_ptr<DeviceCalls> ready(const std::vector<DeviceCall>& calls) const override;
-  std::unique_ptr<DeviceQueue> queue(bool takes_times) const override;
+  std::unique_ptr<DeviceQueue> queue(Timing timing) const override;
 
   const cl::Api& api() const noexcept { return *api_; }
-  cl::OwnedQueue open_queue(bool takes_times) const;
+  cl::OwnedQueue open_queue(Timing timing) const;
   // An executable program, finished down to machine code; throws Error with the compiler's log.
   cl::OwnedProgram build(const std::string& source, const std::string& options) const;
   std::string binary_of(cl::Program program) const;

@@ -32,8 +32,8 @@ void OpenClCalls::enqueue(cl::Queue queue, std::vector<cl::OwnedEvent>* events) 
   }
 }
 
-OpenClQueue::OpenClQueue(const OpenClDevice& device, bool takes_times)
-    : device_(device), takes_times_(takes_times), queue_(device.open_queue(takes_times)) {}
+OpenClQueue::OpenClQueue(const OpenClDevice& device, Timing timing)
+    : device_(device), timing_(timing), queue_(device.open_queue(timing)) {}
 
 void OpenClQueue::write(void* memory, const void* from, std::size_t bytes) {
   const auto mem = static_cast<cl::Mem>(memory);
@@ -49,7 +49,7 @@ void OpenClQueue::read(void* to, void* memory, std::size_t bytes) {
 
 void OpenClQueue::start(DeviceCalls& calls) {
   events_.clear();
-  static_cast<OpenClCalls&>(calls).enqueue(queue_.get(), takes_times_ ? &events_ : nullptr);
+  static_cast<OpenClCalls&>(calls).enqueue(queue_.get(), timing_ != Timing::kNone ? &events_ : nullptr);
 }
 
 void OpenClQueue::finish() {
@@ -59,16 +59,17 @@ void OpenClQueue::finish() {
 void OpenClQueue::abandon() noexcept { device_.api().Finish(queue_.get()); }
 
 std::vector<int64_t> OpenClQueue::times() const {
+  const auto time = [&](const cl::OwnedEvent& event, cl::Uint what) {
+    uint64_t ns = 0;
+    device_.check(device_.api().GetEventProfilingInfo(event.get(), what, sizeof(ns), &ns, nullptr), "a time");
+    return ns;
+  };
+  const auto between = [&](const cl::OwnedEvent& first, const cl::OwnedEvent& last) {
+    return static_cast<int64_t>(time(last, cl::kCommandEnd) - time(first, cl::kCommandStart));
+  };
+  if (timing_ == Timing::kWhole) return {events_.empty() ? 0 : between(events_.front(), events_.back())};
   std::vector<int64_t> ns;
-  for (const cl::OwnedEvent& event : events_) {
-    uint64_t begin = 0, end = 0;
-    const auto ask = [&](cl::Uint what, uint64_t& time) {
-      device_.check(device_.api().GetEventProfilingInfo(event.get(), what, sizeof(time), &time, nullptr), "a time");
-    };
-    ask(cl::kCommandStart, begin);
-    ask(cl::kCommandEnd, end);
-    ns.push_back(static_cast<int64_t>(end - begin));
-  }
+  for (const cl::OwnedEvent& event : events_) ns.push_back(between(event, event));
   return ns;
 }
 

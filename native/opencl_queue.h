@@ -28,7 +28,7 @@ class OpenClCalls : public DeviceCalls {
 
 class OpenClQueue : public DeviceQueue {
  public:
-  OpenClQueue(const OpenClDevice& device, bool takes_times);
+  OpenClQueue(const OpenClDevice& device, Timing timing);
   void write(void* memory, const void* from, std::size_t bytes) override;
   void read(void* to, void* memory, std::size_t bytes) override;
   void start(DeviceCalls& calls) override;
@@ -38,7 +38,7 @@ class OpenClQueue : public DeviceQueue {
 
  private:
   const OpenClDevice& device_;
-  const bool takes_times_;
+  const Timing timing_;
   const cl::OwnedQueue queue_;
   std::vector<cl::OwnedEvent> events_;  // of the last start()
 };

@@ -22,10 +22,23 @@ struct Row {
 // Which alternative of which island of which graph: the islands of two graphs have the same names.
 using Place = std::tuple<std::string, std::string, std::size_t>;
 
+struct Entry {
+  Place place;
+  std::vector<Row> steps;
+  int64_t runs = 0, run_ns = 0;  // of those that were timed as a whole
+};
+
 struct Table {
   std::mutex mutex;
-  std::vector<std::pair<Place, std::vector<Row>>> runs;
+  std::vector<Entry> entries;
   std::map<Place, std::size_t> index;
+
+  Entry& at(const Plan& plan, const PlanIsland& island, std::size_t alternative) {
+    const Place place{plan.digest, island.name, alternative};
+    const auto [found, is_new] = index.try_emplace(place, entries.size());
+    if (is_new) entries.push_back({place, {}, 0, 0});
+    return entries[found->second];
+  }
 };
 
 Table& table() {
@@ -33,7 +46,7 @@ Table& table() {
   return *instance;
 }
 
-std::atomic<bool> g_enabled{false};
+std::atomic<Mode> g_mode{Mode::kOff};
 
 std::vector<Row> empty_rows(const Plan& plan, const std::vector<PlanStep>& steps) {
   std::vector<Row> rows;
@@ -41,28 +54,30 @@ std::vector<Row> empty_rows(const Plan& plan, const std::vector<PlanStep>& steps
   return rows;
 }
 
-std::string text_of(const Place& place, std::size_t step, const Row& row) {
+std::string text_of(const Place& place) {
   const auto& [digest, island, alternative] = place;
   return "{\"digest\": " + json_quote(digest) + ", \"island\": " + json_quote(island) +
-         ", \"alternative\": " + std::to_string(alternative) + ", \"step\": " + std::to_string(step) +
-         ", \"label\": " + json_quote(row.label) + ", \"kernel\": " + json_quote(row.kernel) +
-         ", \"calls\": " + std::to_string(row.calls) + ", \"ns\": " + std::to_string(row.sum.ns) +
-         ", \"flops\": " + std::to_string(row.sum.flops) + ", \"bytes\": " + std::to_string(row.sum.bytes) + "}\n";
+         ", \"alternative\": " + std::to_string(alternative);
+}
+
+std::string text_of(const Place& place, std::size_t step, const Row& row) {
+  return text_of(place) + ", \"step\": " + std::to_string(step) + ", \"label\": " + json_quote(row.label) +
+         ", \"kernel\": " + json_quote(row.kernel) + ", \"calls\": " + std::to_string(row.calls) +
+         ", \"ns\": " + std::to_string(row.sum.ns) + ", \"flops\": " + std::to_string(row.sum.flops) +
+         ", \"bytes\": " + std::to_string(row.sum.bytes) + "}\n";
 }
 
 }  // namespace
 
-bool enabled() noexcept { return g_enabled.load(std::memory_order_relaxed); }
+Mode mode() noexcept { return g_mode.load(std::memory_order_relaxed); }
 
-void enable(bool on) noexcept { g_enabled.store(on, std::memory_order_relaxed); }
+void set(Mode mode) noexcept { g_mode.store(mode, std::memory_order_relaxed); }
 
 void add(const Plan& plan, const PlanIsland& island, std::size_t alternative, const std::vector<Sample>& run) {
   Table& all = table();
   const std::lock_guard lock(all.mutex);
-  const Place place{plan.digest, island.name, alternative};
-  const auto [at, is_new] = all.index.try_emplace(place, all.runs.size());
-  if (is_new) all.runs.emplace_back(place, empty_rows(plan, island.alternatives[alternative].run));
-  std::vector<Row>& rows = all.runs[at->second].second;
+  std::vector<Row>& rows = all.at(plan, island, alternative).steps;
+  if (rows.empty()) rows = empty_rows(plan, island.alternatives[alternative].run);
   for (std::size_t i = 0; i < run.size(); ++i) {
     ++rows[i].calls;
     rows[i].sum.ns += run[i].ns;
@@ -71,16 +86,27 @@ void add(const Plan& plan, const PlanIsland& island, std::size_t alternative, co
   }
 }
 
+void add_run(const Plan& plan, const PlanIsland& island, std::size_t alternative, int64_t ns) {
+  Table& all = table();
+  const std::lock_guard lock(all.mutex);
+  Entry& entry = all.at(plan, island, alternative);
+  ++entry.runs;
+  entry.run_ns += ns;
+}
+
 std::size_t take(char* buffer, std::size_t capacity) {
   Table& all = table();
   const std::lock_guard lock(all.mutex);
   std::string out;
-  for (const auto& [place, rows] : all.runs) {
-    for (std::size_t i = 0; i < rows.size(); ++i) out += text_of(place, i, rows[i]);
+  for (const Entry& entry : all.entries) {
+    for (std::size_t i = 0; i < entry.steps.size(); ++i) out += text_of(entry.place, i, entry.steps[i]);
+    if (entry.runs > 0)
+      out += text_of(entry.place) + ", \"calls\": " + std::to_string(entry.runs) + ", \"ns\": " + std::to_string(entry.run_ns) +
+             "}\n";
   }
   if (out.size() <= capacity) {
     if (!out.empty()) std::memcpy(buffer, out.data(), out.size());  // without a row there may be no buffer
-    all.runs.clear();
+    all.entries.clear();
     all.index.clear();
   }
   return out.size();

@@ -1,4 +1,4 @@
-// Time per step, summed over the process while switched on. Off, it costs one relaxed load per Compute.
+// Time per step, or on a device per run, summed over the process while switched on. Off, it costs one relaxed load per Compute.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,14 @@ struct Sample {
   int64_t bytes = 0;
 };
 
-bool enabled() noexcept;
-void enable(bool on) noexcept;
+// What is timed: each step by itself, or the runs of islands on devices, whose steps are started as they are in other runs.
+enum class Mode { kOff, kSteps, kRuns };
+
+Mode mode() noexcept;
+void set(Mode mode) noexcept;
 void add(const Plan& plan, const PlanIsland& island, std::size_t alternative, const std::vector<Sample>& run);
-// One JSON object per step and line, in the order of first execution; docs/plan-format.md has the fields. Returns the size
+void add_run(const Plan& plan, const PlanIsland& island, std::size_t alternative, int64_t ns);
+// One JSON object per step, or island, and line, in the order of first execution; docs/plan-format.md has the fields. Returns the size
 // of the text; it is copied and the sums start anew when `capacity` is enough.
 std::size_t take(char* buffer, std::size_t capacity);
 

@@ -150,6 +150,13 @@ def test_sizes_that_the_device_cannot_count_are_an_error(device_planner: FakePla
         session.run(None, {"x": array(1, 4)})
 
 
+def taken(library: ctypes.CDLL) -> list[str]:
+    """The lines of the profile."""
+    buffer = ctypes.create_string_buffer(library.xyntra_take_profile(None, 0))
+    library.xyntra_take_profile(buffer, len(buffer))
+    return buffer.raw.decode().splitlines()
+
+
 def test_the_profile_has_the_time_on_the_device(device_planner: FakePlanner, make_session: Any) -> None:
     device_planner.decide = lambda raw: [relu_island(raw)]
     session = make_session(relu_model())
@@ -159,10 +166,16 @@ def test_the_profile_has_the_time_on_the_device(device_planner: FakePlanner, mak
         session.run(None, {"x": array(5000, 4)})
     finally:
         library.xyntra_profile(0)
-    buffer = ctypes.create_string_buffer(library.xyntra_take_profile(None, 0))
-    library.xyntra_take_profile(buffer, len(buffer))
-    (row,) = [json.loads(line) for line in buffer.raw.decode().splitlines() if "xy_relu" in line]
+    (row,) = [json.loads(line) for line in taken(library) if "xy_relu" in line]
     assert row["calls"] == 1 and row["ns"] > 0 and row["bytes"] == 5000 * 4 * 8
+    library.xyntra_profile(2)
+    try:
+        for _ in range(2):
+            session.run(None, {"x": array(5000, 4)})
+    finally:
+        library.xyntra_profile(0)
+    (whole,) = [json.loads(line) for line in taken(library)]
+    assert whole.keys() == {"digest", "island", "alternative", "calls", "ns"} and whole["calls"] == 2 and whole["ns"] > 0
 
 
 def test_a_program_that_does_not_compile_says_why(root: CacheRoot) -> None:

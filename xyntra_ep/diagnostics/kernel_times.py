@@ -1,10 +1,11 @@
 """Where the time of a run goes: each kernel's share, its work, and the nodes that it computes.
 
 times = kernel_times(session, lambda: session.run(None, feeds), runs=20)
+ns = device_run_ns(session, lambda: session.run(None, feeds), runs=20)      # of a whole run, on a device
 
-Native code times the steps of islands while it is asked to (`native/profile.h`) and knows what each must at least do at
-the shapes at hand; the session's report says which step serves which nodes. One session may run meanwhile: the profile is
-the process's.
+Native code times the steps of islands, or their runs on a device, while it is asked to (`native/profile.h`) and knows what
+each must at least do at the shapes at hand; the session's report says which step serves which nodes. One session may run
+meanwhile: the profile is the process's.
 """
 
 from __future__ import annotations
@@ -52,31 +53,50 @@ class RunTimes:
     kernels: tuple[KernelTime, ...]
 
 
+_OFF, _STEPS, _RUNS = range(3)  # what `xyntra_profile` times
 _MATRIX_UNITS = re.compile("fragments|wgmma")  # in the names of their kernels
 Row = Mapping[str, Any]
 Key = tuple[str, str, int]  # digest, island, position among the island's kernels
 
 
 def kernel_times(session: Any, run: Callable[[], object], *, runs: int) -> RunTimes:
-    """Time ``runs`` calls of ``run``, which runs ``session`` once. Warm up first."""
-    library = registration.library()
+    """Time ``runs`` calls of ``run``, which runs ``session`` once. Warm up first. On a device each kernel is then launched by
+    itself, so that short ones count with the pause before the next: their sum is more than a run takes (`device_run_ns`)."""
     explanation = explain(session)
+    walls_ns, profiles = _profiled(_STEPS, run, runs)
+    return RunTimes(runs=runs, run_ns=int(statistics.median(walls_ns)), kernels=summed(explanation, profiles))
+
+
+def device_run_ns(session: Any, run: Callable[[], object], *, runs: int) -> int | None:
+    """What a run of ``session`` takes on its device, in nanoseconds by the device's clock, the median of ``runs`` calls of
+    ``run``: from the first kernel's begin to the last one's end, started as in any run (on CUDA as one graph), in all islands.
+    Inputs and outputs are moved outside of it. None where nothing runs on a device. Warm up first."""
+    digests = {graph.digest for graph in explain(session).graphs if graph.device}
+    if not digests:
+        return None
+    _, profiles = _profiled(_RUNS, run, runs)
+    return int(statistics.median(sum(row["ns"] for row in rows if row["digest"] in digests) for rows in profiles))
+
+
+def _profiled(what: int, run: Callable[[], object], runs: int) -> tuple[list[int], list[list[Row]]]:
+    """Of each run its time on the host, in nanoseconds, and the rows of its profile."""
+    library = registration.library()
     take_rows(library)  # what an earlier user left
-    profiles, walls_ns = [], []
+    walls_ns, profiles = [], []
     for _ in range(runs):
-        library.xyntra_profile(1)
+        library.xyntra_profile(what)
         try:
             begin = time.perf_counter_ns()
             run()
             walls_ns.append(time.perf_counter_ns() - begin)
         finally:
-            library.xyntra_profile(0)
+            library.xyntra_profile(_OFF)
         profiles.append(take_rows(library))
-    return RunTimes(runs=runs, run_ns=int(statistics.median(walls_ns)), kernels=summed(explanation, profiles))
+    return walls_ns, profiles
 
 
 def take_rows(library: ctypes.CDLL) -> list[Row]:
-    """What the profile has counted, one row per step; it is forgotten there."""
+    """What the profile has counted, one row per step, or per island; it is forgotten there."""
     size = library.xyntra_take_profile(None, 0)
     buffer = ctypes.create_string_buffer(size + 1)
     library.xyntra_take_profile(buffer, size)

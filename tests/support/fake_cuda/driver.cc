@@ -32,6 +32,11 @@ namespace {
 constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 100, kInvalidContext = 201, kInvalidImage = 200,
               kNotFound = 500, kIllegalAddress = 700;
 
+// A device's clock, which events read: what it does takes as long as this. A kernel of a graph takes less than one that is
+// launched by itself. Differences that a float has exactly.
+constexpr double kKernelMs = 0.25, kNodeMs = 0.125, kCopyMs = 2;
+double clock_ms = 0;  // under the mutex
+
 std::recursive_mutex mutex;
 std::map<std::string, long> counts;
 std::map<uint64_t, std::size_t> device_memory, host_memory;
@@ -245,6 +250,7 @@ API int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, std::size_t bytes, v
   if (!lies_in(host_memory, reinterpret_cast<uint64_t>(from), bytes)) return kInvalidValue;  // to be asynchronous
   if (!lies_in(device_memory, to, bytes)) return kInvalidValue;
   const Touching touching;
+  clock_ms += kCopyMs;
   return std::memcpy(reinterpret_cast<void*>(to), from, bytes), kSuccess;
 }
 API int cuMemcpyDtoH_v2(void* to, uint64_t from, std::size_t bytes) {
@@ -276,6 +282,7 @@ API int cuCtxSynchronize() {
 API int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, std::size_t bytes, void*) {
   ENTER_CONTEXT("MemcpyDtoHAsync");
   const Touching touching;
+  clock_ms += kCopyMs;
   if (!lies_in(device_memory, from, bytes) || !lies_in(host_memory, reinterpret_cast<uint64_t>(to), bytes))
     return kInvalidValue;
   return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), kSuccess;
@@ -346,6 +353,7 @@ API int cuLaunchKernel(Function* f, unsigned x, unsigned y, unsigned z, unsigned
   ENTER_CONTEXT("LaunchKernel");
   if (x == 0 || y != 1 || z != 1 || by != 1 || bz != 1 || !f->takes(bx, shared_bytes)) return kInvalidValue;
   const Touching touching;
+  clock_ms += kKernelMs;
   return bound(f, x, bx, shared_bytes, args).carry_out();
 }
 API int cuStreamCreate(void** stream, unsigned) {
@@ -361,10 +369,15 @@ API int cuStreamDestroy_v2(void* stream) {
   ENTER_CONTEXT("StreamDestroy");
   return delete static_cast<int*>(stream), kSuccess;
 }
-API int cuEventCreate(void** event, unsigned) { return *event = new int, kSuccess; }
-API int cuEventRecord(void*, void*) { return kSuccess; }
-API int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 0.25F, kSuccess; }
-API int cuEventDestroy_v2(void* event) { return delete static_cast<int*>(event), kSuccess; }
+API int cuEventCreate(double** event, unsigned) { return *event = new double{0}, kSuccess; }
+API int cuEventRecord(double* event, void*) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  return *event = clock_ms, kSuccess;
+}
+API int cuEventElapsedTime(float* ms, const double* begin, const double* end) {
+  return *ms = static_cast<float>(*end - *begin), kSuccess;
+}
+API int cuEventDestroy_v2(double* event) { return delete event, kSuccess; }
 
 struct KernelNode {
   Function* function;
@@ -423,6 +436,7 @@ API int cuGraphLaunch(Executable* executable, void*) {
   ENTER_CONTEXT("GraphLaunch");
   const Touching touching;
   for (const Launch& launch : executable->launches) {
+    clock_ms += kNodeMs;
     if (const int code = launch.carry_out(); code != kSuccess) return code;
   }
   return kSuccess;
