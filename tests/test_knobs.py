@@ -25,6 +25,7 @@ def test_all_variables_arrive() -> None:
             "XYNTRA_CACHE_DIR": "",
             "XDG_CACHE_HOME": "/caches",
             "XYNTRA_CLAIM": " all ",
+            "XYNTRA_AVOID": "gemm.wgmma, gemm.gemv,",
         }
     )
     assert read == Knobs(
@@ -36,6 +37,7 @@ def test_all_variables_arrive() -> None:
         config=Path.home() / "fusion.toml",
         xdg_cache_home=Path("/caches"),
         claim="all",
+        avoid=("gemm.wgmma", "gemm.gemv"),
     )
 
 

@@ -93,6 +93,7 @@ class Knobs:
     config: Path | None = None  # XYNTRA_CONFIG: options file, instead of ./fusion.toml
     cuda_devices: int | None = None  # XYNTRA_CUDA_DEVICES: how many there are, where native/cuda_presence.cc cannot see it
     trials: bool = True  # XYNTRA_TRIALS=0: a GPU is used without trying our kernels on it before
+    avoid: tuple[str, ...] = ()  # XYNTRA_AVOID: kernel variants for GPUs that are not to be chosen, apart by commas
     xdg_cache_home: Path | None = None  # XDG_CACHE_HOME, without our prefix: it is everybody's
 
     backend: str | None = None
@@ -136,6 +137,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "isa": _isa,
     "compile_timeout_s": _seconds,
     "jobs": _jobs,
+    "avoid": lambda text: tuple(name.strip() for name in text.split(",") if name.strip()),
     "cuda_devices": lambda text: parse_int(text, least=0),
     "config": lambda text: Path(text).expanduser(),
     "xdg_cache_home": Path,
@@ -173,7 +175,7 @@ def current() -> Knobs:
 
 @contextmanager
 def scope(**overrides: Any) -> Iterator[Knobs]:
-    """Set knobs for a test; of the whole process, because sessions compile on several threads."""
+    """Set knobs for a test or a measurement; of the whole process, because sessions compile on several threads."""
     global _scoped
     before = _scoped
     _scoped = dataclasses.replace(current(), **overrides)

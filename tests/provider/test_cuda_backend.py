@@ -21,6 +21,7 @@ from onnx import numpy_helper, parser
 
 from tests.support.fake_cuda import FakeCuda
 from xyntra_ep import explain
+from xyntra_ep.diagnostics.kernel_times import device_run_ns, kernel_times
 from xyntra_ep.errors import CompileError
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea.core_ir.ops import Gemm
@@ -162,6 +163,20 @@ def test_steps_are_timed_by_the_device(gpu: FakeCuda, folder: Path) -> None:
     assert [bool(ns) for name, ns in times.items() if "gemv" in name or "x" in name[8:]] == [True, False], times
 
 
+def test_a_run_as_a_whole_is_timed_as_it_is(gpu: FakeCuda, folder: Path) -> None:
+    """By events round its graph: kernels take less there than by themselves, and copies of inputs and outputs are not in it."""
+    made = session(folder)
+    check(made, 5)
+    steps = kernel_times(made, lambda: made.run(None, rows(5)), runs=1)
+    kernels = sum(kernel.ns for kernel in steps.kernels) // 250_000
+    before = {name: gpu.count(name) for name in ("GraphLaunch", "LaunchKernel", "MemcpyHtoDAsync")}
+    assert kernels >= 2 and device_run_ns(made, lambda: made.run(None, rows(5)), runs=3) == kernels * 125_000
+    assert {name: gpu.count(name) - n for name, n in before.items()} == {**dict.fromkeys(before, 3), "LaunchKernel": 0}
+    on_cpu = session(folder, backend="cpu")
+    assert device_run_ns(on_cpu, lambda: on_cpu.run(None, rows(5)), runs=1) is None
+    check(made, 5)
+
+
 @pytest.mark.parametrize(
     ("name", "precision", "max_err"),
     [
@@ -197,6 +212,18 @@ def test_more_shared_memory_than_a_kernel_may_declare_is_asked_for(
     gpu.fail("FuncSetAttribute", calls_from_now=1)
     (graph,) = explain(session(tmp_path / "new", precision="bf16")).graphs
     assert "CUDA_ERROR_OUT_OF_MEMORY for the kernel xy_gemm" in str(graph)
+
+
+def test_variants_can_be_avoided(gpu: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variant takes along those that launch its kernels."""
+    monkeypatch.setenv("XYNTRA_AVOID", "gemm.fragments")
+    made = session(tmp_path, precision="bf16")
+    assert not any("fragments" in name for name in graph_variants(made))
+    rejected = [why for g in explain(made).graphs for i in g.islands for k in i.kernels for why in k.rejected]
+    assert ("gemm.fragments_or_gemv", "XYNTRA_AVOID names it") in rejected
+    monkeypatch.setenv("XYNTRA_AVOID", "gemm.wgmm")
+    (graph,) = explain(session(tmp_path, precision="bf16")).graphs
+    assert "XYNTRA_AVOID: no kernel variant for GPUs is called 'gemm.wgmm'. there are " in graph.failure
 
 
 def test_a_model_in_float16_is_multiplied_in_it(gpu: FakeCuda, folder: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from xyntra_ep import knobs
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.doctor.heroes import hero_for, hero_named
@@ -49,14 +50,21 @@ class DeviceTarget:
 
     @property
     def variants(self) -> VariantTable:
-        """What may be chosen for it; what failed on it admits nothing, and says why."""
-        if not self.failed:
+        """What may be chosen for it; what failed on it, or is to be avoided, admits nothing, and says why."""
+        not_wanted = {name: f"failed its trial on this device: {why}" for name, why in self.failed.items()}
+        not_wanted |= dict.fromkeys(knobs.current().avoid, "XYNTRA_AVOID names it")
+        if not not_wanted:
             return gpu_variants()
-        return {op: tuple(map(self._judged, variants)) for op, variants in gpu_variants().items()}
+        known = {variant.name for variants in gpu_variants().values() for variant in variants}
+        if unknown := sorted(not_wanted.keys() - known - self.failed.keys()):
+            hint = f"there are {', '.join(sorted(known))}"
+            raise ConfigError(f"no kernel variant for GPUs is called {unknown[0]!r}", where="XYNTRA_AVOID", hint=hint)
 
-    def _judged(self, variant: AnyVariant) -> AnyVariant:
-        why = next((self.failed[name] for name in (variant.name, *variant.parts) if name in self.failed), None)
-        return variant if why is None else replace(variant, admits=lambda op, context: f"failed its trial on this device: {why}")
+        def judged(variant: AnyVariant) -> AnyVariant:
+            why = next((not_wanted[name] for name in (variant.name, *variant.parts) if name in not_wanted), None)
+            return variant if why is None else replace(variant, admits=lambda op, context: why)
+
+        return {op: tuple(map(judged, variants)) for op, variants in gpu_variants().items()}
 
 
 def opencl_target(found: OpenClSurvey | None = None) -> DeviceTarget:
