@@ -74,7 +74,7 @@ def _changes(label: str, old: CaseResult | None, new: CaseResult | None) -> Iter
         a, b = before.get(name), after.get(name)
         why = new.failure if lost and new else _why(a, b)
         first, second = a.ratio if a else None, b.ratio if b else None
-        ratio = ratio_of_ratios(first, second) if first and second else None
+        ratio = ratio_of_ratios(first, second) if first and second and not why else None
         was_good = first is not None
         yield Change(
             case=label,
@@ -110,7 +110,7 @@ def _why(old: Measurement | None, new: Measurement | None) -> str:
             return f"{when} {m.lacking}"
         if m.ratio is None:
             return f"{when} without a ratio"
-    return ""
+    return "" if old.backend == new.backend else f"backend {old.backend} before, now {new.backend}"
 
 
 def ratio_of_ratios(old: Ratio, new: Ratio) -> Ratio:

@@ -17,6 +17,8 @@ PEERS = (OPENVINO, TORCH)  # each is a contender's peer in the same precision
 PLUGINS = {"XyntraEP": "xyntra_ep"}
 
 DEVICE_BACKENDS = ("cuda", "opencl")
+AUTO_BACKEND = "auto"
+CPU_BACKEND = "cpu"  # of XyntraEP unless its contender says otherwise: a table of the CPU is of the CPU, also beside a GPU
 FP32 = "fp32"
 # What a reduced precision may cost, relative to max|b|: 8 bits of mantissa through the depth of the zoo's
 # models (4e-3 to 1e-2 measured with bf16), and quantised weights.
@@ -68,14 +70,23 @@ class Contender:
         return max(fp32_max_err, PRECISION_MAX_ERR.get(self.precision, 0.0))
 
 
-def backends(contenders: Sequence[Contender]) -> tuple[str, ...]:
+def backends(contenders: Sequence[Contender], of: Sequence[str] = DEVICE_BACKENDS) -> tuple[str, ...]:
     """Where XyntraEP is asked to run, other than on the CPU.
 
-    >>> backends(parse_contenders(["XyntraEP,XyntraEP:backend=cuda,XyntraEP:backend=cuda+bf16"]))
+    >>> backends(parse_contenders(["XyntraEP,XyntraEP:backend=cuda,XyntraEP:backend=cuda+bf16,XyntraEP:backend=auto"]))
     ('cuda',)
     """
     asked = [contender.options.get("backend", "") for contender in contenders if contender.provider in PLUGINS]
-    return tuple(dict.fromkeys(backend for backend in asked if backend in DEVICE_BACKENDS))
+    return tuple(dict.fromkeys(backend for backend in asked if backend in of))
+
+
+def backend_of(device: str) -> str:
+    """Of a device as XyntraEP names it, empty for the CPU.
+
+    >>> backend_of("CUDA / Example / sm_90 / driver 12.8"), backend_of("A platform / Example / 3.0"), backend_of("")
+    ('cuda', 'opencl', 'cpu')
+    """
+    return CPU_BACKEND if not device else "cuda" if device.startswith("CUDA / ") else "opencl"
 
 
 def parse_contenders(specs: Sequence[str]) -> tuple[Contender, ...]:

@@ -14,13 +14,14 @@ from rich.text import Text
 
 from bench.arms import Arm
 from bench.codec import decode, encode
-from bench.contenders import BASELINE, Contender
+from bench.contenders import AUTO_BACKEND, BASELINE, DEVICE_BACKENDS, Contender, backends
 from bench.determinism import Bits, Configuration, Determinism, Hashes, over_threads
 from bench.determinism_worker import HashJob
 from bench.plan import Case
 from bench.results import Status
-from bench.run import ChildFailed, in_child, probe
+from bench.run import ChildFailed, child_environment, in_child, probe
 from bench.show import note
+from bench.trials import make_trials
 
 MODULE = ("-m", "bench.determinism_worker")
 LIMIT_S = 600.0
@@ -33,6 +34,7 @@ def configurations(
 ) -> Iterator[Configuration]:
     """The CPU provider's first: what it does with the model is what others may be measured by."""
     everyone = [Contender(provider=BASELINE), *(c for c in contenders if c.provider != BASELINE)]
+    make_trials(backends(everyone, (*DEVICE_BACKENDS, AUTO_BACKEND)), child_environment())
     absent = {c.provider: reason for c in everyone if (reason := probe(c))}
     with tempfile.TemporaryDirectory(prefix="xyntra-determinism-") as folder:
         for case in cases:

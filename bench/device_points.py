@@ -8,7 +8,7 @@ authors measure it (Dao, "FlashAttention-2", 2023).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,14 @@ BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
 SAMPLED = 16  # rows, or queries of the first head
 TOKENS, CHANNELS = 16384, 2048
 EPS = 1e-5
+WARPGROUPS = "gemm.wgmma"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """`shapes` of the inputs, of which those in `constant` are weights. `expected` gives the first rows of the output, flattened
-    to [rows, last dim], from inputs that were rounded to `precision`; `library` the same operator of torch on tensors there."""
+    to [rows, last dim], from inputs that were rounded to `precision`; `library` the same operator of torch on tensors there.
+    `avoided` are kernel variants that are not to be chosen, to measure what is chosen without them."""
 
     name: str
     precision: str
@@ -39,6 +41,7 @@ class Point:
     expected: Callable[[Mapping[str, Array]], Array]
     library: Callable[[Any, Mapping[str, Any]], Callable[[], object]]
     max_err: float
+    avoided: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -191,8 +194,15 @@ def _scalar(value: float, precision: str) -> onnx.TensorProto:
     return helper.make_tensor("scale", TYPES[precision], [], bits.tobytes(), raw=True)
 
 
+def without_warpgroups(point: Point) -> Point:
+    """What devices have that know none, by `mma.sync`."""
+    return replace(point, name=f"{point.name}-without-wgmma", avoided=(WARPGROUPS,))
+
+
+LARGE = tuple(gemm(side, precision) for precision in ("bf16", "fp16") for side in (4096, 8192))
 POINTS: tuple[Point, ...] = (
-    *(gemm(side, precision) for precision in ("bf16", "fp16") for side in (4096, 8192)),
+    *LARGE,
+    *map(without_warpgroups, LARGE),
     gemm(4096, "fp32"),
     *(attention(length, head, "bf16") for head in (64, 128) for length in (512, 1024, 2048, 4096)),
     *(rows(kind, 65536, 1024, precision) for precision in ("fp32", "bf16") for kind in ("copy", "softmax", "layernorm")),
@@ -200,6 +210,7 @@ POINTS: tuple[Point, ...] = (
 # To try the command with: each kind, small enough for a device that a CPU stands in for.
 TINY_POINTS: tuple[Point, ...] = (
     gemm(128, "bf16"),
+    without_warpgroups(gemm(128, "bf16")),
     gemm(96, "fp32"),
     attention(32, 64, "bf16", tokens=64, channels=128),
     *(rows(kind, 48, 64, "fp32") for kind in ("copy", "softmax", "layernorm")),

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
+from bench.codec import decode
 from bench.environment import Environment
+from bench.errors import BenchError
 from bench.results import DeviceCeilings
 
-SCHEMA = "xyntra-device/1"
+SCHEMA = "xyntra-device/2"  # 1 had the sum over kernels that were launched one by one
 COLUMNS = ("point", "µs", "TFLOP/s", "GB/s", "of roof", "of library", "error", "variants")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointResult:
-    """`ns` is the median by the device's clock, all kernels together; `library_ns` the library's, None without one. `error` is
+    """`ns` is the median of a run as a whole by the device's clock; `library_ns` the library's, None without one. `error` is
     max|a-b| / max|b| of a sample against float64. `failure` says in a line why there are no figures."""
 
     name: str
@@ -37,6 +41,10 @@ class PointResult:
     def of_library(self) -> float | None:
         """1 is as fast as the library."""
         return self.library_ns / max(self.ns, 1) if self.library_ns and self.good else None
+
+    @property
+    def gflops(self) -> float:
+        return self.flops / max(self.ns, 1)
 
     def of_roof(self, ceilings: DeviceCeilings) -> float:
         """What bounds it at best: products by their rate, the rest by a copy's; of ours and the library's the faster one."""
@@ -62,6 +70,26 @@ class DeviceRun:
     points: tuple[PointResult, ...] = ()
 
 
+def is_device_run(path: Path) -> bool:
+    """Whether a file is of `bench device`, by what it calls itself."""
+    try:
+        return str(json.loads(path.read_text())["schema"]).startswith(SCHEMA.partition("/")[0])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def load_device_run(path: Path) -> DeviceRun:
+    try:
+        data = json.loads(path.read_text())
+        if data.get("schema") != SCHEMA:
+            raise BenchError(f"{path}: schema {data.get('schema')!r}, this version reads {SCHEMA!r}. measure again")
+        return decode(DeviceRun, data)
+    except FileNotFoundError:
+        raise BenchError(f"{path}: no such file") from None
+    except (ValueError, AttributeError) as error:  # a CodecError is one
+        raise BenchError(f"{path}: no results of `bench device` ({error})") from None
+
+
 def cells(point: PointResult, ceilings: DeviceCeilings | None) -> list[str]:
     """A row of what is shown; a failure is one that says so."""
     if point.failure:
@@ -69,7 +97,7 @@ def cells(point: PointResult, ceilings: DeviceCeilings | None) -> list[str]:
     return [
         point.name,
         f"{point.ns / 1e3:.1f}",
-        f"{point.flops / max(point.ns, 1) / 1e3:.1f}" if point.flops else "-",
+        f"{point.gflops / 1e3:.1f}" if point.flops else "-",
         f"{point.bytes / max(point.ns, 1):.0f}",
         f"{point.of_roof(ceilings):.0%}" if ceilings else "-",
         f"{point.of_library:.0%}" if point.of_library else "-",

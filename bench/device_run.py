@@ -12,11 +12,14 @@ from typing import Any
 from bench.codec import decode, encode
 from bench.device_ceilings import measure_device_ceilings
 from bench.device_points import POINTS, TINY_POINTS, Point
-from bench.device_results import DeviceRun, PointResult
+from bench.device_results import DeviceRun, PointResult, load_device_run
 from bench.device_worker import DeviceJob
+from bench.environment import Environment
 from bench.errors import BenchError
+from bench.resume import command_differences, environment_differences
 from bench.run import ChildFailed, child_environment, in_child
 from bench.store import dump, now, write_atomically
+from bench.trials import make_trials
 
 WORKER = ("-m", "bench.device_worker")
 LIMIT_S = 180.0
@@ -38,16 +41,29 @@ class DeviceStore:
         self.run = run
         self._keep()
 
+    @classmethod
+    def resumed(cls, path: Path, environment: Environment, command: str) -> DeviceStore:
+        """To go on with a run that was interrupted, of the same command on the same machine."""
+        run = load_device_run(path)
+        if different := (*command_differences(run.command, command), *environment_differences(run.environment, environment)):
+            raise BenchError(f"{path}: cannot be resumed: {'; '.join(different)}. start again without --resume")
+        return cls(path, dataclasses.replace(run, finished=""))
+
     def measure(self, points: tuple[Point, ...], backend: str) -> Iterator[PointResult]:
-        """The device's ceilings, then each point."""
-        ceilings, problem = measure_device_ceilings(backend, child_environment())
-        if problem:
+        """The device's ceilings, then each point, unless the run has them. A point that failed is there: that is its result."""
+        if problem := make_trials((backend,), child_environment()):
             raise BenchError(problem)
-        self._keep(device_ceilings=ceilings)
+        if not self.run.device_ceilings:
+            ceilings, problem = measure_device_ceilings(backend, child_environment())
+            if problem:
+                raise BenchError(problem)
+            self._keep(device_ceilings=ceilings)
+        done = {result.name for result in self.run.points}
         for point in points:
-            result = measured(point, backend)
-            self._keep(points=(*self.run.points, result))
-            yield result
+            if point.name not in done:
+                result = measured(point, backend)
+                self._keep(points=(*self.run.points, result))
+                yield result
         self._keep(finished=now())
 
     def _keep(self, **more: Any) -> None:

@@ -16,6 +16,7 @@ from bench.codec import decode, encode
 from bench.device_ceilings import least_ns
 from bench.device_points import POINTS, SAMPLED, TINY_POINTS, Array, Point, from_bits, to_bits
 from bench.device_results import PointResult
+from bench.trials import give_trials
 
 RUNS = 10
 
@@ -31,8 +32,9 @@ def measure_point(point: Point, backend: str, folder: Path) -> PointResult:
     """Raises what the session raises."""
     import onnxruntime as ort
 
+    from xyntra_ep import knobs
     from xyntra_ep.diagnostics.explain import explain
-    from xyntra_ep.diagnostics.kernel_times import kernel_times
+    from xyntra_ep.diagnostics.kernel_times import device_run_ns
 
     inputs = point.inputs()
     file = folder / f"{point.name}.onnx"
@@ -40,7 +42,9 @@ def measure_point(point: Point, backend: str, folder: Path) -> PointResult:
     settings = ort.SessionOptions()
     settings.log_severity_level = 3
     options = {"backend": backend, "claim": "all", "cache_dir": str(folder)}
-    session = ort.InferenceSession(str(file), settings, providers=[("XyntraEP", options)], enable_fallback=0)
+    give_trials(folder)
+    with knobs.scope(avoid=(*knobs.current().avoid, *point.avoided)):
+        session = ort.InferenceSession(str(file), settings, providers=[("XyntraEP", options)], enable_fallback=0)
     feeds = {name: _value(ort, x, point.precision) for name, x in inputs.items() if name not in point.constant}
 
     def run() -> Any:
@@ -48,8 +52,9 @@ def measure_point(point: Point, backend: str, folder: Path) -> PointResult:
 
     for _ in range(2):
         result = run()
-    times = kernel_times(session, run, runs=RUNS)
-    assert all(graph.device for graph in explain(session).graphs), "not on the device"
+    ns = device_run_ns(session, run, runs=RUNS)
+    assert ns is not None, "not on the device"
+    [graph] = explain(session).graphs
     got = _first_rows(result, point)
     library, library_ns = _library(point, inputs)
     return PointResult(
@@ -57,9 +62,9 @@ def measure_point(point: Point, backend: str, folder: Path) -> PointResult:
         precision=point.precision,
         flops=point.flops,
         bytes=point.bytes,
-        ns=sum(kernel.ns for kernel in times.kernels),
-        runs=times.runs,
-        variants=tuple(kernel.variant for kernel in times.kernels),
+        ns=ns,
+        runs=RUNS,
+        variants=tuple(kernel.variant for island in graph.islands for kernel in island.kernels if kernel.alternative == 0),
         error=relative_error(got, point.expected(inputs)),
         max_err=point.max_err,
         library=library,

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from bench.ceilings import measure_ceilings
-from bench.contenders import backends
+from bench.contenders import AUTO_BACKEND, DEVICE_BACKENDS, backends
 from bench.device_ceilings import measure_device_ceilings
 from bench.environment import Environment, read_environment
 from bench.errors import BenchError
@@ -26,6 +26,7 @@ from bench.resume import differences, left_of
 from bench.run import child_environment, kernel_compiler, probe, run_case
 from bench.show import COLUMNS, Tick, progress, show_cases, show_notes, show_summary
 from bench.store import Store, load
+from bench.trials import make_trials
 from zoo import model_path, zoo
 from zoo.cache import cache_dir
 
@@ -86,6 +87,10 @@ def _prepare(plan: Plan, store: Store, tick: Tick) -> None:
         ceilings, problem = measure_ceilings(sorted({1, *(case.threads for case in plan.cases)}), child_environment())
         store.keep_ceilings(ceilings)
         if problem:
+            typer.echo(f"! {problem}", err=True)
+    if on_devices := backends(plan.contenders, (*DEVICE_BACKENDS, AUTO_BACKEND)):
+        tick(f"trials on {', '.join(on_devices)}", done=0)
+        if problem := make_trials(on_devices, child_environment()):
             typer.echo(f"! {problem}", err=True)
     for backend in backends(plan.contenders) if not store.run.device_ceilings else ():
         tick(f"ceilings of {backend}", done=0)

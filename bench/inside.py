@@ -19,6 +19,11 @@ SPAN_NS = 2_000_000_000  # all profiled runs together, unless the least of them 
 NAMES = 4  # of a kernel's nodes; how many there are is in `op_types`
 
 
+def repetitions(run_ns: int) -> int:
+    """How many runs of so many nanoseconds each are looked at."""
+    return max(LEAST_RUNS, min(RUNS, SPAN_NS // max(run_ns, 1)))
+
+
 def look_inside(session: Any, provider: str, run: Callable[[], object], run_ns: int) -> Inside | None:
     """Some more runs of an ONNX Runtime session that is warm, of `run_ns` each; None where the provider does not tell."""
     if provider != PROVIDER:
@@ -26,7 +31,7 @@ def look_inside(session: Any, provider: str, run: Callable[[], object], run_ns: 
     from xyntra_ep.diagnostics.explain import explain
     from xyntra_ep.diagnostics.kernel_times import kernel_times
 
-    times = kernel_times(session, run, runs=max(LEAST_RUNS, min(RUNS, SPAN_NS // max(run_ns, 1))))
+    times = kernel_times(session, run, runs=repetitions(run_ns))
     graphs = explain(session).graphs
     declined: dict[tuple[str, str], list[str]] = {}
     for graph in graphs:
@@ -74,12 +79,6 @@ def _resident(launch: Mapping[str, Any] | None) -> Resident | None:
         of_warps=held["of_warps"],
         limit=held["limit"],
     )
-
-
-def device_ns(inside: Inside) -> int | None:
-    """Of a run, what its kernels take by the device's clock; None on the CPU. Each is launched alone to be timed, so that short
-    ones count with the pause before the next."""
-    return sum(kernel.ns for kernel in inside.kernels) if inside.device else None
 
 
 def forget_plans(cache_dir: Path) -> bool:

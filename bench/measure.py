@@ -18,7 +18,7 @@ from bench.contenders import Contender
 from bench.environment import cores_allowed, governor
 from bench.errors import BenchError, Unavailable
 from bench.feeds import Feeds, case_feeds, case_path, save_feeds
-from bench.inside import PROVIDER, device_ns, forget_plans
+from bench.inside import PROVIDER, forget_plans
 from bench.loads import Load, Loop, OneAtATime, Streams, forced_logits
 from bench.machine import Machine, MachineWatch
 from bench.memory import peak_rss_bytes, rss_bytes
@@ -164,6 +164,7 @@ def _start(case: Case, arm: Arm, factory: Factory, creation: Creation, feeds: Fe
         creation=creation,
         placement=session.placement(),
         precision=session.precision(),
+        device=session.device(),
         load=load,
         outputs=outputs,
         first_run_ns=first_run_ns,
@@ -197,8 +198,8 @@ def _with_inside(m: Measurement, runner: Runner | None, feeds: Feeds) -> Measure
     if runner is None or m.latency is None:
         return m
     session = runner.session or runner.factory.create()[0]  # one that sat out the last rounds has none
-    inside = session.inside(feeds, m.latency.p50_ns)
-    return dataclasses.replace(m, inside=inside, device_ns=session.device_ns(feeds) if inside is None else device_ns(inside))
+    run_ns = m.latency.p50_ns
+    return dataclasses.replace(m, inside=session.inside(feeds, run_ns), device_ns=session.device_ns(feeds, run_ns))
 
 
 def _case_warnings(

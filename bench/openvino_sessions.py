@@ -67,7 +67,10 @@ class OpenVinoSession:
             self._local.request = self._compiled.create_infer_request()
         return self._local.request
 
-    def device_ns(self, feeds: Feeds) -> int | None:
+    def device(self) -> str:
+        return ""
+
+    def device_ns(self, feeds: Feeds, run_ns: int) -> int | None:
         return None
 
 

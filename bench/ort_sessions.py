@@ -16,11 +16,12 @@ import numpy.typing as npt
 import onnxruntime as ort
 
 from bench.arms import Arm
-from bench.contenders import BASELINE, FP32, PLUGINS
+from bench.contenders import BASELINE, CPU_BACKEND, FP32, PLUGINS
 from bench.errors import BenchError, Unavailable
-from bench.inside import look_inside
+from bench.inside import look_inside, repetitions
 from bench.results import Inside, Placement
 from bench.stderr import Captured, stderr_captured
+from bench.trials import give_trials
 
 if TYPE_CHECKING:  # `sessions` imports this module when it is asked for
     from bench.sessions import Feeds, FixedShapes, Session
@@ -94,8 +95,19 @@ class OrtSession:
     def inside(self, feeds: Feeds, run_ns: int) -> Inside | None:
         return look_inside(self._session, self._provider, partial(self._run, None, feeds), run_ns)
 
-    def device_ns(self, feeds: Feeds) -> int | None:
-        return None
+    def device(self) -> str:
+        """Of XyntraEP, by its own records; parts of a model may run on the CPU beside."""
+        if self._provider not in PLUGINS:
+            return ""
+        names = dict.fromkeys(graph.device or "CPU" for graph in graphs_of(self._session) if graph.islands)
+        return "" if list(names) == ["CPU"] else " and ".join(names)
+
+    def device_ns(self, feeds: Feeds, run_ns: int) -> int | None:
+        if self._provider not in PLUGINS:
+            return None
+        from xyntra_ep.diagnostics.kernel_times import device_run_ns
+
+        return device_run_ns(self._session, partial(self._run, None, feeds), runs=repetitions(run_ns))
 
 
 class OrtFactory:
@@ -107,7 +119,10 @@ class OrtFactory:
         self._fixed = fixed
         self.notes: tuple[str, ...] = ()
         if self._provider in PLUGINS:
-            self._options.setdefault("cache_dir", str(cache_dir))
+            if "cache_dir" not in self._options:
+                self._options["cache_dir"] = str(cache_dir)
+                give_trials(cache_dir)
+            self._options.setdefault("backend", CPU_BACKEND)
 
     def create(self, *, watched: bool = False) -> tuple[Session, int]:
         if self._fixed and self._fixed.unnamed:
@@ -120,10 +135,11 @@ class OrtFactory:
             begin = time.perf_counter_ns()
             session = self._create(WARNING if watched else ERROR)
             took = time.perf_counter_ns() - begin
-        if watched:
-            self.notes = warnings_of(self._provider, captured)
         if self._provider not in session.get_providers():
             raise BenchError(f"{self._provider}: the session runs on {session.get_providers()} instead")
+        if watched:
+            chosen = choices(graphs_of(session)) if self._provider in PLUGINS else ()
+            self.notes = (*warnings_of(self._provider, captured), *chosen)
         return OrtSession(session, self._provider), took
 
     def _create(self, severity: int) -> Any:
@@ -140,6 +156,19 @@ class OrtFactory:
             providers.append(BASELINE)
         # Without the fallback: a provider that fails must fail the measurement, not be measured as the CPU.
         return ort.InferenceSession(str(self._model), options, providers=providers, enable_fallback=0)
+
+
+def graphs_of(session: Any) -> Sequence[Any]:
+    """What XyntraEP says of a session's graphs."""
+    from xyntra_ep.diagnostics.explain import explain
+
+    return explain(session).graphs
+
+
+def choices(graphs: Sequence[Any]) -> tuple[str, ...]:
+    """Where `backend=auto` computes, and why there; empty where the option says it."""
+    told = (f"backend=auto: {graph.device or 'the CPU'}, because {graph.placement}" for graph in graphs if graph.placement)
+    return tuple(dict.fromkeys(told))
 
 
 def warnings_of(provider: str, captured: Captured) -> tuple[str, ...]:

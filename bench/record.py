@@ -31,6 +31,7 @@ def conclude(runner: Runner, everyone: Mapping[str, Runner]) -> Measurement:
     return replace(
         row_of(arm, Status.OK),
         precision=runner.precision,
+        device=runner.device,
         notes=runner.factory.notes,
         latency=measured,
         cpu_ns=int(median(sample.cpu_ns for sample in runner.samples)),

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from bench.contenders import Contender
+from bench.contenders import AUTO_BACKEND, CPU_BACKEND, PLUGINS, Contender, backend_of
 from bench.environment import Environment
 from bench.plan import Budget, Scenario, Target, case_label
 
-SCHEMA = "xyntra-bench/5"
+SCHEMA = "xyntra-bench/6"
 
 # A percentile needs samples beyond it: with n = 100 one sample lies above p99.
 MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999 = 10, 20, 100, 1000
@@ -262,7 +262,8 @@ class Declined:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inside:
     """`run_ns` is the median of the profiled runs. What kernels do not account for is the runtime's own and other nodes'.
-    `device` is where kernels ran and by whose clock they were timed, empty for the CPU."""
+    `device` is where kernels ran and by whose clock they were timed, empty for the CPU. There each is launched by itself to be
+    timed: their sum is more than the measurement's `device_ns`, which is that of the run as it is."""
 
     device: str
     runs: int
@@ -290,10 +291,11 @@ class Measurement:
     status: Status
     error: str = ""
     precision: str = ""  # what it ran in, where the runtime tells
+    device: str = ""  # where it computed, as the runtime tells; empty for the CPU
     notes: tuple[str, ...] = ()  # what the runtime warned of at creation
     latency: Latency | None = None
     cpu_ns: int | None = None  # processor time of all threads for what `latency` measures once, the median
-    device_ns: int | None = None  # of a run, by the clock of the device that computes it, the median; None on the CPU
+    device_ns: int | None = None  # of a run as a whole, by the clock of the device that computes it, the median; None on the CPU
     first_run_ns: int | None = None
     creation: Creation | None = None
     memory: Memory | None = None
@@ -318,6 +320,14 @@ class Measurement:
     def lacking(self) -> str:
         """Why its times count for nothing: it failed, or its outputs are wrong; empty when they count."""
         return self.failure or ("" if self.check is None or self.check.state is Accuracy.OK else str(self.check.state))
+
+    @property
+    def backend(self) -> str:
+        """Of XyntraEP, where it computed, or was to compute where nothing has been recorded; empty of others."""
+        if self.provider not in PLUGINS:
+            return ""
+        asked = self.options.get("backend", CPU_BACKEND)
+        return backend_of(self.device) if self.device or asked == AUTO_BACKEND else asked
 
     @property
     def contender(self) -> Contender:

@@ -23,13 +23,11 @@ def left_of(run: Run, plan: Plan) -> tuple[Case, ...]:
 
 def differences(run: Run, plan: Plan, environment: Environment, command: str, sha256: Mapping[str, str]) -> tuple[str, ...]:
     """Why the plan cannot go on with this run, a text each; `sha256` is that of each model file now, by its name."""
-    return (*_of_options(run, plan, command), *_of_environment(run.environment, environment), *_of_files(run, sha256))
+    return (*_of_options(run, plan, command), *environment_differences(run.environment, environment), *_of_files(run, sha256))
 
 
 def _of_options(run: Run, plan: Plan, command: str) -> Iterator[str]:
-    before, now = _without_flag(run.command), _without_flag(command)
-    if before != now:
-        yield f"options: it was `{before}`, now it is `{now}`"
+    yield from command_differences(run.command, command)
     for field in dataclasses.fields(plan.budget):
         was, is_now = getattr(run.budget, field.name), getattr(plan.budget, field.name)
         if was != is_now:
@@ -39,7 +37,15 @@ def _of_options(run: Run, plan: Plan, command: str) -> Iterator[str]:
         yield f"cases: {unknown[0]} is there and was not asked for"
 
 
-def _of_environment(was: Environment, now: Environment) -> Iterator[str]:
+def command_differences(was: str, now: str) -> Iterator[str]:
+    """Whether the command was another, but for the flag that goes on with it."""
+    before, after = _without_flag(was), _without_flag(now)
+    if before != after:
+        yield f"options: it was `{before}`, now it is `{after}`"
+
+
+def environment_differences(was: Environment, now: Environment) -> Iterator[str]:
+    """A text each, of what does not differ from one minute to the next."""
     for field in dataclasses.fields(Environment):
         before, after = getattr(was, field.name), getattr(now, field.name)
         if before == after or field.name in MOMENTARY:

@@ -106,9 +106,7 @@ def child_environment() -> dict[str, str]:
     """The child must find this package also when it was started from a checkout that is not installed."""
     here = str(Path(__file__).parent.parent)
     inherited = os.environ.get("PYTHONPATH", "")
-    # Results are compared here anyway; XyntraEP's own trials of a GPU would be made again in each new cache.
-    trials = {"XYNTRA_TRIALS": os.environ.get("XYNTRA_TRIALS", "0")}
-    return {**os.environ, **trials, "PYTHONPATH": os.pathsep.join(filter(None, (here, inherited)))}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (here, inherited)))}
 
 
 class ChildFailed(Exception):

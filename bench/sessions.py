@@ -36,9 +36,12 @@ class Session(Protocol):
     def inside(self, feeds: Feeds, run_ns: int) -> Inside | None:
         """Where the time of a run goes, of which one takes `run_ns`; None where the runtime does not tell."""
 
-    def device_ns(self, feeds: Feeds) -> int | None:
-        """Of a run, by the clock of the device that computes it; None on the CPU, and where the runtime does not tell. One whose
-        `inside` has a device is not asked."""
+    def device(self) -> str:
+        """Where it computes, as its runtime tells after creation; empty for the CPU, and where the runtime does not tell."""
+
+    def device_ns(self, feeds: Feeds, run_ns: int) -> int | None:
+        """Of a run, which takes `run_ns` in all, by the clock of the device that computes it: between an event before its work
+        and one behind it, inputs and outputs in the device's memory. None on the CPU, and where the runtime does not tell."""
 
 
 class Factory(Protocol):

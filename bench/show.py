@@ -19,6 +19,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from bench.contenders import CPU_BACKEND
 from bench.plan import Scenario, Target
 from bench.results import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999, CaseResult, Measurement, Ratio, Run, Status, Verdict, Warn
 
@@ -106,7 +107,7 @@ def _cells(m: Measurement) -> list[str]:
 
 
 def named(m: Measurement) -> str:
-    """With what it ran in, when that is not what was asked for.
+    """With where it ran and what in, when that is not what was asked for.
 
     >>> from bench.results import Status
     >>> options = {"precision": "bf16"}
@@ -114,10 +115,18 @@ def named(m: Measurement) -> str:
     'A (ran fp32)'
     >>> named(Measurement(label="A", provider="A", options={}, status=Status.OK, warnings=(Warn.OTHER_PRECISION,)))
     'A (other precision)'
+    >>> device = "CUDA / Example / sm_90 / driver 12.8"
+    >>> named(Measurement(label="XyntraEP", provider="XyntraEP", options={"backend": "auto"}, status=Status.OK, device=device))
+    'XyntraEP (on CUDA / Example / sm_90 / driver 12.8)'
     """
+    told = []
+    if m.status is Status.OK and m.backend not in ("", m.options.get("backend", CPU_BACKEND)):
+        told.append(f"on {m.device or 'the CPU'}")
     if m.precision and m.precision != m.contender.precision:
-        return f"{m.label} (ran {m.precision})"
-    return f"{m.label} ({Warn.OTHER_PRECISION})" if Warn.OTHER_PRECISION in m.warnings else m.label
+        told.append(f"ran {m.precision}")
+    elif Warn.OTHER_PRECISION in m.warnings:
+        told.append(Warn.OTHER_PRECISION)
+    return f"{m.label} ({', '.join(told)})" if told else m.label
 
 
 def _rate(m: Measurement) -> str:

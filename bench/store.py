@@ -27,7 +27,7 @@ TABLES = (
     "probes",
     "hashes",
 )  # fields whose items are rows
-SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v5.json"
+SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v6.json"
 
 
 def now() -> str:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from bench.arms import Arm
 from bench.contenders import FP32
 from bench.errors import Unavailable
+from bench.inside import repetitions
 from bench.results import Inside, Placement
 from bench.twins import twins
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:  # `sessions` imports this module when it is asked for
 
 EAGER, COMPILE = "eager", "compile"
 DTYPES = {FP32: "float32", "bf16": "bfloat16", "fp16": "float16"}
-TIMED_RUNS = 20
 
 
 def available(device: str = "cuda") -> Any:
@@ -70,12 +70,15 @@ class TorchSession:
     def inside(self, feeds: Feeds, run_ns: int) -> Inside | None:
         return None
 
-    def device_ns(self, feeds: Feeds) -> int | None:
+    def device(self) -> str:
+        return f"CUDA / {self._torch.cuda.get_device_name()}" if self._device == "cuda" else ""
+
+    def device_ns(self, feeds: Feeds, run_ns: int) -> int | None:
         if self._device != "cuda":
             return None
         there, event = self._to_device(feeds), self._torch.cuda.Event
         times = []
-        for _ in range(TIMED_RUNS):
+        for _ in range(repetitions(run_ns)):
             begin, end = event(enable_timing=True), event(enable_timing=True)
             begin.record()
             self._computed(there)

@@ -39,6 +39,7 @@ class Runner:
     placement: Placement | None
     precision: str
     load: Load
+    device: str = ""
     outputs: list[npt.NDArray[Any]] = field(default_factory=list)
     check: Check | None = None  # against the reference's outputs; the reference itself has none
     first_run_ns: int = 0

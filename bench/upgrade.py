@@ -130,9 +130,26 @@ def _case_from_v4(case: Document) -> Document:
     return {**case, "baseline": upgraded(baseline) if baseline else None, "contenders": contenders}
 
 
+def from_v5(data: Document) -> Document:
+    """Version 6 added where each contender computed. Its device time is that of a run as it is, where version 5 had the sum over
+    XyntraEP's kernels, each launched by itself; that sum is still in `inside`."""
+    return {**data, "schema": "xyntra-bench/6", "cases": [_case_from_v5(case) for case in data.get("cases", [])]}
+
+
+def _case_from_v5(case: Document) -> Document:
+    def upgraded(m: Document) -> Document:
+        device = (m.get("inside") or {}).get("device", "")
+        return {**m, "device": device, "device_ns": None if device else m.get("device_ns")}
+
+    baseline = case.get("baseline")
+    contenders = [upgraded(m) for m in case.get("contenders", [])]
+    return {**case, "baseline": upgraded(baseline) if baseline else None, "contenders": contenders}
+
+
 UPGRADES: Mapping[str, Callable[[Document], Document]] = {
     "xyntra-bench/1": from_v1,
     "xyntra-bench/2": from_v2,
     "xyntra-bench/3": from_v3,
     "xyntra-bench/4": from_v4,
+    "xyntra-bench/5": from_v5,
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.contenders import TORCH, backends
+from bench.contenders import DEVICE_BACKENDS, TORCH
+from bench.environment import Environment
 from bench.plan import Scenario
 from bench.results import CaseResult, Measurement, Run, Status
 from bench.show import claimed, milliseconds, named
@@ -34,19 +35,19 @@ def render(run: Run, source: str) -> str:
     cases = cases_of(run, Scenario.SINGLE_STREAM)
     rows = [row for case in cases for row in _rows(case)]
     note = (
-        "p50 and p99 are of a run as the host sees it, inputs and outputs in its memory; device ms is what the device's own "
-        "clock counts, of XyntraEP the sum over its kernels, of PyTorch the whole module. PyTorch runs the same weights in the "
+        "p50 and p99 are of a run as the host sees it, inputs and outputs in its memory; device ms is the same run between two "
+        "events on the device, inputs and outputs in the device's. PyTorch runs the same weights in the "
         "same precision, in turns in the same process (`bench/twins`); above 1x it took longer. Max error is "
         "max\\|a-b\\| / max\\|b\\| against ONNX Runtime's CPU provider; beyond its bound "
         f"({bounds(cases)}) a row, or PyTorch's, has no ratio."
     )
-    return f"{table(HEADER, rows, left=LEFT)}\n\n{note}\n\n{devices(run)} {provenance(run, source)}\n"
+    return f"{table(HEADER, rows, left=LEFT)}\n\n{note}\n\n{devices(run.environment)} {provenance(run, source)}\n"
 
 
-def devices(run: Run) -> str:
+def devices(environment: Environment) -> str:
     """What was measured on, in a line each."""
     lines = []
-    for gpu in run.environment.gpus:
+    for gpu in environment.gpus:
         power = f", at most {gpu.power_limit_w:.0f} W" if gpu.power_limit_w else ""
         clock = f", {gpu.clock_mhz:.0f} MHz" if gpu.clock_mhz else ""
         driver = f", driver {gpu.driver}" if gpu.driver else ""
@@ -55,15 +56,20 @@ def devices(run: Run) -> str:
     return " ".join(lines)
 
 
+def peer_of(case: CaseResult, m: Measurement, mode: str) -> Measurement | None:
+    """PyTorch in that mode and in the precision of `m`."""
+    theirs = {(p.options.get("mode", MODES[0]), p.contender.precision): p for p in case.contenders if p.provider == TORCH}
+    return theirs.get((mode, m.contender.precision))
+
+
 def _rows(case: CaseResult) -> Iterator[list[str]]:
     head = [case.model, case.shape]
     if case.status is not Status.OK:
         yield [*head, "-", str(case.status), *["-"] * (len(HEADER) - len(head) - 2)]
         return
-    peers = {(m.options.get("mode", MODES[0]), m.contender.precision): m for m in case.contenders if m.provider == TORCH}
     for m in case.contenders:
-        if backends([m.contender]):
-            against = [_peer(m, peers.get((mode, m.contender.precision))) for mode in MODES]
+        if m.backend in DEVICE_BACKENDS:
+            against = [_peer(m, peer_of(case, m, mode)) for mode in MODES]
             yield [*head, named(m), *_cells(m), *(cell for cells in against for cell in cells)]
 
 

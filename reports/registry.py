@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from bench.contenders import backends
+from bench.contenders import DEVICE_BACKENDS
 from bench.plan import Scenario, Target
 from bench.results import CaseResult, Run
 from zoo.registry import Registry
@@ -32,8 +32,8 @@ class Report:
 
 
 def on_device(run: Run) -> bool:
-    """Whether XyntraEP was asked to run on one."""
-    return any(backends([m.contender for m in case.contenders]) for case in run.cases)
+    """Whether XyntraEP ran on one, or was to."""
+    return any(m.backend in DEVICE_BACKENDS for case in run.cases for m in case.contenders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

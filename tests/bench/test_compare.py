@@ -153,3 +153,13 @@ def test_as_a_document_what_changed_comes_first(tmp_path: Path) -> None:
     assert shown.exit_code == 1 and lines[0].startswith("| case | provider | old | new |")
     assert lines[2] == "| worse b1 t1 | A | 1.500 | 1.200 | 0.800 [0.795, 0.804] | slower |"
     assert lines[3].startswith("| fails b1 t1 ") and lines.index("slower: worse b1 t1 A 0.800x") > lines.index("")
+
+
+def test_another_backend_is_another_thing() -> None:
+    """As `backend=auto` may take where there is a GPU."""
+    auto = dataclasses.replace(measured(2.0), provider="XyntraEP", options={"backend": "auto"})
+    taken = dataclasses.replace(auto, ratio=ratio(9.0), device="CUDA / Example / sm_90 / driver 12.8")
+    [change] = compare_runs(run(case("m", auto)), run(case("m", taken))).changes
+    assert change.ratio is None and change.why == "backend cpu before, now cuda" and not change.worse
+    [change] = compare_runs(run(case("m", taken)), run(case("m", taken))).changes
+    assert change.ratio is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,14 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from typer.testing import CliRunner
 
-from bench import device_run
+from bench import cli, device_run
 from bench.cli import app
 from bench.device_points import POINTS, TINY_POINTS, Point, from_bits, rows, to_bits
-from bench.device_results import PointResult, cells
+from bench.device_results import PointResult, cells, load_device_run
 from bench.device_run import measured, points_like
 from bench.device_worker import measure_point
 from bench.errors import BenchError
+from tests.reports.conftest import ENVIRONMENT
 from tests.reports.test_kernels import OF_DEVICE
 from tests.support.fake_cuda import FakeCuda
 
@@ -28,6 +30,8 @@ def test_what_is_to_be_measured_is_among_them() -> None:
     assert {"gemm-4096-bf16", "gemm-8192-bf16", "copy-65536x1024-fp32", "softmax-65536x1024-bf16"} <= names
     assert {f"attention-s{s}-d{d}-bf16" for s in (512, 1024, 2048, 4096) for d in (64, 128)} <= names
     [point] = points_like("gemm-8192-bf16", tiny=False)
+    [older] = points_like("gemm-8192-bf16-*", tiny=False)
+    assert (older.flops, older.avoided, point.avoided) == (point.flops, ("gemm.wgmma",), ())
     assert point.flops == 2 * 8192**3 and point.bytes == 3 * 2 * 8192**2
     assert {p.flops for p in points_like("attention", tiny=False) if "s512" in p.name} == {4 * 16384 * 2048 * 512}
     with pytest.raises(BenchError, match="'nothing': no point of that name"):
@@ -52,7 +56,7 @@ def test_bits_of_bfloat16_round_to_even() -> None:
 
 @pytest.mark.native
 @pytest.mark.compiler("nvrtc")
-@pytest.mark.parametrize("point", [*TINY_POINTS[:3:2], rows("layernorm", 20, 64, "fp16")], ids=lambda point: point.name)
+@pytest.mark.parametrize("point", [*TINY_POINTS[:4:3], rows("layernorm", 20, 64, "fp16")], ids=lambda point: point.name)
 def test_runs_on_the_device(
     point: Point, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
@@ -69,12 +73,48 @@ def test_a_point_that_cannot_be_measured_is_a_row(monkeypatch: pytest.MonkeyPatc
     assert not failed.good and failed.failure.startswith("failed: ") and "nowhere" in failed.failure
     assert cells(failed, None)[-1] == failed.failure
     monkeypatch.setattr(device_run, "measured", lambda point, backend: failed)
+    monkeypatch.setattr(device_run, "make_trials", lambda backends, environment: "")
     monkeypatch.setattr(device_run, "measure_device_ceilings", lambda backend, environment: ((OF_DEVICE,), ""))
     file = tmp_path / "run.json"
     done = CliRunner().invoke(app, ["device", "gemm", "--tiny", "--json", str(file)])
-    assert done.exit_code == 1 and done.output.count("failed: ") == 2
+    assert done.exit_code == 1 and done.output.count("failed: ") == 3
     stored = json.loads(file.read_text())
-    assert stored["schema"] == "xyntra-device/1" and stored["finished"] and len(stored["points"]) == 2
+    assert stored["schema"] == "xyntra-device/2" and stored["finished"] and len(stored["points"]) == 3
+
+
+def test_an_interrupted_run_goes_on_with_what_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def stopped(point: Point, backend: str) -> PointResult:
+        asked.append(point.name)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return PointResult(
+            name=point.name, precision=point.precision, flops=point.flops, bytes=point.bytes, ns=1000, runs=1, variants=("x",),
+            error=0.0, max_err=point.max_err, library="", library_ns=None, failure="",
+        )  # fmt: skip
+
+    ceilings = iter([((OF_DEVICE,), "")])  # which are measured once
+    monkeypatch.setattr(cli, "read_environment", lambda compiler, gpus: ENVIRONMENT)
+    monkeypatch.setattr(cli, "find_gpus", lambda: ())
+    monkeypatch.setattr(cli, "kernel_compiler", lambda: "")
+    monkeypatch.setattr(device_run, "measured", stopped)
+    monkeypatch.setattr(device_run, "make_trials", lambda backends, environment: "")
+    monkeypatch.setattr(device_run, "measure_device_ceilings", lambda backend, environment: next(ceilings))
+    file = tmp_path / "run.json"
+    monkeypatch.setattr(sys, "argv", ["bench", "device", "--tiny", "--json", str(file)])
+    assert CliRunner().invoke(app, ["device", "--tiny", "--json", str(file)]).exit_code == 130
+    kept = load_device_run(file)
+    assert [point.name for point in kept.points] == asked[:2] and not kept.finished
+    monkeypatch.setattr(sys, "argv", ["bench", "device", "--tiny", "--resume", "--json", str(file)])
+    done = CliRunner().invoke(app, ["device", "--tiny", "--resume", "--json", str(file)])
+    assert done.exit_code == 0, done.output
+    whole = load_device_run(file)
+    assert [point.name for point in whole.points] == [point.name for point in TINY_POINTS] and whole.finished
+    assert len(asked) == len(TINY_POINTS) + 1 and whole.started == kept.started
+    monkeypatch.setattr(sys, "argv", ["bench", "device", "gemm", "--tiny", "--resume", "--json", str(file)])
+    refused = CliRunner().invoke(app, ["device", "gemm", "--tiny", "--resume", "--json", str(file)])
+    assert "cannot be resumed: options: it was `bench device --tiny" in str(refused.exception)
 
 
 def test_shares_are_of_the_roof_and_of_the_library() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import importlib
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,8 +59,7 @@ def test_a_session_tells_its_kernels_and_what_it_left(asked: list[int]) -> None:
     assert found.kernels[0].resident == Resident(
         threads=256, registers=116, shared_bytes=32768, blocks=2, warps=16, of_warps=64, limit="registers"
     )
-    assert found.device == "CUDA / Example" and inside.device_ns(found) == sum(k.ns for k in found.kernels) > 0
-    assert inside.device_ns(dataclasses.replace(found, device="")) is None
+    assert found.device == "CUDA / Example"
     (kernel,) = found.kernels
     assert kernel.op_types == {"MatMul": 1, "Add": 5} and kernel.nodes == ("n0", "n1", "n2", "n3") and NAMES == 4
     assert (kernel.ns, kernel.flops, kernel.bytes) == (10, 20, 30)

@@ -6,12 +6,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from onnx import parser
 
 from bench.arms import Arm
 from bench.contenders import Contender
 from bench.errors import Unavailable
-from bench.ort_sessions import plain_session
-from bench.sessions import FixedShapes, factory_for
+from bench.ort_sessions import choices, plain_session
+from bench.sessions import FixedShapes, factory_for, make_available
+from tests.support.fake_cuda import FakeCuda
 from zoo import model_path, zoo
 
 MODEL = zoo["bert-base-tiny"]
@@ -53,3 +55,34 @@ def test_threads_leave_the_cores_to_the_session_whose_turn_it_is(tmp_path: Path)
     before = time.process_time()
     time.sleep(0.02)
     assert time.process_time() - before < 0.01
+
+
+@pytest.mark.native
+@pytest.mark.compiler("nvrtc")
+def test_where_a_session_computes_is_what_it_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    """Beside a GPU, the CPU is what is measured unless something else is asked for."""
+    FakeCuda(monkeypatch, tmp_path_factory.mktemp("cuda"))
+    monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "1")
+    make_available("XyntraEP")
+    path, feeds = tmp_path / "softmax.onnx", {"x": np.ones((2, 3), np.float32)}
+    text = '<ir_version: 8, opset_import: ["" : 20]> g (float[N, 3] x) => (float[N, 3] y) { y = Softmax(x) }'
+    path.write_bytes(parser.parse_model(text).SerializeToString())
+    found = {}
+    for spec in ("XyntraEP:claim=all", "XyntraEP:claim=all+backend=cuda", "XyntraEP:claim=all+backend=auto"):
+        factory = factory_for(path, Arm(label=spec, contender=Contender.parse(spec), threads=1), tmp_path / "cache")
+        session, _ = factory.create(watched=True)
+        session.run(feeds)
+        found[spec.rpartition("=")[2]] = (session.device(), session.device_ns(feeds, 10**9))
+        assert any(note.startswith("backend=auto: ") for note in factory.notes) is spec.endswith("auto")
+    assert found["all"] == ("", None)
+    assert found["cuda"] == ("CUDA / Simulated GPU / sm_80 / driver 12.8", 250_000)
+    model, feeds = model_path(MODEL), MODEL.feeds(1, 16, 0)
+    session, _ = factory_for(model, FIXED, tmp_path, FixedShapes(shapes={}, dims={})).create()
+    assert session.device() == "" and session.device_ns(feeds, 1) is None
+
+
+def test_why_auto_is_where_it_is() -> None:
+    graphs = [SimpleNamespace(placement=why, device=device) for why, device in (("x works", "CUDA / x"), ("", ""), ("slow", ""))]
+    assert choices(graphs) == ("backend=auto: CUDA / x, because x works", "backend=auto: the CPU, because slow")

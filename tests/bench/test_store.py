@@ -123,7 +123,7 @@ def without_what_was_added(m: Measurement, version: int) -> Measurement:
     return dataclasses.replace(m, precision="") if version < 2 else m
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
 def test_a_run_of_an_earlier_schema_is_still_read(
     version: int, tmp_path: Path, plan: Plan, case: Case, fast: Budget, environment: Environment
 ) -> None:
@@ -213,7 +213,7 @@ def test_unreadable_files_are_explained(tmp_path: Path, plan: Plan, environment:
     for text, message in (
         ("{", "not JSON"),
         ("[]", "schema None"),
-        (good.replace("xyntra-bench/5", "xyntra-bench/9"), "measure again"),
+        (good.replace("xyntra-bench/6", "xyntra-bench/9"), "measure again"),
         (good.replace('"planned": 1', '"planned": "1"'), "planned: str instead of int"),
         (good.replace('"planned": 1', '"plenty": 1'), "fields differ: .'planned', 'plenty'."),
     ):
