@@ -1,4 +1,4 @@
-"""`bench run zoo | run model FILE | micro | device | list | determinism | compare A B | gate FILE | report`."""
+"""`bench run zoo | run model FILE | micro | device | list | determinism | compare A B | gate FILE | bars FILES | report`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from bench.contenders import DEFAULT_MAX_ERR, parse_contenders
 from bench.declared import check_inputs
 from bench.determinism import Determinism
 from bench.determinism_run import configurations, show_determinism
-from bench.device_results import DeviceRun
+from bench.device_points import POINTS
+from bench.device_results import DeviceRun, is_device_run, load_device_run
 from bench.device_run import DeviceStore, points_like
 from bench.environment import read_environment
 from bench.errors import BenchError
@@ -41,6 +42,7 @@ from bench.plan import (
     with_bound,
     zoo_cases,
 )
+from bench.results import Run
 from bench.run import kernel_compiler
 from bench.store import Stored, dump, load, now, write_atomically
 from zoo.registry import RegistryError
@@ -149,12 +151,16 @@ def run_device(
     backend: Annotated[str, typer.Option(help="cuda or opencl.")] = "cuda",
     tiny: Annotated[bool, typer.Option("--tiny", help="Small points, to try the command.")] = False,
     json: Json = None,
+    resume: Resume = False,
 ) -> None:
     """Single operators on a device, by its own clock, beside PyTorch's: products, attention, what memory bounds."""
     points = points_like(pattern, tiny=tiny)
     environment = read_environment(kernel_compiler(), find_gpus())
-    path = result_path(json, "device", resume=False)
-    store = DeviceStore(path, DeviceRun(command=command(), started=now(), environment=environment))
+    path = result_path(json, "device", resume=resume)
+    if resume:
+        store = DeviceStore.resumed(path, environment, command())
+    else:
+        store = DeviceStore(path, DeviceRun(command=command(), started=now(), environment=environment))
     typer.echo("\t".join(device_results.COLUMNS))
     for point in store.measure(points, backend):
         typer.echo("\t".join(device_results.cells(point, next(iter(store.run.device_ceilings), None))))
@@ -239,6 +245,21 @@ def gate(
         raise BenchError(f"{file}: nothing of {provider} in it, so nothing is gated. name another with --provider")
     typer.echo(gate_table(rows))
     if not all(row.held for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
+def bars(
+    files: Annotated[list[Path], typer.Argument(help="Stored runs of `bench device` and of `bench run zoo` on a GPU.")],
+) -> None:
+    """What XyntraEP should reach on a GPU, beside PyTorch: a page, and exit status 1 when a bar fails or has no data."""
+    from reports import bars as held_bars
+    from reports import bars_page
+
+    runs: dict[str, Run | DeviceRun] = {f.name: load_device_run(f) if is_device_run(f) else load(f) for f in files}
+    found = held_bars(runs, [point.name for point in POINTS])
+    typer.echo(bars_page(runs, found), nl=False)
+    if not all(bar.held for bar in found):
         raise typer.Exit(1)
 
 

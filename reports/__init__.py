@@ -1,5 +1,6 @@
 """Pure functions from stored results to tables, plots and pages. Nothing here can measure."""
 
+from reports.bars import bars, bars_page
 from reports.gate import Floors, check_floors, gate_table
 from reports.readme import render_report, update_file
 from reports.registry import Part, Report, parts, reports
@@ -9,6 +10,8 @@ __all__ = [
     "Floors",
     "Part",
     "Report",
+    "bars",
+    "bars_page",
     "check_floors",
     "gate_table",
     "parts",
