@@ -78,9 +78,9 @@ def test_where_a_session_computes_is_what_it_says(
         assert any(note.startswith("backend=auto: ") for note in factory.notes) is spec.endswith("auto")
     assert found["all"] == ("", None)
     assert found["cuda"] == ("CUDA / Simulated GPU / sm_80 / driver 12.8", 250_000)
-    model, feeds = model_path(MODEL), MODEL.feeds(1, 16, 0)
+    model, of_model = model_path(MODEL), MODEL.feeds(1, 16, 0)
     session, _ = factory_for(model, FIXED, tmp_path, FixedShapes(shapes={}, dims={})).create()
-    assert session.device() == "" and session.device_ns(feeds, 1) is None
+    assert session.device() == "" and session.device_ns(of_model, 1) is None
 
 
 def test_why_auto_is_where_it_is() -> None:
