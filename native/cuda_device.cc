@@ -15,7 +15,7 @@ namespace {
 struct Listed {
   int number = 0;
   cuda::Ordinal ordinal = 0;
-  std::string name, architecture, identity;
+  std::string name, architecture, driver, identity;
 };
 
 int attribute(const cuda::Api& api, cuda::Ordinal ordinal, int which) {
@@ -38,6 +38,7 @@ std::vector<Listed> all_devices(const cuda::Api& api) {
     device.name = name;
     device.architecture = "sm_" + std::to_string(attribute(api, device.ordinal, cuda::kCapabilityMajor)) +
                           std::to_string(attribute(api, device.ordinal, cuda::kCapabilityMinor));
+    device.driver = version;
     device.identity = CudaDevice::kPrefix + device.name + " / " + device.architecture + " / driver " + version;
     const int before = seen[device.identity]++;
     if (before > 0) device.identity += " #" + std::to_string(before);
@@ -52,6 +53,7 @@ std::string described(const cuda::Api& api, const Listed& device) {
   const auto number = [&](int which) { return std::to_string(attribute(api, device.ordinal, which)); };
   return "{\"identity\": " + json_quote(device.identity) + ", \"ordinal\": " + std::to_string(device.number) +
          ", \"name\": " + json_quote(device.name) + ", \"architecture\": " + json_quote(device.architecture) +
+         ", \"driver\": " + json_quote(device.driver) +
          ", \"multiprocessors\": " + number(cuda::kMultiprocessorCount) +
          ", \"max_threads\": " + number(cuda::kMaxThreadsPerBlock) +
          ", \"shared_bytes\": " + number(cuda::kMaxSharedMemoryPerBlockOptin) +

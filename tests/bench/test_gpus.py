@@ -16,6 +16,7 @@ H100 = CudaDevice(
     identity="CUDA / NVIDIA H100 / sm_90 / driver 12.8 #1",
     name="NVIDIA H100",
     architecture="sm_90",
+    driver="12.8",
     multiprocessors=132,
     max_threads=1024,
     shared_bytes=227 << 10,

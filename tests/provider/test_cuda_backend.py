@@ -6,6 +6,7 @@ The kernels are the text that a GPU would run, carried out on the host (tests/su
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import gc
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -299,11 +300,22 @@ def test_a_child_that_dies_is_a_reason() -> None:
 
 def h100(**more: Any) -> CudaDevice:
     facts: dict[str, Any] = dict(
-        identity="i", ordinal=0, name="NVIDIA H100", architecture="sm_90", multiprocessors=132, max_threads=1024,
+        identity="i", ordinal=0, name="NVIDIA H100", architecture="sm_90", driver="12.8", multiprocessors=132, max_threads=1024,
         shared_bytes=48 << 10, clock_khz=1_980_000, memory_clock_khz=2_619_000, memory_bus_bits=5120, l2_bytes=50 << 20,
         memory_bytes=80 << 30,
     )  # fmt: skip
     return CudaDevice(**{**facts, **more})
+
+
+def test_a_compiler_newer_than_the_driver_is_a_reason() -> None:
+    facts = {name: value for name, value in dataclasses.asdict(h100()).items() if name != "problem"}
+    outcome = Outcome(problem="", log=f"{MARK}{json.dumps([facts])}\n")
+    known = frozenset({"sm_90"})
+    newer = read_survey(outcome, known, "13.0")
+    assert (
+        "NVRTC 13.0 makes code that a driver for CUDA 12.8 does not load" in newer.missing and "xyntra-ep[cuda]" in newer.remedy
+    )
+    assert not read_survey(outcome, known, "12.9").missing and not read_survey(outcome, known, "11.8").missing
 
 
 def test_rates_follow_from_clocks_or_else_from_what_is_known() -> None:

@@ -26,12 +26,14 @@ _LIMIT_S = 60.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CudaDevice:
     """A device as its driver describes it. ``identity`` tells it, and its driver's version, from others; ``ordinal``: its number,
-    as ONNX Runtime's ``device_id``; ``architecture`` as sm_90. ``problem``: why it cannot be used, empty when it can."""
+    as ONNX Runtime's ``device_id``; ``architecture`` as sm_90; ``driver``: the version of CUDA that it is for, as 12.8.
+    ``problem``: why it cannot be used, empty when it can."""
 
     identity: str
     ordinal: int
     name: str
     architecture: str
+    driver: str
     multiprocessors: int
     max_threads: int
     shared_bytes: int
@@ -98,4 +100,7 @@ def _problem(device: CudaDevice, architectures: frozenset[str], version: str) ->
         return f"compute capability {device.capability[0]}.{device.capability[1]} is below {least}"
     if not architectures:
         return "NVRTC is not installed"
+    # Drivers load the code of every minor version of their own major one, and of older ones.
+    if int(version.partition(".")[0]) > int(device.driver.partition(".")[0]):
+        return f"NVRTC {version} makes code that a driver for CUDA {device.driver} does not load"
     return "" if device.architecture in architectures else f"NVRTC {version} does not know {device.architecture}"
