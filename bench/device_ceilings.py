@@ -65,10 +65,12 @@ def main(backend: str, result_file: Path) -> None:
                 fp32_gflops=round(own.fp32_gflops, 1),
                 fp16_gflops=round(own.fp16_gflops, 1),
                 bf16_gflops=round(own.bf16_gflops, 1),
+                tf32_gflops=round(own.tf32_gflops, 1),
                 library=library,
                 library_fp32_gflops=rates.get("float32", 0.0),
                 library_fp16_gflops=rates.get("float16", 0.0),
                 library_bf16_gflops=rates.get("bfloat16", 0.0),
+                library_tf32_gflops=rates.get("tf32", 0.0),
                 library_copy_gbs=rates.get("copy", 0.0),
             )
         )
@@ -83,10 +85,11 @@ def library_rates() -> tuple[str, dict[str, float]]:
         return "", {}
     if not torch.cuda.is_available():
         return "", {}
-    torch.backends.cuda.matmul.allow_tf32 = False
     rates = {}
-    for name in ("float32", "float16", "bfloat16"):
-        a, b = (torch.randn(SIDE, SIDE, device="cuda", dtype=getattr(torch, name)) for _ in range(2))
+    for name in ("float32", "float16", "bfloat16", "tf32"):
+        torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+        dtype = torch.float32 if name == "tf32" else getattr(torch, name)
+        a, b = (torch.randn(SIDE, SIDE, device="cuda", dtype=dtype) for _ in range(2))
         ns = least_ns(torch, partial(torch.matmul, a, b, out=torch.empty_like(a)))
         rates[name] = round(2 * SIDE**3 / ns, 1)
     source = torch.zeros(COPIED_BYTES // 4, device="cuda")

@@ -413,10 +413,12 @@ class DeviceCeilings:
     fp32_gflops: float
     fp16_gflops: float
     bf16_gflops: float
+    tf32_gflops: float
     library: str
     library_fp32_gflops: float
     library_fp16_gflops: float
     library_bf16_gflops: float
+    library_tf32_gflops: float
     library_copy_gbs: float
 
 

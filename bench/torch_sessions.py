@@ -3,9 +3,9 @@
 -e torch:mode=eager+bf16           each operator as it comes
 -e torch:mode=compile+bf16         torch.compile with mode="max-autotune", which captures CUDA graphs
 
-Inputs come from the host and outputs go there in each run, as in a session of ONNX Runtime. TF32 is off in fp32; in bf16 and fp16
-all weights and activations are of that type. A module is made and compiled once: compiling anew in each round, as other sessions
-are created anew, would take minutes.
+Inputs come from the host and outputs go there in each run, as in a session of ONNX Runtime. TF32 is off in fp32 and on in
+tf32; in bf16 and fp16 all weights and activations are of that type. A module is made and compiled once: compiling anew in each
+round, as other sessions are created anew, would take minutes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ if TYPE_CHECKING:  # `sessions` imports this module when it is asked for
     from bench.sessions import Feeds, FixedShapes, Session
 
 EAGER, COMPILE = "eager", "compile"
-DTYPES = {FP32: "float32", "bf16": "bfloat16", "fp16": "float16"}
+TF32 = "tf32"
+DTYPES = {FP32: "float32", TF32: "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 def available(device: str = "cuda") -> Any:
@@ -88,6 +89,8 @@ class TorchSession:
         return int(median(times) * 1e6)
 
     def _computed(self, feeds: dict[str, Any]) -> tuple[Any, ...]:
+        backends = self._torch.backends  # their switches are the process's, and sessions take turns in it
+        backends.cuda.matmul.allow_tf32 = backends.cudnn.allow_tf32 = self._precision == TF32
         with self._torch.inference_mode():
             made: tuple[Any, ...] = self._module(**feeds)
             return made
@@ -125,7 +128,6 @@ class TorchFactory:
         begin = time.perf_counter_ns()
         dtype = getattr(torch, DTYPES[self._precision])
         if self._module is None:
-            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
             module = self._make(weights_of(self._model)).eval().to(self._device, dtype)
             compiled: Callable[..., Any] = torch.compile
             self._module = compiled(module, mode="max-autotune", fullgraph=True) if self._mode == COMPILE else module

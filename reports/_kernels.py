@@ -160,6 +160,7 @@ def device_roofs(ceilings: DeviceCeilings) -> Roofs:
             "fp32": max(ceilings.fp32_gflops, ceilings.library_fp32_gflops),
             "fp16": max(ceilings.fp16_gflops, ceilings.library_fp16_gflops),
             "bf16": max(ceilings.bf16_gflops, ceilings.library_bf16_gflops),
+            "tf32": max(ceilings.tf32_gflops, ceilings.library_tf32_gflops),
         },
         levels=(*cache, ("memory", max(ceilings.copy_gbs, ceilings.library_copy_gbs), float("inf"))),
     )

@@ -122,13 +122,14 @@ def ceilings_text(run: Run) -> str:
 
 def device_table(run: Run) -> str:
     """Ours, and in brackets the library's."""
-    header = ("device", "fp32 GFLOP/s", "fp16 GFLOP/s", "bf16 GFLOP/s", "L2 GB/s", "copy GB/s", "in brackets")
+    header = ("device", "fp32 GFLOP/s", "fp16 GFLOP/s", "bf16 GFLOP/s", "tf32 GFLOP/s", "L2 GB/s", "copy GB/s", "in brackets")
     rows = [
         [
             c.device,
             _both(c.fp32_gflops, c.library_fp32_gflops),
             _both(c.fp16_gflops, c.library_fp16_gflops),
             _both(c.bf16_gflops, c.library_bf16_gflops),
+            _both(c.tf32_gflops, c.library_tf32_gflops),
             _both(c.cache_gbs, 0.0),
             _both(c.copy_gbs, c.library_copy_gbs),
             c.library or "-",

@@ -64,10 +64,12 @@ OF_DEVICE = DeviceCeilings(
     fp32_gflops=50_000.0,
     fp16_gflops=600_000.0,
     bf16_gflops=610_000.0,
+    tf32_gflops=300_000.0,
     library="torch 2.11",
     library_fp32_gflops=51_000.0,
     library_fp16_gflops=500_000.0,
     library_bf16_gflops=700_000.0,
+    library_tf32_gflops=290_000.0,
     library_copy_gbs=2_900.0,
 )
 
@@ -76,7 +78,13 @@ def test_a_devices_kernels_are_held_against_the_device_and_never_against_the_cpu
     both = dataclasses.replace(run, device_ceilings=(OF_DEVICE,))
     roofs = roofs_for(both, 1, DEVICE)
     assert roofs is not None and roofs_for(both, 1) == ROOFS
-    assert [roofs.peak(name) for name in ("fp32", "fp16", "bf16", "int8w")] == [51_000.0, 600_000.0, 700_000.0, 51_000.0]
+    assert [roofs.peak(name) for name in ("fp32", "fp16", "bf16", "tf32", "int8w")] == [
+        51_000.0,
+        600_000.0,
+        700_000.0,
+        300_000.0,
+        51_000.0,
+    ]
     assert roof(kernel("n", 1, 0, 50 << 20), roofs)[1] == "L2" and roof(kernel("n", 1, 0, 51 << 20), roofs)[1] == "memory"
     assert roofs.memory_gbs == 2_900.0
     assert roofs_for(run, 1, DEVICE) is None

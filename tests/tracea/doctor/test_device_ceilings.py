@@ -20,7 +20,8 @@ from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80
 from xyntra_ep.tracea.semantic_ir.nodes import Assign, Fma, For, Kernel
 
-KERNELS = [copy(), read(4), multiply_add(), fragment_dots(DType.F16), fragment_dots(DType.BF16)]
+DOTS = (DType.F16, DType.BF16, DType.F32)
+KERNELS = [copy(), read(4), multiply_add(), *map(fragment_dots, DOTS)]
 
 
 def run(kernel: Kernel, blocks: int, x: NDArray[np.float32], count: int, *params: int) -> NDArray[np.float32]:
@@ -53,10 +54,10 @@ def test_multiplies_and_adds() -> None:
     np.testing.assert_allclose(run(multiply_add(), 1, np.empty(0, np.float32), THREADS, turns, 1023), sum(chains), rtol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
+@pytest.mark.parametrize("dtype", DOTS)
 def test_dots_are_of_numbers_that_draw_power(dtype: DType) -> None:
     once, thrice = (run(fragment_dots(dtype), 1, np.empty(0, np.float32), THREADS, turns) for turns in (1, 3))
-    # 64 sums of 16 products between 1 and 4: of zeros, or of one sign, they would be 0 or above 1024.
+    # 64 sums of 16 products, or of 8, between 1 and 4: of zeros, or of one sign, they would be 0 or above 1024.
     assert (once != 0).any()
     assert (np.abs(once) < 1024).all()
     np.testing.assert_allclose(thrice, 3 * once, rtol=1e-3, atol=0.1)
@@ -80,10 +81,11 @@ def test_what_a_turn_is_counted_as_is_what_it_does() -> None:
     assert (adds, dots) == (64, 16)
     assert found.fp32_gflops == pytest.approx(4 * 8 * THREADS * adds * 2 / 1000, rel=0.01)
     assert found.bf16_gflops == found.fp16_gflops == pytest.approx(4 * 2 * 8 * dots * 2 * 16 * 8 * 16 / 1000, rel=0.01)
+    assert found.tf32_gflops == pytest.approx(found.bf16_gflops / 2, rel=0.01)
     assert found.cache_gbs == pytest.approx(4 * 8 * CHUNK * 4 / 1000, rel=0.01)
     assert found.copy_gbs == pytest.approx(2 * (128 << 20) / 4000)
     without = measure(replace(OPENCL, units=4), timed, memory_bytes=1 << 30, cache_bytes=0)
-    assert without.bf16_gflops == without.fp16_gflops == without.cache_gbs == 0
+    assert without.bf16_gflops == without.fp16_gflops == without.tf32_gflops == without.cache_gbs == 0
 
 
 @pytest.mark.compiler("nvrtc")

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.semantic_ir.fragment_nodes import depth_of
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Convert, Fma, Kernel, Rvalue, Var, f32, i32
@@ -25,14 +26,13 @@ CHUNK = THREADS * PACKET * _PACKETS  # elements that a block moves
 _CHAINS = 8  # of fused multiply-adds: more than the latency of one
 _UNROLLED = 8
 _ROWS, _COLUMNS = 4, 4  # fragments of a warp: 64 x 32 sums
-_DOT_FLOPS = 2 * 16 * 8 * 16
 _RUNS = 10
 _LAUNCH_NS = 2_000_000  # long enough for what a launch costs not to count
 _MOST_TURNS = 1 << 20
 _COPIED_BYTES, _COPIED_BYTES_CPU = 512 << 20, 64 << 20
 TURNS = symbol("turns")
-# Bits of two 16-bit numbers from 1 to 2, with either sign: which bits vary, and the exponent.
-_PAIRS = {DType.BF16: (0x807F807F, 0x3F803F80), DType.F16: (0x83FF83FF, 0x3C003C00)}
+# Bits of numbers from 1 to 2, with either sign, of 16 bits two at a time: which bits vary, and the exponent.
+_WORDS = {DType.BF16: (0x807F807F, 0x3F803F80), DType.F16: (0x83FF83FF, 0x3C003C00), DType.F32: (0x807FE000, 0x3F800000)}
 _SCATTER = 0x9E3779B1  # Knuth's multiplicative hash: 2^32 over the golden ratio
 
 
@@ -47,13 +47,14 @@ class TimeKernel(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCeilings:
     """10^9 bytes and operations per second. ``copy_gbs`` counts bytes read and bytes written; ``cache_gbs`` reads what the cache
-    that all multiprocessors share holds, 0 where its size is not known; products of 16 bits are 0 without matrix units."""
+    that all multiprocessors share holds, 0 where its size is not known; what matrix units make is 0 without them."""
 
     copy_gbs: float
     cache_gbs: float
     fp32_gflops: float
     fp16_gflops: float
     bf16_gflops: float
+    tf32_gflops: float
 
 
 def measure(gpu: Gpu, time_kernel: TimeKernel, *, memory_bytes: int, cache_bytes: int) -> DeviceCeilings:
@@ -66,6 +67,7 @@ def measure(gpu: Gpu, time_kernel: TimeKernel, *, memory_bytes: int, cache_bytes
         fp32_gflops=_rate(time_kernel, multiply_add(), blocks, blocks * THREADS * _CHAINS * _UNROLLED * 2),
         fp16_gflops=_dots(gpu, time_kernel, DType.F16, 2 * gpu.units, warps),
         bf16_gflops=_dots(gpu, time_kernel, DType.BF16, 2 * gpu.units, warps),
+        tf32_gflops=_dots(gpu, time_kernel, DType.F32, 2 * gpu.units, warps),
     )
 
 
@@ -111,12 +113,12 @@ def multiply_add() -> Kernel:
 
 
 def fragment_dots(dtype: DType) -> Kernel:
-    """y [threads] = sums of products of a warp's fragments, which stay in registers."""
+    """y [threads] = sums of products of a warp's fragments, which stay in registers; of f32 as tf32."""
     b = GpuBuilder(f"xy_ceiling_dots_{dtype}", THREADS)
     y = b.buffer("y", DType.F32, writable=True)
     seed = b.let("seed", Convert(i32(1), b.thread + 1))
-    rows = [[_pair(b, seed, dtype, 6 * i + j) for j in range(4)] for i in range(_ROWS)]
-    columns = [[_pair(b, seed, dtype, 64 + 2 * i + j) for j in range(2)] for i in range(_COLUMNS)]
+    rows = [[_word(b, seed, dtype, 6 * i + j) for j in range(4)] for i in range(_ROWS)]
+    columns = [[_word(b, seed, dtype, 64 + 2 * i + j) for j in range(2)] for i in range(_COLUMNS)]
     sums = [[b.variable("sum", Const(f32(1), 0.0)) for _ in range(4)] for _ in range(_ROWS * _COLUMNS)]
     with b.loop("turn", 0, b.param(TURNS)):
         for i, row in enumerate(rows):
@@ -126,15 +128,20 @@ def fragment_dots(dtype: DType) -> Kernel:
     return b.finish()[0]
 
 
+def dot_flops(dtype: DType) -> int:
+    """Of one product of fragments."""
+    return 2 * 16 * 8 * depth_of(dtype)
+
+
 def _places(b: GpuBuilder, chunk: Rvalue) -> list[Rvalue]:
     first = b.let("first", chunk * CHUNK + b.thread * PACKET)
     return [first + i * (THREADS * PACKET) for i in range(_PACKETS)]
 
 
-def _pair(b: GpuBuilder, seed: Rvalue, dtype: DType, number: int) -> Rvalue:
-    varying, exponent = _PAIRS[dtype]
+def _word(b: GpuBuilder, seed: Rvalue, dtype: DType, number: int) -> Rvalue:
+    varying, exponent = _WORDS[dtype]
     scattered = seed * _signed(_SCATTER * (2 * number + 1))
-    return b.let("pair", (scattered & _signed(varying)) | _signed(exponent))
+    return b.let("word", (scattered & _signed(varying)) | _signed(exponent))
 
 
 def _signed(bits: int) -> Const:
@@ -166,7 +173,7 @@ def _cached(time_kernel: TimeKernel, blocks: int, cache_bytes: int) -> float:
 def _dots(gpu: Gpu, time_kernel: TimeKernel, dtype: DType, blocks: int, warps: int) -> float:
     if not gpu.fragment_gflops:
         return 0.0
-    return _rate(time_kernel, fragment_dots(dtype), blocks, blocks * warps * _ROWS * _COLUMNS * _DOT_FLOPS)
+    return _rate(time_kernel, fragment_dots(dtype), blocks, blocks * warps * _ROWS * _COLUMNS * dot_flops(dtype))
 
 
 def _rate(time_kernel: TimeKernel, kernel: Kernel, blocks: int, work: int, more: Sequence[int] = ()) -> float:
