@@ -27,6 +27,14 @@ def test_slice_like_ort(shape: str, step: int) -> None:
     assert_same(model_of(f"g (float[{shape}] x) => ({outputs}) {{ {lines} }}", constants), {"x": x})
 
 
+@pytest.mark.parametrize("k", [FAR, -FAR, 2, -2])
+def test_trilu_with_a_diagonal_beyond_every_corner(k: int) -> None:
+    model = model_of(
+        "g (float[N, M] x) => (float[N, M] u, float[N, M] l) { u = Trilu(x, k) l = Trilu<upper = 0>(x, k) }", {"k": np.asarray(k)}
+    )
+    assert_same(model, {"x": np.arange(1, 13, dtype=np.float32).reshape(3, 4)})
+
+
 @pytest.mark.parametrize("extent", [0, 1, 5])
 def test_slice_of_what_may_be_empty(extent: int) -> None:
     model = model_of(

@@ -299,6 +299,7 @@ def _space_to_depth(c: Context, node: Node, inputs: Inputs) -> Tensor:
 def _trilu(c: Context, node: Node, inputs: Inputs) -> Tensor:
     t, diagonal = one(inputs, 0), maybe(inputs, 1)
     k = 0 if diagonal is None else int(const_number(diagonal, "the diagonal of Trilu"))
+    k = max(-FAR, min(FAR, k))  # beyond every corner is as far as it goes
     row, column = E.axis(t.rank - 2), E.axis(t.rank - 1)
     edge = E.call("add", row, E.const(k))
     kept = E.call("le", edge, column) if node.attr("upper", 1) else E.call("le", column, edge)
