@@ -124,6 +124,16 @@ def test_the_names_are_in_the_document() -> None:
         ("gemm", {"precision": "bf61"}, "plan_kernel: no precision 'bf61'. did you mean 'bf16'?"),
         ("add", {"m": 1}, "plan_kernel('add'): no size 'm'. it takes n"),
         ("gemm", {"m": 0}, "plan_kernel('gemm'): m=0 is no size. it wants an integer of at least 1"),
+        ("gemm", {"m": 2.5}, "plan_kernel('gemm'): m=2.5 is no size. it wants an integer of at least 1"),
+        ("gemm", {"m": "128"}, "plan_kernel('gemm'): m='128' is no size. it wants an integer of at least 1"),
+        ("conv", {"pad": -1}, "plan_kernel('conv'): pad=-1 is no size. it wants an integer of at least 0"),
+        ("conv", {"c": 7, "group": 2}, "plan_kernel('conv'): c=7 channels cannot be shared out to group=2 groups"),
+        ("conv", {"c": 8, "m": 9, "group": 4}, "plan_kernel('conv'): m=9 channels cannot be shared out to group=4 groups"),
+        (
+            "conv",
+            {"h": 9, "w": 2, "k": 7, "pad": 2},
+            "plan_kernel('conv'): a kernel of k=7 is larger than w=2 with pad=2 on both sides",
+        ),
         ("gemm", {"backend": "cudda"}, "plan_kernel: no backend 'cudda'. did you mean 'cuda'?"),
         ("gemm", {"architecture": "h300"}, "architecture: no GPU 'h300' is known. did you mean 'h200'?"),
         (

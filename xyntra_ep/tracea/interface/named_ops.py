@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -104,26 +105,49 @@ def _add(d: Draft, n: int) -> CoreOp:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedOp:
     """``sizes``: what is taken for a size that is not given, or the function of the others that it then is, in the order in which
-    ``build`` takes them; ``of``: where these are from."""
+    ``build`` takes them; ``of``: where these are from; ``why_not``: of sizes that do not go together, empty for those that do."""
 
     name: str
     aliases: tuple[str, ...]
     build: Callable[..., CoreOp]
     sizes: Mapping[str, int | Callable[[Sizes], int]]
     of: str
+    why_not: Callable[[Sizes], str] = lambda sizes: ""
 
     def complete(self, given: Sizes) -> dict[str, int]:
-        """All sizes, ``given`` first. Raises ConfigError for one that the op does not have."""
-        for name, value in given.items():
-            where = f"plan_kernel({self.name!r})"
+        """All sizes, ``given`` first. Raises ConfigError for what is no size of the op, and for sizes that do not go together."""
+        where = f"plan_kernel({self.name!r})"
+        for name in given:
             if name not in self.sizes:
                 raise ConfigError(f"no size {name!r}", where=where, hint=f"it takes {', '.join(self.sizes)}")
-            if value < (least := int(name != "pad")):
-                raise ConfigError(f"{name}={value} is no size", where=where, hint=f"it wants an integer of at least {least}")
+        asked = {name: _size(name, value, where) for name, value in given.items()}
         found: dict[str, int] = {}
         for name, usual in self.sizes.items():
-            found[name] = given[name] if name in given else usual(found) if callable(usual) else usual
+            found[name] = asked[name] if name in asked else usual(found) if callable(usual) else usual
+        if problem := self.why_not(found):
+            raise ConfigError(problem, where=where)
         return found
+
+
+def _size(name: str, value: object, where: str) -> int:
+    least = int(name != "pad")
+    try:
+        size = operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
+    except TypeError:
+        size = -1
+    if size < least:
+        raise ConfigError(f"{name}={value!r} is no size", where=where, hint=f"it wants an integer of at least {least}")
+    return int(size)
+
+
+def _no_conv(s: Sizes) -> str:
+    for channels in ("c", "m"):
+        if s[channels] % s["group"]:
+            return f"{channels}={s[channels]} channels cannot be shared out to group={s['group']} groups"
+    for side in ("h", "w"):
+        if s["k"] > s[side] + 2 * s["pad"]:
+            return f"a kernel of k={s['k']} is larger than {side}={s[side]} with pad={s['pad']} on both sides"
+    return ""
 
 
 OPS: tuple[NamedOp, ...] = (
@@ -143,6 +167,7 @@ OPS: tuple[NamedOp, ...] = (
             "stride": 1, "pad": lambda s: s["k"] // 2, "group": 1,
         },
         of="the 3 x 3 convolutions of ResNet-50's first stage",
+        why_not=_no_conv,
     ),
     NamedOp(
         name="attention",
