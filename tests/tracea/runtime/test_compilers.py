@@ -69,6 +69,12 @@ def test_the_compiler_asked_for_is_the_only_one(only: Path) -> None:
             find_compiler()
 
 
+def test_a_quotation_mark_without_its_other_half(only: Path) -> None:
+    fake(only, "gcc", "gcc (GCC) 13.1.0")
+    with knobs.scope(cc='gcc "-O1'), pytest.raises(UnsupportedError, match=r"XYNTRA_CC is no command \(No closing quotation"):
+        find_compiler()
+
+
 def test_words_behind_the_compiler_are_kept(only: Path) -> None:
     path = fake(only, "ccache", "gcc (GCC) 13.1.0")
     with knobs.scope(cc=f"{path} gcc"):

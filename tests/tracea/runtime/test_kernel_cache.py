@@ -185,9 +185,10 @@ def test_a_compiler_that_lies(root: CacheRoot, tmp_path: Path) -> None:
 
 
 def test_a_full_disk_under_the_compiler(root: CacheRoot, tmp_path: Path) -> None:
-    body = "echo 'fatal error: error writing: No space left on device' >&2; exit 1"
+    body = "echo 'warning: old' >&2; echo 'fatal error: error writing: No space left on device' >&2; exit 1"
     error = refused(make(root, script(tmp_path, body)), answer(1))
-    assert "No space left" in error.log and "ended with status 1" in error.what
+    assert "warning: old" in error.log
+    assert error.what.endswith("ended with status 1: fatal error: error writing: No space left on device")
 
 
 def test_a_full_disk_under_us(root: CacheRoot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,6 +217,7 @@ def test_a_dump_that_cannot_be_written_is_no_error(root: CacheRoot, tmp_path: Pa
     (tmp_path / "file").write_text("")
     cache = KernelCache(root, find_compiler(root), (), dump_dir=tmp_path / "file")
     assert call(one(cache, answer(1))) == 1
+    assert "dump_dir cannot be written" in cache.dump_problem and str(tmp_path / "file") in cache.dump_problem
 
 
 def test_the_hash_of_the_file_is_given(root: CacheRoot) -> None:

@@ -148,7 +148,12 @@ def survey(root: CacheRoot | None = None) -> Iterator[Candidate]:
     memory = _Memory(root)
     asked = knobs.current().cc
     if asked is not None:
-        yield _identify(tuple(shlex.split(asked)), memory, asked=True)
+        try:
+            command = tuple(shlex.split(asked))
+        except ValueError as error:  # a quotation mark without its other half
+            yield Candidate(command=(asked,), compiler=None, why_not=f"XYNTRA_CC is no command ({error})")
+        else:
+            yield _identify(command, memory, asked=True)
         return  # asked for: no other is used behind the user's back
     seen: set[Path] = set()
     for name in (

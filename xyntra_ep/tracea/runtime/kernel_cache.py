@@ -25,6 +25,7 @@ from xyntra_ep.tracea.runtime.translation_unit import LEAST_BYTES, chunks, merge
 
 MAGIC = b"XYNTRA-SHA256:"
 _TRAILER_BYTES = len(MAGIC) + hashlib.sha256().digest_size
+_LONGEST_COMPLAINT = 160  # characters of a compiler's, in a reason that is one line
 
 Hash128 = Callable[[bytes], bytes]
 
@@ -80,6 +81,7 @@ class KernelCache:
         self._hash128 = hash128
         self._keep_sources = keep_sources
         self._dump_dir = dump_dir
+        self.dump_problem = ""  # why sources are not in dump_dir
         self._checked: dict[tuple[int, ...], bytes] = {}  # digests of intact files: many kernels may be in one
         self._salt = compiler.salt(target).encode() + b"\0"
 
@@ -124,7 +126,7 @@ class KernelCache:
         made = folder / (next(iter(unit)) + self.compiler.suffix)
         problem, data = "", b""
         if outcome.problem:
-            problem = f"{name} {outcome.problem}"
+            problem = f"{name} {outcome.problem}{_first_error(outcome.log)}"
         else:
             try:
                 data = made.read_bytes()
@@ -172,8 +174,8 @@ class KernelCache:
         try:
             self._dump_dir.mkdir(parents=True, exist_ok=True)
             (self._dump_dir / f"{source.symbol}-{key[:8]}.c").write_text(source.readable, encoding="utf-8")
-        except OSError:
-            return
+        except OSError as error:
+            self.dump_problem = f"dump_dir cannot be written ({error})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +340,12 @@ def read_checked(path: Path) -> bytes | None:
     except OSError:
         return None
     return data if intact(data) else None
+
+
+def _first_error(log: str) -> str:
+    """The first complaint of a compiler, to be read behind what it was that failed; warnings are none."""
+    found = next((line for line in log.splitlines() if "error" in line.lower()), "")
+    return f": {found.strip()[:_LONGEST_COMPLAINT]}" if found else ""
 
 
 def _refused(source: KernelSource, what: str, log: str = "") -> CompileError:
