@@ -58,7 +58,9 @@ class TestWithTheLibrary:
         )
         result = python(code, XYNTRA_REGISTER="perhaps")
         assert result.returncode == 0
-        assert result.stdout.splitlines() == ["XYNTRA_REGISTER: 'perhaps' is not valid. it wants 1 or 0", "False"]
+        reason = "XYNTRA_REGISTER: 'perhaps' is not valid. it wants 1 or 0"
+        assert result.stdout.splitlines() == [reason, "False"]
+        assert result.stderr.splitlines() == [f"XyntraEP is not registered: {reason}"]
 
     def test_gpus_that_seem_to_be_there_decide_about_plans(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / "nvidia").mkdir()
@@ -106,14 +108,17 @@ class TestWithTheLibrary:
 
 
 @pytest.mark.parametrize("version", ["1.24.4", "1.25.0", "0.9", "2.0.0", ""])
-def test_an_unsuitable_onnxruntime(fresh: registration._State, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_an_unsuitable_onnxruntime(
+    fresh: registration._State, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, version: str
+) -> None:
     old = types.ModuleType("onnxruntime")
     monkeypatch.setattr(old, "__version__", version, raising=False)
     monkeypatch.setitem(sys.modules, "onnxruntime", old)
     with pytest.raises(ConfigError, match=r"is not supported\. install 1\.25\.1 or newer"):
         registration.register()
-    registration.register_on_import()  # says nothing
+    registration.register_on_import()
     assert "is not supported" in str(registration.problem())
+    assert "XyntraEP is not registered: XyntraEP: onnxruntime" in caplog.text
 
 
 def test_no_onnxruntime(fresh: registration._State, monkeypatch: pytest.MonkeyPatch) -> None:

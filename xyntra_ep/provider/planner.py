@@ -327,17 +327,24 @@ class _Planner:
         text = f"XyntraEP: {claimed} of {total} nodes in {len(self.members) if claimed else 0} islands"
         if self.context.device is not None:
             text += f" on {self.context.device.name}"
-        shortfall = self.precision.shortfall if claimed else ""
-        if shortfall:
-            text += f", {shortfall}"
+        unlike_asked = self._unlike_asked() if claimed else []
+        text += "".join(f", {what}" for what in unlike_asked)
         if not self.declined:
-            return LogLevel.WARNING if shortfall else LogLevel.INFO, text
+            return LogLevel.WARNING if unlike_asked else LogLevel.INFO, text
         if awaits_inlining(self.graph):
             return LogLevel.INFO, f"XyntraEP: {total} nodes, some of them functions that are inlined next"
         kinds = list(reasons_by_kind(self.graph, self.declined))
         shown = ", ".join(f"{kind} {n}" for kind, n in kinds[:6]) + (", ..." if len(kinds) > 6 else "")
         text += f"; {len(self.declined)} on CPU: {shown}"
         return LogLevel.WARNING, f"{text}. {self.note}" if self.note else text
+
+    def _unlike_asked(self) -> list[str]:
+        """What was asked for and could not be had, though there are kernels."""
+        what = [self.precision.shortfall]
+        if self.context.root.reason:
+            what.append(f"the next process compiles all again, because the cache {self.context.root.reason}")
+        what.append(self.context.kernels.dump_problem)
+        return [text for text in what if text]
 
     def report(self, result: CompileResult) -> Mapping[str, Any]:
         """What `explain` shows; node numbers are positions in ``nodes``."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib.util
+import logging
 import os
 import platform
 import re
@@ -79,7 +80,9 @@ def register() -> None:
 
 
 def register_on_import() -> None:
-    """As `register()`, for `import xyntra_ep`: never raises. `problem()` tells what `register()` would raise."""
+    """As `register()`, for `import xyntra_ep`: never raises. What `register()` would raise is logged, because ONNX Runtime says
+    no more than that it does not know the provider; `problem()` tells it, too.
+    """
     try:
         if knobs.current().register:
             register()
@@ -87,6 +90,8 @@ def register_on_import() -> None:
         _state.problem = error
     except Exception as error:
         _state.problem = XyntraError(f"{type(error).__name__}: {error}", where="registration")
+    if _state.problem is not None:
+        logging.getLogger(__name__).warning("%s is not registered: %s", EP_NAME, _state.problem)
 
 
 def problem() -> XyntraError | None:
