@@ -48,6 +48,16 @@ def test_cache_prune(cache: Path, capsys: Capture) -> None:
     assert removed["kind"] == "kernel"
 
 
+def test_prune_without_a_limit_removes_nothing(cache: Path, capsys: Capture) -> None:
+    assert main(["cache", "prune", "--dir", str(cache)]) == 2
+    assert "nothing says what to remove. give --max-size, --max-age or both" in capsys.readouterr().err
+
+
+def test_a_cache_that_is_not_there_is_not_made(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["cache", "ls", "--dir", str(tmp_path / "absent")]) == 2
+    assert "absent: no such directory" in capsys.readouterr().err and not (tmp_path / "absent").exists()
+
+
 def test_a_cache_that_is_not_to_be_trusted(cache: Path, capsys: Capture) -> None:
     cache.chmod(0o777)
     assert main(["cache", "ls", "--dir", str(cache)]) == 1

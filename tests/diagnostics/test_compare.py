@@ -5,8 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xyntra_ep.diagnostics.compare import Comparison, compare, drift, random_feeds
+from bench.contenders import DEFAULT_MAX_ERR, Contender
+from xyntra_ep.diagnostics.compare import MAX_DRIFT, Comparison, compare, drift, random_feeds
 from xyntra_ep.diagnostics.sessions import open_session
+from xyntra_ep.errors import ConfigError
+from xyntra_ep.options import Precision
 
 NAN, INF = float("nan"), float("inf")
 
@@ -58,6 +61,35 @@ def test_a_model_against_the_cpu_provider(mlp: Path) -> None:
     assert [d.name for d in found.outputs] == ["y", "det"]
     assert found.outputs[0].relative <= found.max_drift and found.outputs[0].alive
     assert [d.name for d in found.tensors] == ["h0", "h1", "h2", "h3", "y", "yt", "yy", "det"]
+
+
+@pytest.mark.parametrize("precision", Precision)
+def test_a_precision_has_the_bound_that_bench_gives_it(precision: Precision) -> None:
+    assert Contender.parse(f"XyntraEP:{precision}").max_err(DEFAULT_MAX_ERR) == MAX_DRIFT[precision]
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_what_is_asked_of_a_reduced_precision(mlp: Path) -> None:
+    assert compare(mlp, options={"precision": "int8w"}).max_drift == MAX_DRIFT[Precision.INT8W]
+
+
+def test_what_cannot_be_compared(mlp: Path, tmp_path: Path) -> None:
+    (junk := tmp_path / "junk.onnx").write_text("junk")
+    with pytest.raises(ConfigError, match=r"the session was refused: .*Protobuf parsing failed"):
+        compare(junk)
+    with pytest.raises(ConfigError, match=r"^compare: the model's inputs have no dimension 'm'. there are n$"):
+        compare(mlp, sizes={"m": 3})
+    with pytest.raises(ConfigError, match=r"^compare: n=-1 is no size. it wants an integer of at least 0$"):
+        compare(mlp, sizes={"n": -1})
+    with pytest.raises(ConfigError, match=r"^compare: seed=-1 is none. it wants an integer of at least 0$"):
+        compare(mlp, seed=-1)
+
+
+@pytest.mark.native
+def test_feeds_that_onnxruntime_refuses(mlp: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^ONNX Runtime's CPU provider does not run it: .*rank.*--dim NAME=SIZE"):
+        compare(mlp, feeds={"x": f(1)})
 
 
 def test_random_feeds_are_seeded_and_take_sizes(mlp: Path) -> None:

@@ -50,6 +50,8 @@ def test_records_become_a_table() -> None:
         "  island0: 2 nodes, 1 kernels (est. 2.1 us, ORT 4.25 us): Relu, Shape",
         "    relu                     pointwise.vector               1.5 us  Relu",
         "      flat: all the way",
+        "  times are estimates: an island's where it compares worst with ONNX Runtime, with unknown sizes of 1, 16, 128 and"
+        " one core or all; a kernel's on one core, with unknown sizes of 128",
         "  on CPU, 2 nodes:",
         "       1 Gelu: kernels/k.so: is damaged (n1)",
         "       1 Det: unsupported (n2)",
@@ -87,6 +89,8 @@ def test_a_model_and_a_live_session_say_the_same(mlp: Path) -> None:
 @pytest.mark.native
 def test_a_session_without_the_provider(mlp: Path) -> None:
     session = ort.InferenceSession(str(mlp), providers=["CPUExecutionProvider"])
+    with pytest.raises(ConfigError, match=r"^explain: a dict is no model\. give a path, a model's bytes or a session$"):
+        explain({})
     with pytest.raises(ConfigError, match="the session has no XyntraEP"):
         explain(session)
 

@@ -6,7 +6,7 @@ print(compare("model.onnx", nodes=True))       # every intermediate tensor too (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xyntra_ep.diagnostics.sessions import open_session
-from xyntra_ep.errors import ConfigError, UnsupportedError
+from xyntra_ep import options as options_module
+from xyntra_ep.diagnostics.sessions import open_session, said_by
+from xyntra_ep.errors import ConfigError, UnsupportedError, XyntraError
+from xyntra_ep.options import Precision
 
 Array = NDArray[Any]
-MAX_DRIFT = 2e-5  # what fp32 kernels are held to, see README
+# What sessions are held to by the precision that they ask for, as `bench` does (bench/contenders.py).
+MAX_DRIFT: Mapping[Precision, float] = {
+    Precision.FP32: 2e-5,
+    Precision.TF32: 5e-3,
+    Precision.FP16: 5e-3,
+    Precision.BF16: 2e-2,
+    Precision.INT8W: 5e-2,
+}
 _DIM = 2  # for a dimension without a size
 _NUMPY = {
     "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(int64)": np.int64,
-    "tensor(int32)": np.int32, "tensor(int8)": np.int8, "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_,
+    "tensor(int32)": np.int32, "tensor(int16)": np.int16, "tensor(int8)": np.int8, "tensor(uint64)": np.uint64,
+    "tensor(uint32)": np.uint32, "tensor(uint16)": np.uint16, "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_,
 }  # fmt: skip
 
 
@@ -85,9 +95,10 @@ def compare(
     nodes: bool = False,
     seed: int = 0,
     sizes: Mapping[str, int] | None = None,
-    max_drift: float = MAX_DRIFT,
+    max_drift: float | None = None,
 ) -> Comparison:
-    """Run ``model`` on both providers. Without ``feeds``: seeded random ones, with ``sizes`` for symbolic dimensions.
+    """Run ``model`` on both providers. Without ``feeds``: seeded random ones, with ``sizes`` for symbolic dimensions. Without
+    ``max_drift``: the bound of the precision that is asked for. Raises ConfigError where the CPU provider does not run the model.
 
     ``nodes`` makes every tensor an output. That changes what can be fused, so it finds kernels that compute wrongly, not
     fusions that are wrong as such; the drift of the outputs is therefore measured on the model as it is.
@@ -102,16 +113,26 @@ def compare(
         everything = _drifts(open_session(opened, None), open_session(opened, chosen), given, producers)
         by_name = {d.name: d for d in everything}
         tensors = tuple(by_name[name] for name in producers if name in by_name)
+    if max_drift is None:
+        max_drift = MAX_DRIFT[options_module.parse(chosen).precision]
     return Comparison(outputs=outputs, tensors=tensors, max_drift=max_drift)
 
 
 def random_feeds(session: Any, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
-    """Normal floats, small non-negative integers (they are often indices), true bools."""
+    """Normal floats, small non-negative integers (they are often indices), true bools.
+
+    Raises ConfigError for ``sizes`` of what is no dimension of the model, UnsupportedError for inputs that nothing can be made up
+    for.
+    """
+    _check_sizes(sizes, {d for entry in session.get_inputs() for d in entry.shape if isinstance(d, str)})
+    if seed < 0:
+        raise ConfigError(f"seed={seed} is none", where="compare", hint="it wants an integer of at least 0")
     rng = np.random.default_rng(seed)
     feeds: dict[str, Array] = {}
     for entry in session.get_inputs():
         if entry.type not in _NUMPY:
-            raise UnsupportedError(f"cannot make up a {entry.type}", where=entry.name, hint="give feeds=")
+            hint = "give feeds to xyntra_ep.diagnostics.compare"
+            raise UnsupportedError(f"cannot make up a {entry.type}", where=f"input {entry.name!r}", hint=hint)
         shape = [d if isinstance(d, int) and d >= 0 else sizes.get(str(d), _DIM) for d in entry.shape]
         dtype = np.dtype(_NUMPY[entry.type])
         if dtype.kind == "f":
@@ -119,6 +140,15 @@ def random_feeds(session: Any, seed: int, sizes: Mapping[str, int]) -> dict[str,
         else:
             feeds[entry.name] = np.ones(shape, dtype) if dtype.kind == "b" else rng.integers(0, 2, shape).astype(dtype)
     return feeds
+
+
+def _check_sizes(sizes: Mapping[str, int], known: Collection[str]) -> None:
+    for name, size in sizes.items():
+        if name not in known:
+            hint = f"there are {', '.join(sorted(known))}" if known else "there are none"
+            raise ConfigError(f"the model's inputs have no dimension {name!r}", where="compare", hint=hint)
+        if size < 0:
+            raise ConfigError(f"{name}={size} is no size", where="compare", hint="it wants an integer of at least 0")
 
 
 def drift(name: str, got: Array, wanted: Array, op_type: str = "") -> Drift:
@@ -137,7 +167,16 @@ def drift(name: str, got: Array, wanted: Array, op_type: str = "") -> Drift:
 
 def _drifts(reference: Any, ours: Any, feeds: Mapping[str, Array], producers: Mapping[str, str]) -> tuple[Drift, ...]:
     names = [o.name for o in reference.get_outputs()]
-    pairs = zip(names, ours.run(names, feeds), reference.run(names, feeds), strict=True)
+    try:
+        wanted = reference.run(names, feeds)
+    except Exception as error:  # ONNX Runtime's own classes have no common base of their own
+        hint = "sizes that fit each other (--dim NAME=SIZE), or feeds of your own, may do"
+        raise ConfigError(said_by(error), where="ONNX Runtime's CPU provider does not run it", hint=hint) from error
+    try:
+        got = ours.run(names, feeds)
+    except Exception as error:
+        raise XyntraError(said_by(error), where="XyntraEP does not run what the CPU provider does") from error
+    pairs = zip(names, got, wanted, strict=True)
     return tuple(
         drift(name, np.asarray(a), np.asarray(b), producers.get(name, ""))
         for name, a, b in pairs

@@ -18,10 +18,15 @@ from typing import Any
 
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.errors import ConfigError, XyntraError
-from xyntra_ep.fusion.cost import Estimate
+from xyntra_ep.fusion.cost import SIZES, Estimate
 from xyntra_ep.provider import registration
+from xyntra_ep.tracea.core_ir.dims import TYPICAL
 
 _WIDTH = 100
+_TIMES = (
+    "times are estimates: an island's where it compares worst with ONNX Runtime, with unknown sizes of"
+    f" {', '.join(map(str, SIZES))} and one core or all; a kernel's on one core, with unknown sizes of {TYPICAL}"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +125,10 @@ class Explanation:
 def explain(model: Any, *, options: Mapping[str, str] | None = None) -> Explanation:
     """The records of a session, or of one made for the model at a path (with provider ``options``)."""
     session = open_session(model, options or {}) if isinstance(model, str | Path | bytes) else model
+    if not hasattr(session, "get_providers"):
+        raise ConfigError(
+            f"a {type(model).__name__} is no model", where="explain", hint="give a path, a model's bytes or a session"
+        )
     if "XyntraEP" not in session.get_providers():
         raise ConfigError("the session has no XyntraEP", where="explain", hint='providers=["XyntraEP", "CPUExecutionProvider"]')
     token = uuid.uuid4().hex
@@ -217,6 +226,8 @@ def _graph_text(graph: GraphReport) -> str:
             lines += [f"      {launch['text']}" for launch in kernel.launches if launch["report"]]
         if len(usual) < len(island.kernels):
             lines.append(f"    {len(island.kernels) - len(usual)} more for feeds whose sizes differ from what the model declares")
+    if any(island.estimate for island in graph.islands):
+        lines.append(f"  {_TIMES}")
     if graph.declined:
         lines.append(f"  on CPU, {len(graph.declined)} nodes:")
         by_reason: dict[tuple[str, str], list[str]] = {}

@@ -23,11 +23,16 @@ def open_session(model: str | Path | bytes, options: Mapping[str, str] | None = 
     source = model if isinstance(model, bytes) else str(model)
     if not isinstance(model, bytes) and not Path(model).is_file():
         raise ConfigError("no such file", where=str(model), hint="give the path of an ONNX model")
-    if options is None:
-        return ort.InferenceSession(source, settings, providers=[CPU])
-    registration.register()
+    providers: list[Any] = [CPU]
+    if options is not None:
+        registration.register()
+        providers.insert(0, (PROVIDER, dict(options)))
     try:
-        return ort.InferenceSession(source, settings, providers=[(PROVIDER, dict(options)), CPU])
+        return ort.InferenceSession(source, settings, providers=providers)
     except Exception as error:  # ONNX Runtime's own classes have no common base of their own
-        what = str(error).split(" : ", 3)[-1]  # without "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT"
-        raise ConfigError(what, where="the session was refused") from error
+        raise ConfigError(said_by(error), where="the session was refused") from error
+
+
+def said_by(error: Exception) -> str:
+    """What an error of ONNX Runtime says, without "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT"."""
+    return str(error).split(" : ", 3)[-1]
