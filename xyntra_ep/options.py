@@ -114,11 +114,14 @@ class Options:
         shown_default="~/.cache/xyntra",
         doc="compiled kernels and plans; holds native code, so it must belong to you alone",
     )
-    dump_dir: Path | None = option(doc="write graphs, plans and kernel sources of each session here", shown_default="off")
+    dump_dir: Path | None = option(
+        doc="write the sources of each session's kernels here; plans are made anew then", shown_default="off"
+    )
     fp32_strict: bool = option(default=False, doc="no algorithm that moves NaN or Inf to other elements (Winograd convolution)")
     log_level: LogLevel = option(
         default=LogLevel.INFO,
-        doc="least severe message given to ONNX Runtime's logger, whose own level then applies",
+        doc="least severe message given to ONNX Runtime's logger, whose own level then applies (that of "
+        "`onnxruntime.set_default_logger_severity` where a session names its providers)",
     )
 
 
