@@ -19,12 +19,13 @@ from xyntra_ep import explain
 from xyntra_ep.diagnostics.machine import trial_lines
 from xyntra_ep.provider import planner, registration
 from xyntra_ep.tracea.core_ir.interpreter import interpret
-from xyntra_ep.tracea.core_ir.ops import Gemm, Product, RowReduce
+from xyntra_ep.tracea.core_ir.ops import Gemm, RowReduce, outputs_of
 from xyntra_ep.tracea.doctor.variants import gpu_variants
 from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.devices import LIBRARY, cuda_target, known_target
-from xyntra_ep.tracea.interface.trials import Sample
+from xyntra_ep.tracea.interface.samples import SAMPLES as ALL_SAMPLES
+from xyntra_ep.tracea.interface.samples import Sample, named, smallest_integers
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.runtime import cuda
 from xyntra_ep.tracea.runtime.cache_root import TRIALS
@@ -36,10 +37,13 @@ from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 pytestmark = [pytest.mark.native, pytest.mark.compiler("nvrtc")]
 # Few, because the stand-in's kernels are slow to compile.
 SAMPLES = (
-    Sample(op="gemm", sizes={"m": 9, "n": 40, "k": 24}, product=Product.F32),
-    Sample(op="softmax", sizes={"rows": 7, "columns": 90}, product=Product.F32),
+    Sample(name="a product", build=named("gemm", m=9, n=40, k=24)),
+    Sample(name="softmax", build=named("softmax", rows=7, columns=90)),
+    Sample(name="the smallest integers", build=smallest_integers),
 )
-TRIED = {"gemm.block_tiles", "gemm.gemv", "gemm.thread", "row_reduce.block", "row_reduce.thread"}
+TRIED = {
+    "gemm.block_tiles", "gemm.gemv", "gemm.thread", "row_reduce.block", "row_reduce.thread", "topk.block", "topk.thread",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -109,12 +113,12 @@ def test_what_failed_is_not_chosen_and_the_rest_is(gpu: FakeCuda, cache: Path) -
 
 def test_a_device_on_which_nothing_is_right_is_refused(gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record(cache, dict.fromkeys(TRIED, "cannot be made"))
-    with pytest.raises(Exception, match="backend=cuda cannot be had: Simulated GPU does not compute as it should: 0 of 5"):
+    with pytest.raises(Exception, match="backend=cuda cannot be had: Simulated GPU does not compute as it should: 0 of 7"):
         session(cache, fp32_strict="1")
     monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "1")
     monkeypatch.setattr(planner, "DEVICE_WORTH", 0.0)
     graph = placed(automatic_session(cache / "cache", fp32_strict="1"))
-    assert graph.device == "" and "does not compute as it should: 0 of 5 kernel variants" in graph.placement
+    assert graph.device == "" and "does not compute as it should: 0 of 7 kernel variants" in graph.placement
 
 
 def test_one_wrong_variant_is_enough_for_auto_to_take_the_processor(
@@ -145,13 +149,31 @@ def test_a_process_that_ends_costs_one_variant(gpu: FakeCuda, cache: Path, monke
     assert begun == [begun[0], begun[0] - 2]
 
 
-def test_samples_try_all_variants_that_networks_are_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    named = {trial.variant.name for trial in trials.trials(known_target("h100"))}
-    assert named >= {
-        "gemm.wgmma", "gemm.fragments", "gemm.block_tiles", "gemm.gemv", "conv.fragments", "conv.implicit_gemm", "conv.depthwise",
-        "attention.fragments", "attention.block", "attention.split", "row_reduce.block", "pointwise.packets",
-    }  # fmt: skip
+def test_every_variant_is_tried_with_batches_too() -> None:
+    ranks: dict[str, int] = {}
+    for trial in trials.trials(known_target("h100")):
+        rank = max(len(operand.shape) for operand in outputs_of(trial.program.ops[0]))
+        ranks[trial.variant.name] = max(rank, ranks.get(trial.variant.name, 0))
+    every = {variant.name: variant for variants in gpu_variants().values() for variant in variants}
+    assert ranks.keys() == every.keys()
+    # What chooses between variants by the number of rows is tried with both, and they are with batches.
+    assert {name for name, rank in ranks.items() if rank < 3} == {name for name, variant in every.items() if variant.parts}
+
+
+def test_a_size_that_only_a_run_knows_chooses_both_ways() -> None:
+    tried = [t for t in trials.trials(known_target("a100")) if t.variant.name == "gemm.fragments_or_gemv"]
+    assert {t.sample.rows for t in tried} == {5, 150} and all(t.program.bindings for t in tried)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capability", [80, 90])
+def test_all_samples_on_a_device_that_computes_right(
+    gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch, capability: int
+) -> None:
+    gpu.set(capability=capability)
+    monkeypatch.setattr(trials, "SAMPLES", ALL_SAMPLES)
+    monkeypatch.setattr(trials, "_LIMIT_S", 600.0)
+    assert outcome(cache).failed == {}
 
 
 def test_a_broken_record_is_none(gpu: FakeCuda, cache: Path) -> None:

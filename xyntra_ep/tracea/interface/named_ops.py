@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from xyntra_ep.errors import ConfigError
+from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc, axis, call, const, load
 from xyntra_ep.tracea.core_ir.ops import (
@@ -32,31 +33,36 @@ Sizes = Mapping[str, int]
 
 
 class Draft:
-    """A program of one op in the making. What is computed in ``product`` is stored in its type; weights come in f32, as models
-    bring them."""
+    """A program of one op in the making. What is computed in ``product`` is stored in its type, unless another is named; weights
+    come in f32, as models bring them."""
 
     def __init__(self, product: Product) -> None:
         self.program = Program()
         self.product = product
 
-    def input(self, *shape: int) -> Operand:
-        return self._value(ValueKind.INPUT, self.product.half or DType.F32, shape)
+    def input(self, *shape: Size, dtype: DType | None = None) -> Operand:
+        return self._value(ValueKind.INPUT, dtype or self.product.half or DType.F32, shape)
 
     def weights(self, *shape: int) -> Operand:
         return self._value(ValueKind.CONST, DType.F32, shape)
 
-    def output(self, *shape: int) -> Operand:
-        return self._value(ValueKind.OUTPUT, self.product.half or DType.F32, shape)
+    def output(self, *shape: Size, dtype: DType | None = None) -> Operand:
+        return self._value(ValueKind.OUTPUT, dtype or self.product.half or DType.F32, shape)
 
-    def _value(self, kind: ValueKind, dtype: DType, shape: tuple[int, ...]) -> Operand:
+    def _value(self, kind: ValueKind, dtype: DType, shape: tuple[Size, ...]) -> Operand:
         index = sum(v.kind is kind for v in self.program.values)
         self.program.values.append(Value(kind=kind, dtype=dtype, shape=shape, index=index))
         return self.program.operand(len(self.program.values) - 1)
 
 
+def product_of(d: Draft, a: Operand, b: Operand) -> CoreOp:
+    """[..., m, k] times [..., k, n], of the same batch."""
+    out = d.output(*a.shape[:-1], b.shape[-1])
+    return Gemm(inputs=(a, b), epilogue=acc(0), output=out, product=d.product)
+
+
 def _gemm(d: Draft, m: int, n: int, k: int) -> CoreOp:
-    a, b = d.input(m, k), d.weights(k, n)
-    return Gemm(inputs=(a, b), epilogue=acc(0), output=d.output(m, n), product=d.product)
+    return product_of(d, d.input(m, k), d.weights(k, n))
 
 
 def _channels_last(image: Operand) -> Operand:
@@ -83,17 +89,22 @@ def _attention(d: Draft, batch: int, heads: int, s: int, t: int, d_head: int) ->
     return Attention(inputs=(q, k, v), score=score, nan_to_zero=False, output=out, product=d.product)
 
 
-def _softmax(d: Draft, rows: int, columns: int) -> CoreOp:
-    x, out = d.input(rows, columns), d.output(rows, columns)
-    element = load(0, axis(0), axis(1), dtype=x.dtype)
+def softmax_of(d: Draft, x: Operand) -> CoreOp:
+    """Along the last axis."""
+    element = load(0, *map(axis, range(len(x.shape))), dtype=x.dtype)
     power = call("exp", call("sub", element, acc(0)))
+    out = d.output(*x.shape)
     return RowReduce(
-        outer=(rows,),
-        inner=(columns,),
+        outer=x.shape[:-1],
+        inner=x.shape[-1:],
         inputs=(x,),
         stages=(Stage(kind=ReduceKind.MAX, body=element), Stage(kind=ReduceKind.SUM, body=power)),
         outputs=(RowOutput(body=call("div", power, acc(1)), operand=out, per_row=False),),
     )
+
+
+def _softmax(d: Draft, rows: int, columns: int) -> CoreOp:
+    return softmax_of(d, d.input(rows, columns))
 
 
 def _add(d: Draft, n: int) -> CoreOp:

@@ -9,6 +9,7 @@ variant that was not. Results are kept for the device, its driver, its compiler 
 from __future__ import annotations
 
 import json
+import math
 import sys
 import tempfile
 import time
@@ -21,15 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyntra_ep.errors import InvariantError
-from xyntra_ep.tracea.core_ir.dims import evaluate
-from xyntra_ep.tracea.core_ir.dtypes import from_float64, to_float64
-from xyntra_ep.tracea.core_ir.interpreter import interpret
-from xyntra_ep.tracea.core_ir.ops import Gemm, Operand, Product, Program, Value, ValueKind
+from xyntra_ep.tracea.core_ir.dtypes import to_float64
+from xyntra_ep.tracea.core_ir.interpreter import interpret, random_like
+from xyntra_ep.tracea.core_ir.ops import Product, Program, Value, ValueKind
 from xyntra_ep.tracea.doctor.variants import AnyVariant, gpu_variants
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.devices import LIBRARY, DeviceTarget
 from xyntra_ep.tracea.interface.islands import CompileResult, Island, compile_islands, write_plan
-from xyntra_ep.tracea.interface.named_ops import Draft, op_named
+from xyntra_ep.tracea.interface.samples import SAMPLES, Sample
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.planning.manifest import TensorEntry
 from xyntra_ep.tracea.planning.plan import PlanError
@@ -45,48 +45,9 @@ _AGAIN_S = 86400.0  # after which failures that may pass are tried again
 _WRONG = "computes something else"
 _MOST_ENDED = 4  # processes; a device that ends more of them is not worth the wait
 # max |a - b| / max |b|: what separates rounding from an element in the wrong place.
-_MAX_ERR = {Product.F32: 1e-4, Product.BF16: 2e-2, Product.F16: 2e-2}
+_MAX_ERR = {Product.F32: 1e-4, Product.TF32: 3e-3, Product.BF16: 2e-2, Product.F16: 2e-2}
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """One op that variants are tried with: a name and sizes of `named_ops`. ``units``: of a device with so few, for the tiles
-    that large sizes have; 0: as many as it has. ``turned``: both operands lie the other way round."""
-
-    op: str
-    sizes: Mapping[str, int]
-    product: Product
-    units: int = 0
-    turned: bool = False
-
-
-# Sizes that no tile divides, and some that packets do not; channels of convolutions are whole packets, else few variants are.
-_GEMMS = (("gemm", {"m": 150, "n": 136, "k": 200}), ("gemm", {"m": 3, "n": 136, "k": 264}))
-_CONV = ("conv", {"n": 2, "c": 24, "h": 9, "w": 7, "m": 40, "k": 3, "stride": 2})
-_ATTENTIONS = (
-    ("attention", {"batch": 2, "heads": 3, "s": 37, "t": 150, "d_head": 64}),
-    ("attention", {"batch": 1, "heads": 3, "s": 1, "t": 1100, "d_head": 64}),
-)
-_REST = (
-    ("conv", {"n": 2, "c": 24, "h": 9, "w": 7, "m": 24, "k": 3, "group": 24}),
-    ("softmax", {"rows": 7, "columns": 1500}),
-    ("add", {"n": 5001}),
-)
-SAMPLES: tuple[Sample, ...] = tuple(
-    Sample(op=op, sizes=sizes, product=product)
-    for product, samples in (
-        (Product.F32, (*_GEMMS, _CONV, *_ATTENTIONS, *_REST)),
-        (Product.BF16, (*_GEMMS, _CONV, *_ATTENTIONS)),
-        (Product.F16, _GEMMS[:1]),
-    )
-    for op, sizes in samples
-) + tuple(
-    Sample(op="gemm", sizes={"m": 300, "n": 520, "k": 200}, product=product, units=1, turned=turned)
-    for product in (Product.F32, Product.BF16)
-    for turned in (False, True)
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +103,7 @@ def try_all(target: DeviceTarget, context: Context) -> Outcome:
 def trials(target: DeviceTarget) -> Iterator[Trial]:
     """Every variant with every sample that it admits."""
     for sample in SAMPLES:
-        program = _program(sample)
+        program = sample.program()
         op = program.ops[0]
         for variant in gpu_variants().get(type(op), ()):
             if variant.admits(op, BuildContext(caps=SCALAR, program=program, gpu=target.gpu)) is None:
@@ -165,28 +126,6 @@ def _stored(context: Context) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return rows if isinstance(rows, dict) else {}
-
-
-def _program(sample: Sample) -> Program:
-    """All that the op reads is an input, so that nothing is computed before the run."""
-    draft, named = Draft(sample.product), op_named(sample.op)
-    op = named.build(draft, **named.complete(sample.sizes))
-    if sample.turned:
-        assert isinstance(op, Gemm)
-        op = replace(op, inputs=tuple(map(_turned, op.inputs)))
-    program = draft.program
-    program.ops.append(op)
-    program.sources.append(())
-    count = sum(value.kind is ValueKind.INPUT for value in program.values)
-    for i, value in enumerate(program.values):
-        if value.kind is ValueKind.CONST:
-            program.values[i] = replace(value, kind=ValueKind.INPUT, index=count + value.index)
-    return program
-
-
-def _turned(operand: Operand) -> Operand:
-    rows, _ = operand.shape
-    return replace(operand, strides=(1, rows))
 
 
 def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
@@ -236,37 +175,35 @@ def _alone(trial: Trial, context: Context) -> Context:
 
 
 def _island(trial: Trial) -> Island:
-    values = trial.program.values
     inputs, outputs = (
         [
             TensorEntry(name=f"{kind.value}{value.index}", elem_type=value.dtype.ort, rank=len(value.shape))
-            for value in sorted((v for v in values if v.kind is kind), key=lambda v: v.index)
+            for value in _values(trial.program, kind)
         ]
         for kind in (ValueKind.INPUT, ValueKind.OUTPUT)
     )
-    name = f"{trial.variant.name} {trial.sample.op} {trial.sample.product}"
+    name = f"{trial.variant.name}: {trial.sample.name}, {trial.sample.product}"
     return Island(name=name, nodes=(0,), inputs=tuple(inputs), outputs=tuple(outputs), alternatives=(trial.program,))
 
 
-def _write_inputs(folder: Path, ready: Sequence[Trial]) -> list[Array]:
-    """Normal numbers for each trial; what their outputs should be, in float64."""
+def _values(program: Program, kind: ValueKind) -> list[Value]:
+    return sorted((v for v in program.values if v.kind is kind), key=lambda v: v.index)
+
+
+def _write_inputs(folder: Path, ready: Sequence[Trial]) -> list[list[Array]]:
+    """Normal numbers, or small integers, for each trial; what its outputs should be, in float64."""
     wanted, shapes = [], []
     for number, trial in enumerate(ready):
-        rng = np.random.default_rng(number)
-        inputs = sorted((v for v in trial.program.values if v.kind is ValueKind.INPUT), key=lambda v: v.index)
-        [output] = [v for v in trial.program.values if v.kind is ValueKind.OUTPUT]
-        stored = [from_float64(rng.standard_normal(_extents(v)), v.dtype) for v in inputs]
+        extents = trial.sample.extents
+        inputs, outputs = (_values(trial.program, kind) for kind in (ValueKind.INPUT, ValueKind.OUTPUT))
+        stored = [random_like(extents(v), v.dtype, 100 * number + i) for i, v in enumerate(inputs)]
         for i, array in enumerate(stored):
             (folder / f"{number}.in.{i}").write_bytes(array.tobytes())
-        size = int(np.prod(_extents(output))) * output.dtype.bytes
-        shapes.append({"inputs": [_extents(v) for v in inputs], "outputs": [size]})
-        wanted += interpret(trial.program, stored)
+        sizes = [math.prod(extents(v)) * v.dtype.bytes for v in outputs]
+        shapes.append({"inputs": [extents(v) for v in inputs], "outputs": sizes})
+        wanted.append(interpret(trial.program, stored))
     (folder / trial_child.SHAPES).write_text(json.dumps(shapes), encoding="utf-8")
     return wanted
-
-
-def _extents(value: Value) -> tuple[int, ...]:
-    return tuple(evaluate(size, {}) for size in value.shape)
 
 
 def _run(folder: Path, count: int) -> dict[int, str]:
@@ -285,11 +222,13 @@ def _run(folder: Path, count: int) -> dict[int, str]:
     return {n: found.get(n, "was not tried: those before it ended their processes") for n in range(count)}
 
 
-def _difference(folder: Path, number: int, trial: Trial, wanted: Array) -> str:
-    """Why the output is not what it should be."""
-    [output] = [v for v in trial.program.values if v.kind is ValueKind.OUTPUT]
-    stored = np.frombuffer((folder / f"{number}.out.0").read_bytes(), output.dtype.numpy)
-    got = to_float64(stored, output.dtype).reshape(wanted.shape)
-    most = _MAX_ERR[trial.sample.product]
-    error = float(np.abs(got - wanted).max() / np.abs(wanted).max())
-    return "" if error <= most else f"{_WRONG}: error {error:.2g}, {most:g} allowed"
+def _difference(folder: Path, number: int, trial: Trial, wanted: Sequence[Array]) -> str:
+    """Why an output is not what it should be."""
+    for i, (value, right) in enumerate(zip(_values(trial.program, ValueKind.OUTPUT), wanted, strict=True)):
+        stored = np.frombuffer((folder / f"{number}.out.{i}").read_bytes(), value.dtype.numpy)
+        got = to_float64(stored, value.dtype).reshape(right.shape)
+        most = _MAX_ERR[trial.sample.product] if value.dtype.is_float else 0.0
+        error = float(np.abs(got - right).max() / (np.abs(right).max() or 1))
+        if not error <= most:
+            return f"{_WRONG}: error {error:.2g}, {most:g} allowed"
+    return ""
