@@ -159,7 +159,7 @@ def _compiled(made: Sequence[Trial], context: Context) -> Iterator[tuple[Trial, 
             planned = plan_program(trial.program, chosen.caps, builder=chosen.builder)
         except (PlanError, InvariantError):
             continue  # compile_islands tells it
-        sources |= {source.text: source for source in planned.kernels}
+        sources |= {source.text: source.distinct() for source in planned.kernels}  # as compile_islands looks for them
     context.kernels.compile_many(list(sources.values()))
     for trial, chosen in zip(made, alone, strict=True):
         yield trial, compile_islands([_island(trial)], chosen), chosen
