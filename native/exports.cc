@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "copy_timing.h"
 #include "cuda_device.h"
 #include "cuda_presence.h"
 #include "factory.h"
@@ -157,12 +158,29 @@ int xyntra_time_kernel(const char* device, const char* path, const uint8_t* hash
 }
 
 int xyntra_run_island(const char* plan, uint32_t island, const void* const* inputs, const uint32_t* ranks,
-                      const int64_t* dims, uint32_t n_inputs, void* const* outputs, uint32_t n_outputs, char* why,
-                      uint64_t capacity) noexcept {
+                      const int64_t* dims, uint32_t n_inputs, void* const* outputs, uint32_t n_outputs, int64_t* all_ns,
+                      int64_t* kernels_ns, uint32_t timed, char* why, uint64_t capacity) noexcept {
   try {
     std::vector<xyntra::InputView> views;
     for (uint32_t i = 0; i < n_inputs; dims += ranks[i++]) views.push_back({inputs[i], dims, ranks[i]});
-    xyntra::run_island(plan, island, views, std::vector<void*>(outputs, outputs + n_outputs));
+    for (const auto& time : xyntra::run_island(plan, island, views, std::vector<void*>(outputs, outputs + n_outputs), timed)) {
+      *all_ns++ = time.all_ns;
+      *kernels_ns++ = time.kernels_ns;
+    }
+    return 1;
+  } catch (const std::exception& error) {
+    tell(error, why, capacity);
+    return 0;
+  }
+}
+
+int xyntra_time_copies(const char* device, uint64_t bytes, int64_t* there_ns, int64_t* back_ns, uint32_t timed, char* why,
+                       uint64_t capacity) noexcept {
+  try {
+    for (const auto& time : xyntra::time_copies(device, bytes, timed)) {
+      *there_ns++ = time.there_ns;
+      *back_ns++ = time.back_ns;
+    }
     return 1;
   } catch (const std::exception& error) {
     tell(error, why, capacity);

@@ -1,13 +1,15 @@
 #include "island_trial.h"
 
+#include <chrono>
+
 #include "device_workspace.h"
 #include "plan_source.h"
 #include "trusted_file.h"
 
 namespace xyntra {
 
-void run_island(const std::string& path, std::size_t number, const std::vector<InputView>& inputs,
-                const std::vector<void*>& outputs) {
+std::vector<RunTime> run_island(const std::string& path, std::size_t number, const std::vector<InputView>& inputs,
+                                const std::vector<void*>& outputs, std::size_t timed) {
   const TrustedFile file = read_trusted_file(path);
   if (!file.error.empty()) throw Error(kFail, path + ": " + file.error);
   UsablePlan usable;
@@ -37,6 +39,15 @@ void run_island(const std::string& path, std::size_t number, const std::vector<I
   DeviceWorkspace workspace(*usable.device, island, DeviceWorkspace::Tensors::kOnHost);
   workspace.prepare(alternatives, inputs);
   for (int run = 0; run < 2; ++run) workspace.run(inputs, outputs, nullptr);  // the second by what the first has made ready
+
+  std::vector<RunTime> times(timed);
+  for (RunTime& time : times) {
+    const auto begin = std::chrono::steady_clock::now();
+    workspace.run(inputs, outputs, nullptr);
+    time.all_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+  }
+  for (RunTime& time : times) time.kernels_ns = workspace.run_timed(inputs, outputs);
+  return times;
 }
 
 }  // namespace xyntra

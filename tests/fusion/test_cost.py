@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.support.graph_from_model import graph_from_model
 from tests.support.model_text import normal, parse
-from xyntra_ep.fusion.cost import HEAVY_DOUBT, Comparison, Estimate, cpu_cannot, time_text
+from xyntra_ep.fusion.cost import HEAVY_DOUBT, SIZES, Comparison, Estimate, cpu_cannot, time_text
 from xyntra_ep.fusion.graph import Graph, NodeId
 from xyntra_ep.fusion.ort_cost import Ceilings
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import trace
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Gemm
+from xyntra_ep.tracea.interface.device_costs import ASSUMED
 from xyntra_ep.tracea.interface.islands import StepCost
 
 MACHINE = Ceilings(gflops=100.0, dram_gbs=10.0, near_bytes=1 << 20)
@@ -113,6 +116,27 @@ def test_the_worst_of_several_sizes_decides() -> None:
 def test_equal_questions_get_equal_answers() -> None:
     first, second = (comparison(MLP, peak, WEIGHTS) for _ in range(2))
     assert first.total() == second.total() and first.slow() == second.slow()
+
+
+def test_a_device_costs_its_runs_its_copies_and_its_kernels() -> None:
+    text, sizes = MLP.replace("float[N,256] y", "float[N,64] y"), sum(SIZES)
+    found = comparison(text, peak, {"w": normal(256, 256), "v": normal(256, 64)})
+
+    def ours_ns(**other: Any) -> float:
+        return found.on_device(["x"], ["y"], replace(ASSUMED, **other)).ours_ns
+
+    usual, there_bytes, back_bytes = ours_ns(), 4 * 256 * sizes, 4 * 64 * sizes
+    products_ns = 2 * (2 * 256 * 256 * sizes / 100)
+    assert usual == pytest.approx(len(SIZES) * ASSUMED.run_ns + (there_bytes + back_bytes) / 12 + products_ns, rel=1e-3)
+    assert ours_ns(run_ns=1e6) - usual == pytest.approx(len(SIZES) * (1e6 - ASSUMED.run_ns))
+    assert ours_ns(kernels=3.0) - usual == pytest.approx(2 * products_ns, rel=1e-2)
+    assert ours_ns(back_ns=((1 << 20, float(1 << 20)),)) - usual == pytest.approx(back_bytes - back_bytes / 12)
+
+
+def test_our_own_kernels_on_the_processor_take_a_share_of_orts_time() -> None:
+    found = comparison(MLP, peak, WEIGHTS)
+    shares = [found.share_on_cpu(lambda op, ns=ns: ns) for ns in (0.0, 1e4, 1e5, 1e9, math.inf)]  # type: ignore[misc]
+    assert 0 < shares[0] < shares[1] < shares[2] < 1 and shares[3:] == [1.0, 1.0], "what loses is ORT's"
 
 
 def test_what_the_cpu_provider_cannot_run_is_known() -> None:

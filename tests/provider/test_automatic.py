@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,13 @@ from xyntra_ep import explain
 from xyntra_ep.diagnostics.explain import GraphReport
 from xyntra_ep.provider import planner
 from xyntra_ep.tracea.interface.automatic import automatic
+from xyntra_ep.tracea.interface.device_costs import ASSUMED, DeviceCosts
+from xyntra_ep.tracea.interface.devices import DeviceTarget
 from xyntra_ep.tracea.runtime import cuda, cuda_child, opencl
 from xyntra_ep.tracea.runtime.opencl import OpenClDevice, OpenClSurvey, gpu_at_hand
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]
+NO_DOUBT = {False: 0.0, True: 0.0}  # a device pays whatever it costs
 needs_nvrtc = pytest.mark.compiler("nvrtc")
 
 
@@ -26,7 +30,7 @@ needs_nvrtc = pytest.mark.compiler("nvrtc")
 def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> FakeCuda:
     """One that seems to be there, and pays for whatever model."""
     monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "1")
-    monkeypatch.setattr(planner, "DEVICE_WORTH", 0.0)
+    monkeypatch.setattr(planner, "DEVICE_DOUBT", NO_DOUBT)
     return FakeCuda(monkeypatch, tmp_path_factory.mktemp("cuda"))
 
 
@@ -66,8 +70,8 @@ def test_a_gpu_that_works_is_taken(gpu: FakeCuda, tmp_path: Path) -> None:
         made = session(tmp_path)
         graph = placed(made)
         assert (graph.device, graph.stored) == ("CUDA / Simulated GPU / sm_80 / driver 12.8", stored)
-        assert graph.placement == "Simulated GPU works"
-    assert "backend=auto: the device, because Simulated GPU works" in str(explain(made))
+        assert graph.placement.startswith("Simulated GPU works: est. ") and graph.placement.endswith(str(ASSUMED))
+    assert "backend=auto: the device, because Simulated GPU works: est. " in str(explain(made))
 
 
 @needs_nvrtc
@@ -130,9 +134,13 @@ def device(name: str, *, vendor: str = "Advanced Micro Devices, Inc.", is_cpu: b
     ("devices", "chosen", "said"),
     [
         ((device("cpu", is_cpu=True),), None, "cpu is the processor"),
-        ((device("slow", units=2),), None, "slow has 512 GFLOP/s against the processor's 500"),
+        ((device("slow", units=2),), None, "slow has 512 GFLOP/s by its clock against the processor's 500"),
         ((device("odd", vendor="?"),), None, "odd has a rate that is not known against the processor's 500"),
-        ((device("cpu", is_cpu=True), device("slow", units=2), device("fast")), "fast", "fast works, 15360 GFLOP/s against 500"),
+        (
+            (device("cpu", is_cpu=True), device("slow", units=2), device("fast")),
+            "fast",
+            "fast works, 15360 GFLOP/s by its clock against 500",
+        ),
     ],
 )
 def test_an_opencl_gpu_has_to_be_much_faster(
@@ -146,6 +154,23 @@ def test_an_opencl_gpu_has_to_be_much_faster(
     assert choice.reason.endswith(said) and choice.lasting
     passed = [("backend cuda", "there is no CUDA device"), ("backend opencl", choice.reason)]
     assert list(choice.passed) == (passed[:1] if chosen else passed)
+
+
+def test_what_an_opencl_gpu_was_measured_at_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = {"slow by its clock": 700.0, "fast by its clock": 300.0}
+
+    def measured(target: DeviceTarget) -> DeviceCosts:
+        return replace(ASSUMED, gflops=rates[target.name], is_measured=True)
+
+    monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "0")
+    monkeypatch.setattr(opencl, "gpu_at_hand", lambda: True)
+    devices = device("slow by its clock", units=2), device("fast by its clock")
+    monkeypatch.setattr(opencl, "survey", lambda _: OpenClSurvey(devices=devices))
+    choice = automatic(lambda: 500.0, measured)
+    assert choice.device is not None and choice.costs.gflops == 700.0
+    assert choice.reason == "slow by its clock works, 700 GFLOP/s measured against 500"
+    choice = automatic(lambda: 800.0, measured)
+    assert choice.device is None and "fast by its clock has 300 GFLOP/s measured against the processor's 800" in choice.reason
 
 
 def test_a_gpu_is_at_hand_where_files_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,18 +11,20 @@ from typing import Any
 
 import pytest
 
-from tests.provider.test_automatic import placed
+from tests.provider.test_automatic import NO_DOUBT, placed
 from tests.provider.test_automatic import session as automatic_session
 from tests.provider.test_cuda_backend import check, graph_variants, session
 from tests.support.fake_cuda import FakeCuda
 from xyntra_ep import explain
 from xyntra_ep.diagnostics.machine import trial_lines
+from xyntra_ep.fusion.cost import DEVICE_DOUBT
 from xyntra_ep.provider import planner, registration
 from xyntra_ep.tracea.core_ir.interpreter import interpret
-from xyntra_ep.tracea.core_ir.ops import Gemm, RowReduce, outputs_of
+from xyntra_ep.tracea.core_ir.ops import Gemm, RowReduce, TopK, outputs_of
 from xyntra_ep.tracea.doctor.variants import gpu_variants
-from xyntra_ep.tracea.interface import trials
+from xyntra_ep.tracea.interface import device_costs, errands, islands, measuring, trials
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.device_costs import DeviceCosts
 from xyntra_ep.tracea.interface.devices import LIBRARY, cuda_target, known_target
 from xyntra_ep.tracea.interface.samples import SAMPLES as ALL_SAMPLES
 from xyntra_ep.tracea.interface.samples import Sample, named, smallest_integers
@@ -56,6 +58,11 @@ def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactor
     made = FakeCuda(monkeypatch, tmp_path_factory.mktemp("cuda"))
     monkeypatch.setenv("XYNTRA_TRIALS", "1")
     monkeypatch.setattr(trials, "SAMPLES", SAMPLES)
+    monkeypatch.setattr(measuring, "_PRODUCT", SAMPLES[0])
+    monkeypatch.setattr(measuring, "_SUM", Sample(name="a sum", build=named("add", n=64)))
+    monkeypatch.setattr(measuring, "_COPIES", (4 << 10, 64 << 10))
+    monkeypatch.setattr(measuring, "_RUNS", 3)
+    monkeypatch.setattr(measuring, "_LARGE_RUNS", 3)
     (cache / "cache" / TRIALS).unlink(missing_ok=True)  # kernels stay
     return made
 
@@ -65,24 +72,41 @@ def outcome(cache: Path) -> trials.Outcome:
     return trials.try_all(target, Context(cache_dir=cache / "cache", hash128=hash128_of(registration.library()), device=target))
 
 
-def record(cache: Path, failed: dict[str, str]) -> None:
+def record(cache: Path, failed: dict[str, str], costs: DeviceCosts | None = None) -> None:
     """As if trials had shown that."""
     target = cuda_target()
     context = Context(cache_dir=cache / "cache")
-    row = {trials._key(target): dict.fromkeys(sorted(TRIED), "") | failed}
+    measured = None if costs is None else device_costs.stored(costs)
+    row = {trials._key(target): {"variants": dict.fromkeys(sorted(TRIED), "") | failed, "costs": measured}}
     (context.root.path / TRIALS).write_text(json.dumps(row), encoding="utf-8")
+
+
+def costs(run_ns: float, *, kernels: float = 1.0, gbs: float = 12.0) -> DeviceCosts:
+    """What might have been measured."""
+    times = ((1 << 20, (1 << 20) / gbs),)
+    return DeviceCosts(run_ns=run_ns, there_ns=times, back_ns=times, kernels=kernels, gflops=1000.0, is_measured=True)
 
 
 def test_a_device_that_computes_right_is_tried_once(gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert trials.on_record(cuda_target(), Context(cache_dir=cache / "cache")) is None
+    real, alone = islands.compile_islands, []
+
+    def compiled(*arguments: Any) -> Any:
+        result = real(*arguments)
+        alone.append(result.compiled)
+        return result
+
+    monkeypatch.setattr(trials, "compile_islands", compiled)
     check(session(cache), 5)
+    assert alone and not any(alone), "kernels were not compiled together before"
     shown = trials.on_record(cuda_target(), Context(cache_dir=cache / "cache"))
     assert shown is not None and set(shown.tried) >= TRIED and not shown.failed
     assert str(shown) == f"{len(shown.tried)} of {len(shown.tried)} kernel variants compute what they should"
     monkeypatch.setattr(trials, "try_all", lambda *_: pytest.fail("tried again"))
     check(session(cache, claim="all"), 5)
     context = Context(cache_dir=cache / "cache")
-    assert list(trial_lines(context, cuda.survey(LIBRARY), OpenClSurvey(), measure=False)) == [f"Simulated GPU: {shown}"]
+    lines = list(trial_lines(context, cuda.survey(LIBRARY), OpenClSurvey(), measure=False))
+    assert lines == [f"Simulated GPU: {shown}", f"Simulated GPU: {shown.costs}"] and lines[1].endswith("(measured)")
 
 
 def test_what_computes_something_else_is_told_and_not_chosen(gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,11 +116,13 @@ def test_what_computes_something_else_is_told_and_not_chosen(gpu: FakeCuda, cach
         made = right(program, inputs)
         if isinstance(program.ops[0], RowReduce):
             made[0][3, 4] += 0.01
+        if isinstance(program.ops[0], TopK):
+            made[1][5, 6] += 1
         return made
 
     monkeypatch.setattr("xyntra_ep.tracea.interface.trials.interpret", another)
     shown = outcome(cache)
-    assert set(shown.failed) == {"row_reduce.block", "row_reduce.thread"}
+    assert set(shown.failed) == {"row_reduce.block", "row_reduce.thread", "topk.block", "topk.thread"}
     assert all(why.startswith("computes something else: error ") for why in shown.failed.values())
 
 
@@ -116,7 +142,7 @@ def test_a_device_on_which_nothing_is_right_is_refused(gpu: FakeCuda, cache: Pat
     with pytest.raises(Exception, match="backend=cuda cannot be had: Simulated GPU does not compute as it should: 0 of 7"):
         session(cache, fp32_strict="1")
     monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "1")
-    monkeypatch.setattr(planner, "DEVICE_WORTH", 0.0)
+    monkeypatch.setattr(planner, "DEVICE_DOUBT", NO_DOUBT)
     graph = placed(automatic_session(cache / "cache", fp32_strict="1"))
     assert graph.device == "" and "does not compute as it should: 0 of 7 kernel variants" in graph.placement
 
@@ -126,7 +152,7 @@ def test_one_wrong_variant_is_enough_for_auto_to_take_the_processor(
 ) -> None:
     record(cache, {"gemm.thread": "the process that tried it was ended by signal 11"})
     monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "1")
-    monkeypatch.setattr(planner, "DEVICE_WORTH", 0.0)
+    monkeypatch.setattr(planner, "DEVICE_DOUBT", NO_DOUBT)
     graph = placed(automatic_session(cache / "cache", fp32_strict="1", min_island="2"))
     assert graph.device == "" and graph.placement.endswith("gemm.thread: the process that tried it was ended by signal 11")
 
@@ -142,11 +168,11 @@ def test_a_process_that_ends_costs_one_variant(gpu: FakeCuda, cache: Path, monke
             return [type(outcome)(problem="was ended by signal 11", log="\n".join(lines))]
         return [outcome]
 
-    monkeypatch.setattr("xyntra_ep.tracea.interface.trials.run_all", ends)
+    monkeypatch.setattr(errands, "run_all", ends)
     shown = outcome(cache)
     second = list(trials.trials(cuda_target()))[1].variant.name
     assert shown.failed == {second: "the process that tried it was ended by signal 11"}
-    assert begun == [begun[0], begun[0] - 2]
+    assert begun[:2] == [begun[0], begun[0] - 2] and len(begun) == 3  # the last one measures
 
 
 def test_every_variant_is_tried_with_batches_too() -> None:
@@ -166,19 +192,55 @@ def test_a_size_that_only_a_run_knows_chooses_both_ways() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(2400)
 @pytest.mark.parametrize("capability", [80, 90])
 def test_all_samples_on_a_device_that_computes_right(
     gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch, capability: int
 ) -> None:
     gpu.set(capability=capability)
     monkeypatch.setattr(trials, "SAMPLES", ALL_SAMPLES)
-    monkeypatch.setattr(trials, "_LIMIT_S", 600.0)
+    monkeypatch.setattr(errands, "LIMIT_S", 600.0)
     assert outcome(cache).failed == {}
+
+
+def test_what_was_measured_decides_for_a_session_that_names_no_device(
+    gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "1")
+    cases = ((1e-3, 1.0, 1e3, True), (1e-3, 1.0, 1e-3, False), (1e-3, 1e8, 1e3, False), (1e3, 1.0, 1e3, False))
+    levels = ("verbose", "info", "warning", "error")  # options of their own: no plan of another case
+    for (kernels, run_ns, gbs, is_taken), level in zip(cases, levels, strict=True):
+        record(cache, {}, costs(run_ns, kernels=kernels, gbs=gbs))
+        graph = placed(automatic_session(cache / "cache", min_island="2", log_level=level))
+        assert bool(graph.device) is is_taken, graph.placement
+        assert graph.placement.startswith("Simulated GPU works: est. " if is_taken else "Simulated GPU would not pay: est. ")
+        assert graph.placement.endswith(str(costs(run_ns, kernels=kernels, gbs=gbs)))
+
+
+def test_a_device_that_turns_out_slow_when_it_is_tried_is_left(
+    gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stand-in's kernels take 250 us by its clock, where microseconds are estimated."""
+    monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "1")
+    monkeypatch.setattr(planner, "DEVICE_DOUBT", {**DEVICE_DOUBT, False: 0.0})
+    graph = placed(automatic_session(cache / "cache", min_island="3", log_level="error"))
+    shown = trials.on_record(cuda_target(), Context(cache_dir=cache / "cache"))
+    assert shown is not None and shown.costs is not None and shown.costs.kernels > 10
+    assert graph.device == "" and graph.placement.endswith(str(shown.costs))
+
+
+def test_what_could_not_be_measured_is_assumed(gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_CUDA_FAIL", "MemcpyHtoDAsync:22")  # of each process
+    shown = outcome(cache)
+    assert shown.costs is None
+    lines = list(trial_lines(Context(cache_dir=cache / "cache"), cuda.survey(LIBRARY), OpenClSurvey(), measure=False))
+    assert lines[1] == f"Simulated GPU: {device_costs.ASSUMED}" and lines[1].endswith("(assumed)")
 
 
 def test_a_broken_record_is_none(gpu: FakeCuda, cache: Path) -> None:
     context = Context(cache_dir=cache / "cache")
-    for text in ("", "[1]", "{", json.dumps({trials._key(cuda_target()): {"gemm.thread": 1}})):
+    key = trials._key(cuda_target())
+    for text in ("", "[1]", "{", json.dumps({key: {"gemm.thread": ""}}), json.dumps({key: {"variants": {"gemm.thread": 1}}})):
         (context.root.path / TRIALS).write_text(text, encoding="utf-8")
         assert trials.on_record(cuda_target(), context) is None
 

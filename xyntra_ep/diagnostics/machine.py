@@ -15,6 +15,7 @@ from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities
 from xyntra_ep.tracea.doctor.variants import cpu_variants
 from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.device_costs import ASSUMED
 from xyntra_ep.tracea.interface.devices import DeviceTarget, cuda_target, known_target, opencl_target
 from xyntra_ep.tracea.interface.teaching import KernelPlan
 from xyntra_ep.tracea.runtime import cuda, nvrtc, opencl
@@ -141,7 +142,7 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
 
 
 def trial_lines(context: Context, gpus: CudaSurvey, drivers: OpenClSurvey, *, measure: bool) -> Iterator[str]:
-    """One for each GPU: what trials of our kernels have shown. ``measure``: they are made now."""
+    """Two for each GPU: what trials of our kernels have shown, and what runs cost there. ``measure``: trials are made now."""
     targets = [cuda_target(gpus, device.ordinal) for device in gpus.working]
     targets += [opencl_target(OpenClSurvey(devices=(device,))) for device in drivers.working if not device.is_cpu]
     for target in targets:
@@ -150,6 +151,7 @@ def trial_lines(context: Context, gpus: CudaSurvey, drivers: OpenClSurvey, *, me
             hash128 = hash128_of(registration.library())
             shown = trials.try_all(target, Context(cache_dir=context.root.path, hash128=hash128))
         yield f"{target.name}: {shown or 'not made yet: the first session on the device makes them, or --measure'}"
+        yield f"{target.name}: {(shown.costs if shown is not None else None) or ASSUMED}"
 
 
 def _heroes(context: Context, device: DeviceTarget | None) -> tuple[KernelPlan, ...]:

@@ -9,14 +9,14 @@ that the same machine and model give the same claims.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.fusion.graph import Graph, NodeId
 from xyntra_ep.fusion.ort_cost import PARALLEL_NS, Ceilings, Load, Sized, load, load_of, shared_ns, work_ns
 from xyntra_ep.fusion.ort_fusions import absorbed
 from xyntra_ep.fusion.trace import Context
-from xyntra_ep.tracea.core_ir.dims import evaluate, product
+from xyntra_ep.tracea.core_ir.dims import TYPICAL, evaluate, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import (
     Attention,
@@ -31,6 +31,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     TopK,
     outputs_of,
 )
+from xyntra_ep.tracea.interface.device_costs import DeviceCosts
 from xyntra_ep.tracea.interface.islands import StepCost
 
 WORTH = 0.02  # of ORT's time for an island: a kernel that loses less is not worth parting it
@@ -38,9 +39,7 @@ ISLAND_NS = 300.0  # entering an island; measured: one of our own costs what one
 STEP_NS = 60.0  # launching a kernel
 SIZES = (1, 16, 128)  # what an unknown size is taken for
 HEAVY_DOUBT = 1.15  # what the estimate of a product may be off by, and its kernel still be the faster one
-DEVICE_RUN_NS = 30e3  # copies, launches and the wait for them, whatever is computed
-BUS_GBS = 12.0  # to a device and back, through pinned memory: PCIe 3.0 x16
-DEVICE_WORTH = 2.0  # times ORT's time: our own kernels on the CPU are faster than it, too
+DEVICE_DOUBT = {False: 1.5, True: HEAVY_DOUBT}  # the same of a device, by whether anything was measured on it
 SLOW = 2.0  # a kernel this much slower than ORT's nodes is given back, if that also pays for parting the island
 
 
@@ -111,16 +110,26 @@ class Comparison:
                 found.append(Estimate(ours_ns=mine, ort_ns=theirs, heavy=self._heavy))
         return max(found, key=lambda e: e.ours_ns / max(e.ort_ns, 1.0))
 
-    def on_device(self, inputs: Iterable[str], outputs: Iterable[str]) -> Estimate:
-        """The island on a device whose kernels cost what the plan says, its tensors on the host, against ORT on all cores. All
-        the sizes together, because a device is chosen for what takes long."""
+    def on_device(self, inputs: Sequence[str], outputs: Sequence[str], costs: DeviceCosts) -> Estimate:
+        """The island on a device, its tensors on the host, against ORT on all cores. All the sizes together, because a device is
+        chosen for what takes long."""
         ours = ort = 0.0
         for symbols in self._points():
-            tensors = (self._sized(name, symbols) for name in (*inputs, *outputs))
-            moved = sum(math.prod(t.shape) * t.dtype.bytes for t in tensors if t is not None)
-            ours += DEVICE_RUN_NS + moved / BUS_GBS + sum(max(0, evaluate(step.cost_ns, symbols)) for step in self._steps)
-            ort += sum(shared_ns(ns, self._threads[-1]) + self._table.node_ns for ns in self._ort(symbols).values())
+            there, back = ([t.bytes for n in names if (t := self._sized(n, symbols)) is not None] for names in (inputs, outputs))
+            ours += costs.total_ns(there, back, sum(max(0, evaluate(step.cost_ns, symbols)) for step in self._steps))
+            ort += self._ort_on_all(symbols)
         return Estimate(ours_ns=ours, ort_ns=ort)
+
+    def share_on_cpu(self, cost_ns: Callable[[CoreOp], float]) -> float:
+        """Of ORT's time, what our own kernels on the processor would take of it, at most all: what they would lose is ORT's.
+        ``cost_ns``: the estimate of an op's kernel there, on one core, unknown sizes being typical."""
+        symbols = self._program.with_definitions({b.name: TYPICAL for b in self._program.bindings})
+        ops = {step.op for step in self._steps}
+        ours = ISLAND_NS + sum(shared_ns(cost_ns(self._program.ops[op]), self._threads[-1]) + STEP_NS for op in ops)
+        return min(1.0, ours / max(1.0, self._ort_on_all(symbols)))
+
+    def _ort_on_all(self, symbols: Mapping[str, int]) -> float:
+        return sum(shared_ns(ns, self._threads[-1]) + self._table.node_ns for ns in self._ort(symbols).values())
 
     def slow(self) -> dict[NodeId, Estimate]:
         """Nodes whose kernel loses so much that it is better to part the island and let ORT have them."""

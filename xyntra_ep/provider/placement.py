@@ -12,16 +12,19 @@ from xyntra_ep.options import Options
 from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.automatic import automatic
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.device_costs import ASSUMED, DeviceCosts
 from xyntra_ep.tracea.interface.devices import TARGETS, WITH_TENSORS, DeviceTarget
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """``device``: None is the CPU. ``reason``: empty where the options say it. ``may_move``: a session whose device fails it
-    before it was created may be planned for the CPU instead. ``lasting``: whether the next process would come to the same."""
+    """``device``: None is the CPU. ``costs``: of runs on it. ``reason``: empty where the options say it. ``may_move``: a session
+    whose device fails it before it was created may be planned for the CPU instead. ``lasting``: whether the next process would
+    come to the same."""
 
     device: DeviceTarget | None = None
+    costs: DeviceCosts = ASSUMED
     reason: str = ""
     may_move: bool = False
     lasting: bool = True
@@ -37,7 +40,7 @@ def place(options: Options, device_id: str | None, hash128: Hash128) -> Placemen
 
 
 def confirmed(placement: Placement, options: Options, hash128: Hash128) -> Placement:
-    """``placement`` as it is, or on the CPU where the device that nobody asked for fails a trial."""
+    """``placement`` with what trials have measured, or on the CPU where the device that nobody asked for fails one."""
     try:
         return _judged(placement, options, hash128)
     except Exception as error:  # whatever it is, the CPU can have the session
@@ -55,7 +58,7 @@ def _judged(placement: Placement, options: Options, hash128: Hash128) -> Placeme
     context = Context(cache_dir=options.cache_dir, hash128=hash128)
     shown = trials.on_record(device, context) or trials.try_all(device, context)
     if not shown.failed:
-        return placement
+        return replace(placement, costs=shown.costs or ASSUMED)
     if placement.may_move:  # nobody asked for this device
         why = f"{device.name} does not compute as it should: {shown}"
         return Placement(reason=why, lasting=placement.lasting and shown.lasting)
@@ -81,11 +84,16 @@ def _choose(options: Options) -> Placement:
         caps = Context(cache_dir=options.cache_dir).caps
         return caps.fma_gflops * caps.cores
 
+    def measured(device: DeviceTarget) -> DeviceCosts | None:
+        shown = trials.on_record(device, Context(cache_dir=options.cache_dir)) if knobs.current().trials else None
+        return shown.costs if shown is not None else None
+
     try:
-        choice = automatic(cpu_gflops)
+        choice = automatic(cpu_gflops, measured)
     except Exception as error:  # a driver or package that is not as it should be must not cost the CPU's kernels, too
         return _without(f"looking for a GPU failed: {type(error).__name__}: {error}")
-    return Placement(device=choice.device, reason=choice.reason, may_move=choice.device is not None, lasting=choice.lasting)
+    may_move = choice.device is not None
+    return Placement(device=choice.device, costs=choice.costs, reason=choice.reason, may_move=may_move, lasting=choice.lasting)
 
 
 _CHOOSING: Mapping[str, Callable[[Options], Placement]] = {"auto": _choose}

@@ -8,14 +8,15 @@ What fails on the way un-claims the nodes at fault, with the reason, and the res
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xyntra_ep import knobs
 from xyntra_ep import options as options_module
 from xyntra_ep.errors import CompileError, ConfigError, UnsupportedError
-from xyntra_ep.fusion.cost import DEVICE_WORTH, Comparison, Estimate, cpu_cannot
+from xyntra_ep.fusion.cost import DEVICE_DOUBT, Comparison, Estimate, cpu_cannot, time_text
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.index_width import limit_elements
 from xyntra_ep.fusion.ort_cost import Ceilings
@@ -29,8 +30,9 @@ from xyntra_ep.provider import registration
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.provider.placement import Placement, confirmed, place
 from xyntra_ep.tracea.core_ir.dtypes import from_ort
-from xyntra_ep.tracea.core_ir.ops import Program
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Program, ValueKind
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.device_costs import DeviceCosts
 from xyntra_ep.tracea.interface.islands import (
     CompileResult,
     Island,
@@ -63,11 +65,9 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     graph = graph_of(raw)
     work, result = _planned(graph, options, placement, hash128)
     if placement.may_move:
-        lasting = placement.lasting and work.lasting
-        why = work.loses_on_device(result)
-        final = Placement(reason=why, lasting=lasting) if why else confirmed(placement, options, hash128)
-        if final.device is None:
-            work, result = _planned(graph, options, final, hash128)
+        work.placement = _settled(work, result, hash128)
+        if work.placement.device is None:
+            work, result = _planned(graph, options, work.placement, hash128)
     context = work.context
     level, line = work.log_line()
     if raw.is_subgraph:  # one line per model: the graph around this one says it
@@ -96,6 +96,22 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     first = digest not in _said
     _said.add(digest)
     return plan(level) if first and level is not quiet else again
+
+
+def _settled(work: _Planner, result: CompileResult, hash128: Hash128) -> Placement:
+    """Where a graph stays that was planned for a device which nobody asked for: there, if it pays and trials confirm it."""
+    placement, device = work.placement, work.context.device
+    assert device is not None
+    pays, why = work.weighed(result, placement.costs)
+    if pays:
+        placement = confirmed(placement, work.options, hash128)
+        if placement.device is None:
+            return placement
+        if placement.costs != work.placement.costs:  # measured meanwhile
+            pays, why = work.weighed(result, placement.costs)
+    if pays:
+        return replace(placement, reason=f"{placement.reason}: {why}")
+    return Placement(reason=f"{device.name} would not pay: {why}", lasting=placement.lasting and work.lasting)
 
 
 def _planned(graph: Graph, options: Options, placement: Placement, hash128: Hash128) -> tuple[_Planner, CompileResult]:
@@ -214,20 +230,33 @@ class _Planner:
                 self._decline_all(set(group), f"declined: {total}")
         return len(self.declined) > before
 
-    def loses_on_device(self, result: CompileResult) -> str:
-        """Why a device that was not asked for is not worth the way there and back; empty when it is."""
-        ours = ort = 0.0
+    def weighed(self, result: CompileResult, costs: DeviceCosts) -> tuple[bool, str]:
+        """Whether a device that was not asked for is worth the way there and back, by our own kernels on the CPU; and why."""
+        there = here = 0.0
         for group, traced, entry in zip(self.members, self.traced, result.islands, strict=False):
             if entry is None:
                 continue
-            planned = entry.alternatives[0].planned
-            total = self._comparison(group, traced, planned.program, step_costs(entry)).on_device(*self.graph.boundary(group))
-            ours, ort = ours + total.ours_ns, ort + total.ort_ns
-        if ort > DEVICE_WORTH * ours:
-            return ""
-        device = self.context.device
-        assert device is not None, "where it is asked for"
-        return f"{device.name} would not pay: {Estimate(ours_ns=ours, ort_ns=ort)}" if ort else "nothing of the graph runs there"
+            program = entry.alternatives[0].planned.program
+            comparison = self._comparison(group, traced, program, step_costs(entry))
+            total = comparison.on_device(*self.graph.boundary(group), costs)
+            there += total.ours_ns
+            here += total.ort_ns * comparison.share_on_cpu(self._cpu_cost_ns(program))
+        if not here:
+            return False, "nothing of the graph runs there"
+        pays = here > DEVICE_DOUBT[costs.is_measured] * there
+        return pays, f"est. {time_text(there)} there, {time_text(here)} on the CPU; {costs}"
+
+    def _cpu_cost_ns(self, program: Program) -> Callable[[CoreOp], float]:
+        context = self.context.on(None)
+        known = frozenset(i for i, value in enumerate(program.values) if value.kind is ValueKind.CONST)
+
+        def cost_ns(op: CoreOp) -> float:
+            try:
+                return context.estimate(op, program, known).cost_ns
+            except UnsupportedError:  # ORT's then
+                return math.inf
+
+        return cost_ns
 
     def _comparison(self, group: list[NodeId], traced: TraceContext, program: Program, steps: Sequence[StepCost]) -> Comparison:
         caps = self.context.caps

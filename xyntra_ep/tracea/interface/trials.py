@@ -3,14 +3,14 @@
 What a device is said to be able to do, and what its driver then does, are two things. So before a device is used for the first
 time, each variant computes a sample in a process of its own, through the same plan, launches and copies as a session; one that
 fails, hangs, ends the process or computes something else is not chosen on that device, and its reason is told as that of any
-variant that was not. Results are kept for the device, its driver, its compiler and this release.
+variant that was not. What a run costs beside its kernels is measured then, too (`measuring.py`). Both are kept for the device,
+its driver, its compiler and this release.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,26 +24,25 @@ from numpy.typing import NDArray
 from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dtypes import to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret, random_like
-from xyntra_ep.tracea.core_ir.ops import Product, Program, Value, ValueKind
+from xyntra_ep.tracea.core_ir.ops import Product, Program, ValueKind
 from xyntra_ep.tracea.doctor.variants import AnyVariant, gpu_variants
+from xyntra_ep.tracea.interface import device_costs
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.interface.devices import LIBRARY, DeviceTarget
-from xyntra_ep.tracea.interface.islands import CompileResult, Island, compile_islands, write_plan
+from xyntra_ep.tracea.interface.device_costs import DeviceCosts
+from xyntra_ep.tracea.interface.devices import DeviceTarget
+from xyntra_ep.tracea.interface.errands import Errands, island_of, values_of
+from xyntra_ep.tracea.interface.islands import CompileResult, compile_islands, write_plan
+from xyntra_ep.tracea.interface.measuring import measure
 from xyntra_ep.tracea.interface.samples import SAMPLES, Sample
 from xyntra_ep.tracea.kernels.variant import BuildContext
-from xyntra_ep.tracea.planning.manifest import TensorEntry
 from xyntra_ep.tracea.planning.plan import PlanError
 from xyntra_ep.tracea.planning.planner import plan_program
-from xyntra_ep.tracea.runtime import trial_child
 from xyntra_ep.tracea.runtime.cache_root import TRIALS, atomic_write
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.runtime.process import run_all
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 
-_LIMIT_S = 60.0  # for what is left to try
 _AGAIN_S = 86400.0  # after which failures that may pass are tried again
 _WRONG = "computes something else"
-_MOST_ENDED = 4  # processes; a device that ends more of them is not worth the wait
 # max |a - b| / max |b|: what separates rounding from an element in the wrong place.
 _MAX_ERR = {Product.F32: 1e-4, Product.TF32: 3e-3, Product.BF16: 2e-2, Product.F16: 2e-2}
 
@@ -61,10 +60,12 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """``failed``: why variants are not to be used, by name; ``tried``: the names of all."""
+    """``failed``: why variants are not to be used, by name; ``tried``: the names of all; ``costs``: of runs, None where they
+    could not be measured."""
 
     tried: tuple[str, ...]
     failed: Mapping[str, str]
+    costs: DeviceCosts | None = None
 
     @property
     def is_useless(self) -> bool:
@@ -84,10 +85,13 @@ class Outcome:
 
 def on_record(target: DeviceTarget, context: Context) -> Outcome | None:
     """What trials on the device have shown, if any were made. ``context``: whose cache is used."""
-    found = _stored(context).get(_key(target))
+    row = _rows(context).get(_key(target))
+    if not isinstance(row, dict):
+        return None
+    found = row.get("variants")
     if not isinstance(found, dict) or not all(isinstance(why, str) for why in found.values()):
         return None
-    shown = _outcome(found)
+    shown = _outcome(found, device_costs.read(row.get("costs")))
     return shown if shown.lasting or time.time() - (context.root.path / TRIALS).stat().st_mtime < _AGAIN_S else None
 
 
@@ -95,9 +99,11 @@ def try_all(target: DeviceTarget, context: Context) -> Outcome:
     """Make the trials, whatever is on record, and keep what they show. It takes some seconds. ``context`` needs the native hash
     function."""
     found = _tried(list(trials(target)), context.on(target))
-    rows = _stored(context) | {_key(target): found}
+    costs = measure(replace(target, failed={name: why for name, why in found.items() if why}), context)
+    row = {"variants": found, "costs": device_costs.stored(costs) if costs is not None else None}
+    rows = _rows(context) | {_key(target): row}
     atomic_write(context.root.path / TRIALS, json.dumps(rows, indent=1, sort_keys=True).encode(), context.root.tmp)
-    return _outcome(found)
+    return _outcome(found, costs)
 
 
 def trials(target: DeviceTarget) -> Iterator[Trial]:
@@ -110,8 +116,8 @@ def trials(target: DeviceTarget) -> Iterator[Trial]:
                 yield Trial(variant=variant, sample=sample, program=program)
 
 
-def _outcome(found: Mapping[str, str]) -> Outcome:
-    return Outcome(tried=tuple(found), failed={name: why for name, why in found.items() if why})
+def _outcome(found: Mapping[str, str], costs: DeviceCosts | None) -> Outcome:
+    return Outcome(tried=tuple(found), failed={name: why for name, why in found.items() if why}, costs=costs)
 
 
 def _key(target: DeviceTarget) -> str:
@@ -120,7 +126,7 @@ def _key(target: DeviceTarget) -> str:
     return " / ".join((target.identity, target.compiler.salt(target.flags).replace("\0", " "), f"xyntra-ep {__version__}"))
 
 
-def _stored(context: Context) -> dict[str, Any]:
+def _rows(context: Context) -> dict[str, Any]:
     try:
         rows = json.loads((context.root.path / TRIALS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -135,18 +141,21 @@ def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
     def fail(trial: Trial, why: str) -> None:
         found[trial.variant.name] = found[trial.variant.name] or why
 
-    with tempfile.TemporaryDirectory(dir=context.root.tmp) as name:
-        folder = Path(name)
-        ready: list[Trial] = []
+    with tempfile.TemporaryDirectory(dir=context.root.tmp) as folder:
+        errands = Errands(Path(folder))
+        ready: list[tuple[Trial, list[Array]]] = []
         for trial, result, alone in _compiled(made, context):
             if result.failures:
                 fail(trial, f"cannot be made: {result.failures[0].reason}")
                 continue
-            atomic_write(folder / f"{len(ready)}.plan", write_plan("", result, alone), folder)  # that nobody else may write
-            ready.append(trial)
-        wanted = _write_inputs(folder, ready)
-        for number, why in _run(folder, len(ready)).items():
-            fail(ready[number], why or _difference(folder, number, ready[number], wanted[number]))
+            extents = trial.sample.extents
+            inputs, outputs = (values_of(trial.program, kind) for kind in (ValueKind.INPUT, ValueKind.OUTPUT))
+            stored = [random_like(extents(v), v.dtype, 100 * len(ready) + i) for i, v in enumerate(inputs)]
+            errands.run(write_plan("", result, alone), stored, [math.prod(extents(v)) * v.dtype.bytes for v in outputs])
+            ready.append((trial, interpret(trial.program, stored)))
+        for number, answer in enumerate(errands.carry_out()):
+            trial, wanted = ready[number]
+            fail(trial, answer.problem or _difference(errands, number, trial, wanted))
     return found
 
 
@@ -162,7 +171,8 @@ def _compiled(made: Sequence[Trial], context: Context) -> Iterator[tuple[Trial, 
         sources |= {source.text: source.distinct() for source in planned.kernels}  # as compile_islands looks for them
     context.kernels.compile_many(list(sources.values()))
     for trial, chosen in zip(made, alone, strict=True):
-        yield trial, compile_islands([_island(trial)], chosen), chosen
+        name = f"{trial.variant.name}: {trial.sample.name}, {trial.sample.product}"
+        yield trial, compile_islands([island_of(trial.program, name)], chosen), chosen
 
 
 def _alone(trial: Trial, context: Context) -> Context:
@@ -174,59 +184,10 @@ def _alone(trial: Trial, context: Context) -> Context:
     return context.on(device).choosing({type(trial.program.ops[0]): (trial.variant,)})
 
 
-def _island(trial: Trial) -> Island:
-    inputs, outputs = (
-        [
-            TensorEntry(name=f"{kind.value}{value.index}", elem_type=value.dtype.ort, rank=len(value.shape))
-            for value in _values(trial.program, kind)
-        ]
-        for kind in (ValueKind.INPUT, ValueKind.OUTPUT)
-    )
-    name = f"{trial.variant.name}: {trial.sample.name}, {trial.sample.product}"
-    return Island(name=name, nodes=(0,), inputs=tuple(inputs), outputs=tuple(outputs), alternatives=(trial.program,))
-
-
-def _values(program: Program, kind: ValueKind) -> list[Value]:
-    return sorted((v for v in program.values if v.kind is kind), key=lambda v: v.index)
-
-
-def _write_inputs(folder: Path, ready: Sequence[Trial]) -> list[list[Array]]:
-    """Normal numbers, or small integers, for each trial; what its outputs should be, in float64."""
-    wanted, shapes = [], []
-    for number, trial in enumerate(ready):
-        extents = trial.sample.extents
-        inputs, outputs = (_values(trial.program, kind) for kind in (ValueKind.INPUT, ValueKind.OUTPUT))
-        stored = [random_like(extents(v), v.dtype, 100 * number + i) for i, v in enumerate(inputs)]
-        for i, array in enumerate(stored):
-            (folder / f"{number}.in.{i}").write_bytes(array.tobytes())
-        sizes = [math.prod(extents(v)) * v.dtype.bytes for v in outputs]
-        shapes.append({"inputs": [extents(v) for v in inputs], "outputs": sizes})
-        wanted.append(interpret(trial.program, stored))
-    (folder / trial_child.SHAPES).write_text(json.dumps(shapes), encoding="utf-8")
-    return wanted
-
-
-def _run(folder: Path, count: int) -> dict[int, str]:
-    """What went wrong with each plan, empty where it came to its end. After one that ends the process the rest has a new one."""
-    found: dict[int, str] = {}
-    ended = 0
-    while (left := [n for n in range(count) if n not in found]) and ended < _MOST_ENDED:
-        command = [sys.executable, trial_child.__file__, str(LIBRARY), str(folder), *map(str, left)]
-        [result] = run_all([command], folder=folder, parallel=1, timeout_s=_LIMIT_S)
-        said = result.said(trial_child.MARK)
-        found |= {fact["tried"]: fact["problem"] for fact in said if "tried" in fact}
-        trying = [fact["trying"] for fact in said if "trying" in fact and fact["trying"] not in found]
-        if trying or not said:
-            found[trying[-1] if trying else left[0]] = f"the process that tried it {result.problem or 'ended early'}"
-        ended += 1
-    return {n: found.get(n, "was not tried: those before it ended their processes") for n in range(count)}
-
-
-def _difference(folder: Path, number: int, trial: Trial, wanted: Sequence[Array]) -> str:
+def _difference(errands: Errands, number: int, trial: Trial, wanted: Sequence[Array]) -> str:
     """Why an output is not what it should be."""
-    for i, (value, right) in enumerate(zip(_values(trial.program, ValueKind.OUTPUT), wanted, strict=True)):
-        stored = np.frombuffer((folder / f"{number}.out.{i}").read_bytes(), value.dtype.numpy)
-        got = to_float64(stored, value.dtype).reshape(right.shape)
+    for i, (value, right) in enumerate(zip(values_of(trial.program, ValueKind.OUTPUT), wanted, strict=True)):
+        got = to_float64(np.frombuffer(errands.output(number, i), value.dtype.numpy), value.dtype).reshape(right.shape)
         most = _MAX_ERR[trial.sample.product] if value.dtype.is_float else 0.0
         error = float(np.abs(got - right).max() / (np.abs(right).max() or 1))
         if not error <= most:

@@ -6,7 +6,7 @@
 <root>/compilers.json        versions of compilers, so that they need not be asked again
 <root>/ceilings.json         measured ceilings of machines
 <root>/tuning.jsonl          tuning results
-<root>/trials.json           whether kernels are right on devices
+<root>/trials.json           whether kernels are right on devices, and what runs cost there
 """
 
 from __future__ import annotations

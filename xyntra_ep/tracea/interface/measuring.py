@@ -1,0 +1,66 @@
+"""What runs cost on a device, measured there as sessions have them: in plans of their own, through the same native code."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from itertools import accumulate
+from pathlib import Path
+
+from xyntra_ep.tracea.core_ir.dims import evaluate
+from xyntra_ep.tracea.core_ir.interpreter import random_like
+from xyntra_ep.tracea.core_ir.ops import ValueKind
+from xyntra_ep.tracea.core_ir.work import sized_work
+from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.device_costs import DeviceCosts, Times
+from xyntra_ep.tracea.interface.devices import DeviceTarget
+from xyntra_ep.tracea.interface.errands import Answer, Errands, island_of, values_of
+from xyntra_ep.tracea.interface.islands import compile_islands, step_costs, write_plan
+from xyntra_ep.tracea.interface.samples import Sample, named
+
+_RUNS, _LARGE_RUNS = 201, 11  # of which the median counts
+_COPIES = (4 << 10, 256 << 10, 4 << 20, 32 << 20)  # bytes; the smallest is as in a run that moves next to nothing
+_NOTHING = Sample(name="next to nothing", build=named("add", n=4))
+# What is bound by computing, and by the memory; the larger part of a model is one of both.
+_PRODUCT = Sample(name="a large product", build=named("gemm", m=1024, n=1024, k=1024))
+_SUM = Sample(name="a large sum", build=named("add", n=1 << 22))
+
+
+def measure(target: DeviceTarget, context: Context) -> DeviceCosts | None:
+    """Takes about a second. ``context`` needs the native hash function. None where the device does not do it."""
+    context, samples = context.on(target), (_NOTHING, _PRODUCT, _SUM)
+    estimates: list[float] = []
+    with tempfile.TemporaryDirectory(dir=context.root.tmp) as folder:
+        errands = Errands(Path(folder))
+        for sample in samples:
+            program = sample.program()
+            result = compile_islands([island_of(program, sample.name)], context)
+            [entry] = result.islands
+            if entry is None:
+                return None
+            inputs = [random_like(sample.extents(v), v.dtype, i) for i, v in enumerate(values_of(program, ValueKind.INPUT))]
+            sizes = [math.prod(sample.extents(v)) * v.dtype.bytes for v in values_of(program, ValueKind.OUTPUT)]
+            errands.run(write_plan("", result, context), inputs, sizes, timed=_RUNS if sample is _NOTHING else _LARGE_RUNS)
+            estimates.append(sum(evaluate(step.cost_ns, {}) for step in step_costs(entry)))
+        for size in _COPIES:
+            errands.copy(target.identity, size, timed=_LARGE_RUNS if size == _COPIES[-1] else _RUNS)
+        answers = errands.carry_out()
+    if any(answer.problem for answer in answers):
+        return None
+    nothing, product, memory, *copies = answers
+    taken = [max(1.0, answer.ns["kernels_ns"]) for answer in (product, memory)]
+    return DeviceCosts(
+        run_ns=nothing.ns["all_ns"],
+        there_ns=_times(copies, "there_ns"),
+        back_ns=_times(copies, "back_ns"),
+        kernels=max(ns / estimate for ns, estimate in zip(taken, estimates[1:], strict=True)),
+        gflops=evaluate(sized_work(_PRODUCT.program().ops[0]).flops, {}) / taken[0],
+        is_measured=True,
+    )
+
+
+def _times(copies: list[Answer], way: str) -> Times:
+    """Beyond what the smallest copy takes, which is part of any run; a larger copy never takes less than a smaller one."""
+    least, *more = (answer.ns[way] for answer in copies)
+    beyond = accumulate((max(1.0, ns - least) for ns in more), max)
+    return tuple(zip(_COPIES[1:], beyond, strict=True))
