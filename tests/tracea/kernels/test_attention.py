@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,6 +73,27 @@ def test_causal_numbers(caps: Capabilities, masked: float) -> None:
     for past, swapped in ((0, False), (7, True)):
         case = AttentionCase(s=37, t=70, masks=("causal",), masked=masked, swapped=swapped, past=past, symbolic="")
         check(case, caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("masked", [-INF, LOWEST, -1e4])
+def test_causal_numbers_that_are_added(caps: Capabilities, masked: float) -> None:
+    """Columns beyond them are left out, too, unless an element of q or k may have made more of a score than that."""
+    depth = 32 if masked == LOWEST else 20  # whole vectors, or not
+    case = AttentionCase(s=37, t=140, h=1, d=depth, masks=("added",), masked=masked, past=4)
+    check(case, caps)
+    program, inputs = build(case)
+    inputs[2][..., 120:, :] = np.nan  # only the interpreter meets it
+    with pytest.raises(AssertionError, match="NaN/Inf are wrong"):
+        check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
+    for operand, value in ((1, np.nan), (1, -np.inf), (1, 3e5 if masked == -1e4 else 1e38), (0, 1e30)):
+        program, inputs = build(case)
+        inputs[operand][..., -1, 3] = value
+        check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
+    for other in (replace(case, s=3), replace(case, t=1100)):  # k is not packed; more than a pass is hidden
+        program, inputs = build(other)
+        inputs[1][..., -1, 3] = np.nan
+        check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
 
 
 @pytest.mark.parametrize("caps", MACHINES)

@@ -45,11 +45,13 @@ class Scores:
         self._k = kernel
         self._shape = shape
         op = shape.op
-        root = shape.causal.visible if shape.causal is not None else op.score
+        # A mask that is added is a part of every score.
+        self._causal = shape.causal if shape.causal is not None and shape.causal.limit is None else None
+        root = self._causal.visible if self._causal is not None else op.score
         domain = (*shape.batch, shape.rows, shape.columns)
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(domain)]
         self._epilogue = Epilogue(kernel, program, root, op.inputs, domain, groups, lane_group=3)
-        finite = shape.causal is not None and not math.isinf(shape.causal.masked)
+        finite = self._causal is not None and not math.isinf(self._causal.masked)
         multiple = None if finite else _multiple(root)
         self._is_raw = multiple is not None
         self.factor = 1.0 if multiple is None else multiple
@@ -78,8 +80,8 @@ class Scores:
         row = k.let("s", self._first + i)
         scores = Offset(self._products, k.let("row", i * self._shape.score_stride))
         seen = columns
-        if self._shape.causal is not None:
-            seen = vmax(vmin(seen, row + k.param(self._shape.causal.reach) - self._column), 0)
+        if self._causal is not None:
+            seen = vmax(vmin(seen, row + k.param(self._causal.reach) - self._column), 0)
         whole = k.let("whole", seen // tile.columns * tile.columns)
         tops = [k.variable("top", Const(f32(tile.lanes), LOWEST)) for _ in range(tile.vectors)]
 
@@ -111,7 +113,7 @@ class Scores:
         if count is None:
             return value
         lanes = max(1, value.type.lanes)
-        causal = self._shape.causal
+        causal = self._causal
         if causal is not None:
             seen = self._k.let("seen", row + self._k.param(causal.reach) - column)
             value = Select(_below(seen, lanes), value, Const(f32(lanes), causal.masked))

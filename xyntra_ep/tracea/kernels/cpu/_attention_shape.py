@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
-from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask, find_causal
+from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask, find_causal, find_causal_sum
 
 # Columns of k that one pass holds: 12 rows of scores stay in L1. More columns take several passes with a running maximum.
 PASS_COLUMNS = 512
@@ -94,8 +94,9 @@ class AttentionShape:
 
     @property
     def is_single_pass(self) -> bool:
-        """Whether one pass is known to see all columns that count. Of a finite causal mask it may turn out otherwise."""
-        finite = self.causal is not None and not math.isinf(self.causal.masked)
+        """Whether one pass is known to see all columns that count. Of a causal mask that is finite, or added, it may turn out
+        otherwise."""
+        finite = self.causal is not None and (self.causal.limit is not None or not math.isinf(self.causal.masked))
         return isinstance(self.columns, int) and self.columns <= self.pass_columns and not finite
 
     @property
@@ -115,5 +116,9 @@ class AttentionShape:
         return [i for i in (0, 1) if operand.strides[i] != 0]
 
 
-def shape_of(op: Attention, tile: Tile, only_few: bool = False) -> AttentionShape:
-    return AttentionShape(op=op, tile=tile, causal=find_causal(op.score), only_few=only_few)
+def shape_of(op: Attention, tile: Tile, only_few: bool = False, looks: bool = False) -> AttentionShape:
+    """``looks``: the kernel can look through packed columns of k, which masks that are added to scores take."""
+    shape = AttentionShape(op=op, tile=tile, causal=find_causal(op.score), only_few=only_few)
+    if looks and shape.packs != 0 and isinstance(shape.depth, int):
+        return replace(shape, causal=find_causal_sum(op.score, shape.depth))
+    return shape

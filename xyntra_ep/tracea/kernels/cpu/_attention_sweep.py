@@ -34,6 +34,9 @@ class Sweep:
     k: KernelBuilder
     shape: AttentionShape
     block: Block
+    large: Callable[[Rvalue], Rvalue] | None = (
+        None  # whether scores of columns from one on may be anything, where masks are added
+    )
 
     def emit(self) -> None:
         """All passes."""
@@ -47,22 +50,27 @@ class Sweep:
         reach = vmax(block.first + block.count + k.param(shape.causal.reach - 1), 0)
         sight = k.let("sight", vmin((reach + (panel - 1)) // panel * panel, columns))
         masked = shape.causal.masked
-        if math.isinf(masked):
+        if shape.causal.limit is not None:
+            masked = 0.75 * masked
+        elif math.isinf(masked):
             self._passes(index(0), sight)
             return
         wanted = k.variable("wanted", index(1))  # whether there is anything to do in the next part
         with k.loop("part", 0, 2) as part, k.when(wanted):  # in sight, then hidden
             begin, end = k.let("begin", part * sight), k.let("end", Select(part, columns, sight))
 
-            def more() -> Rvalue:
-                """Whether the hidden part follows: it may have weight in some row."""
-                hidden = lt(part, 1) & lt(sight, columns)
+            def more(last: Rvalue) -> Rvalue:
+                """Whether the hidden part follows the ``last`` pass: it may have weight in some row."""
+                hidden = k.let("hidden", lt(part, 1) & lt(sight, columns))
                 k.assign(wanted, hidden & block.states.may_weigh(block.count, masked))
+                if self.large is not None:
+                    with k.when(hidden & last & (1 - wanted)):
+                        k.assign(wanted, self.large(sight))
                 return wanted
 
             self._passes(begin, end, more)
 
-    def _passes(self, begin: Rvalue, end: Rvalue, more: Callable[[], Rvalue] | None = None) -> None:
+    def _passes(self, begin: Rvalue, end: Rvalue, more: Callable[[Rvalue], Rvalue] | None = None) -> None:
         """Columns [begin, end), in passes of equal length, at least one. ``more``: whether other passes follow these."""
         k, shape, block = self.k, self.shape, self.block
         panel, most = shape.tile.columns, shape.pass_columns
@@ -75,7 +83,7 @@ class Sweep:
             block.weigh(column, here)
             last = k.let("last", le(number, pass_ + 1))
             if more is not None:
-                last = k.let("last", last & binary("eq", more(), 0))
+                last = k.let("last", last & binary("eq", more(last), 0))
             with k.when(last):
                 block.states.finish()
             block.sum(column, here, last)

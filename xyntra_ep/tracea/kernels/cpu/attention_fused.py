@@ -12,7 +12,8 @@
 
 Up to 512 columns there is one pass, which is the plain softmax. Columns that a causal mask hides from all rows of a block are
 left out; when the mask's number is finite that is exact only if every row has a score far above it, so the kernel looks, and
-does the rest of the columns where that fails (a row whose visible scores are as low as the mask).
+does the rest of the columns where that fails (a row whose visible scores are as low as the mask). Where the mask is added to the
+scores, it looks at the rows of q and the packed columns of k, too: elements that are huge, or no numbers, show.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
 from xyntra_ep.tracea.kernels.cpu._attention_few import FewRows
+from xyntra_ep.tracea.kernels.cpu._attention_large import LargeElements
 from xyntra_ep.tracea.kernels.cpu._attention_pack import pack_keys, pack_values, packed_of
 from xyntra_ep.tracea.kernels.cpu._attention_scores import Scores
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape, shape_of
@@ -74,11 +76,11 @@ def default(op: Attention, context: BuildContext) -> Config:
 
 
 def cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
-    return float(typical(_cost(shape_of(op, _tile(config, context)), context))) + 300.0
+    return float(typical(_cost(shape_of(op, _tile(config, context), looks=True), context))) + 300.0
 
 
 def build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
-    shape = shape_of(op, _tile(config, context))
+    shape = shape_of(op, _tile(config, context), looks=True)
     keys = pack_keys(shape, context) if shape.packs != 0 else None
     values = pack_values(shape, context) if shape.packs_v != 0 else None
     attend = _Attend(shape, packed_of(keys), packed_of(values), context).call()
@@ -159,12 +161,30 @@ class _Attend:
             self.first, self.count = rows_of_block(k, shape.rows, tile.rows, block)
             self.scores.enter(self.head, self.first, self.weights)
             self.states.reset()
-            Sweep(k, shape, self).emit()
+            Sweep(k, shape, self, None if shape.causal is None or shape.causal.limit is None else self._large).emit()
 
     def weigh(self, column: Rvalue, here: Rvalue) -> None:
         self._multiply(column, here)
         self.scores.begin(column)
         self.states.weigh(self.count, here)
+
+    def _large(self, sight: Rvalue) -> Rvalue:
+        """Whether the block's rows of q, or the columns of k from ``sight`` on, have an element that is not within the mask's
+        limit; a single block of rows, whose k is not packed, does not look."""
+        k, shape, tile, mask = self.k, self.shape, self.shape.tile, self.shape.causal
+        assert mask is not None and mask.limit is not None and self.packed_keys is not None and isinstance(shape.depth, int)
+        large = k.variable("may_be", index(1))
+        with k.when(k.param(shape.packs)):
+            lanes = tile.lanes if shape.q.strides[3] == 1 and shape.depth % tile.lanes == 0 else 1
+            rows, keys = LargeElements(k, lanes, mask.limit), LargeElements(k, tile.lanes, mask.limit)
+            with k.loop("i", 0, self.count) as i:
+                at = self._head(shape.q) + (self.first + i) * k.param(shape.q.strides[2])
+                rows.look(k.pointer("row", self.q, at), index(shape.depth), shape.q.strides[3])
+            whole = shape.panels * tile.columns
+            at = self._packed_head(shape.k) * k.param(whole * shape.depth) + sight * shape.depth
+            keys.look(k.pointer("rest", self.packed_keys, at), (k.param(whole) - sight) * shape.depth)
+            k.assign(large, rows.found | keys.found)
+        return large
 
     def sum(self, column: Rvalue, here: Rvalue, last: Rvalue) -> None:
         k, shape = self.k, self.shape
