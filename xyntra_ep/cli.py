@@ -172,7 +172,7 @@ def _compare(chosen: argparse.Namespace) -> int:
 
 
 def _cache(chosen: argparse.Namespace) -> int:
-    from xyntra_ep import knobs
+    from xyntra_ep.provider import registration
     from xyntra_ep.tracea.runtime import maintenance
     from xyntra_ep.tracea.runtime.cache_root import open_root
 
@@ -180,7 +180,7 @@ def _cache(chosen: argparse.Namespace) -> int:
         raise ConfigError("no such directory", where=str(chosen.dir))
     if chosen.action == "prune" and chosen.max_size is None and chosen.max_age is None:
         raise ConfigError("nothing says what to remove", where="xyntra cache prune", hint="give --max-size, --max-age or both")
-    root = open_root(chosen.dir if chosen.dir is not None else knobs.current().cache_root)
+    root = open_root(chosen.dir if chosen.dir is not None else registration.default_cache_dir())
     if root.reason:
         raise XyntraError(root.reason, where="xyntra cache")
     if chosen.action == "prune":

@@ -10,8 +10,10 @@ import types
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
+from tests.support.model_text import parse
 from xyntra_ep import knobs
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.provider import registration
@@ -72,6 +74,18 @@ class TestWithTheLibrary:
         marks = registration._gpus(registration.library())
         assert marks[0] == "cuda 2" and any(mark.startswith(str(tmp_path / "nvidia")) for mark in marks)
         assert registration._installed("no_such_package") == []
+
+    def test_a_cache_that_an_options_file_names_is_found_again(self, tmp_path: Path) -> None:
+        (file := tmp_path / "options.toml").write_text('[provider]\ncache_dir = "cache"', encoding="utf-8")
+        model = parse("(float[N] x) => (float[] y) { y = Exp(x) }")
+        onnx.save(model, tmp_path / "model.onnx")
+        code = "import xyntra_ep; print(xyntra_ep.explain('model.onnx', options={'claim': 'all'}).graphs[0].stored)"
+        told = {"XYNTRA_CONFIG": str(file), "XYNTRA_CACHE_DIR": ""}
+        assert [python(f"import os; os.chdir({str(tmp_path)!r}); {code}", **told).stdout for _ in range(2)] == [
+            "False\n",
+            "True\n",
+        ]
+        assert list((tmp_path / "cache" / "plans").glob("*.plan"))
 
     def test_register_is_idempotent(self) -> None:
         registration.register()

@@ -94,7 +94,7 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
     """
     from xyntra_ep import __version__
 
-    context = Context(cache_dir=cache_dir)
+    context = Context(cache_dir=cache_dir if cache_dir is not None else registration.default_cache_dir())
     missing: list[tuple[str, str]] = []
     try:
         registration.register()

@@ -99,6 +99,19 @@ def problem() -> XyntraError | None:
     return _state.problem
 
 
+def default_cache_dir() -> Path:
+    """Where sessions that say nothing themselves keep kernels and plans."""
+    environment = knobs.current()
+    if environment.config is not None and not environment.cache_dir:
+        from xyntra_ep import options  # only where it matters: this runs at import
+
+        try:
+            return options.parse({}).cache_dir
+        except ConfigError:  # which no session survives: each of them says so
+            pass
+    return environment.cache_root
+
+
 def is_registered() -> bool:
     return _state.registered
 
@@ -121,7 +134,7 @@ def attach(opened: ctypes.CDLL, callback: Any) -> None:
         _code_version().encode(),
         _cpu_features().encode(),
         "\n".join([_compiler_id(), *_gpus(opened)]).encode(),
-        os.fsencode(_default_cache_dir()),
+        os.fsencode(default_cache_dir()),
         "\n".join(watched_variables()).encode(),
     )
 
@@ -255,7 +268,7 @@ def _trials() -> str:
     from xyntra_ep.tracea.runtime.cache_root import TRIALS  # only where it matters: this runs at import
 
     try:
-        content = (_default_cache_dir() / TRIALS).read_bytes()
+        content = (default_cache_dir() / TRIALS).read_bytes()
     except OSError:
         return ""
     return hashlib.sha256(content).hexdigest()
@@ -284,7 +297,3 @@ def _installed(package: str) -> list[str]:
         return [f"{folder} {os.stat(folder).st_mtime_ns}" for folder in folders]
     except (ImportError, OSError, ValueError):
         return []
-
-
-def _default_cache_dir() -> Path:
-    return knobs.current().cache_root
