@@ -244,10 +244,13 @@ def test_a_model_in_float16_is_multiplied_in_it(gpu: FakeCuda, folder: Path) -> 
     assert np.abs(made.run(None, {"x": x})[0] - wanted).max() <= 2e-3 * np.abs(wanted).max()
 
 
-def test_products_by_warpgroups(gpu: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_products_by_warpgroups(gpu: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: int) -> None:
     """The maps of tensors are made with every new shape, and stay for runs that have it again."""
     gpu.set(capability=90)
-    monkeypatch.setattr(devices, "gpu_variants", lambda: {**variants.gpu_variants(), Gemm: tuple(gemm_wgmma.VARIANTS)})
+    config = {"rows": 64, "wide": 0, "turns": 3 - cluster, "cluster": cluster, "parts": 1}
+    wgmma = [replace(variant, default=lambda op, context: config) for variant in gemm_wgmma.VARIANTS]
+    monkeypatch.setattr(devices, "gpu_variants", lambda: {**variants.gpu_variants(), Gemm: tuple(wgmma)})
     text = """<ir_version: 8, opset_import: ["" : 20]> g (float[B, N, 128] x, float[B, 128, K] y) => (float[B, N, K] z)
         { p = MatMul(x, y) z = Relu(p) }"""
     content = parser.parse_model(text).SerializeToString()
@@ -255,7 +258,7 @@ def test_products_by_warpgroups(gpu: FakeCuda, tmp_path: Path, monkeypatch: pyte
     assert graph_variants(made) == {"gemm.wgmma"}
     maps = gpu.count("TensorMapEncodeTiled")
     rng = np.random.default_rng(0)
-    for batch, count, columns in ((2, 70, 24), (1, 1, 136), (2, 70, 24)):
+    for batch, count, columns in ((3, 135, 24), (1, 1, 136), (3, 135, 24)):
         feeds = {"x": rng.standard_normal((batch, count, 128)), "y": rng.standard_normal((batch, 128, columns))}
         feeds = {name: x.astype(np.float32) for name, x in feeds.items()}
         wanted = np.maximum(feeds["x"] @ feeds["y"], 0)

@@ -83,11 +83,19 @@ class SimulatedGpu:
             b.name: Memory(b.name, b.dtype, data.view(b.dtype.numpy)) for b, data in zip(kernel.buffers, buffers, strict=True)
         }
         with np.errstate(all="ignore"):
-            for block in range(blocks):
-                running = Block(kernel, block, memories, dict(zip(kernel.params, params, strict=True)))
-                running.tensors = dict(zip((m.name for m in kernel.maps), tensors, strict=True))
-                running.run()
-                self.bank_conflicts += running.bank_conflicts
+            assert blocks % kernel.cluster == 0, "a launch is of whole clusters"
+            for first in range(0, blocks, kernel.cluster):
+                cluster = []
+                for block in range(first, first + kernel.cluster):
+                    running = Block(kernel, block, memories, dict(zip(kernel.params, params, strict=True)))
+                    running.tensors = dict(zip((m.name for m in kernel.maps), tensors, strict=True))
+                    running.run()
+                    cluster.append(running)
+                if isinstance(roles := kernel.body[-1], Roles):
+                    from tests.support.simulated_warpgroups import take_roles  # which builds on this module
+
+                    take_roles(cluster, roles)
+                self.bank_conflicts += sum(running.bank_conflicts for running in cluster)
 
 
 @dataclass(slots=True)
@@ -238,10 +246,8 @@ class Block:
                         memory.epoch += memory.shared
             case Comment():
                 pass
-            case Roles():
-                from tests.support.simulated_warpgroups import take_roles  # which builds on this module
-
-                take_roles(self, s)
+            case Roles():  # are taken by all blocks of a cluster together, when they have come so far
+                pass
             case _:
                 raise AssertionError(f"no meaning for {s}")
 

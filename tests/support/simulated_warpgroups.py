@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,26 +56,29 @@ class _Mbarrier:
 
 @dataclass(slots=True)
 class _Together:
-    """What the warpgroups of a block share."""
+    """What the warpgroups of a cluster share. ``mbarriers``: by block, array and slot."""
 
-    mbarriers: dict[tuple[str, int], _Mbarrier] = field(default_factory=dict)
+    blocks: Sequence[Block]
+    mbarriers: dict[tuple[int, str, int], _Mbarrier] = field(default_factory=dict)
     flying: list[Callable[[], None]] = field(default_factory=list)
     moves: int = 0
 
 
-def take_roles(block: Block, s: Roles) -> None:
-    """All roles of a block, in either order, by its number."""
-    together = _Together()
-    for m in s.mbarriers:
-        for i in range(block.memories[m.array.name].data.size):
-            together.mbarriers[m.array.name, i] = _Mbarrier(m.arrivals, m.arrivals)
-    members, first = [], 0
-    for part in s.parts:
-        for group in range(part.warpgroups):
-            names = {} if part.group is None else {part.group.name: group}
-            members.append(_Member(block, together, part.body, first + group * WARPGROUP, first, names))
-        first += part.warpgroups * WARPGROUP
-    if block.number % 2:
+def take_roles(blocks: Sequence[Block], s: Roles) -> None:
+    """All roles of a cluster's blocks, in either order, by its number."""
+    together = _Together(blocks)
+    members = []
+    for number, block in enumerate(blocks):
+        for m in s.mbarriers:
+            for i in range(block.memories[m.array.name].data.size):
+                together.mbarriers[number, m.array.name, i] = _Mbarrier(m.arrivals, m.arrivals)
+        first = 0
+        for part in s.parts:
+            for group in range(part.warpgroups):
+                names = {} if part.group is None else {part.group.name: group}
+                members.append(_Member(block, number, together, part.body, first + group * WARPGROUP, first, names))
+            first += part.warpgroups * WARPGROUP
+    if blocks[0].number // len(blocks) % 2:
         members.reverse()
     try:
         _take_turns(members, together)
@@ -96,6 +100,12 @@ def _take_turns(members: Sequence[_Member], together: _Together) -> None:
     assert not together.flying, "a copy is under way when the block ends"
 
 
+def _land(target: NDArray[np.uint16], to: NDArray[np.int64], rows: NDArray[np.uint16], mbarrier: _Mbarrier) -> None:
+    target[to] = rows
+    mbarrier.bytes -= rows.size * 2
+    mbarrier.complete()
+
+
 class _Stopped(Exception):
     pass
 
@@ -104,9 +114,17 @@ class _Member(Block):
     """One warpgroup, in a thread of its own that runs when it has its turn."""
 
     def __init__(
-        self, block: Block, together: _Together, body: Sequence[Statement], first: int, role: int, names: Mapping[str, int]
+        self,
+        block: Block,
+        rank: int,
+        together: _Together,
+        body: Sequence[Statement],
+        first: int,
+        role: int,
+        names: Mapping[str, int],
     ) -> None:
         self.__dict__.update(block.__dict__)
+        self._ranks = range(len(together.blocks)), range(rank, rank + 1)  # of all blocks, and of the own
         self._names = self._names | {name: np.full(self._threads.shape, value) for name, value in names.items()}
         self._active = (self._threads >= first) & (self._threads < first + WARPGROUP)
         self._group, self._role, self._together = self._active, role, together
@@ -159,10 +177,10 @@ class _Member(Block):
                 self._active = before
             case ExpectBytes():
                 assert self._active.sum() == 1, "several threads expect bytes"
-                self._arrive(s.mbarrier, 1, s.bytes)
+                self._arrive(s.mbarrier, 1, s.bytes, False)
             case Arrive():
                 assert (self._active == self._group).all(), "not all threads of the warpgroup come by"
-                self._arrive(s.mbarrier, 4, 0)
+                self._arrive(s.mbarrier, 4, 0, s.everywhere)
             case WaitAt():
                 self._wait(s)
             case CopyTensor():
@@ -190,19 +208,20 @@ class _Member(Block):
         assert found.size == 1, "threads of a warpgroup do not agree"
         return int(found[0])
 
-    def _mbarrier(self, slot: Slot) -> _Mbarrier:
+    def _mbarriers(self, slot: Slot, everywhere: bool) -> list[_Mbarrier]:
         assert isinstance(slot.pointer, Var)
         memory, at = self._place(slot, np.zeros(1, dtype=np.int64))
-        return self._together.mbarriers[memory.name, self._one(at)]
+        everyone, own = self._ranks
+        return [self._together.mbarriers[rank, memory.name, self._one(at)] for rank in (everyone if everywhere else own)]
 
-    def _arrive(self, slot: Slot, count: int, size: int) -> None:
-        mbarrier = self._mbarrier(slot)
-        mbarrier.left -= count
-        mbarrier.bytes += size
-        mbarrier.complete()
+    def _arrive(self, slot: Slot, count: int, size: int, everywhere: bool) -> None:
+        for mbarrier in self._mbarriers(slot, everywhere):
+            mbarrier.left -= count
+            mbarrier.bytes += size
+            mbarrier.complete()
 
     def _wait(self, s: WaitAt) -> None:
-        mbarrier, parity = self._mbarrier(s.mbarrier), self._one(self._value(s.parity))
+        [mbarrier], parity = self._mbarriers(s.mbarrier, False), self._one(self._value(s.parity))
         assert parity in (0, 1), "a parity is 0 or 1"
         while mbarrier.phase % 2 == parity:
             self._others.release()
@@ -219,7 +238,7 @@ class _Member(Block):
 
     def _copy_tensor(self, s: CopyTensor) -> None:
         assert self._active.sum() == 1, "several threads copy a tensor"
-        tensor, mbarrier = self.tensors[s.map], self._mbarrier(s.mbarrier)
+        tensor, mbarriers = self.tensors[s.map], self._mbarriers(s.mbarrier, s.everywhere)
         memory, start = self._byte_of(s.target, 0)
         assert start % 1024 == 0, "a box does not begin where swizzles do"
         rows = tensor.boxed([self._one(self._value(x)) for x in s.coordinates])
@@ -228,15 +247,11 @@ class _Member(Block):
         chunk, rest = np.divmod(column * 2, _CHUNK)
         to = (start + row * ROW_BYTES + (chunk ^ row % 8) * _CHUNK + rest) // 2
         assert to.max() < memory.data.size, f"{memory.name} is too small for a box"
-        target = memory.data.view(np.uint16)
-        target[to] = _NAN
-
-        def land() -> None:
-            target[to] = rows
-            mbarrier.bytes -= rows.size * 2
-            mbarrier.complete()
-
-        self._together.flying.append(land)
+        everyone, own = self._ranks
+        for rank, mbarrier in zip(everyone if s.everywhere else own, mbarriers, strict=True):
+            target = self._together.blocks[rank].memories[memory.name].data.view(np.uint16)
+            target[to] = _NAN
+            self._together.flying.append(partial(_land, target, to, rows, mbarrier))
 
     # -- products
 

@@ -11,7 +11,7 @@ static __device__ __forceinline__ unsigned long long xy_matrix(const void *at, i
 static __device__ __forceinline__ void xy_arrive(void *at) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"((unsigned)__cvta_generic_to_shared(at)) : "memory"); }
 static __device__ __forceinline__ void xy_products_complete_64(float &c0, float &c1, float &c2, float &c3, float &c4, float &c5, float &c6, float &c7, float &c8, float &c9, float &c10, float &c11, float &c12, float &c13, float &c14, float &c15, float &c16, float &c17, float &c18, float &c19, float &c20, float &c21, float &c22, float &c23, float &c24, float &c25, float &c26, float &c27, float &c28, float &c29, float &c30, float &c31, float &c32, float &c33, float &c34, float &c35, float &c36, float &c37, float &c38, float &c39, float &c40, float &c41, float &c42, float &c43, float &c44, float &c45, float &c46, float &c47, float &c48, float &c49, float &c50, float &c51, float &c52, float &c53, float &c54, float &c55, float &c56, float &c57, float &c58, float &c59, float &c60, float &c61, float &c62, float &c63) { asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3), "+f"(c4), "+f"(c5), "+f"(c6), "+f"(c7), "+f"(c8), "+f"(c9), "+f"(c10), "+f"(c11), "+f"(c12), "+f"(c13), "+f"(c14), "+f"(c15), "+f"(c16), "+f"(c17), "+f"(c18), "+f"(c19), "+f"(c20), "+f"(c21), "+f"(c22), "+f"(c23), "+f"(c24), "+f"(c25), "+f"(c26), "+f"(c27), "+f"(c28), "+f"(c29), "+f"(c30), "+f"(c31), "+f"(c32), "+f"(c33), "+f"(c34), "+f"(c35), "+f"(c36), "+f"(c37), "+f"(c38), "+f"(c39), "+f"(c40), "+f"(c41), "+f"(c42), "+f"(c43), "+f"(c44), "+f"(c45), "+f"(c46), "+f"(c47), "+f"(c48), "+f"(c49), "+f"(c50), "+f"(c51), "+f"(c52), "+f"(c53), "+f"(c54), "+f"(c55), "+f"(c56), "+f"(c57), "+f"(c58), "+f"(c59), "+f"(c60), "+f"(c61), "+f"(c62), "+f"(c63) :: "memory"); }
 struct __align__(16) xy_f32x4 { float e[4]; };
-extern "C" __global__ void __launch_bounds__(384, 1) xy_gemm_bf16_wgmma_64x128x2(const unsigned short *b_a0, const unsigned short *b_b1, float *b_out2, const __grid_constant__ xy_tensor_map m_a0, const __grid_constant__ xy_tensor_map m_b1, const int p_0, const int p_1, const int p_2, const int p_3) {
+extern "C" __global__ void __launch_bounds__(384, 1) xy_gemm_bf16_wgmma_64x128x2x1(const unsigned short *b_a0, const unsigned short *b_b1, float *b_out2, const __grid_constant__ xy_tensor_map m_a0, const __grid_constant__ xy_tensor_map m_b1, const int p_0, const int p_1, const int p_2, const int p_3) {
   const int block = (int)blockIdx.x;
   const int thread = (int)threadIdx.x;
   extern __shared__ __align__(1024) unsigned char xy_shared[];
@@ -59,8 +59,6 @@ extern "C" __global__ void __launch_bounds__(384, 1) xy_gemm_bf16_wgmma_64x128x2
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     const int group_ = xy_of_warp((thread - 128) / 128);
     const int lane_ = (thread % 32);
-    const int odd_ = (lane_ % 2);
-    const int odd1 = ((lane_ / 2) % 2);
     const int row1 = ((((thread % 128) / 32) * 16) + (lane_ / 4));
     for (int turn1 = group_; turn1 < turns_; turn1 += 2) {
       float sum_ = 0x0.0p+0f;
@@ -162,6 +160,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) xy_gemm_bf16_wgmma_64x128x2
       const int row2 = (down1 * 64);
       const int column1 = (across1 * 128);
       const int left_ = (column1 + (((lane_ % 2) * 8) + (((lane_ % 4) / 2) * 4)));
+      const int odd_ = (lane_ % 2);
       const int m_ = (row2 + row1);
       const float given_ = (odd_ ? sum_ : sum4);
       const float given1 = (odd_ ? sum1 : sum5);

@@ -19,6 +19,7 @@
 #define __constant__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 #define __shared__ static
@@ -43,8 +44,9 @@ struct Block {
   std::vector<const unsigned short*> pointers;
   std::vector<std::array<int, 6>> fragments;
   std::function<void()> body;
-  std::vector<unsigned char> given;  // shared memory by the launch, aligned
-  std::size_t given_bytes = 0;
+  std::vector<unsigned char> given;  // shared memory by the launch, of each block of a cluster, aligned
+  std::size_t given_bytes = 0;       // of a block
+  unsigned threads = 0, cluster = 1; // of a block; blocks
   unsigned waiting = 0, moves = 0;   // of a round: fibers at mbarriers, and what may let them go on
   bool failed = false;
 } block_of_threads;
@@ -56,10 +58,23 @@ void fail(const char* what) {
   block_of_threads.failed = true;
 }
 
-// Shared memory that the launch gives (extern __shared__).
-inline unsigned char* given_shared() {
+// From one block's shared memory to the next one's.
+inline std::size_t given_apart() {
+  return (block_of_threads.given_bytes + kGivenMargin + kGivenAlignment - 1) / kGivenAlignment * kGivenAlignment;
+}
+
+// Shared memory that the launch gives (extern __shared__), of a block of the cluster.
+inline unsigned char* given_shared(unsigned rank) {
   const auto at = reinterpret_cast<uintptr_t>(block_of_threads.given.data());
-  return reinterpret_cast<unsigned char*>((at + kGivenAlignment - 1) / kGivenAlignment * kGivenAlignment);
+  return reinterpret_cast<unsigned char*>((at + kGivenAlignment - 1) / kGivenAlignment * kGivenAlignment) + rank * given_apart();
+}
+
+inline unsigned char* given_shared() { return given_shared(block_of_threads.now / block_of_threads.threads); }
+
+// What another block of the cluster has in the same place.
+template <class T>
+T* of_block(T* own, unsigned rank) {
+  return reinterpret_cast<T*>(given_shared(rank) + (reinterpret_cast<unsigned char*>(own) - given_shared()));
 }
 
 void begin_fiber() {
@@ -68,6 +83,8 @@ void begin_fiber() {
   b.fibers[b.now].done = true;
   swapcontext(&b.fibers[b.now].context, &b.home);
 }
+
+inline void __syncwarp() {}
 
 inline void __syncthreads() {
   Block& b = block_of_threads;
@@ -221,20 +238,22 @@ namespace {
 
 // In turns, so that all reach a barrier before one goes on. Not 0 when a block did what no device does, or wrote behind the
 // memory it was given, which begins as NaN.
-int run_blocks(const std::function<void()>& body, unsigned blocks, unsigned threads, unsigned shared_bytes) {
+int run_blocks(const std::function<void()>& body, unsigned blocks, unsigned threads, unsigned shared_bytes, unsigned cluster) {
   Block& b = block_of_threads;
   b.body = body;
-  b.given.assign(shared_bytes + kGivenMargin + kGivenAlignment, 0xff);
   b.given_bytes = shared_bytes;
+  b.given.assign(cluster * given_apart() + kGivenAlignment, 0xff);
+  b.threads = threads;
+  b.cluster = cluster;
   b.failed = false;
-  const unsigned lanes = (threads + 31) / 32 * 32;
+  if (blocks % cluster != 0) return fail("a launch that is not of whole clusters"), 1;
+  const unsigned all = cluster * threads, lanes = (all + 31) / 32 * 32;
   b.exchanged.assign(lanes, 0);
   b.pointers.assign(lanes, nullptr);
   b.fragments.assign(lanes, {});
-  if (b.fibers.size() < threads) b.fibers.resize(threads);
-  for (unsigned i = 0; i < blocks; ++i) {
-    blockIdx.x = i;
-    for (unsigned t = 0; t < threads; ++t) {
+  if (b.fibers.size() < all) b.fibers.resize(all);
+  for (unsigned i = 0; i < blocks; i += cluster) {
+    for (unsigned t = 0; t < all; ++t) {
       Fiber& fiber = b.fibers[t];
       if (fiber.stack.empty()) fiber.stack.resize(64 << 10);
       getcontext(&fiber.context);
@@ -244,12 +263,14 @@ int run_blocks(const std::function<void()>& body, unsigned blocks, unsigned thre
       fiber.done = false;
       makecontext(&fiber.context, begin_fiber, 0);
     }
-    for (unsigned left = threads; left > 0;) {
+    for (unsigned left = all; left > 0;) {
       const unsigned before = b.moves;
       b.waiting = 0;
-      for (unsigned t = 0; t < threads; ++t) {
+      for (unsigned t = 0; t < all; ++t) {
         if (b.fibers[t].done) continue;
-        b.now = threadIdx.x = t;
+        b.now = t;
+        threadIdx.x = t % threads;
+        blockIdx.x = i + t / threads;
         swapcontext(&b.home, &b.fibers[t].context);
         if (b.fibers[t].done) --left;
       }
@@ -258,10 +279,12 @@ int run_blocks(const std::function<void()>& body, unsigned blocks, unsigned thre
       if (b.failed) return 1;
     }
     end_warpgroups();
-    const unsigned char* const margin = given_shared() + shared_bytes;
     if (b.failed) return 1;
-    if (std::any_of(margin, margin + kGivenMargin, [](unsigned char byte) { return byte != 0xff; })) return 1;
-    memset(given_shared(), 0xff, shared_bytes);
+    for (unsigned rank = 0; rank < cluster; ++rank) {
+      const unsigned char* const margin = given_shared(rank) + shared_bytes;
+      if (std::any_of(margin, margin + kGivenMargin, [](unsigned char byte) { return byte != 0xff; })) return 1;
+      memset(given_shared(rank), 0xff, shared_bytes);
+    }
   }
   return 0;
 }
@@ -279,11 +302,11 @@ std::function<void()>* bind_call(void (*kernel)(A...), void** args) {
 
 }  // namespace
 
-#define XY_KERNEL(name, count)                                                                                   \
+#define XY_KERNEL(name, count, cluster)                                                                                 \
   extern "C" int name##__threads;                                                                                \
   int name##__threads = count;                                                                                   \
   extern "C" void* name##__bind(void** args) { return bind_call(name, args); }                                   \
   extern "C" int name##__run(void* call, unsigned blocks, unsigned threads, unsigned shared_bytes) {             \
-    return run_blocks(*static_cast<std::function<void()>*>(call), blocks, threads, shared_bytes);                \
+    return run_blocks(*static_cast<std::function<void()>*>(call), blocks, threads, shared_bytes, cluster);       \
   }                                                                                                              \
   extern "C" void name##__forget(void* call) { delete static_cast<std::function<void()>*>(call); }

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-_KERNEL = re.compile(r"__launch_bounds__\((\d+)(?:, 1)?\) (\w+)\(")
+_KERNEL = re.compile(r"__launch_bounds__\((\d+)(?:, 1)?\) (?:__cluster_dims__\((\d+), 1, 1\) )?(\w+)\(")
 _GIVEN = re.compile(r"extern __shared__ __align__\(1024\) unsigned char (\w+)\[\];")
 _PTX = re.compile(r'asm volatile\("cp\.async\.(?:commit_group|wait_group \d+);" ::: "memory"\);')
 _COPY = re.compile(r"(static [^\n]*\bvoid xy_copy_(\d+)\(void \*to, const void \*from, int valid\)) \{[^\n]*\}")
@@ -34,6 +34,15 @@ _FUNCTIONS = {
         r'"fence\.mbarrier_init\.release\.cluster; fence\.proxy\.async\.shared::cta;"',
     ): "warpgroups.ready = true;",
     ("xy_expect", r'"mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[%0\], %1;" :: AT, "r"\(bytes\)'): "arrive(at, bytes);",
+    (
+        "xy_arrive_at",
+        r'"\{ \.reg \.b32 there; mapa\.shared::cluster\.u32 there, %0, %1; '
+        r'mbarrier\.arrive\.release\.cluster\.shared::cluster\.b64 _, \[there\]; \}" :: AT, "r"\(block\)',
+    ): "arrive(of_block((char *)at, (unsigned)block), 0);",
+    (
+        "xy_meet_cluster",
+        r'"barrier\.cluster\.arrive\.release\.aligned; barrier\.cluster\.wait\.acquire\.aligned;"',
+    ): "meet_cluster();",
     ("xy_arrive", r'"mbarrier\.arrive\.shared::cta\.b64 _, \[%0\];" :: AT'): "arrive(at, 0);",
     (
         "xy_passed",
@@ -42,9 +51,9 @@ _FUNCTIONS = {
     ): "return passed(at, parity);",
 }
 _COPY_TENSOR = re.compile(
-    r"(static [^\n]*\bvoid xy_copy_tensor_\d\([^\n]*?\)) \{ asm volatile\("
-    r'"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.mbarrier::complete_tx::bytes '
-    r'\[%0\], \[%1, \{([%\d, ]+)\}\], \[%2\];"'
+    r"(static [^\n]*\bvoid xy_copy_tensor_\d(_everywhere)?\([^\n]*?\)) \{ asm volatile\("
+    r'"cp\.async\.bulk\.tensor\.(\d)d\.shared::cluster\.global\.mbarrier::complete_tx::bytes(\.multicast::cluster)? '
+    r'\[%0\], \[%1, \{([%\d, ]+)\}\], \[%2\](, %\d)?;"'
     r'[^\n]*?"l"\(&map\), [^\n]*\}'
 )
 _PRODUCT = re.compile(
@@ -63,9 +72,10 @@ _WARPGROUP = {
 
 
 def _copied_tensor(found: re.Match[str]) -> str:
-    axes = int(found[2])
-    assert found[3] == ", ".join(f"%{i + 3}" for i in range(axes)), "coordinates in another order"
-    return f"{found[1]} {{ copy_tensor(to, map, at, {{{', '.join(f'x{i}' for i in range(axes))}}}); }}"
+    axes, everywhere = int(found[3]), found[2] is not None
+    assert found[5] == ", ".join(f"%{i + 3}" for i in range(axes)), "coordinates in another order"
+    assert (found[4] is not None) == (found[6] == f", %{axes + 3}") == everywhere, "to several blocks or to one"
+    return f"{found[1]} {{ copy_tensor(to, map, at, {{{', '.join(f'x{i}' for i in range(axes))}}}, {str(everywhere).lower()}); }}"
 
 
 def _begun(found: re.Match[str]) -> str:
@@ -100,7 +110,7 @@ def main(source: str, output: str) -> int:
     if "asm" in text:
         print("PTX that compile.py does not know", file=sys.stderr)
         return 1
-    exported = "".join(f"XY_KERNEL({name}, {threads})\n" for threads, name in _KERNEL.findall(text))
+    exported = "".join(f"XY_KERNEL({name}, {threads}, {cluster or 1})\n" for threads, cluster, name in _KERNEL.findall(text))
     made = Path(output).with_suffix(".cc")
     made.write_text(f'#include "{Path(__file__).parent / "block.h"}"\n{text}\n{exported}', encoding="utf-8")
     flags = ["-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC"]

@@ -67,6 +67,12 @@ void arrive(void* at, long bytes) {
   mbarrier.complete();
 }
 
+// All threads of the cluster's blocks, as at the beginning of their roles; who has done its part goes on to its end.
+void meet_cluster() {
+  ++block_of_threads.moves;
+  __syncthreads();
+}
+
 int passed(void* at, int parity) {
   if (parity != 0 && parity != 1) fail("a parity is 0 or 1");
   if (mbarrier_at(at).phase % 2 != static_cast<unsigned>(parity)) return ++block_of_threads.moves, 1;
@@ -77,7 +83,7 @@ int passed(void* at, int parity) {
 }
 
 // Chunk c of row r of a box lies where c ^ r % 8 would.
-void copy_tensor(void* to, const xy_tensor_map& given, void* at, std::vector<long> first) {
+void copy_tensor(void* to, const xy_tensor_map& given, void* at, std::vector<long> first, bool everywhere) {
   TensorMap map;
   memcpy(&map, &given, sizeof(map));
   const std::size_t rank = first.size();
@@ -92,29 +98,33 @@ void copy_tensor(void* to, const xy_tensor_map& given, void* at, std::vector<lon
   }
   if (box[0] != 64 || place % 1024 != 0 || place + rows * 128 > block_of_threads.given_bytes)
     return fail("a box does not fit where it is copied to");
-  auto* const target = static_cast<unsigned short*>(to);
-  std::fill(target, target + rows * 64, kNan);
-  warpgroups.flying.push_back([=, &mbarrier = mbarrier_at(at)] {
-    for (std::size_t r = 0; r < rows; ++r) {
-      uint64_t address = map.address;
-      bool inside = true;
-      std::size_t rest = r;
-      for (std::size_t i = 1; i < rank; ++i) {
-        const long x = first[i] + static_cast<long>(rest % static_cast<std::size_t>(box[i]));
-        rest /= static_cast<std::size_t>(box[i]);
-        inside = inside && x >= 0 && x < static_cast<long>(map.extents[i]);
-        address += static_cast<uint64_t>(x) * map.strides[i - 1];
+  Block& b = block_of_threads;
+  const unsigned mine = b.now / b.threads;
+  for (unsigned block = everywhere ? 0 : mine; block < (everywhere ? b.cluster : mine + 1); ++block) {
+    auto* const target = of_block(static_cast<unsigned short*>(to), block);
+    std::fill(target, target + rows * 64, kNan);
+    warpgroups.flying.push_back([=, &mbarrier = mbarrier_at(of_block(static_cast<char*>(at), block))] {
+      for (std::size_t r = 0; r < rows; ++r) {
+        uint64_t address = map.address;
+        bool inside = true;
+        std::size_t rest = r;
+        for (std::size_t i = 1; i < rank; ++i) {
+          const long x = first[i] + static_cast<long>(rest % static_cast<std::size_t>(box[i]));
+          rest /= static_cast<std::size_t>(box[i]);
+          inside = inside && x >= 0 && x < static_cast<long>(map.extents[i]);
+          address += static_cast<uint64_t>(x) * map.strides[i - 1];
+        }
+        for (std::size_t c = 0; c < 64; ++c) {
+          const long x = first[0] + static_cast<long>(c);
+          const bool there = inside && x >= 0 && x < static_cast<long>(map.extents[0]);
+          const std::size_t chunk = (c / 8) ^ (r % 8);
+          target[r * 64 + chunk * 8 + c % 8] = there ? reinterpret_cast<const unsigned short*>(address)[x] : 0;
+        }
       }
-      for (std::size_t c = 0; c < 64; ++c) {
-        const long x = first[0] + static_cast<long>(c);
-        const bool there = inside && x >= 0 && x < static_cast<long>(map.extents[0]);
-        const std::size_t chunk = (c / 8) ^ (r % 8);
-        target[r * 64 + chunk * 8 + c % 8] = there ? reinterpret_cast<const unsigned short*>(address)[x] : 0;
-      }
-    }
-    mbarrier.bytes -= static_cast<long>(rows * 128);
-    mbarrier.complete();
-  });
+      mbarrier.bytes -= static_cast<long>(rows * 128);
+      mbarrier.complete();
+    });
+  }
   ++block_of_threads.moves;
 }
 

@@ -136,10 +136,14 @@ def test_a_ring_that_is_wrong(rule: str, mistake: dict[str, object]) -> None:
 
 class Tiles:
     """y [tiles, 64, 64] of two warpgroups = for each tile, the sum over its steps of x [tile * steps + step, 64, 64] times itself
-    turned round. Two warpgroups multiply: all tiles both of them, or in ``turns`` each every other one. What a test overrides is
-    what it does wrongly."""
+    turned round. Two warpgroups multiply: all tiles both of them, or in ``turns`` each every other one. Blocks of a ``cluster``
+    copy their share of each tile to all, and multiply the same. What a test overrides is what it does wrongly."""
 
     turns = 1
+    cluster = 1
+    frees_everywhere = True
+    as_often = True
+    bytes = BOX
     number_to_fill: Callable[[Rvalue, Rvalue, Rvalue], Rvalue] = staticmethod(lambda turn, steps, step: turn * steps + step)
     number_to_read: Callable[[Rvalue, Rvalue, Rvalue], Rvalue] = staticmethod(lambda turn, steps, step: turn * steps + step)
     first: Callable[[Rvalue, int], Rvalue] = staticmethod(lambda group, turns: group if turns > 1 else index(0))
@@ -151,20 +155,24 @@ class Tiles:
     waits = True
 
     def kernel(self) -> Kernel:
-        b = WarpgroupBuilder("tiles", 3)
+        b = WarpgroupBuilder("tiles", 3, self.cluster)
         b.buffer("x", DType.F16)
         y = b.buffer("y", DType.F32, writable=True)
-        tiles, steps = b.rounds("tiles", b.param(symbol("tiles"))), b.rounds("steps", b.param(symbol("steps")))
-        x = b.tensor("x", DType.F16, (64, 64, 1))
+        number_of_cluster = b.let("cluster", b.block // self.cluster if self.as_often else b.block)
+        tiles = b.rounds("tiles", b.param(symbol("tiles")) + number_of_cluster)
+        steps, rank = b.rounds("steps", b.param(symbol("steps"))), b.let("rank", b.block % self.cluster)
+        rows = 64 // self.cluster
+        x = b.tensor("x", DType.F16, (64, rows, 1))
         tile = b.shared("tile", DType.F16, 64 * 64, SLOTS, alignment=1024)
-        full, empty = b.mbarriers("full", SLOTS, 1), b.mbarriers("empty", SLOTS, self.arrivals or 8 // self.turns)
-        mine = b.mbarriers("mine", 2, 4)
+        full, empty = b.mbarriers("full", SLOTS, 1), b.mbarriers("empty", SLOTS, self.arrivals or 8 // self.turns * self.cluster)
+        mine, everywhere = b.mbarriers("mine", 2, 4), self.cluster > 1 and self.frees_everywhere
         with b.role("copies", 1), b.once(), b.loop("turn", 0, tiles) as turn, b.loop("step", 0, steps) as step:
             number = b.let("number", self.number_to_fill(turn, steps, step))
             b.wait_at(b.slot(empty, number % SLOTS), 1 - number // SLOTS % 2)
-            b.expect(b.slot(full, number % SLOTS), BOX)
-            at = (index(0), index(0), turn * steps + step)
-            b.copy_tensor(b.slot(tile, number % SLOTS), x, at, b.slot(full, number % SLOTS))
+            b.expect(b.slot(full, number % SLOTS), self.bytes)
+            share = b.pointer("share", b.slot(tile, number % SLOTS), rank * (rows * 64))
+            at = (index(0), rank * rows, turn * steps + step)
+            b.copy_tensor(share, x, at, b.slot(full, number % SLOTS), everywhere=self.cluster > 1)
         with b.role("multiplies", 2) as group, b.loop("turn", self.first(group, self.turns), tiles, self.turns) as turn:
             sums = [b.variable("sum", Const(f32(1), 0.0)) for _ in range(32)]
             if self.turns > 1 and self.hands_on:
@@ -179,7 +187,7 @@ class Tiles:
                 b.commit_products()
                 b.wait_products(1)
                 with b.when(lt(0, step)):
-                    b.arrive(b.slot(empty, (number - 1) % SLOTS))
+                    b.arrive(b.slot(empty, (number - 1) % SLOTS), everywhere)
             if self.turns > 1 and self.hands_on:
                 b.arrive(b.slot(mine, (turn + 1) % 2))
             last = b.let("last", self.number_to_read(turn, steps, steps - 1))
@@ -187,37 +195,42 @@ class Tiles:
                 b.wait_products(0, sums)
             if self.frees_last:
                 with b.when(lt(0, steps)):
-                    b.arrive(b.slot(empty, last % SLOTS))
+                    b.arrive(b.slot(empty, last % SLOTS), everywhere)
             if self.frees_early:
                 b.wait_products(0, sums)
             me, lane = b.let("me", b.thread % 128), b.let("lane", b.thread % 32)
-            to = b.let("to", (turn * 2 + group) * 4096)
+            to = b.let("to", ((rank * tiles + turn) * 2 + group) * 4096)
             for i, total in enumerate(sums):
                 row, column = me // 32 * 16 + lane // 4 + 8 * (i // 2 % 2), 8 * (i // 4) + lane % 4 * 2 + i % 2
                 b.store(y, to + row * 64 + column, total)
         return b.finish()[0]
 
 
-def run_tiles(kernel: Kernel, turns: int, tiles: int, steps: int) -> float:
+def run_tiles(made: Tiles, kernel: Kernel, tiles: int, steps: int) -> float:
+    """The largest error in the simulation, of all warpgroups."""
+    turns, cluster = made.turns, made.cluster
     x = np.random.default_rng(0).standard_normal((tiles, steps, 64, 64)).astype(np.float16)
-    y = np.zeros((tiles, 2, 64, 64), np.float32)
-    tensor = Tensor(data=x.reshape(-1), offset=0, extents=(64, 64, tiles * steps), strides=(1, 64, 4096), box=(64, 64, 1))
-    SimulatedGpu().launch(kernel, 1, [array.reshape(-1).view(np.uint8) for array in (x, y)], [tiles, steps], [tensor])
+    y = np.zeros((cluster, tiles, 2, 64, 64), np.float32)
+    box = (64, 64 // cluster, 1)
+    tensor = Tensor(data=x.reshape(-1), offset=0, extents=(64, 64, tiles * steps), strides=(1, 64, 4096), box=box)
+    buffers = [array.reshape(-1).view(np.uint8) for array in (x, y)]
+    SimulatedGpu().launch(kernel, cluster, buffers, [tiles, steps], [tensor])
     wide = x.astype(np.float64)
     wanted = np.einsum("tsik,tsjk->tij", wide, wide)
-    owner = np.arange(tiles) % 2 if turns > 1 else np.zeros(tiles, dtype=int)
-    found = [y[np.arange(tiles), owner]] if turns > 1 else [y[:, 0], y[:, 1]]
+    own = np.arange(tiles)
+    found = [y[:, own, own % 2]] if turns > 1 else [y[:, :, 0], y[:, :, 1]]
     return float(max(np.abs(of_one - wanted).max() for of_one in found))
 
 
 @pytest.mark.parametrize("turns", [1, 2])
-def test_a_ring_goes_on_over_tiles(turns: int) -> None:
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_a_ring_goes_on_over_tiles(turns: int, cluster: int) -> None:
     made = Tiles()
-    made.turns = turns
+    made.turns, made.cluster = turns, cluster
     kernel = made.kernel()
     check_kernel(kernel)
     for tiles, steps in ((5, 2), (2, 7), (1, 1)):
-        assert run_tiles(kernel, turns, tiles, steps) < 1e-3
+        assert run_tiles(made, kernel, tiles, steps) < 1e-3
 
 
 WRONG_TILES: list[tuple[str, int, dict[str, object]]] = [
@@ -236,6 +249,12 @@ WRONG_TILES: list[tuple[str, int, dict[str, object]]] = [
     # Who has not seen a slot's last filling takes a phase for the one two later.
     ("before its copy is waited for", 2, {"hands_on": False}),
     ("wait for each other for ever", 2, {"parity_of_turn": lambda turn: (turn // 2 + turn % 2) % 2}),
+    # Of blocks that copy to each other's memory.
+    ("a tensor is copied to where products|wait for each other", 1, {"cluster": 2, "frees_everywhere": False, "arrivals": 8}),
+    ("wait for each other for ever", 1, {"cluster": 2, "frees_everywhere": False}),
+    ("more arrive at empty|a tensor is copied to where products", 1, {"cluster": 2, "arrivals": 8}),
+    ("before its copy is waited for", 2, {"cluster": 2, "bytes": BOX // 2}),
+    ("blocks of a cluster may go round a loop differently often", 1, {"cluster": 2, "as_often": False}),
     # Both have the same tiles.
     ("wait for each other for ever|more arrive", 2, {"first": lambda group, turns: index(0)}),
 ]

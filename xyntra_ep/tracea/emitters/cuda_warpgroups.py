@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from xyntra_ep.tracea.emitters.gpu_c import Dialect, GpuPrinter
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import SharedArray
-from xyntra_ep.tracea.semantic_ir.nodes import Statement
+from xyntra_ep.tracea.semantic_ir.nodes import Kernel, Statement
 from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import (
     ROW_BYTES,
     SWIZZLED_ROWS,
@@ -34,6 +34,9 @@ _GROUP = SWIZZLED_ROWS * ROW_BYTES  # bytes from one swizzled group of rows to t
 _UNUSED = 16  # the distance of panels where there is one
 
 
+_MEET = "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"  # all threads of a cluster
+
+
 def _on_mbarrier(name: str, arguments: str, text: str, more: str = "") -> str:
     return f'{_DEVICE} void {name}(void *at{arguments}) {{ asm volatile("{text}" :: {_SHARED.format("at")}{more} : "memory"); }}'
 
@@ -49,6 +52,10 @@ WARPGROUP_HELPERS = {
         "xy_expect", ", int bytes", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;", ', "r"(bytes)'
     ),
     "xy_arrive(": _on_mbarrier("xy_arrive", "", "mbarrier.arrive.shared::cta.b64 _, [%0];"),
+    "xy_arrive_at(": f"{_DEVICE} void xy_arrive_at(int block, void *at) "
+    '{ asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; '
+    f'mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }}" :: {_SHARED.format("at")}, "r"(block) : "memory"); }}',
+    "xy_meet_cluster(": f'{_DEVICE} void xy_meet_cluster() {{ asm volatile("{_MEET}" ::: "memory"); }}',
     "xy_passed(": f"{_DEVICE} int xy_passed(void *at, int parity) "
     '{ int passed; asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }" '
     f': "=r"(passed) : {_SHARED.format("at")}, "r"(parity) : "memory"); return passed; }}',
@@ -60,15 +67,18 @@ WARPGROUP_HELPERS = {
 }
 
 
-def _copy_helper(name: str, axes: int) -> str:
+def _copy_helper(name: str, axes: int, blocks: int) -> str:
+    """``blocks``: of a cluster, to all of which it goes."""
     at = [f"x{i}" for i in range(axes)]
+    everywhere, more = (".multicast::cluster", f', %{axes + 3};" :: ') if blocks > 1 else ("", ';" :: ')
+    mask = f', "h"((unsigned short){(1 << blocks) - 1})' if blocks > 1 else ""
     places = ", ".join(f"%{i + 3}" for i in range(axes))
     coordinates = ", ".join(f'"r"({x})' for x in at)
     return (
         f"{_DEVICE} void {name}(void *to, const xy_tensor_map &map, void *at, {', '.join(f'int {x}' for x in at)}) "
-        f'{{ asm volatile("cp.async.bulk.tensor.{axes}d.shared::cluster.global.mbarrier::complete_tx::bytes '
-        f'[%0], [%1, {{{places}}}], [%2];" :: {_SHARED.format("to")}, "l"(&map), {_SHARED.format("at")}, '
-        f'{coordinates} : "memory"); }}'
+        f'{{ asm volatile("cp.async.bulk.tensor.{axes}d.shared::cluster.global.mbarrier::complete_tx::bytes{everywhere} '
+        f'[%0], [%1, {{{places}}}], [%2]{more}{_SHARED.format("to")}, "l"(&map), {_SHARED.format("at")}, '
+        f'{coordinates}{mask} : "memory"); }}'
     )
 
 
@@ -103,6 +113,11 @@ class CudaPrinter(GpuPrinter):
         super().__init__(dialect)
         self._arrays: dict[str, SharedArray] = {}
         self._first = 0  # thread of the role that is printed
+        self._cluster = 1  # blocks
+
+    def kernel(self, kernel: Kernel) -> str:
+        self._cluster = kernel.cluster
+        return super().kernel(kernel)
 
     def _statement(self, s: Statement, depth: int) -> None:
         match s:
@@ -118,7 +133,7 @@ class CudaPrinter(GpuPrinter):
             case ExpectBytes():
                 self._say(depth, f"xy_expect({self.address(s.mbarrier)}, {s.bytes});")
             case Arrive():
-                self._say(depth, f"if (thread % 32 == 0) xy_arrive({self.address(s.mbarrier)});")
+                self._arrive(s, depth)
             case WaitAt():
                 self._say(depth, f"while (!xy_passed({self.address(s.mbarrier)}, {self.expr(s.parity)})) {{}}")
             case CopyTensor():
@@ -142,7 +157,10 @@ class CudaPrinter(GpuPrinter):
             self._say(depth + 1, f"{begin} xy_mbarrier_init({array.var.name} + {array.count} * i, {m.arrivals});")
         self._say(depth + 1, "xy_mbarriers_ready();")
         self._line(depth, "}")
-        self._line(depth, "__syncthreads();")
+        if self._cluster > 1:  # before others copy to this block's memory, or arrive there
+            self._say(depth, "xy_meet_cluster();")
+        else:
+            self._line(depth, "__syncthreads();")
         threads = sum(part.warpgroups for part in s.parts) * WARPGROUP
         self._first = 0
         for number, part in enumerate(s.parts):
@@ -155,8 +173,18 @@ class CudaPrinter(GpuPrinter):
                 group = f"(thread - {self._first}) / {WARPGROUP}" if self._first else f"thread / {WARPGROUP}"
                 self._say(depth + 1, f"const int {part.group.name} = xy_of_warp({group});")
             self.block(part.body, depth + 1)
+            if self._cluster > 1:  # a block that has ended has no memory
+                self._line(depth + 1, "__syncwarp();")
+                self._say(depth + 1, "xy_meet_cluster();")
             self._line(depth, "}")
             self._first = end
+
+    def _arrive(self, s: Arrive, depth: int) -> None:
+        at = self.address(s.mbarrier)
+        if not s.everywhere:
+            self._say(depth, f"if (thread % 32 == 0) xy_arrive({at});")
+        else:  # one thread for each block
+            self._say(depth, f"if (thread % 32 < {self._cluster}) xy_arrive_at(thread % 32, {at});")
 
     def _registers(self, part: Role, threads: int, depth: int) -> None:
         if part.registers:
@@ -164,8 +192,8 @@ class CudaPrinter(GpuPrinter):
             self._line(depth, f'asm volatile("setmaxnreg.{change}.sync.aligned.u32 {part.registers};");')
 
     def _copy_tensor(self, s: CopyTensor, depth: int) -> None:
-        name = f"xy_copy_tensor_{len(s.coordinates)}"
-        self.target.define(name, _copy_helper(name, len(s.coordinates)))
+        name = f"xy_copy_tensor_{len(s.coordinates)}{'_everywhere' if s.everywhere else ''}"
+        self.target.define(name, _copy_helper(name, len(s.coordinates), self._cluster if s.everywhere else 1))
         at = ", ".join(self.expr(x) for x in s.coordinates)
         self._line(depth, f"{name}({self.address(s.target)}, {s.map}, {self.address(s.mbarrier)}, {at});")
 

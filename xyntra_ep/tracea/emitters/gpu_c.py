@@ -142,6 +142,8 @@ class GpuTarget:
         arguments = ", ".join([*buffers, *tensors, *numbers])
         # Who changes how many registers its threads have must have a multiprocessor to itself.
         threads = f"{kernel.threads}, 1" if isinstance(kernel.body[-1], Roles) else str(kernel.threads)
+        if kernel.cluster > 1:
+            threads = f"{threads}) __cluster_dims__({kernel.cluster}, 1, 1"
         return [
             self.dialect.kernel.format(name=kernel.name, threads=threads, arguments=arguments) + " {",
             *([f"  if (!{go}) return;"] if go and not waits else ()),

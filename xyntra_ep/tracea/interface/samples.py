@@ -34,9 +34,9 @@ ROWS = symbol(_ROWS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One op that variants are tried with. ``build`` makes it in a draft; ``units``: of a device with so few, for the tiles that
-    large sizes have; 0: as many as it has. ``rows``: what the size `ROWS` of the first input's first axis is in the run; 0: there
-    is no such size."""
+    """One op that variants are tried with. ``build`` makes it in a draft; ``units``: of a device with so few, for the tiles
+    that large sizes have (two, so that blocks that work together are tried too); 0: as many as it has. ``rows``: what the
+    size `ROWS` of the first input's first axis is in the run; 0: there is no such size."""
 
     name: str
     build: Build
@@ -179,7 +179,7 @@ SAMPLES: tuple[Sample, ...] = (
     *_of(Product.BF16, *_MATRICES, ("products by one matrix", _by_one_matrix)),
     *_of(Product.TF32, *_MATRICES),
     *_of(Product.F16, _MATRICES[0]),
-    *(sample for product in (Product.F32, Product.TF32, Product.BF16) for sample in _of(product, *_WIDE, units=1)),
+    *(sample for product in (Product.F32, Product.TF32, Product.BF16) for sample in _of(product, *_WIDE, units=2)),
     _of_any_rows(Product.F32, 5),
     _of_any_rows(Product.BF16, 5),
     _of_any_rows(Product.BF16, 150),

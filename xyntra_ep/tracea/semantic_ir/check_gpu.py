@@ -49,6 +49,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     loaded_type,
 )
 from xyntra_ep.tracea.semantic_ir.synchronization import check_waiting
+from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import Roles
 
 MAX_THREADS = 1024
 
@@ -69,6 +70,7 @@ class GpuChecker(Checker):
 
     def kernel(self, kernel: Kernel) -> None:
         require(0 < kernel.threads <= MAX_THREADS, "a block of {} threads", kernel.threads)
+        require(kernel.cluster == 1 or isinstance(kernel.body[-1], Roles), "a cluster of blocks that have no roles")
         self._warpgroups = WarpgroupRules(kernel, self._value, self._pointer, self._block, lambda name: name in self._mutable)
         super().kernel(kernel)
         check_waiting(kernel)

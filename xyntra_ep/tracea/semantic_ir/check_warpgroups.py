@@ -36,6 +36,7 @@ WARPGROUP_STATEMENTS = (
 _BOX = 256  # the most elements along an axis of a box
 _REGISTERS = range(24, 257, 8)  # what a thread may ask for (PTX ISA, "setmaxnreg")
 _ALL_REGISTERS = 65536  # of a multiprocessor
+_BLOCKS = 8  # of a cluster, that every device of this kind can run (CUDA C++ Programming Guide, "Thread Block Clusters")
 
 
 class WarpgroupRules:
@@ -58,6 +59,8 @@ class WarpgroupRules:
     def statement(self, s: Statement) -> None:
         require(self._in_role != isinstance(s, Roles), "a role's statement outside of roles, or roles in one")
         require(self._alone == isinstance(s, (ExpectBytes, CopyTensor)) or isinstance(s, WaitAt), "done by the wrong threads")
+        if isinstance(s, (Arrive, CopyTensor)):
+            require(not s.everywhere or self._kernel.cluster > 1, "there are no other blocks")
         match s:
             case Roles():
                 self._roles(s)
@@ -81,6 +84,7 @@ class WarpgroupRules:
 
     def _roles(self, s: Roles) -> None:
         require(self._kernel.body[-1] is s, "roles are not the end of the kernel")
+        require(1 <= self._kernel.cluster <= _BLOCKS, "a cluster of {} blocks", self._kernel.cluster)
         threads = sum(part.warpgroups for part in s.parts) * WARPGROUP
         require(threads == self._kernel.threads, "roles of {} threads in a block of {}", threads, self._kernel.threads)
         for m in s.mbarriers:

@@ -453,7 +453,8 @@ class TensorMap:
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """``functions`` in definition order (callees first). ``var`` names b_* (buffers), m_* (tensor maps) and p_* (params) are
-    taken. ``threads`` of a block, for a GPU; 0: a CPU kernel."""
+    taken. ``threads`` of a block, for a GPU; 0: a CPU kernel. ``cluster``: how many blocks, one after the other, run at the same
+    time and reach each other's shared memory (compute capability 9.0); launches are of whole clusters."""
 
     name: str
     buffers: tuple[Buffer, ...]
@@ -463,6 +464,7 @@ class Kernel:
     notes: tuple[str, ...] = field(default=())
     threads: int = 0
     maps: tuple[TensorMap, ...] = ()
+    cluster: int = 1
 
 
 BEGIN = Var(INDEX, "begin")

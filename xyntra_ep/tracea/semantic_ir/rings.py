@@ -12,6 +12,9 @@ and the copies whose bytes they counted. Then
     sums      are touched when all products that make them are complete; a fence precedes products that follow the touching
     phases    expect as many bytes as copies bring; nobody waits for ever; all copies and products are complete at the end
 
+The blocks of a cluster are carried out side by side, too. They go round loops as often as each other: that may follow from the
+cluster's number, not from the block's.
+
 Sets of events are integers, one bit for each.
 """
 
@@ -25,9 +28,10 @@ from math import prod
 
 from xyntra_ep.tracea.semantic_ir.check import require
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import SharedArray, Slot
-from xyntra_ep.tracea.semantic_ir.nodes import For, If, Kernel, Let, Offset, Pointer, Rvalue
+from xyntra_ep.tracea.semantic_ir.nodes import BLOCK, THREAD, For, If, Kernel, Let, Offset, Pointer, Rvalue, Var, binary, index
 from xyntra_ep.tracea.semantic_ir.numbers import number
-from xyntra_ep.tracea.semantic_ir.role_skeleton import Quiet, bounds, skeleton
+from xyntra_ep.tracea.semantic_ir.role_skeleton import Products, Quiet, bounds, skeleton
+from xyntra_ep.tracea.semantic_ir.uniform import values_in
 from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import (
     WARPS,
     Arrive,
@@ -39,33 +43,49 @@ from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import (
     Roles,
     WaitAt,
     WarpgroupCommit,
-    WarpgroupDot,
     WarpgroupFence,
     WarpgroupWait,
 )
 
-Place = tuple[str, int]  # a slot of an array
+Place = tuple[int, str, int]  # of a block in its cluster: a slot of an array
 
 
 def check_rings(kernel: Kernel, roles: Roles) -> None:
     """Raise Broken where an order of warpgroups is not safe."""
     parts = tuple(skeleton(part) for part in roles.parts)
     named = {*kernel.params, *(s.var.name for s in kernel.body if isinstance(s, Let))}
+    lengths = {name for part in parts for name in bounds(part.body)} & named
+    require(kernel.cluster == 1 or not _differs(kernel, lengths), "blocks of a cluster may go round a loop differently often")
     _check(
         _Block(
+            blocks=kernel.cluster,
             parts=parts,
             mbarriers=roles.mbarriers,
-            lengths=tuple(sorted({name for part in parts for name in bounds(part.body)} & named)),
+            lengths=tuple(sorted(lengths)),
             slots=tuple((s.var.name, s.slots) for s in kernel.body if isinstance(s, SharedArray)),
             bytes=tuple((m.name, m.bytes) for m in kernel.maps),
         )
     )
 
 
+def _differs(kernel: Kernel, names: set[str]) -> bool:
+    """Whether one of the values that are named before the roles may differ between the blocks of a cluster."""
+    cluster = binary("div", BLOCK, index(kernel.cluster))
+    differing = {BLOCK.name, THREAD.name}
+    for s in kernel.body:
+        if not isinstance(s, Let) or s.value == cluster:
+            continue
+        if any(isinstance(e, Var) and e.name in differing for e in values_in(s.value)):
+            differing.add(s.var.name)
+    return not names.isdisjoint(differing)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Block:
-    """What all runs have in common. ``lengths``: names of how often loops go round; ``bytes``: of a tensor's box."""
+    """What all runs have in common, for so many ``blocks``. ``lengths``: names of how often loops go round; ``bytes``: of a
+    tensor's box."""
 
+    blocks: int
     parts: tuple[Role, ...]
     mbarriers: tuple[Mbarriers, ...]
     lengths: tuple[str, ...]
@@ -112,8 +132,12 @@ class _Run:
     def __init__(self, block: _Block, sizes: Mapping[str, int], eager: bool) -> None:
         self._block, self.sizes, self._eager = block, sizes, eager
         self.slots, self._bytes, self.rounds = dict(block.slots), dict(block.bytes), block.rounds
+        self.blocks = range(block.blocks)
         self.mbarriers = {
-            (m.array.name, i): _Mbarrier(m.arrivals, m.arrivals) for m in block.mbarriers for i in range(self.slots[m.array.name])
+            (b, m.array.name, i): _Mbarrier(m.arrivals, m.arrivals)
+            for b in self.blocks
+            for m in block.mbarriers
+            for i in range(self.slots[m.array.name])
         }
         self.uses: dict[Place, _Use] = {}
         self._flying: list[tuple[int, Place, int]] = []  # (event, mbarrier, bytes)
@@ -127,7 +151,8 @@ class _Run:
     def whole(self, hasty: int | None) -> None:
         """Each goes on as long as it can; where role ``hasty`` is given, the others do one thing at a time."""
         groups = [
-            _Group(self, part, member, hasty in (None, number))
+            _Group(self, part, block, member, hasty in (None, number))
+            for block in self.blocks
             for number, part in enumerate(self._block.parts)
             for member in range(part.warpgroups)
         ]
@@ -149,11 +174,11 @@ class _Run:
 
     def arrive(self, at: Place, count: int, known: int, size: int = 0) -> None:
         mbarrier = self.mbarriers[at]
-        require(mbarrier.left >= count, "more arrive at {} than its phase expects", at[0])
+        require(mbarrier.left >= count, "more arrive at {} than its phase expects", at[1])
         mbarrier.left -= count
         mbarrier.bytes += size
         mbarrier.coming |= known
-        self._complete(mbarrier)
+        self._complete(mbarrier, at)
 
     def copy(self, event: int, tensor: str, at: Place) -> None:
         self._flying.append((event, at, self._bytes[tensor]))
@@ -166,10 +191,12 @@ class _Run:
             mbarrier = self.mbarriers[at]
             mbarrier.bytes -= size
             mbarrier.coming |= event
-            require(mbarrier.bytes >= 0, "copies bring more bytes than {} expects", at[0])
-            self._complete(mbarrier)
+            self._complete(mbarrier, at)
 
-    def _complete(self, mbarrier: _Mbarrier) -> None:
+    def _complete(self, mbarrier: _Mbarrier, at: Place) -> None:
+        # What another block copies may come before the own one says that it expects it.
+        early = mbarrier.left > 0 and len(self.blocks) > 1
+        require(mbarrier.bytes >= 0 or early, "copies bring more bytes than {} expects", at[1])
         if mbarrier.left == 0 and mbarrier.bytes == 0:
             mbarrier.known |= mbarrier.coming
             mbarrier.coming = 0
@@ -178,10 +205,10 @@ class _Run:
 
 
 class _Group:
-    """A warpgroup on its way through its role: number ``member`` of it."""
+    """A warpgroup on its way through its role: number ``member`` of it, in a ``block`` of the cluster."""
 
-    def __init__(self, run: _Run, part: Role, member: int, hasty: bool) -> None:
-        self._run, self._part, self._hasty = run, part, hasty
+    def __init__(self, run: _Run, part: Role, block: int, member: int, hasty: bool) -> None:
+        self._run, self._part, self._block, self._hasty = run, part, block, hasty
         self.known = 0
         self._numbers: dict[str, int] = dict(run.sizes)
         if part.group is not None:
@@ -242,40 +269,42 @@ class _Group:
     def _act(self, s: object) -> None:
         match s:
             case Arrive():
-                self._run.arrive(self._place(s.mbarrier), WARPS, self.known)
+                for at in self._places(s.mbarrier, s.everywhere):
+                    self._run.arrive(at, WARPS, self.known)
             case ExpectBytes():
                 self._run.arrive(self._place(s.mbarrier), 1, self.known, s.bytes)
             case CopyTensor():
                 self._copy(s)
-            case WarpgroupDot():
-                self._dot(s)
+            case Products():
+                self._multiply(s)
             case WarpgroupWait():
                 self._finish(s.pending)
 
     def _copy(self, s: CopyTensor) -> None:
-        place, at, event = self._place(s.target), self._place(s.mbarrier), self._run.event()
-        phase = at, self._run.mbarriers[at].phase
-        use = self._run.uses.get(place)
-        if use is None or use.phase != phase or use.read:
-            known = use is None or not use.read & ~self.known
-            require(known, "a tensor is copied to where products may still read")
-            require(use is None or not use.copied & ~self.known, "a tensor is copied to where a copy is under way")
-            use = self._run.uses[place] = _Use(phase)
-        use.copied |= event
-        self._run.copy(event, s.map, at)
+        targets = self._places(s.target, s.everywhere)
+        for place, at in zip(targets, self._places(s.mbarrier, s.everywhere), strict=True):
+            event, phase = self._run.event(), (at, self._run.mbarriers[at].phase)
+            use = self._run.uses.get(place)
+            if use is None or use.phase != phase or use.read:
+                known = use is None or not use.read & ~self.known
+                require(known, "a tensor is copied to where products may still read")
+                require(use is None or not use.copied & ~self.known, "a tensor is copied to where a copy is under way")
+                use = self._run.uses[place] = _Use(phase)
+            use.copied |= event
+            self._run.copy(event, s.map, at)
 
-    def _dot(self, s: WarpgroupDot) -> None:
+    def _multiply(self, s: Products) -> None:
         require(self._fenced, "no fence between what was done to sums and products")
         event = self._run.event()
-        for matrix in (s.a, s.b):
-            place = self._place(matrix.pointer)
+        for pointer in s.pointers:
+            place = self._place(pointer)
             use = self._run.uses.get(place)
             known = use is not None and not use.copied & ~self.known
-            require(known, "{} is multiplied before its copy is waited for", place[0])
+            require(known, "{} is multiplied before its copy is waited for", place[1])
             assert use is not None
             use.read |= event
         self._open.append(event)
-        self._sums.update(v.name for v in s.c)
+        self._sums |= s.sums
 
     def _finish(self, pending: int) -> None:
         while len(self._groups) > pending:
@@ -304,7 +333,12 @@ class _Group:
             pointer = pointer.pointer
         assert slot is not None
         require(0 <= slot < self._run.slots[pointer.name], "{} has no slot {}", pointer.name, slot)
-        return pointer.name, slot
+        return self._block, pointer.name, slot
+
+    def _places(self, pointer: Pointer, everywhere: bool) -> list[Place]:
+        """The same in all blocks, if it is so."""
+        _, name, slot = place = self._place(pointer)
+        return [(block, name, slot) for block in self._run.blocks] if everywhere else [place]
 
     def _settled(self, e: Rvalue) -> int:
         value = number(e, self._numbers)

@@ -54,8 +54,17 @@ class Quiet(Statement):
     changes: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Products(Statement):
+    """Products of matrices in the same slots, one after the other: the names of their sums, and where the slots are."""
+
+    sums: frozenset[str]
+    pointers: tuple[Pointer, ...]
+
+
 def skeleton(role: Role) -> Role:
-    """The role with its statements that do not act put together. Raises Broken where one of them touches shared memory."""
+    """The role with its products put together, and its statements that do not act. Raises Broken where one of these touches
+    shared memory."""
     needed = set(decisive(role.body))
     before = -1
     while before != len(needed):
@@ -144,6 +153,12 @@ def _quieted(body: Sequence[Statement], needed: set[str], sums: set[str]) -> tup
                 s = replace(s, then=_quieted(s.then, needed, sums), otherwise=_quieted(s.otherwise, needed, sums))
             case CopyTensor():
                 s = replace(s, coordinates=())
+            case WarpgroupDot():
+                s = Products(frozenset(v.name for v in s.c), _pointers(s))
+                last = made[-1] if made else None
+                if isinstance(last, Products) and last.pointers == s.pointers:
+                    s = Products(s.sums | last.sums, s.pointers)
+                    made.pop()
         made.append(s)
     return (*made, *_quiet(quiet, needed, sums))
 

@@ -32,10 +32,11 @@ _APART = 2  # i64 from one mbarrier to the next: slots are aligned to packets
 
 
 class WarpgroupBuilder(GpuBuilder):
-    """A kernel of blocks of so many ``warpgroups``; ``role`` is called for one part after the other."""
+    """A kernel of blocks of so many ``warpgroups``, in clusters; ``role`` is called for one part after the other."""
 
-    def __init__(self, name: str, warpgroups: int) -> None:
+    def __init__(self, name: str, warpgroups: int, cluster: int = 1) -> None:
         super().__init__(name, warpgroups * WARPGROUP)
+        self._cluster = cluster
         self._maps: list[TensorMap] = []
         self._mbarriers: list[Mbarriers] = []
         self._parts: list[Role] = []
@@ -76,14 +77,16 @@ class WarpgroupBuilder(GpuBuilder):
     def expect(self, mbarrier: Slot, size: int) -> None:
         self.emit(ExpectBytes(mbarrier, size))
 
-    def arrive(self, mbarrier: Slot) -> None:
-        self.emit(Arrive(mbarrier))
+    def arrive(self, mbarrier: Slot, everywhere: bool = False) -> None:
+        self.emit(Arrive(mbarrier, everywhere))
 
     def wait_at(self, mbarrier: Slot, parity: Rvalue) -> None:
         self.emit(WaitAt(mbarrier, parity))
 
-    def copy_tensor(self, target: Pointer, source: TensorMap, at: Sequence[Rvalue], mbarrier: Slot) -> None:
-        self.emit(CopyTensor(target, source.name, tuple(at), mbarrier))
+    def copy_tensor(
+        self, target: Pointer, source: TensorMap, at: Sequence[Rvalue], mbarrier: Slot, everywhere: bool = False
+    ) -> None:
+        self.emit(CopyTensor(target, source.name, tuple(at), mbarrier, everywhere))
 
     def warpgroup_dot(self, c: Sequence[Var], a: SharedMatrix, b: SharedMatrix, dtype: DType) -> None:
         self.emit(WarpgroupDot(tuple(c), a, b, dtype))
@@ -100,4 +103,4 @@ class WarpgroupBuilder(GpuBuilder):
     def finish(self) -> tuple[Kernel, tuple[Size, ...]]:
         self.emit(Roles(tuple(self._mbarriers), tuple(self._parts)))
         kernel, params = super().finish()
-        return replace(kernel, maps=tuple(self._maps)), params
+        return replace(kernel, maps=tuple(self._maps), cluster=self._cluster), params

@@ -11,6 +11,10 @@ products   ``WarpgroupDot``: c (64 x N) += a (64 x 16) times b (16 x N), both in
            while the warpgroup does; ``WarpgroupCommit`` and ``WarpgroupWait`` are as those of asynchronous copies. Sums may not
            be touched before they are waited for; ``WarpgroupFence`` comes between touching them and the next product
 
+Blocks of a cluster run at the same time, begin their roles together and end together. What is done ``everywhere`` is done in
+all of them, at the same place of each one's shared memory: a copy lands in all and counts at the mbarrier of each; a warp
+arrives at the mbarrier of each.
+
 A matrix of a product (``SharedMatrix``) lies in rows of 128 bytes, as ``CopyTensor`` puts it down: along k (64 of k for each of
 m or n), or ``across`` (64 of m or n for each of k, further 64 ``apart`` bytes on). Sums of thread t of the warpgroup: value i is
 in row 16 (t / 32) + t % 32 / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (t % 4) + i % 2.
@@ -83,6 +87,7 @@ class Arrive(Statement):
     """One thread of each warp of the warpgroup arrives."""
 
     mbarrier: Slot
+    everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,7 @@ class CopyTensor(Statement):
     map: str
     coordinates: tuple[Rvalue, ...]
     mbarrier: Slot
+    everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)

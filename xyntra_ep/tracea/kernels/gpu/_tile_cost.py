@@ -54,14 +54,13 @@ def tiles_ns(blocks: Size, work: BlockWork, gflops: float, gpu: Gpu) -> float:
     return waves * START_NS + of_unit * (arithmetic + copies) / min(1.0, max(warps, 1) / _BUSY)
 
 
-def stream_ns(tiles: Size, work: BlockWork, gflops: float, gpu: Gpu, *, hides_stores: bool) -> float:
-    """All tiles by one block a unit, which computes one after the other and copies ahead, into the next tile's steps too. Copies
-    run beside products: what takes longer counts. Where a block cannot store one tile while it computes the next,
-    the half of a block's start that is its end comes between them."""
-    of_unit = -(-typical(tiles) // gpu.units)
+def stream_ns(of_unit: int, work: BlockWork, gflops: float, gpu: Gpu, *, sharing: int, hides_stores: bool) -> float:
+    """So many tiles by one block a unit, which computes one after the other and copies ahead, into the next tile's steps too.
+    Copies run beside products: what takes longer counts. Of b, so many blocks read what they are ``sharing`` once. Where a block
+    cannot store one tile while it computes the next, the half of a block's start that is its end comes between them."""
     arithmetic = 2 * work.rows * work.columns * work.depth / (gflops / gpu.units)
     rate = min(CACHE * gpu.memory_gbs / gpu.units, work.under_way_bytes / LATENCY_NS)
-    copies = (work.rows + work.columns) * work.depth * work.element_bytes / rate
+    copies = (work.rows + work.columns / sharing) * work.depth * work.element_bytes / rate
     stores = 0.0 if hides_stores else START_NS / 2
     return START_NS + of_unit * max(arithmetic, copies) + max(0, of_unit - 1) * stores
 

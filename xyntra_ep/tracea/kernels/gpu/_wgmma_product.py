@@ -27,14 +27,21 @@ _ALIGNMENT = SWIZZLED_ROWS * 2 * STEP  # bytes after which a swizzle repeats
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An operand: its tiles, and the tensor it is copied from."""
+    """An operand: its tiles, and the tensor it is copied from. ``share``: the block's of each panel, where blocks share them."""
 
     panels: Panels
     tensor: TensorMap
+    share: Rvalue
 
     def coordinates(self, panel: int, first: Rvalue, k: Rvalue, batch: Sequence[Rvalue]) -> tuple[Rvalue, ...]:
         """Of a panel, where the tile begins at row (or column) ``first`` of the product, and at ``k``."""
-        return (first + panel * STEP, k, *batch) if self.panels.across else (k, first, *batch)
+        rows = self.share * self.panels.box[1]
+        return (first + panel * STEP, k + rows, *batch) if self.panels.across else (k, first + rows, *batch)
+
+    def place(self, panel: int) -> Rvalue:
+        """Where that is put in the slot."""
+        row, rows = self.panels.box
+        return self.share * (row * rows) + panel * self.panels.elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ class Ring:
             b.shared("tile", dtype, s.panels.count * s.panels.elements, tile.slots, alignment=_ALIGNMENT) for s in sources
         ]
         self._full = b.mbarriers("full", tile.slots, arrivals=1)
-        self._empty = b.mbarriers("empty", tile.slots, arrivals=WARPS * CONSUMERS // tile.turns)
+        self._empty = b.mbarriers("empty", tile.slots, arrivals=WARPS * CONSUMERS // tile.turns * tile.cluster)
         self._mine = b.mbarriers("mine", CONSUMERS, arrivals=WARPS) if tile.turns > 1 else None
 
     def fill(self, turn: Rvalue, corners: tuple[Corner, Corner], begin: Rvalue) -> None:
@@ -72,8 +79,9 @@ class Ring:
             k = b.let("k", begin + step * STEP)
             for array, source, corner in zip(self._tiles, self._sources, corners, strict=True):
                 for panel in range(source.panels.count):
-                    to = b.pointer("to", b.slot(array, slot), panel * source.panels.elements)
-                    b.copy_tensor(to, source.tensor, source.coordinates(panel, corner.first, k, corner.batch), full)
+                    to = b.pointer("to", b.slot(array, slot), source.place(panel))
+                    at = source.coordinates(panel, corner.first, k, corner.batch)
+                    b.copy_tensor(to, source.tensor, at, full, everywhere=source.panels.shares > 1)
 
     def multiply(self, turn: Rvalue, first: Rvalue) -> list[list[Var]]:
         """The sums of a thread for tile number ``turn``, for every 64 rows of a part that begins at row ``first`` of the tile.
@@ -112,7 +120,8 @@ class Ring:
         return sums
 
     def _free(self, number: Rvalue) -> None:
-        self._b.arrive(self._b.slot(self._empty, self._b.let("read", number % self._tile.slots)))
+        slot = self._b.slot(self._empty, self._b.let("read", number % self._tile.slots))
+        self._b.arrive(slot, everywhere=self._tile.cluster > 1)
 
     def _matrix(self, operand: int, slot: Rvalue, first: Rvalue, k: int) -> SharedMatrix:
         panels = self._sources[operand].panels

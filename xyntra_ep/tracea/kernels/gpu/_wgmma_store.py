@@ -29,7 +29,6 @@ class Store:
     def __init__(self, k: WarpgroupBuilder, shape: GemmShape, tile: WarpgroupTile) -> None:
         self._k, self._shape, self._tile = k, shape, tile
         self._lane = k.let("lane", k.thread % 32)
-        self._odd = [k.let("odd", self._lane // mask % 2) for mask in (1, 2)]
         self._row = k.let("row", k.thread % WARPGROUP // 32 * 16 + self._lane // 4)  # of the first sum, in 64
 
     def put(self, end: End, at: Sequence[Rvalue], sums: Sequence[Sequence[Var]]) -> None:
@@ -37,16 +36,17 @@ class Store:
         k, shape, tile = self._k, self._shape, self._tile
         *batch, row, column = at
         stored = self._end(end)
-        whole_rows, whole_columns = is_multiple(shape.m, tile.rows), is_multiple(shape.n, tile.columns)
+        whole_rows, whole_columns = is_multiple(shape.m, tile.group_rows), is_multiple(shape.n, tile.columns)
         chunks = stored.width // _PAIR or 1  # that as many threads share
         mine = self._lane % chunks * _CHUNK + self._lane % 4 // chunks * (chunks * _PAIR)
         left = k.let("left", column + mine)
+        odd = [k.let("odd", self._lane // mask % 2) for mask in (1, 2) if mask < chunks]
         for piece, totals in enumerate(sums):
             for half in range(2):
                 m = k.let("m", row + (ROWS * piece + 8 * half) + self._row)
                 for first in range(0, tile.columns // _CHUNK, chunks):
                     pairs = [totals[4 * i + 2 * half : 4 * i + 2 * half + _PAIR] for i in range(first, first + chunks)]
-                    values = self._exchanged(pairs)
+                    values = self._exchanged(pairs, odd)
                     for n, part in enumerate(values[i : i + stored.width] for i in range(0, len(values), stored.width)):
                         place = k.let("n", left + (_CHUNK * first + n))
                         with (
@@ -65,16 +65,17 @@ class Store:
                 return made
             packet //= 2
 
-    def _exchanged(self, chunks: Sequence[Sequence[Rvalue]]) -> Sequence[Rvalue]:
-        """Of chunks of columns that as many threads have pairs of, the neighbours of one: thread t has chunk t % their number."""
-        k, bit = self._k, 0
-        while len(chunks) > 1:
-            odd, found = self._odd[bit], []
+    def _exchanged(self, chunks: Sequence[Sequence[Rvalue]], bits: Sequence[Rvalue]) -> Sequence[Rvalue]:
+        """Of chunks of columns that as many threads have pairs of, the neighbours of one: thread t has chunk t % their number, of
+        which these are the ``bits``."""
+        k = self._k
+        for bit, odd in enumerate(bits):
+            found = []
             for even_one, odd_one in zip(chunks[::2], chunks[1::2], strict=True):
                 given = [k.let("given", Select(odd, a, b)) for a, b in zip(even_one, odd_one, strict=True)]
                 taken = [k.let("taken", k.subgroup_xor(value, 1 << bit)) for value in given]
                 low = [k.let("low", Select(odd, t, a)) for t, a in zip(taken, even_one, strict=True)]
                 high = [k.let("high", Select(odd, b, t)) for t, b in zip(taken, odd_one, strict=True)]
                 found.append([*low, *high])
-            chunks, bit = found, bit + 1
+            chunks = found
         return chunks[0]

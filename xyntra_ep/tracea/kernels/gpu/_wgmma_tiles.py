@@ -5,13 +5,15 @@ registers hold. Either both parts are one tile, one below the other: what a step
 tiles of its own and they take turns: while one stores, the other multiplies. Steps are of 64 of k. Operands stay as they lie in
 memory: a tile is of rows of 128 bytes along what is contiguous there, as tensor copies put them down.
 
+Blocks may be in clusters: tiles one below the other, whose blocks each copy a share of what they all read of b, to all of them.
+
 The two arrangements are CUTLASS's for this architecture ("cooperative" and "ping-pong" warp-specialised persistent kernels), the
 bands that tiles are taken in Triton's ("L2 cache optimizations", matrix multiplication tutorial; CUTLASS: threadblock swizzle).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import sqrt
 
@@ -30,26 +32,33 @@ COPYING, MULTIPLYING = 40, 232
 _NARROW = 128  # columns of a part
 _WIDE = {64: 256, 128: 192}  # or as many as registers hold, by its rows
 _MOST_SLOTS = 8  # more would not be under way before they are needed
-AXES = (
+_AXES = (
     Axis(name="rows", values=tuple(_WIDE)),  # of a part
     Axis(name="wide", values=(0, 1)),
     Axis(name="turns", values=(1, CONSUMERS)),
+    Axis(name="cluster", values=(1, 2)),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class WarpgroupTile:
-    """A configuration. ``turns``: how many tiles the warpgroups of a block work on at a time. ``slots``: steps of k in shared
-    memory at a time."""
+    """A configuration. ``turns``: how many tiles the warpgroups of a block work on at a time. ``cluster``: blocks that share what
+    they read of b. ``slots``: steps of k in shared memory at a time."""
 
     part_rows: int
     columns: int
     turns: int
+    cluster: int
     slots: int
 
     @property
     def rows(self) -> int:
         return self.part_rows * CONSUMERS // self.turns
+
+    @property
+    def group_rows(self) -> int:
+        """Of the tiles of a cluster."""
+        return self.rows * self.cluster
 
     @property
     def step_bytes(self) -> int:
@@ -74,21 +83,27 @@ class WarpgroupTile:
         )
 
     def band(self, gpu: Gpu) -> int:
-        """Rows of tiles that are gone down before the next column is: so many that the tiles which a device works on at a time
-        are about a square, which reads least of both operands."""
-        return max(1, round(sqrt(gpu.units * self.columns / self.rows)))
+        """Rows of clusters' tiles that are gone down before the next column is: so many that the tiles which a device works on at
+        a time are about a square, which reads least of both operands."""
+        return max(1, round(sqrt(gpu.units // self.cluster * self.columns / self.group_rows)))
 
 
 def tile_of(config: Config, gpu: Gpu) -> WarpgroupTile:
     """With as many slots as there is room for."""
     rows = config["rows"]
-    one = WarpgroupTile(rows, _WIDE[rows] if config["wide"] else _NARROW, config["turns"], 1)
-    return WarpgroupTile(rows, one.columns, one.turns, min(_MOST_SLOTS, gpu.shared_bytes // one.shared_bytes))
+    columns = _WIDE[rows] if config["wide"] else _NARROW
+    one = WarpgroupTile(rows, columns, config["turns"], config["cluster"], 1)
+    return replace(one, slots=min(_MOST_SLOTS, gpu.shared_bytes // one.shared_bytes))
 
 
-def all_configs() -> list[Config]:
+def axes(gpu: Gpu) -> tuple[Axis, ...]:
     """The search space, without parts of k."""
-    return [dict(zip((a.name for a in AXES), values, strict=True)) for values in product(*(a.values for a in AXES))]
+    return tuple(replace(a, values=tuple(v for v in a.values if v <= gpu.units)) if a.name == "cluster" else a for a in _AXES)
+
+
+def all_configs(gpu: Gpu) -> list[Config]:
+    names, values = [a.name for a in axes(gpu)], [a.values for a in axes(gpu)]
+    return [dict(zip(names, chosen, strict=True)) for chosen in product(*values)]
 
 
 def in_bands(k: WarpgroupBuilder, number: Rvalue, down: Rvalue, across: Rvalue, rows: int) -> tuple[Rvalue, Rvalue]:
@@ -103,10 +118,12 @@ def in_bands(k: WarpgroupBuilder, number: Rvalue, down: Rvalue, across: Rvalue, 
 @dataclass(frozen=True, slots=True)
 class Panels:
     """How an operand's tile of ``extent`` rows (or columns) of the product lies in its slot. ``across``: its memory is contiguous
-    along these, so that the tile is in panels of 64, each with a row for every k; else it is one panel with a row for each."""
+    along these, so that the tile is in panels of 64, each with a row for every k; else it is one panel with a row for each. A
+    block copies one of so many ``shares`` of each panel's rows."""
 
     extent: int
     across: bool
+    shares: int = 1
 
     @property
     def count(self) -> int:
@@ -114,13 +131,13 @@ class Panels:
 
     @property
     def box(self) -> tuple[int, int]:
-        """What a tensor copy brings, one panel: (elements of a row, rows)."""
-        return STEP, STEP if self.across else self.extent
+        """What a tensor copy brings, a share of a panel: (elements of a row, rows)."""
+        return STEP, (STEP if self.across else self.extent) // self.shares
 
     @property
     def elements(self) -> int:
         """Of a panel."""
-        return self.box[0] * self.box[1]
+        return STEP * (STEP if self.across else self.extent)
 
     def start(self, first: int, k: int) -> int:
         """Where the matrix from row (or column) ``first`` and ``k`` of the tile on begins, in elements from the slot on."""

@@ -9,7 +9,7 @@ not aligned to 16 bytes) are copied first, as for gemm.fragments.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product as combinations
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, known_nonnegative, ne, product, select, smin, typical
@@ -23,7 +23,6 @@ from xyntra_ep.tracea.kernels.gpu._tile_cost import GemmSizes, sizes_of, stream_
 from xyntra_ep.tracea.kernels.gpu._wgmma_product import Corner, Ring, Source
 from xyntra_ep.tracea.kernels.gpu._wgmma_store import Store
 from xyntra_ep.tracea.kernels.gpu._wgmma_tiles import (
-    AXES,
     BYTES,
     CONSUMERS,
     COPYING,
@@ -32,6 +31,7 @@ from xyntra_ep.tracea.kernels.gpu._wgmma_tiles import (
     Panels,
     WarpgroupTile,
     all_configs,
+    axes,
     in_bands,
     tile_of,
 )
@@ -68,7 +68,7 @@ def _is_tensor(operand: Operand) -> bool:
 
 
 def _space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
-    return (*AXES, PARTS)
+    return (*axes(gpu_of(context)), PARTS)
 
 
 def _default(op: Gemm, context: BuildContext) -> Config:
@@ -78,23 +78,24 @@ def _default(op: Gemm, context: BuildContext) -> Config:
     def order(choice: tuple[Config, int]) -> tuple[float, ...]:
         tile, most = tile_of(choice[0], gpu), choice[1]
         # Where only a run knows how many tiles there are, parts cost nothing until they are needed.
-        return _ns(sizes, tile, most, gpu), -tile.rows * tile.columns, tile.turns, most if known else -most
+        return _ns(sizes, tile, most, gpu), -tile.rows * tile.columns, tile.turns, -tile.cluster, most if known else -most
 
-    best, most = min(combinations(all_configs(), MOST), key=order)
+    best, most = min(combinations(all_configs(gpu), MOST), key=order)
     return {**best, PARTS.name: most}
 
 
 def _parts(shape: GemmShape, tile: WarpgroupTile, most: int, gpu: Gpu) -> Parts:
-    return parts_of(shape.depth, STEP, blocks(shape, tile.rows, tile.columns), gpu.units, most)
+    return parts_of(shape.depth, STEP, blocks(shape, tile.group_rows, tile.columns), gpu.units // tile.cluster, most)
 
 
 def _ns(sizes: GemmSizes, tile: WarpgroupTile, most: int, gpu: Gpu) -> float:
-    tiles = sizes.blocks(tile.rows, tile.columns)
-    parts = parts_of(sizes.depth, STEP, tiles, gpu.units, most)
-    tiles *= typical(parts.count)
+    groups, clusters = sizes.blocks(tile.group_rows, tile.columns), gpu.units // tile.cluster
+    parts = parts_of(sizes.depth, STEP, groups, clusters, most)
+    of_unit = -(-groups * typical(parts.count) // clusters)
     in_turns = tile.turns > 1
-    gflops = gpu.fragment_gflops * (_ALONE if in_turns and tiles <= gpu.units else _PEAK)
-    ns = stream_ns(tiles, tile.work(typical(parts.length)), gflops, gpu, hides_stores=in_turns)
+    gflops = gpu.fragment_gflops * (_ALONE if in_turns and of_unit == 1 else _PEAK)
+    work = tile.work(typical(parts.length))
+    ns = stream_ns(of_unit, work, gflops, gpu, sharing=tile.cluster, hides_stores=in_turns)
     return ns + meeting_ns(parts, sizes.results, gpu)
 
 
@@ -115,16 +116,18 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     shape, tile = shape_of(op), tile_of(config, gpu)
     parts = _parts(shape, tile, config[PARTS.name], gpu)
     dtype = op.inputs[0].dtype
-    k = WarpgroupBuilder(f"xy_gemm_{dtype}_wgmma_{tile.rows}x{tile.columns}x{tile.turns}", 1 + CONSUMERS)
+    name = f"xy_gemm_{dtype}_wgmma_{tile.rows}x{tile.columns}x{tile.turns}x{tile.cluster}"
+    k = WarpgroupBuilder(name, 1 + CONSUMERS, tile.cluster)
     k.buffer("a", dtype)
     k.buffer("b", dtype)
     sums = Sums(k, op, shape.groups, parts, context)
-    tiles = parts.count * blocks(shape, tile.rows, tile.columns)
-    launched = smin(tiles, gpu.units)
+    groups = parts.count * blocks(shape, tile.group_rows, tile.columns)
+    launched = smin(groups, gpu.units // tile.cluster)
     order = _Order(k, shape, tile, parts, tile.band(gpu), launched)
-    turns = order.turns(tiles)
+    turns = order.turns(groups)
     sides = sides_of(op, shape)
-    a, b = (_source(k, name, side, extent) for name, side, extent in zip("ab", sides, (tile.rows, tile.columns), strict=True))
+    a = _source(k, "a", sides[0], Panels(tile.rows, _is_across(sides[0])), index(0))
+    b = _source(k, "b", sides[1], Panels(tile.columns, _is_across(sides[1]), tile.cluster), order.rank)
     ring = Ring(k, tile, (a, b), dtype, k.rounds("steps", k.param(ceildiv(parts.length, STEP))))
     with k.role("copies", 1, COPYING), k.once(), k.loop("turn", 0, turns) as turn:
         part, batch, row, column = order.tile(turn)
@@ -146,7 +149,7 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
             kernel=kernel,
             buffers=(*(n.buffer for n in read), *sums.buffers),
             params=params,
-            units=launched,
+            units=launched * tile.cluster,
             cost_ns=flops // int(gpu.fragment_gflops * _PEAK) + LAUNCH_NS,
             tensors=tuple(_view(side, place) for place, side in enumerate(sides)),
         ),
@@ -154,45 +157,45 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
 class _Order:
-    """Which tiles a block computes: of ``launched`` blocks, each takes every so manieth. Blocks that run at a time so have tiles
-    that follow each other, in bands of so many rows of tiles."""
+    """Which tiles a block computes: of ``launched`` clusters, each takes every so manieth group of tiles, one tile a block. Those
+    that run at a time so have tiles that follow each other, in bands of so many rows of groups."""
 
-    k: WarpgroupBuilder
-    shape: GemmShape
-    tile_size: WarpgroupTile
-    parts: Parts
-    band: int
-    launched: Size
+    def __init__(
+        self, k: WarpgroupBuilder, shape: GemmShape, size: WarpgroupTile, parts: Parts, band: int, launched: Size
+    ) -> None:
+        self.k, self.shape, self.size, self.parts, self.band, self.launched = k, shape, size, parts, band, launched
+        alone = size.cluster == 1
+        self.cluster = k.block if alone else k.let("cluster", k.block // size.cluster)
+        self.rank = index(0) if alone else k.let("rank", k.block % size.cluster)
 
-    def turns(self, tiles: Size) -> Rvalue:
-        """How many of all ``tiles`` are the block's."""
+    def turns(self, groups: Size) -> Rvalue:
+        """How many of all ``groups`` are the cluster's."""
         k = self.k
         every = k.param(self.launched)
-        return k.rounds("turns", index(1) if tiles == self.launched else (k.param(tiles) - k.block + (every - 1)) // every)
+        left = k.param(groups) - self.cluster
+        return k.rounds("turns", index(1) if groups == self.launched else (left + (every - 1)) // every)
 
     def tile(self, turn: Rvalue) -> tuple[Rvalue, list[Rvalue], Rvalue, Rvalue]:
         """The part of k, the batch, the first row and the first column of the block's tile number ``turn``."""
-        k, shape, size = self.k, self.shape, self.tile_size
-        number = k.let("tile", k.block + turn * k.param(self.launched))
-        down, across = ceildiv(shape.m, size.rows), ceildiv(shape.n, size.columns)
+        k, shape, size = self.k, self.shape, self.size
+        number = k.let("tile", self.cluster + turn * k.param(self.launched))
+        down, across = ceildiv(shape.m, size.group_rows), ceildiv(shape.n, size.columns)
         extents = [*shape.batch_extents, down * across]
         if self.parts.is_cut:
             part, *batch, rest = k.split(number, [self.parts.count, *extents])
         else:
             part, (*batch, rest) = index(0), k.split(number, extents)
         row, column = in_bands(k, rest, k.param(down), k.param(across), self.band)
-        return part, batch, k.let("row", row * size.rows), k.let("column", column * size.columns)
+        return part, batch, k.let("row", row * size.group_rows + self.rank * size.rows), k.let("column", column * size.columns)
 
 
 def _is_across(side: Side) -> bool:
     return side.depth_stride != 1
 
 
-def _source(k: WarpgroupBuilder, name: str, side: Side, extent: int) -> Source:
-    panels = Panels(extent, _is_across(side))
-    return Source(panels, k.tensor(name, side.operand.dtype, (*panels.box, *(1 for _ in _moving(side)))))
+def _source(k: WarpgroupBuilder, name: str, side: Side, panels: Panels, share: Rvalue) -> Source:
+    return Source(panels, k.tensor(name, side.operand.dtype, (*panels.box, *(1 for _ in _moving(side)))), share)
 
 
 def _batch(k: WarpgroupBuilder, side: Side, batch: Sequence[Rvalue]) -> list[Rvalue]:
