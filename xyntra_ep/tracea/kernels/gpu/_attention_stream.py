@@ -152,6 +152,8 @@ class AttentionStream(ABC):
         b, tile, op = self.b, self._tile, self.op
         *self._batch, block = b.split(b.block, [*op.inputs[0].shape[:2], ceildiv(self._rows, tile.rows)])
         self._first = b.let("first", block * tile.rows)
+        seen, hidden = self._tiles_in_sight()
+        larger = self._larger(seen * tile.columns)  # before there is anything else to keep in registers
         self.arrays = {name: b.shared(name, tile.dtype, self.layout(name).elements) for name in "qkv"}
         q, k, v = (self._fetcher(name, data) for name, data in zip("qkv", self._data, strict=True))
         zero = Const(f32(1), 0.0)
@@ -159,7 +161,6 @@ class AttentionStream(ABC):
         self._totals = [b.variable("total", zero) for _ in self.rows()]
         each = len(self.results()) * self.neighbours()
         self._sums = [[b.variable("sum", zero) for _ in range(each)] for _ in self.rows()]
-        seen, hidden = self._tiles_in_sight()
         q.fetch(self._first)
         b.commit()
         with b.when(lt(0, seen)):
@@ -173,7 +174,7 @@ class AttentionStream(ABC):
             with b.loop("part", 0, 2) as part:
                 self._sweep(k, v, b.let("from", part * seen), end)
                 with b.when(lt(part, 1)):
-                    b.assign(end, Select(self._hidden_may_weigh(seen * tile.columns), hidden, seen))
+                    b.assign(end, Select(self._hidden_may_weigh(larger), hidden, seen))
                     with b.when(lt(seen, end)):
                         k.fetch(seen * tile.columns)
                     b.commit()
@@ -219,9 +220,9 @@ class AttentionStream(ABC):
         surely = self._causal.masked == -math.inf and self._causal.limit is None
         return seen, None if surely else count
 
-    def _hidden_may_weigh(self, first: Rvalue) -> Rvalue:
-        """Whether the score of a column from ``first`` on is near enough to the maximum of any row of the block, or a row has
-        none, or such a score is not known without its product."""
+    def _hidden_may_weigh(self, larger: Rvalue | None) -> Rvalue:
+        """Whether the score of a hidden column is near enough to the maximum of any row of the block, or a row has none, or some
+        thread's ``larger`` is not 0."""
         b, causal, yes, no = self.b, self._causal, Const(i64(1), 1), Const(i64(1), 0)
         assert causal is not None
         own, all_ = (Accumulator(b, ReduceKind.MAX, DType.I64, 1) for _ in range(2))
@@ -230,27 +231,31 @@ class AttentionStream(ABC):
             near = Const(f32(1), max(highest + _APART, _LOWEST))
             for top in self._tops:
                 own.update(Select(binary("le", top, near), yes, no))
-        if causal.limit is not None:
-            rows = b.let("rows", vmin(self._first + self._tile.rows, b.param(self._rows)))
-            for i, begin, end in ((0, self._first, rows), (1, first, b.param(self._columns))):
-                own.update(Select(lt(0, self._larger(i, begin, end, causal.limit)), yes, no))
+        if larger is not None:
+            own.update(Select(binary("lt", 0.0, larger), yes, no))
         return lt(0, Convert(INDEX, block_reduced(b, own, all_, self._subgroup).result(DType.I64)))
 
-    def _larger(self, i: int, begin: Rvalue, end: Rvalue, limit: float) -> Rvalue:
-        """1 where the thread finds an element of such rows of operand ``i`` that is not within ``limit``, NaN for one, else 0."""
-        b, operand = self.b, self.op.inputs[i]
-        depth, packet = operand.shape[3], packet_of(operand)
-        assert isinstance(depth, int)
+    def _larger(self, first: Rvalue) -> Rvalue | None:
+        """Where a mask is added: 1 where the thread finds an element that is not within the mask's limit, else 0, in the block's
+        rows of q and in those of k from ``first`` on."""
+        if self._causal is None or self._causal.limit is None:
+            return None
+        b, limit = self.b, self._causal.limit
         found = b.variable("larger", Const(f32(1), 0.0))
-        start = b.pointer("start", self._data[i], address(b, operand, self._batch))
-        packets = depth // packet
-        with b.loop("at", b.thread, (end - begin) * packets, self._tile.threads) as at:
-            row, column = begin + at // packets, at % packets * packet
-            place = b.let("from", row * b.param(operand.strides[2]) + column * b.param(operand.strides[3]))
-            for x in b.load_packet("x", start, place, packet):
-                within = binary("and", binary("le", -limit, x), binary("le", x, limit))
-                b.assign(found, Select(within, found, Const(f32(1), 1.0)))
-        return Convert(INDEX, found)
+        last = b.let("last", vmin(self._first + self._tile.rows, b.param(self._rows)))
+        for i, begin, end in ((0, self._first, last), (1, first, b.param(self._columns))):
+            operand = self.op.inputs[i]
+            depth, packet = operand.shape[3], packet_of(operand)
+            assert isinstance(depth, int)
+            packets = depth // packet
+            start = b.pointer("start", self._data[i], address(b, operand, self._batch))
+            with b.loop("at", b.thread, (end - begin) * packets, self._tile.threads) as at:
+                row, column = begin + at // packets, at % packets * packet
+                place = b.let("from", row * b.param(operand.strides[2]) + column * b.param(operand.strides[3]))
+                for x in b.load_packet("x", start, place, packet):
+                    within = binary("and", binary("le", -limit, x), binary("le", x, limit))
+                    b.assign(found, Select(within, found, Const(f32(1), 1.0)))
+        return found
 
     def _weights(self, dots: Sequence[Sequence[Var]], first: Rvalue) -> list[list[Rvalue]]:
         """Scores, and from them the weights of the tile at column ``first``; what was summed before is scaled down where the
