@@ -124,7 +124,7 @@ def random_feeds(session: Any, seed: int, sizes: Mapping[str, int]) -> dict[str,
     Raises ConfigError for ``sizes`` of what is no dimension of the model, UnsupportedError for inputs that nothing can be made up
     for.
     """
-    _check_sizes(sizes, {d for entry in session.get_inputs() for d in entry.shape if isinstance(d, str)})
+    _check_sizes(sizes, _dimensions(session))
     if seed < 0:
         raise ConfigError(f"seed={seed} is none", where="compare", hint="it wants an integer of at least 0")
     rng = np.random.default_rng(seed)
@@ -140,6 +140,11 @@ def random_feeds(session: Any, seed: int, sizes: Mapping[str, int]) -> dict[str,
         else:
             feeds[entry.name] = np.ones(shape, dtype) if dtype.kind == "b" else rng.integers(0, 2, shape).astype(dtype)
     return feeds
+
+
+def _dimensions(session: Any) -> set[str]:
+    """The symbolic ones of the inputs."""
+    return {d for entry in session.get_inputs() for d in entry.shape if isinstance(d, str)}
 
 
 def _check_sizes(sizes: Mapping[str, int], known: Collection[str]) -> None:
@@ -170,7 +175,8 @@ def _drifts(reference: Any, ours: Any, feeds: Mapping[str, Array], producers: Ma
     try:
         wanted = reference.run(names, feeds)
     except Exception as error:  # ONNX Runtime's own classes have no common base of their own
-        hint = "sizes that fit each other (--dim NAME=SIZE), or feeds of your own, may do"
+        names = ", ".join(sorted(_dimensions(reference)))
+        hint = f"sizes that are not given are {_DIM}: say --dim NAME=SIZE for {names}" if names else "give feeds of your own"
         raise ConfigError(said_by(error), where="ONNX Runtime's CPU provider does not run it", hint=hint) from error
     try:
         got = ours.run(names, feeds)

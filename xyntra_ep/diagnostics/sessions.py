@@ -10,7 +10,7 @@ from xyntra_ep.errors import ConfigError
 from xyntra_ep.provider import registration
 
 PROVIDER, CPU = "XyntraEP", "CPUExecutionProvider"
-_QUIET = 3  # ORT's own lines would repeat what a report says
+_QUIET = 4  # ORT's own lines would repeat what a report, or an exception, says
 
 
 def open_session(model: str | Path | bytes, options: Mapping[str, str] | None = None, *, threads: int = 0) -> Any:
