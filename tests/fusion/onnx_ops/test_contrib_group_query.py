@@ -111,6 +111,16 @@ def test_of_a_prompt_the_first_position_counts() -> None:
     assert_same(model, {**_feeds(B, 3, None, 3), "at": np.array([[5, 9, 2], [0, 1, 7]])})
 
 
+def test_a_text_that_is_longer_than_the_rotary_table() -> None:
+    """As ONNX Runtime: what turns by the last row again is no text any more."""
+    model = _model("do_rotary = 1", more=", cos, sin")
+    assert_same(model, _feeds(B, 1, 31, 32))
+    with pytest.raises(Exception, match="cos_cache"):
+        run_cpu(model, _feeds(B, 1, 32, 33))
+    with pytest.raises(Exception, match="more keys than the rotary table has positions"):
+        interpret_model(model, _feeds(B, 1, 32, 33))
+
+
 def test_all_see_all() -> None:
     for past in (0, 4):
         assert_same(_model("causal = 0", batch="1"), _feeds(1, 3, past, past + 3))

@@ -26,7 +26,7 @@ from xyntra_ep.fusion.onnx_ops.softmax import softmax
 from xyntra_ep.fusion.tensor import Map, Tensor
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, eq, smax
+from xyntra_ep.tracea.core_ir.dims import Size, eq, le, smax
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
@@ -135,6 +135,8 @@ def _group_query_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[T
         raise UnsupportedError("GroupQueryAttention with an unknown head size")
     cache = _cache(c, inputs, q.shape[2])
     if node.attr("do_rotary", 0):
+        rows = one(inputs, _COS).shape[0]
+        c.require(le(cache.total, rows), "GroupQueryAttention: more keys than the rotary table has positions")
         q, k = _turned(node, inputs, q, cache), _turned(node, inputs, k, cache)
     k, v = cache.present(c, maybe(inputs, _PAST_K), k), cache.present(c, maybe(inputs, _PAST_V), v)
     sizes = Scores(batch=q.shape[0], heads=k.shape[1], group=group, queries=q.shape[2], keys=k.shape[2])
