@@ -175,8 +175,8 @@ def _drifts(reference: Any, ours: Any, feeds: Mapping[str, Array], producers: Ma
     try:
         wanted = reference.run(names, feeds)
     except Exception as error:  # ONNX Runtime's own classes have no common base of their own
-        names = ", ".join(sorted(_dimensions(reference)))
-        hint = f"sizes that are not given are {_DIM}: say --dim NAME=SIZE for {names}" if names else "give feeds of your own"
+        made_up = ", ".join(sorted(_dimensions(reference)))
+        hint = f"sizes that are not given are {_DIM}: say --dim NAME=SIZE for {made_up}" if made_up else "give feeds of your own"
         raise ConfigError(said_by(error), where="ONNX Runtime's CPU provider does not run it", hint=hint) from error
     try:
         got = ours.run(names, feeds)
