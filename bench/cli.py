@@ -15,7 +15,7 @@ from rich.console import Console
 from bench import device_results, micro
 from bench.compare import compare_runs
 from bench.compare_table import markdown_of, show_comparison
-from bench.contenders import DEFAULT_MAX_ERR, parse_contenders
+from bench.contenders import DEFAULT_MAX_ERR, DEVICE_BACKENDS, parse_contenders
 from bench.declared import check_inputs
 from bench.determinism import Determinism
 from bench.determinism_run import configurations, show_determinism
@@ -155,6 +155,8 @@ def run_device(
 ) -> None:
     """Single operators on a device, by its own clock, beside PyTorch's: products, attention, what memory bounds."""
     points = points_like(pattern, tiny=tiny)
+    if backend not in DEVICE_BACKENDS:
+        raise BenchError(f"--backend '{backend}': not a device's. there are {', '.join(DEVICE_BACKENDS)}")
     environment = read_environment(kernel_compiler(), find_gpus())
     path = result_path(json, "device", resume=resume)
     if resume:
@@ -162,7 +164,7 @@ def run_device(
     else:
         store = DeviceStore(path, DeviceRun(command=command(), started=now(), environment=environment))
     typer.echo("\t".join(device_results.COLUMNS))
-    for point in store.measure(points, backend):
+    for point in store.measure(points, backend, lambda problem: typer.echo(f"! {problem}", err=True)):
         typer.echo("\t".join(device_results.cells(point, next(iter(store.run.device_ceilings), None))))
     typer.echo(f"results: {path}")
     if not all(point.good for point in store.run.points):

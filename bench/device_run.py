@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from bench.trials import make_trials
 
 WORKER = ("-m", "bench.device_worker")
 LIMIT_S = 180.0
+ABSENT = "cannot be had"  # what XyntraEP says of a backend that the machine does not have
 
 
 def points_like(pattern: str, *, tiny: bool) -> tuple[Point, ...]:
@@ -49,14 +50,17 @@ class DeviceStore:
             raise BenchError(f"{path}: cannot be resumed: {'; '.join(different)}. start again without --resume")
         return cls(path, dataclasses.replace(run, finished=""))
 
-    def measure(self, points: tuple[Point, ...], backend: str) -> Iterator[PointResult]:
-        """The device's ceilings, then each point, unless the run has them. A point that failed is there: that is its result."""
+    def measure(self, points: tuple[Point, ...], backend: str, warn: Callable[[str], None]) -> Iterator[PointResult]:
+        """The device's ceilings, then each point, unless the run has them. A point that failed is there: that is its result.
+        Without ceilings, which a driver may refuse, points have no roof, and `warn` is told; without a device there are none."""
         if problem := make_trials((backend,), child_environment()):
-            raise BenchError(problem)
+            warn(problem)
         if not self.run.device_ceilings:
             ceilings, problem = measure_device_ceilings(backend, child_environment())
-            if problem:
+            if ABSENT in problem:
                 raise BenchError(problem)
+            if problem:
+                warn(problem)
             self._keep(device_ceilings=ceilings)
         done = {result.name for result in self.run.points}
         for point in points:

@@ -94,7 +94,7 @@ def test_an_interrupted_run_goes_on_with_what_is_left(monkeypatch: pytest.Monkey
             error=0.0, max_err=point.max_err, library="", library_ns=None, failure="",
         )  # fmt: skip
 
-    ceilings = iter([((OF_DEVICE,), "")])  # which are measured once
+    ceilings = iter([((), "ceilings of cuda: refused"), ((OF_DEVICE,), "")])  # which are measured once
     monkeypatch.setattr(cli, "read_environment", lambda compiler, gpus: ENVIRONMENT)
     monkeypatch.setattr(cli, "find_gpus", lambda: ())
     monkeypatch.setattr(cli, "kernel_compiler", lambda: "")
@@ -103,18 +103,33 @@ def test_an_interrupted_run_goes_on_with_what_is_left(monkeypatch: pytest.Monkey
     monkeypatch.setattr(device_run, "measure_device_ceilings", lambda backend, environment: next(ceilings))
     file = tmp_path / "run.json"
     monkeypatch.setattr(sys, "argv", ["bench", "device", "--tiny", "--json", str(file)])
-    assert CliRunner().invoke(app, ["device", "--tiny", "--json", str(file)]).exit_code == 130
+    interrupted = CliRunner().invoke(app, ["device", "--tiny", "--json", str(file)])
+    assert interrupted.exit_code == 130 and "! ceilings of cuda: refused" in interrupted.output
     kept = load_device_run(file)
-    assert [point.name for point in kept.points] == asked[:2] and not kept.finished
+    assert [point.name for point in kept.points] == asked[:2] and not kept.finished and kept.device_ceilings == ()
     monkeypatch.setattr(sys, "argv", ["bench", "device", "--tiny", "--resume", "--json", str(file)])
     done = CliRunner().invoke(app, ["device", "--tiny", "--resume", "--json", str(file)])
     assert done.exit_code == 0, done.output
     whole = load_device_run(file)
     assert [point.name for point in whole.points] == [point.name for point in TINY_POINTS] and whole.finished
-    assert len(asked) == len(TINY_POINTS) + 1 and whole.started == kept.started
+    assert len(asked) == len(TINY_POINTS) + 1 and whole.started == kept.started and whole.device_ceilings == (OF_DEVICE,)
     monkeypatch.setattr(sys, "argv", ["bench", "device", "gemm", "--tiny", "--resume", "--json", str(file)])
     refused = CliRunner().invoke(app, ["device", "gemm", "--tiny", "--resume", "--json", str(file)])
     assert "cannot be resumed: options: it was `bench device --tiny" in str(refused.exception)
+
+
+@pytest.mark.native
+def test_without_a_device_nothing_is_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cli, "read_environment", lambda compiler, gpus: ENVIRONMENT)
+    for name in ("find_gpus", "kernel_compiler"):
+        monkeypatch.setattr(cli, name, lambda: "")
+    monkeypatch.setattr(device_run, "make_trials", lambda backends, environment: "")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "0")
+    done = CliRunner().invoke(app, ["device", "gemm", "--tiny", "--json", str(tmp_path / "run.json")])
+    assert "ceilings of cuda: cannot be measured: " in str(done.exception) and "cannot be had" in str(done.exception)
+    done = CliRunner().invoke(app, ["device", "--backend", "metal"])
+    assert str(done.exception) == "--backend 'metal': not a device's. there are cuda, opencl"
 
 
 def test_shares_are_of_the_roof_and_of_the_library() -> None:
