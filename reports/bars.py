@@ -125,7 +125,7 @@ def _of_contender(what: str, m: Measurement, peer: Measurement | None) -> Iterat
         yield Bar(what=what, measured=m.failure or "no latency", bar="-", held=False)
         return
     off = m.check.error if m.check else None
-    right = off is not None and off <= MAX_ERR.get(m.contender.precision, 0.0)
+    right = m.check is not None and off is not None and off <= MAX_ERR.get(m.contender.precision, m.check.max_err)
     error = f"{off:.1e}" if off is not None else str(m.check.state) if m.check else "-"
     if m.contender.precision == FP32 or not right:
         yield Bar(what=what, measured="the result alone", bar="-", error=error, held=right)

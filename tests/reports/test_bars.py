@@ -83,7 +83,7 @@ def zoo_run(run: Run, *, ours: Changes, theirs: Changes) -> Run:
     half = {"precision": "bf16"}
 
     def changed(m: Measurement, change: Changes) -> Measurement:
-        return dataclasses.replace(m, options={**m.options, **half}, **change)
+        return dataclasses.replace(m, **{"options": {**m.options, **half}, **change})
 
     contenders = (changed(gpu, {"device_ns": 3_000_000, **ours}), changed(torch, {"device_ns": 3_300_000, **theirs}))
     return dataclasses.replace(run, cases=(dataclasses.replace(case, contenders=contenders),))
@@ -101,6 +101,10 @@ def test_models_are_to_be_ahead_on_the_device_and_for_the_caller(run: Run) -> No
     assert outside.measured.startswith("1.00x") and outside.held is False, "as fast is not ahead"
     within = bars({"z.json": zoo_run(run, ours={"check": checked(1e-2, Accuracy.INACCURATE)}, theirs=theirs)}, [])
     assert within[0].held, "the bar of the error is its own"
+    of_tf32 = {"options": {"backend": "cuda", "precision": "tf32"}}
+    for error, held in ((4e-3, None), (6e-3, False)):
+        found = bars({"z.json": zoo_run(run, ours={"check": checked(error), **of_tf32}, theirs=theirs)}, [])
+        assert {bar.held for bar in found} == {held}, "its bound is the one that it was checked with"
 
 
 def test_models_without_a_time_a_peer_or_a_right_result(run: Run) -> None:
