@@ -18,7 +18,6 @@ from xyntra_ep import options as options_module
 from xyntra_ep.errors import CompileError, ConfigError, UnsupportedError
 from xyntra_ep.fusion.cost import DEVICE_DOUBT, Comparison, Estimate, cpu_cannot, time_text
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
-from xyntra_ep.fusion.index_width import limit_elements
 from xyntra_ep.fusion.ort_cost import Ceilings
 from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reasons_by_kind
 from xyntra_ep.fusion.precision import choose_precision
@@ -33,6 +32,7 @@ from xyntra_ep.tracea.core_ir.dtypes import from_ort
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program, ValueKind
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
+from xyntra_ep.tracea.interface.index_width import limit_elements
 from xyntra_ep.tracea.interface.islands import (
     CompileResult,
     Island,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from xyntra_ep.errors import ConfigError
+from xyntra_ep.errors import ConfigError, UnsupportedError
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Product
 from xyntra_ep.tracea.interface import Context
@@ -42,6 +42,12 @@ def test_without_a_gpu_the_processor_is_taken_and_the_reasons_are_there(tmp_path
     assert text.startswith("flash_attention_2 batch=16 heads=16 s=1024 t=1024 d_head=128: attention.fused on cpu (")
     assert "not given: batch, heads, s, t, d_head; taken from a sequence of" in text
     assert "not backend cuda: there is no CUDA device" in text and "us on one core (estimate)" in text
+
+
+def test_what_a_device_cannot_count_is_not_planned_for_it(tmp_path: Path) -> None:
+    device = opencl_target(OpenClSurvey(devices=(a_gpu(),)))
+    with pytest.raises(UnsupportedError, match="a tensor of 2147483648 elements is too large for a device"):
+        Context(cache_dir=tmp_path, device=device).plan_kernel("add", n=1 << 31)
 
 
 @pytest.mark.usefixtures("no_gpu")

@@ -20,6 +20,7 @@ from xyntra_ep.tracea.doctor.decision import Evidence
 from xyntra_ep.tracea.interface.automatic import automatic
 from xyntra_ep.tracea.interface.compiled import DeviceKernel, compiled_kernels
 from xyntra_ep.tracea.interface.devices import TARGETS, DeviceTarget, known_target
+from xyntra_ep.tracea.interface.index_width import limit_elements
 from xyntra_ep.tracea.interface.named_ops import Draft, op_named
 from xyntra_ep.tracea.interface.precision import agree
 from xyntra_ep.tracea.kernels.variant import Phase
@@ -115,6 +116,7 @@ def plan_kernel(
     decision = context.estimate(built, draft.program, known)
     launched: Sequence[PlannedLaunch] = ()
     if device is not None:
+        limit_elements(draft.program)
         launches = context.builder.build(built, draft.program, known).launches
         run = [(x.source, evaluate(x.call.units, {})) for x in launches if x.call.phase is Phase.RUN]
         run = [(source, blocks) for source, blocks in run if blocks]  # of others, sizes leave one out

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.fusion.index_width import MOST_ELEMENTS, limit_elements
 from xyntra_ep.tracea.core_ir.dims import Size, evaluate, symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Program, Value, ValueKind
+from xyntra_ep.tracea.interface.index_width import MOST_ELEMENTS, limit_elements
 
 
 def program_of(*shapes: tuple[Size, ...]) -> Program:
