@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.run_gpu import check_simulated, compile_for_cuda, plan_for
+from tests.support.run_gpu import check_simulated, plan_for
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -82,14 +82,14 @@ def test_batches() -> None:
 def test_blocks_go_down_bands_of_rows() -> None:
     """More rows of tiles than a band has, the last band not whole; an odd row length is stored one by one."""
     for turns in (1, 2):
-        case, tile = GemmCase(m=64 * 9 + 8, k=16, n=264, dtypes=HALF, symbolic="m"), with_tile(64, 0, turns)
+        case, tile = GemmCase(m=64 * 5 + 8, k=16, n=136, dtypes=HALF, symbolic="m"), with_tile(64, 0, turns)
         check(replace(case, epilogue="residual"), tile, gpu=replace(FEW, units=3))
         check(replace(case, m=9, n=137, transpose="b"), tile)
 
 
 def test_a_ring_goes_round_over_tiles() -> None:
     """More steps of k than slots and fewer, on both sides of wide tiles."""
-    case = GemmCase(m=200, k=64 * 8 + 8, n=520, transpose="a", dtypes=SHORT, symbolic="mk")
+    case = GemmCase(m=136, k=64 * 4 + 8, n=264, transpose="a", dtypes=SHORT, symbolic="mk")
     check(case, with_tile(64, 1, 2), max_err=6e-6)
     check(replace(case, k=40, transpose="ab"), with_tile(64, 1, 1), max_err=6e-6)
 
@@ -107,7 +107,7 @@ def test_blocks_are_as_many_as_multiprocessors_or_tiles() -> None:
 
 def test_parts_of_k() -> None:
     """The last part of k is not whole, or empty; what is behind k counts as 0."""
-    case = GemmCase(m=70, k=64 * 19 + 8, n=67, transpose="b", dtypes=HALF, symbolic="", epilogue="gelu")
+    case = GemmCase(m=70, k=64 * 13 + 8, n=67, transpose="b", dtypes=HALF, symbolic="", epilogue="gelu")
     check(case, with_tile(64, 0, 2, 4), 1e-5, replace(FEW, units=9))
     case = replace(case, m=9, k=64 * 9, n=72, batch=(2,), b_batch=(2,), constant_b=False, symbolic="mk", epilogue="bias")
     check(case, with_tile(64, 0, 1, 4), gpu=replace(FEW, units=8))
@@ -175,11 +175,10 @@ def test_cuda(config: Config, parts: int) -> None:
     """None spills: sums stay in registers, which is what `setmaxnreg` is for. Nor does the compiler make products wait for each
     other, as it does where it cannot keep sums where they are."""
     program, _, _ = build(GemmCase(m=72, k=40, n=136, dtypes=SHORT, epilogue="bias", symbolic="mk"))
-    planned = compile_for_cuda(program, [with_tile(**config, parts=parts)], SM_90A)
-    [source] = [source for source in planned.kernels if "wgmma" in source.symbol]
-    assert source.shared_bytes <= SM_90A.shared_bytes
-    cubin = nvrtc.load().compile(source.symbol, source.text, SM_90A.target)
-    assert cubin.registers <= 65536 // 384 and "serialized" not in cubin.log
+    for source in plan_for(program, SM_90A, [with_tile(**config, parts=parts)]).kernels:
+        cubin = nvrtc.load().compile(source.symbol, source.text, SM_90A.target)
+        assert cubin.spilled_bytes == 0 and source.shared_bytes <= SM_90A.shared_bytes
+        assert cubin.registers <= 65536 // 384 and "serialized" not in cubin.log and "warning" not in cubin.log
 
 
 def test_tiles() -> None:
