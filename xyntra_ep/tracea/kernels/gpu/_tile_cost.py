@@ -16,6 +16,7 @@ from xyntra_ep.tracea.semantic_ir.multiprocessor import WARP
 _BUSY = 8  # warps of a unit that hide each other's waiting: two for each of four schedulers
 LATENCY_NS = 600.0  # from a load to its value, under load; what is under way meanwhile makes the rate (Little's law)
 START_NS = 1000.0  # of a block: from its start to its first products, and from its last to their stores
+_CACHED_GBS = 50.0  # of a unit, at most: published microbenchmarks of H100 find about so much, and its cache is H200's too
 _READING = 0.85  # of the memory's rate: blocks wait for the last copies of each step
 _HELD = 2  # blocks of a unit where nothing more is known
 
@@ -40,6 +41,11 @@ def wanted(threads: int, gpu: Gpu) -> int:
     return gpu.units * max(1, _BUSY * WARP // threads)
 
 
+def _cached_gbs(gpu: Gpu) -> float:
+    """A unit's part of what the second-level cache gives."""
+    return min(CACHE * gpu.memory_gbs / gpu.units, _CACHED_GBS)
+
+
 def tiles_ns(blocks: Size, work: BlockWork, gflops: float, gpu: Gpu) -> float:
     """All blocks, of which each unit has its part, a few at a time. Of ``gflops``, and of the cache's rate, a unit has its part,
     too, if warps enough are there to ask for it. Copies are under way while products are made, but wait for each other's steps:
@@ -48,7 +54,7 @@ def tiles_ns(blocks: Size, work: BlockWork, gflops: float, gpu: Gpu) -> float:
     of_unit = -(-typical(blocks) // gpu.units)
     warps = min(of_unit, at_once) * work.threads / WARP
     arithmetic = 2 * work.rows * work.columns * work.depth / (gflops / gpu.units)
-    rate = min(CACHE * gpu.memory_gbs / gpu.units, min(of_unit, at_once) * work.under_way_bytes / LATENCY_NS)
+    rate = min(_cached_gbs(gpu), min(of_unit, at_once) * work.under_way_bytes / LATENCY_NS)
     copies = (work.rows + work.columns) * work.depth * work.element_bytes / max(rate, 1e-3)
     waves = -(-of_unit // at_once)
     return waves * START_NS + of_unit * (arithmetic + copies) / min(1.0, max(warps, 1) / _BUSY)
@@ -59,7 +65,7 @@ def stream_ns(of_unit: int, work: BlockWork, gflops: float, gpu: Gpu, *, sharing
     Copies run beside products: what takes longer counts. Of b, so many blocks read what they are ``sharing`` once. Where a block
     cannot store one tile while it computes the next, the half of a block's start that is its end comes between them."""
     arithmetic = 2 * work.rows * work.columns * work.depth / (gflops / gpu.units)
-    rate = min(CACHE * gpu.memory_gbs / gpu.units, work.under_way_bytes / LATENCY_NS)
+    rate = min(_cached_gbs(gpu), work.under_way_bytes / LATENCY_NS)
     copies = (work.rows + work.columns / sharing) * work.depth * work.element_bytes / rate
     stores = 0.0 if hides_stores else START_NS / 2
     return START_NS + of_unit * max(arithmetic, copies) + max(0, of_unit - 1) * stores
