@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -301,7 +302,8 @@ def report(
 
 
 def main() -> None:
-    """Mistakes print one line and exit 1; an interrupted run says what it kept and exits 130."""
+    """Mistakes print one line and exit 1; a run that is interrupted, or told to end, says what it kept and exits 130."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # else the process that measures would go on without this one
     try:
         app(standalone_mode=True)
     except (BenchError, RegistryError, WeightsError) as error:

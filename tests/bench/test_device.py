@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +119,33 @@ def test_an_interrupted_run_goes_on_with_what_is_left(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "argv", ["bench", "device", "gemm", "--tiny", "--resume", "--json", str(file)])
     refused = CliRunner().invoke(app, ["device", "gemm", "--tiny", "--resume", "--json", str(file)])
     assert "cannot be resumed: options: it was `bench device --tiny" in str(refused.exception)
+
+
+ENDED = """
+import sys
+from bench import cli, device_run
+cli.find_gpus = lambda: ()
+cli.kernel_compiler = lambda: ""
+device_run.make_trials = lambda backends, environment: ""
+device_run.measure_device_ceilings = lambda backend, environment: ((), "")
+asleep = f"import os, pathlib, time; pathlib.Path({sys.argv[-1]!r}).write_text(str(os.getpid())); time.sleep(100)"
+device_run.WORKER = ("-c", asleep)
+sys.argv = ["bench", "device", "--tiny", "--json", sys.argv[-2]]
+cli.main()
+"""
+
+
+def test_a_run_that_is_told_to_end_takes_along_who_measures(tmp_path: Path) -> None:
+    """Else the next run would not be alone on the device."""
+    file, number = tmp_path / "run.json", tmp_path / "number"
+    run = subprocess.Popen([sys.executable, "-c", ENDED, str(file), str(number)], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 100
+    while not (number.exists() and number.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    run.terminate()
+    assert run.wait(timeout=60) == 130 and load_device_run(file).points == ()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(number.read_text()), 0)
 
 
 @pytest.mark.native
