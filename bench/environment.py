@@ -22,6 +22,7 @@ PACKAGES = (
     "torch",
     "triton",
     "nvidia-cuda-nvrtc-cu12",
+    "nvidia-cuda-nvrtc",
 )
 TELLING_FLAGS = ("sse4_2", "f16c", "fma", "avx", "amx", "asimd", "sve", "bf16", "i8mm", "svebf16")
 
