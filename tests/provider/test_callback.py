@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import time
 from typing import Any
 
 import pytest
@@ -65,7 +66,6 @@ def test_garbage_is_looked_for_less_often_while_planning(threshold: int) -> None
     [
         (UnsupportedError("no compiler", hint="install gcc"), b"no compiler. install gcc"),
         (ValueError("odd"), b"ValueError: odd ("),
-        (KeyboardInterrupt(), b"KeyboardInterrupt ("),
         (SystemExit(3), b"SystemExit: 3 ("),
         (RecursionError("deep"), b"RecursionError: deep ("),
     ],
@@ -77,6 +77,19 @@ def test_an_exception_is_a_reason(error: BaseException, text: bytes) -> None:
     is_plan, answer = call(fail)
     assert not is_plan and answer.startswith(text)
     assert b"\n" not in answer
+
+
+def test_an_interrupt_comes_again_when_the_answer_is_given() -> None:
+    def interrupted(raw: RawGraph, digest: str) -> bytes:
+        raise KeyboardInterrupt
+
+    answers: list[tuple[bool, bytes]] = []
+    with pytest.raises(KeyboardInterrupt):
+        answers.append(call(interrupted))
+        for _ in range(600):
+            time.sleep(0.01)
+    [(is_plan, answer)] = answers
+    assert not is_plan and answer.startswith(b"KeyboardInterrupt (")
 
 
 def test_with_debug_the_reason_has_a_traceback() -> None:

@@ -6,8 +6,10 @@ exception that leaves a ctypes callback is only printed.
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import gc
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 # int (*)(const void* graph, uint64_t bytes, const char* digest, void* reply)
 PLANNER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_void_p)
 PlanGraph = Callable[["RawGraph", str], bytes]
+_ANSWERED_S = 0.05  # after which an answer has long been given
 _COLLECT_AFTER = 20_000  # objects more than before: garbage stays below some megabytes
 
 
@@ -49,7 +52,16 @@ def _answer(address: int, n_bytes: int, digest: bytes, plan_graph: PlanGraph) ->
         with _rare_collections():
             return True, plan_graph(graph_buffer.read(view), digest.decode("ascii"))
     except BaseException as error:  # KeyboardInterrupt too: it must not end in ctypes
+        if isinstance(error, KeyboardInterrupt):
+            _thread.start_new_thread(_interrupt_again, ())
         return False, _reason(error).encode("utf-8", "replace")
+
+
+def _interrupt_again() -> None:
+    """Who pressed Ctrl-C while a plan was made meant the program: it is interrupted when native code has its answer. Should that
+    be amid the next plan, the same happens again."""
+    time.sleep(_ANSWERED_S)
+    _thread.interrupt_main()
 
 
 @contextmanager
