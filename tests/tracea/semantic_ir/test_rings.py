@@ -252,7 +252,7 @@ WRONG_TILES: list[tuple[str, int, dict[str, object]]] = [
     # Of blocks that copy to each other's memory.
     ("a tensor is copied to where products|wait for each other", 1, {"cluster": 2, "frees_everywhere": False, "arrivals": 8}),
     ("wait for each other for ever", 1, {"cluster": 2, "frees_everywhere": False}),
-    ("more arrive at empty|a tensor is copied to where products", 1, {"cluster": 2, "arrivals": 8}),
+    ("more arrive at empty|a tensor is copied to where", 1, {"cluster": 2, "arrivals": 8}),
     ("before its copy is waited for", 2, {"cluster": 2, "bytes": BOX // 2}),
     ("blocks of a cluster may go round a loop differently often", 1, {"cluster": 2, "as_often": False}),
     # Both have the same tiles.

@@ -14,8 +14,6 @@ and the copies whose bytes they counted. Then
 
 The blocks of a cluster are carried out side by side, too. They go round loops as often as each other: that may follow from the
 cluster's number, not from the block's.
-
-Sets of events are integers, one bit for each.
 """
 
 from __future__ import annotations
@@ -30,6 +28,7 @@ from xyntra_ep.tracea.semantic_ir.check import require
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import SharedArray, Slot
 from xyntra_ep.tracea.semantic_ir.nodes import BLOCK, THREAD, For, If, Kernel, Let, Offset, Pointer, Rvalue, Var, binary, index
 from xyntra_ep.tracea.semantic_ir.numbers import number
+from xyntra_ep.tracea.semantic_ir.ring_state import Place, RingState, Use
 from xyntra_ep.tracea.semantic_ir.role_skeleton import Products, Quiet, bounds, skeleton
 from xyntra_ep.tracea.semantic_ir.uniform import values_in
 from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import (
@@ -46,8 +45,6 @@ from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import (
     WarpgroupFence,
     WarpgroupWait,
 )
-
-Place = tuple[int, str, int]  # of a block in its cluster: a slot of an array
 
 
 def check_rings(kernel: Kernel, roles: Roles) -> None:
@@ -103,114 +100,52 @@ def _check(block: _Block) -> None:
     for sizes in product(range(block.rounds + 1), repeat=len(block.lengths)):
         if prod(sizes) > block.rounds:
             continue
-        for hasty, eager in product((*range(len(block.parts)), None), (False, True)):
-            _Run(block, dict(zip(block.lengths, sizes, strict=True)), eager).whole(hasty)
+        for hasty, eager in product(_orders(block), (False, True)):
+            _carry_out(block, dict(zip(block.lengths, sizes, strict=True)), hasty, eager)
 
 
-@dataclass(slots=True)
-class _Mbarrier:
-    arrivals: int  # of each phase
-    left: int  # of the phase under way
-    phase: int = 0
-    bytes: int = 0  # expected less those that have come
-    coming: int = 0  # what the phase under way hands on
-    known: int = 0  # what the complete ones hand on
+def _orders(block: _Block) -> Iterator[Sequence[tuple[int, int]]]:
+    """Who goes ahead of the others: all, one role, one block. Each is a block and a role."""
+    everyone = list(product(range(block.blocks), range(len(block.parts))))
+    yield everyone
+    for role in range(len(block.parts)):
+        yield [who for who in everyone if who[1] == role]
+    for rank in range(block.blocks) if block.blocks > 1 else ():
+        yield [who for who in everyone if who[0] == rank]
 
 
-@dataclass(slots=True)
-class _Use:
-    """Of a slot: the events of its last copies, which one phase of an mbarrier counts, and those of products since."""
-
-    phase: tuple[Place, int]
-    copied: int = 0
-    read: int = 0
-
-
-class _Run:
-    """One order. ``eager``: copies land at once, else when nobody can go on without."""
-
-    def __init__(self, block: _Block, sizes: Mapping[str, int], eager: bool) -> None:
-        self._block, self.sizes, self._eager = block, sizes, eager
-        self.slots, self._bytes, self.rounds = dict(block.slots), dict(block.bytes), block.rounds
-        self.blocks = range(block.blocks)
-        self.mbarriers = {
-            (b, m.array.name, i): _Mbarrier(m.arrivals, m.arrivals)
-            for b in self.blocks
-            for m in block.mbarriers
-            for i in range(self.slots[m.array.name])
-        }
-        self.uses: dict[Place, _Use] = {}
-        self._flying: list[tuple[int, Place, int]] = []  # (event, mbarrier, bytes)
-        self._events = 1
-        self.acts = 0  # how much has been done
-
-    def event(self) -> int:
-        self._events <<= 1
-        return self._events
-
-    def whole(self, hasty: int | None) -> None:
-        """Each goes on as long as it can; where role ``hasty`` is given, the others do one thing at a time."""
-        groups = [
-            _Group(self, part, block, member, hasty in (None, number))
-            for block in self.blocks
-            for number, part in enumerate(self._block.parts)
-            for member in range(part.warpgroups)
-        ]
-        waiting = [group.acting() for group in groups]
-        while waiting:
-            before = self.acts
-            waiting = [group for group in waiting if next(group, True) is None]
-            if waiting and before == self.acts:
-                require(bool(self._flying), "warpgroups wait for each other for ever")
-                self._land()
-        self._land()
-        known = 0
-        for group in groups:
-            known |= group.known
-        require(all(not use.copied & ~known for use in self.uses.values()), "a copy is not waited for")
-
-    def passes(self, at: Place, parity: int) -> bool:
-        return self.mbarriers[at].phase % 2 != parity
-
-    def arrive(self, at: Place, count: int, known: int, size: int = 0) -> None:
-        mbarrier = self.mbarriers[at]
-        require(mbarrier.left >= count, "more arrive at {} than its phase expects", at[1])
-        mbarrier.left -= count
-        mbarrier.bytes += size
-        mbarrier.coming |= known
-        self._complete(mbarrier, at)
-
-    def copy(self, event: int, tensor: str, at: Place) -> None:
-        self._flying.append((event, at, self._bytes[tensor]))
-        if self._eager:
-            self._land()
-
-    def _land(self) -> None:
-        flying, self._flying = self._flying, []
-        for event, at, size in flying:
-            mbarrier = self.mbarriers[at]
-            mbarrier.bytes -= size
-            mbarrier.coming |= event
-            self._complete(mbarrier, at)
-
-    def _complete(self, mbarrier: _Mbarrier, at: Place) -> None:
-        # What another block copies may come before the own one says that it expects it.
-        early = mbarrier.left > 0 and len(self.blocks) > 1
-        require(mbarrier.bytes >= 0 or early, "copies bring more bytes than {} expects", at[1])
-        if mbarrier.left == 0 and mbarrier.bytes == 0:
-            mbarrier.known |= mbarrier.coming
-            mbarrier.coming = 0
-            mbarrier.phase += 1
-            mbarrier.left = mbarrier.arrivals
+def _carry_out(block: _Block, sizes: Mapping[str, int], hasty: Sequence[tuple[int, int]], eager: bool) -> None:
+    """In one order: who is ``hasty`` goes on as long as it can, others do one thing at a time."""
+    state = RingState(block.blocks, block.mbarriers, dict(block.slots), dict(block.bytes), eager)
+    groups = [
+        _Group(state, part, sizes, rank, member, (rank, number) in hasty, block.rounds)
+        for rank in range(block.blocks)
+        for number, part in enumerate(block.parts)
+        for member in range(part.warpgroups)
+    ]
+    waiting = [group.acting() for group in groups]
+    while waiting:
+        before = state.acts
+        waiting = [group for group in waiting if next(group, True) is None]
+        if waiting and before == state.acts:
+            require(state.land(), "warpgroups wait for each other for ever")
+    state.land()
+    known = 0
+    for group in groups:
+        known |= group.known
+    require(all(not use.copied & ~known for use in state.uses.values()), "a copy is not waited for")
 
 
 class _Group:
-    """A warpgroup on its way through its role: number ``member`` of it, in a ``block`` of the cluster."""
+    """A warpgroup on its way through its role: number ``member`` of it, in a ``block`` of the cluster. ``rounds``: of loops, at
+    most."""
 
-    def __init__(self, run: _Run, part: Role, block: int, member: int, hasty: bool) -> None:
-        self._run, self._part, self._block, self._hasty = run, part, block, hasty
+    def __init__(
+        self, state: RingState, part: Role, sizes: Mapping[str, int], block: int, member: int, hasty: bool, rounds: int
+    ) -> None:
+        self._state, self._part, self._block, self._hasty, self._rounds = state, part, block, hasty, rounds
         self.known = 0
-        self._numbers: dict[str, int] = dict(run.sizes)
+        self._numbers: dict[str, int] = dict(sizes)
         if part.group is not None:
             self._numbers[part.group.name] = member
         self._open: list[int] = []  # products that no group has yet
@@ -243,36 +178,36 @@ class _Group:
                     self._open = []
                 case _:
                     yield from self._before()
-                    self._run.acts += 1
+                    self._state.acts += 1
                     self._act(s)
 
     def _before(self) -> Iterator[None]:
         """Let others go first, which is no waiting."""
         if not self._hasty:
-            self._run.acts += 1
+            self._state.acts += 1
             yield
 
     def _loop(self, s: For) -> Iterator[None]:
         begin, end, step = (self._settled(e) for e in (s.begin, s.end, s.step))
-        for i in range(begin, end, step)[: self._run.rounds]:
+        for i in range(begin, end, step)[: self._rounds]:
             self._numbers[s.var.name] = i
             yield from self._body(s.body)
 
     def _wait(self, s: WaitAt) -> Iterator[None]:
         at, parity = self._place(s.mbarrier), self._settled(s.parity)
         yield from self._before()
-        while not self._run.passes(at, parity):
+        while not self._state.passes(at, parity):
             yield
-        self._run.acts += 1
-        self.known |= self._run.mbarriers[at].known
+        self._state.acts += 1
+        self.known |= self._state.mbarriers[at].known
 
     def _act(self, s: object) -> None:
         match s:
             case Arrive():
                 for at in self._places(s.mbarrier, s.everywhere):
-                    self._run.arrive(at, WARPS, self.known)
+                    self._state.arrive(at, WARPS, self.known)
             case ExpectBytes():
-                self._run.arrive(self._place(s.mbarrier), 1, self.known, s.bytes)
+                self._state.arrive(self._place(s.mbarrier), 1, self.known, s.bytes)
             case CopyTensor():
                 self._copy(s)
             case Products():
@@ -283,22 +218,22 @@ class _Group:
     def _copy(self, s: CopyTensor) -> None:
         targets = self._places(s.target, s.everywhere)
         for place, at in zip(targets, self._places(s.mbarrier, s.everywhere), strict=True):
-            event, phase = self._run.event(), (at, self._run.mbarriers[at].phase)
-            use = self._run.uses.get(place)
+            event, phase = self._state.event(), (at, self._state.mbarriers[at].phase)
+            use = self._state.uses.get(place)
             if use is None or use.phase != phase or use.read:
                 known = use is None or not use.read & ~self.known
                 require(known, "a tensor is copied to where products may still read")
                 require(use is None or not use.copied & ~self.known, "a tensor is copied to where a copy is under way")
-                use = self._run.uses[place] = _Use(phase)
+                use = self._state.uses[place] = Use(phase)
             use.copied |= event
-            self._run.copy(event, s.map, at)
+            self._state.copy(event, s.map, at)
 
     def _multiply(self, s: Products) -> None:
         require(self._fenced, "no fence between what was done to sums and products")
-        event = self._run.event()
+        event = self._state.event()
         for pointer in s.pointers:
             place = self._place(pointer)
-            use = self._run.uses.get(place)
+            use = self._state.uses.get(place)
             known = use is not None and not use.copied & ~self.known
             require(known, "{} is multiplied before its copy is waited for", place[1])
             assert use is not None
@@ -332,13 +267,13 @@ class _Group:
                 require(slot is not None, "which slot is used does not follow from loop counters")
             pointer = pointer.pointer
         assert slot is not None
-        require(0 <= slot < self._run.slots[pointer.name], "{} has no slot {}", pointer.name, slot)
+        require(0 <= slot < self._state.slots[pointer.name], "{} has no slot {}", pointer.name, slot)
         return self._block, pointer.name, slot
 
     def _places(self, pointer: Pointer, everywhere: bool) -> list[Place]:
         """The same in all blocks, if it is so."""
         _, name, slot = place = self._place(pointer)
-        return [(block, name, slot) for block in self._run.blocks] if everywhere else [place]
+        return [(block, name, slot) for block in self._state.blocks] if everywhere else [place]
 
     def _settled(self, e: Rvalue) -> int:
         value = number(e, self._numbers)
