@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -98,19 +98,18 @@ def library_rates() -> tuple[str, dict[str, float]]:
     return f"torch {torch.__version__}", rates
 
 
-def least_ns(
-    torch: Any, work: Callable[[], object], runs: int = RUNS, statistic: Callable[[Iterable[float]], float] = min
-) -> float:
-    """Nanoseconds by the device's clock, the best of a few or another statistic, after some to warm up."""
+def least_ns(torch: Any, work: Callable[[], object]) -> float:
+    """Nanoseconds by the device's clock, the best of a few, after some to warm up."""
     for _ in range(3):
         work()
-    marks = [torch.cuda.Event(enable_timing=True) for _ in range(runs + 1)]
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(RUNS + 1)]
     marks[0].record()
     for mark in marks[1:]:
         work()
         mark.record()
     torch.cuda.synchronize()
-    return statistic(a.elapsed_time(b) for a, b in pairwise(marks)) * 1e6
+    best_ms: float = min(a.elapsed_time(b) for a, b in pairwise(marks))
+    return best_ms * 1e6
 
 
 if __name__ == "__main__":

@@ -28,8 +28,9 @@ WARPGROUPS = "gemm.wgmma"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """`shapes` of the inputs, of which those in `constant` are weights. `expected` gives the first rows of the output, flattened
-    to [rows, last dim], from inputs that were rounded to `precision`; `library` the same operator of torch on tensors there.
-    `avoided` are kernel variants that are not to be chosen, to measure what is chosen without them."""
+    to [rows, last dim], from inputs that were rounded to `precision`; `library` the same operator of torch on tensors there, a
+    call of which gives its output. `avoided` are kernel variants that are not to be chosen, to measure what is chosen without
+    them."""
 
     name: str
     precision: str
@@ -39,7 +40,7 @@ class Point:
     nodes: tuple[onnx.NodeProto, ...]
     flops: int
     expected: Callable[[Mapping[str, Array]], Array]
-    library: Callable[[Any, Mapping[str, Any]], Callable[[], object]]
+    library: Callable[[Any, Mapping[str, Any]], Callable[[], Any]]
     max_err: float
     avoided: tuple[str, ...] = ()
 
@@ -124,7 +125,7 @@ def attention(length: int, head: int, precision: str, tokens: int = TOKENS, chan
             found.append(weights @ v / weights.sum())
         return np.array(found)
 
-    def library(torch: Any, t: Mapping[str, Any]) -> Callable[[], object]:
+    def library(torch: Any, t: Mapping[str, Any]) -> Callable[[], Any]:
         attend = torch.nn.functional.scaled_dot_product_attention
         return lambda: attend(t["q"], t["k"], t["v"])
 
@@ -166,9 +167,9 @@ def rows(kind: str, count: int, width: int, precision: str) -> Point:
             x = -x
         return x
 
-    def library(torch: Any, t: Mapping[str, Any]) -> Callable[[], object]:
+    def library(torch: Any, t: Mapping[str, Any]) -> Callable[[], Any]:
         f = torch.nn.functional
-        calls: dict[str, Callable[[], object]] = {
+        calls: dict[str, Callable[[], Any]] = {
             "softmax": lambda: torch.softmax(t["x"], -1),
             "layernorm": lambda: f.layer_norm(t["x"], (width,), t["gain"], t["bias"], EPS),
             "copy": lambda: torch.neg(t["x"]),

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,7 +18,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from typer.testing import CliRunner
 
-from bench import cli, device_run
+from bench import cli, device_run, device_worker
 from bench.cli import app
 from bench.device_points import POINTS, TINY_POINTS, Point, from_bits, rows, to_bits
 from bench.device_results import PointResult, cells, load_device_run
@@ -123,7 +125,7 @@ def test_an_interrupted_run_goes_on_with_what_is_left(monkeypatch: pytest.Monkey
 
 ENDED = """
 import sys
-from bench import cli, device_run
+from bench import cli, device_run, device_worker
 cli.find_gpus = lambda: ()
 cli.kernel_compiler = lambda: ""
 device_run.make_trials = lambda backends, environment: ""
@@ -160,6 +162,43 @@ def test_without_a_device_nothing_is_tried(monkeypatch: pytest.MonkeyPatch, tmp_
     assert "ceilings of cuda: cannot be measured: " in str(done.exception) and "cannot be had" in str(done.exception)
     done = CliRunner().invoke(app, ["device", "--backend", "metal"])
     assert str(done.exception) == "--backend 'metal': not a device's. there are cuda, opencl"
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("point", TINY_POINTS, ids=lambda point: point.name)
+def test_the_library_computes_the_same_and_is_timed_alone(point: Point) -> None:
+    import torch
+
+    made: list[Any] = []
+    told: list[str] = []
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            told.append("event")
+
+        def elapsed_time(self, end: Event) -> float:
+            return float(len(told))  # two events a run
+
+    def watched(of: Any, there: Any) -> Any:
+        work = point.library(of, there)
+
+        def run() -> Any:
+            told.append("")
+            made.append(work().float())
+            return made[-1]
+
+        return run
+
+    inputs = point.inputs()
+    ns = device_worker.library_ns(torch, dataclasses.replace(point, library=watched), inputs, "cpu", Event)
+    assert told == ["event", "", "event"] * 12 and ns == median(3e6 * (run + 1) for run in range(2, 12))
+    got = made[-1].transpose(1, 2) if point.name.startswith("attention") else made[-1]
+    wanted = point.expected(inputs)
+    found = got.reshape(-1, point.output[-1])[: len(wanted)].numpy()
+    assert np.abs(found - wanted).max() <= max(point.max_err, 1e-5) * np.abs(wanted).max()
 
 
 def test_shares_are_of_the_roof_and_of_the_library() -> None:
