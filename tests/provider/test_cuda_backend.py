@@ -248,7 +248,7 @@ def test_a_model_in_float16_is_multiplied_in_it(gpu: FakeCuda, folder: Path) -> 
 def test_products_by_warpgroups(gpu: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: int) -> None:
     """The maps of tensors are made with every new shape, and stay for runs that have it again."""
     gpu.set(capability=90)
-    config = {"rows": 64, "wide": 0, "turns": 3 - cluster, "cluster": cluster, "parts": 1}
+    config = {"part": 0, "turns": 3 - cluster, "cluster": cluster, "parts": 1}
     wgmma = [replace(variant, default=lambda op, context: config) for variant in gemm_wgmma.VARIANTS]
     monkeypatch.setattr(devices, "gpu_variants", lambda: {**variants.gpu_variants(), Gemm: tuple(wgmma)})
     text = """<ir_version: 8, opset_import: ["" : 20]> g (float[B, N, 128] x, float[B, 128, K] y) => (float[B, N, K] z)

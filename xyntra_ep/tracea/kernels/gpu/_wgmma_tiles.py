@@ -29,12 +29,11 @@ STEP = ROW_BYTES // BYTES  # of k, and elements of a row
 CONSUMERS = 2  # warpgroups that multiply
 # Registers of a thread, where three warpgroups share those of a multiprocessor: who copies leaves most of its own to the others.
 COPYING, MULTIPLYING = 40, 232
-_NARROW = 128  # columns of a part
-_WIDE = {64: 256, 128: 192}  # or as many as registers hold, by its rows
+# Rows and columns of a part. Sums of 128 x 192 fit registers, too, but leave epilogues too few.
+_PARTS = ((64, 128), (64, 256), (128, 128))
 _MOST_SLOTS = 8  # more would not be under way before they are needed
 _AXES = (
-    Axis(name="rows", values=tuple(_WIDE)),  # of a part
-    Axis(name="wide", values=(0, 1)),
+    Axis(name="part", values=tuple(range(len(_PARTS)))),
     Axis(name="turns", values=(1, CONSUMERS)),
     Axis(name="cluster", values=(1, 2)),
 )
@@ -90,8 +89,7 @@ class WarpgroupTile:
 
 def tile_of(config: Config, gpu: Gpu) -> WarpgroupTile:
     """With as many slots as there is room for."""
-    rows = config["rows"]
-    columns = _WIDE[rows] if config["wide"] else _NARROW
+    rows, columns = _PARTS[config["part"]]
     one = WarpgroupTile(rows, columns, config["turns"], config["cluster"], 1)
     return replace(one, slots=min(_MOST_SLOTS, gpu.shared_bytes // one.shared_bytes))
 
