@@ -9,13 +9,18 @@
 namespace xyntra {
 namespace {
 
+std::string expanded(const std::string& path) {
+  const char* home = path.compare(0, 2, "~/") == 0 ? std::getenv("HOME") : nullptr;
+  return home != nullptr ? home + path.substr(1) : path;
+}
+
+// The variable is asked for at every session, as the planner does it: it may have been set after the import.
 std::string cache_dir(const Options& options, const Planner& planner) {
   for (const auto& [key, value] : options) {
-    if (key != "cache_dir" || value.empty()) continue;
-    const char* home = value.compare(0, 2, "~/") == 0 ? std::getenv("HOME") : nullptr;
-    return home != nullptr ? home + value.substr(1) : value;
+    if (key == "cache_dir" && !value.empty()) return expanded(value);
   }
-  return planner.default_cache_dir;
+  const char* variable = std::getenv("XYNTRA_CACHE_DIR");
+  return variable != nullptr && *variable != '\0' ? expanded(variable) : planner.default_cache_dir;
 }
 
 bool depends_hold(const Plan& plan, const GraphBuffer& graph) {

@@ -13,6 +13,7 @@ from typing import Any
 import onnx
 import pytest
 
+import xyntra_ep
 from tests.support.model_text import parse
 from xyntra_ep import knobs
 from xyntra_ep.errors import ConfigError
@@ -86,6 +87,12 @@ class TestWithTheLibrary:
             "True\n",
         ]
         assert list((tmp_path / "cache" / "plans").glob("*.plan"))
+
+    def test_a_cache_that_is_named_after_the_import_is_found_again(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("XYNTRA_CACHE_DIR", str(tmp_path / "later"))
+        model = parse("(float[N] x) => (float[] y) { y = Exp(x) }")
+        reports = [xyntra_ep.explain(model.SerializeToString(), options={"claim": "all"}).graphs[0] for _ in range(2)]
+        assert [report.stored for report in reports] == [False, True]
 
     def test_register_is_idempotent(self) -> None:
         registration.register()
