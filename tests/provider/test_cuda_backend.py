@@ -35,7 +35,7 @@ from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.cuda import CudaDevice, read_survey
 from xyntra_ep.tracea.runtime.cuda_child import MARK
 from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
-from xyntra_ep.tracea.runtime.kernel_report import read_report
+from xyntra_ep.tracea.runtime.kernel_report import KernelReport, read_report
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.nvrtc_compiler import NvrtcCompiler
 from xyntra_ep.tracea.runtime.process import Outcome
@@ -319,6 +319,26 @@ def test_a_compiler_newer_than_the_driver_is_a_reason() -> None:
         "NVRTC 13.0 makes code that a driver for CUDA 12.8 does not load" in newer.missing and "xyntra-ep[cuda]" in newer.remedy
     )
     assert not read_survey(outcome, known, "12.9").missing and not read_survey(outcome, known, "11.8").missing
+
+
+@pytest.mark.compiler("nvrtc")
+@pytest.mark.parametrize(("spilled", "kept"), [((0,), 0), ((40, 0), 0), ((40, 8), 8), ((8, 40), 8)])
+def test_a_kernel_that_spills_is_compiled_again_for_fewer_blocks(
+    monkeypatch: pytest.MonkeyPatch, spilled: tuple[int, ...], kept: int
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def compiled(self: nvrtc.Nvrtc, name: str, text: str, architecture: str, *more: str) -> nvrtc.Cubin:
+        asked.append(more)
+        report = KernelReport(registers=128, shared_bytes=0, spilled_bytes=spilled[len(asked) - 1])
+        return nvrtc.Cubin(code=b"", reports={"k": report}, log="")
+
+    library = nvrtc.load()
+    text = 'extern "C" __global__ void k(float *x) { x[threadIdx.x] = 1; }'
+    assert library._compiled("k", text, "sm_80", nvrtc._ONE_BLOCK).registers > 0  # an option that the assembler knows
+    monkeypatch.setattr(nvrtc.Nvrtc, "_compiled", compiled)
+    assert library.compile("k", "", "sm_80").spilled_bytes == kept
+    assert asked == [(), (nvrtc._ONE_BLOCK,)][: len(spilled)]
 
 
 def test_rates_follow_from_clocks_or_else_from_what_is_known() -> None:

@@ -343,8 +343,8 @@ def read_checked(path: Path) -> bytes | None:
 
 
 def _first_error(log: str) -> str:
-    """The first complaint of a compiler, to be read behind what it was that failed; warnings are none."""
-    found = next((line for line in log.splitlines() if "error" in line.lower()), "")
+    """The first complaint of a compiler, to be read behind what failed; warnings are none, nor is how many there were."""
+    found = next((line for sign in ("error:", "error") for line in log.splitlines() if sign in line.lower()), "")
     return f": {found.strip()[:_LONGEST_COMPLAINT]}" if found else ""
 
 

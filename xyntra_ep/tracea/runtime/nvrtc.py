@@ -17,14 +17,15 @@ from pathlib import Path
 from xyntra_ep.errors import CompileError, ConfigError
 from xyntra_ep.tracea.runtime.kernel_report import KernelReport
 
+_ONE_BLOCK = "--ptxas-options=--minnctapersm=1"
 REMEDY = "pip install 'xyntra-ep[cuda]', or install the CUDA toolkit"
 _PACKAGES = ("nvidia.cuda_nvrtc", "nvidia.cu13")  # the wheels of CUDA 12, and of 13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cubin:
-    """Code for one architecture, with what the assembler reports of its kernels, by symbol, and the compiler's whole ``log``. The
-    properties are of the first."""
+    """Code for one architecture, with what the assembler reports of its kernels, by symbol, and the compiler's whole ``log``.
+    Registers and shared memory are those of the first."""
 
     code: bytes
     reports: Mapping[str, KernelReport]
@@ -40,7 +41,8 @@ class Cubin:
 
     @property
     def spilled_bytes(self) -> int:
-        return self._first.spilled_bytes
+        """Of all kernels."""
+        return sum(report.spilled_bytes for report in self.reports.values())
 
     @property
     def _first(self) -> KernelReport:
@@ -66,8 +68,18 @@ class Nvrtc:
         return frozenset(f"sm_{number}" for number in found)
 
     def compile(self, name: str, text: str, architecture: str) -> Cubin:
-        """The kernels of ``text``; ``name`` is for messages. Raises CompileError with the log."""
-        options = [f"--gpu-architecture={architecture}", "--std=c++17", "--ptxas-options=-v"]
+        """The kernels of ``text``; ``name`` is for messages. Raises CompileError with the log.
+
+        Left alone, the assembler may keep values in memory to have room for one more block at a time. Such a kernel is compiled
+        once more, with the registers that it needs if there are so many: estimates of variants count on them.
+        """
+        found = self._compiled(name, text, architecture)
+        if not found.spilled_bytes or len(found.reports) > 1:
+            return found
+        return min(found, self._compiled(name, text, architecture, _ONE_BLOCK), key=lambda cubin: cubin.spilled_bytes)
+
+    def _compiled(self, name: str, text: str, architecture: str, *more: str) -> Cubin:
+        options = [f"--gpu-architecture={architecture}", "--std=c++17", "--ptxas-options=-v", *more]
         program = ctypes.c_void_p()
         self._call("nvrtcCreateProgram", ctypes.byref(program), text.encode(), f"{name}.cu".encode(), 0, None, None)
         try:

@@ -1,6 +1,7 @@
 """Compiles CUDA C++ to a cubin, as a program of its own.
 
-nvrtc_child.py ARCHITECTURE SOURCE OUTPUT      exit status 1 and the compiler's log when it fails
+nvrtc_child.py ARCHITECTURE SOURCE OUTPUT      exit status 1 and the log when it fails, or when several
+                                               kernels are to be compiled one by one
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ def main(architecture: str, source: str, output: str) -> int:
         cubin = nvrtc.load().compile(Path(source).stem, text, architecture)
     except CompileError as error:
         print(error.what, error.log, sep="\n", file=sys.stderr)
+        return 1
+    if cubin.spilled_bytes and len(cubin.reports) > 1:
+        # What a kernel's code is must not depend on who is compiled beside it.
+        print("a kernel needs more registers: each is compiled by itself", file=sys.stderr)
         return 1
     Path(output).write_bytes(attached(cubin.code, cubin.reports))
     return 0
