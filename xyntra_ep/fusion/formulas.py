@@ -119,9 +119,8 @@ class Formulas:
             assert read is not None, "a constant's elements are known"
             array = read()
         found = triangle(array.reshape(rows, columns))
-        if leaf.array is None and (
-            found is not None or not t.dtype.is_float
-        ):  # numbers are weights, which are others in each model
+        # Numbers that are no triangle are weights, which are others in each model.
+        if leaf.array is None and (found is not None or not t.dtype.is_float):
             self._context.depends.add(leaf.name)
         if found is None:
             return None

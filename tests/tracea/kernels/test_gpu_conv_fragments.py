@@ -79,6 +79,7 @@ def test_parts_of_the_sum() -> None:
     "case",
     [
         replace(SHORT, x=(2, 3, 9, 8), w=(16, 3, 3, 3), strides=(2, 2), dtype=DType.F32, w_dtype=DType.F32, product=Product.BF16),
+        replace(SHORT, x=(1, 16, 4, 5), dtype=DType.F32, product=Product.BF16, out_dtype=DType.F32),
         replace(HALF, x=(2, 12, 7, 6), w=(24, 12, 3, 3), symbolic="nhw"),
         replace(HALF, x=(1, 16, 6), w=(14, 8, 3), pads=(1, 1), group=2, slice_of=20, out_dtype=DType.F32),
     ],

@@ -76,7 +76,11 @@ class Nvrtc:
         found = self._compiled(name, text, architecture)
         if not found.spilled_bytes or len(found.reports) > 1:
             return found
-        return min(found, self._compiled(name, text, architecture, _ONE_BLOCK), key=lambda cubin: cubin.spilled_bytes)
+        try:
+            other = self._compiled(name, text, architecture, _ONE_BLOCK)
+        except CompileError:  # an assembler that does not know the option
+            return found
+        return min(found, other, key=lambda cubin: cubin.spilled_bytes)
 
     def _compiled(self, name: str, text: str, architecture: str, *more: str) -> Cubin:
         options = [f"--gpu-architecture={architecture}", "--std=c++17", "--ptxas-options=-v", *more]

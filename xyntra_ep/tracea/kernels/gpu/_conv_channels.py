@@ -12,7 +12,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Operand, contiguous_strides
 from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of, why_no_product
 from xyntra_ep.tracea.kernels.gpu._fragment_tiles import packet_of
-from xyntra_ep.tracea.kernels.gpu._gemm_narrow import HALVES
+from xyntra_ep.tracea.kernels.gpu._gemm_narrow import dtype_of
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packing import temporary
 from xyntra_ep.tracea.kernels.shared.address import address
@@ -87,7 +87,7 @@ class Channels:
 def why_no_channels(op: Conv) -> str | None:
     """None where the op has ``channels_of``."""
     x, w = op.inputs[:2]
-    dtype = _dtype_of(op)
+    dtype = dtype_of(op)
     if dtype is None or not op.output.dtype.is_float:
         return f"no fragments of {x.dtype} and {w.dtype}"
     if (why := why_no_product(op)) is not None:
@@ -98,18 +98,9 @@ def why_no_channels(op: Conv) -> str | None:
     return None if op.group == 1 or shape.depth_channels % packet_of(dtype) == 0 else "channels of a group are not whole packets"
 
 
-def _dtype_of(op: Conv) -> DType | None:
-    """In what x and w are multiplied; None where that has no fragments."""
-    x, w = op.inputs[:2]
-    if x.dtype is w.dtype and x.dtype in HALVES:
-        return x.dtype
-    wanted = op.product.matrix
-    return wanted if wanted is not None and w.dtype is DType.F32 and x.dtype in (wanted, DType.F32) else None
-
-
 def channels_of(op: Conv) -> Channels:
     """Of an op that has them."""
-    x, shape, dtype = op.inputs[0], product_of(op), _dtype_of(op)
+    x, shape, dtype = op.inputs[0], product_of(op), dtype_of(op)
     assert dtype is not None, why_no_channels(op)
     wide = packet_of(dtype)
     if x.dtype is dtype and shape.has_channels_in_packets(wide):

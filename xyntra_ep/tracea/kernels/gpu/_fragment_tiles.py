@@ -36,7 +36,7 @@ class FragmentTile:
     depth: int
     warp_columns: int
     held: int
-    dtype: DType = DType.F16
+    dtype: DType
 
     @property
     def packet(self) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Gemm, Operand, contiguous_strides
+from xyntra_ep.tracea.core_ir.ops import Conv, Gemm, Operand, contiguous_strides
 from xyntra_ep.tracea.kernels.gpu._fragment_tiles import packet_of
 from xyntra_ep.tracea.kernels.gpu._launch import estimate_ns, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
@@ -57,8 +57,8 @@ class Narrow:
         ]
 
 
-def dtype_of(op: Gemm) -> DType | None:
-    """In what the product is multiplied; None where that has no fragments."""
+def dtype_of(op: Gemm | Conv) -> DType | None:
+    """In what a and b, or x and w, are multiplied; None where that has no fragments."""
     a, b = op.inputs[:2]
     if a.dtype is b.dtype and a.dtype in HALVES:
         return a.dtype
