@@ -161,7 +161,7 @@ def test_alternatives_of_lying_names() -> None:
         want = cpu(model, feeds)
         assert declared.applies(feeds) == (n == m)
         close(plain.run(feeds), want)
-    assert plain.refusals({"x": normal(3), "y": normal(4)}) == ["cannot broadcast: axis 0 has incompatible sizes"]
+    assert plain.refusals({"x": normal(3), "y": normal(4)}) == ["Mul#0: cannot broadcast: axis 0 has incompatible sizes"]
 
 
 def test_static_sizes_of_inputs_are_facts() -> None:

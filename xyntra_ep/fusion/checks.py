@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from xyntra_ep.errors import UnsupportedError
@@ -15,18 +16,30 @@ class Checks:
     plan is executed; only with ``speculate`` are unrelated sizes that meet in a broadcast assumed to be equal, under a guard."""
 
     def __init__(self, speculate: bool = False) -> None:
-        self.conditions: list[tuple[Size, str]] = []
+        self.where = ""  # the node that demands, as messages call it
+        self._conditions: dict[Size, str] = {}
         self.guards: list[Size] = []
         self.definitions: list[tuple[str, Size]] = []  # names for run-time choices, so that sizes made of them stay small
         self._speculate = speculate
         self._equal: dict[Size, Size] = {}  # size -> the simpler one it equals, by check or guard
         self._sources: dict[Size, frozenset[Size]] = {}  # run-time broadcast result -> the sizes it was made of
 
+    @property
+    def conditions(self) -> list[tuple[Size, str]]:
+        return list(self._conditions.items())
+
     def require(self, condition: Size, message: str) -> None:
         if condition == 0:
             raise UnsupportedError(message)
-        if isinstance(condition, Dim) and all(condition != known for known, _ in self.conditions):
-            self.conditions.append((condition, message))
+        if isinstance(condition, Dim):
+            self._conditions.setdefault(condition, self.located(message))
+
+    def located(self, message: str) -> str:
+        """``message`` with the node at fault in front."""
+        if not self.where:
+            return message
+        operator = re.split(r"[(#]", self.where)[0]
+        return f"{self.where}: {message.removeprefix(f'{operator}: ')}"
 
     def require_equal(self, a: Size, b: Size, message: str) -> None:
         """Demand a == b; from here on they are the same size."""
@@ -37,6 +50,10 @@ class Checks:
     def same(self, a: Size, b: Size) -> bool:
         """Equal as polynomials or by what was demanded or assumed."""
         return a == b or self.root(a) == self.root(b)
+
+    def is_source(self, part: Size, whole: Size) -> bool:
+        """Whether ``whole`` is what broadcasting ``part`` gave, so that both are known to fit."""
+        return part in self._sources.get(whole, ())
 
     def root(self, a: Size) -> Size:
         """The name that equal sizes have in common: a number, where one of them is known."""
@@ -65,7 +82,7 @@ class Checks:
         if isinstance(a, int) and isinstance(b, int):
             raise UnsupportedError(f"cannot broadcast {a} with {b}")
         for whole, part in ((a, b), (b, a)):
-            if part in self._sources.get(whole, ()):
+            if self.is_source(part, whole):
                 return whole
         for whole, part in ((a, b), (b, a)):
             if _clipped_below(part, whole):  # where they differ neither is 1: ORT would refuse the feeds as well

@@ -18,6 +18,7 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.frames import elementwise
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
+from xyntra_ep.fusion.structure import conditions
 from xyntra_ep.fusion.tensor import Leaf, Tensor, TNode, from_content
 from xyntra_ep.registry import Registry
 from xyntra_ep.tracea.core_ir import dims
@@ -117,6 +118,7 @@ class Context:
         """Trace one node; its outputs become known."""
         spec = find_op(node)
         self.current = node.id
+        self.checks.where = node.title
         inputs = [self.tensor(name) for name in node.inputs]
         try:
             result = spec.lower(self, node, inputs)
@@ -132,21 +134,23 @@ class Context:
             if declared.dtype is not t.dtype:
                 raise UnsupportedError(f"dtype {declared.dtype or declared.elem_type}")
             self.tensors[name] = t
-            _mark(t, node.id)
+            self._finish(t, node.id)
         missing = [name for name in node.outputs[len(outputs) :] if name]
         if missing:
             raise UnsupportedError(f"output {missing[0]} is not computed")
 
-
-def _mark(t: Tensor, node: NodeId) -> None:
-    """Note the graph node on what was built for it (nodes already marked belong to operands)."""
-    stack: list[TNode] = [t.node]
-    while stack:
-        n = stack.pop()
-        if n.sources or isinstance(n, Leaf):
-            continue
-        n.sources = frozenset({node})
-        stack.extend(operand.node for operand in operands_of(n))
+    def _finish(self, result: Tensor, node: NodeId) -> None:
+        """Of all that was built for ``result`` (nodes already marked belong to operands): note the graph node, and demand what
+        it demands of sizes."""
+        stack = [result]
+        while stack:
+            t = stack.pop()
+            if t.node.sources or isinstance(t.node, Leaf):
+                continue
+            t.node.sources = frozenset({node})
+            for condition, message in conditions(t, self.checks):
+                self.checks.require(condition, message)
+            stack.extend(operands_of(t.node))
 
 
 def operands_of(node: TNode) -> list[Tensor]:

@@ -99,4 +99,4 @@ def test_a_reshape_that_does_not_fit_is_refused_at_run_time() -> None:
     model = model_of("g (float[N] x) => (float[2, 3] y) { y = Reshape(x, shape) }", {"shape": np.asarray([2, 3])})
     _, context = trace_model(model)
     (_, message), *_ = context.checks.conditions
-    assert message == "Reshape: the number of elements differs"
+    assert message == "Reshape#0: the number of elements differs"

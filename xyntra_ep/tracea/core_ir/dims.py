@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
+from functools import lru_cache
 from typing import TypeAlias
 
 TYPICAL = 128  # what an estimate takes a size for that is known at run time only
@@ -238,47 +239,62 @@ def ceildiv(a: Size, b: Size) -> Size:
 
 
 def trunc_div(a: Size, b: Size) -> Size:
-    """Division as ONNX defines it for integers (towards zero); sizes that are not constant are taken as >= 0."""
+    """Division as ONNX defines it for integers: towards zero."""
     if isinstance(a, int) and isinstance(b, int) and b:
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    return _floordiv(a, b)
+    return select(eq(lt(a, 0), lt(b, 0)), _floordiv(a, b), ceildiv(a, b))
 
 
-def _bounds(size: Size) -> tuple[int | None, int | None]:
-    """(lower, upper) bound known from the signs of the coefficients alone (symbols are >= 0)."""
+_Bounds: TypeAlias = tuple[int | None, int | None]
+_ANYTHING: _Bounds = (None, None)
+
+
+def _bounds(size: Size) -> _Bounds:
+    """(lower, upper) bound by interval arithmetic, monomial by monomial (symbols are >= 0)."""
     if isinstance(size, int):
         return size, size
     low: int | None = 0
     high: int | None = 0
     for monomial, coefficient in size.terms:
-        if not all(_atom_nonnegative(atom) for atom in monomial):
-            return None, None
-        largest = _product_of_bounds(monomial)  # the least is 0, but for a lone atom
-        least = 1 if not monomial else max(0, _atom_bounds(monomial[0])[0] or 0) if len(monomial) == 1 else 0
-        ends = (least * coefficient, None if largest is None else largest * coefficient)
+        least, most = _monomial_bounds(monomial)
+        ends = (_scaled(least, coefficient), _scaled(most, coefficient))
         first, last = ends if coefficient > 0 else ends[::-1]
         low = None if low is None or first is None else low + first
         high = None if high is None or last is None else high + last
     return low, high
 
 
-def _product_of_bounds(monomial: Monomial) -> int | None:
-    """An upper bound of a product of atoms that are >= 0."""
-    result = 1
+def _scaled(bound: int | None, factor: int) -> int | None:
+    return None if bound is None else bound * factor
+
+
+def _monomial_bounds(monomial: Monomial) -> _Bounds:
+    """Bounds of a product of atoms; none where one of several atoms may be negative."""
+    least = most = 1
+    bounded = True
     for atom in monomial:
-        high = _atom_bounds(atom)[1]
+        low, high = _atom_bounds(atom)
+        if len(monomial) == 1:
+            return low, high
+        if low is None or low < 0:
+            return _ANYTHING
+        least *= low
         if high is None:
-            return None
-        result *= high
-    return result
+            bounded = False
+        else:
+            most *= high
+    return least, most if bounded else None
 
 
-def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
+def _atom_bounds(atom: Atom) -> _Bounds:
+    if atom.op is DimOp.SYMBOL:
+        return 0, None
     if DimOp.EQ <= atom.op <= DimOp.NOT:
         return 0, 1
-    if atom.op not in (DimOp.MIN, DimOp.MAX, DimOp.SELECT):
-        return None, None
-    a, b = (_bounds(arg) for arg in atom.args[-2:] if not isinstance(arg, str))
+    operands = [arg for arg in atom.args if not isinstance(arg, str)]
+    a, b = (_bounds(arg) for arg in operands[-2:])
+    if atom.op in (DimOp.FLOORDIV, DimOp.CEILDIV, DimOp.MOD):
+        return _division_bounds(atom.op, a, b)
     lows, highs = ([x for x in pair if x is not None] for pair in zip(a, b, strict=True))
     if atom.op is DimOp.MIN:  # below either bound
         return (min(lows) if len(lows) == 2 else None), min(highs, default=None)
@@ -287,22 +303,64 @@ def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
     return (min(lows) if len(lows) == 2 else None), (max(highs) if len(highs) == 2 else None)
 
 
-def _atom_nonnegative(atom: Atom) -> bool:
-    if atom.op is DimOp.SYMBOL or DimOp.EQ <= atom.op <= DimOp.NOT:
-        return True
-    lows = [_bounds(arg)[0] for arg in atom.args if not isinstance(arg, str)]
-    known = [low is not None and low >= 0 for low in lows]
-    if atom.op is DimOp.MAX:
-        return any(known)
-    if atom.op is DimOp.SELECT:
-        return all(known[1:])
-    return all(known)
+def _division_bounds(op: DimOp, a: _Bounds, b: _Bounds) -> _Bounds:
+    """Of a quotient or remainder by something >= 0; division by 0 gives 0."""
+    if b[0] is None or b[0] < 0:
+        return _ANYTHING
+    if op is DimOp.MOD:
+        return 0, None if b[1] is None else max(0, b[1] - 1)
+    divisor = b[0]
+    if divisor > 0 and divisor == b[1]:
+        rounding = 0 if op is DimOp.FLOORDIV else divisor - 1
+        low, high = (None if x is None else (x + rounding) // divisor for x in a)
+        return low, high
+    return (0, a[1]) if a[0] is not None and a[0] >= 0 else _ANYTHING
 
 
+_MOST_CASES = 4  # atoms that a proof takes apart, one after the other
+
+
+@lru_cache(maxsize=1 << 14)
 def known_nonnegative(size: Size) -> bool:
-    """Whether ``size`` >= 0 for all values of its symbols (false when not provable)."""
+    """Whether ``size`` >= 0 for all values of its symbols (false when not provable).
+
+    Intervals first; then atoms are replaced by what bounds them: -min(a, b) is at least -a, and at least -b; x / d rounded down
+    lies within (x - d + 1) / d and x / d.
+    """
+    return _proven(size, _MOST_CASES)
+
+
+def _proven(size: Size, cases: int) -> bool:
     low = _bounds(size)[0]
-    return low is not None and low >= 0
+    if low is not None and low >= 0:
+        return True
+    if isinstance(size, int) or not cases:
+        return False
+    for monomial, coefficient in size.terms:
+        if len(monomial) != 1 or monomial[0].op is DimOp.SYMBOL:
+            continue
+        atom = monomial[0]
+        rest = size - Dim((((atom,), coefficient),))
+        enough, candidates = _lower_candidates(atom, coefficient)
+        proofs = (_proven(rest + c, cases - 1) for c in candidates)
+        if candidates and (any(proofs) if enough == 1 else all(proofs)):
+            return True
+    return False
+
+
+def _lower_candidates(atom: Atom, coefficient: int) -> tuple[int, list[Size]]:
+    """Sizes for ``coefficient`` * ``atom``: (1: each of them is a lower bound, 2: the lesser of both is; the sizes)."""
+    operands = [arg for arg in atom.args if not isinstance(arg, str)]
+    if atom.op in (DimOp.MIN, DimOp.MAX, DimOp.SELECT):
+        either_will_do = (atom.op is DimOp.MIN and coefficient < 0) or (atom.op is DimOp.MAX and coefficient > 0)
+        return (1 if either_will_do else 2), [operand * coefficient for operand in operands[-2:]]
+    if atom.op in (DimOp.FLOORDIV, DimOp.CEILDIV):
+        x, divisor = operands
+        if isinstance(divisor, int) and divisor > 0 and coefficient % divisor == 0:
+            slack = 0 if (atom.op is DimOp.CEILDIV) == (coefficient > 0) else (divisor - 1)
+            moved = x - slack if coefficient > 0 else x + slack
+            return 1, [moved * (coefficient // divisor)]
+    return 1, []
 
 
 def smin(a: Size, b: Size) -> Size:
@@ -326,8 +384,7 @@ def eq(a: Size, b: Size) -> Size:
     if a == b:
         return 1
     difference = a - b
-    low, high = _bounds(difference)
-    if isinstance(difference, int) or (low is not None and low > 0) or (high is not None and high < 0):
+    if isinstance(difference, int) or known_nonnegative(difference - 1) or known_nonnegative(-1 - difference):
         return 0
     return _opaque(DimOp.EQ, a, b)
 
@@ -338,10 +395,9 @@ def ne(a: Size, b: Size) -> Size:
 
 
 def lt(a: Size, b: Size) -> Size:
-    low, high = _bounds(b - a)
-    if low is not None and low > 0:
+    if known_nonnegative(b - a - 1):
         return 1
-    return 0 if high is not None and high <= 0 else _opaque(DimOp.LT, a, b)
+    return 0 if known_nonnegative(a - b) else _opaque(DimOp.LT, a, b)
 
 
 def le(a: Size, b: Size) -> Size:

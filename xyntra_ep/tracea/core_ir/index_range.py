@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative
+from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, rewrite, size, walk
 
@@ -68,11 +68,25 @@ _ANY: Interval = (None, None)
 
 def stays_inside(e: Expr, extent: Size, domain: Sequence[Size]) -> bool:
     """Whether 0 <= e < extent holds at every point of a non-empty ``domain`` (false when not provable)."""
-    low, high = _interval(e, domain)
+    low, high = interval(e, domain)
     return low is not None and high is not None and known_nonnegative(low) and known_nonnegative(extent - 1 - high)
 
 
-def _interval(root: Expr, domain: Sequence[Size]) -> Interval:
+def exact_interval(e: Expr, domain: Sequence[Size]) -> tuple[Size, Size] | None:
+    """The least and the greatest value that ``e`` takes over a non-empty ``domain``; None where it is not linear in the axes, so
+    that an interval may hold values that it never takes."""
+    parts = affine(e)
+    if parts.rest.kind not in ("const", "size"):
+        return None
+    low = high = parts.rest.attr
+    for number, factor in parts.coefficients.items():
+        reach = factor * (domain[number] - 1)
+        low, high = low + smin(0, reach), high + smax(0, reach)
+    return low, high
+
+
+def interval(root: Expr, domain: Sequence[Size]) -> Interval:
+    """Bounds of an i64 expression over a non-empty ``domain``, None where there is none that is known."""
     found: dict[int, Interval] = {}
     for e in walk(root):
         if e.kind == "axis":
