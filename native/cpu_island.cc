@@ -139,6 +139,7 @@ void CpuIsland::compute(OrtKernelContext* context) {
   make_outputs(context, workspace.evaluation(), workspace.outputs);
   workspace.bind(workspace.inputs, workspace.outputs);
   run_steps(workspace, context);
+  if (const PlanFault* fault = workspace.fault()) workspace.evaluation().refuse(fault->message, workspace.inputs);
 }
 
 void CpuIsland::run_steps(const Workspace& workspace, const OrtKernelContext* context) const {

@@ -65,7 +65,7 @@ bool Evaluation::prepare(const std::vector<InputView>& inputs) {
   }
   for (const PlanCheck& check : found->checks) {
     if (values_[check.expr] == 0) {
-      throw Error(kInvalidArgument, "XyntraEP: " + check.message + " (" + shapes_text(island_, inputs) + ")");
+      refuse(check.message, inputs);
     }
   }
   find_output_dims(*found, inputs);
@@ -73,6 +73,10 @@ bool Evaluation::prepare(const std::vector<InputView>& inputs) {
   active_ = &*found;
   seen_key_ = key_;
   return true;
+}
+
+void Evaluation::refuse(const std::string& what, const std::vector<InputView>& inputs) const {
+  throw Error(kInvalidArgument, "XyntraEP: " + what + " (" + shapes_text(island_, inputs) + ")");
 }
 
 // Elements are read for all alternatives, because they decide which one applies.

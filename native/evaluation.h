@@ -28,6 +28,8 @@ class Evaluation {
   void forget() noexcept { active_ = nullptr; }
 
   const PlanIsland& island() const noexcept { return island_; }
+  // The error of a run that cannot be with these inputs: `what` is wrong, and their shapes.
+  [[noreturn]] void refuse(const std::string& what, const std::vector<InputView>& inputs) const;
   // After prepare():
   std::size_t alternative() const noexcept { return static_cast<std::size_t>(active_ - island_.alternatives.data()); }
   const Alternative& plan() const noexcept { return *active_; }

@@ -9,7 +9,7 @@
 namespace xyntra {
 namespace {
 
-constexpr uint32_t kVersion = 6;
+constexpr uint32_t kVersion = 7;
 constexpr int kRunKinds = 1 << int(BufferKind::kInput) | 1 << int(BufferKind::kOutput) | 1 << int(BufferKind::kPool) |
                           1 << int(BufferKind::kArena) | 1 << int(BufferKind::kLiteral);
 constexpr int kInitKinds = 1 << int(BufferKind::kConstant) | 1 << int(BufferKind::kPool) |
@@ -131,6 +131,17 @@ void check_init(const Alternative& plan) {
   }
 }
 
+void read_faults(ByteReader& in, Alternative& plan) {
+  plan.faults.resize(in.count(8));
+  for (PlanFault& fault : plan.faults) {
+    fault.buffer = in.read<uint32_t>();
+    fault.message = read_string(in);
+    require(fault.buffer < plan.buffers.size() && plan.buffers[fault.buffer].kind == BufferKind::kArena,
+            "a fault is in no temporary");
+    require(plan.buffers[fault.buffer].last + 1 == plan.run.size(), "a fault is gone before the run ends");
+  }
+}
+
 void check_lifetimes(const Alternative& plan) {
   for (const PlanBuffer& buffer : plan.buffers) {
     require(buffer.kind != BufferKind::kArena || (buffer.first <= buffer.last && buffer.last < plan.run.size()),
@@ -175,6 +186,7 @@ Alternative read_alternative(ByteReader& in, const PlanIsland& island, std::size
   for (PlanBuffer& buffer : plan.buffers) buffer = read_buffer(in, island, plan.exprs);
   plan.init = read_steps(in, plan, kernels, kInitKinds);
   plan.run = read_steps(in, plan, kernels, kRunKinds);
+  read_faults(in, plan);
   check_init(plan);
   check_lifetimes(plan);
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {

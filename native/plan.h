@@ -59,6 +59,12 @@ struct PlanCheck {
   std::string message;
 };
 
+// Data that the model cannot take (an index beyond its axis): steps have put down in `buffer` whether there are any.
+struct PlanFault {
+  uint32_t buffer = 0;
+  std::string message;
+};
+
 // One way to carry out an island, for the shapes its guards admit.
 struct Alternative {
   Expressions exprs;
@@ -68,6 +74,7 @@ struct Alternative {
   std::vector<PlanBuffer> buffers;
   std::vector<PlanStep> init;
   std::vector<PlanStep> run;
+  std::vector<PlanFault> faults;
   // Follow from the above:
   std::vector<uint32_t> arena;   // indices of the ARENA buffers
   std::vector<Symbol> elements;  // the symbols that read data

@@ -69,6 +69,14 @@ void Workspace::fill_tables(const ReadyAlternative& ready) {
   }
 }
 
+// A temporary has spare bytes behind it, so there always is a first one.
+const PlanFault* Workspace::fault() const noexcept {
+  for (const PlanFault& fault : evaluation_.plan().faults) {
+    if (arena_.data()[evaluation_.arena_at(fault.buffer)] != 0) return &fault;
+  }
+  return nullptr;
+}
+
 void Workspace::bind(const std::vector<InputView>& views, const std::vector<void*>& results) noexcept {
   for (const Patch& patch : patches_) {
     // Kernels take all buffers as void*; the plan names inputs as things to read only.

@@ -43,6 +43,8 @@ class Workspace {
   // Fills the addresses of this run into the tables.
   void bind(const std::vector<InputView>& inputs, const std::vector<void*>& outputs) noexcept;
   const std::vector<Step>& steps() const noexcept { return steps_; }
+  // After the steps: what is wrong with the data of this run, null when nothing is.
+  const PlanFault* fault() const noexcept;
   const Evaluation& evaluation() const noexcept { return evaluation_; }
 
   // Reused by the caller from run to run.

@@ -78,6 +78,7 @@ class Alternative:
     buffers: list[bytes] = field(default_factory=list)
     init: list[bytes] = field(default_factory=list)
     run: list[bytes] = field(default_factory=list)
+    faults: list[tuple[int, str]] = field(default_factory=list)
 
     def op(self, name: str, a: int = 0, b: int = 0, c: int = 0) -> int:
         self.exprs.append(pack("<Bqqq", OPS.index(name), a, b, c))
@@ -145,6 +146,7 @@ class Alternative:
             + many(self.buffers)
             + many(self.init)
             + many(self.run)
+            + many([pack("<I", buffer) + text(message) for buffer, message in self.faults])
         )
 
 
@@ -185,7 +187,7 @@ class Plan:
     def bytes(self) -> bytes:
         content = (
             b"XYPL"
-            + pack("<I", 6)
+            + pack("<I", 7)
             + text(self.digest)
             + text(self.root)
             + text(self.device)

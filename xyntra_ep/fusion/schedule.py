@@ -64,7 +64,7 @@ from xyntra_ep.tracea.core_ir.ops import (
 
 def build_program(context: Context, inputs: Sequence[str], outputs: Sequence[str]) -> Program:
     """The program of an island from its traced ``context``; ``inputs`` and ``outputs`` are graph names in order."""
-    dag = Dag([context.tensors[name] for name in outputs])
+    dag = Dag([*(context.tensors[name] for name in outputs), *(t for t, _ in context.faults)])
     settle_repeats(dag, context.checks)
     join_projections(dag)
     fuse_attention(dag, context.checks, Formulas(dag, context))
@@ -75,6 +75,7 @@ def build_program(context: Context, inputs: Sequence[str], outputs: Sequence[str
     builder.program.guards = list(context.checks.guards)
     builder.program.checks = list(context.checks.conditions)
     program = builder.build(outputs)
+    program.faults = [(v, message) for v, (_, message) in zip(builder.faults, context.faults, strict=True)]
     rename(program, context.checks.synonyms())
     return program
 
@@ -89,6 +90,7 @@ class _Builder:
         self._views: dict[int, Operand] = {}
         self._leaves: dict[tuple[str, str], Operand] = {}
         self._current: frozenset[int] = frozenset()
+        self.faults: list[int] = []
 
     def build(self, names: Sequence[str]) -> Program:
         copies = self._place_outputs(names)
@@ -97,6 +99,7 @@ class _Builder:
                 self._emit(node)
         for operand, tensor in copies:
             self._copy(tensor, operand)
+        self.faults = [self._destination(t).value for t in self._dag.outputs[len(names) :]]
         return self.program
 
     # -- values
@@ -108,7 +111,7 @@ class _Builder:
     def _place_outputs(self, names: Sequence[str]) -> list[tuple[Operand, Tensor]]:
         """Give each output its memory: written by the node that computes it where that is possible, else copied at the end."""
         copies: list[tuple[Operand, Tensor]] = []
-        for k, (name, t) in enumerate(zip(names, self._dag.outputs, strict=True)):
+        for k, (name, t) in enumerate(zip(names, self._dag.outputs, strict=False)):
             value = self._add_value(Value(kind=ValueKind.OUTPUT, dtype=t.dtype, shape=t.shape, index=k, name=name))
             base = self._in_order(t)
             key = (id(base.node), base.output)

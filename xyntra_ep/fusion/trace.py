@@ -19,13 +19,14 @@ from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.frames import elementwise
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.structure import conditions
-from xyntra_ep.fusion.tensor import Leaf, Tensor, TNode, from_content
+from xyntra_ep.fusion.tensor import Leaf, RowNode, Tensor, TNode, from_content
 from xyntra_ep.registry import Registry
 from xyntra_ep.tracea.core_ir import dims
+from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import Binding, SymbolKind
+from xyntra_ep.tracea.core_ir.ops import Binding, ReduceKind, Stage, SymbolKind
 
 Lowered = Tensor | Sequence[Tensor]
 FIRST = NodeId(0)
@@ -66,6 +67,7 @@ class Context:
     checks: Checks = field(default_factory=Checks)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     bindings: list[Binding] = field(default_factory=list)
+    faults: list[tuple[Tensor, str]] = field(default_factory=list)  # one bool each: true, and the run fails with the message
     depends: set[str] = field(default_factory=set)  # large constants whose bytes decided something
     current: NodeId = FIRST
 
@@ -81,6 +83,23 @@ class Context:
 
     def require_equal(self, a: Size, b: Size, message: str) -> None:
         self.checks.require_equal(a, b, message)
+
+    def require_data(self, t: Tensor, wrong: Callable[[Expr], Expr], message: str) -> None:
+        """A condition on the elements of ``t``: a run in which one is ``wrong`` fails with ``message`` after it was computed.
+
+        What reads memory by these elements must stay inside by itself (`clamp_index`). Constants are to be judged while planning.
+        """
+        flat = t.reshape((t.size,))
+        body = wrong(E.load(0, E.axis(0), dtype=t.dtype))
+        stage = Stage(kind=ReduceKind.MAX, body=body, dtype=DType.BOOL)
+        row = RowNode(outer=(), inner=(t.size,), inputs=(flat,), stages=(stage,), outputs=((E.acc_bool(0), True),))
+        known = any(
+            f.node.inputs[0].node is flat.node and f.node.stages[0].body is body
+            for f, _ in self.faults
+            if isinstance(f.node, RowNode)
+        )
+        if not known:
+            self.faults.append((Tensor((), DType.BOOL, row), self.checks.located(message)))
 
     def constant(self, t: Tensor, what: str) -> NDArray[Any]:
         """The bytes of a constant of any size (small ones: ``t.array``); the plan then depends on them."""
@@ -135,6 +154,8 @@ class Context:
                 raise UnsupportedError(f"dtype {declared.dtype or declared.elem_type}")
             self.tensors[name] = t
             self._finish(t, node.id)
+        for fault, _ in self.faults:
+            self._finish(fault, node.id)
         missing = [name for name in node.outputs[len(outputs) :] if name]
         if missing:
             raise UnsupportedError(f"output {missing[0]} is not computed")

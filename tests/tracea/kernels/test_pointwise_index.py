@@ -7,9 +7,9 @@ import pytest
 from xyntra_ep.tracea.core_ir.dims import Size, symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load, size, walk
+from xyntra_ep.tracea.core_ir.index_range import affine, stays_inside
 from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.kernels.shared.index import AccessTable, Lane
-from xyntra_ep.tracea.core_ir.index_range import affine, stays_inside
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 
 N = symbol("n")

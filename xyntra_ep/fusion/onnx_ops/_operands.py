@@ -9,10 +9,11 @@ import numpy as np
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
-from xyntra_ep.fusion.tensor import Tensor, from_content
+from xyntra_ep.fusion.tensor import Leaf, Tensor, from_content
 from xyntra_ep.fusion.trace import Context
+from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.dims import Dim, Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
@@ -52,6 +53,44 @@ def float_input(inputs: Sequence[Tensor | None], i: int) -> Tensor:
 def wanted_outputs(node: Node) -> int:
     """How many outputs the node has up to the last one that is named."""
     return max((i + 1 for i, name in enumerate(node.outputs) if name), default=0)
+
+
+def require_indices(c: Context, indices: Tensor, extents: Sequence[Size], message: str, *, backwards: bool = True) -> None:
+    """Every element of ``indices`` must name one of an axis: elements k, k + n, k + 2n ... one of ``extents[k]``, for n extents.
+    With ``backwards`` a negative one counts from the end. Those known now are judged now, or when sizes are; others in each run.
+    """
+    period = len(extents)
+    least = [-n if backwards else 0 for n in extents]
+    known = _known_elements(c, indices)
+    if known is None:
+
+        def chosen(sizes: Sequence[Size]) -> Expr:
+            result = E.size(sizes[0])
+            for k, size in enumerate(sizes[1:], start=1):
+                here = E.call("eq", E.call("mod", E.axis(0), E.const(period)), E.const(k))
+                result = E.call("where", here, E.size(size), result)
+            return result
+
+        def wrong(v: Expr) -> Expr:
+            return E.call("or", E.call("lt", v, chosen(least)), E.call("le", chosen(extents), v))
+
+        c.require_data(indices, wrong, message)
+        return
+    for k, (low, extent) in enumerate(zip(least, extents, strict=True)):
+        elements = known[k::period]
+        numbers = [i for i in elements if isinstance(i, int)]
+        ends = {min(numbers), max(numbers)} if numbers else set()
+        symbolic: list[Size] = [i for i in elements if isinstance(i, Dim)]
+        for i in [*ends, *symbolic]:
+            c.require(dims.both(dims.le(low, i), dims.lt(i, extent)), message)
+
+
+def _known_elements(c: Context, t: Tensor) -> list[Size] | None:
+    if t.content is not None:
+        return list(t.content.reshape(-1))
+    if isinstance(t.node, Leaf) and t.is_const:
+        return [int(i) for i in c.constant(t, "indices").reshape(-1)]
+    return None
 
 
 def const_number(t: Tensor, what: str) -> float | int | bool:

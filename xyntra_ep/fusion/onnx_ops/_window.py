@@ -8,7 +8,8 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.frames import materialise
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.tensor import Permute, Reshape, Tensor, View
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, le, smax
+from xyntra_ep.fusion.trace import Context
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, le, smax, trunc_div
 
 
 def from_last(rank: int) -> tuple[int, ...]:
@@ -30,10 +31,12 @@ def channels_last(t: Tensor) -> Tensor:
 
 
 def window(
-    node: Node, spatial: Sequence[Size], kernel: Sequence[int], ceil_mode: bool = False
+    c: Context, node: Node, spatial: Sequence[Size], kernel: Sequence[int], ceil_mode: bool = False
 ) -> tuple[list[int], list[int], list[Size], list[Size]]:
     """(strides, dilations, begin pads, output extents) from the attributes; auto_pad included."""
     rank = len(spatial)
+    if len(kernel) != rank:
+        raise UnsupportedError("a window of another rank than its input")
     strides = [int(s) for s in node.attr("strides") or [1] * rank]
     dilations = [int(d) for d in node.attr("dilations") or [1] * rank]
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
@@ -48,17 +51,20 @@ def window(
             begin.append(total // 2 if auto == "SAME_UPPER" else ceildiv(total, 2))
         else:
             first, last = (0, 0) if auto == "VALID" else (pads[i], pads[rank + i])
-            extent = _extent(spatial[i], first, last, reach[i], strides[i], ceil_mode)
+            extent = _extent(c, spatial[i] + first + last - reach[i], spatial[i] + first, strides[i], ceil_mode)
             begin.append(first)
         out.append(extent)
-    if any(isinstance(o, int) and o < 0 for o in out):
-        raise UnsupportedError("the window is larger than its input")
+    for o in out:
+        c.require(le(0, o), "the window is larger than its input")
     return strides, dilations, begin, out
 
 
-def _extent(spatial: Size, first: int, last: int, reach: int, stride: int, ceil_mode: bool) -> Size:
-    free = spatial + first + last - reach
-    if not ceil_mode:
-        return free // stride + 1
-    extent = ceildiv(free, stride) + 1
-    return extent - le(spatial + first, (extent - 1) * stride)  # a window that would start in the trailing padding is left out
+def _extent(c: Context, free: Size, end: Size, stride: int, ceil_mode: bool) -> Size:
+    """How many windows fit where ``free`` elements are left beside one, and none starts at ``end`` or later.
+
+    A window that does not fit once (``free`` < 0) is still counted by ORT where it lacks less than a stride.
+    """
+    if ceil_mode:
+        extent = ceildiv(free, stride) + 1
+        return extent - le(end, (extent - 1) * stride)  # a window that would start in the trailing padding is left out
+    return (free // stride if c.checks.assume(le(0, free)) else trunc_div(free, stride)) + 1

@@ -55,12 +55,24 @@ def _binary(op: str, folded: Callable[[Size, Size], Size]) -> Lower:
         a, b = one(inputs, 0), one(inputs, 1)
         if a.dtype is DType.BOOL:
             raise UnsupportedError("dtype bool")
-        if op in ("div", "mod", "fmod") and b.content is not None and any(v == 0 for v in b.content.reshape(-1)):
-            raise UnsupportedError("integer division by zero")
+        if op in ("div", "mod", "fmod") and not a.dtype.is_float:
+            _require_divisors(c, b)
         known = fold([a, b], folded, a.dtype)
         return known or c.map([a, b], lambda x, y: wrapped(a.dtype, E.call(op, x, y)), a.dtype)
 
     return lower
+
+
+def _require_divisors(c: Context, t: Tensor) -> None:
+    """Integers are not divided by zero: ORT fails such a run."""
+    if t.content is not None:
+        for v in t.content.reshape(-1):
+            c.require(dims.ne(v, 0), "Integer division by zero")
+    elif t.is_const:
+        if not c.constant(t, "a divisor").all():
+            raise UnsupportedError("Integer division by zero")
+    else:
+        c.require_data(t, lambda v: E.call("eq", v, E.const(0)), "Integer division by zero")
 
 
 def _variadic(op: str, folded: Callable[[Size, Size], Size] | None = None) -> Lower:

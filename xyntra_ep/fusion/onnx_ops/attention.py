@@ -13,9 +13,9 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     clamp_index,
     f,
     float_input,
-    from_end,
     maybe,
     one,
+    require_indices,
     wanted_outputs,
     wrapped,
 )
@@ -120,6 +120,8 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
         expanded, value = sizes.mask(c, mask, 1, value)
         operands.append(expanded)
     if valid is not None:
+        c.require_equal(valid.size, sizes.batch, "one number of keys for each batch is wanted")
+        require_indices(c, valid, [sizes.keys + 1], "a number of keys is more than there are", backwards=False)
         operands.append(valid)
         number = E.load(len(operands) - 1, E.axis(0), dtype=valid.dtype)
         value = E.call("where", E.call("lt", E.axis(3), number), value, f(-math.inf))
@@ -162,9 +164,22 @@ def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
     else:
         operands.append(positions)
         row = E.load(3, E.axis(0), E.axis(2), dtype=positions.dtype)
-        at = [clamp_index(from_end(row, cos.shape[0]), cos.shape[0])]
+        require_positions(c, positions, x, cos)
+        at = [clamp_index(row, cos.shape[0])]
     out = rotated(operands, at, int(node.attr("rotary_embedding_dim", 0)), interleaved=bool(node.attr("interleaved", 0)))
     return join_heads(out) if flat else out
+
+
+def require_positions(c: Context, positions: Tensor, x: Tensor, table: Tensor) -> None:
+    """Of each token of x [B, H, S, D], or of the first one, in [0, rows of the table)."""
+    if positions.rank == 1:
+        c.require_equal(positions.size, 1, "the positions are neither one nor one for each token")
+        room = table.shape[0] - x.shape[2] + 1
+    else:
+        room = table.shape[0]
+        for have, want in zip(positions.shape, (x.shape[0], x.shape[2]), strict=True):
+            c.require_equal(have, want, "the positions are neither one nor one for each token")
+    require_indices(c, positions, [room], "position_ids value is out of range", backwards=False)
 
 
 def rotated(operands: Sequence[Tensor], at: Sequence[Expr], width: int, *, interleaved: bool) -> Tensor:

@@ -27,12 +27,20 @@ DEFAULT_EPSILON = 1e-12  # of SkipLayerNormalization
 QUICK_GELU_ALPHA = 1.702
 
 
+def _of_the_last_axis(c: Context, x: Tensor, p: Tensor) -> Tensor:
+    """``p``, which must have an element for each of the last axis of ``x``."""
+    if p.rank != 1 or x.rank < 1:
+        raise UnsupportedError("a parameter that is no vector over the last axis")
+    c.require_equal(p.shape[0], x.shape[-1], "a parameter has another number of elements than the last axis")
+    return p
+
+
 def _biased(op: str) -> Lower:
     """op(x + bias), the bias being optional."""
 
     def lower(c: Context, node: Node, inputs: Inputs) -> Tensor:
         x, bias = float_input(inputs, 0), maybe(inputs, 1)
-        operands = [x] if bias is None else [x, bias]
+        operands = [x] if bias is None else [x, c.checks.fit(_of_the_last_axis(c, x, bias), x.shape)]
         return c.map(
             operands,
             lambda v, *b: wrapped(x.dtype, E.call(op, E.call("add", v, b[0]) if b else v)),
@@ -46,16 +54,22 @@ def _skip_layer_normalization(centred: bool) -> LowerMany:
     """Of x + skip (+ bias); outputs: the result, statistics that only training wants, and the sum."""
 
     def lower(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
-        x, skip, gamma = float_input(inputs, 0), one(inputs, 1), one(inputs, 2)
-        beta = maybe(inputs, 3) if centred else None
-        bias = maybe(inputs, 4 if centred else 3)
+        x, skip = float_input(inputs, 0), one(inputs, 1)
+        if skip.rank > x.rank:
+            raise UnsupportedError("a skip of more axes than its input")
+        skip = c.checks.fit(skip, x.shape)
+        gamma, beta, bias = (
+            None if p is None else _of_the_last_axis(c, x, p)
+            for p in (one(inputs, 2), maybe(inputs, 3) if centred else None, maybe(inputs, 4 if centred else 3))
+        )
+        assert gamma is not None
         if any(node.outputs[1:3]):
             raise UnsupportedError("statistics of SkipLayerNormalization")
         total = c.map([x, skip], lambda v, s: E.call("add", v, s), x.dtype)
         if bias is not None:
             total = c.map([total, bias], lambda v, b: E.call("add", v, b), x.dtype)
         total = c.map([total], lambda v: wrapped(x.dtype, v), x.dtype)
-        (result,) = layer_norm(total, gamma, beta, x.rank - 1, float(node.attr("epsilon", DEFAULT_EPSILON)), centred=centred)
+        (result,) = layer_norm(c, total, gamma, beta, x.rank - 1, float(node.attr("epsilon", DEFAULT_EPSILON)), centred=centred)
         return [result] if wanted_outputs(node) == 1 else [result, result, result, total]
 
     return lower

@@ -13,8 +13,18 @@ from dataclasses import dataclass
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.graph import Node
-from xyntra_ep.fusion.onnx_ops._operands import Inputs, clamp_index, f, float_input, maybe, one, wanted_outputs, wrapped
-from xyntra_ep.fusion.onnx_ops.attention import join_heads, rotated, split_heads
+from xyntra_ep.fusion.onnx_ops._operands import (
+    Inputs,
+    clamp_index,
+    f,
+    float_input,
+    maybe,
+    one,
+    require_indices,
+    wanted_outputs,
+    wrapped,
+)
+from xyntra_ep.fusion.onnx_ops.attention import join_heads, require_positions, rotated, split_heads
 from xyntra_ep.fusion.onnx_ops.linear import as_dtype, matmul
 from xyntra_ep.fusion.onnx_ops.movement import concat, part
 from xyntra_ep.fusion.onnx_ops.normalization import layer_norm
@@ -23,7 +33,7 @@ from xyntra_ep.fusion.onnx_ops.softmax import softmax
 from xyntra_ep.fusion.tensor import Map, Tensor
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, either, eq
+from xyntra_ep.tracea.core_ir.dims import Size, either, eq, le
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
@@ -117,6 +127,9 @@ def _multi_head_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Te
 
 def _biased(c: Context, parts: Sequence[Tensor], bias: Tensor) -> list[Tensor]:
     """Each part plus its share of ``bias``, which has them one after the other."""
+    c.require_equal(
+        bias.size, sum((t.shape[-1] for t in parts), start=0), "the bias has another size than queries, keys and values"
+    )
     found, start = [], 0
     for t in parts:
         width = t.shape[-1]
@@ -164,6 +177,7 @@ def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
         if not isinstance(hidden, int) or not isinstance(half, int):
             raise UnsupportedError("com.microsoft.RotaryEmbedding with an unknown head size")
         x = split_heads(x, heads or hidden // (2 * half))
+    require_positions(c, positions, x, cos)
     if positions.rank == 1:
         row = E.call("add", E.load(3, E.const(0), dtype=positions.dtype), E.axis(2))
     else:
@@ -180,6 +194,18 @@ def _embed_layer_normalization(c: Context, node: Node, inputs: Inputs) -> Sequen
     if node.attr("mask_index_type", 1) != 1:
         raise UnsupportedError("EmbedLayerNormalization without an index of its mask")
     batch, length = tokens.shape
+    for t, table in ((tokens, words), (segments, kinds), (positions, places)):
+        if t is None or table is None:
+            continue
+        for have, want in zip(t.shape, tokens.shape, strict=True):
+            if t is not positions:
+                c.require_equal(have, want, "input_ids and segment_ids have different shapes")
+        require_indices(c, t, [table.shape[0]], "input index out of range", backwards=False)
+    if positions is None:
+        c.require(le(length, places.shape[0]), "input index out of range")
+    for table in (places, kinds):
+        if table is not None:
+            c.require_equal(table.shape[1], words.shape[1], "the tables have different widths")
     shape = (batch, length, words.shape[1])
     operands: list[Tensor] = []
 
@@ -197,7 +223,7 @@ def _embed_layer_normalization(c: Context, node: Node, inputs: Inputs) -> Sequen
     if segments is not None and kinds is not None:
         total = E.call("add", total, row_of(kinds, element(segments)))
     summed = Tensor(shape, words.dtype, Map(inputs=tuple(operands), body=wrapped(words.dtype, total)))
-    (result,) = layer_norm(summed, gamma, beta, 2, float(node.attr("epsilon", _EPSILON)))
+    (result,) = layer_norm(c, summed, gamma, beta, 2, float(node.attr("epsilon", _EPSILON)))
     found = [result]
     if wanted_outputs(node) > 1:
         found.append(_ones_of_rows(c, tokens, mask))

@@ -18,7 +18,17 @@ from itertools import pairwise
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
-from xyntra_ep.fusion.onnx_ops._operands import Inputs, clamp_index, f, float_input, maybe, one, wanted_outputs, within
+from xyntra_ep.fusion.onnx_ops._operands import (
+    Inputs,
+    clamp_index,
+    f,
+    float_input,
+    maybe,
+    one,
+    require_indices,
+    wanted_outputs,
+    within,
+)
 from xyntra_ep.fusion.onnx_ops.attention import Scores, join_heads, rotated, split_heads
 from xyntra_ep.fusion.onnx_ops.linear import as_dtype, matmul
 from xyntra_ep.fusion.onnx_ops.movement import concat, part
@@ -26,7 +36,7 @@ from xyntra_ep.fusion.onnx_ops.softmax import softmax
 from xyntra_ep.fusion.tensor import Map, Tensor
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, eq, le, smax
+from xyntra_ep.tracea.core_ir.dims import Size, either, eq, le, smax
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
@@ -80,6 +90,12 @@ def _cache(c: Context, inputs: Inputs, new: Size) -> _Cache:
     ends, past = one(inputs, _ENDS), maybe(inputs, _PAST_K)
     ends = ends.reshape((ends.shape[0],)) if ends.rank == 1 else ends.reshape((ends.shape[0] * ends.shape[1],))
     [total] = one(inputs, _TOTAL).ints("the total length of GroupQueryAttention")
+    require_indices(c, ends, [total], "seqlens_k is out of range", backwards=False)
+    if past is not None:
+        kept = past.shape[2]
+        c.require(
+            either(eq(total, kept + new), le(total, kept)), "total_sequence_length fits neither a growing nor a fixed cache"
+        )
     before: Size | None = None
     if past is None:
         c.require(eq(new, total), "GroupQueryAttention: more keys than there are, without a past")

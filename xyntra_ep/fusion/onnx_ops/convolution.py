@@ -14,7 +14,7 @@ from xyntra_ep.fusion.onnx_ops.linear import as_dtype
 from xyntra_ep.fusion.tensor import ConvNode, Map, Tensor
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, smax
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt, smax
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
@@ -43,7 +43,9 @@ def _with_channels(c: Context, x: Tensor, channels: Size) -> Tensor:
 
 def convolve(c: Context, node: Node, x: Tensor, w: Tensor, bias: Tensor | None) -> Tensor:
     """ONNX Conv with the attributes of ``node``."""
-    strides, dilations, pads, out = window(node, x.shape[2:], _kernel_of(node, x, w))
+    strides, dilations, pads, out = window(c, node, x.shape[2:], _kernel_of(node, x, w))
+    for extent in out:
+        c.require(lt(0, extent), "the window is larger than its input")
     x = _with_channels(c, x, w.shape[1] * int(node.attr("group", 1)))
     x, before = unpadded(x)
     conv = ConvNode(
@@ -96,6 +98,8 @@ def _conv_transpose(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = _with_channels(c, x, channels)
     dilations = [int(d) for d in node.attr("dilations") or [1] * rank]
     pads, out = _transposed_window(node, x.shape[2:], kernel)
+    for extent in out:
+        c.require(lt(0, extent), "Computed output dimension is <= 0")
     reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
     spread = _spread(x, [int(s) for s in node.attr("strides") or [1] * rank], [r - p for r, p in zip(reach, pads, strict=True)],
                      [o + r for o, r in zip(out, reach, strict=True)])  # fmt: skip

@@ -1,7 +1,7 @@
 """Elements picked by indices that are data.
 
-An index out of range is the caller's mistake, which ORT reports and a kernel cannot: it reads the nearest element then, so that
-no memory outside the tensor is touched.
+An index out of range is the caller's mistake, and the run fails, as ORT's does. Kernels clamp indices all the same: no memory
+outside the tensor is touched before that is known.
 """
 
 from __future__ import annotations
@@ -10,14 +10,25 @@ import numpy as np
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
-from xyntra_ep.fusion.onnx_ops._operands import Inputs, clamp_index, const_number, from_end, maybe, normal_axis, one
+from xyntra_ep.fusion.onnx_ops._operands import (
+    Inputs,
+    clamp_index,
+    const_number,
+    from_end,
+    maybe,
+    normal_axis,
+    one,
+    require_indices,
+)
 from xyntra_ep.fusion.onnx_ops.movement import part
 from xyntra_ep.fusion.tensor import Map, Tensor, from_content, literal
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Dim, Size
+from xyntra_ep.tracea.core_ir.dims import Dim, Size, le
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
+
+_OUT_OF_RANGE = "indices element out of data bounds"
 
 
 def _legal(position: Expr, extent: Size) -> Expr:
@@ -36,8 +47,7 @@ def _gather(c: Context, node: Node, inputs: Inputs) -> Tensor:
     extent = t.shape[axis]
     shape = (*t.shape[:axis], *indices.shape, *t.shape[axis + 1 :])
     known = _known_indices(indices)
-    if known is not None and isinstance(extent, int) and any(not -extent <= i < extent for i in known):
-        raise UnsupportedError("an index is out of range")
+    require_indices(c, indices, [extent], _OUT_OF_RANGE)
     if known is not None and t.content is not None:
         picked = np.take(t.content, known, axis=axis)
         return from_content(picked.reshape([s for s in shape if isinstance(s, int)]), t.dtype)
@@ -59,6 +69,12 @@ def _gather(c: Context, node: Node, inputs: Inputs) -> Tensor:
 def _gather_elements(c: Context, node: Node, inputs: Inputs) -> Tensor:
     t, indices = one(inputs, 0), one(inputs, 1)
     axis = normal_axis(int(node.attr("axis", 0)), t.rank)
+    if indices.rank != t.rank:
+        raise UnsupportedError("indices of another rank")
+    for i, (have, extent) in enumerate(zip(indices.shape, t.shape, strict=True)):
+        if i != axis:
+            c.require(le(have, extent), "'indices' shape should have values within bounds of 'data' shape")
+    require_indices(c, indices, [t.shape[axis]], _OUT_OF_RANGE)
     index = [E.axis(i) for i in range(t.rank)]
     index[axis] = _legal(E.load(1, *index, dtype=indices.dtype), t.shape[axis])
     return Tensor(indices.shape, t.dtype, Map(inputs=(t, indices), body=E.load(0, *index, dtype=t.dtype)))
@@ -69,6 +85,12 @@ def _gather_nd(c: Context, node: Node, inputs: Inputs) -> Tensor:
     batch, depth = int(node.attr("batch_dims", 0)), indices.shape[-1]
     if isinstance(depth, Dim):
         raise UnsupportedError("indices of unknown depth")
+    if batch + depth > t.rank:
+        raise UnsupportedError("indices of more axes than there are")
+    for i in range(batch):
+        c.require_equal(indices.shape[i], t.shape[i], "the batch dimensions of data and indices differ")
+    if depth:
+        require_indices(c, indices, t.shape[batch : batch + depth], "invalid index found")
     first = indices.rank - 1  # the result's axes: those of the indices but the last, then what they leave of ``t``
     leading = [E.axis(i) for i in range(first)]
     index: list[Expr] = leading[:batch]
@@ -85,6 +107,7 @@ def _one_hot(c: Context, node: Node, inputs: Inputs) -> Tensor:
     indices, values = one(inputs, 0), one(inputs, 2)
     depth = int(const_number(one(inputs, 1), "the depth of OneHot"))
     axis = normal_axis(int(node.attr("axis", -1)), indices.rank + 1)
+    c.require_equal(values.size, 2, "the values are not two")
     shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
     at = E.load(0, *(E.axis(i) for i in range(indices.rank + 1) if i != axis), dtype=indices.dtype)
     hot = E.call("eq", E.axis(axis), from_end(E.call("to_i", at), depth))
@@ -98,6 +121,14 @@ def _tensor_scatter(c: Context, node: Node, inputs: Inputs) -> Tensor:
     axis = normal_axis(int(node.attr("axis", -2)), past.rank)
     extent, length = past.shape[axis], update.shape[axis]
     index = [E.axis(i) for i in range(past.rank)]
+    for i, (have, want) in enumerate(zip(update.shape, past.shape, strict=True)):
+        if i != axis:
+            c.require_equal(have, want, "the update has another shape than the cache")
+    c.require(le(length, extent), "the update is longer than the cache")
+    if write is not None:
+        c.require_equal(write.size, past.shape[0], "one position for each batch is wanted")
+        room = extent if node.attr("mode", "linear") == "circular" else extent - length + 1
+        require_indices(c, write, [room], "an update lies outside of the cache", backwards=False)
     start = E.const(0) if write is None else E.load(2, E.axis(0), dtype=write.dtype)
     source = E.call("sub", E.axis(axis), start)
     if node.attr("mode", "linear") == "circular":

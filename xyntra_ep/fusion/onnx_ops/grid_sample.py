@@ -42,6 +42,10 @@ def _grid_sample(c: Context, node: Node, inputs: Inputs) -> Tensor:
     align = bool(node.attr("align_corners", 0))
     if x.rank != 4 or mode in ("cubic", "bicubic"):
         raise UnsupportedError(f"GridSample {mode} of rank {x.rank}")
+    if grid.rank != 4:
+        raise UnsupportedError("GridSample with a grid of another rank")
+    c.require_equal(grid.shape[0], x.shape[0], "the grid has another batch size than the image")
+    c.require_equal(grid.shape[3], 2, "the grid's positions are not pairs")
     if padding == "reflection" and align and any(not isinstance(n, int) or n == 1 for n in x.shape[2:]):
         raise UnsupportedError("GridSample that reflects in a single element")
     axes: list[list[tuple[Expr, Expr | None]]] = []

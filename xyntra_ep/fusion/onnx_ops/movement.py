@@ -16,6 +16,7 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     maybe,
     normal_axis,
     one,
+    require_indices,
     within,
 )
 from xyntra_ep.fusion.tensor import ConcatNode, Map, Slice, Tensor, View, from_content
@@ -136,15 +137,17 @@ def _split(c: Context, node: Node, inputs: Inputs) -> list[Tensor]:
     sizes: list[Size]
     if given is not None:
         sizes = given.ints("the sizes of Split")
-        c.require(dims.eq(sum(sizes, start=0), t.shape[axis]), "Split: sizes do not add up")
     elif node.attr("split") is not None:
         sizes = [int(s) for s in node.attr("split")]
     else:
         parts = int(node.attr("num_outputs", len(node.outputs)))
+        if node.version < 18:
+            c.require(dims.eq(t.shape[axis] % parts, 0), "cannot split the axis evenly")
         chunk = ceildiv(t.shape[axis], parts)
         sizes = [chunk] * (parts - 1) + [t.shape[axis] - chunk * (parts - 1)]
-    if any(isinstance(s, int) and s < 0 for s in sizes):
-        raise UnsupportedError("Split into more parts than there are elements")
+    for size in sizes:
+        c.require(dims.le(0, size), "more parts than there are elements, or a negative size")
+    c.require(dims.eq(sum(sizes, start=0), t.shape[axis]), "the sizes do not add up to that of the axis")
     result: list[Tensor] = []
     start: Size = 0
     for size in sizes:
@@ -183,13 +186,16 @@ def _slice(c: Context, node: Node, inputs: Inputs) -> Tensor:
         if step[axis] == 0:
             raise UnsupportedError("Slice with step 0")
         forward = step[axis] > 0
-        if forward and isinstance(starts[i], Dim) and c.checks.assume_slice(starts[i], ends[i], extent):
-            begin[axis], shape[axis] = starts[i], ceildiv(ends[i] - starts[i], step[axis])
-            continue
+        end = ends[i]
+        to_the_end = isinstance(end, int) and (end >= FAR if forward else end <= -FAR or end in OPEN_ENDS)
+        if forward and isinstance(starts[i], Dim):
+            stop = extent if to_the_end else end
+            if c.checks.assume_slice(starts[i], stop, extent):
+                begin[axis], shape[axis] = starts[i], ceildiv(stop - starts[i], step[axis])
+                continue
         low, high = (0, extent) if forward else (-1, extent - 1)
         begin[axis] = _bound(starts[i], extent, 0 if forward else smin(0, high), high)
-        to_the_end = isinstance(ends[i], int) and ends[i] in OPEN_ENDS
-        last = (extent if forward else -1) if to_the_end else _bound(ends[i], extent, low, high)
+        last = (extent if forward else -1) if to_the_end else _bound(end, extent, low, high)
         length = ceildiv(last - begin[axis], step[axis]) if forward else ceildiv(begin[axis] - last, -step[axis])
         shape[axis] = length if dims.known_nonnegative(length) else smax(0, length)
     return t.slice(begin, step, shape)
@@ -197,6 +203,8 @@ def _slice(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 def _tile(c: Context, node: Node, inputs: Inputs) -> Tensor:
     t, repeats = one(inputs, 0), one(inputs, 1).ints("the repeats of Tile")
+    for r in repeats:
+        c.require(dims.le(0, r), "a negative number of repeats")
     shape = tuple(s * r for s, r in zip(t.shape, repeats, strict=True))
     known = [r for r in repeats if isinstance(r, int)]
     if t.content is not None and len(known) == len(repeats):
@@ -310,6 +318,8 @@ def _trilu(c: Context, node: Node, inputs: Inputs) -> Tensor:
 def _reverse_sequence(c: Context, node: Node, inputs: Inputs) -> Tensor:
     t, lengths = one(inputs, 0), one(inputs, 1)
     time, batch = int(node.attr("time_axis", 0)), int(node.attr("batch_axis", 1))
+    c.require_equal(lengths.size, t.shape[batch], "one length for each batch is wanted")
+    require_indices(c, lengths, [t.shape[time] + 1], "a length is not within the time axis", backwards=False)
     position, length = E.axis(time), E.load(1, E.axis(batch), dtype=lengths.dtype)
     turned = E.call("sub", E.call("sub", length, E.const(1)), position)
     index = [E.axis(i) for i in range(t.rank)]

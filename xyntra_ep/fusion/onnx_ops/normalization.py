@@ -21,6 +21,7 @@ from xyntra_ep.fusion.onnx_ops.reduction import absolute, count, full_rows, rows
 from xyntra_ep.fusion.tensor import RowNode, Tensor
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dims import either, eq, lt, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
@@ -41,7 +42,15 @@ def mean_and_deviation(x: Expr, n: Expr, epsilon: float) -> tuple[list[Stage], E
 
 
 def layer_norm(
-    t: Tensor, gamma: Tensor, beta: Tensor | None, first: int, epsilon: float, *, centred: bool = True, statistics: bool = False
+    c: Context,
+    t: Tensor,
+    gamma: Tensor,
+    beta: Tensor | None,
+    first: int,
+    epsilon: float,
+    *,
+    centred: bool = True,
+    statistics: bool = False,
 ) -> list[Tensor]:
     """Over the axes from ``first`` on; without ``centred`` the root mean square takes the place of the deviation.
 
@@ -49,11 +58,15 @@ def layer_norm(
     """
     axes = list(range(first, t.rank))
     outer, inner, _, x = rows(t, axes)
+    c.require(either(lt(0, product(inner)), eq(product(outer), 0)), "the normalised axes have no elements")
     operands = [t]
 
     def parameter(p: Tensor) -> Expr:
-        operands.append(p.expand(inner))
-        return E.load(len(operands) - 1, *(E.axis(first + i) for i in range(len(inner))), dtype=p.dtype)
+        rank = max(p.rank, len(inner))
+        if rank > t.rank:
+            raise UnsupportedError("a scale or bias of more axes than its input")
+        operands.append(c.checks.fit(p, t.shape[t.rank - rank :]))
+        return E.load(len(operands) - 1, *(E.axis(t.rank - rank + i) for i in range(rank)), dtype=p.dtype)
 
     if centred:
         stages, mean, scale = mean_and_deviation(x, count(inner), epsilon)
@@ -82,21 +95,29 @@ def _layer_normalization(c: Context, node: Node, inputs: Inputs) -> Sequence[Ten
     t = float_input(inputs, 0)
     first = normal_axis(int(node.attr("axis", -1)), t.rank)
     epsilon, statistics = float(node.attr("epsilon", 1e-5)), wanted_outputs(node) > 1
-    return layer_norm(t, one(inputs, 1), maybe(inputs, 2), first, epsilon, statistics=statistics)
+    return layer_norm(c, t, one(inputs, 1), maybe(inputs, 2), first, epsilon, statistics=statistics)
 
 
 def _rms_normalization(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     t = float_input(inputs, 0)
     first = normal_axis(int(node.attr("axis", -1)), t.rank)
     epsilon, statistics = float(node.attr("epsilon", 1e-5)), wanted_outputs(node) > 1
-    return layer_norm(t, one(inputs, 1), None, first, epsilon, centred=False, statistics=statistics)
+    return layer_norm(c, t, one(inputs, 1), None, first, epsilon, centred=False, statistics=statistics)
+
+
+def _per_channel(c: Context, x: Tensor, p: Tensor) -> Tensor:
+    """``p``, which must have an element for each channel of ``x`` [N, C, ...]."""
+    if p.rank != 1 or x.rank < 2:
+        raise UnsupportedError("a parameter that is no vector over channels")
+    c.require_equal(p.shape[0], x.shape[1], "a parameter has another number of elements than there are channels")
+    return p
 
 
 def _batch_normalization(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = float_input(inputs, 0)
     if node.attr("training_mode", 0) or wanted_outputs(node) > 1:
         raise UnsupportedError("BatchNormalization in training mode")
-    scale, bias, mean, variance = (one(inputs, i) for i in range(1, 5))
+    scale, bias, mean, variance = (_per_channel(c, x, one(inputs, i)) for i in range(1, 5))
     epsilon = float(node.attr("epsilon", 1e-5))
     factor = c.map([scale, variance], lambda s, v: E.call("div", s, E.call("sqrt", E.call("add", v, f(epsilon)))), DType.F32)
     shift = c.map([bias, mean, factor], lambda b, m, k: E.call("sub", b, E.call("mul", m, k)), DType.F32)
@@ -120,7 +141,8 @@ def _grouped(x: Tensor, scale: Tensor, bias: Tensor, epsilon: float, parameter_a
 
 
 def _instance_normalization(c: Context, node: Node, inputs: Inputs) -> Tensor:
-    x, scale, bias = float_input(inputs, 0), one(inputs, 1), one(inputs, 2)
+    x = float_input(inputs, 0)
+    scale, bias = (_per_channel(c, x, one(inputs, i)) for i in (1, 2))
     return _grouped(x, scale, bias, float(node.attr("epsilon", 1e-5)), [1])
 
 
@@ -132,7 +154,11 @@ def _group_normalization(c: Context, node: Node, inputs: Inputs) -> Tensor:
         raise UnsupportedError("GroupNormalization of a channel count that the groups do not divide")
     split = x.reshape((x.shape[0], groups, channels // groups, *x.shape[2:]))
     if node.version < 21:  # one factor per group
+        for p in (scale, bias):
+            c.require_equal(p.size, groups, "a parameter has another number of elements than there are groups")
         return _grouped(split, scale, bias, epsilon, [1]).reshape(x.shape)
+    for p in (scale, bias):
+        c.require_equal(p.size, channels, "a parameter has another number of elements than there are channels")
     wide = (groups, channels // groups)
     return _grouped(split, scale.reshape(wide), bias.reshape(wide), epsilon, [1, 2]).reshape(x.shape)
 

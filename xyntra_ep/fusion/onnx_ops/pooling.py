@@ -14,7 +14,7 @@ from xyntra_ep.fusion.onnx_ops.reduction import absolute, count, per_row, rows, 
 from xyntra_ep.fusion.tensor import RowNode, Tensor
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.dims import Size, lt, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
@@ -90,9 +90,9 @@ class _Pool:
         return E.call("to_f", total)
 
 
-def _pool(node: Node, x: Tensor) -> _Pool:
+def _pool(c: Context, node: Node, x: Tensor) -> _Pool:
     kernel = [int(k) for k in node.need("kernel_shape")]
-    strides, dilations, pads, out = window(node, x.shape[2:], kernel, bool(node.attr("ceil_mode", 0)))
+    strides, dilations, pads, out = window(c, node, x.shape[2:], kernel, bool(node.attr("ceil_mode", 0)))
     return _Pool(x=x, kernel=kernel, strides=strides, dilations=dilations, pads=pads, out=out)
 
 
@@ -104,7 +104,7 @@ def _max_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = one(inputs, 0)
     if wanted_outputs(node) > 1:
         raise UnsupportedError("MaxPool with indices")
-    pool = _pool(node, x)
+    pool = _pool(c, node, x)
     if x.dtype.is_float:
         return pool.reduce(ReduceKind.ANY_NAN_MAX, f(-math.inf), _same, _same)
     if x.dtype not in (DType.I8, DType.U8):
@@ -114,7 +114,7 @@ def _max_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 def _average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = float_input(inputs, 0)
-    pool = _pool(node, x)
+    pool = _pool(c, node, x)
     rank = len(pool.kernel)
     if pool.never_padded or (node.attr("count_include_pad", 0) and not node.attr("ceil_mode", 0)):
         number: Expr = f(math.prod(pool.kernel))
@@ -138,26 +138,29 @@ def _power_sum(node: Node) -> tuple[Callable[[Expr], Expr], Callable[[Expr], Exp
 
 def _lp_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     term, root = _power_sum(node)
-    return _pool(node, float_input(inputs, 0)).reduce(ReduceKind.SUM, f(0), term, root)
+    return _pool(c, node, float_input(inputs, 0)).reduce(ReduceKind.SUM, f(0), term, root)
 
 
-def _global(x: Tensor, kind: ReduceKind, term: Callable[[Expr], Expr], finish: Callable[[Expr, Expr], Expr]) -> Tensor:
+def _global(
+    c: Context, x: Tensor, kind: ReduceKind, term: Callable[[Expr], Expr], finish: Callable[[Expr, Expr], Expr]
+) -> Tensor:
     axes = list(range(2, x.rank))
     _, inner, _, value = rows(x, axes)
+    c.require(lt(0, product(inner)), "there is nothing to pool")
     return per_row(x, axes, [Stage(kind=kind, body=term(value))], finish(E.acc(0), count(inner)), True, x.dtype)
 
 
 def _global_average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
-    return _global(float_input(inputs, 0), ReduceKind.SUM, _same, lambda acc, n: E.call("div", acc, n))
+    return _global(c, float_input(inputs, 0), ReduceKind.SUM, _same, lambda acc, n: E.call("div", acc, n))
 
 
 def _global_max_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
-    return _global(float_input(inputs, 0), ReduceKind.MAX, _same, lambda acc, n: acc)
+    return _global(c, float_input(inputs, 0), ReduceKind.MAX, _same, lambda acc, n: acc)
 
 
 def _global_lp_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     term, root = _power_sum(node)
-    return _global(float_input(inputs, 0), ReduceKind.SUM, term, lambda acc, n: root(acc))
+    return _global(c, float_input(inputs, 0), ReduceKind.SUM, term, lambda acc, n: root(acc))
 
 
 OPS = [

@@ -21,7 +21,7 @@ from xyntra_ep.fusion.onnx_ops._operands import (
 from xyntra_ep.fusion.tensor import RowNode, Tensor, from_content
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, product, smax, smin
+from xyntra_ep.tracea.core_ir.dims import Size, lt, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
@@ -46,8 +46,8 @@ def rows(t: Tensor, axes: Sequence[int]) -> tuple[tuple[Size, ...], tuple[Size, 
 
 
 def count(sizes: Sequence[Size]) -> Expr:
-    """The number of elements, as a float."""
-    return E.call("to_f", E.size(product(sizes)))
+    """The number of elements, as a float; 1 for none, so that a mean of nothing is 0, as ORT's is."""
+    return E.call("to_f", E.size(smax(1, product(sizes))))
 
 
 def square(v: Expr) -> Expr:
@@ -138,6 +138,7 @@ def _arg(first: ReduceKind, last: ReduceKind) -> Lower:
     def lower(c: Context, node: Node, inputs: Inputs) -> Tensor:
         t = one(inputs, 0)
         axes = [normal_axis(int(node.attr("axis", 0)), t.rank)]
+        c.require(lt(0, t.shape[axes[0]]), "the axis has no elements")
         kind = last if node.attr("select_last_index", 0) else first
         _, _, _, x = rows(t, axes)
         stage = Stage(kind=kind, body=x, dtype=DType.I64)

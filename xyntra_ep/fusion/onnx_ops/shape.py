@@ -12,7 +12,7 @@ from xyntra_ep.fusion.tensor import Map, Tensor, from_content
 from xyntra_ep.fusion.trace import Context, OpSpec
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Dim, ceildiv, product, smax
+from xyntra_ep.tracea.core_ir.dims import Dim, Size, ceildiv, product, smax
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_ort
 
 MOST_CONTENT = 128  # elements that are worth following symbolically
@@ -32,12 +32,26 @@ def _reshape(c: Context, node: Node, inputs: Inputs) -> Tensor:
     t = one(inputs, 0)
     wanted = one(inputs, 1).ints("the shape of Reshape") if node.version >= 5 else list(node.need("shape"))
     keep_zero = bool(node.attr("allowzero", 0))
-    shape = [t.shape[i] if s == 0 and not keep_zero and i < t.rank else s for i, s in enumerate(wanted)]
+    shape = [s if keep_zero or i >= t.rank else _or_as_it_is(c, s, t.shape[i]) for i, s in enumerate(wanted)]
+    if shape.count(-1) > 1:
+        raise UnsupportedError("Reshape with more than one -1")
     if -1 in shape:
         known = product(s for s in shape if s != -1)
-        shape[shape.index(-1)] = t.size // known if known != 0 else 0
+        c.require(dims.ne(known, 0), "Reshape: the number of elements differs")
+        shape[shape.index(-1)] = t.size // known
     c.require(dims.eq(product(shape), t.size), "Reshape: the number of elements differs")
     return t.reshape(shape)
+
+
+def _or_as_it_is(c: Context, wanted: Size, have: Size) -> Size:
+    """What Reshape makes of ``wanted`` elements: none stands for as many as there are."""
+    if isinstance(wanted, int):
+        return have if wanted == 0 else wanted
+    if dims.known_nonnegative(wanted - 1) or have == wanted or (have // wanted) * wanted == have:  # both are 0, or neither is
+        return wanted
+    if c.checks.assume(dims.ne(wanted, 0)):
+        return wanted
+    return dims.select(dims.eq(wanted, 0), have, wanted)
 
 
 def _transpose(c: Context, node: Node, inputs: Inputs) -> Tensor:

@@ -59,12 +59,12 @@ def _conv_bias_residual_relu(c: Context, node: Node, inputs: Inputs) -> Tensor:
 def _layer_norm_residual(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     total = _sum(c, float_input(inputs, 0), one(inputs, 1))
     epsilon = float(node.attr("epsilon", 1e-5))
-    return [*layer_norm(total, one(inputs, 2), one(inputs, 3), total.rank - 1, epsilon), total]
+    return [*layer_norm(c, total, one(inputs, 2), one(inputs, 3), total.rank - 1, epsilon), total]
 
 
 def _rms_norm(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = float_input(inputs, 0)
-    (result,) = layer_norm(x, one(inputs, 1), None, x.rank - 1, float(node.attr("epsilon", 1e-6)), centred=False)
+    (result,) = layer_norm(c, x, one(inputs, 1), None, x.rank - 1, float(node.attr("epsilon", 1e-6)), centred=False)
     return result
 
 

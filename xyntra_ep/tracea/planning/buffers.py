@@ -58,6 +58,8 @@ class BufferTable:
             self._note(draft, None)
         for position, draft in enumerate(run):
             self._note(draft, position)
+        for value, _ in program.faults:  # looked at when all is done
+            self._uses[(value, "")].append(len(run) - 1)
 
     def _note(self, draft: StepDraft, position: int | None) -> None:
         for declared, buffer in zip(draft.call.kernel.buffers, draft.call.buffers, strict=True):
@@ -102,6 +104,10 @@ class BufferTable:
             key = (resolve(self._aliases, buffer.value), "")
         at = self._buffers.setdefault(key, len(self._buffers))
         return BufferUse(buffer=at, offset_bytes=buffer.offset_bytes if isinstance(buffer, ValueBuffer) else 0)
+
+    def index(self, value: int) -> int:
+        """The buffer of a value that a step uses."""
+        return self._buffers[(resolve(self._aliases, value), "")]
 
     def finish(self) -> list[PlanBuffer]:
         """Every buffer that ``use`` named, in that order."""

@@ -11,11 +11,11 @@ _KNOWN = frozenset({ValueKind.CONST, ValueKind.LITERAL})
 
 
 def live_ops(program: Program) -> list[int]:
-    """The ops that an output depends on, in order.
+    """The ops that an output or the judgement of a run depends on, in order.
 
     A write never ends the need for what was there before: it may cover a part of the value only.
     """
-    needed = {i for i, v in enumerate(program.values) if v.kind is ValueKind.OUTPUT}
+    needed = {i for i, v in enumerate(program.values) if v.kind is ValueKind.OUTPUT} | {value for value, _ in program.faults}
     live: list[int] = []
     for i in range(len(program.ops) - 1, -1, -1):
         op = program.ops[i]
@@ -28,7 +28,7 @@ def live_ops(program: Program) -> list[int]:
 def constant_ops(program: Program, ops: Iterable[int]) -> tuple[frozenset[int], frozenset[int]]:
     """(ops carried out once, when the session is created; values known then).
 
-    An op moves there when all it reads is known, no size depends on a symbol and it writes no output. A value
+    An op moves there when all it reads is known, no size depends on a symbol and it writes no output or fault. A value
     is known only when all of its writers moved.
     """
     moved = {i: program.ops[i] for i in ops if _may_move(program, program.ops[i])}
@@ -50,7 +50,9 @@ def constant_ops(program: Program, ops: Iterable[int]) -> tuple[frozenset[int], 
 
 
 def _may_move(program: Program, op: CoreOp) -> bool:
-    return is_fixed(op) and all(program.values[o.value].kind is ValueKind.TEMP for o in outputs_of(op))
+    kept = {value for value, _ in program.faults}
+    written = [o.value for o in outputs_of(op)]
+    return is_fixed(op) and all(program.values[v].kind is ValueKind.TEMP and v not in kept for v in written)
 
 
 def _known_values(program: Program, writers: Mapping[int, Sequence[int]], moved: Mapping[int, CoreOp]) -> set[int]:

@@ -14,7 +14,7 @@ from xyntra_ep.tracea.planning.size_table import SizeTable
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128
 
 MAGIC = b"XYPL"
-VERSION = 6
+VERSION = 7
 NO_OFFSET = 0xFFFFFFFF
 _SYMBOL_KIND = {SymbolKind.DIM: 0, SymbolKind.ELEMENT: 1}
 
@@ -196,6 +196,10 @@ def _alternative(out: _Writer, alternative: Alternative, constants: Sequence[str
         rest.u32(len(steps))
         for step in steps:
             _step(rest, step, alternative.kernels, sizes)
+    rest.u32(len(planned.faults))
+    for buffer_index, message in planned.faults:
+        rest.u32(buffer_index)
+        rest.text(message)
     out.u32(len(program.bindings))
     for b in program.bindings:
         out.raw(struct.pack("<BII", _SYMBOL_KIND[b.kind], b.input, b.index))

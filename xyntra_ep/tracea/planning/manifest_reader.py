@@ -63,6 +63,7 @@ class ReadAlternative:
     buffers: tuple[ReadBuffer, ...]
     init: tuple[ReadStep, ...]
     run: tuple[ReadStep, ...]
+    faults: tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +189,7 @@ def _alternative(read: _Reader) -> ReadAlternative:
         buffers=read.list(lambda: _buffer(read)),
         init=read.list(lambda: _step(read)),
         run=read.list(lambda: _step(read)),
+        faults=read.list(lambda: (read.u32(), read.text())),
     )
 
 

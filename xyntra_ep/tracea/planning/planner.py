@@ -213,16 +213,18 @@ def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]
             (init if once else run).append(draft)
     table = BufferTable(program, known, init, run)
     _reuse_memory(program, ops, run, table)
+    init_steps, run_steps = (tuple(_step(draft, table) for draft in drafts) for drafts in (init, run))
     return PlannedProgram(
         program=program,
         kernels=tuple(kernels),
-        init=tuple(_step(draft, table) for draft in init),
-        run=tuple(_step(draft, table) for draft in run),
+        init=init_steps,
+        run=run_steps,
         buffers=tuple(table.finish()),
         output_shapes=tuple(
             v.shape for v in sorted((v for v in program.values if v.kind is ValueKind.OUTPUT), key=lambda v: v.index)
         ),
         decisions=tuple((op.index, op.built.decision) for op in ops if not op.is_copy),
+        faults=tuple((table.index(value), message) for value, message in program.faults),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Atom, DimOp, Size
 
+_LEAST, _MOST = -(2**63), 2**63 - 1  # a constant beyond compares as the last one does
 Row = tuple[int, int, int, int]  # op, a, b, c as in docs/plan-format.md
 
 
@@ -32,7 +33,10 @@ class SizeTable:
         """The row whose value is ``size``."""
         found = self._of_size.get(size)
         if found is None:
-            found = self._row(DimOp.CONST, size) if isinstance(size, int) else self._polynomial(size.terms)
+            if isinstance(size, int):
+                found = self._row(DimOp.CONST, max(_LEAST, min(size, _MOST)))
+            else:
+                found = self._polynomial(size.terms)
             self._of_size[size] = found
         return found
 

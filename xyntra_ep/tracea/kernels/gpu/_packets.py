@@ -7,9 +7,9 @@ from functools import partial
 
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.expr import Expr
+from xyntra_ep.tracea.core_ir.index_range import without_axis
 from xyntra_ep.tracea.kernels.shared.affine import affine
 from xyntra_ep.tracea.kernels.shared.index import Access, Lane, LaneAddress, Term
-from xyntra_ep.tracea.core_ir.index_range import without_axis
 from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope, as_element
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import PACKET_BYTES

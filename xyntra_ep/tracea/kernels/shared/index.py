@@ -14,8 +14,8 @@ from enum import StrEnum
 from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load, rewrite, size, walk
-from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.core_ir.index_range import Affine, affine, clamped, scaled, stays_inside, without_axis
+from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.kernels.variant import TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import PointerType, Var

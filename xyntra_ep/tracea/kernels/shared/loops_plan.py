@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.kernels.shared.index import AccessTable, axes_used
 from xyntra_ep.tracea.core_ir.index_range import without_axis
+from xyntra_ep.tracea.kernels.shared.index import AccessTable, axes_used
 
 
 @dataclass(frozen=True, slots=True)

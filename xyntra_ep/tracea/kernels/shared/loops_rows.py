@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load, rewrite, walk
+from xyntra_ep.tracea.core_ir.index_range import scaled
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, RowReduce
 from xyntra_ep.tracea.kernels.shared.index import AccessTable
-from xyntra_ep.tracea.core_ir.index_range import scaled
 from xyntra_ep.tracea.kernels.shared.loops import Scope
 from xyntra_ep.tracea.kernels.shared.loops_plan import Domain, Loop
 from xyntra_ep.tracea.kernels.shared.loops_reduce import is_arg, reduced_body
