@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -79,6 +81,27 @@ def test_division_by_nothing_is_nothing() -> None:
 
 def test_truncating_division() -> None:
     assert [dims.trunc_div(a, b) for a, b in ((7, 2), (-7, 2), (7, -2), (-7, -2))] == [3, -3, -3, 3]
+    quotients = (dims.trunc_div(S - 5, 3), dims.trunc_div(S - 5, -3), dims.trunc_div(S - 5, T - 4), dims.trunc_div(7, T - 4))
+    for s, t in itertools.product(range(12), range(9)):
+        want = [
+            math.trunc((s - 5) / 3),
+            math.trunc((s - 5) / -3),
+            *(math.trunc(x / (t - 4)) if t != 4 else 0 for x in (s - 5, 7)),
+        ]
+        assert [evaluate(q, {"s": s, "t": t}) for q in quotients] == want, (s, t)
+    assert dims.trunc_div(S, 2) == S // 2  # sizes are not negative
+
+
+def test_proofs_hold_for_all_sizes_and_find_what_holds() -> None:
+    found = [
+        (S - 1) // 2 + 1, S - dims.smin(S, 5), S - 2 * (S // 2), S - 2 * ((S - 1) // 2) - 1, dims.smax(S, T) - T,
+        dims.smin(S, T) - dims.smin(S, T - 1), dims.ceildiv(S, 4) * 4 - S, S % 3, dims.select(dims.lt(S, T), T - S - 1, S - T),
+    ]  # fmt: skip
+    assert [dims.known_nonnegative(size) for size in found[:8]] == [True] * 8
+    for seed in range(300):
+        size = random_size(np.random.default_rng(seed), 3)
+        if dims.known_nonnegative(size):
+            assert all(evaluate(size, {"s": s, "t": t}) >= 0 for s in range(9) for t in range(9)), size
 
 
 def test_symbols_and_substitution() -> None:

@@ -437,6 +437,25 @@ def product(sizes: Iterable[Size]) -> Size:
     return result
 
 
+def span(start: Size, steps: Iterable[tuple[Size, Size]]) -> tuple[Size, Size]:
+    """The least and the greatest of start + i * step + j * step ..., for (extent, step) of each index, which is below its extent
+    and not negative; no extent is 0.
+
+    >>> span(3, [(symbol("n"), 2)])
+    (3, 2*n + 1)
+    """
+    low = high = start
+    for extent, step in steps:
+        reach = (extent - 1) * step
+        if known_nonnegative(step):
+            high = high + reach
+        elif known_nonnegative(step * -1):
+            low = low + reach
+        else:
+            low, high = low + smin(0, reach), high + smax(0, reach)
+    return low, high
+
+
 def symbols_of(size: Size) -> frozenset[str]:
     """Names of all symbols in ``size``, inside atoms too."""
     if isinstance(size, int):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative, smax, smin
+from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative, span
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, rewrite, size, walk
 
@@ -78,11 +78,7 @@ def exact_interval(e: Expr, domain: Sequence[Size]) -> tuple[Size, Size] | None:
     parts = affine(e)
     if parts.rest.kind not in ("const", "size"):
         return None
-    low = high = parts.rest.attr
-    for number, factor in parts.coefficients.items():
-        reach = factor * (domain[number] - 1)
-        low, high = low + smin(0, reach), high + smax(0, reach)
-    return low, high
+    return span(parts.rest.attr, [(domain[number], factor) for number, factor in parts.coefficients.items()])
 
 
 def interval(root: Expr, domain: Sequence[Size]) -> Interval:

@@ -18,6 +18,7 @@ from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Pointwise, Program, Va
 from xyntra_ep.tracea.core_ir.work import NO_WORK
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants, gpu_variants
 from xyntra_ep.tracea.kernels.variant import Phase, ValueBuffer
+from xyntra_ep.tracea.planning.bounds import bounds_of
 from xyntra_ep.tracea.planning.buffers import BufferTable, StepDraft
 from xyntra_ep.tracea.planning.builder import Built, Emit, Launch, OpBuilder
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
@@ -83,6 +84,7 @@ def plan_program(
             builder = OpBuilder(caps, cpu_variants() if variants is None else variants, emit or emit_cpu)
     program = dataclasses.replace(program, values=list(program.values))  # copies of weights become new values
     live = live_ops(program)
+    program.checks = [*program.checks, *bounds_of(program, live)]
     once, known = constant_ops(program, live)
     ops = _build_all(program, live, once, known, builder, announce)
     copies = _copy_weights(program, ops, known, builder)
