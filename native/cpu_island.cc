@@ -50,7 +50,8 @@ std::size_t CpuIsland::pool_room(const PlanIsland& island) {
   for (const Alternative& plan : island.alternatives) {
     const InitSteps init(plan);
     for (const PlanBuffer& buffer : plan.buffers) {
-      if (buffer.kind == BufferKind::kPool) room += PoolWriter::room_for(init.bytes(buffer));
+      if (buffer.kind != BufferKind::kPool) continue;
+      if (__builtin_add_overflow(room, PoolWriter::room_for(init.bytes(buffer)), &room)) throw std::bad_alloc();
     }
   }
   return room;
