@@ -48,7 +48,7 @@ LEGS = {
         options={
             # Python and ONNX Runtime leave memory behind; the C++ host looks for leaks (tests/native/test_host.py).
             "ASAN_OPTIONS": "detect_leaks=0:handle_segv=2:allocator_may_return_null=1:log_path={reports}/address",
-            "UBSAN_OPTIONS": "print_stacktrace=1:log_path={reports}/undefined",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
         },
     ),
     "thread": Leg(
@@ -72,8 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"skipped: g++ and its {leg.runtime} are not on this machine")
         return 0
     folder = ROOT / "build" / known.leg
-    library = _build(folder, cxx, leg.sanitizers)
-    tree = _copy(folder / "tree", library)
+    build(folder, cxx, leg.sanitizers)
+    tree = _copy(folder / "tree", folder / "libxyntra_ep.so")
     reports = folder / "reports"
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir()
@@ -100,7 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _pytest(rest: Sequence[str], leg: Leg) -> list[str]:
     named = any(argument.startswith("tests/") for argument in rest)
-    return ["-p", "no:cacheprovider", "-m", "not slow", *rest, *(() if named else leg.tests)]
+    # UndefinedBehaviorSanitizer writes to stderr beside AddressSanitizer, whatever log_path says.
+    return ["-p", "no:cacheprovider", "--capture=sys", "-m", "not slow", *rest, *(() if named else leg.tests)]
 
 
 def _runtime(cxx: str, name: str) -> str:
@@ -108,16 +109,16 @@ def _runtime(cxx: str, name: str) -> str:
     return found if os.path.isabs(found) else ""
 
 
-def _build(folder: Path, cxx: str, sanitizers: str) -> Path:
+def build(folder: Path, cxx: str, sanitizers: str, *more: str, target: str = "all") -> None:
+    """The native library, or what else CMakeLists.txt has, in ``folder``."""
     tools = Path(sys.executable).parent
     cmake, ninja = str(tools / "cmake"), tools / "ninja"
     subprocess.run(
         [cmake, "-S", ROOT, "-B", folder, "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}", f"-DCMAKE_CXX_COMPILER={cxx}",
-         "-DCMAKE_BUILD_TYPE=Release", f"-DXYNTRA_SANITIZE={sanitizers}"],
+         "-DCMAKE_BUILD_TYPE=Release", f"-DXYNTRA_SANITIZE={sanitizers}", *more],
         check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
-    subprocess.run([cmake, "--build", folder], check=True)
-    return folder / "libxyntra_ep.so"
+    subprocess.run([cmake, "--build", folder, "--target", target], check=True)
 
 
 def _copy(tree: Path, library: Path) -> Path:

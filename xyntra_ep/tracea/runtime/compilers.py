@@ -46,8 +46,9 @@ _FAMILY_FLAGS = {
     Family.GCC: ("--param", "sccvn-max-alias-queries-per-access=20"),
     Family.ZIG: ("-fno-sanitize=undefined", "-g0"),  # both are on unless switched off
 }
-# The first report ends the process, and says where in the kernel's text it is.
-_CHECKED = ("-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1")
+# The first report ends the process, and says where in the kernel's text it is. Shifts of negative numbers are defined in both
+# compilers.
+_CHECKED = ("-fno-sanitize=shift-base", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1")
 # Features, never names of CPUs: a name would also bring scheduling and features that were not asked for.
 _ISA = {
     "avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma", "-mf16c"),
