@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan_fit.h"
+
 namespace xyntra {
 namespace {
 
@@ -26,6 +28,7 @@ Claims::Claims(const GraphBuffer& graph, const Plan& plan, const std::vector<Loa
     why = check_nodes(plan_.islands[i], number);
     if (why.empty()) why = check_kernels(plan_.islands[i], kernels);
     if (why.empty()) why = check_values(plan_.islands[i], number);
+    if (why.empty()) why = why_unfit(plan_.islands[i], graph_);
     if (!why.empty()) std::replace(island_of_.begin(), island_of_.end(), number, -1);
   }
   break_cycles();

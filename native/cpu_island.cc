@@ -10,18 +10,21 @@
 #include "init_steps.h"
 #include "memory_block.h"
 #include "profile.h"
+#include "thread_order.h"
 
 namespace xyntra {
 namespace {
 
 // A task of a step, as ORT's thread pool calls it: its share of the units.
 void run_task(void* step, std::size_t task) {
+  taken_over(step);
   const auto& s = *static_cast<const Workspace::Step*>(step);
   const int64_t each = s.units / s.tasks;
   const int64_t more = s.units % s.tasks;  // the first tasks have one unit more
   const auto i = static_cast<int64_t>(task);
   const int64_t first = i * each + std::min(i, more);
   s.kernel(s.buffers, s.params, first, first + each + (i < more ? 1 : 0));
+  handed_over(step);
 }
 
 // ORT drops the weights that we packed after Compile, and the C library keeps their pages: as much memory again as the
@@ -50,7 +53,8 @@ std::size_t CpuIsland::pool_room(const PlanIsland& island) {
   for (const Alternative& plan : island.alternatives) {
     const InitSteps init(plan);
     for (const PlanBuffer& buffer : plan.buffers) {
-      if (buffer.kind == BufferKind::kPool) room += PoolWriter::room_for(init.bytes(buffer));
+      if (buffer.kind != BufferKind::kPool) continue;
+      if (__builtin_add_overflow(room, PoolWriter::room_for(init.bytes(buffer)), &room)) throw std::bad_alloc();
     }
   }
   return room;
@@ -170,8 +174,10 @@ void CpuIsland::run_step(const Workspace::Step& step, const OrtKernelContext* co
     step.kernel(step.buffers, step.params, 0, step.units);
     return;
   }
+  handed_over(&step);
   ort_.check(ort_[api::kParallelFor](context, run_task, static_cast<std::size_t>(step.tasks), 0,
                                      const_cast<Workspace::Step*>(&step)));
+  taken_over(&step);
 }
 
 }  // namespace xyntra

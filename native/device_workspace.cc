@@ -9,14 +9,6 @@ namespace {
 
 constexpr uintptr_t kTensorAlignment = 16;  // of what a kernel moves at once
 
-std::size_t tensor_bytes(int32_t elem_type, const int64_t* dims, std::size_t rank) {
-  std::size_t bytes = element_bytes(elem_type);
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(dims[i]), &bytes)) throw std::bad_alloc();
-  }
-  return bytes;
-}
-
 // Nothing of a run may go on when it has failed: inputs and outputs belong to ORT.
 class Drained {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "element_bytes.h"
 #include "memory_block.h"
 #include "ort.h"
 
@@ -23,10 +24,33 @@ std::string shapes_text(const PlanIsland& island, const std::vector<InputView>& 
   return text;
 }
 
+// Of a tensor that is there: only an empty one can have extents whose product does not fit.
 int64_t element_count(const InputView& input) noexcept {
   int64_t n = 1;
-  for (std::size_t i = 0; i < input.rank; ++i) n *= input.dims[i];
+  for (std::size_t i = 0; i < input.rank; ++i) {
+    if (input.dims[i] == 0) return 0;
+    if (__builtin_mul_overflow(n, input.dims[i], &n)) n = INT64_MAX;
+  }
   return n;
+}
+
+// All that decides about an address or about what a kernel is told. Not costs: they are estimates.
+template <class Visit>
+void each_size(const Alternative& plan, const Visit& visit) {
+  for (const PlanCheck& check : plan.checks) visit(check.expr);
+  for (const auto& dims : plan.output_dims) std::for_each(dims.begin(), dims.end(), visit);
+  for (const uint32_t buffer : plan.arena) visit(plan.buffers[buffer].size_expr);
+  for (const PlanStep& step : plan.run) {
+    visit(step.units_expr);
+    std::for_each(step.params.begin(), step.params.end(), visit);
+    for (const BufferUse& use : step.buffers) {
+      if (use.offset_expr != kNoOffset) visit(use.offset_expr);
+    }
+    for (const CopiedTensor& tensor : step.tensors) {
+      visit(tensor.offset_expr);
+      for (const auto* sizes : {&tensor.extents, &tensor.strides}) std::for_each(sizes->begin(), sizes->end(), visit);
+    }
+  }
 }
 
 // False when the input at hand has no such dimension or element.
@@ -69,6 +93,7 @@ bool Evaluation::prepare(const std::vector<InputView>& inputs) {
     }
   }
   find_output_dims(*found, inputs);
+  check_units(*found, inputs);
   place_arena(*found);
   active_ = &*found;
   seen_key_ = key_;
@@ -112,8 +137,52 @@ bool Evaluation::applies(const Alternative& plan, const std::vector<InputView>& 
     if (!read_symbol(symbol, inputs[symbol.input], island_.inputs[symbol.input].elem_type, symbols_[i])) return false;
   }
   values_.resize(plan.exprs.size());
-  plan.exprs.evaluate(symbols_.data(), values_.data());
+  if (!plan.exprs.evaluate(symbols_.data(), values_.data())) return applies_as_far_as_it_fits(plan, inputs);
   return std::all_of(plan.guards.begin(), plan.guards.end(), [&](uint32_t guard) { return values_[guard] != 0; });
+}
+
+// Something did not fit into 64 bits. That may be a number that nobody uses, as the end of a slice counted from the front where
+// it is counted from the back.
+bool Evaluation::applies_as_far_as_it_fits(const Alternative& plan, const std::vector<InputView>& inputs) const {
+  const std::vector<uint8_t> spoiled = plan.exprs.spoiled(values_);
+  const auto use = [&](uint32_t expr) {
+    if (spoiled[expr] != 0) refuse("a size is too large", inputs);
+  };
+  for (const uint32_t guard : plan.guards) {
+    use(guard);
+    if (values_[guard] == 0) return false;
+  }
+  each_size(plan, use);
+  return true;
+}
+
+// No step is to be left out, with what it would have written, because its size is nonsense.
+void Evaluation::check_units(const Alternative& plan, const std::vector<InputView>& inputs) const {
+  for (const PlanStep& step : plan.run) {
+    if (values_[step.units_expr] < 0) refuse("step '" + step.label + "' would have a negative size", inputs);
+  }
+}
+
+int64_t Evaluation::offset_in(const PlanStep& step, const BufferUse& use, const std::vector<InputView>& inputs) const {
+  if (use.offset_expr == kNoOffset) return 0;
+  const PlanBuffer& buffer = active_->buffers[use.buffer];
+  const int64_t offset = values_[use.offset_expr];
+  std::size_t bytes = 0;
+  switch (buffer.kind) {
+    case BufferKind::kInput:
+      bytes = tensor_bytes(island_.inputs[buffer.index].elem_type, inputs[buffer.index].dims, inputs[buffer.index].rank);
+      break;
+    case BufferKind::kOutput: {
+      const auto& dims = output_dims_[buffer.index];
+      bytes = tensor_bytes(island_.outputs[buffer.index].elem_type, dims.data(), dims.size());
+      break;
+    }
+    case BufferKind::kLiteral: bytes = buffer.literal.size(); break;
+    default: bytes = static_cast<std::size_t>(values_[buffer.size_expr]); break;  // found not to be negative
+  }
+  if (offset < 0 || static_cast<std::size_t>(offset) > bytes)
+    refuse("step '" + step.label + "' would begin outside of its buffer", inputs);
+  return offset;
 }
 
 void Evaluation::find_output_dims(const Alternative& plan, const std::vector<InputView>& inputs) {
@@ -128,6 +197,7 @@ void Evaluation::find_output_dims(const Alternative& plan, const std::vector<Inp
                                           "' would have a negative dimension for " + shapes_text(island_, inputs));
       }
     }
+    tensor_bytes(island_.outputs[i].elem_type, output_dims_[i].data(), dims.size());  // that it fits
   }
 }
 

@@ -34,9 +34,8 @@ class Evaluation {
   std::size_t alternative() const noexcept { return static_cast<std::size_t>(active_ - island_.alternatives.data()); }
   const Alternative& plan() const noexcept { return *active_; }
   int64_t value(uint32_t expr) const noexcept { return values_[expr]; }
-  int64_t offset(const BufferUse& use) const noexcept {
-    return use.offset_expr == kNoOffset ? 0 : values_[use.offset_expr];
-  }
+  // Of a run step into a buffer. Throws Error(INVALID_ARGUMENT) when that is not in the buffer, as it is with these inputs.
+  int64_t offset_in(const PlanStep& step, const BufferUse& use, const std::vector<InputView>& inputs) const;
   const std::vector<int64_t>& output_dims(std::size_t output) const noexcept { return output_dims_[output]; }
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
   std::size_t arena_at(uint32_t buffer) const noexcept { return at_[buffer]; }
@@ -47,6 +46,8 @@ class Evaluation {
   void read_key(const std::vector<InputView>& inputs);
   void check_ranks(const std::vector<InputView>& inputs) const;
   bool applies(const Alternative& plan, const std::vector<InputView>& inputs);
+  bool applies_as_far_as_it_fits(const Alternative& plan, const std::vector<InputView>& inputs) const;
+  void check_units(const Alternative& plan, const std::vector<InputView>& inputs) const;
   void find_output_dims(const Alternative& plan, const std::vector<InputView>& inputs);
   void place_arena(const Alternative& plan);
 

@@ -33,6 +33,11 @@ int operands_of(uint8_t op) { return op <= kSymbol ? 0 : op == kNot ? 1 : op == 
 int64_t wrapped(uint64_t value) noexcept { return static_cast<int64_t>(value); }
 uint64_t bits(int64_t value) noexcept { return static_cast<uint64_t>(value); }
 
+// The nearest number to a result that is out of range.
+int64_t limit(bool negative) noexcept { return negative ? INT64_MIN : INT64_MAX; }
+
+bool negates_least(int64_t a, int64_t b) noexcept { return a == INT64_MIN && b == -1; }
+
 int64_t floor_div(int64_t a, int64_t b) noexcept {
   if (b == 0) return 0;
   if (b == -1) return wrapped(0 - bits(a));
@@ -80,7 +85,8 @@ void Expressions::read(ByteReader& in) {
   }
 }
 
-void Expressions::evaluate(const int64_t* symbols, int64_t* values) const noexcept {
+bool Expressions::evaluate(const int64_t* symbols, int64_t* values) const noexcept {
+  bool fits = true;
   int64_t* out = values;
   for (const Expr& e : exprs_) {
     if (e.op == kConst) {
@@ -95,11 +101,17 @@ void Expressions::evaluate(const int64_t* symbols, int64_t* values) const noexce
     const int64_t b = e.op == kNot ? 0 : values[e.b];
     int64_t r = 0;
     switch (e.op) {
-      case kAdd: r = wrapped(bits(a) + bits(b)); break;
-      case kSub: r = wrapped(bits(a) - bits(b)); break;
-      case kMul: r = wrapped(bits(a) * bits(b)); break;
-      case kFloorDiv: r = floor_div(a, b); break;
-      case kCeilDiv: r = ceil_div(a, b); break;
+      case kAdd:
+        if (__builtin_add_overflow(a, b, &r)) r = limit(a < 0), fits = false;
+        break;
+      case kSub:
+        if (__builtin_sub_overflow(a, b, &r)) r = limit(a < 0), fits = false;
+        break;
+      case kMul:
+        if (__builtin_mul_overflow(a, b, &r)) r = limit((a < 0) != (b < 0)), fits = false;
+        break;
+      case kFloorDiv: r = floor_div(a, b), fits = fits && !negates_least(a, b); break;
+      case kCeilDiv: r = ceil_div(a, b), fits = fits && !negates_least(a, b); break;
       case kMod: r = b == 0 ? 0 : wrapped(bits(a) - bits(floor_div(a, b)) * bits(b)); break;
       case kMin: r = std::min(a, b); break;
       case kMax: r = std::max(a, b); break;
@@ -115,6 +127,31 @@ void Expressions::evaluate(const int64_t* symbols, int64_t* values) const noexce
     }
     *out++ = r;
   }
+  return fits;
+}
+
+std::vector<uint8_t> Expressions::spoiled(const std::vector<int64_t>& values) const {
+  std::vector<uint8_t> bad(exprs_.size());
+  for (std::size_t i = 0; i < exprs_.size(); ++i) {
+    const Expr& e = exprs_[i];
+    const int n = operands_of(e.op);
+    if (n == 0) continue;
+    const int64_t a = values[e.a], b = n > 1 ? values[e.b] : 0;
+    const bool bad_a = bad[e.a] != 0, bad_b = n > 1 && bad[e.b] != 0;
+    int64_t unused = 0;
+    switch (e.op) {
+      case kAdd: bad[i] = bad_a || bad_b || __builtin_add_overflow(a, b, &unused); break;
+      case kSub: bad[i] = bad_a || bad_b || __builtin_sub_overflow(a, b, &unused); break;
+      case kMul: bad[i] = bad_a || bad_b || __builtin_mul_overflow(a, b, &unused); break;
+      case kFloorDiv:
+      case kCeilDiv: bad[i] = bad_a || bad_b || negates_least(a, b); break;
+      case kAnd: bad[i] = (bad_a && bad_b) || (bad_a && b != 0) || (bad_b && a != 0); break;
+      case kOr: bad[i] = (bad_a && bad_b) || (bad_a && b == 0) || (bad_b && a == 0); break;
+      case kSelect: bad[i] = bad_a || (a != 0 ? bad_b : bad[e.c] != 0); break;
+      default: bad[i] = bad_a || bad_b; break;
+    }
+  }
+  return bad;
 }
 
 std::vector<int64_t> Expressions::fixed_values() const {

@@ -19,8 +19,12 @@ class Expressions {
   // Reads the `symbols` and `exprs` lists of a plan; operands must come earlier than their users.
   void read(ByteReader& in);
 
-  // values[i] = op(a, b, c), in order. Arithmetic wraps, division by zero gives 0: nothing here can trap.
-  void evaluate(const int64_t* symbols, int64_t* values) const noexcept;
+  // values[i] = op(a, b, c), in order. What does not fit into 64 bits becomes the nearest number that does, division by zero
+  // gives 0: nothing here can trap. Returns whether everything fitted.
+  bool evaluate(const int64_t* symbols, int64_t* values) const noexcept;
+  // Which of these values are not what the expression says, because something on the way did not fit. A number that does not
+  // decide about a value, as the one that a SELECT leaves, does not spoil it.
+  std::vector<uint8_t> spoiled(const std::vector<int64_t>& values) const;
 
   const std::vector<Symbol>& symbols() const noexcept { return symbols_; }
   std::size_t size() const noexcept { return exprs_.size(); }

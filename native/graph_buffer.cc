@@ -74,9 +74,8 @@ int32_t GraphBuffer::value_index(const OrtValueInfo* info) {
 }
 
 void GraphBuffer::write_value(GraphValue& value, const OrtValueInfo* info) {
-  int elem_type = 0;
   value_bytes_.text(value.name);
-  write_type(info, elem_type);
+  write_type(info, value.elem_type);
 
   const bool overridable = get(ort_, info, api::kValueInfoIsOptionalGraphInput);
   if (overridable) value.flags |= kGraphInput | kOverridable;
@@ -85,7 +84,7 @@ void GraphBuffer::write_value(GraphValue& value, const OrtValueInfo* info) {
   if (get(ort_, info, api::kValueInfoIsConstantInitializer)) value.flags |= kConstant;
   if (get(ort_, info, api::kValueInfoIsFromOuterScope)) value.flags |= kOuterScope;
 
-  if ((value.flags & kConstant) != 0 && elem_type != kElementString) {
+  if ((value.flags & kConstant) != 0 && value.elem_type != kElementString) {
     const auto* tensor = get(ort_, info, api::kValueInfoGetInitializerValue);
     if (tensor != nullptr) {
       value.bytes = get(ort_, tensor, api::kGetTensorSizeInBytes);

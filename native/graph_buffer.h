@@ -24,6 +24,7 @@ enum ValueFlag : uint32_t {
 
 struct GraphValue {
   std::string_view name;  // ORT's own text, valid as long as the OrtGraph is
+  int elem_type = 0;      // 0: no tensor
   uint32_t flags = 0;
   uint64_t bytes = 0;  // of a constant
   const void* data = nullptr;

@@ -10,6 +10,7 @@ namespace xyntra {
 namespace {
 
 constexpr uint32_t kVersion = 7;
+constexpr int64_t kMostBytes = int64_t{1} << 47;  // what a process can address
 constexpr int kRunKinds = 1 << int(BufferKind::kInput) | 1 << int(BufferKind::kOutput) | 1 << int(BufferKind::kPool) |
                           1 << int(BufferKind::kArena) | 1 << int(BufferKind::kLiteral);
 constexpr int kInitKinds = 1 << int(BufferKind::kConstant) | 1 << int(BufferKind::kPool) |
@@ -142,6 +143,48 @@ void read_faults(ByteReader& in, Alternative& plan) {
   }
 }
 
+// All numbers of the init steps are known here; those of the run steps when there are shapes (evaluation.cc).
+void check_init_numbers(const Alternative& plan) {
+  const std::vector<int64_t> values = plan.exprs.fixed_values();
+  const std::vector<uint8_t> spoiled = plan.exprs.spoiled(values);
+  const auto size = [&](uint32_t expr, int64_t most) {
+    require(spoiled[expr] == 0 && values[expr] >= 0 && values[expr] <= most, "a size of the init steps cannot be");
+    return values[expr];
+  };
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.kind == BufferKind::kPool || buffer.kind == BufferKind::kInit) size(buffer.size_expr, kMostBytes);
+  }
+  for (const PlanStep& step : plan.init) {
+    size(step.units_expr, INT64_MAX);
+    for (const uint32_t param : step.params) require(spoiled[param] == 0, "a size of the init steps cannot be");
+    for (std::size_t i = 0; i < step.buffers.size(); ++i) {
+      const BufferUse& use = step.buffers[i];
+      const PlanBuffer& buffer = plan.buffers[use.buffer];
+      // A weight is finished with its last step, once.
+      for (std::size_t j = 0; j < i && buffer.kind == BufferKind::kPool; ++j)
+        require(step.buffers[j].buffer != use.buffer, "an init step names a packed weight twice");
+      if (use.offset_expr == kNoOffset) continue;
+      const int64_t offset = size(use.offset_expr, kMostBytes);
+      if (buffer.kind == BufferKind::kConstant) continue;  // plan_fit.cc
+      const bool literal = buffer.kind == BufferKind::kLiteral;
+      require(offset <= (literal ? static_cast<int64_t>(buffer.literal.size()) : values[buffer.size_expr]),
+              "an init step begins outside of its buffer");
+    }
+    for (const CopiedTensor& tensor : step.tensors) {
+      size(tensor.offset_expr, kMostBytes);
+      for (const auto* sizes : {&tensor.extents, &tensor.strides})
+        for (const uint32_t expr : *sizes) size(expr, kMostBytes);
+    }
+  }
+}
+
+void check_names(const std::vector<PlanTensor>& tensors) {
+  std::vector<std::string_view> names;
+  for (const PlanTensor& tensor : tensors) names.emplace_back(tensor.name);
+  std::sort(names.begin(), names.end());
+  require(std::adjacent_find(names.begin(), names.end()) == names.end(), "two inputs or outputs have the same name");
+}
+
 void check_lifetimes(const Alternative& plan) {
   for (const PlanBuffer& buffer : plan.buffers) {
     require(buffer.kind != BufferKind::kArena || (buffer.first <= buffer.last && buffer.last < plan.run.size()),
@@ -188,6 +231,7 @@ Alternative read_alternative(ByteReader& in, const PlanIsland& island, std::size
   plan.run = read_steps(in, plan, kernels, kRunKinds);
   read_faults(in, plan);
   check_init(plan);
+  check_init_numbers(plan);
   check_lifetimes(plan);
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     if (plan.buffers[i].kind == BufferKind::kArena) plan.arena.push_back(static_cast<uint32_t>(i));
@@ -234,6 +278,7 @@ PlanIsland read_island(ByteReader& in, std::size_t kernels) {
     }
   }
   for (const PlanTensor& output : island.outputs) require(output.rank >= 0, "an output without a rank");
+  for (const auto* list : {&island.inputs, &island.outputs}) check_names(*list);
   island.constants.resize(in.count(4));
   for (std::string& name : island.constants) name = read_string(in);
   island.alternatives.resize(in.count(32));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "plan_fit.h"
 #include "planner_link.h"
 #include "trusted_file.h"
 
@@ -47,6 +48,9 @@ bool use_stored(const std::string& dir, const GraphBuffer& graph, int ordinal, U
     return false;
   }
   if (plan->digest != usable.digest || !depends_hold(*plan, graph)) return false;
+  for (const PlanIsland& island : plan->islands) {
+    if (!why_unfit(island, graph).empty()) return false;
+  }
   load_kernels(*plan, usable);
   for (const LoadedKernel& kernel : usable.kernels) {
     if (!kernel.usable()) return false;

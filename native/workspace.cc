@@ -17,7 +17,7 @@ void Workspace::prepare(const std::vector<ReadyAlternative>& alternatives, const
   if (!evaluation_.prepare(views)) return;
   try {
     take_memory();
-    fill_tables(alternatives[evaluation_.alternative()]);
+    fill_tables(alternatives[evaluation_.alternative()], views);
   } catch (...) {
     evaluation_.forget();
     throw;
@@ -31,7 +31,7 @@ void Workspace::take_memory() {
   arena_ = MemoryBlock(wanted);
 }
 
-void Workspace::fill_tables(const ReadyAlternative& ready) {
+void Workspace::fill_tables(const ReadyAlternative& ready, const std::vector<InputView>& views) {
   const Alternative& plan = evaluation_.plan();
   slots_.clear();
   params_.clear();
@@ -45,7 +45,7 @@ void Workspace::fill_tables(const ReadyAlternative& ready) {
     step.tasks = task_count(step.units, evaluation_.value(from.cost_expr));
     for (const BufferUse& use : from.buffers) {
       const PlanBuffer& buffer = plan.buffers[use.buffer];
-      const int64_t offset = evaluation_.offset(use);
+      const int64_t offset = evaluation_.offset_in(from, use, views);
       void* base = ready.fixed[use.buffer];
       if (buffer.kind == BufferKind::kArena) base = arena_.data() + evaluation_.arena_at(use.buffer);
       if (buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput) {

@@ -60,7 +60,7 @@ class Workspace {
   };
 
   void take_memory();
-  void fill_tables(const ReadyAlternative& ready);
+  void fill_tables(const ReadyAlternative& ready, const std::vector<InputView>& views);
 
   Evaluation evaluation_;
   MemoryBlock arena_;

@@ -76,6 +76,15 @@ def _jobs(text: str) -> int:
     return parse_int(text, least=1)
 
 
+def _sanitizers(text: str) -> str:
+    folded = text.strip().lower()
+    if folded in _OFF:
+        return ""
+    if folded in ("thread", "address,undefined") or folded in _ON:
+        return "thread" if folded == "thread" else "address,undefined"
+    raise ValueError("wants 1 (address,undefined), thread or 0")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knobs:
     """What the environment says.
@@ -88,6 +97,7 @@ class Knobs:
     cc: str | None = None  # XYNTRA_CC: the C compiler, a name or a path
     isa: str | None = None  # XYNTRA_ISA: avx512, avx2 or scalar: the widest instruction set to use of those the machine has
     debug: int = 0  # XYNTRA_DEBUG: 1 plan, 2 groups and declines, 3 IR, 4 source, 5 every rewrite
+    sanitize: str = ""  # XYNTRA_SANITIZE: kernels report what they do wrong: 1 is address,undefined; or thread (docs/soundness.md)
     compile_timeout_s: float = 60.0  # XYNTRA_COMPILE_TIMEOUT_S: for one kernel
     jobs: int = dataclasses.field(default_factory=lambda: _cpus())  # XYNTRA_JOBS: compilers at a time
     config: Path | None = None  # XYNTRA_CONFIG: options file, instead of ./fusion.toml
@@ -135,6 +145,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "trials": parse_flag,
     "debug": _debug,
     "isa": _isa,
+    "sanitize": _sanitizers,
     "compile_timeout_s": _seconds,
     "jobs": _jobs,
     "avoid": lambda text: tuple(name.strip() for name in text.split(",") if name.strip()),

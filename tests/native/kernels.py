@@ -27,6 +27,9 @@ BODIES = {
     "unit": """
         float *y = b[1];
         for (int64_t i = begin; i < end; i++) y[i] += (float)i + 1;""",
+    # y | value
+    "tell": """
+        int64_t *y = b[0]; y[0] = p[0];""",
     # x, y | n, and reads far: what follows a buffer must be readable
     "sum_past_end": """
         const float *x = b[0]; float *y = b[1]; float junk = 0;

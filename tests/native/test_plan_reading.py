@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from struct import pack
 from typing import Any
 
@@ -11,8 +12,8 @@ import onnxruntime as ort
 import pytest
 
 from tests.native.conftest import FakePlanner
-from tests.native.manifest_builder import ARENA, CONSTANT, INPUT, POOL, Alternative, Island, hash128, u32s
-from tests.native.models import add_island, add_model
+from tests.native.manifest_builder import ARENA, CONSTANT, INIT, INPUT, POOL, Alternative, Island, hash128, u32s
+from tests.native.models import add_answer, add_island, add_model
 from tests.native.test_claims import report
 from xyntra_ep.provider.graph_buffer import RawGraph
 
@@ -111,6 +112,39 @@ def tensor(buffer: int, extents: list[int], strides: list[int], box: list[int]) 
     return pack("<III", buffer, 2, 0) + u32s(extents) + u32s(strides) + u32s(box)
 
 
+def weight_of_negative_size(a: Alternative) -> None:
+    a.step(0, [a.buffer(POOL, size=a.op("sub", a.const(0), a.const(1)))], init=True)
+
+
+def weight_beyond_memory(a: Alternative) -> None:
+    a.step(0, [a.buffer(POOL, size=a.const((1 << 62) + 1))], init=True)
+
+
+def size_that_does_not_fit(a: Alternative) -> None:
+    a.step(0, [], [a.op("mul", a.const(1 << 62), a.const(4))], init=True)
+
+
+def init_of_negative_units(a: Alternative) -> None:
+    a.step(0, [], units=a.const(-1), init=True)
+
+
+def init_outside_of_its_weight(a: Alternative) -> None:
+    a.step(0, [(a.buffer(POOL, size=a.const(4)), a.const(5))], init=True)
+
+
+def init_before_its_temporary(a: Alternative) -> None:
+    a.step(0, [(a.buffer(INIT, size=a.const(4)), a.const(-4))], init=True)
+
+
+def init_outside_of_its_constant(a: Alternative) -> None:
+    a.step(0, [(a.buffer(CONSTANT, 0), a.const(4 * len(W) + 4)), 1], [a.const(0)], init=True)
+
+
+def weight_twice_in_a_step(a: Alternative) -> None:
+    weight = a.buffer(POOL, size=a.const(4))
+    a.step(0, [weight, weight], init=True)
+
+
 def tensor_in_no_buffer(a: Alternative) -> None:
     a.step(0, [0], tensors=[tensor(1, [0], [], [1])])
 
@@ -141,6 +175,13 @@ def tensor_on_the_cpu(a: Alternative) -> None:
         (shape_in_init, "an init step depends on a shape"),
         (pool_of_symbolic_size, "the size of a packed weight depends on a shape"),
         (pool_never_made, "no init step makes a packed weight"),
+        (weight_of_negative_size, "a size of the init steps cannot be"),
+        (weight_beyond_memory, "a size of the init steps cannot be"),
+        (size_that_does_not_fit, "a size of the init steps cannot be"),
+        (init_of_negative_units, "a size of the init steps cannot be"),
+        (init_outside_of_its_weight, "an init step begins outside of its buffer"),
+        (init_before_its_temporary, "a size of the init steps cannot be"),
+        (weight_twice_in_a_step, "an init step names a packed weight twice"),
         (outside_of_lifetime, "a temporary outside of its lifetime"),
         (lifetime_beyond_the_run, "not within the run"),
         (bad_input_index, "a buffer names no input"),
@@ -161,6 +202,45 @@ def test_what_is_wrong_is_named(planner: FakePlanner, make_session: Any, spoil: 
     planner.decide = decide
     session = make_session(add_model(W))
     assert why in report(session)[0]["failure"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda island: setattr(island.inputs[0], "elem_type", 7), "'x' is of type 1, the plan says 7"),
+        (lambda island: setattr(island.outputs[0], "elem_type", 11), "'y' is of type 1, the plan says 11"),
+        (lambda island: init_outside_of_its_constant(island.alternatives[0]), "begins outside of a constant"),
+    ],
+    ids=["input", "output", "constant"],
+)
+def test_a_plan_for_other_tensors(planner: FakePlanner, make_session: Any, tmp_path: Path, spoil: Any, why: str) -> None:
+    def decide(raw: RawGraph) -> list[Island]:
+        island = add_island(raw)
+        if planner.calls == 1:
+            spoil(island)
+        return [island]
+
+    planner.decide = decide
+    graph, options = add_model(W), {"cache_dir": str(tmp_path)}
+    assert why in str(report(make_session(graph, options))[0]["unclaimed"])
+    plan = planner.plan([add_island(planner.graphs[0])])
+    spoil(plan.islands[0])
+    plan.digest = planner.digests[0]
+    planner.store(tmp_path, planner.digests[0], plan.bytes())
+    x = np.ones((2, len(W)), np.float32)
+    np.testing.assert_array_equal(make_session(graph, options).run(None, {"x": x})[0], add_answer(x, W))
+    assert planner.calls == 2  # a stored plan like that is none
+
+
+def test_two_outputs_of_a_name(planner: FakePlanner, make_session: Any) -> None:
+    def decide(raw: RawGraph) -> list[Island]:
+        island = add_island(raw)
+        island.outputs *= 2
+        island.alternatives[0].outputs *= 2
+        return [island]
+
+    planner.decide = decide
+    assert "two inputs or outputs have the same name" in report(make_session(add_model(W)))[0]["failure"]
 
 
 def test_random_damage_with_a_right_checksum(planner: FakePlanner, make_session: Any) -> None:

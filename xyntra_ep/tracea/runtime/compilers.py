@@ -46,6 +46,9 @@ _FAMILY_FLAGS = {
     Family.GCC: ("--param", "sccvn-max-alias-queries-per-access=20"),
     Family.ZIG: ("-fno-sanitize=undefined", "-g0"),  # both are on unless switched off
 }
+# The first report ends the process, and says where in the kernel's text it is. Shifts of negative numbers are defined in both
+# compilers.
+_CHECKED = ("-fno-sanitize=shift-base", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1")
 # Features, never names of CPUs: a name would also bring scheduling and features that were not asked for.
 _ISA = {
     "avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma", "-mf16c"),
@@ -63,6 +66,7 @@ class Compiler:
     family: Family
     version: str  # first line of --version
     stamp: str
+    sanitizers: str = ""  # as -fsanitize wants them; their runtime must be in the process before a kernel is loaded
 
     suffix = ".so"
 
@@ -103,10 +107,18 @@ class Compiler:
 
     def link_argv(self, objects: Sequence[str], output: str) -> list[str]:
         """The command that makes the shared object ``output`` of object files."""
-        return [*self.command, "-o", output, *objects, *_LINK]
+        return [*self.command, *self._checks, "-o", output, *objects, *_LINK]
 
     def _compile(self, target: tuple[str, ...]) -> list[str]:
-        return [*self.command, *_COMMON, *_FAMILY_FLAGS.get(self.family, ()), *target]
+        return [*self.command, *_COMMON, *_FAMILY_FLAGS.get(self.family, ()), *self._checks, *target]
+
+    @property
+    def _checks(self) -> tuple[str, ...]:
+        if not self.sanitizers:
+            return ()
+        # The runtime of the process, not one of the kernel's own, as Clang would link it.
+        shared = ("-shared-libsan",) if self.family is Family.CLANG else ()
+        return (f"-fsanitize={self.sanitizers}", *_CHECKED, *shared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +203,9 @@ def _identify(command: tuple[str, ...], memory: _Memory, asked: bool = False) ->
     least = _LEAST_MAJOR.get(family, 0)
     if _major(version) < least and not asked:
         return Candidate(command=command, compiler=None, why_not=f"{version}: older than {least}")
-    return Candidate(command=command, compiler=Compiler(command=command, family=family, version=version, stamp=stamp))
+    sanitizers = knobs.current().sanitize
+    compiler = Compiler(command=command, family=family, version=version, stamp=stamp, sanitizers=sanitizers)
+    return Candidate(command=command, compiler=compiler)
 
 
 def _describe(text: str) -> str:
