@@ -17,8 +17,10 @@
 #include "hash128.h"
 #include "island_trial.h"
 #include "kernel_timing.h"
+#include "live.h"
 #include "opencl_device.h"
 #include "profile.h"
+#include "quiet.h"
 #include "reports.h"
 #include "version.h"
 #include "weight_pool.h"
@@ -87,6 +89,18 @@ void xyntra_hash128(const void* data, uint64_t n, uint8_t* hash) noexcept {
 }
 
 uint64_t xyntra_pool_bytes() noexcept { return xyntra::pool_bytes(); }
+
+uint64_t xyntra_counts(char* buffer, uint64_t capacity) noexcept {
+  try {
+    const std::string counts = xyntra::counts_as_json();
+    if (counts.size() <= capacity) std::memcpy(buffer, counts.data(), counts.size());
+    return counts.size();
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+}
+
+int64_t xyntra_quiet_ms(int64_t ms) noexcept { return xyntra::quiet::set_period(ms); }
 
 uint64_t xyntra_take_report(const char* token, char* buffer, uint64_t capacity) noexcept {
   return xyntra::reports::take(token, buffer, capacity);
