@@ -101,7 +101,7 @@ def test_only_the_output_in_the_way_is_computed_elsewhere(planner: FakePlanner, 
         np.testing.assert_array_equal(outputs["second"], np.maximum(np.maximum(given, 0) + given, 0))
     memory = np.zeros(70, np.float32)
     overlapping = {"first": memory[:40].reshape(10, 4), "second": memory[30:].reshape(10, 4)}
-    with pytest.raises(RuntimeError, match="the outputs '(first' and 'second|second' and 'first)' are bound to the same memory"):
+    with pytest.raises(RuntimeError, match=r"the outputs '(first' and 'second|second' and 'first)' are bound to the same memory"):
         bound(session, {"x": given}, overlapping)
     assert not memory.any()
 

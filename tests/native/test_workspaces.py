@@ -1,4 +1,4 @@
-"""Memory of runs: as much as runs there are at once, given back when none has used it for a while, an error where there is none."""
+"""Memory of runs: as much as there are runs at once, given back when none has used it for a while, an error where it ends."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.support.model_text import cpu, normal, parse
 from tests.support.sessions import planned
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]
-SHARED = "the outputs '(first' and 'second|second' and 'first)' are bound to the same memory"
+SHARED = r"the outputs '(first' and 'second|second' and 'first)' are bound to the same memory"
 
 Array = NDArray[Any]
 N = 96
