@@ -31,7 +31,7 @@ class CopyKernels::Kernel : public OrtKernelImpl {
     if (bytes == 0) return;
     const void* const source = get(ort_, from, api::kGetTensorData);
     void* const target = get(ort_, to, api::kGetTensorMutableData);
-    if (source == nullptr || target == nullptr) throw NoMemory(bytes);
+    if (source == nullptr || target == nullptr) throw NoMemory(bytes, "a tensor");
     const CudaDevice& device = CudaDevice::at(ordinal_);
     if (to_device_) {
       device.copy_in(target, source, bytes);

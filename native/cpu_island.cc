@@ -67,7 +67,7 @@ void CpuIsland::make_ready(const Alternative& plan, const std::vector<const OrtV
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     const PlanBuffer& buffer = plan.buffers[i];
     if (buffer.kind != BufferKind::kLiteral) continue;
-    MemoryBlock& block = literals_.emplace_back(buffer.literal.size() + kSpareBytes);
+    MemoryBlock& block = literals_.emplace_back(buffer.literal.size() + kSpareBytes, "a constant");
     std::memcpy(block.data(), buffer.literal.data(), buffer.literal.size());
     std::memset(block.data() + buffer.literal.size(), 0, kSpareBytes);
     ready.fixed[i] = block.data();
@@ -106,7 +106,7 @@ void CpuIsland::run_init(const Alternative& plan, ReadyAlternative& ready,
             break;
           case BufferKind::kPool: base = pool.open(numbers.bytes(buffer)); break;
           default:  // an INIT temporary
-            temporaries[use.buffer] = MemoryBlock(numbers.bytes(buffer) + kSpareBytes);
+            temporaries[use.buffer] = MemoryBlock(numbers.bytes(buffer) + kSpareBytes, "the packing of a weight");
             base = temporaries[use.buffer].data();
             break;
         }
@@ -139,11 +139,12 @@ void CpuIsland::compute(OrtKernelContext* context) {
   const auto lease = workspaces_.take([&] { return std::make_unique<Workspace>(island_); });
   Workspace& workspace = *lease;
   read_inputs(context, workspace.inputs);
-  workspace.prepare(alternatives_, workspace.inputs);
+  workspace.prepare(alternatives_);
   make_outputs(context, workspace.evaluation(), workspace.outputs);
-  workspace.bind(workspace.inputs, workspace.outputs);
+  workspace.bind();
   run_steps(workspace, context);
   if (const PlanFault* fault = workspace.fault()) workspace.evaluation().refuse(fault->message, workspace.inputs);
+  workspace.deliver();
 }
 
 void CpuIsland::run_steps(const Workspace& workspace, const OrtKernelContext* context) const {

@@ -46,7 +46,7 @@ void DataTransfer::copy_one(const OrtValue* from, OrtValue* to) const {
   const Place a = place_of(ort_.ep()[ep_api::kValueDevice](from)), b = place_of(ort_.ep()[ep_api::kValueDevice](to));
   const void* const source = get(ort_, from, api::kGetTensorData);
   void* const target = get(ort_, to, api::kGetTensorMutableData);
-  if (source == nullptr || target == nullptr) throw NoMemory(room);
+  if (source == nullptr || target == nullptr) throw NoMemory(room, "a tensor");
   const CudaDevice& device = CudaDevice::at(std::max(a.ordinal, b.ordinal));
   if (a.ordinal == kOnHost) {
     device.copy_in(target, source, bytes);

@@ -11,7 +11,9 @@
 namespace xyntra {
 
 DeviceMemory::~DeviceMemory() {
-  if (device_ != nullptr && memory_ != nullptr) device_->release(memory_);
+  if (!is_owned()) return;
+  count(Live::kDeviceBuffers, -1);
+  device_->release(memory_);
 }
 
 DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {

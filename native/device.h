@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "live.h"
 #include "ort.h"
 #include "plan.h"
 
@@ -17,26 +18,23 @@ namespace xyntra {
 class Device;
 struct LoadedKernel;
 
-// A tensor whose allocation failed: ORT goes on with a null address where there was no memory.
-class NoMemory : public Error {
- public:
-  explicit NoMemory(std::size_t bytes)
-      : Error(kRuntimeException, "XyntraEP: there was no memory for a tensor of " + std::to_string(bytes) + " bytes") {}
-};
-
 // Memory on a device, set free when it goes. What get() gives is for the device only: an address of its own, or the API's
 // object.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
   // Without a device: a part of what somebody else sets free.
-  DeviceMemory(const Device* device, void* memory) : device_(device), memory_(memory) {}
+  DeviceMemory(const Device* device, void* memory) : device_(device), memory_(memory) {
+    if (is_owned()) count(Live::kDeviceBuffers, 1);
+  }
   ~DeviceMemory();
   DeviceMemory(DeviceMemory&& other) noexcept : device_(other.device_), memory_(other.memory_) { other.memory_ = nullptr; }
   DeviceMemory& operator=(DeviceMemory&& other) noexcept;
   void* get() const noexcept { return memory_; }
 
  private:
+  bool is_owned() const noexcept { return device_ != nullptr && memory_ != nullptr; }
+
   const Device* device_ = nullptr;
   void* memory_ = nullptr;
 };

@@ -92,7 +92,8 @@ void DeviceWorkspace::take_memory(const std::vector<InputView>& views) {
     }
   }
   temporaries_.clear();
-  make_room(arena_, evaluation_.arena_bytes());
+  arena_.bytes = evaluation_.arena_bytes();
+  make_room(arena_, arena_.bytes);
   temporaries_.resize(plan.buffers.size());
   for (const uint32_t b : plan.arena)
     temporaries_[b] = device_.part(arena_.memory, evaluation_.arena_at(b), evaluation_.arena_bytes_of(b));
@@ -101,9 +102,10 @@ void DeviceWorkspace::take_memory(const std::vector<InputView>& views) {
     inputs_[i].bytes = tensor_bytes(island.inputs[i].elem_type, views[i].dims, views[i].rank);
     if (!on_device_) make_room(inputs_[i], inputs_[i].bytes);
   }
+  output_bytes_.resize(outputs_.size());
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const auto& dims = evaluation_.output_dims(i);
-    outputs_[i].bytes = tensor_bytes(island.outputs[i].elem_type, dims.data(), dims.size());
+    output_bytes_[i] = outputs_[i].bytes = tensor_bytes(island.outputs[i].elem_type, dims.data(), dims.size());
     if (!on_device_) make_room(outputs_[i], outputs_[i].bytes);
   }
 }
@@ -145,6 +147,36 @@ void* DeviceWorkspace::memory_of(uint32_t buffer, const ReadyOnDevice& ready) co
   }
 }
 
+void DeviceWorkspace::rest(quiet::Time now) noexcept {
+  const bool too_much = has_too_much();
+  if (now - period_began_ < quiet::period()) return;
+  if (too_much) {  // all anew at the next run, because calls and parts name what goes
+    steps_.reset();
+    temporaries_.clear();
+    arena_ = Buffer();
+    inputs_.clear();
+    outputs_.clear();
+    evaluation_.forget();
+  }
+  arena_.most = 0;
+  for (auto* buffers : {&inputs_, &outputs_})
+    for (Buffer& buffer : *buffers) buffer.most = 0;
+  period_began_ = now;
+}
+
+// By what was wanted since the period began.
+bool DeviceWorkspace::has_too_much() noexcept {
+  bool too_much = false;
+  const auto look = [&](Buffer& buffer) {
+    buffer.most = std::max(buffer.most, buffer.bytes);
+    too_much = too_much || buffer.room / 2 > buffer.most;
+  };
+  look(arena_);
+  for (auto* buffers : {&inputs_, &outputs_})
+    for (Buffer& buffer : *buffers) look(buffer);
+  return too_much;
+}
+
 DeviceQueue& DeviceWorkspace::queue(Timing timing) {
   std::unique_ptr<DeviceQueue>& queue = queues_[static_cast<std::size_t>(timing)];
   if (queue == nullptr) queue = device_.queue(timing);
@@ -175,7 +207,7 @@ void DeviceWorkspace::place_tensors(const std::vector<InputView>& views, const s
 
 void DeviceWorkspace::place(Placed& placed, Buffer& buffer, const void* tensor, bool aside) {
   placed.tensor = nullptr;  // when anything below throws
-  if (tensor == nullptr) throw NoMemory(buffer.bytes);
+  if (tensor == nullptr) throw NoMemory(buffer.bytes, "a tensor");  // ORT goes on with a null address
   if (device_.room_at(tensor) < buffer.bytes)
     throw Error(kInvalidArgument, "XyntraEP: a tensor on the device has less memory than its shape needs");
   if (aside) make_room(buffer, buffer.bytes);
@@ -187,8 +219,8 @@ void DeviceWorkspace::place(Placed& placed, Buffer& buffer, const void* tensor, 
 
 bool DeviceWorkspace::overlaps_input(const char* output, std::size_t bytes) const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    const auto* const input = static_cast<const char*>(placed_inputs_[i].tensor);
-    if (inputs_[i].used && !placed_inputs_[i].aside && output < input + inputs_[i].bytes && input < output + bytes) return true;
+    const bool in_place = inputs_[i].used && !placed_inputs_[i].aside;
+    if (in_place && overlap(output, bytes, placed_inputs_[i].tensor, inputs_[i].bytes)) return true;
   }
   return false;
 }
@@ -220,6 +252,7 @@ void DeviceWorkspace::fetch(DeviceQueue& queue, const std::vector<void*>& result
 }
 
 void DeviceWorkspace::run_in(DeviceQueue& queue, const std::vector<InputView>& views, const std::vector<void*>& results) {
+  refuse_shared_outputs(evaluation_.island(), results, output_bytes_);
   if (on_device_) place_tensors(views, results);
   Drained drained(queue);
   bring(queue, views);

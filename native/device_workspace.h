@@ -12,7 +12,10 @@
 #include "device.h"
 #include "evaluation.h"
 #include "kernel_loader.h"
+#include "live.h"
+#include "overlap.h"
 #include "profile.h"
+#include "quiet.h"
 
 namespace xyntra {
 
@@ -38,6 +41,8 @@ class DeviceWorkspace {
   // The same; nanoseconds that all steps together take on the device, started as they are in other runs.
   int64_t run_timed(const std::vector<InputView>& inputs, const std::vector<void*>& outputs);
   const Evaluation& evaluation() const noexcept { return evaluation_; }
+  // No run uses it: memory that none has needed for a while goes.
+  void rest(quiet::Time now) noexcept;
 
   // Reused by the caller from run to run.
   std::vector<InputView> inputs;
@@ -48,6 +53,7 @@ class DeviceWorkspace {
     DeviceMemory memory;
     std::size_t room = 0;
     std::size_t bytes = 0;  // of these shapes
+    std::size_t most = 0;   // of all shapes in this period
     bool used = false;      // by a step
   };
   // Where a step takes an input or an output.
@@ -73,13 +79,17 @@ class DeviceWorkspace {
   void fetch(DeviceQueue& queue, const std::vector<void*>& outputs);
   void run_in(DeviceQueue& queue, const std::vector<InputView>& inputs, const std::vector<void*>& outputs);
   DeviceQueue& queue(Timing timing);
+  bool has_too_much() noexcept;
 
+  const Counted<Live::kWorkspaces> counted_;
   const Device& device_;
   const bool on_device_;  // ORT's tensors
   Evaluation evaluation_;
   Buffer arena_;
   std::vector<DeviceMemory> temporaries_;  // per buffer: its part of the arena
   std::vector<Buffer> inputs_, outputs_;
+  std::vector<std::size_t> output_bytes_;
+  quiet::Time period_began_ = 0;
   std::vector<Placed> placed_inputs_, placed_outputs_;
   std::vector<InputView> readable_;      // inputs with the elements that decide about shapes on the host
   std::vector<std::vector<char>> elements_;

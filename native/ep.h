@@ -9,6 +9,7 @@
 #include "copy_kernels.h"
 #include "island.h"
 #include "graph_buffer.h"
+#include "live.h"
 #include "ort.h"
 #include "plan_source.h"
 
@@ -53,6 +54,7 @@ class Ep : public OrtEp {
   static OrtStatus* sync_callback(OrtEp* self);
   static OrtStatus* options_callback(OrtEp* self, const char* const* keys, const char* const* values, std::size_t n);
 
+  const Counted<Live::kSessions> counted_;
   const Ort& ort_;
   const OrtLogger* const logger_;
   const Options options_;

@@ -209,7 +209,7 @@ void Evaluation::place_arena(const Alternative& plan) {
   for (const uint32_t b : plan.arena) {
     const int64_t bytes = values_[buffers[b].size_expr];
     if (bytes < 0) throw Error(kRuntimeException, "XyntraEP: a temporary of negative size");
-    if (bytes > INT64_MAX / 4) throw std::bad_alloc();
+    if (bytes > INT64_MAX / 4) throw NoMemory(static_cast<std::size_t>(bytes), "a temporary");
     bytes_[b] = align_up(static_cast<std::size_t>(bytes) + kSpareBytes, alignment_);
   }
   order_ = plan.arena;
@@ -226,7 +226,7 @@ void Evaluation::place_arena(const Alternative& plan) {
       at = std::max(at, at_[other] + bytes_[other]);
     }
     at_[b] = at;
-    if (__builtin_add_overflow(at, bytes_[b], &at) || at > SIZE_MAX / 4) throw std::bad_alloc();
+    if (__builtin_add_overflow(at, bytes_[b], &at) || at > SIZE_MAX / 4) throw NoMemory(at, "temporaries");
     total = std::max(total, at);
     const auto behind = std::upper_bound(placed_.begin(), placed_.end(), b,
                                          [&](uint32_t x, uint32_t y) { return at_[x] < at_[y]; });

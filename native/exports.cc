@@ -5,6 +5,7 @@
 #include <exception>
 #include <fstream>
 #include <memory>
+#include <new>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -17,8 +18,10 @@
 #include "hash128.h"
 #include "island_trial.h"
 #include "kernel_timing.h"
+#include "live.h"
 #include "opencl_device.h"
 #include "profile.h"
+#include "quiet.h"
 #include "reports.h"
 #include "version.h"
 #include "weight_pool.h"
@@ -61,20 +64,28 @@ OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) noexcept {
 
 void xyntra_attach(xyntra::PlannerCallback callback, const char* code_version, const char* cpu_features,
                    const char* compiler_id, const char* default_cache_dir, const char* watched) noexcept {
-  xyntra::Planner planner;
-  planner.callback = callback;
-  for (const char* part : {code_version, cpu_features, compiler_id}) (planner.identity += part) += '\n';
-  planner.default_cache_dir = default_cache_dir;
-  std::istringstream names(watched);
-  for (std::string name; std::getline(names, name);) planner.watched.push_back(name);
-  xyntra::attach_planner(std::move(planner));
+  try {
+    xyntra::Planner planner;
+    planner.callback = callback;
+    for (const char* part : {code_version, cpu_features, compiler_id}) (planner.identity += part) += '\n';
+    planner.default_cache_dir = default_cache_dir;
+    std::istringstream names(watched);
+    for (std::string name; std::getline(names, name);) planner.watched.push_back(name);
+    xyntra::attach_planner(std::move(planner));
+  } catch (const std::bad_alloc&) {
+    return;  // without a planner, ONNX Runtime keeps its nodes
+  }
 }
 
 void xyntra_reply(void* reply, int is_plan, const void* bytes, uint64_t n) noexcept {
   auto& answer = *static_cast<xyntra::PlannerReply*>(reply);
-  answer.given = true;
-  answer.is_plan = is_plan == 1;
-  answer.bytes.assign(static_cast<const char*>(bytes), n);
+  try {
+    answer.bytes.assign(static_cast<const char*>(bytes), n);
+    answer.is_plan = is_plan == 1;
+    answer.given = true;
+  } catch (const std::exception&) {
+    answer.given = false;  // no memory for it
+  }
 }
 
 const char* xyntra_version() noexcept { return xyntra::kVersion; }
@@ -88,8 +99,24 @@ void xyntra_hash128(const void* data, uint64_t n, uint8_t* hash) noexcept {
 
 uint64_t xyntra_pool_bytes() noexcept { return xyntra::pool_bytes(); }
 
+uint64_t xyntra_counts(char* buffer, uint64_t capacity) noexcept {
+  try {
+    const std::string counts = xyntra::counts_as_json();
+    if (counts.size() <= capacity) std::memcpy(buffer, counts.data(), counts.size());
+    return counts.size();
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+}
+
+int64_t xyntra_quiet_ms(int64_t ms) noexcept { return xyntra::quiet::set_period(ms); }
+
 uint64_t xyntra_take_report(const char* token, char* buffer, uint64_t capacity) noexcept {
-  return xyntra::reports::take(token, buffer, capacity);
+  try {
+    return xyntra::reports::take(token, buffer, capacity);
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
 }
 
 void xyntra_profile(int what) noexcept {
@@ -98,7 +125,11 @@ void xyntra_profile(int what) noexcept {
 }
 
 uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept {
-  return xyntra::profile::take(buffer, capacity);
+  try {
+    return xyntra::profile::take(buffer, capacity);
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
 }
 
 int xyntra_cuda_at_hand(const char* gpus) noexcept {

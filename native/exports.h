@@ -26,6 +26,10 @@ XYNTRA_EXPORT const char* xyntra_version() noexcept;
 XYNTRA_EXPORT uint32_t xyntra_api_version() noexcept;
 XYNTRA_EXPORT void xyntra_hash128(const void* data, uint64_t n, uint8_t* hash) noexcept;
 XYNTRA_EXPORT uint64_t xyntra_pool_bytes() noexcept;
+// What the process holds of ours, counted, as JSON (native/live.h): its size; copied when `capacity` suffices.
+XYNTRA_EXPORT uint64_t xyntra_counts(char* buffer, uint64_t capacity) noexcept;
+// After how many milliseconds memory goes that no run has used (native/quiet.h); returns the last number.
+XYNTRA_EXPORT int64_t xyntra_quiet_ms(int64_t ms) noexcept;
 
 // The size of what there is to take (0: nothing); it is copied and forgotten when `capacity` suffices.
 XYNTRA_EXPORT uint64_t xyntra_take_report(const char* token, char* buffer, uint64_t capacity) noexcept;

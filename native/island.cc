@@ -85,7 +85,11 @@ void Island::make_outputs(OrtKernelContext* context, const Evaluation& evaluatio
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto& dims = evaluation.output_dims(i);
     OrtValue* value = nullptr;
-    ort_.check(ort_[api::kKernelContextGetOutput](context, output_position_[i], dims.data(), dims.size(), &value));
+    try {
+      ort_.check(ort_[api::kKernelContextGetOutput](context, output_position_[i], dims.data(), dims.size(), &value));
+    } catch (const Error& error) {
+      throw Error(error.code(), "XyntraEP: output '" + island_.outputs[i].name + "': " + error.what());
+    }
     outputs[i] = get(ort_, value, api::kGetTensorMutableData);
   }
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "evaluation.h"
+#include "live.h"
 #include "ort.h"
 #include "plan_source.h"
 
@@ -38,6 +39,7 @@ class Island : public OrtNodeComputeInfo {
   static OrtStatus* compute_callback(OrtNodeComputeInfo* self, void* state, OrtKernelContext* context);
   static void release_state(OrtNodeComputeInfo* self, void* state);
 
+  const Counted<Live::kIslands> counted_;
   std::vector<std::size_t> input_position_, output_position_;  // within the fused node
 };
 

@@ -17,18 +17,26 @@ void give_back_free_heap() noexcept;
 class MemoryBlock {
  public:
   MemoryBlock() = default;
-  // Throws std::bad_alloc. The content is undefined; pages of large blocks cost nothing until touched.
-  explicit MemoryBlock(std::size_t bytes);
+  // Throws NoMemory, which says what the block is for. The content is undefined; pages of mapped blocks cost nothing until
+  // touched.
+  MemoryBlock(std::size_t bytes, const char* what);
+  // Addresses for as much as may come: mapped unless it is little, and nothing need be there for what is never touched.
+  static MemoryBlock reserve(std::size_t bytes, const char* what);
   ~MemoryBlock() { release(); }
   MemoryBlock(MemoryBlock&& other) noexcept;
   MemoryBlock& operator=(MemoryBlock&& other) noexcept;
 
   char* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }
-  // Gives the pages behind `bytes` back; only large blocks have any to give.
+  // In how large parts it can be given back; 0: only as a whole.
+  std::size_t page() const noexcept;
+  // Gives the pages behind `bytes` back, with their addresses; only mapped blocks have any to give.
   void shrink(std::size_t bytes) noexcept;
+  // Gives pages back that nobody touches any more; their addresses stay. Of a mapped block, in whole pages.
+  void drop(std::size_t begin, std::size_t end) const noexcept;
 
  private:
+  MemoryBlock(std::size_t bytes, const char* what, std::size_t least_mapped, int flags);
   void release() noexcept;
 
   char* data_ = nullptr;

@@ -20,6 +20,13 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
+// Memory that could not be had.
+class NoMemory : public Error {
+ public:
+  NoMemory(std::size_t bytes, const std::string& what)
+      : Error(kRuntimeException, "XyntraEP: there was no memory for " + what + " of " + std::to_string(bytes) + " bytes") {}
+};
+
 class Ort {
  public:
   // A process may hold two copies of ONNX Runtime (Python's and a host's), so everything keeps the one it came from.

@@ -11,6 +11,7 @@
 
 #include "expressions.h"
 #include "hash128.h"
+#include "live.h"
 
 namespace xyntra {
 
@@ -109,6 +110,7 @@ struct PlanKernel {
 };
 
 struct Plan {
+  Counted<Live::kPlans> counted;
   std::string digest;
   std::string root;
   std::string device;   // the identity of the device whose programs the kernels are; empty: the CPU

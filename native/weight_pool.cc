@@ -1,10 +1,12 @@
 #include "weight_pool.h"
 
-#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <new>
 #include <unordered_map>
+
+#include "live.h"
+#include "ort.h"
 
 namespace xyntra {
 namespace {
@@ -25,7 +27,6 @@ struct Known {
 struct Pool {
   std::mutex mutex;
   std::unordered_multimap<Hash128, Known, HashOfHash> known;
-  std::atomic<uint64_t> bytes{0};
 };
 
 Pool& pool() {
@@ -38,21 +39,27 @@ std::vector<PooledWeight> alive_with(const Hash128& hash) {
   const std::lock_guard lock(pool().mutex);
   const auto range = pool().known.equal_range(hash);
   for (auto at = range.first; at != range.second; ++at) {
-    if (PooledWeight weight = at->second.weight.lock()) weights.push_back(std::move(weight));
+    weights.emplace_back();  // first, because a weight must not end under the lock
+    weights.back() = at->second.weight.lock();
+    if (weights.back() == nullptr) weights.pop_back();
   }
   return weights;
 }
 
 }  // namespace
 
-PoolEntry::PoolEntry(std::shared_ptr<const MemoryBlock> block, const char* data, std::size_t bytes, const Hash128& hash)
+PoolEntry::PoolEntry(std::shared_ptr<PoolBlock> block, const char* data, std::size_t bytes, const Hash128& hash)
     : block_(std::move(block)), data_(data), bytes_(bytes), hash_(hash) {
-  pool().bytes.fetch_add(bytes_, std::memory_order_relaxed);
+  block_->hold(begin(), begin() + PoolWriter::room_for(bytes_));
+  count(Live::kWeights, 1);
+  count(Live::kWeightBytes, static_cast<int64_t>(bytes_));
 }
 
 PoolEntry::~PoolEntry() {
+  count(Live::kWeights, -1);
+  count(Live::kWeightBytes, -static_cast<int64_t>(bytes_));
+  block_->let_go(begin(), begin() + PoolWriter::room_for(bytes_));
   Pool& all = pool();
-  all.bytes.fetch_sub(bytes_, std::memory_order_relaxed);
   const std::lock_guard lock(all.mutex);
   const auto range = all.known.equal_range(hash_);
   for (auto at = range.first; at != range.second; ++at) {
@@ -64,16 +71,16 @@ PoolEntry::~PoolEntry() {
 }
 
 PoolWriter::PoolWriter(std::size_t capacity) {
-  if (capacity != 0) block_ = std::make_shared<MemoryBlock>(capacity);
+  if (capacity != 0) block_ = std::make_shared<PoolBlock>(capacity);
 }
 
 PoolWriter::~PoolWriter() {
-  if (block_) block_->shrink(used_);
+  if (block_) block_->finish(used_);
 }
 
 char* PoolWriter::open(std::size_t bytes) {
   const std::size_t room = room_for(bytes);
-  if (!block_ || room > block_->size() - used_) throw std::bad_alloc();
+  if (!block_ || room > block_->size() - used_) throw NoMemory(room, "packed weights");
   char* data = block_->data() + used_;
   used_ += room;
   std::memset(data + bytes, 0, room - bytes);  // read past the end must be defined, and equal in every process
@@ -96,6 +103,6 @@ PooledWeight PoolWriter::close(char* data, std::size_t bytes) {
   return weight;
 }
 
-uint64_t pool_bytes() noexcept { return pool().bytes.load(std::memory_order_relaxed); }
+uint64_t pool_bytes() noexcept { return counted(Live::kWeightBytes); }
 
 }  // namespace xyntra

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "hash128.h"
-#include "memory_block.h"
+#include "pool_block.h"
 
 namespace xyntra {
 
 class PoolEntry {
  public:
-  PoolEntry(std::shared_ptr<const MemoryBlock> block, const char* data, std::size_t bytes, const Hash128& hash);
-  ~PoolEntry();  // forgets the entry; its memory goes with the last entry of the block
+  PoolEntry(std::shared_ptr<PoolBlock> block, const char* data, std::size_t bytes, const Hash128& hash);
+  ~PoolEntry();  // forgets the entry and lets its memory go
   PoolEntry(const PoolEntry&) = delete;
   PoolEntry& operator=(const PoolEntry&) = delete;
 
@@ -26,7 +26,9 @@ class PoolEntry {
   const Hash128& hash() const noexcept { return hash_; }
 
  private:
-  std::shared_ptr<const MemoryBlock> block_;
+  std::size_t begin() const noexcept { return static_cast<std::size_t>(data_ - block_->data()); }
+
+  const std::shared_ptr<PoolBlock> block_;
   const char* data_;
   std::size_t bytes_;
   Hash128 hash_;
@@ -50,7 +52,7 @@ class PoolWriter {
   PooledWeight close(char* data, std::size_t bytes);
 
  private:
-  std::shared_ptr<MemoryBlock> block_;
+  std::shared_ptr<PoolBlock> block_;
   std::size_t used_ = 0;
 };
 

@@ -8,8 +8,11 @@
 
 #include "evaluation.h"
 #include "kernel_loader.h"
+#include "live.h"
 #include "memory_block.h"
+#include "overlap.h"
 #include "plan.h"
+#include "quiet.h"
 
 namespace xyntra {
 
@@ -38,16 +41,21 @@ class Workspace {
 
   explicit Workspace(const PlanIsland& island) : evaluation_(island, kAlignment) {}
 
-  // Makes the tables right for these inputs; `alternatives` are those of the island. Throws as Evaluation::prepare() does.
-  void prepare(const std::vector<ReadyAlternative>& alternatives, const std::vector<InputView>& inputs);
-  // Fills the addresses of this run into the tables.
-  void bind(const std::vector<InputView>& inputs, const std::vector<void*>& outputs) noexcept;
+  // Makes the tables right for `inputs`; `alternatives` are those of the island. Throws as Evaluation::prepare() does, and
+  // NoMemory.
+  void prepare(const std::vector<ReadyAlternative>& alternatives);
+  // Fills the addresses of this run, which are in `inputs` and `outputs`, into the tables.
+  void bind();
+  // After the steps: what was computed elsewhere goes to where it belongs.
+  void deliver() const noexcept;
+  // No run uses it: memory that none has needed for a while goes.
+  void rest(quiet::Time now) noexcept;
   const std::vector<Step>& steps() const noexcept { return steps_; }
   // After the steps: what is wrong with the data of this run, null when nothing is.
   const PlanFault* fault() const noexcept;
   const Evaluation& evaluation() const noexcept { return evaluation_; }
 
-  // Reused by the caller from run to run.
+  // Of the run at hand.
   std::vector<InputView> inputs;
   std::vector<void*> outputs;
 
@@ -59,15 +67,36 @@ class Workspace {
     int64_t offset;
   };
 
-  void take_memory();
-  void fill_tables(const ReadyAlternative& ready, const std::vector<InputView>& views);
+  // An output of this run that must not be written where ORT wants it.
+  struct Aside {
+    void* to;
+    const void* from;
+    std::size_t bytes;
+  };
 
+  void take_memory();
+  void fill_tables(const ReadyAlternative& ready);
+  void find_sizes();
+  void find_order();
+  void set_aside();
+  bool must_be_aside(std::size_t output) const noexcept;
+
+  const Counted<Live::kWorkspaces> counted_;
   Evaluation evaluation_;
   MemoryBlock arena_;
+  std::size_t most_wanted_ = 0;  // of the arena, in this period
+  quiet::Time period_began_ = 0;
   std::vector<void*> slots_;
   std::vector<int64_t> params_;
   std::vector<Patch> patches_;
   std::vector<Step> steps_;
+
+  std::vector<std::size_t> input_bytes_, output_bytes_;
+  std::vector<std::size_t> reads_;        // per input: how many steps there are up to the last that reads it
+  std::vector<std::size_t> first_write_;  // per output: the step
+  OverlapSearch shared_;
+  std::vector<Aside> aside_;
+  std::vector<MemoryBlock> aside_memory_;  // per output
 };
 
 }  // namespace xyntra

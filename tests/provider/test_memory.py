@@ -1,11 +1,21 @@
-"""What a session keeps of the memory that its creation took."""
+"""What a session keeps of the memory that its creation took, and the process of sessions that are gone."""
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
+from collections import Counter
 
+import numpy as np
+import onnx
 import pytest
+
+from tests.support.model_text import normal, parse
+from tests.support.native_memory import counts, grown
+from tests.support.sessions import planned, watched_planner
+from xyntra_ep.provider import planner
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]
 
@@ -53,3 +63,76 @@ def test_the_originals_of_packed_weights_are_gone_after_the_first_run() -> None:
     assert created_mib > weights_mib * 1.5, "this test shows nothing: creation gives its memory back by itself"
     assert served_mib > created_mib - 0.1 * weights_mib, "a session that serves has paid for one created beside it"
     assert kept_mib < weights_mib * 1.2
+
+
+def of_ours() -> Counter[str]:
+    """How many objects there are of each class of the package, and elements in what its modules hold."""
+    gc.collect()
+    modules = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "xyntra_ep"}
+    found = Counter(f"objects of {type(o).__name__}" for o in gc.get_objects() if type(o).__module__ in modules)
+    for name, module in modules.items():
+        for attribute, held in vars(module).items():
+            if isinstance(held, dict | list | set | weakref.WeakValueDictionary) and not attribute.startswith("__"):
+                found[f"{name}.{attribute}"] = len(held)
+            elif callable(getattr(held, "cache_info", None)):
+                found[f"{name}.{attribute}()"] = held.cache_info().currsize
+    return found
+
+
+def chain(number: int) -> onnx.ModelProto:
+    """A graph like all others, with other names: the kernels are the same, the plan is another."""
+    body = f"p{number} = MatMul(x, w) s = Softmax(p{number}) y{number} = Add(s, x)"
+    return parse(f"(float[M,96] x) => (float[M,96] y{number}) {{ {body} }}", w=normal(96, 96))
+
+
+def test_planning_keeps_nothing_of_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "SAID_AT_MOST", 8)
+    x = np.ones((3, 96), np.float32)
+    with watched_planner() as watched:
+        for number in range(12):
+            planned(chain(number)).run(None, {"x": x})
+        watched.graphs.clear()
+        watched.answers.clear()
+        native, before = counts(), of_ours()
+        for number in range(12, 42):
+            planned(chain(number)).run(None, {"x": x})
+        assert watched.calls == 30
+        watched.graphs.clear()
+        watched.answers.clear()
+        assert of_ours() - before == Counter()
+        assert grown(native) == {}
+
+
+def test_a_session_more_is_nothing_more() -> None:
+    """200 sessions of one model, and 200 that cannot be."""
+    model = chain(0)
+    x = np.ones((3, 96), np.float32)
+
+    def refused() -> None:
+        with pytest.raises(Exception, match="backend"):
+            planned(model, {"backend": "abacus"})
+
+    planned(model).run(None, {"x": x})
+    refused()
+    native, before = counts(), of_ours()
+    for _ in range(200):
+        planned(model).run(None, {"x": x})
+        refused()
+    assert of_ours() - before == Counter()
+    assert grown(native) == {}
+
+
+def test_a_shape_more_is_nothing_more() -> None:
+    session = planned(chain(0))
+    session.run(None, {"x": np.ones((2000, 96), np.float32)})
+    native, before = counts(), of_ours()
+    for rows in range(2000):
+        session.run(None, {"x": np.ones((rows, 96), np.float32)})
+    assert of_ours() - before == Counter()
+    assert grown(native) == {}
+
+
+def test_the_line_of_a_graph_is_said_once_and_remembered_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "SAID_AT_MOST", 2)
+    monkeypatch.setattr(planner, "_said", {})
+    assert [planner._is_first(digest) for digest in ("a", "a", "b", "c", "c", "a")] == [True, False, True, True, False, True]

@@ -50,7 +50,7 @@ def test_a_graph_in_our_terms(raw: RawGraph) -> None:
 
 class TestLog:
     def test_a_warning_once_per_graph(self, raw: RawGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(planner, "_said", set())
+        monkeypatch.setattr(planner, "_said", {})
         levels = []
         for _ in range(2):
             plan = read_manifest(planner.plan_graph(with_options(raw, tmp_path), DIGEST))
@@ -65,14 +65,14 @@ class TestLog:
         assert plan.log_level is LogLevel.VERBOSE
 
     def test_what_was_asked_for_and_cannot_be_had(self, raw: RawGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(planner, "_said", set())
+        monkeypatch.setattr(planner, "_said", {})
         (file := tmp_path / "file").write_text("")
         plan = read_manifest(planner.plan_graph(with_options(raw, file, dump_dir=str(file)), DIGEST))
         assert f"the next process compiles all again, because the cache {file} is not a directory" in plan.log_line
         assert "dump_dir cannot be written" in plan.log_line and plan.log_level is LogLevel.WARNING
 
     def test_below_the_level_asked_for(self, raw: RawGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(planner, "_said", set())
+        monkeypatch.setattr(planner, "_said", {})
         plan = read_manifest(planner.plan_graph(with_options(raw, tmp_path, log_level="error"), DIGEST))
         assert plan.log_line == ""
 

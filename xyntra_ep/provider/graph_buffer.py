@@ -130,7 +130,8 @@ _F32 = Struct("<f").unpack_from
 _TYPE_RANK = Struct("<ii").unpack_from
 _FLAGS_BYTES_DATA = Struct("<IQQ").unpack_from
 _U64 = Struct("<Q").unpack_from
-# Lists are short and of few lengths, so their formats are compiled once.
+# Most lists are short, so the formats of such are compiled once.
+_SHORT = 64
 _LISTS: dict[tuple[str, int], Struct] = {}
 
 
@@ -243,7 +244,9 @@ class _Reader:
             return ()
         layout = _LISTS.get((code, n))
         if layout is None:
-            layout = _LISTS[code, n] = Struct(f"<{n}{code}")
+            layout = Struct(f"<{n}{code}")
+            if n <= _SHORT:
+                _LISTS[code, n] = layout
         return layout.unpack_from(self.data, at)
 
     def text(self) -> str:

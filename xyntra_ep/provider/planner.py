@@ -49,7 +49,8 @@ from xyntra_ep.tracea.runtime.kernel_cache import Hash128
 from xyntra_ep.tracea.runtime.plan_store import store_plan
 
 ROUNDS = 6  # of un-claiming what failed; after that whole islands go
-_said: set[str] = set()  # digests of graphs whose line this process has logged
+SAID_AT_MOST = 1024  # graphs: who is given more than that hears of an old one again
+_said: dict[str, None] = {}  # digests of graphs whose line this process has logged, the oldest first
 _LEVELS = {"verbose": LogLevel.VERBOSE, "info": LogLevel.INFO, "warning": LogLevel.WARNING, "error": LogLevel.ERROR}
 
 
@@ -93,9 +94,17 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     again = plan(quiet)
     if work.lasting and options.dump_dir is None and not context.root.reason:
         store_plan(context.root, digest, again)
-    first = digest not in _said
-    _said.add(digest)
-    return plan(level) if first and level is not quiet else again
+    return plan(level) if _is_first(digest) and level is not quiet else again
+
+
+def _is_first(digest: str) -> bool:
+    """Whether this process has not planned the graph before."""
+    if digest in _said:
+        return False
+    while len(_said) >= SAID_AT_MOST:
+        _said.pop(next(iter(_said)), None)
+    _said[digest] = None
+    return True
 
 
 def _settled(work: _Planner, result: CompileResult, hash128: Hash128) -> Placement:

@@ -181,6 +181,10 @@ def _open() -> ctypes.CDLL:
     opened.xyntra_hash128.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p]
     opened.xyntra_hash128.restype = None
     opened.xyntra_pool_bytes.restype = ctypes.c_uint64
+    opened.xyntra_counts.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
+    opened.xyntra_counts.restype = ctypes.c_uint64
+    opened.xyntra_quiet_ms.argtypes = [ctypes.c_int64]
+    opened.xyntra_quiet_ms.restype = ctypes.c_int64
     opened.xyntra_take_report.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint64]
     opened.xyntra_take_report.restype = ctypes.c_uint64
     opened.xyntra_cuda_at_hand.argtypes = [ctypes.c_char_p]
