@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from xyntra_ep.errors import UnsupportedError
@@ -18,8 +19,9 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     one,
     wrapped,
 )
+from xyntra_ep.fusion.op_spec import FLAG, FLOATS, INTEGERS, NUMBERS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
@@ -132,27 +134,44 @@ def _power(exponent: float) -> Callable[[Expr], Expr] | None:
     """x ** exponent without pow(), where that is as exact."""
     if exponent in (1.0, 2.0, 3.0):
         return lambda v: _repeated(v, int(exponent), f(1))
-    return {0.5: lambda v: E.call("sqrt", v), -1.0: lambda v: E.call("div", f(1), v)}.get(exponent)
+    return {0.5: _root, -1.0: lambda v: E.call("div", f(1), v)}.get(exponent)
+
+
+def _root(v: Expr) -> Expr:
+    """v ** 0.5, which differs from a square root at -inf."""
+    return E.call("where", E.call("eq", v, f(-math.inf)), f(math.inf), E.call("sqrt", v))
 
 
 def _clip(c: Context, node: Node, inputs: Inputs) -> Tensor:
     """max(min) then min(max): where min > max the result is max, as in ORT."""
     x = one(inputs, 0)
+    names = (("max", "min", 1), ("min", "max", 2))
     operands, roles = [x], []
-    for role, t in (("max", maybe(inputs, 1)), ("min", maybe(inputs, 2))):
+    fixed: list[tuple[str, float]] = []
+    for role, name, i in names:
+        t = maybe(inputs, i)
         if t is not None:
             operands.append(t)
             roles.append(role)
-    fixed = [("max", node.attr("min")), ("min", node.attr("max"))] if node.version < 11 else []
+        elif x.dtype.is_float:  # as wide as numbers go: what has no bound is no infinity either
+            fixed.append((role, float(node.attr(name, x.dtype.largest if role == "min" else -x.dtype.largest))))
 
     def body(v: Expr, *limits: Expr) -> Expr:
         for role, limit in zip(roles, limits, strict=True):
-            v = E.call(role, v, limit)
+            v = _limited(role, v, limit)
         for role, number in fixed:
-            v = v if number is None else E.call(role, v, f(number))
+            v = E.call(role, v, f(number))
         return v
 
     return c.map(operands, body, x.dtype)
+
+
+def _limited(role: str, v: Expr, limit: Expr) -> Expr:
+    """``v`` or the limit beyond it; a limit that is NaN is none."""
+    if limit.dtype is not DType.F32 or (limit.kind == "const" and not math.isnan(limit.attr)):
+        return E.call(role, v, limit)
+    beyond = E.call("lt", v, limit) if role == "max" else E.call("lt", limit, v)
+    return E.call("where", beyond, limit, v)
 
 
 def _bitwise(op: str) -> Lower:
@@ -173,24 +192,42 @@ _UNARY = {
     "Round": "round",
 }  # fmt: skip
 
+_OF_22 = ("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Softplus", "Round")
+_NEWEST = {**dict.fromkeys(_UNARY, 13), **dict.fromkeys(_OF_22, 22), "Relu": 14}
+
 OPS = [
-    *(OpSpec(name=name, lower=_unary(op)) for name, op in _UNARY.items()),
-    OpSpec(name="Neg", lower=_signed_unary("neg", lambda v: -v)),
-    OpSpec(name="Abs", lower=_signed_unary("abs", lambda v: dims.smax(v, -v))),
-    OpSpec(name="Sign", lower=_signed_unary("sign", lambda v: dims.lt(0, v) - dims.lt(v, 0))),
-    OpSpec(name="Add", lower=_binary("add", lambda a, b: a + b), versions=(7, 10**6)),
-    OpSpec(name="Sub", lower=_binary("sub", lambda a, b: a - b), versions=(7, 10**6)),
-    OpSpec(name="Mul", lower=_binary("mul", lambda a, b: a * b), versions=(7, 10**6)),
-    OpSpec(name="Div", lower=_binary("div", dims.trunc_div), versions=(7, 10**6)),
-    OpSpec(name="Mod", lower=_mod),
-    OpSpec(name="Pow", lower=_pow, versions=(7, 10**6)),
-    OpSpec(name="Max", lower=_variadic("max", dims.smax), versions=(8, 10**6)),
-    OpSpec(name="Min", lower=_variadic("min", dims.smin), versions=(8, 10**6)),
-    OpSpec(name="Sum", lower=_variadic("add"), versions=(8, 10**6)),
-    OpSpec(name="Mean", lower=_mean, versions=(8, 10**6)),
-    OpSpec(name="Clip", lower=_clip, versions=(6, 10**6)),
-    OpSpec(name="BitwiseAnd", lower=_bitwise("bitand")),
-    OpSpec(name="BitwiseOr", lower=_bitwise("bitor")),
-    OpSpec(name="BitwiseXor", lower=_bitwise("bitxor")),
-    OpSpec(name="BitwiseNot", lower=_bitwise("bitnot")),
+    *(OpSpec(name=name, lower=_unary(op), versions=(1, _NEWEST[name]), types=(FLOATS,)) for name, op in _UNARY.items()),
+    OpSpec(name="Neg", lower=_signed_unary("neg", lambda v: -v), versions=(1, 13), types=(NUMBERS,)),
+    OpSpec(name="Abs", lower=_signed_unary("abs", lambda v: dims.smax(v, -v)), versions=(1, 13), types=(NUMBERS,)),
+    OpSpec(name="Sign", lower=_signed_unary("sign", lambda v: dims.lt(0, v) - dims.lt(v, 0)), versions=(1, 13), types=(NUMBERS,)),
+    OpSpec(name="Add", lower=_binary("add", lambda a, b: a + b), versions=(7, 14), inputs=2, types=(NUMBERS,)),
+    OpSpec(name="Sub", lower=_binary("sub", lambda a, b: a - b), versions=(7, 14), inputs=2, types=(NUMBERS,)),
+    OpSpec(name="Mul", lower=_binary("mul", lambda a, b: a * b), versions=(7, 14), inputs=2, types=(NUMBERS,)),
+    OpSpec(name="Div", lower=_binary("div", dims.trunc_div), versions=(7, 14), inputs=2, types=(NUMBERS,)),
+    OpSpec(
+        name="Mod",
+        lower=_mod,
+        versions=(1, 28),
+        inputs=2,
+        attributes=takes(fmod=FLAG),
+        types=(NUMBERS,),
+        note="floats with `fmod` = 1 only",
+    ),
+    OpSpec(
+        name="Pow",
+        lower=_pow,
+        versions=(7, 15),
+        inputs=2,
+        types=(NUMBERS,),
+        note=f"integers to a constant power of 0 to {LARGEST_UNROLLED_POWER} only",
+    ),
+    OpSpec(name="Max", lower=_variadic("max", dims.smax), versions=(8, 13), inputs=None, types=(NUMBERS,)),
+    OpSpec(name="Min", lower=_variadic("min", dims.smin), versions=(8, 13), inputs=None, types=(NUMBERS,)),
+    OpSpec(name="Sum", lower=_variadic("add"), versions=(8, 13), inputs=None, types=(NUMBERS,)),
+    OpSpec(name="Mean", lower=_mean, versions=(8, 13), inputs=None, types=(FLOATS,)),
+    OpSpec(name="Clip", lower=_clip, versions=(6, 13), inputs=3, attributes=takes("min", "max"), types=(NUMBERS,)),
+    OpSpec(name="BitwiseAnd", lower=_bitwise("bitand"), versions=(1, 18), inputs=2, types=(INTEGERS,)),
+    OpSpec(name="BitwiseOr", lower=_bitwise("bitor"), versions=(1, 18), inputs=2, types=(INTEGERS,)),
+    OpSpec(name="BitwiseXor", lower=_bitwise("bitxor"), versions=(1, 18), inputs=2, types=(INTEGERS,)),
+    OpSpec(name="BitwiseNot", lower=_bitwise("bitnot"), versions=(1, 18), types=(INTEGERS,)),
 ]

@@ -1,7 +1,7 @@
 """What ONNX Runtime's transformer optimizer writes in place of an attention layer and of the embeddings before the first.
 
 Masks are those of the CPU provider: a padded key's score is lowered by ``mask_filter_value`` and no more, a key after the query
-is never seen.
+is never seen, except by the last query, which sees all.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from xyntra_ep.fusion.onnx_ops.movement import concat, part
 from xyntra_ep.fusion.onnx_ops.normalization import layer_norm
 from xyntra_ep.fusion.onnx_ops.reduction import per_row, rows
 from xyntra_ep.fusion.onnx_ops.softmax import softmax
+from xyntra_ep.fusion.op_spec import FLAG, FLOATS, INDICES, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, either, eq, le
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -76,7 +77,10 @@ def _attend(c: Context, node: Node, heads: _Heads, mask: Tensor | None, bias: Te
         value = E.call("add", value, E.call("where", padded, f(float(node.attr("mask_filter_value", _FILTER))), f(0)))
         operands.append(mask)
     if node.attr("unidirectional", 0):
+        queries, keys = heads.scores[2:]
         seen = E.call("le", here[3], E.call("add", here[2], E.size(heads.past)))
+        if not c.checks.same(keys, heads.past + queries):  # ORT masks nothing for the last query, whose keys are all there are
+            seen = E.call("or", seen, E.call("eq", here[2], E.size(queries - 1)))
         value = E.call("where", seen, value, f(-math.inf))
     weights = softmax(Tensor(raw.shape, DType.F32, Map(inputs=tuple(operands), body=value)), [3])
     return join_heads(as_dtype(matmul(c, weights, heads.v), heads.q.dtype))
@@ -105,8 +109,8 @@ def _padded(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], op
 def _multi_head_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     q, k, v = (float_input(inputs, i) for i in range(3))
     bias, mask, score_bias, past_k, past_v = (maybe(inputs, i) for i in range(3, 8))
-    if any(maybe(inputs, i) is not None for i in (8, 9)) or wanted_outputs(node) > 3:
-        raise UnsupportedError("MultiHeadAttention with a shared buffer, beams or scores as a result")
+    if wanted_outputs(node) > 3:
+        raise UnsupportedError("MultiHeadAttention with scores as a result")
     heads = int(node.need("num_heads"))
     if q.rank != 3 or k.rank not in (3, 4) or v.rank != k.rank:
         raise UnsupportedError("MultiHeadAttention with packed keys and values")
@@ -143,8 +147,6 @@ def _biased(c: Context, parts: Sequence[Tensor], bias: Tensor) -> list[Tensor]:
 def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     x, weights = float_input(inputs, 0), float_input(inputs, 1)
     bias, mask, past, score_bias = (maybe(inputs, i) for i in range(2, 6))
-    if maybe(inputs, 6) is not None or node.attr("do_rotary", 0) or node.attr("past_present_share_buffer", 0):
-        raise UnsupportedError("com.microsoft.Attention with a shared buffer or rotary embedding")
     heads, total = int(node.need("num_heads")), weights.shape[1]
     if not isinstance(total, int):
         raise UnsupportedError("com.microsoft.Attention with weights of unknown width")
@@ -169,8 +171,6 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
 def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
     """As ONNX's own, with the positions before the tables: one for each token, or [1], the first token's."""
     x, positions, cos, sin = float_input(inputs, 0), one(inputs, 1), one(inputs, 2), one(inputs, 3)
-    if node.attr("is_packed_batching", 0) or float(node.attr("scale", 1.0)) != 1.0:
-        raise UnsupportedError("com.microsoft.RotaryEmbedding with packed batches or a scale")
     flat, width = x.rank == 3, int(node.attr("rotary_embedding_dim", 0))
     if flat:
         heads, hidden, half = int(node.attr("num_heads", 0)), x.shape[2], cos.shape[1]
@@ -191,8 +191,6 @@ def _embed_layer_normalization(c: Context, node: Node, inputs: Inputs) -> Sequen
     """Outputs: the result [B, S, H], how many tokens of a row are none of the padding [B], the sum before."""
     tokens, segments, words, places, kinds = one(inputs, 0), maybe(inputs, 1), one(inputs, 2), one(inputs, 3), maybe(inputs, 4)
     gamma, beta, mask, positions = one(inputs, 5), one(inputs, 6), maybe(inputs, 7), maybe(inputs, 8)
-    if node.attr("mask_index_type", 1) != 1:
-        raise UnsupportedError("EmbedLayerNormalization without an index of its mask")
     batch, length = tokens.shape
     for t, table in ((tokens, words), (segments, kinds), (positions, places)):
         if t is None or table is None:
@@ -240,8 +238,42 @@ def _ones_of_rows(c: Context, tokens: Tensor, mask: Tensor | None) -> Tensor:
 
 
 OPS = [
-    OpSpec(name="com.microsoft.Attention", lower=_attention),
-    OpSpec(name="com.microsoft.MultiHeadAttention", lower=_multi_head_attention),
-    OpSpec(name="com.microsoft.RotaryEmbedding", lower=_rotary_embedding),
-    OpSpec(name="com.microsoft.EmbedLayerNormalization", lower=_embed_layer_normalization),
+    OpSpec(
+        name="com.microsoft.Attention",
+        lower=_attention,
+        inputs=6,
+        attributes=takes(
+            "mask_filter_value",
+            "num_heads",
+            "qkv_hidden_sizes",
+            "rotary_embedding_dim",
+            "scale",
+            do_rotary=(0,),
+            past_present_share_buffer=(0,),
+            unidirectional=FLAG,
+        ),
+        types=(FLOATS, FLOATS, FLOATS, INDICES, FLOATS, FLOATS),
+    ),
+    OpSpec(
+        name="com.microsoft.MultiHeadAttention",
+        lower=_multi_head_attention,
+        inputs=8,
+        attributes=takes("mask_filter_value", "num_heads", "scale", unidirectional=FLAG),
+        types=(FLOATS, FLOATS, FLOATS, FLOATS, INDICES, FLOATS, FLOATS, FLOATS),
+        note="without packed keys and values",
+    ),
+    OpSpec(
+        name="com.microsoft.RotaryEmbedding",
+        lower=_rotary_embedding,
+        inputs=4,
+        attributes=takes("num_heads", "rotary_embedding_dim", interleaved=FLAG, is_packed_batching=(0,), scale=(1.0,)),
+        types=(FLOATS, INDICES, FLOATS, FLOATS),
+    ),
+    OpSpec(
+        name="com.microsoft.EmbedLayerNormalization",
+        lower=_embed_layer_normalization,
+        inputs=9,
+        attributes=takes("epsilon", mask_index_type=(1,)),
+        types=(INDICES, INDICES, FLOATS, FLOATS, FLOATS, FLOATS, FLOATS, INDICES, INDICES),
+    ),
 ]

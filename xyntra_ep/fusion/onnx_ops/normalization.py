@@ -18,15 +18,14 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     wrapped,
 )
 from xyntra_ep.fusion.onnx_ops.reduction import absolute, count, full_rows, rows, square
+from xyntra_ep.fusion.op_spec import FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import RowNode, Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import either, eq, lt, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
-
-MVN_EPSILON = 1e-9  # of the function body in ONNX's schema
 
 
 def _inverse_root(v: Expr, epsilon: float) -> Expr:
@@ -115,7 +114,7 @@ def _per_channel(c: Context, x: Tensor, p: Tensor) -> Tensor:
 
 def _batch_normalization(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = float_input(inputs, 0)
-    if node.attr("training_mode", 0) or wanted_outputs(node) > 1:
+    if wanted_outputs(node) > 1:
         raise UnsupportedError("BatchNormalization in training mode")
     scale, bias, mean, variance = (_per_channel(c, x, one(inputs, i)) for i in range(1, 5))
     epsilon = float(node.attr("epsilon", 1e-5))
@@ -178,8 +177,9 @@ def _mean_variance_normalization(c: Context, node: Node, inputs: Inputs) -> Tens
     axes = sorted({normal_axis(int(a), t.rank) for a in node.attr("axes") or (0, 2, 3)})
     _, inner, _, x = rows(t, axes)
     stages, mean, _ = mean_and_deviation(x, count(inner), 0.0)
+    # ONNX's function body adds 1e-9 to the deviation; ORT does not, so that a row without variance is NaN
     deviation = E.call("sqrt", E.call("div", E.acc(1), count(inner)))
-    body = E.call("div", E.call("sub", x, mean), E.call("add", deviation, f(MVN_EPSILON)))
+    body = E.call("div", E.call("sub", x, mean), deviation)
     return full_rows(t, axes, [t], stages, body)
 
 
@@ -198,14 +198,47 @@ def _lrn(c: Context, node: Node, inputs: Inputs) -> Tensor:
     return Tensor(t.shape, t.dtype, row)
 
 
+_LAYER = takes("axis", "epsilon", stash_type=(1,))
+
 OPS = [
-    OpSpec(name="LayerNormalization", lower=_layer_normalization),
-    OpSpec(name="RMSNormalization", lower=_rms_normalization),
-    OpSpec(name="SimplifiedLayerNormalization", lower=_rms_normalization),  # ORT's, under ONNX's domain
-    OpSpec(name="BatchNormalization", lower=_batch_normalization, versions=(9, 10**6)),
-    OpSpec(name="InstanceNormalization", lower=_instance_normalization, versions=(6, 10**6)),
-    OpSpec(name="GroupNormalization", lower=_group_normalization),
-    OpSpec(name="LpNormalization", lower=_lp_normalization),
-    OpSpec(name="MeanVarianceNormalization", lower=_mean_variance_normalization, versions=(9, 10**6)),
-    OpSpec(name="LRN", lower=_lrn),
+    OpSpec(name="LayerNormalization", lower=_layer_normalization, versions=(1, 17), inputs=3, attributes=_LAYER, types=(FLOATS,)),
+    OpSpec(name="RMSNormalization", lower=_rms_normalization, versions=(1, 23), inputs=2, attributes=_LAYER, types=(FLOATS,)),
+    OpSpec(  # ORT's, under ONNX's domain
+        name="SimplifiedLayerNormalization", lower=_rms_normalization, inputs=2, attributes=_LAYER, types=(FLOATS,)
+    ),
+    OpSpec(
+        name="BatchNormalization",
+        lower=_batch_normalization,
+        versions=(9, 15),
+        inputs=5,
+        attributes=takes("epsilon", "momentum", training_mode=(0,)),
+        types=(FLOATS,),
+    ),
+    OpSpec(
+        name="InstanceNormalization",
+        lower=_instance_normalization,
+        versions=(6, 22),
+        inputs=3,
+        attributes=takes("epsilon"),
+        types=(FLOATS,),
+    ),
+    OpSpec(
+        name="GroupNormalization",
+        lower=_group_normalization,
+        versions=(1, 21),
+        inputs=3,
+        attributes=takes("epsilon", "num_groups", stash_type=(1,)),
+        types=(FLOATS,),
+    ),
+    OpSpec(
+        name="LpNormalization", lower=_lp_normalization, versions=(1, 22), attributes=takes("axis", p=(1, 2)), types=(FLOATS,)
+    ),
+    OpSpec(
+        name="MeanVarianceNormalization",
+        lower=_mean_variance_normalization,
+        versions=(9, 13),
+        attributes=takes("axes"),
+        types=(FLOATS,),
+    ),
+    OpSpec(name="LRN", lower=_lrn, versions=(1, 13), attributes=takes("alpha", "beta", "bias", "size"), types=(FLOATS,)),
 ]

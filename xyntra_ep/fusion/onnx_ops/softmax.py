@@ -5,8 +5,9 @@ from __future__ import annotations
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, Lower, f, float_input, normal_axis
 from xyntra_ep.fusion.onnx_ops.reduction import full_rows, rows
+from xyntra_ep.fusion.op_spec import FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import product
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -46,12 +47,13 @@ def _hardmax(c: Context, node: Node, inputs: Inputs) -> Tensor:
     for i in range(len(inner)):
         step = E.size(product(inner[i + 1 :]))
         position = E.call("add", position, E.call("mul", E.axis(len(outer) + i), step))
-    hot = E.call("where", E.call("eq", position, E.acc_int(0)), f(1), f(0))
+    is_top = E.call("and", E.call("eq", position, E.acc_int(0)), E.call("not", E.call("isnan", x)))
+    hot = E.call("where", is_top, f(1), f(0))
     return full_rows(t, axes, [t], [Stage(kind=ReduceKind.ARGMAX, body=x, dtype=DType.I64)], hot)
 
 
 OPS = [
-    OpSpec(name="Softmax", lower=_softmax(log=False)),
-    OpSpec(name="LogSoftmax", lower=_softmax(log=True)),
-    OpSpec(name="Hardmax", lower=_hardmax),
+    OpSpec(name="Softmax", lower=_softmax(log=False), versions=(1, 13), attributes=takes("axis"), types=(FLOATS,)),
+    OpSpec(name="LogSoftmax", lower=_softmax(log=True), versions=(1, 13), attributes=takes("axis"), types=(FLOATS,)),
+    OpSpec(name="Hardmax", lower=_hardmax, versions=(1, 13), attributes=takes("axis"), types=(FLOATS,)),
 ]
