@@ -29,6 +29,7 @@ ISA_FLAGS = {
     IsaClass.AVX2: {"avx2", "fma", "f16c"},
     IsaClass.NEON: {"asimd"},
 }
+TABLED = (IsaClass.AVX2, IsaClass.AVX512, IsaClass.AMX)  # a document says which of them it has no run of
 NO_LIMIT_BYTES = 1 << 60  # and above: the first version of control groups writes such for none
 PACKAGES = (
     "onnxruntime",
@@ -83,7 +84,6 @@ class Environment:
     kernel: str
     libc: str
     compiler: str  # that XyntraEP builds its kernels with, empty where there is none
-    kernels_isa: str  # the class that they are made for, empty where XyntraEP was not asked; XYNTRA_ISA may hold it down
     gpus: tuple[GpuFacts, ...]
     python: str
     packages: Mapping[str, str]
@@ -105,8 +105,8 @@ def isa_class(flags: Iterable[str]) -> IsaClass:
     return next((isa for isa, needed in ISA_FLAGS.items() if needed <= there), IsaClass.SCALAR)
 
 
-def read_environment(compiler: str, gpus: tuple[GpuFacts, ...] = (), kernels_isa: str = "") -> Environment:
-    """All three are told: who asks for them loads XyntraEP, which reports, that read this module, must not."""
+def read_environment(compiler: str, gpus: tuple[GpuFacts, ...] = ()) -> Environment:
+    """`compiler` and `gpus` are told: who asks for them loads XyntraEP, which reports, that read this module, must not."""
     info = _cpu_info(text("/proc/cpuinfo"))
     revision, dirty = _git_revision()
     return Environment(
@@ -127,7 +127,6 @@ def read_environment(compiler: str, gpus: tuple[GpuFacts, ...] = (), kernels_isa
         kernel=platform.release(),
         libc="-".join(platform.libc_ver()).strip("-"),
         compiler=compiler,
-        kernels_isa=kernels_isa,
         gpus=gpus,
         python=platform.python_version(),
         packages={name: version for name in PACKAGES if (version := _version(name))},

@@ -44,7 +44,7 @@ def execute(plan: Plan, path: Path, *, resume: bool) -> None:
         raise BenchError(missing[0])
     for reason in missing:
         typer.echo(f"! {reason}", err=True)
-    environment = read_environment(kernel_compiler(), find_gpus(), kernels_isa())
+    environment = read_environment(kernel_compiler(), find_gpus())
     store = _resumed(plan, path, environment) if resume else Store.start(path, plan, environment, command())
     left = left_of(store.run, plan)
     if resume:
@@ -121,6 +121,8 @@ def _prepare(plan: Plan, store: Store, tick: Tick) -> None:
     if not store.run.imports_ns:
         tick("imports", done=0)
         store.keep_imports(measure_imports(plan.contenders))
+    if not store.run.kernels_isa and any(contender.provider == PROVIDER for contender in plan.contenders):
+        store.keep_kernels_isa(kernels_isa())
     if not store.run.ceilings and any(contender.provider == PROVIDER for contender in plan.contenders):
         tick("ceilings", done=0)
         ceilings, problem = measure_ceilings(sorted({1, *(case.threads for case in plan.cases)}), child_environment())

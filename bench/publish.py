@@ -83,7 +83,7 @@ def refusal(found: Sequence[Missed]) -> str:
 def _of_run(run: Run) -> Iterator[Rule]:
     if not run.finished:
         yield Rule.FINISHED
-    if run.environment.kernels_isa not in ("", run.environment.isa):
+    if run.kernels_isa not in ("", run.environment.isa):
         yield Rule.WHOLE_ISA
 
 

@@ -456,8 +456,9 @@ class LeftOut:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One stored file. `finished` stays empty when a run was interrupted; its cases are good nevertheless. `rules` is 0 of runs
-    that were made before tables had rules (`publish`). `within_s` is the time that the command was given, and `left_out` what
-    it therefore left out."""
+    that were made before tables had rules (`publish`). `kernels_isa` is the class of processors that XyntraEP made its kernels
+    for, which XYNTRA_ISA may hold down, empty where it was not asked. `within_s` is the time that the command was given, and
+    `left_out` what it therefore left out."""
 
     schema: str = SCHEMA
     rules: int = RULES
@@ -467,6 +468,7 @@ class Run:
     finished: str = ""
     quick: bool = False
     environment: Environment
+    kernels_isa: str = ""
     budget: Budget
     planned: int = 0
     within_s: float | None = None

@@ -57,6 +57,6 @@ def unsettled(wanted: Sequence[Comparison], turns: Mapping[str, Rounds]) -> tupl
 
 
 def is_settled(ratio: Ratio | None) -> bool:
-    """It has its verdict, or an interval no wider than the effect that a verdict is about: what lies that close to the border
+    """It has its verdict, or an interval half as wide as the effect that a verdict is about: what lies that close to the border
     of one would take turns without end, and `unsure` with such an interval says all that there is to say."""
-    return ratio is not None and (judge(ratio) in DECIDED or ratio.high / ratio.low <= 1 + MIN_EFFECT)
+    return ratio is not None and (judge(ratio) in DECIDED or ratio.high / ratio.low <= 1 + MIN_EFFECT / 2)

@@ -69,6 +69,10 @@ class Store:
         self.run = dataclasses.replace(self.run, imports_ns=imports_ns)
         self._write()
 
+    def keep_kernels_isa(self, kernels_isa: str) -> None:
+        self.run = dataclasses.replace(self.run, kernels_isa=kernels_isa)
+        self._write()
+
     def keep_ceilings(self, ceilings: tuple[Ceilings, ...]) -> None:
         self.run = dataclasses.replace(self.run, ceilings=ceilings)
         self._write()

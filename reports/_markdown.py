@@ -139,7 +139,7 @@ def provenance(run: Run, source: str) -> str:
     quick = " A quick run: rows end with 100 runs, sure or not." if run.quick else ""
     out = ", ".join(out.case for out in run.left_out)
     lacking = f" Left out for time: {plain(out)}." if out else ""
-    held = f", kernels for {e.kernels_isa}" if e.kernels_isa not in ("", e.isa) else ""
+    held = f", kernels for {run.kernels_isa}" if run.kernels_isa not in ("", e.isa) else ""
     return (
         f"{e.cpu}, {e.isa}{held}, {e.cores_usable} of {e.cores_logical} logical cores{quota}, {e.os} {e.kernel}. "
         f"Python {e.python}, {versions}{revision}. Measured {run.started[:10]} with `{run.command}`, "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from bench.environment import IsaClass
+from bench.environment import TABLED, IsaClass
 from bench.errors import BenchError
 from bench.plan import Scenario
 from bench.results import Run
@@ -82,9 +82,10 @@ def _block(name: str, results: Stored, figures: Path, home: Path) -> _Block:
     if not shown:
         return _Block(text=report.nothing or _nothing(report, results))
     blocks = [_of_run(report, path, run, figures, home, titled=isa is not None) for isa, (path, run) in shown]
-    notes = [report.note] if report.note else []
+    lacking = [isa for isa in TABLED if report.by_isa and not results.by_name and isa not in dict(shown)]
+    more = [f"Not measured yet: {', '.join(lacking)}.\n"] if lacking else []
     return _Block(
-        text="\n".join([*(block.text for block in blocks), *notes]),
+        text="\n".join([*(block.text for block in blocks), *more, *filter(None, [report.note])]),
         figures={path: svg for block in blocks for path, svg in block.figures.items()},
         stamps={path: stamp for block in blocks for path, stamp in block.stamps.items()},
     )

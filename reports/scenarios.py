@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.plan import MEANING, Scenario
+from bench.plan import Scenario
 from bench.results import Run
 from bench.store import Stored
 from reports._published import published, standing
@@ -17,14 +17,13 @@ def across(results: Stored) -> str:
         report = reports[scenario]
         found = published(results, report)
         if found is None:
-            lacking.append(f"`{scenario}` ({MEANING[scenario].partition(':')[0]})")
+            lacking.append(f"`{scenario}`")
             continue
         path, run = found
         parts += [f"## {report.title}", standing(run, report), report.page(run, path.name).rstrip()]
     if lacking:
-        parts.append(
-            f"Not measured yet: {', '.join(lacking)}. `bench run zoo --scenario NAME --json {results.place}/NAME.json` does."
-        )
+        how = f"`bench run zoo --scenario NAME --json {results.place}/NAME.json` measures one"
+        parts.append(f"Not measured yet: {', '.join(lacking)} ([what they ask](../bench/README.md#scenarios)). {how}.")
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

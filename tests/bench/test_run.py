@@ -107,7 +107,7 @@ def test_an_exception_is_recorded_message_first(case: Case, plan: Plan) -> None:
 def test_a_hang_is_ended(case: Case, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "time_limit_s", lambda case, plan: 0.2)
     result = run_case(case, plan, child("import time; time.sleep(60)"))
-    assert result.status is Status.TIMED_OUT and "no result after" in result.error
+    assert result.status is Status.TIMED_OUT and "no sign of life for" in result.error
 
 
 def test_a_mistake_of_the_caller_is_shown_without_its_class(case: Case, plan: Plan, tmp_path: Path) -> None:
