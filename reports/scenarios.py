@@ -8,6 +8,7 @@ from bench.store import Stored
 from reports._published import published, standing
 from reports.registry import Report, reports
 
+HOW = "`bench run zoo --scenario NAME --json reports/results/NAME.json` measures one"
 OTHERS = tuple(scenario for scenario in Scenario if scenario is not Scenario.SINGLE_STREAM)
 
 
@@ -22,8 +23,7 @@ def across(results: Stored) -> str:
         path, run = found
         parts += [f"## {report.title}", standing(run, report), report.page(run, path.name).rstrip()]
     if lacking:
-        how = f"`bench run zoo --scenario NAME --json {results.place}/NAME.json` measures one"
-        parts.append(f"Not measured yet: {', '.join(lacking)} ([what they ask](../bench/README.md#scenarios)). {how}.")
+        parts.append(f"Not measured yet: {', '.join(lacking)} ([what they ask](../bench/README.md#scenarios)). {HOW}.")
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

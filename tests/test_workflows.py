@@ -1,4 +1,4 @@
-"""What a build server may do: as little as each job needs, with actions that nobody can exchange, and no write for a change's code."""
+"""What a build server may do: as little as each job needs, with actions that nobody can exchange; a change's code never writes."""
 
 from __future__ import annotations
 
@@ -92,4 +92,6 @@ def test_who_runs_a_change_keeps_no_credentials() -> None:
 
 def test_reports_are_kept() -> None:
     for path in FILES:
-        assert any("actions/upload-artifact@" in step.get("uses", "") for _, job in jobs(path) for step in job["steps"]), path.name
+        assert any("actions/upload-artifact@" in step.get("uses", "") for _, job in jobs(path) for step in job["steps"]), (
+            path.name
+        )

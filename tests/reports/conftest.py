@@ -276,7 +276,7 @@ def on_device(run: Run) -> Run:
     inside = dataclasses.replace(INSIDE, device=DEVICE, kernels=kernels)
     torch = dataclasses.replace(m, label="torch:mode=compile", provider="torch", options={"mode": "compile"}, inside=None)
     torch = dataclasses.replace(torch, device_ns=3_000_000)
-    peers = {torch.label: Ratio(middle=1.5, low=1.4, high=1.6, pairs=9, rounds=8)}
+    peers = {torch.label: Ratio(middle=1.5, low=1.4, high=1.6, pairs=TURNS, rounds=8)}
     gpu = dataclasses.replace(torch, label="XyntraEP:backend=cuda", provider="XyntraEP", options={"backend": "cuda"}, peers=peers)
     gpu = dataclasses.replace(gpu, inside=inside, device=DEVICE)
     return dataclasses.replace(run, cases=(dataclasses.replace(case, contenders=(gpu, torch)),))
