@@ -153,8 +153,7 @@ def _rendered(name: str, run: Run, source: str) -> str:
 
 def _main_table(run: Run, source: str) -> str:
     report = reports["micro" if run.target is Target.MICRO else "zoo"]
-    above = standing(run, report) if run.target is Target.ZOO else ""
-    return "\n\n".join(filter(None, (above, _without_provenance(report.render(run, source)), report.note)))
+    return "\n\n".join(filter(None, (standing(run, report), _without_provenance(report.render(run, source)), report.note)))
 
 
 def _without_provenance(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a build server may do: as little as each job needs, with actions that nobody can exchange; a change's code never writes."""
+"""What a build server may do: as little as each job needs, with actions that nobody can exchange. A change never writes."""
 
 from __future__ import annotations
 

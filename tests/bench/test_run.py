@@ -136,3 +136,12 @@ def test_memory_that_cannot_be_measured_leaves_a_note(case: Case, plan: Plan, mo
     result = run_case(dataclasses.replace(case, memory=True), plan)
     assert result.baseline is not None and result.baseline.memory is None and result.baseline.latency is not None
     assert result.baseline.notes == ("memory: crashed: killed by SIGSEGV",)
+
+
+def test_a_slow_one_that_gives_signs_of_life_may_take_its_time(case: Case, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three times the limit, with a sign within each."""
+    monkeypatch.setattr(module, "time_limit_s", lambda case, plan: 1.0)
+    code = "import pathlib, sys, time\nalive = pathlib.Path(sys.argv[1]).parent / 'alive'\n"
+    code += "for _ in range(12):\n    time.sleep(0.25)\n    alive.touch()\nraise ValueError('at its own end')"
+    result = run_case(case, plan, child(code))
+    assert result.status is Status.FAILED and "at its own end" in result.error
