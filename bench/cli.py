@@ -67,14 +67,26 @@ Scenarios = Annotated[
 ]
 Threads = Annotated[str, typer.Option(help="Intra-op thread counts.", metavar="N,N")]
 Batches = Annotated[str, typer.Option(metavar="N,N", help="Batch sizes, which multiply the dynamic first dims of the inputs.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Few runs per case: orientation, not a result.")]
+Quick = Annotated[bool, typer.Option("--quick", help="100 runs of each session, sure or not, and fewer rows.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Result file, written case by case. Default: below results/.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the interrupted run in --json. Refused if things differ.")]
 Bound = Annotated[float | None, typer.Option(help="Milliseconds p99 may take in `server`. Default: 5 runs of the CPU provider.")]
 MinTime = Annotated[float | None, typer.Option(help="Least seconds of turns per case.")]
 MaxTime = Annotated[
     float | None,
-    typer.Option(help="Most seconds of turns per case of two sessions; more have more, and 8 turns are always made."),
+    typer.Option(
+        help="Most seconds of turns per case of two sessions; more have more. May cut a row short: it is marked then, and not "
+        "published."
+    ),
+]
+QUICK_WITHIN = 10.0  # minutes: `make zoo` also installs and builds, and ends within fifteen
+Within = Annotated[
+    float | None,
+    typer.Option(
+        min=0.1,
+        metavar="MINUTES",
+        help="For all rows: what does not fit is left out, and named. Default: 10 with --quick and without -m, else none.",
+    ),
 ]
 
 
@@ -93,6 +105,7 @@ def run_zoo(
     resume: Resume = False,
     min_time: MinTime = None,
     max_time: MaxTime = None,
+    within: Within = None,
 ) -> None:
     """The models of the zoo: BERT, ResNet, MobileNet, ViT, GPT-2 prefill and decode."""
     seqs = parse_counts(seq, "--seq") if seq else ()
@@ -100,6 +113,9 @@ def run_zoo(
     cases = zoo_cases(model or [], counts, batches, seqs, scenarios, quick=quick, new_tokens=tokens)
     cases = with_bound(cases, p99_bound)
     plan = _plan(Target.ZOO, cases, providers, _budget(quick, min_time, max_time), quick=quick)
+    if quick and not model and within is None:
+        within = QUICK_WITHIN
+    plan = dataclasses.replace(plan, within_s=None if within is None else within * 60)
     execute(plan, result_path(json, "zoo", resume=resume), resume=resume)
 
 
@@ -319,7 +335,7 @@ def _plan(target: Target, cases: tuple[Case, ...], specs: Sequence[str] | None, 
 def _budget(quick: bool, min_time_s: float | None, max_time_s: float | None) -> Budget:
     budget = QUICK if quick else FULL
     budget = dataclasses.replace(budget, min_time_s=budget.min_time_s if min_time_s is None else min_time_s)
-    return dataclasses.replace(budget, max_time_s=budget.max_time_s if max_time_s is None else max_time_s)
+    return budget if max_time_s is None else dataclasses.replace(budget, max_time_s=max_time_s, may_cut=True)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,30 @@ import importlib.metadata
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
+
+class IsaClass(StrEnum):
+    """What tables tell machines apart by: the widest vectors that a processor has, and whether it has matrix tiles."""
+
+    AVX2 = "AVX2"
+    AVX512 = "AVX-512"
+    AMX = "AMX"
+    NEON = "NEON"
+    SCALAR = "scalar"
+
+
+# As the doctor has them (`xyntra_ep/tracea/doctor/profile.py`), widest first; a test holds the two equal.
+ISA_FLAGS = {
+    IsaClass.AMX: {"amx_tile", "amx_bf16", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"},
+    IsaClass.AVX512: {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"},
+    IsaClass.AVX2: {"avx2", "fma", "f16c"},
+    IsaClass.NEON: {"asimd"},
+}
+TABLED = (IsaClass.AVX2, IsaClass.AVX512, IsaClass.AMX)  # a document says which of them it has no run of
 NO_LIMIT_BYTES = 1 << 60  # and above: the first version of control groups writes such for none
 PACKAGES = (
     "onnxruntime",
@@ -70,6 +90,20 @@ class Environment:
     git_revision: str
     git_dirty: bool
 
+    @property
+    def isa(self) -> IsaClass:
+        """Of the processor, which ONNX Runtime's CPU provider uses whatever XyntraEP is held to."""
+        return isa_class(self.cpu_flags)
+
+
+def isa_class(flags: Iterable[str]) -> IsaClass:
+    """
+    >>> isa_class(["avx2", "fma", "f16c", "avx512f"]), isa_class(["asimd"]), isa_class([])
+    (<IsaClass.AVX2: 'AVX2'>, <IsaClass.NEON: 'NEON'>, <IsaClass.SCALAR: 'scalar'>)
+    """
+    there = set(flags)
+    return next((isa for isa, needed in ISA_FLAGS.items() if needed <= there), IsaClass.SCALAR)
+
 
 def read_environment(compiler: str, gpus: tuple[GpuFacts, ...] = ()) -> Environment:
     """`compiler` and `gpus` are told: who asks for them loads XyntraEP, which reports, that read this module, must not."""
@@ -126,8 +160,18 @@ def load_1m() -> float | None:
 
 def clock_mhz() -> float | None:
     """The mean over all processors at this moment."""
-    clocks = [float(line.partition(":")[2]) for line in text("/proc/cpuinfo").splitlines() if line.startswith("cpu MHz")]
+    clocks = clocks_mhz()
     return round(sum(clocks) / len(clocks), 1) if clocks else None
+
+
+def fastest_clock_mhz() -> float | None:
+    """Of the processor that is fastest at this moment, which is one that has just computed: idle ones may sleep."""
+    clocks = clocks_mhz()
+    return round(max(clocks), 1) if clocks else None
+
+
+def clocks_mhz() -> list[float]:
+    return [float(line.partition(":")[2]) for line in text("/proc/cpuinfo").splitlines() if line.startswith("cpu MHz")]
 
 
 def quota_cores() -> float | None:

@@ -6,6 +6,9 @@ import dataclasses
 import hashlib
 import shlex
 import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,18 +16,20 @@ import typer
 from rich.console import Console
 
 from bench.ceilings import measure_ceilings
+from bench.codec import decode, encode
 from bench.contenders import AUTO_BACKEND, DEVICE_BACKENDS, backends
 from bench.device_ceilings import measure_device_ceilings
 from bench.environment import Environment, read_environment
 from bench.errors import BenchError
+from bench.estimate import ESTIMATE, LIMIT_S, SLACK, Estimate, fitting, row_s
 from bench.gpus import find_gpus
 from bench.imports import measure_imports
 from bench.inside import PROVIDER
-from bench.plan import Plan, Target
-from bench.results import lacks_data
+from bench.plan import Case, Plan, Target
+from bench.results import LeftOut, lacks_data
 from bench.resume import differences, left_of
-from bench.run import child_environment, kernel_compiler, probe, run_case
-from bench.show import COLUMNS, Tick, progress, show_cases, show_notes, show_summary
+from bench.run import ChildFailed, child_environment, in_child, kernel_compiler, kernels_isa, probe, run_case
+from bench.show import COLUMNS, Tick, left_out, progress, show_cases, show_notes, show_summary
 from bench.store import Store, load
 from bench.trials import make_trials
 from zoo import model_path, zoo
@@ -33,7 +38,7 @@ from zoo.cache import cache_dir
 
 def execute(plan: Plan, path: Path, *, resume: bool) -> None:
     """Exits with 1 when something could not be measured or was wrong, with 130 when interrupted."""
-    console = Console()
+    console, begin = Console(), time.monotonic()
     missing = [reason for contender in plan.contenders if (reason := probe(contender))]
     if len(missing) == len(plan.contenders):
         raise BenchError(missing[0])
@@ -47,11 +52,18 @@ def execute(plan: Plan, path: Path, *, resume: bool) -> None:
     with progress(console, len(plan.cases)) as tick:
         try:
             _prepare(plan, store, tick)
+            costs_s = _costs_s(plan, left, tick) if plan.within_s else {}
+            if plan.within_s and not store.run.cases:  # a run that is resumed has chosen
+                left = _chosen(plan, store, left, costs_s, plan.within_s - (time.monotonic() - begin))
             if not console.is_terminal:
                 print("\t".join(COLUMNS), flush=True)
                 show_cases(console, store.run.cases)
             for case in left:
                 tick(case.label, done=len(store.run.cases))
+                cost_s = costs_s.get(case.label, 0.0)
+                if plan.within_s and store.run.cases and time.monotonic() - begin + cost_s > SLACK * plan.within_s:
+                    store.leave_out([LeftOut(case=case.label, seconds=cost_s)])
+                    continue
                 result = run_case(case, plan)
                 store.add(result)
                 if not console.is_terminal:
@@ -70,6 +82,33 @@ def execute(plan: Plan, path: Path, *, resume: bool) -> None:
         raise typer.Exit(1)
 
 
+def _costs_s(plan: Plan, cases: Sequence[Case], tick: Tick) -> dict[str, float]:
+    """About how long each will take. What the CPU provider cannot run costs nothing: its row will say so soon enough."""
+    costs: dict[str, float] = {}
+    for case in cases:
+        tick(f"estimating {case.label}", done=0)
+        with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as folder:
+            try:
+                data = in_child(ESTIMATE, encode(case), Path(folder), LIMIT_S)
+            except ChildFailed:
+                costs[case.label] = 0.0
+                continue
+        costs[case.label] = row_s(decode(Estimate, data), case, plan)
+    return costs
+
+
+def _chosen(plan: Plan, store: Store, cases: Sequence[Case], costs_s: Mapping[str, float], left_s: float) -> tuple[Case, ...]:
+    """Those that fit into the time. The others are said now, stored, and said at the end again."""
+    chosen = fitting(cases, costs_s, left_s)
+    out = [LeftOut(case=case.label, seconds=round(costs_s[case.label], 1)) for case in cases if case not in chosen]
+    if out:
+        store.leave_out(out)
+        typer.echo(f"! {left_out(store.run)}", err=True)
+    about = sum(costs_s[case.label] for case in chosen) / 60
+    typer.echo(f"{len(chosen)} of {len(plan.cases)} rows, about {max(about, 1):.0f} minutes", err=True)
+    return chosen
+
+
 def _prepare(plan: Plan, store: Store, tick: Tick) -> None:
     """What is measured once for a run, unless the run that is resumed has it."""
     for name in dict.fromkeys(case.model for case in plan.cases if not case.file):
@@ -82,6 +121,8 @@ def _prepare(plan: Plan, store: Store, tick: Tick) -> None:
     if not store.run.imports_ns:
         tick("imports", done=0)
         store.keep_imports(measure_imports(plan.contenders))
+    if not store.run.kernels_isa and any(contender.provider == PROVIDER for contender in plan.contenders):
+        store.keep_kernels_isa(kernels_isa())
     if not store.run.ceilings and any(contender.provider == PROVIDER for contender in plan.contenders):
         tick("ceilings", done=0)
         ceilings, problem = measure_ceilings(sorted({1, *(case.threads for case in plan.cases)}), child_environment())

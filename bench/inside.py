@@ -1,16 +1,18 @@
 """What a session did inside: which kernel took which part of a run, with what work, and what it left to others; what its
-kernels are made with, `python -m bench.inside`.
+kernels are made with, `python -m bench.inside`, and for, `python -m bench.inside isa`.
 
 Only XyntraEP tells, by its own profile and its own cache.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from bench.environment import IsaClass
 from bench.results import Declined, Inside, KernelTime, Resident
 
 PROVIDER = "XyntraEP"
@@ -101,5 +103,15 @@ def kernel_compiler() -> str:
     return find_compiler().version
 
 
+def kernels_isa() -> IsaClass:
+    """The class of processors that the provider makes kernels for here."""
+    from xyntra_ep.tracea.interface.context import Context
+    from xyntra_ep.tracea.semantic_ir.capabilities import Isa
+
+    classes = {Isa.AVX512: IsaClass.AVX512, Isa.AVX2: IsaClass.AVX2, Isa.NEON: IsaClass.NEON, Isa.SCALAR: IsaClass.SCALAR}
+    caps = Context().caps
+    return IsaClass.AMX if caps.amx_bf16 else classes[caps.isa]
+
+
 if __name__ == "__main__":
-    print(kernel_compiler())
+    print(kernels_isa() if sys.argv[1:] == ["isa"] else kernel_compiler())

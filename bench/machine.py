@@ -6,7 +6,13 @@ import os
 import time
 from dataclasses import dataclass
 
-from bench.environment import clock_mhz, control_groups, load_1m, text
+from bench.environment import clock_mhz, control_groups, fastest_clock_mhz, load_1m, text
+
+# What still counts as quiet: of the processors' time, what other processes and the hypervisor may take, and the least that is
+# worth a word on a small machine; and by how much the clock may change.
+FOREIGN_SHARE, LEAST_FOREIGN_CORES = 0.05, 0.1
+STOLEN_SHARE = 0.02
+CLOCK_CHANGE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,19 +21,35 @@ class Machine:
 
     wall_s: float
     cpu_s: float
-    foreign_cores: float | None
+    cores: int
+    foreign_cores: float | None  # the stolen ones included
+    stolen_cores: float | None
     throttled_s: float | None
     clock_before_mhz: float | None
     clock_after_mhz: float | None
+    clock_low_mhz: float | None
+    clock_high_mhz: float | None
     load_before: float | None
     load_after: float | None
+    load_high: float | None
+
+    @property
+    def loaded(self) -> bool:
+        """By other processes."""
+        theirs = (self.foreign_cores or 0.0) - (self.stolen_cores or 0.0)
+        return theirs > max(FOREIGN_SHARE * self.cores, LEAST_FOREIGN_CORES)
+
+    @property
+    def robbed(self) -> bool:
+        """By the hypervisor."""
+        return (self.stolen_cores or 0.0) > STOLEN_SHARE * self.cores
 
     @property
     def clock_changed(self) -> float:
-        """As a part of what it was."""
-        if not self.clock_before_mhz or not self.clock_after_mhz:
+        """Between rounds, as a part of what it was: around a case processors may sleep."""
+        if not self.clock_low_mhz or not self.clock_high_mhz:
             return 0.0
-        return abs(self.clock_after_mhz / self.clock_before_mhz - 1)
+        return self.clock_high_mhz / self.clock_low_mhz - 1
 
 
 class MachineWatch:
@@ -35,27 +57,41 @@ class MachineWatch:
     the load average cannot tell, because it counts us too."""
 
     def __init__(self) -> None:
-        self._wall_s, self._busy_s, self._own_s = time.monotonic(), _machine_busy_s(), _own_busy_s()
+        self._wall_s, self._times, self._own_s = time.monotonic(), _machine_times_s(), _own_busy_s()
         self._throttled_s, self._clock_mhz, self._load = throttled_s(), clock_mhz(), load_1m()
+        self._clocks_mhz: list[float] = []
+        self._loads: list[float] = []
+
+    def glance(self) -> None:
+        """Right after a round, when the processors that it ran on are still awake."""
+        clock, load = fastest_clock_mhz(), load_1m()
+        self._clocks_mhz += [clock] if clock is not None else []
+        self._loads += [load] if load is not None else []
 
     def seen(self) -> Machine:
         wall_s = time.monotonic() - self._wall_s
         own_s = _own_busy_s() - self._own_s
-        busy_s, throttled = _machine_busy_s(), throttled_s()
-        foreign = None
-        if self._busy_s is not None and busy_s is not None and wall_s > 0:
-            foreign = round(max(busy_s - self._busy_s - own_s, 0.0) / wall_s, 2)
+        times, throttled = _machine_times_s(), throttled_s()
+        foreign = stolen = None
+        if self._times is not None and times is not None and wall_s > 0:
+            busy_s, stolen_s = (now - before for now, before in zip(times, self._times, strict=True))
+            foreign, stolen = round(max(busy_s - own_s, 0.0) / wall_s, 2), round(stolen_s / wall_s, 3)
         if self._throttled_s is not None and throttled is not None:
             throttled = round(throttled - self._throttled_s, 3)
         return Machine(
             wall_s=round(wall_s, 2),
             cpu_s=round(own_s, 2),
+            cores=os.cpu_count() or 1,
             foreign_cores=foreign,
+            stolen_cores=stolen,
             throttled_s=throttled,
             clock_before_mhz=self._clock_mhz,
             clock_after_mhz=clock_mhz(),
+            clock_low_mhz=min(self._clocks_mhz, default=None),
+            clock_high_mhz=max(self._clocks_mhz, default=None),
             load_before=self._load,
             load_after=load_1m(),
+            load_high=max(self._loads, default=None),
         )
 
 
@@ -74,10 +110,11 @@ def _own_busy_s() -> float:
     return own.user + own.system + own.children_user + own.children_system
 
 
-def _machine_busy_s() -> float | None:
-    """Of all processors: user, nice, system, irq, softirq and steal; not idle, not waiting for disks."""
+def _machine_times_s() -> tuple[float, float] | None:
+    """Of all processors: user, nice, system, irq, softirq and steal, not idle and not waiting for disks; and steal alone."""
     fields = text("/proc/stat").partition("\n")[0].split()
     if len(fields) < 9 or fields[0] != "cpu":
         return None
     user, nice, system, _idle, _wait, irq, softirq, steal = (int(field) for field in fields[1:9])
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+    ticks = os.sysconf("SC_CLK_TCK")
+    return (user + nice + system + irq + softirq + steal) / ticks, steal / ticks

@@ -6,11 +6,13 @@ import dataclasses
 import hashlib
 import resource
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bench.accuracy import compare
 from bench.arms import Arm, arms_of
@@ -20,20 +22,21 @@ from bench.errors import BenchError, Unavailable
 from bench.feeds import Feeds, case_feeds, case_path, save_feeds
 from bench.inside import PROVIDER, forget_plans
 from bench.loads import Load, Loop, OneAtATime, Streams, forced_logits
-from bench.machine import Machine, MachineWatch
+from bench.machine import CLOCK_CHANGE, Machine, MachineWatch
 from bench.memory import peak_rss_bytes, rss_bytes
 from bench.ort_sessions import plain_session
 from bench.plan import Budget, Case, Scenario
 from bench.record import conclude, result_of, row_of
-from bench.results import CaseResult, Creation, Measurement, Status, Stopped, Warn
+from bench.results import Accuracy, CaseResult, Check, Creation, Measurement, Moment, Status, Stopped, Warn
 from bench.serve import MIN_SEARCHES, WallClock, serve_all
-from bench.sessions import Factory, FixedShapes, factory_for, make_available
+from bench.sessions import Factory, FixedShapes, Session, factory_for, make_available
 from bench.statistics import MIN_PAIRS
 from bench.turns import Runner, take_turns
 
-FOREIGN_CORES = 0.25
-CLOCK_CHANGE = 0.05
+Outputs = list[npt.NDArray[Any]]
+
 FORCED = 3  # tokens that all contenders are fed, to compare what they make of the past
+ALIVE_FILE = "alive"  # touched after each round: a slow model may take its time, a hang is noticed
 FEEDS_FILE = "feeds.npz"  # for the processes that measure memory, which must not create a session to ask for inputs
 
 
@@ -73,9 +76,19 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
         why = " ".join(failed[arms[0].label][1].split())
         hint = ". do the shapes given with --shape fit each other?" if case.shapes else ""
         raise BenchError(f"the CPU provider, which all are compared with, cannot run it: {why}{hint}")
-    _check_outputs(runners, names, case.max_err, reference=runners[arms[0].label])
-    turns, stopped = _run_all(case, list(runners.values()), feeds, budget.for_arms(len(runners)))
+
+    def after_round() -> None:
+        watch.glance()
+        (scratch / ALIVE_FILE).touch()
+
+    reference = runners[arms[0].label]
+    _check_outputs(runners, names, case.max_err, Moment.FIRST, reference=reference)
+    turns, stopped = _run_all(case, list(runners.values()), feeds, budget.for_arms(len(runners)), after_round)
     machine = watch.seen()
+    for runner in runners.values():
+        assert runner.session is not None
+        runner.outputs = _with_past(case, runner.session, runner.session.outputs(feeds, names), feeds, names)
+    _check_outputs(runners, names, case.max_err, Moment.LAST, reference=reference)
     measured = [_result(arm, failed, runners) for arm in arms]
     if case.scenario is Scenario.SINGLE_STREAM:
         measured = [_with_inside(m, runners.get(m.label), feeds) for m in measured]
@@ -91,9 +104,13 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
         throttled_s=machine.throttled_s,
         clock_before_mhz=machine.clock_before_mhz,
         clock_after_mhz=machine.clock_after_mhz,
+        clock_low_mhz=machine.clock_low_mhz,
+        clock_high_mhz=machine.clock_high_mhz,
         load_before=machine.load_before,
         load_after=machine.load_after,
+        load_high=machine.load_high,
         foreign_cores=machine.foreign_cores,
+        stolen_cores=machine.stolen_cores,
         peak_rss_bytes=peak_rss_bytes(),
     )
 
@@ -153,8 +170,6 @@ def _start(case: Case, arm: Arm, factory: Factory, creation: Creation, feeds: Fe
     load: Load = OneAtATime()
     if case.scenario is Scenario.GENERATE:
         load = Loop(names, case.new_tokens)
-        made = dict(zip(names, outputs, strict=True))
-        outputs = [*outputs, *forced_logits(session, feeds, made, FORCED).values()]
     elif arm.streams and case.scenario is not Scenario.SERVER:
         load = Streams(arm.streams)
     return Runner(
@@ -166,25 +181,45 @@ def _start(case: Case, arm: Arm, factory: Factory, creation: Creation, feeds: Fe
         precision=session.precision(),
         device=session.device(),
         load=load,
-        outputs=outputs,
+        outputs=_with_past(case, session, outputs, feeds, names),
         first_run_ns=first_run_ns,
     )
 
 
-def _run_all(case: Case, runners: list[Runner], feeds: Feeds, budget: Budget) -> tuple[int, Stopped]:
+def _run_all(
+    case: Case, runners: list[Runner], feeds: Feeds, budget: Budget, after_round: Callable[[], None]
+) -> tuple[int, Stopped]:
     if case.scenario is not Scenario.SERVER:
-        return take_turns(runners, feeds, budget)
+        return take_turns(runners, feeds, budget, after_round)
     bound_ns = None if case.p99_bound_ms is None else int(case.p99_bound_ms * 1e6)
-    return serve_all(runners, feeds, budget, bound_ns, WallClock())
+    return serve_all(runners, feeds, budget, bound_ns, WallClock(), after_round)
 
 
-def _check_outputs(runners: Mapping[str, Runner], names: list[str], max_err: float, *, reference: Runner) -> None:
-    """Before the turns: a contender whose results are wrong need not be measured until its speed is known well."""
+def _with_past(case: Case, session: Session, outputs: Outputs, feeds: Feeds, names: list[str]) -> Outputs:
+    """Of a run; of a model that generates also what it makes of its past."""
+    if case.scenario is not Scenario.GENERATE:
+        return outputs
+    made = dict(zip(names, outputs, strict=True))
+    return [*outputs, *forced_logits(session, feeds, made, FORCED).values()]
+
+
+def _check_outputs(runners: Mapping[str, Runner], names: list[str], max_err: float, moment: Moment, *, reference: Runner) -> None:
+    """Before the turns, as a contender whose results are wrong need not be measured until its speed is known well; and behind
+    them, as what the first run of a session had right, memory that is used again may spoil in the hundredth."""
     for runner in runners.values():
         if runner is not reference:
             bound = runner.arm.contender.max_err(max_err)
             named = [*names, *(f"logits after {i + 1} tokens" for i in range(len(runner.outputs) - len(names)))]
-            runner.check = compare(named, runner.outputs, reference.outputs, bound)
+            found = dataclasses.replace(compare(named, runner.outputs, reference.outputs, bound), moments=(moment,))
+            runner.check = found if runner.check is None else _worse(runner.check, found)
+
+
+def _worse(first: Check, last: Check) -> Check:
+    """Of two checks of the same session's kind, what must be known: where one is wrong, it, else the larger error."""
+    worst = first if first.state is not Accuracy.OK else last
+    if first.state is last.state is Accuracy.OK:
+        worst = max(first, last, key=lambda check: check.error or 0.0)
+    return dataclasses.replace(worst, moments=(*first.moments, *last.moments))
 
 
 def _result(arm: Arm, failed: Mapping[str, tuple[Status, str]], runners: Mapping[str, Runner]) -> Measurement:
@@ -197,7 +232,8 @@ def _with_inside(m: Measurement, runner: Runner | None, feeds: Feeds) -> Measure
     """After the turns, so that profiling disturbs none of them."""
     if runner is None or m.latency is None:
         return m
-    session = runner.session or runner.factory.create()[0]  # one that sat out the last rounds has none
+    session = runner.session
+    assert session is not None
     run_ns = m.latency.p50_ns
     return dataclasses.replace(m, inside=session.inside(feeds, run_ns), device_ns=session.device_ns(feeds, run_ns))
 
@@ -207,9 +243,11 @@ def _case_warnings(
 ) -> tuple[Warn, ...]:
     facts = {
         Warn.QUICK: quick,
+        Warn.CUT_SHORT: stopped is Stopped.CUT,
         Warn.FEW_TURNS: turns < (MIN_SEARCHES if case.scenario is Scenario.SERVER else MIN_PAIRS),
         Warn.STILL_UNSURE: budget.until_sure and stopped in (Stopped.TIME, Stopped.TURNS),
-        Warn.LOADED: machine.foreign_cores is not None and machine.foreign_cores > FOREIGN_CORES,
+        Warn.LOADED: machine.loaded,
+        Warn.STOLEN: machine.robbed,
         Warn.THROTTLED: bool(machine.throttled_s),
         Warn.CLOCK: machine.clock_changed > CLOCK_CHANGE,
         Warn.OVERSUBSCRIBED: case.threads > cores_allowed(),

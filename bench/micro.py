@@ -11,8 +11,10 @@ from bench.errors import BenchError
 from bench.plan import Budget, Case
 
 FAMILY = "micro"
-BUDGET = Budget(rounds=5, warmups=1, min_turns=25, runs_per_turn=2, min_time_s=1.0, max_time_s=12.0)
-QUICK_BUDGET = Budget(rounds=4, warmups=1, min_turns=12, runs_per_turn=2, min_time_s=0.0, max_time_s=6.0, until_sure=False)
+BUDGET = Budget(rounds=5, warmups=1, min_turns=25, runs_per_turn=2, min_time_s=1.0, max_time_s=12.0, may_cut=True)
+QUICK_BUDGET = Budget(
+    rounds=4, warmups=1, min_turns=12, runs_per_turn=2, min_time_s=0.0, max_time_s=6.0, may_cut=True, until_sure=False
+)
 
 
 # Against the provider as users have it, and with everything claimed: the first must not lose, the second shows where

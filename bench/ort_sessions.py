@@ -57,10 +57,11 @@ def available_providers() -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def plain_session(model: Path) -> Any:
-    """Of the CPU provider, with nothing said about threads: to be asked for inputs and outputs."""
+def plain_session(model: Path, *, threads: int = 0) -> Any:
+    """Of the CPU provider, by default with nothing said about threads: to be asked for inputs and outputs."""
     options = ort.SessionOptions()
     options.log_severity_level = ERROR
+    options.intra_op_num_threads = threads
     return ort.InferenceSession(str(model), options, providers=[BASELINE])
 
 

@@ -38,8 +38,10 @@ MEANING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """When a case stops: after `rounds` with `min_turns` and `min_time_s` in all, then, if `until_sure`, as soon as
-    every comparison has its verdict, in any case after `max_turns`, or after `max_time_s` and the turns that a verdict takes.
+    """When a case stops. Its least is `rounds` with `min_turns`, `min_time_s` and `min_runs` timed runs of each session in
+    all, however long they take. Then, if `until_sure`, it goes on until every comparison is settled, at most until `max_time_s`
+    or `max_turns` are spent. With `may_cut`, which `--max-time` sets, the time may end it before its least, though not before
+    the turns that a verdict takes; such a row is marked, and not published.
 
     In each turn every session runs at least once untimed, which brings its own weights back into the caches,
     and then `runs_per_turn` times timed, or oftener when runs are short. Each round begins with new sessions, because
@@ -53,7 +55,9 @@ class Budget:
     min_time_s: float
     max_time_s: float
     max_turns: int = 3000
+    min_runs: int = 0
     until_sure: bool = True
+    may_cut: bool = False
     creations: int = 1  # warm session creations; their median counts
 
     def for_arms(self, count: int) -> Budget:
@@ -61,8 +65,22 @@ class Budget:
         return replace(self, max_time_s=self.max_time_s * max(count, 2) / 2)
 
 
-FULL = Budget(rounds=8, warmups=2, min_turns=48, runs_per_turn=2, min_time_s=10.0, max_time_s=300.0, creations=3)
-QUICK = Budget(rounds=4, warmups=1, min_turns=12, runs_per_turn=2, min_time_s=3.0, max_time_s=12.0, until_sure=False)
+# What a percentile takes: with n = 100 one sample lies above p99.
+MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999 = 10, 20, 100, 1000
+
+FULL = Budget(
+    rounds=8, warmups=2, min_turns=48, runs_per_turn=2, min_time_s=10.0, max_time_s=300.0, min_runs=MIN_N_P99, creations=3
+)
+QUICK = Budget(
+    rounds=4,
+    warmups=1,
+    min_turns=12,
+    runs_per_turn=2,
+    min_time_s=3.0,
+    max_time_s=12.0,  # of a server's searches; runs in turns end with their least
+    min_runs=MIN_N_P99,
+    until_sure=False,
+)
 MULTI_STREAM_BATCH = 8  # MLPerf's samples per query
 NEW_TOKENS, QUICK_NEW_TOKENS = 32, 8
 
@@ -122,6 +140,7 @@ class Plan:
     contenders: tuple[Contender, ...]
     budget: Budget
     quick: bool
+    within_s: float | None = None  # for all cases together; what does not fit is left out
 
 
 def zoo_cases(

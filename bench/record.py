@@ -9,10 +9,9 @@ from statistics import median
 from bench.arms import Arm
 from bench.contenders import PEERS
 from bench.plan import Case
-from bench.results import Accuracy, CaseResult, Generation, Measurement, Ratio, Status, Warn
+from bench.results import Accuracy, CaseResult, Generation, Measurement, Ratio, Status, Warn, Weights
 from bench.serve import rate_ratio
-from bench.statistics import judge, latency
-from bench.stop import ratio_of_turns
+from bench.statistics import judge, latency, paired_ratio
 from bench.turns import Runner
 
 NOISY_CV = 0.10
@@ -60,6 +59,7 @@ def result_of(case: Case, status: Status, *, error: str = "", model_sha256: str 
         seq=case.seq,
         threads=case.threads,
         model_sha256=model_sha256,
+        weights=Weights.FILE if case.file else Weights.RANDOM,
         status=status,
         error=error,
     )
@@ -86,7 +86,7 @@ def _ratio(other: Runner | None, runner: Runner) -> Ratio | None:
         return None
     if other.serving and runner.serving:
         return rate_ratio(other.serving, runner.serving)
-    return ratio_of_turns(other.round_ns, runner.round_ns)
+    return paired_ratio(other.round_ns, runner.round_ns)
 
 
 def _generation(runner: Runner, other: Runner | None) -> Generation | None:
@@ -100,8 +100,8 @@ def _generation(runner: Runner, other: Runner | None) -> Generation | None:
         first_token=latency([steps[0] for steps in loops]),
         later_token=latency([ns for steps in loops for ns in steps[1:]]),
         tokens_per_s=round(1e9 / median(sum(steps[1:]) / (len(steps) - 1) for steps in loops), 2),
-        first_token_ratio=ratio_of_turns(compared.first_ns, runner.first_ns) if compared else None,
-        later_token_ratio=ratio_of_turns(compared.later_ns, runner.later_ns) if compared else None,
+        first_token_ratio=paired_ratio(compared.first_ns, runner.first_ns) if compared else None,
+        later_token_ratio=paired_ratio(compared.later_ns, runner.later_ns) if compared else None,
     )
 
 

@@ -10,10 +10,8 @@ from bench.contenders import AUTO_BACKEND, CPU_BACKEND, PLUGINS, Contender, back
 from bench.environment import Environment
 from bench.plan import Budget, Scenario, Target, case_label
 
-SCHEMA = "xyntra-bench/6"
-
-# A percentile needs samples beyond it: with n = 100 one sample lies above p99.
-MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999 = 10, 20, 100, 1000
+SCHEMA = "xyntra-bench/7"
+RULES = 1  # of publishing (`publish`) that a run is measured under
 
 
 class Verdict(StrEnum):
@@ -37,8 +35,9 @@ class Stopped(StrEnum):
 
     SURE = "sure"  # every comparison has its verdict
     ENOUGH = "enough"  # the least that the budget asks for, which then asks for no more
-    TIME = "time"  # the cap
+    TIME = "time"  # the cap, with the least and without every verdict
     TURNS = "turns"  # the other cap
+    CUT = "cut short"  # either cap, before the least
 
 
 class Accuracy(StrEnum):
@@ -52,9 +51,11 @@ class Warn(StrEnum):
     """The value is the name in the stored file, `advice` what to do next."""
 
     QUICK = "quick"
+    CUT_SHORT = "cut short"
     FEW_TURNS = "few turns"
     NOISY = "noisy"
     LOADED = "loaded machine"
+    STOLEN = "stolen time"
     OVERSUBSCRIBED = "oversubscribed"
     GOVERNOR = "governor"
     THROTTLED = "throttled"
@@ -75,10 +76,12 @@ class Warn(StrEnum):
 
 
 ADVICE = {
-    Warn.QUICK: "few runs per case, for orientation: run again without --quick before publishing a number",
+    Warn.QUICK: "rows end with 100 runs of each session, sure or not: run again without --quick where a verdict is unsure",
+    Warn.CUT_SHORT: "the time was up before the least that a row takes, so it is not published: raise --max-time, or drop it",
     Warn.FEW_TURNS: "too few turns for an interval: give the case more time with --min-time and --max-time",
     Warn.NOISY: "run times scatter by more than 10 %: stop other programs, or compare p50 only",
     Warn.LOADED: "other processes used the machine meanwhile: stop them and repeat",
+    Warn.STOLEN: "the hypervisor gave the processors to others meanwhile: repeat later, or on a machine of your own",
     Warn.OVERSUBSCRIBED: "more threads than processors are allowed: lower --threads or widen the quota",
     Warn.GOVERNOR: "the clock follows the load: set the CPU governor to 'performance' and repeat",
     Warn.THROTTLED: "the control group's quota stopped the process meanwhile: widen it, or lower --threads below it",
@@ -204,15 +207,30 @@ class Placement:
     groups: Mapping[str, int]
 
 
+class Moment(StrEnum):
+    """When outputs were compared."""
+
+    FIRST = "first run"  # of the session of the first round, before its turns
+    LAST = "last run"  # of that of the last, behind them
+
+
+class Weights(StrEnum):
+    """Where a model's came from. Speed hardly depends on them; whoever reads an error or a table must know."""
+
+    RANDOM = "random"  # of the zoo's models, by their seed
+    FILE = "of the file"  # of somebody's model
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """max|a-b| / max|b| of the worst output against the baseline's, on the same feeds."""
+    """max|a-b| / max|b| of the worst output against the baseline's, on the same feeds; of all `moments` the worst."""
 
     state: Accuracy
     max_err: float
     error: float | None
     output: str = ""
     dead_outputs: tuple[str, ...] = ()
+    moments: tuple[Moment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,6 +362,7 @@ class CaseResult:
     seq: int | None
     threads: int
     model_sha256: str
+    weights: Weights
     status: Status
     error: str = ""
     baseline: Measurement | None = None
@@ -356,9 +375,13 @@ class CaseResult:
     throttled_s: float | None = None  # by the control group's quota
     clock_before_mhz: float | None = None
     clock_after_mhz: float | None = None
+    clock_low_mhz: float | None = None  # of the fastest processor, after each round
+    clock_high_mhz: float | None = None
     load_before: float | None = None
     load_after: float | None = None
-    foreign_cores: float | None = None  # kept busy by other processes meanwhile
+    load_high: float | None = None  # at the end of each round
+    foreign_cores: float | None = None  # kept busy by other processes meanwhile, and taken by the hypervisor
+    stolen_cores: float | None = None  # of them, what the hypervisor took
     peak_rss_bytes: int | None = None
 
     @property
@@ -423,18 +446,33 @@ class DeviceCeilings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A case that was asked for and not measured, and about how long it would have taken."""
+
+    case: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One stored file. `finished` stays empty when a run was interrupted; its cases are good nevertheless."""
+    """One stored file. `finished` stays empty when a run was interrupted; its cases are good nevertheless. `rules` is 0 of runs
+    that were made before tables had rules (`publish`). `kernels_isa` is the class of processors that XyntraEP made its kernels
+    for, which XYNTRA_ISA may hold down, empty where it was not asked. `within_s` is the time that the command was given, and
+    `left_out` what it therefore left out."""
 
     schema: str = SCHEMA
+    rules: int = RULES
     target: Target = Target.ZOO
     command: str = ""
     started: str = ""
     finished: str = ""
     quick: bool = False
     environment: Environment
+    kernels_isa: str = ""
     budget: Budget
     planned: int = 0
+    within_s: float | None = None
+    left_out: tuple[LeftOut, ...] = ()
     imports_ns: Mapping[str, int] = field(default_factory=dict)  # by module, over what was imported before it
     ceilings: tuple[Ceilings, ...] = ()
     device_ceilings: tuple[DeviceCeilings, ...] = ()

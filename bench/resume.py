@@ -16,8 +16,9 @@ NAMES = {"git_revision": "revision", "git_dirty": "local changes"}
 
 
 def left_of(run: Run, plan: Plan) -> tuple[Case, ...]:
-    """The cases that the run lacks, in their order. A case that crashed is there: its crash is its result."""
-    done = {case.label for case in run.cases}
+    """The cases that the run lacks, in their order. A case that crashed is there: its crash is its result. One that was left out
+    for time stays out."""
+    done = {case.label for case in run.cases} | {out.case for out in run.left_out}
     return tuple(case for case in plan.cases if case.label not in done)
 
 

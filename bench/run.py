@@ -16,7 +16,7 @@ from bench.arms import Arm, arms_of
 from bench.codec import decode, encode
 from bench.contenders import TORCH, Contender
 from bench.feeds import case_path
-from bench.measure import FEEDS_FILE, cache_dir
+from bench.measure import ALIVE_FILE, FEEDS_FILE, cache_dir
 from bench.memory import MemoryJob
 from bench.plan import Case, Plan
 from bench.record import result_of, row_of
@@ -55,7 +55,7 @@ def _fatal(case: Case, plan: Plan, worker: tuple[str, ...], together: CaseResult
     need not be asked."""
     if len(plan.contenders) == 1:
         return {plan.contenders[0].label: (together.status, together.error)}
-    budget = replace(plan.budget, rounds=2, min_turns=2, min_time_s=0.0, max_time_s=10.0, max_turns=2, creations=1)
+    budget = replace(plan.budget, rounds=2, min_turns=2, min_runs=0, min_time_s=0.0, max_time_s=10.0, max_turns=2, creations=1)
     found = {
         contender.label: _attempt(replace(case, memory=False), replace(plan, contenders=(contender,), budget=budget), worker)
         for contender in plan.contenders
@@ -80,7 +80,7 @@ def _attempt(case: Case, plan: Plan, worker: tuple[str, ...]) -> CaseResult:
 
 
 def time_limit_s(case: Case, plan: Plan) -> float:
-    """Generous: it is there for a hang, not for a slow compiler."""
+    """Without a sign of life, which each round gives. Generous: it is there for a hang, not for a slow compiler or model."""
     arms = len(arms_of(case, plan.contenders))
     return 4 * plan.budget.for_arms(arms).max_time_s + 300.0 * arms
 
@@ -98,6 +98,13 @@ def probe(contender: Contender) -> str:
 def kernel_compiler() -> str:
     """What XyntraEP builds its kernels with, empty where it or a compiler is lacking; asked in a child too."""
     command = [sys.executable, "-m", "bench.inside"]
+    done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def kernels_isa() -> str:
+    """The class of processors that XyntraEP makes its kernels for here; XYNTRA_ISA may hold it down. Empty without XyntraEP."""
+    command = [sys.executable, "-m", "bench.inside", "isa"]
     done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 
@@ -120,16 +127,17 @@ class ChildFailed(Exception):
 
 def in_child(module: tuple[str, ...], job: Any, scratch: Path, limit_s: float) -> Any:
     """What the child made of the job, as JSON values."""
-    job_file, result_file, log_file = (scratch / name for name in ("job.json", "result.json", "log"))
+    job_file, result_file, log_file, alive_file = (scratch / name for name in ("job.json", "result.json", "log", ALIVE_FILE))
     result_file.unlink(missing_ok=True)
+    alive_file.touch()
     job_file.write_text(json.dumps(job))
     with log_file.open("wb") as log:
         command = [sys.executable, *module, str(job_file), str(result_file)]
         child = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=child_environment())
         try:
-            code = child.wait(timeout=limit_s)
+            code = _wait(child, alive_file, limit_s)
         except subprocess.TimeoutExpired:
-            raise ChildFailed(Status.TIMED_OUT, f"no result after {limit_s:.0f} s") from None
+            raise ChildFailed(Status.TIMED_OUT, f"no sign of life for {limit_s:.0f} s") from None
         finally:
             if child.poll() is None:
                 child.kill()
@@ -137,6 +145,17 @@ def in_child(module: tuple[str, ...], job: Any, scratch: Path, limit_s: float) -
     if code == 0 and result_file.exists():
         return json.loads(result_file.read_text())
     raise ChildFailed(*_describe(code, log_file.read_text(errors="replace").splitlines()[-TAIL_LINES:]))
+
+
+def _wait(child: subprocess.Popen[bytes], alive_file: Path, limit_s: float) -> int:
+    """Its exit status, once it has ended; given up when the file was not touched for so long."""
+    while True:
+        touched = alive_file.stat().st_mtime_ns
+        try:
+            return child.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            if alive_file.stat().st_mtime_ns == touched:
+                raise
 
 
 def _with_memory(m: Measurement, arm: Arm, case: Case, scratch: Path) -> Measurement:

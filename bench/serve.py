@@ -10,7 +10,7 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Protocol
@@ -20,8 +20,8 @@ import numpy as np
 from bench.arrivals import Times, arrivals_ns, bracket, capacity_per_s, next_rate, p99_ns, predicted_rate
 from bench.feeds import Feeds
 from bench.loads import Run, Sample
-from bench.plan import Budget
-from bench.results import MIN_N_P99, Bracket, Probe, Ratio, Serving, Stopped
+from bench.plan import MIN_N_P99, Budget
+from bench.results import Bracket, Probe, Ratio, Serving, Stopped
 from bench.statistics import student_t_975
 from bench.turns import Runner, renew, wait_until_idle
 
@@ -78,7 +78,14 @@ def serve(run: Run, starts_ns: Times, workers: int, clock: Clock) -> Times:
     return latencies
 
 
-def serve_all(runners: Sequence[Runner], feeds: Feeds, budget: Budget, bound_ns: int | None, clock: Clock) -> tuple[int, Stopped]:
+def serve_all(
+    runners: Sequence[Runner],
+    feeds: Feeds,
+    budget: Budget,
+    bound_ns: int | None,
+    clock: Clock,
+    after_round: Callable[[], None] = lambda: None,
+) -> tuple[int, Stopped]:
     """Rounds of one search for each arm, with new sessions, until there are enough or the time is used up. The arrivals of
     a round are the same for all."""
     begin, rounds, longest = time.monotonic(), 0, 0.0
@@ -88,17 +95,18 @@ def serve_all(runners: Sequence[Runner], feeds: Feeds, budget: Budget, bound_ns:
         shift = rounds % len(runners)
         order = [*runners[shift:], *runners[:shift]]
         if rounds:
-            renew(runners, order)
+            renew(order)
         bound_ns = bound_ns or max(LEAST_BOUND_NS, BOUND_RUNS * int(np.median(_service_ns(runners[0], feeds))))
         for runner in order:
             wait_until_idle()
             _search(runner, feeds, bound_ns, probe_s=probe_s, seed=rounds, clock=clock)
         rounds += 1
+        after_round()
         longest = max(longest, time.monotonic() - round_begin)
         if rounds >= budget.rounds:
             return rounds, Stopped.ENOUGH
         if time.monotonic() - begin + longest > budget.max_time_s:
-            return rounds, Stopped.TIME
+            return rounds, Stopped.CUT
 
 
 def _search(runner: Runner, feeds: Feeds, bound_ns: int, *, probe_s: float, seed: int, clock: Clock) -> None:

@@ -20,8 +20,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.contenders import CPU_BACKEND
-from bench.plan import Scenario, Target
-from bench.results import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999, CaseResult, Measurement, Ratio, Run, Status, Verdict, Warn
+from bench.plan import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999, Scenario, Target
+from bench.publish import missed, refusal
+from bench.results import CaseResult, Measurement, Ratio, Run, Status, Stopped, Verdict, Warn
 
 COLUMNS = (
     "model",
@@ -56,6 +57,9 @@ STYLES = {
 }
 
 
+PUBLISHABLE = "keeps the rules of publishing: `bench report` takes it from reports/results"
+
+
 class Tick(Protocol):
     def __call__(self, description: str, *, done: int) -> None: ...
 
@@ -80,10 +84,10 @@ def rows(case: CaseResult) -> Iterator[tuple[list[str], Verdict | None]]:
         yield cells + [""] * (len(COLUMNS) - len(cells)), Verdict.NO_DATA
         return
     for m in case.arms:
-        yield head + _cells(m), None if m is case.baseline else m.verdict
+        yield head + _cells(case, m), None if m is case.baseline else m.verdict
 
 
-def _cells(m: Measurement) -> list[str]:
+def _cells(case: CaseResult, m: Measurement) -> list[str]:
     cells = [str(m.threads), named(m) + _rate(m)]
     if m.status is not Status.OK or m.latency is None:
         died = m.failure if m.status is Status.CRASHED else m.status
@@ -98,12 +102,17 @@ def _cells(m: Measurement) -> list[str]:
         milliseconds(m.device_ns) if m.device_ns is not None else "",
         f"{ratio.middle:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "",
         " ".join(f"{peer.middle:.3f}" for peer in m.peers.values()),
-        m.verdict if check else "",
+        verdict(case, m) if check else "",
         "" if check is None else f"{check.error:.1e}" if check.error is not None else check.state,
         claimed(m),
         f"{milliseconds(m.creation.cold_ns)} / {milliseconds(m.creation.warm_ns)}" if m.creation else "",
         f"{mebibytes(m.memory.steady_bytes)} / {mebibytes(m.memory.peak_bytes)}" if m.memory else "",
     ]
+
+
+def verdict(case: CaseResult, m: Measurement) -> str:
+    """With a mark where the time was up before the least that a row takes."""
+    return f"{m.verdict}, {case.stopped}" if case.stopped is Stopped.CUT else str(m.verdict)
 
 
 def named(m: Measurement) -> str:
@@ -216,9 +225,22 @@ def show_notes(console: Console, run: Run) -> None:
                 seen.setdefault(warn, []).append(f"{where} {m.label}")
     if text := refused_percentiles(run):
         note(console, text)
+    if run.left_out:
+        note(console, left_out(run))
     for warn, places in seen.items():
         where = f" ({', '.join(places[:3])}{' ...' if len(places) > 3 else ''})"
         note(console, f"{warn}: {warn.advice}{where if len(places) < len(run.cases) else ''}")
+    if run.target is Target.ZOO:
+        for scenario in dict.fromkeys(case.scenario for case in run.cases):
+            found = missed(run, scenario)
+            note(console, f"{scenario}: not for publishing: {refusal(found)}" if found else f"{scenario}: {PUBLISHABLE}")
+
+
+def left_out(run: Run) -> str:
+    """The rows that a run was given too little time for, and how to get them."""
+    rows = ", ".join(f"{out.case} (about {out.seconds:.0f} s)" for out in run.left_out)
+    more = (sum(out.seconds for out in run.left_out) + (run.within_s or 0)) / 60 + 1
+    return f"left out for time: {rows}. `--within {more:.0f}` (minutes) has them too, and so has `-m` with their models"
 
 
 def refused_percentiles(run: Run) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from hdrh.histogram import HdrHistogram
 
-from bench.results import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999, Latency, Ratio, Verdict
+from bench.plan import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999
+from bench.results import Latency, Ratio, Verdict
 
 MIN_PAIRS = 8
 MIN_ROUNDS = 2  # one cannot show how sessions differ

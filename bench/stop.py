@@ -1,4 +1,4 @@
-"""When the turns of a case end: not before the least, then as soon as every comparison has its verdict. Pure.
+"""When the turns of a case end: not before the least, then as soon as every comparison is settled. Pure.
 
 Looking at the interval after every round, and stopping when it suits, makes a verdict wrong more often than the interval
 says. The least number of rounds keeps that small, and tests/bench/test_stop.py plants slowdowns in recorded noise to
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bench.plan import Budget
 from bench.results import Ratio, Stopped, Verdict
-from bench.statistics import MIN_PAIRS, judge, paired_ratio
+from bench.statistics import MIN_EFFECT, MIN_PAIRS, judge, paired_ratio
 
 DECIDED = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME)
 
@@ -29,30 +29,34 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
+    """`runs` are those timed of the session that has the fewest."""
+
     rounds: int
     turns: int
+    runs: int
     seconds: float
 
 
-def stop(spent: Spent, budget: Budget, undecided: Sequence[Comparison]) -> Stopped | None:
+def stop(spent: Spent, budget: Budget, unsettled: Sequence[Comparison]) -> Stopped | None:
     """After a round: why it was the last, None when another should follow."""
-    if spent.seconds >= budget.max_time_s and spent.turns >= MIN_PAIRS:
-        return Stopped.TIME
-    if spent.turns >= budget.max_turns:
-        return Stopped.TURNS
-    if spent.rounds < budget.rounds:
-        return None
-    if not undecided:
+    if spent.rounds < budget.rounds or spent.turns < budget.min_turns or spent.runs < budget.min_runs:
+        late = budget.may_cut and spent.seconds >= budget.max_time_s and spent.turns >= MIN_PAIRS
+        return Stopped.CUT if late or spent.turns >= budget.max_turns else None
+    if not unsettled:
         return Stopped.SURE
-    return None if budget.until_sure else Stopped.ENOUGH
+    if not budget.until_sure:
+        return Stopped.ENOUGH
+    if spent.seconds >= budget.max_time_s:
+        return Stopped.TIME
+    return Stopped.TURNS if spent.turns >= budget.max_turns else None
 
 
-def without_verdict(wanted: Sequence[Comparison], turns: Mapping[str, Rounds]) -> tuple[Comparison, ...]:
+def unsettled(wanted: Sequence[Comparison], turns: Mapping[str, Rounds]) -> tuple[Comparison, ...]:
     """The comparisons that need more turns; `turns` holds each arm's, a list per round."""
-    return tuple(pair for pair in wanted if judge(ratio_of_turns(turns[pair.reference], turns[pair.other])) not in DECIDED)
+    return tuple(pair for pair in wanted if not is_settled(paired_ratio(turns[pair.reference], turns[pair.other])))
 
 
-def ratio_of_turns(reference: Rounds, other: Rounds) -> Ratio | None:
-    """Over the rounds in which both took part: an arm whose comparisons are decided sits out the rest."""
-    shared = [(a, b) for a, b in zip(reference, other, strict=True) if a and b]
-    return paired_ratio([a for a, _ in shared], [b for _, b in shared])
+def is_settled(ratio: Ratio | None) -> bool:
+    """It has its verdict, or an interval half as wide as the effect that a verdict is about: what lies that close to the border
+    of one would take turns without end, and `unsure` with such an interval says all that there is to say."""
+    return ratio is not None and (judge(ratio) in DECIDED or ratio.high / ratio.low <= 1 + MIN_EFFECT / 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,7 @@ from bench.codec import CodecError, decode, encode
 from bench.environment import Environment
 from bench.errors import BenchError
 from bench.plan import Plan
-from bench.results import SCHEMA, CaseResult, Ceilings, DeviceCeilings, Run
-from bench.upgrade import UPGRADES
+from bench.results import SCHEMA, CaseResult, Ceilings, DeviceCeilings, LeftOut, Run
 
 TABLES = (
     "kernels",
@@ -26,8 +25,9 @@ TABLES = (
     "brackets",
     "probes",
     "hashes",
+    "left_out",
 )  # fields whose items are rows
-SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v6.json"
+SCHEMA_FILE = Path(__file__).parent / "schema" / "run.v7.json"
 
 
 def now() -> str:
@@ -52,8 +52,14 @@ class Store:
             environment=environment,
             budget=plan.budget,
             planned=len(plan.cases),
+            within_s=plan.within_s,
         )
         return cls(path, run)
+
+    def leave_out(self, cases: Sequence[LeftOut]) -> None:
+        run = self.run
+        self.run = dataclasses.replace(run, planned=run.planned - len(cases), left_out=(*run.left_out, *cases))
+        self._write()
 
     def add(self, case: CaseResult) -> None:
         self.run = dataclasses.replace(self.run, cases=(*self.run.cases, case))
@@ -61,6 +67,10 @@ class Store:
 
     def keep_imports(self, imports_ns: Mapping[str, int]) -> None:
         self.run = dataclasses.replace(self.run, imports_ns=imports_ns)
+        self._write()
+
+    def keep_kernels_isa(self, kernels_isa: str) -> None:
+        self.run = dataclasses.replace(self.run, kernels_isa=kernels_isa)
         self._write()
 
     def keep_ceilings(self, ceilings: tuple[Ceilings, ...]) -> None:
@@ -119,9 +129,6 @@ def load(path: Path) -> Run:
     except ValueError as error:
         raise BenchError(f"{path}: not JSON ({error})") from None
     schema = data.get("schema") if isinstance(data, dict) else None
-    while upgrade := UPGRADES.get(schema or ""):
-        data = upgrade(data)
-        schema = data["schema"]
     if schema != SCHEMA:
         raise BenchError(f"{path}: schema {schema!r}, this version reads {SCHEMA!r}. measure again")
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from bench.plan import Budget
 from bench.results import Accuracy, Check, Creation, Placement, Serving, Stopped
 from bench.sessions import Factory, Session
 from bench.statistics import MIN_PAIRS
-from bench.stop import Comparison, Spent, stop, without_verdict
+from bench.stop import Comparison, Spent, stop, unsettled
 
 # One turn of a session: wait until the process is idle, settle, then timed runs.
 IDLE_POLL_S = 0.003
@@ -34,7 +34,7 @@ class Runner:
 
     arm: Arm
     factory: Factory
-    session: Session | None  # None while it is being renewed, and after the last round that it takes part in
+    session: Session | None  # None while it is being renewed
     creation: Creation
     placement: Placement | None
     precision: str
@@ -53,18 +53,26 @@ class Runner:
     def speed_counts(self) -> bool:
         return self.check is None or self.check.state is Accuracy.OK
 
+    @property
+    def runs(self) -> int:
+        """Timed ones; of a loop, its tokens after the first."""
+        return sum(max(len(sample.steps_ns) - 1, 1) for sample in self.samples)
+
     def run(self, feeds: Feeds) -> Sample:
         assert self.session is not None
         return self.load.sample(self.session, feeds)
 
 
-def take_turns(runners: Sequence[Runner], feeds: Feeds, budget: Budget) -> tuple[int, Stopped]:
+def take_turns(
+    runners: Sequence[Runner], feeds: Feeds, budget: Budget, after_round: Callable[[], None] = lambda: None
+) -> tuple[int, Stopped]:
     """Rounds until the rule stops them, and why it did. Rounds and turns rotate who starts, so that no session always
-    follows the same other; an arm whose comparisons are decided sits out the rounds after that."""
+    follows the same other. All take part to the end, also those whose comparisons are settled: then the run times of a case
+    that stand beside each other are of the same turns. `after_round` may look at the machine."""
     enabled = gc.isenabled()
     gc.disable()
     try:
-        return _rounds(list(runners), feeds, budget)
+        return _rounds(list(runners), feeds, budget, after_round)
     finally:
         if enabled:
             gc.enable()
@@ -77,41 +85,39 @@ def comparisons(runners: Sequence[Runner]) -> list[Comparison]:
     return [pair for pair in wanted if pair.reference in good and pair.other in good]
 
 
-def _rounds(runners: list[Runner], feeds: Feeds, budget: Budget) -> tuple[int, Stopped]:
+def _rounds(runners: list[Runner], feeds: Feeds, budget: Budget, after_round: Callable[[], None]) -> tuple[int, Stopped]:
     wanted = comparisons(runners)
-    active, turns, rounds, begin = runners, 0, 0, time.monotonic()
+    turns, rounds, begin = 0, 0, time.monotonic()
     while True:
-        shift = rounds % len(active)
-        order = active[shift:] + active[:shift]
+        shift = rounds % len(runners)
+        order = runners[shift:] + runners[:shift]
         if rounds > 0:
-            renew(runners, order)
+            renew(order)
         for runner in runners:
             for by_round in (runner.round_ns, runner.first_ns, runner.later_ns):
                 by_round.append([])
         turns += _one_round(order, feeds, budget)
         rounds += 1
-        undecided = wanted
-        if rounds >= budget.rounds:
-            undecided = list(without_verdict(wanted, {runner.arm.label: runner.round_ns for runner in runners}))
-            needed = {label for pair in undecided for label in (pair.reference, pair.other)}
-            active = [runner for runner in runners if runner.arm.label in needed]
-        why = stop(Spent(rounds=rounds, turns=turns, seconds=time.monotonic() - begin), budget, undecided)
-        if why:
+        after_round()
+        left = unsettled(wanted, {runner.arm.label: runner.round_ns for runner in runners}) if rounds >= budget.rounds else wanted
+        spent = Spent(rounds=rounds, turns=turns, runs=min(r.runs for r in runners), seconds=time.monotonic() - begin)
+        if why := stop(spent, budget, left):
             return turns, why
 
 
-def renew(runners: Sequence[Runner], taking_part: Sequence[Runner]) -> None:
-    """New sessions for those who take part, after all old ones are gone."""
+def renew(runners: Sequence[Runner]) -> None:
+    """New sessions, in that order, after all old ones are gone."""
     for runner in runners:
         runner.session = None
-    for runner in taking_part:
+    for runner in runners:
         runner.session, _ = runner.factory.create()
 
 
 def _one_round(runners: list[Runner], feeds: Feeds, budget: Budget) -> int:
-    """A share of the budget's least. Its time may be up before, but not before a share of what a verdict takes."""
+    """A share of the budget's least. Where time may cut it short, not before a share of what a verdict takes."""
     for runner in runners:
         _repeat(runner, feeds, at_least=budget.warmups, block_ns=SETTLE_NS)
+    before = {runner.arm.label: runner.runs for runner in runners}
     begin, turns, share = time.monotonic(), 0, 1 / budget.rounds
     while True:
         shift = turns % len(runners)
@@ -122,8 +128,9 @@ def _one_round(runners: list[Runner], feeds: Feeds, budget: Budget) -> int:
             _keep(runner, samples)
         turns += 1
         spent = time.monotonic() - begin
-        enough = turns >= budget.min_turns * share and spent >= budget.min_time_s * share
-        late = turns >= MIN_PAIRS * share and spent >= budget.max_time_s * share
+        runs = min(runner.runs - before[runner.arm.label] for runner in runners)
+        enough = turns >= budget.min_turns * share and spent >= budget.min_time_s * share and runs >= budget.min_runs * share
+        late = budget.may_cut and turns >= MIN_PAIRS * share and spent >= budget.max_time_s * share
         if enough or late or turns >= budget.max_turns * share:
             return turns
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from bench.plan import Scenario
-from bench.results import CaseResult, Ratio, Run, Status
+from bench.results import CaseResult, Ratio, Run, Status, Warn
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
@@ -44,7 +44,10 @@ def plain(text: str) -> str:
 
 
 def cases_of(run: Run, scenario: Scenario) -> tuple[CaseResult, ...]:
-    return tuple(case for case in run.cases if case.scenario is scenario)
+    """A model's beside each other, whatever order they were measured in."""
+    found = [case for case in run.cases if case.scenario is scenario]
+    order = list(dict.fromkeys((case.model, case.shape) for case in found))
+    return tuple(sorted(found, key=lambda case: order.index((case.model, case.shape))))
 
 
 def case_table(
@@ -57,7 +60,7 @@ def case_table(
         lost = [[f"{case.model} {case.shape}", "-", str(case.threads), str(case.status)]]
         found += rows(case) if case.status is Status.OK else lost
     filled = [[*row, *["-"] * (len(header) - len(row))] for row in found]
-    return f"{table(header, filled, left=2)}\n\n{note}\n\n{provenance(run, source)}\n"
+    return f"{table(header, filled, left=2)}\n\n{note}\n\n{disclosure(run, scenario)}\n\n{provenance(run, source)}\n"
 
 
 def speed_up(ratio: Ratio | None) -> str:
@@ -74,6 +77,58 @@ def bounds(cases: Sequence[CaseResult]) -> str:
     return ", ".join(f"{bound:g} in {precision}" for precision, bound in checked.items()) or "none checked"
 
 
+def disclosure(run: Run, scenario: Scenario) -> str:
+    """What a reader must know of the cases beside their numbers: weights, how often, how quiet the machine was, and every warning
+    of the run."""
+    cases = [case for case in cases_of(run, scenario) if case.status is Status.OK]
+    if not cases:
+        return ""
+    weights = {case.model: case.weights for case in cases}
+    kinds = [f"{kind} in {', '.join(m for m, w in weights.items() if w is kind)}" for kind in dict.fromkeys(weights.values())]
+    counts = [m.latency.n for case in cases for m in case.arms if m.latency]
+    told = [
+        f"Weights: {next(iter(weights.values())) + ' in all models' if len(kinds) == 1 else '; '.join(kinds)}.",
+        f"{_span(counts, '')} timed runs of each session, in {_span([case.turns for case in cases], '')} turns.",
+        f"Meanwhile: {'; '.join(_quietness(cases))}.",
+    ]
+    return f"{' '.join(told)} Warnings: {_warnings(cases)}."
+
+
+def _quietness(cases: Sequence[CaseResult]) -> Iterator[str]:
+    """By the run's own measure, the extremes over its cases."""
+    if busy := [case.foreign_cores for case in cases if case.foreign_cores is not None]:
+        yield f"other processes kept {_span(busy, '')} cores busy"
+    stolen = [case.stolen_cores for case in cases if case.stolen_cores is not None]
+    yield f"of them the hypervisor took {_span(stolen, '')}" if stolen else "what the hypervisor took is not recorded"
+    if loads := [load for case in cases for load in (case.load_before, case.load_high, case.load_after) if load is not None]:
+        yield f"load average {_span(loads, '')}, our own work included"
+    if clocks := [c for case in cases for c in (case.clock_low_mhz, case.clock_high_mhz, case.clock_after_mhz) if c is not None]:
+        yield f"clock {_span(clocks, ' MHz')}"
+
+
+def _span(values: Sequence[float], unit: str) -> str:
+    """
+    >>> _span([2, 1], ""), _span([2600.0, 2600.0], " MHz")
+    ('1 to 2', '2600 MHz')
+    """
+    low, high = min(values), max(values)
+    return f"{low:g}{unit}" if low == high else f"{low:g} to {high:g}{unit}"
+
+
+def _warnings(cases: Sequence[CaseResult]) -> str:
+    """Each with the cases it is about, or in which contenders of which cases; none is dropped."""
+    places: dict[Warn, list[str]] = {}
+    for case in cases:
+        everyone = [m.label for m in case.arms]
+        for warn in dict.fromkeys((*case.warnings, *(warn for m in case.arms for warn in m.warnings))):
+            warned = [m.label for m in case.arms if warn in m.warnings]
+            whom = "" if warn in case.warnings or warned == everyone else f" ({', '.join(warned)})"
+            places.setdefault(warn, []).append(plain(f"{case.label}{whom}"))
+    everywhere = [plain(case.label) for case in cases]
+    told = (f"{warn} in {'all rows' if found == everywhere else ', '.join(found)}" for warn, found in places.items())
+    return "; ".join(told) or "none"
+
+
 def provenance(run: Run, source: str) -> str:
     """Where the numbers come from: the machine, the versions, the day, the file."""
     e = run.environment
@@ -81,9 +136,12 @@ def provenance(run: Run, source: str) -> str:
     revision = f" at {e.git_revision}{' with local changes' if e.git_dirty else ''}" if e.git_revision else ""
     quota = f", quota {e.quota_cores:g} cores" if e.quota_cores is not None else ""
     unfinished = "" if run.finished else f" Interrupted after {len(run.cases)} of {run.planned} cases."
-    quick = " A quick run: few repetitions, for orientation." if run.quick else ""
+    quick = " A quick run: rows end with 100 runs, sure or not." if run.quick else ""
+    out = ", ".join(out.case for out in run.left_out)
+    lacking = f" Left out for time: {plain(out)}." if out else ""
+    held = f", kernels for {run.kernels_isa}" if run.kernels_isa not in ("", e.isa) else ""
     return (
-        f"{e.cpu}, {e.cores_usable} of {e.cores_logical} logical cores{quota}, {e.os} {e.kernel}. "
+        f"{e.cpu}, {e.isa}{held}, {e.cores_usable} of {e.cores_logical} logical cores{quota}, {e.os} {e.kernel}. "
         f"Python {e.python}, {versions}{revision}. Measured {run.started[:10]} with `{run.command}`, "
-        f"stored in `{source}`.{quick}{unfinished}"
+        f"stored in `{source}`.{quick}{unfinished}{lacking}"
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bench.plan import Scenario
 from bench.results import CaseResult, Creation, Run
 from bench.show import mebibytes, milliseconds
-from reports._markdown import cases_of, provenance, table, without_empty
+from reports._markdown import cases_of, disclosure, provenance, table, without_empty
 from reports.registry import Part, Report, Section
 
 HEADER = (
@@ -37,7 +37,13 @@ NOTE = (
 
 def render(run: Run, source: str) -> str:
     rows = [row for case in cases_of(run, Scenario.SINGLE_STREAM) for row in _rows(case)]
-    parts = [table(*without_empty(HEADER, rows), left=2), NOTE, _imports(run), provenance(run, source)]
+    parts = [
+        table(*without_empty(HEADER, rows), left=2),
+        NOTE,
+        _imports(run),
+        disclosure(run, Scenario.SINGLE_STREAM),
+        provenance(run, source),
+    ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -81,5 +87,5 @@ def part(run: Run, case: CaseResult) -> Section | None:
     return Section(text=f"{table(*without_empty(HEADER[1:], rows))}\n\n{NOTE}") if rows else None
 
 
-REPORTS = [Report(name="creation", title="Imports, session creation and memory", render=render)]
+REPORTS = [Report(name="creation", title="Imports, session creation and memory", render=render, by_isa=True)]
 PARTS = [Part(name="creation", title="Session creation and memory", order=50, render=part)]

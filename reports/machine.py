@@ -8,7 +8,7 @@ from bench.plan import Scenario
 from bench.results import CaseResult, Run
 from bench.show import milliseconds
 from reports._kernels import groups, of_roof, profiled, roofs_for
-from reports._markdown import cases_of, provenance, table
+from reports._markdown import cases_of, disclosure, provenance, table
 from reports._roofline_plot import overview
 from reports.registry import Picture, Report
 from reports.roofline import ceilings_text
@@ -34,7 +34,8 @@ def render(run: Run, source: str) -> str:
         "Time, rates and % of roof are those of a profiled run's kernels; what is outside of them is ONNX Runtime's. GFLOP/s and "
         "GB/s count what the operators must at least do."
     )
-    return f"{table(HEADER, rows, left=3)}\n\n{note}\n\n{ceilings_text(run)}\n\n{provenance(run, source)}\n"
+    told = disclosure(run, Scenario.SINGLE_STREAM)
+    return f"{table(HEADER, rows, left=3)}\n\n{note}\n\n{ceilings_text(run)}\n\n{told}\n\n{provenance(run, source)}\n"
 
 
 def _rows(case: CaseResult, run: Run) -> Iterator[list[str]]:
@@ -68,6 +69,7 @@ REPORTS = [
         title="Models against the machine's limits",
         render=render,
         pictures=pictures,
+        by_isa=True,
         needs=lambda run: any(profiled(case) for case in run.cases),
     )
 ]

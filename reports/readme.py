@@ -8,18 +8,24 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from bench.environment import TABLED, IsaClass
 from bench.errors import BenchError
 from bench.plan import Scenario
+from bench.results import Run
 from bench.store import Stored
-from reports.registry import reports
+from reports._published import heading, published, standing
+from reports.registry import Report, reports
 
 OPEN = re.compile(r"<!-- bench:([\w-]+) -->")
 
 
 def render_report(name: str, results: Stored) -> str:
     """The Markdown of one report, of the newest run that it is about."""
-    path, run = results.newest(reports[name].applies)
-    return reports[name].render(run, path.name)
+    report = reports[name]
+    if report.across:
+        return report.across(results)
+    path, run = results.newest(report.applies)
+    return "\n\n".join(filter(None, (standing(run, report), report.page(run, path.name))))
 
 
 def update_file(readme: Path, results: Stored, *, write: bool) -> list[str]:
@@ -54,40 +60,56 @@ def figures_of(readme: Path) -> Path:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Block:
     text: str
-    source: str = ""  # the file with the results
-    figures: Mapping[Path, str] = field(default_factory=dict)
+    figures: Mapping[Path, str] = field(default_factory=dict)  # stamped with the file that they were drawn from
+    stamps: Mapping[Path, str] = field(default_factory=dict)
 
     def figures_are_there(self) -> bool:
         """Made from the same file. Not compared by content: another version of the plotter draws the same otherwise."""
-        return all(path.is_file() and self._stamp in path.read_text() for path in self.figures)
+        return all(path.is_file() and self.stamps[path] in path.read_text() for path in self.figures)
 
     def write_figures(self) -> None:
         for path, svg in self.figures.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(re.sub(r"(<svg[^>]*>)", lambda tag: tag.group(1) + self._stamp, svg, count=1))
-
-    @property
-    def _stamp(self) -> str:
-        return f"<desc>{escape(self.source)}</desc>"
+            path.write_text(svg)
 
 
 def _block(name: str, results: Stored, figures: Path, home: Path) -> _Block:
     report = reports[name]
-    special = report.scenario is not Scenario.SINGLE_STREAM or report.needs is not None or report.on_device
-    if special and not results.by_name and not any(map(report.applies, results.runs.values())):
-        if report.nothing:
-            return _Block(text=report.nothing)
-        what = report.scenario if report.scenario is not Scenario.SINGLE_STREAM else "zoo"
-        how = f" --scenario {report.scenario}" if report.scenario is not Scenario.SINGLE_STREAM else ""
-        return _Block(text=f"Nothing is stored yet: `bench run zoo{how} --json {results.place / f'{what}.json'}`.\n")
-    path, run = results.newest(report.applies)
-    text = report.render(run, path.name)
-    if report.pictures is None:
-        return _Block(text=text)
-    drawn = {figures / f"{picture.name}.svg": picture for picture in report.pictures(run)}
-    shown = [f"![{picture.alt}]({file.relative_to(home).as_posix()})" for file, picture in drawn.items()]
-    svgs = {file: picture.svg for file, picture in drawn.items()}
-    return _Block(text="\n\n".join([*shown, text]), source=path.name, figures=svgs)
+    if report.across:
+        return _Block(text=report.across(results))
+    classes = list(IsaClass) if report.by_isa and not results.by_name else [None]
+    shown = [(isa, found) for isa in classes if (found := published(results, report, isa))]
+    if not shown:
+        return _Block(text=report.nothing or _nothing(report, results))
+    blocks = [_of_run(report, path, run, figures, home, titled=isa is not None) for isa, (path, run) in shown]
+    lacking = [isa for isa in TABLED if report.by_isa and not results.by_name and isa not in dict(shown)]
+    more = [f"Not measured yet: {', '.join(lacking)}.\n"] if lacking else []
+    return _Block(
+        text="\n".join([*(block.text for block in blocks), *more, *filter(None, [report.note])]),
+        figures={path: svg for block in blocks for path, svg in block.figures.items()},
+        stamps={path: stamp for block in blocks for path, stamp in block.stamps.items()},
+    )
+
+
+def _nothing(report: Report, results: Stored) -> str:
+    what = report.scenario if report.scenario is not Scenario.SINGLE_STREAM else "zoo"
+    how = f" --scenario {report.scenario}" if report.scenario is not Scenario.SINGLE_STREAM else ""
+    return f"Nothing is stored yet: `bench run zoo{how} --json {results.place / f'{what}.json'}`.\n"
+
+
+def _of_run(report: Report, source: Path, run: Run, figures: Path, home: Path, *, titled: bool) -> _Block:
+    """A run's part of a block: its class of processors, what it misses of the rules, its pictures and its table. The pictures
+    of each class are files of their own."""
+    suffix = f"-{run.environment.isa.lower().replace('-', '')}" if titled else ""
+    drawn = {figures / f"{picture.name}{suffix}.svg": picture for picture in (report.pictures(run) if report.pictures else ())}
+    images = [f"![{picture.alt}]({file.relative_to(home).as_posix()})" for file, picture in drawn.items()]
+    parts = [heading(run) if titled else "", standing(run, report), *images, report.render(run, source.name)]
+    stamp = f"<desc>{escape(source.name)}</desc>"
+    return _Block(
+        text="\n\n".join(filter(None, parts)),
+        figures={path: re.sub(r"(<svg[^>]*>)", lambda tag: tag.group(1) + stamp, p.svg, count=1) for path, p in drawn.items()},
+        stamps=dict.fromkeys(drawn, stamp),
+    )
 
 
 def find_blocks(text: str, where: str) -> dict[str, tuple[int, int]]:

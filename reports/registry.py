@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from bench.contenders import DEVICE_BACKENDS
 from bench.plan import Scenario, Target
 from bench.results import CaseResult, Run
+from bench.store import Stored
 from zoo.registry import Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """`render` turns a stored run into Markdown; `source` is the name of the file it came from. `pictures` stand above it in a
-    document, as files beside, and `nothing` in its place where no run is stored that it could be about."""
+    """`render` turns a stored run into Markdown; `source` is the name of the file it came from. `note` says how to read it.
+    `pictures` stand above it in a document, as files beside, and `nothing` in its place where no run is stored that it could be
+    about. With `by_isa` a document has a table for each class of processors; `across` has one text of all runs instead."""
 
     name: str
     title: str
@@ -25,6 +27,13 @@ class Report:
     needs: Callable[[Run], bool] | None = None  # what else it has to hold
     pictures: Callable[[Run], tuple[Picture, ...]] | None = None
     nothing: str = ""
+    note: str = ""
+    by_isa: bool = False
+    across: Callable[[Stored], str] | None = None
+
+    def page(self, run: Run, source: str) -> str:
+        """With its note."""
+        return "\n".join(filter(None, (self.render(run, source), self.note)))
 
     def applies(self, run: Run) -> bool:
         fits = self.target is None or (run.target is self.target and on_device(run) is self.on_device)

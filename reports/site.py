@@ -18,12 +18,13 @@ from bench.store import Stored
 from reports import history, machine
 from reports._html import CSS, figure, from_markdown, page, section, slug
 from reports._markdown import plain, provenance, table
+from reports._published import standing
 from reports.history import Trend
 from reports.registry import Picture, Report, Section, parts, reports
 
 FIGURES = "figures"
 MODELS = "models"
-NO_TABLE = ("roofline", "latency", "machine")  # they are on the first page and those of the models
+NO_TABLE = ("roofline", "latency", "machine", "ratios", "scenarios")  # what they say is on other pages, or is other tables
 
 
 def write_site(results: Stored, out: Path) -> list[Path]:
@@ -146,11 +147,13 @@ class _Site:
 
 
 def _rendered(name: str, run: Run, source: str) -> str:
-    return from_markdown(reports[name].render(run, source))
+    report = reports[name]
+    return from_markdown("\n\n".join(filter(None, (standing(run, report), report.page(run, source)))))
 
 
 def _main_table(run: Run, source: str) -> str:
-    return _without_provenance(reports["micro" if run.target is Target.MICRO else "zoo"].render(run, source))
+    report = reports["micro" if run.target is Target.MICRO else "zoo"]
+    return "\n\n".join(filter(None, (standing(run, report), _without_provenance(report.render(run, source)), report.note)))
 
 
 def _without_provenance(text: str) -> str:

@@ -8,8 +8,8 @@ from functools import partial
 from bench.contenders import OPENVINO
 from bench.plan import Scenario
 from bench.results import CaseResult, Measurement, Run, Status
-from bench.show import claimed, milliseconds, named
-from reports._markdown import bounds, cases_of, provenance, speed_up, table
+from bench.show import claimed, milliseconds, named, verdict
+from reports._markdown import bounds, cases_of, disclosure, provenance, speed_up, table
 from reports.registry import Report
 
 HEADER = (
@@ -26,6 +26,14 @@ HEADER = (
     "nodes",
 )
 PEER_HEADER = ("OpenVINO p50 ms (error)", "vs OpenVINO [95 %]")
+NOTE = (
+    "In a shape, b is the batch and s the length of the sequence. p50 and p99 of a row are of the same turns, n is the "
+    "timed runs of its provider. Speed-up is the ratio (interquartile mean) of paired turns, CPU provider over contender, "
+    "with its bootstrap interval. Max error is max\\|a-b\\| / max\\|b\\| against the CPU provider, the worst of the first "
+    "run and the last; a row that exceeds its bound has no speed-up. Nodes are those the provider runs, of all after ONNX "
+    "Runtime's optimisation. OpenVINO, where it stands, is its own runtime in the same precision, with as many threads, "
+    "taking turns in the same process.\n"
+)
 
 
 def render(run: Run, source: str, *, scenario: Scenario = Scenario.SINGLE_STREAM) -> str:
@@ -33,15 +41,8 @@ def render(run: Run, source: str, *, scenario: Scenario = Scenario.SINGLE_STREAM
     peers = any(m.provider == OPENVINO for case in cases for m in case.contenders)
     header = (*HEADER, *PEER_HEADER) if peers else HEADER
     rows = [row[: len(header)] for case in cases for row in _rows(case)]
-    note = (
-        "In a shape, b is the batch and s the length of the sequence. Speed-up is the ratio (interquartile mean) of paired "
-        "turns, CPU provider over contender, with its bootstrap interval. Max error is max\\|a-b\\| / max\\|b\\| against the "
-        f"CPU provider; a row that exceeds its bound ({bounds(cases)}) has no speed-up. Nodes are those the provider runs, of "
-        "all after ONNX Runtime's optimisation."
-    )
-    if peers:
-        note += " OpenVINO is its own runtime in the same precision, with as many threads, taking turns in the same process."
-    return f"{table(header, rows, left=4)}\n\n{note}\n\n{provenance(run, source)}\n"
+    told = f"Bounds of the error: {bounds(cases)}. {disclosure(run, scenario)}"
+    return f"{table(header, rows, left=4)}\n\n{told}\n\n{provenance(run, source)}\n"
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:
@@ -56,10 +57,10 @@ def _rows(case: CaseResult) -> Iterator[list[str]]:
     for m in (*ours, *alone):
         peer = theirs.get(m.contender.precision)
         peer = None if peer is m else peer
-        yield [*head, named(m), milliseconds(base.p50_ns if base else None), *_cells(m), *_peer_cells(m, peer)]
+        yield [*head, named(m), milliseconds(base.p50_ns if base else None), *_cells(case, m), *_peer_cells(m, peer)]
 
 
-def _cells(m: Measurement) -> list[str]:
+def _cells(case: CaseResult, m: Measurement) -> list[str]:
     if m.status is not Status.OK or m.latency is None:
         return ["-", "-", "-", str(m.status), "-", "-"]
     latency = m.latency
@@ -67,7 +68,7 @@ def _cells(m: Measurement) -> list[str]:
         milliseconds(latency.p50_ns),
         f"{milliseconds(latency.p99_ns)} ({latency.n})",
         speed_up(m.ratio),
-        str(m.verdict),
+        verdict(case, m),
         _error(m),
         claimed(m) or "-",
     ]
@@ -88,11 +89,12 @@ def _error(m: Measurement) -> str:
 
 
 REPORTS = [
-    Report(name="zoo", title="The zoo against the CPU provider", render=render),
+    Report(name="zoo", title="The zoo against the CPU provider", render=render, note=NOTE, by_isa=True),
     Report(
         name="multi-stream",
         title="Batches against the CPU provider",
         scenario=Scenario.MULTI_STREAM,
         render=partial(render, scenario=Scenario.MULTI_STREAM),
+        note=NOTE,
     ),
 ]

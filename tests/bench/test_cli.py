@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from bench import cli, execute, inventory
 from bench.chains import CHAINS
 from bench.errors import BenchError
-from bench.plan import Case, Plan, Scenario
+from bench.plan import MIN_N_P99, Case, Plan, Scenario
+from bench.publish import missed
 from bench.record import result_of
 from bench.results import CaseResult, Status
 from bench.show import COLUMNS
@@ -36,9 +37,12 @@ def test_run_zoo_prints_plain_rows_and_stores_them(tmp_path: Path) -> None:
     assert len(header) == len(base) == len(contender) and "\x1b" not in output
     assert base[:4] == ["resnet50-tiny", "b1", "1", "CPUExecutionProvider"]
     assert contender[header.index("error")] == "0.0e+00"
-    assert f"results: {file}" in output and "quick: few runs" in output
+    assert f"results: {file}" in output and "quick: rows end with 100 runs of each session" in output
+    assert ("keeps the rules of publishing" in output) is (missed(load(file), Scenario.SINGLE_STREAM) == ())
     run = load(file)
-    assert run.finished and run.quick and len(run.cases) == 1
+    assert run.finished and run.quick and len(run.cases) == 1 and run.within_s is None
+    for m in run.cases[0].arms:
+        assert m.latency is not None and m.latency.n >= MIN_N_P99, "also of a quick run"
 
 
 def test_run_model_takes_a_file_and_shapes(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from bench.cli import app
 from bench.compare import compare_runs, ratio_of_ratios
 from bench.compare_table import show_comparison
 from bench.plan import QUICK
-from bench.results import Accuracy, CaseResult, Check, Measurement, Ratio, Run, Status, Verdict
+from bench.results import Accuracy, CaseResult, Check, Measurement, Ratio, Run, Status, Verdict, Weights
 from bench.store import dump
 from tests.reports.conftest import ENVIRONMENT
 
@@ -48,6 +48,7 @@ def case(model: str, m: Measurement | None, status: Status = Status.OK) -> CaseR
         seq=None,
         threads=1,
         model_sha256="",
+        weights=Weights.RANDOM,
         status=status,
         error="" if status is Status.OK else "killed by SIGSEGV\nlog",
         baseline=CPU if m else None,

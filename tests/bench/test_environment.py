@@ -1,12 +1,25 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from bench import environment
-from bench.environment import container, control_groups, memory_limit_bytes, quota_cores, quota_of, telling_flags
-from bench.machine import Machine, MachineWatch
+from bench.environment import (
+    ISA_FLAGS,
+    IsaClass,
+    container,
+    control_groups,
+    isa_class,
+    memory_limit_bytes,
+    quota_cores,
+    quota_of,
+    telling_flags,
+)
+from bench.machine import CLOCK_CHANGE, Machine, MachineWatch
+from xyntra_ep.tracea.doctor.profile import capabilities, profile
+from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 
 
 def test_quota() -> None:
@@ -53,21 +66,59 @@ def test_only_telling_flags_are_kept() -> None:
 def test_own_work_is_not_foreign() -> None:
     watch = MachineWatch()
     sum(range(2_000_000))
+    watch.glance()
     seen = watch.seen()
+    if seen.foreign_cores is not None:
+        assert seen.stolen_cores is not None and seen.load_high is not None
     assert seen.foreign_cores is None or seen.foreign_cores >= 0
     assert seen.cpu_s > 0 and (seen.throttled_s is None or seen.throttled_s >= 0)
 
 
-@pytest.mark.parametrize(("before", "after", "changed"), [(2000.0, 1800.0, 0.1), (2000.0, 2100.0, 0.05), (None, 2000.0, 0.0)])
-def test_the_clock_is_compared_with_what_it_was(before: float | None, after: float, changed: float) -> None:
-    machine = Machine(
-        wall_s=1.0,
-        cpu_s=1.0,
-        foreign_cores=None,
-        throttled_s=None,
-        clock_before_mhz=before,
-        clock_after_mhz=after,
-        load_before=None,
-        load_after=None,
+QUIET = Machine(
+    wall_s=1.0,
+    cpu_s=1.0,
+    cores=2,
+    foreign_cores=0.03,
+    stolen_cores=0.01,
+    throttled_s=None,
+    clock_before_mhz=None,
+    clock_after_mhz=None,
+    clock_low_mhz=2900.0,
+    clock_high_mhz=3000.0,
+    load_before=None,
+    load_after=None,
+    load_high=None,
+)
+
+
+def test_a_quiet_machine_is_quiet_and_what_is_not_told_is_no_noise() -> None:
+    untold = dataclasses.replace(QUIET, foreign_cores=None, stolen_cores=None, clock_low_mhz=None, clock_high_mhz=None)
+    for machine in (QUIET, untold):
+        assert not machine.loaded and not machine.robbed and machine.clock_changed <= CLOCK_CHANGE
+
+
+def test_others_work_is_a_load_and_the_hypervisors_is_theft() -> None:
+    busy, robbed = (dataclasses.replace(QUIET, foreign_cores=0.2, stolen_cores=stolen) for stolen in (0.01, 0.19))
+    assert busy.loaded and not busy.robbed and robbed.robbed and not robbed.loaded
+    assert not dataclasses.replace(busy, cores=16).loaded, "a fifth of a core among sixteen"
+
+
+@pytest.mark.parametrize(("low", "high", "changed"), [(2000.0, 2200.0, 0.1), (2000.0, 2000.0, 0.0), (None, None, 0.0)])
+def test_the_clock_is_compared_between_rounds(low: float | None, high: float | None, changed: float) -> None:
+    machine = dataclasses.replace(QUIET, clock_low_mhz=low, clock_high_mhz=high, clock_before_mhz=800.0)
+    assert machine.clock_changed == pytest.approx(changed), "an idle processor's sleep around a case is none of its business"
+
+
+@pytest.mark.parametrize("isa", [IsaClass.AMX, IsaClass.AVX512, IsaClass.AVX2, IsaClass.SCALAR], ids=lambda isa: isa.name.lower())
+def test_classes_are_the_doctors(isa: IsaClass) -> None:
+    """Reports may not load the doctor, so its flags stand in two places."""
+    flags = frozenset(ISA_FLAGS.get(isa, {"sse4_2"}))
+    machine = dataclasses.replace(profile(), architecture="x86_64", features=flags, tiles_granted=isa is IsaClass.AMX)
+    caps = capabilities(machine)
+    doctors = (
+        IsaClass.AMX if caps.amx_bf16 else {Isa.AVX512: IsaClass.AVX512, Isa.AVX2: IsaClass.AVX2}.get(caps.isa, IsaClass.SCALAR)
     )
-    assert machine.clock_changed == pytest.approx(changed)
+    assert isa_class(telling_flags(" ".join(flags))) is isa is doctors
+    for needed in ISA_FLAGS.get(isa, ()):
+        assert isa_class(flags - {needed}) is not isa
+        assert capabilities(dataclasses.replace(machine, features=flags - {needed})) != caps, needed

@@ -17,8 +17,22 @@ from bench.loads import Sample
 from bench.measure import measure
 from bench.ort_sessions import OrtSession
 from bench.plan import Budget, Case, Scenario
-from bench.results import Accuracy, CaseResult, Placement, Status, Verdict, Warn, lacks_data
+from bench.publish import Rule, missed
+from bench.results import (
+    Accuracy,
+    CaseResult,
+    Moment,
+    Placement,
+    Run,
+    Status,
+    Stopped,
+    Verdict,
+    Warn,
+    Weights,
+    lacks_data,
+)
 from bench.sessions import Session, factory_for
+from tests.reports.conftest import ENVIRONMENT
 from zoo import zoo
 
 CPU = Contender(provider="CPUExecutionProvider")
@@ -90,6 +104,66 @@ def test_a_wrong_result_voids_the_speed(monkeypatch: pytest.MonkeyPatch, case: C
     assert m.check.error == pytest.approx(1e-3, rel=0.1)
     assert m.ratio is None and m.verdict is Verdict.NO_DATA and Warn.INACCURATE in m.warnings
     assert lacks_data(result)
+
+
+class Spoiling:
+    """A session whose outputs are right the first time alone, as of one that gives a buffer back too early."""
+
+    def __init__(self, session: Session, first: list[bool]) -> None:
+        self._session = session
+        self._first = first
+
+    def outputs(self, feeds: Any, names: Any) -> Any:
+        outputs = self._session.outputs(feeds, names)
+        if self._first:
+            self._first.clear()
+            return outputs
+        return [output + np.float32(1) for output in outputs]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+
+def test_outputs_that_the_last_run_has_wrong_void_the_speed(
+    monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, tmp_path: Path
+) -> None:
+    made, first = factory_for, [True]
+
+    def make(model: Path, arm: Arm, *others: Any) -> Any:
+        factory = made(model, arm, *others)
+        create = factory.create
+
+        def creating(*, watched: bool = False) -> tuple[Any, int]:
+            session, took = create(watched=watched)
+            return (Spoiling(session, first) if arm.label == AGAIN else session), took
+
+        monkeypatch.setattr(factory, "create", creating)
+        return factory
+
+    monkeypatch.setattr(module, "factory_for", make)
+    (m,) = measure(case, (CPU,), fast, tmp_path, quick=False).contenders
+    assert m.check is not None and m.check.state is Accuracy.INACCURATE and m.check.moments == (Moment.FIRST, Moment.LAST)
+    assert m.ratio is None and m.verdict is Verdict.NO_DATA and Warn.INACCURATE in m.warnings
+
+
+def test_each_round_is_a_sign_of_life_and_a_look_at_the_machine(case: Case, fast: Budget, tmp_path: Path) -> None:
+    result = measure(case, (CPU,), dataclasses.replace(fast, min_runs=0), tmp_path, quick=False)
+    assert (tmp_path / module.ALIVE_FILE).is_file() and result.stopped is Stopped.ENOUGH
+    assert (result.stolen_cores is None) is (result.foreign_cores is None) and result.weights is Weights.RANDOM
+    assert result.load_high is not None or result.load_before is None
+    (m,) = result.contenders
+    assert m.check is not None and m.check.moments == (Moment.FIRST, Moment.LAST)
+
+
+def test_a_row_that_the_time_cut_short_is_marked_and_keeps_its_verdict(case: Case, fast: Budget, tmp_path: Path) -> None:
+    asked = dataclasses.replace(fast, min_runs=10**6, max_turns=3000, max_time_s=0.0, may_cut=True)
+    result = measure(case, (CPU,), asked, tmp_path, quick=False)
+    assert result.stopped is Stopped.CUT and Warn.CUT_SHORT in result.warnings
+    (m,) = result.contenders
+    assert m.ratio is not None and m.verdict is not Verdict.NO_DATA
+    assert Rule.REACHED_STOP in {
+        one.rule for one in missed(Run(environment=ENVIRONMENT, budget=asked, cases=(result,)), case.scenario)
+    }
 
 
 def test_a_dead_reference_voids_the_speed(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_an_exception_is_recorded_message_first(case: Case, plan: Plan) -> None:
 def test_a_hang_is_ended(case: Case, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "time_limit_s", lambda case, plan: 0.2)
     result = run_case(case, plan, child("import time; time.sleep(60)"))
-    assert result.status is Status.TIMED_OUT and "no result after" in result.error
+    assert result.status is Status.TIMED_OUT and "no sign of life for" in result.error
 
 
 def test_a_mistake_of_the_caller_is_shown_without_its_class(case: Case, plan: Plan, tmp_path: Path) -> None:
@@ -136,3 +136,12 @@ def test_memory_that_cannot_be_measured_leaves_a_note(case: Case, plan: Plan, mo
     result = run_case(dataclasses.replace(case, memory=True), plan)
     assert result.baseline is not None and result.baseline.memory is None and result.baseline.latency is not None
     assert result.baseline.notes == ("memory: crashed: killed by SIGSEGV",)
+
+
+def test_a_slow_one_that_gives_signs_of_life_may_take_its_time(case: Case, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three times the limit, with a sign within each."""
+    monkeypatch.setattr(module, "time_limit_s", lambda case, plan: 1.0)
+    code = "import pathlib, sys, time\nalive = pathlib.Path(sys.argv[1]).parent / 'alive'\n"
+    code += "for _ in range(12):\n    time.sleep(0.25)\n    alive.touch()\nraise ValueError('at its own end')"
+    result = run_case(case, plan, child(code))
+    assert result.status is Status.FAILED and "at its own end" in result.error

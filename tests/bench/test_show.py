@@ -6,7 +6,7 @@ import io
 from rich.console import Console
 
 from bench.plan import QUICK
-from bench.results import CaseResult, Measurement, Ratio, Run, Status, Verdict
+from bench.results import CaseResult, Measurement, Ratio, Run, Status, Verdict, Weights
 from bench.show import refused_percentiles, show_summary
 from bench.statistics import latency
 from tests.reports.conftest import ENVIRONMENT
@@ -16,7 +16,16 @@ def compared(model: str, median: float, verdict: Verdict) -> CaseResult:
     ratio = Ratio(middle=median, low=median, high=median, pairs=12, rounds=3)
     m = Measurement(label="A", provider="A", options={}, status=Status.OK, ratio=ratio, verdict=verdict)
     return CaseResult(
-        model=model, family="", shape="b1", batch=1, seq=None, threads=2, model_sha256="", status=Status.OK, contenders=(m,)
+        model=model,
+        family="",
+        shape="b1",
+        batch=1,
+        seq=None,
+        threads=2,
+        model_sha256="",
+        weights=Weights.RANDOM,
+        status=Status.OK,
+        contenders=(m,),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,15 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bench.plan import FULL, QUICK, Budget, Scenario
-from bench.results import Measurement, Stopped, Verdict
-from bench.statistics import MIN_PAIRS, judge, paired_ratio
-from bench.stop import Comparison, Spent, ratio_of_turns, stop, without_verdict
-from bench.store import load
+from bench.plan import FULL, MIN_N_P99, QUICK, Budget
+from bench.results import Ratio, Stopped, Verdict
+from bench.statistics import judge, paired_ratio
+from bench.stop import Comparison, Spent, is_settled, stop, unsettled
 
-RESULTS = Path(__file__).parents[2] / "reports" / "results"
-RECORDED = [RESULTS / f"zoo-{made}.json" for made in ("20261120T132107Z", "20261121T211655Z")]  # whatever is stored later
-PLAIN = ("XyntraEP", "OpenVINO")
+RECORDED = Path(__file__).parent / "recorded_noise.json"  # run times of two stored runs, on two machines
 RUNS = 100
 STRETCH = 4  # turns in a row that are drawn together: what disturbs one turn often disturbs the next
 
@@ -31,9 +29,9 @@ class Noise:
     turn_s: float
 
     @classmethod
-    def of(cls, base: Measurement, other: Measurement) -> Noise:
-        """The stored runs have two timed runs a turn and one before them that was not timed."""
-        a, b = (np.reshape(m.samples_ns, (-1, 2)).astype(np.float64) for m in (base, other))
+    def of(cls, base_ns: list[int], other_ns: list[int]) -> Noise:
+        """They have two timed runs a turn and one before them that was not timed."""
+        a, b = (np.reshape(samples_ns, (-1, 2)).astype(np.float64) for samples_ns in (base_ns, other_ns))
         ratios = np.median(a, axis=1) / np.median(b, axis=1)
         twice = paired_ratio([ratios.tolist()] * 2, [[1.0] * len(ratios)] * 2)
         assert twice is not None
@@ -48,12 +46,7 @@ class Noise:
 @pytest.fixture(scope="module")
 def noises() -> list[Noise]:
     """Every pair of CPU provider and contender in fp32 on one thread: two machines, six models."""
-    found = []
-    for path in RECORDED:
-        for case in load(path).cases:
-            if case.threads == 1 and case.scenario is Scenario.SINGLE_STREAM and case.baseline:
-                found += [Noise.of(case.baseline, m) for m in case.contenders if m.label in PLAIN]
-    return found
+    return [Noise.of(row["cpu_provider_ns"], row["contender_ns"]) for row in json.loads(RECORDED.read_text())]
 
 
 def simulate(
@@ -62,8 +55,8 @@ def simulate(
     """A case whose contender runs `speed` times as fast, until the rule ends it; the sessions of each round may differ
     by a part that is normal with the deviation given."""
     rng = np.random.default_rng(seed)
-    least = max(budget.min_turns, budget.min_time_s / noise.turn_s)
-    per_round = math.ceil(min(least, max(MIN_PAIRS, budget.max_time_s / noise.turn_s)) / budget.rounds)
+    least = max(budget.min_turns, budget.min_time_s / noise.turn_s, budget.min_runs / budget.runs_per_turn)
+    per_round = math.ceil(least / budget.rounds)
     pair = Comparison("base", "other")
     turns: dict[str, list[list[float]]] = {"base": [], "other": []}
     while True:
@@ -71,10 +64,11 @@ def simulate(
         turns["base"].append(np.exp(lies + noise.round(per_round, rng)).tolist())
         turns["other"].append([1 / speed] * per_round)
         done = len(turns["base"])
-        undecided = without_verdict([pair], turns) if done >= budget.rounds else (pair,)
-        spent = Spent(rounds=done, turns=done * per_round, seconds=done * per_round * noise.turn_s)
-        if why := stop(spent, budget, undecided):
-            return judge(ratio_of_turns(turns["base"], turns["other"])), why, spent.turns
+        left = unsettled([pair], turns) if done >= budget.rounds else (pair,)
+        count = done * per_round
+        spent = Spent(rounds=done, turns=count, runs=count * budget.runs_per_turn, seconds=count * noise.turn_s)
+        if why := stop(spent, budget, left):
+            return judge(paired_ratio(turns["base"], turns["other"])), why, spent.turns
 
 
 def test_the_recorded_noise_is_there(noises: list[Noise]) -> None:
@@ -106,28 +100,59 @@ def test_a_quick_run_may_be_unsure_but_not_wrong(noises: list[Noise]) -> None:
     assert sum(verdict in (Verdict.SAME, Verdict.UNSURE) for verdict in verdicts) >= 95, verdicts
 
 
+@pytest.mark.parametrize("budget", [FULL, QUICK], ids=["full", "quick"])
+def test_every_row_has_the_runs_that_a_p99_takes(noises: list[Noise], budget: Budget) -> None:
+    for seed, noise in enumerate(noises):
+        _, why, turns = simulate(noise, 1.3, budget, seed)
+        assert why in (Stopped.SURE, Stopped.ENOUGH) and turns * budget.runs_per_turn >= MIN_N_P99
+
+
+def test_a_ratio_on_the_border_of_a_verdict_comes_to_an_end(noises: list[Noise]) -> None:
+    """Neither faster nor the same for any number of turns: its interval becomes narrow, and that is all there is to know."""
+    calm = min(noises, key=lambda noise: float(noise.off.std()))
+    endless = replace(FULL, max_time_s=1e9, max_turns=100_000)
+    ends = [simulate(calm, 1.02, endless, seed) for seed in range(6)]
+    assert {why for _, why, _ in ends} == {Stopped.SURE} and Verdict.UNSURE in {verdict for verdict, _, _ in ends}
+
+
 PAIR = Comparison("a", "b")
-BUDGET = replace(FULL, rounds=3, max_time_s=100.0, max_turns=50)
+BUDGET = replace(FULL, rounds=3, min_turns=20, min_runs=40, max_time_s=100.0, max_turns=50)
+CUT = replace(BUDGET, may_cut=True)
+QUICKLY = replace(BUDGET, until_sure=False)
+
+
+def spent(rounds: int, turns: int, seconds: float, runs: int | None = None) -> Spent:
+    return Spent(rounds=rounds, turns=turns, runs=2 * turns if runs is None else runs, seconds=seconds)
 
 
 @pytest.mark.parametrize(
-    ("spent", "undecided", "until_sure", "why"),
+    ("spent", "left", "budget", "why"),
     [
-        (Spent(rounds=2, turns=20, seconds=5.0), (), True, None),
-        (Spent(rounds=3, turns=30, seconds=5.0), (), True, Stopped.SURE),
-        (Spent(rounds=3, turns=30, seconds=5.0), (PAIR,), True, None),
-        (Spent(rounds=3, turns=30, seconds=5.0), (PAIR,), False, Stopped.ENOUGH),
-        (Spent(rounds=9, turns=40, seconds=100.0), (PAIR,), True, Stopped.TIME),
-        (Spent(rounds=1, turns=8, seconds=100.0), (PAIR,), True, Stopped.TIME),
-        (Spent(rounds=1, turns=7, seconds=100.0), (PAIR,), True, None),
-        (Spent(rounds=9, turns=50, seconds=9.0), (PAIR,), True, Stopped.TURNS),
+        (spent(2, 20, 5.0), (), BUDGET, None),
+        (spent(3, 30, 5.0), (), BUDGET, Stopped.SURE),
+        (spent(3, 30, 5.0), (PAIR,), BUDGET, None),
+        (spent(3, 30, 5.0), (PAIR,), QUICKLY, Stopped.ENOUGH),
+        (spent(3, 30, 5.0, runs=39), (), BUDGET, None),
+        (spent(3, 30, 5.0, runs=39), (PAIR,), QUICKLY, None),
+        (spent(9, 40, 100.0), (PAIR,), BUDGET, Stopped.TIME),
+        (spent(9, 40, 100.0), (), BUDGET, Stopped.SURE),
+        (spent(2, 12, 900.0), (PAIR,), BUDGET, None),
+        (spent(3, 30, 900.0, runs=39), (PAIR,), BUDGET, None),
+        (spent(1, 8, 100.0), (PAIR,), CUT, Stopped.CUT),
+        (spent(1, 7, 100.0), (PAIR,), CUT, None),
+        (spent(3, 30, 100.0, runs=39), (), CUT, Stopped.CUT),
+        (spent(9, 40, 100.0), (PAIR,), CUT, Stopped.TIME),
+        (spent(9, 50, 9.0), (PAIR,), BUDGET, Stopped.TURNS),
+        (spent(2, 50, 9.0), (PAIR,), BUDGET, Stopped.CUT),
     ],
 )
-def test_the_rule(spent: Spent, undecided: tuple[Comparison, ...], until_sure: bool, why: Stopped | None) -> None:
-    assert stop(spent, replace(BUDGET, until_sure=until_sure), undecided) is why
+def test_the_rule(spent: Spent, left: tuple[Comparison, ...], budget: Budget, why: Stopped | None) -> None:
+    assert stop(spent, budget, left) is why
 
 
-def test_only_rounds_that_both_took_part_in_are_compared() -> None:
-    base = [[4.0] * 5, [4.0] * 5, [4.0] * 5]
-    ratio = ratio_of_turns(base, [[2.0] * 5, [2.0] * 5, []])
-    assert ratio is not None and (ratio.rounds, ratio.pairs, ratio.middle) == (2, 10, 2.0)
+@pytest.mark.parametrize(
+    ("low", "high", "settled"), [(1.1, 1.5, True), (0.9, 1.5, False), (1.016, 1.024, True), (1.01, 1.03, False)]
+)
+def test_what_is_settled(low: float, high: float, settled: bool) -> None:
+    assert is_settled(Ratio(middle=(low + high) / 2, low=low, high=high, pairs=50, rounds=8)) is settled
+    assert not is_settled(None)

@@ -13,9 +13,9 @@ from bench.contenders import Contender
 from bench.environment import Environment, read_environment
 from bench.errors import BenchError
 from bench.measure import measure
-from bench.plan import Budget, Case, Plan, Scenario
+from bench.plan import Budget, Case, Plan
 from bench.record import result_of
-from bench.results import CaseResult, Declined, Inside, KernelTime, Measurement, Status
+from bench.results import CaseResult, Declined, Inside, KernelTime, LeftOut, Status
 from bench.store import SCHEMA_FILE, Store, Stored, dump, load
 from tests.reports.conftest import CEILINGS
 
@@ -84,99 +84,19 @@ def test_a_measured_run_fits_the_schema_and_comes_back_equal(
     assert broken(lambda d: d["cases"][0]["baseline"]["latency"].update(p50_ns=1.5))
 
 
-def as_of(version: int, data: Any) -> Any:
-    """A document of today with the fields alone that an earlier schema has."""
-    schema = json.loads(SCHEMA_FILE.with_name(f"run.v{version}.json").read_text())
-
-    def keep(value: Any, part: Any) -> Any:
-        if "oneOf" in part:
-            return None if value is None else keep(value, part["oneOf"][0])
-        if reference := part.get("$ref"):
-            part = schema["$defs"][reference.removeprefix("#/$defs/")]
-        if isinstance(value, list):
-            return [keep(item, part["items"]) for item in value]
-        if "required" not in part:
-            return value
-        return {name: keep(value[name], part["properties"][name]) for name in part["required"] if name in value}
-
-    old = keep(data, schema) | {"schema": f"xyntra-bench/{version}"}
-    ratios = [m for case in old["cases"] for m in case["contenders"] if m.get("ratio")]
-    now = [m for case in data["cases"] for m in case["contenders"] if m["ratio"]]
-    for m, ratio in zip(ratios, (m["ratio"] for m in now), strict=True):
-        if version < 3:
-            m["ratio"]["median"] = ratio["middle"]
-    Draft202012Validator(schema).validate(old)
-    return old
-
-
-def without_what_was_added(m: Measurement, version: int) -> Measurement:
-    """What is left of a measurement of today when a run of that version is read."""
-    assert m.latency and m.creation
-    latency, creation = m.latency, m.creation
-    if version < 4:
-        creation = dataclasses.replace(creation, planned_ns=None, compile_cpu_ns=None)
-    if version < 3:
-        latency = dataclasses.replace(latency, p90_ns=None, p999_ns=None)
-        creation = dataclasses.replace(creation, artefact_bytes=None)
-        m = dataclasses.replace(m, cpu_ns=None)
-    m = dataclasses.replace(m, latency=latency, creation=creation)
-    return dataclasses.replace(m, precision="") if version < 2 else m
-
-
-@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
-def test_a_run_of_an_earlier_schema_is_still_read(
-    version: int, tmp_path: Path, plan: Plan, case: Case, fast: Budget, environment: Environment
-) -> None:
-    """Taken back to what an earlier version stored, a run comes back without what was added, and nothing else is lost."""
-    store = Store.start(tmp_path / "run.json", plan, environment, "")
-    store.add(measure(case, (Contender(provider="CPUExecutionProvider"),), fast, tmp_path, quick=True))
-    store.add(failed(case))
-    old = as_of(version, json.loads(store.path.read_text()))
-    store.path.write_text(json.dumps(old))
-
-    back = load(store.path)
-    (again,) = back.cases[0].contenders
-    (now,) = store.run.cases[0].contenders
-    assert now.creation
-    planned = now.creation
-    if version < 4:
-        planned = dataclasses.replace(planned, planned_ns=2, compile_cpu_ns=3)  # which the CPU provider's has not
-    assert again == without_what_was_added(dataclasses.replace(now, creation=planned), version)
-    assert back.environment.gpus == () and back.device_ceilings == () and back.environment.cpu == environment.cpu
-    if version < 4:
-        assert back.environment.compiler == "" and back.environment.smt is None
-    assert back.cases[0].scenario is Scenario.SINGLE_STREAM and back.cases[1] == store.run.cases[1]
-    old["cases"][0].pop("turns")
-    store.path.write_text(json.dumps(old))
-    with pytest.raises(BenchError, match=r"cases\.0: fields differ: \['turns'\]"):
-        load(store.path)
-
-
-def test_what_version_2_called_concurrent_is_offline(
-    tmp_path: Path, plan: Plan, case: Case, fast: Budget, environment: Environment
-) -> None:
-    """Its ratio was against one call of the same contender, which now stands beside."""
-    store = Store.start(tmp_path / "run.json", plan, environment, "")
-    store.add(measure(case, (Contender(provider="CPUExecutionProvider"),), fast, tmp_path, quick=True))
-    old = as_of(2, json.loads(store.path.read_text()))
-    old["cases"][0]["scenario"] = "concurrent"
-    store.path.write_text(json.dumps(old))
-    (back,) = load(store.path).cases
-    (m,) = back.contenders
-    (now,) = store.run.cases[0].contenders
-    assert back.scenario is Scenario.OFFLINE and m.ratio is None and m.against == ""
-    assert m.peers == {now.against: now.ratio}
-
-
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "reports" / "results").glob("*.json")), ids=lambda p: p.name)
 def test_committed_results_stay_readable(path: Path) -> None:
     run = load(path)
-    version = json.loads(path.read_text())["schema"].rpartition("/")[2]
-    Draft202012Validator(json.loads(SCHEMA_FILE.with_name(f"run.v{version}.json").read_text())).validate(
-        json.loads(path.read_text())
-    )
-    assert run.cases and any(m.ratio for case in run.cases for m in case.contenders)
-    Draft202012Validator(json.loads(SCHEMA_FILE.read_text())).validate(json.loads(dump(run)))
+    Draft202012Validator(json.loads(SCHEMA_FILE.read_text())).validate(json.loads(path.read_text()))
+    assert dump(run) == path.read_text() and any(m.ratio for case in run.cases for m in case.contenders)
+
+
+def test_what_is_left_out_is_stored_and_no_longer_planned(tmp_path: Path, plan: Plan, environment: Environment) -> None:
+    store = Store.start(tmp_path / "run.json", dataclasses.replace(plan, within_s=60.0), environment, "")
+    store.leave_out([LeftOut(case=plan.cases[0].label, seconds=90.0)])
+    run = load(store.path)
+    assert (run.planned, run.within_s) == (0, 60.0) and run.left_out == (LeftOut(case=plan.cases[0].label, seconds=90.0),)
+    Draft202012Validator(json.loads(SCHEMA_FILE.read_text())).validate(json.loads(store.path.read_text()))
 
 
 def test_each_case_is_on_disk_at_once(tmp_path: Path, plan: Plan, case: Case, environment: Environment) -> None:
@@ -213,7 +133,7 @@ def test_unreadable_files_are_explained(tmp_path: Path, plan: Plan, environment:
     for text, message in (
         ("{", "not JSON"),
         ("[]", "schema None"),
-        (good.replace("xyntra-bench/6", "xyntra-bench/9"), "measure again"),
+        (good.replace("xyntra-bench/7", "xyntra-bench/9"), "measure again"),
         (good.replace('"planned": 1', '"planned": "1"'), "planned: str instead of int"),
         (good.replace('"planned": 1', '"plenty": 1'), "fields differ: .'planned', 'plenty'."),
     ):

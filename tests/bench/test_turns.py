@@ -77,7 +77,8 @@ def test_a_share_of_many_runs_counts_as_all_of_them() -> None:
     assert len(single.samples) == 16 * turns.MAX_BLOCK_RUNS
 
 
-def test_who_is_decided_sits_out_and_the_rest_goes_on() -> None:
+def test_who_is_decided_goes_on_with_the_rest() -> None:
+    """Run times beside each other are of the same turns."""
     base, clear, unclear = (
         taking("CPU", steady(6_000_000)),
         taking("twice", steady(3_000_000), against="CPU"),
@@ -85,8 +86,33 @@ def test_who_is_decided_sits_out_and_the_rest_goes_on() -> None:
     )
     count, why = take_turns([base, clear, unclear], {}, BUDGET)
     assert why is Stopped.TURNS and count == BUDGET.max_turns
-    assert rounds(clear) == BUDGET.rounds and rounds(unclear) == rounds(base) == 20
-    assert [len(r.round_ns) for r in (base, clear, unclear)] == [20] * 3
+    assert rounds(clear) == rounds(unclear) == rounds(base) == 20
+    assert {sum(map(len, r.round_ns)) for r in (base, clear, unclear)} == {count}
+
+
+def test_slow_runs_are_made_until_a_p99_can_be_told() -> None:
+    """However little time there was meant to be; the time cuts short only where somebody asked for that."""
+    base, ours = taking("CPU", steady(6_000_000)), taking("twice", steady(3_000_000), against="CPU")
+    asked = replace(BUDGET, min_runs=100, max_time_s=0.0)
+    count, why = take_turns([base, ours], {}, asked)
+    assert why is Stopped.SURE and base.runs >= 100 and ours.runs >= 100 and count == 52
+    base, ours = taking("CPU", steady(6_000_000)), taking("twice", steady(3_000_000), against="CPU")
+    assert take_turns([base, ours], {}, replace(asked, may_cut=True)) == (MIN_PAIRS, Stopped.CUT)
+    assert base.runs < 100
+
+
+def test_of_a_loop_tokens_count() -> None:
+    loop = taking("CPU", steady(1))
+    loop.load = Written(iter([Sample(30, 30, steps_ns=(10,) * 11)] * 1000))
+    take_turns([loop], {}, replace(BUDGET, runs_per_turn=1, min_runs=1000))
+    assert loop.runs == 10 * len(loop.samples) >= 1000
+
+
+def test_the_machine_is_looked_at_after_each_round() -> None:
+    glances: list[int] = []
+    base, ours = taking("CPU", steady(6_000_000)), taking("twice", steady(3_000_000), against="CPU")
+    take_turns([base, ours], {}, BUDGET, lambda: glances.append(len(base.samples)))
+    assert len(glances) == BUDGET.rounds and glances == sorted(set(glances))
 
 
 def test_the_turns_end_when_all_are_decided() -> None:
@@ -100,8 +126,10 @@ def test_a_quick_budget_asks_for_no_more_than_the_least() -> None:
 
 
 def test_time_that_is_up_leaves_the_turns_that_a_verdict_takes() -> None:
-    base, ours = taking("CPU", steady(6_000_000)), taking("twice", steady(3_000_000), against="CPU")
-    assert take_turns([base, ours], {}, replace(BUDGET, max_time_s=0.0)) == (MIN_PAIRS, Stopped.TIME)
+    base, ours = taking("CPU", steady(6_000_000)), taking("about", wild(5_900_000), against="CPU")
+    assert take_turns([base, ours], {}, replace(BUDGET, max_time_s=0.0, may_cut=True)) == (MIN_PAIRS, Stopped.CUT)
+    base, ours = taking("CPU", steady(6_000_000)), taking("about", wild(5_900_000), against="CPU")
+    assert take_turns([base, ours], {}, replace(BUDGET, max_time_s=0.0)) == (BUDGET.min_turns, Stopped.TIME)
 
 
 def test_a_wrong_result_is_not_waited_for() -> None:

@@ -22,6 +22,7 @@ from bench.results import (
     KernelTime,
     Measurement,
     Memory,
+    Moment,
     Placement,
     Probe,
     Ratio,
@@ -29,14 +30,16 @@ from bench.results import (
     Run,
     Serving,
     Status,
+    Stopped,
     Warn,
+    Weights,
 )
 from bench.statistics import judge, latency, paired_ratio
 from bench.store import dump
 
 ENVIRONMENT = Environment(
     cpu="Example CPU",
-    cpu_flags=("avx2",),
+    cpu_flags=("avx2", "f16c", "fma"),
     cores_logical=4,
     cores_usable=2,
     quota_cores=1.5,
@@ -142,7 +145,7 @@ def contender(ms: float, base: Measurement, error: float) -> Measurement:
         ratio=ratio,
         verdict=judge(ratio),
         inside=INSIDE,
-        check=Check(state=state, max_err=2e-5, error=error, output="y"),
+        check=Check(state=state, max_err=2e-5, error=error, output="y", moments=(Moment.FIRST, Moment.LAST)),
         warnings=() if good else (Warn.INACCURATE,),
     )
 
@@ -158,11 +161,20 @@ def case(model: str, threads: int, status: Status = Status.OK, error: float = 1e
         seq=128,
         threads=threads,
         model_sha256="0" * 64,
+        weights=Weights.RANDOM,
         status=status,
         error="" if ok else "killed by SIGSEGV\nlog",
         baseline=base if ok else None,
         contenders=(contender(100.0, base, error),) if ok else (),
-        turns=60,
+        turns=TURNS,
+        stopped=Stopped.ENOUGH,
+        load_before=0.5,
+        load_high=1.25,
+        load_after=1.0,
+        clock_low_mhz=2990.0,
+        clock_high_mhz=3000.0,
+        foreign_cores=0.02,
+        stolen_cores=0.001,
     )
 
 
@@ -228,6 +240,9 @@ def rounds_of(m: Measurement) -> list[tuple[int, ...]]:
     return [m.samples_ns[i::4] for i in range(4)]
 
 
+TURNS = 120  # as many as a measurement has samples: each a turn
+
+
 def ratio_of(reference: Measurement, m: Measurement) -> Ratio:
     ratio = paired_ratio(rounds_of(reference), rounds_of(m))
     assert ratio is not None
@@ -261,7 +276,7 @@ def on_device(run: Run) -> Run:
     inside = dataclasses.replace(INSIDE, device=DEVICE, kernels=kernels)
     torch = dataclasses.replace(m, label="torch:mode=compile", provider="torch", options={"mode": "compile"}, inside=None)
     torch = dataclasses.replace(torch, device_ns=3_000_000)
-    peers = {torch.label: Ratio(middle=1.5, low=1.4, high=1.6, pairs=9, rounds=8)}
+    peers = {torch.label: Ratio(middle=1.5, low=1.4, high=1.6, pairs=TURNS, rounds=8)}
     gpu = dataclasses.replace(torch, label="XyntraEP:backend=cuda", provider="XyntraEP", options={"backend": "cuda"}, peers=peers)
     gpu = dataclasses.replace(gpu, inside=inside, device=DEVICE)
     return dataclasses.replace(run, cases=(dataclasses.replace(case, contenders=(gpu, torch)),))

@@ -35,9 +35,10 @@ def readme(tmp_path: Path) -> Path:
 def test_blocks_are_filled_and_the_rest_is_kept(readme: Path, results: Path) -> None:
     assert update_file(readme, Stored.at(results), write=True) == ["zoo", "creation"]
     text = readme.read_text()
-    assert text.startswith("# Title\n\n<!-- bench:zoo -->\n| model |")
+    assert text.startswith("# Title\n\n<!-- bench:zoo -->\n### AVX2: Example CPU\n\n| model |")
     assert "\n<!-- /bench:zoo -->\n\nmiddle\n<!-- bench:creation -->\n" in text and text.endswith("\nend\n")
-    assert render_report("zoo", Stored.at(results)) in text and "stale text" not in text
+    table, _, note = render_report("zoo", Stored.at(results)).rpartition("\n\n")
+    assert table in text and f"\nNot measured yet: AVX-512, AMX.\n\n{note}" in text and "stale text" not in text
     assert update_file(readme, Stored.at(results), write=True) == [], "nothing to do the second time"
 
 
@@ -68,8 +69,10 @@ def test_a_figure_belongs_to_its_block(readme: Path, results: Path) -> None:
     (results.parent / "docs").mkdir()
     readme.write_text("<!-- bench:machine -->\n<!-- /bench:machine -->\n")
     assert update_file(readme, Stored.at(results), write=True) == ["machine"]
-    figure = readme.parent / "docs" / "figures" / "roofline-models-t1.svg"
-    assert "](docs/figures/roofline-models-t1.svg)" in readme.read_text() and "<desc>example.json</desc>" in figure.read_text()
+    figure = readme.parent / "docs" / "figures" / "roofline-models-t1-avx2.svg"
+    assert (
+        "](docs/figures/roofline-models-t1-avx2.svg)" in readme.read_text() and "<desc>example.json</desc>" in figure.read_text()
+    )
     assert update_file(readme, Stored.at(results), write=False) == []
     figure.write_text(figure.read_text().replace("example.json", "older.json"))
     assert update_file(readme, Stored.at(results), write=False) == ["machine"], "the figure is of other results"

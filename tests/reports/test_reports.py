@@ -19,6 +19,9 @@ def test_every_report_renders_and_names_its_source(name: str, results: Path, run
         (results / "device.json").write_text(dump(on_device(run)))
     text = render_report(name, Stored.at(results))
     source = "`device.json`" if on_a_device else "`other.json`" if name == "micro" else "`example.json`"
+    if name == "ratios":  # the head of a document, whose tables name the rest
+        assert "AVX2 (Example CPU, 2026-05-04): 1.30x to 1.30x in fp32 (2 rows, 0 of them slower, 1 without a ratio)" in text
+        return
     for part in (source, "Example CPU", "quota 1.5 cores", "onnxruntime 1.31.1", "0123456789ab"):
         assert part in text
     assert ("2020-01-01" if name == "micro" else "2026-05-04") in text and "A quick run" in text
@@ -41,7 +44,7 @@ def test_zoo_shows_wins_and_losses_alike(results: Path) -> None:
 
 
 def test_openvino_has_columns_where_it_took_part(tmp_path: Path, run: Run) -> None:
-    assert "OpenVINO" not in (text_of(run, "zoo", tmp_path))
+    assert "| OpenVINO p50 ms" not in (text_of(run, "zoo", tmp_path))
     text = text_of(dataclasses.replace(run, cases=(with_peer("both"),)), "zoo", tmp_path)
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
     _, ours, alone = (dict(zip(rows[0], row, strict=True)) for row in rows)

@@ -3,7 +3,8 @@ the cache root.
 
 The kernels are C, compiled by whoever may (a Protocol: the doctor does not know the runtime): `fma` keeps enough independent
 chains in registers to fill every FMA unit, `products` the same in bfloat16; `read` sums a buffer that fits one level of the
-memory and not the one above.
+memory and not the one above. Buffers begin with a page: a vector that crosses two cache lines takes two loads, and the nearest
+level would look half as fast as it is.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import json
+import mmap
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Barrier
@@ -30,6 +34,7 @@ _CHAINS = 12  # latency 4 times 2 units, with room
 _ROUNDS = 5
 _ROUND_S = 0.05
 _DRAM_FACTOR = 4
+_PAGE = 4096
 _LEAST_READ = 64 << 20  # bytes in a call: calling costs a microsecond, in which a core reads 200 KiB of L1
 
 
@@ -133,24 +138,62 @@ class Probe:
         return float(data.nbytes * times)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footprints:
+    """Bytes that each thread reads again and again, so that they lie in one level of the memory and not in the one above."""
+
+    l1: int
+    l2: int
+    l3: int
+    dram: int
+
+
+def footprints(caps: Capabilities, threads: int = 1) -> Footprints:
+    """Half a level, which leaves room for what else is in it, and of L3 and DRAM each thread's own part. Where that would fit the
+    level above (L3 of a small machine, by many threads), all that there is of it. Whole vectors of every chain: what is counted
+    is what is read."""
+    step = _CHAINS * max(caps.lanes, 4) * 4
+    shared = max(caps.l3_bytes * _DRAM_FACTOR, 256 << 20)
+
+    def whole(size: int) -> int:
+        return max(size // step, 1) * step
+
+    l3 = caps.l3_bytes // 2 // threads
+    return Footprints(
+        l1=whole(caps.l1d_bytes // 2),
+        l2=whole(caps.l2_bytes // 2),
+        l3=whole(l3 if l3 > caps.l2_bytes else caps.l3_bytes // threads),
+        dram=whole(shared // threads),
+    )
+
+
+def parts(each_bytes: int, threads: int) -> list[NDArray[np.float32]]:
+    """For each thread a buffer of ones that begins with a page, as no allocator of numpy promises."""
+    stride = -(-each_bytes // _PAGE) * _PAGE
+    memory = mmap.mmap(-1, stride * threads)
+    if hasattr(mmap, "MADV_HUGEPAGE"):  # as numpy asks for: else looking up pages would be measured too
+        with suppress(OSError):
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    data = np.frombuffer(memory, dtype=np.float32)
+    data.fill(1.0)
+    return [data[i * stride // 4 :][: each_bytes // 4] for i in range(threads)]
+
+
 def measure(caps: Capabilities, compile_c: Compile, *, threads: int = 1) -> Ceilings:
     """Run the kernels for about a second; on several cores at the same time, each with a part of its own of L3 and DRAM."""
-    probe = Probe(caps, compile_c)
-    shared = max(caps.l3_bytes * _DRAM_FACTOR, 256 << 20)
-    data = np.ones(shared // 4, dtype=np.float32)
+    probe, sizes = Probe(caps, compile_c), footprints(caps, threads)
 
     def read(each: int) -> float:
-        parts = [data[i * each // 4 : (i + 1) * each // 4] for i in range(threads)]
         times = max(1, _LEAST_READ // each)
-        return _best_rate([partial(probe.read, part, times) for part in parts])
+        return _best_rate([partial(probe.read, part, times) for part in parts(each, threads)])
 
     return Ceilings(
         fma_gflops=_best_rate([partial(probe.fma, 1 << 20)] * threads),
         bf16_gflops=_best_rate([partial(probe.products, 1 << 16)] * threads) if caps.has_bf16 else 0.0,
-        l1_gbs=read(caps.l1d_bytes // 2),
-        l2_gbs=read(caps.l2_bytes // 2),
-        l3_gbs=read(caps.l3_bytes // 2 // threads),
-        dram_gbs=read(shared // threads),
+        l1_gbs=read(sizes.l1),
+        l2_gbs=read(sizes.l2),
+        l3_gbs=read(sizes.l3),
+        dram_gbs=read(sizes.dram),
     )
 
 

@@ -1,0 +1,89 @@
+"""About how long each row of a run will take, so that a run that was given a time can choose its rows: fewer rows, never fewer
+runs. What does not fit is left out, and named.
+
+A process of its own for each case, `python -m bench.estimate JOB RESULT`, in which the CPU provider alone runs the model a few
+times; contenders are taken to be as fast.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.arms import arms_of
+from bench.codec import decode, encode
+from bench.contenders import PLUGINS
+from bench.feeds import case_feeds, case_path
+from bench.plan import Case, Plan, Scenario
+
+ESTIMATE = ("-m", "bench.estimate")
+LIMIT_S = 300.0
+RUNS = 2
+COMPILE_S = 15.0  # a first session of XyntraEP's with its kernels and its plan: 5 to 15 seconds on two cores
+PROCESS_S = 1.5  # to start one and import the runtime
+PROFILED_RUNS = 10
+SLACK = 1.2  # of the time given, before a row that was chosen is left out after all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    create_s: float
+    run_s: float
+
+
+def row_s(found: Estimate, case: Case, plan: Plan) -> float:
+    """All that a case takes: creating sessions cold, warm and for each round, compiling, the turns, profile and memory."""
+    arms, budget = arms_of(case, plan.contenders), plan.budget
+    creations = 2 + budget.creations + budget.rounds
+    each_s = creations * found.create_s + _turns_s(found, case, plan) + PROFILED_RUNS * found.run_s
+    memory_s = PROCESS_S + found.create_s + PROFILED_RUNS * found.run_s if case.memory else 0.0
+    compiled = sum(arm.contender.provider in PLUGINS for arm in arms)
+    return PROCESS_S + found.create_s + len(arms) * (each_s + memory_s) + compiled * COMPILE_S
+
+
+def _turns_s(found: Estimate, case: Case, plan: Plan) -> float:
+    """An arm's share: timed runs, and one that is not before each turn."""
+    budget = plan.budget
+    if case.scenario is Scenario.SERVER:
+        return budget.max_time_s / 2
+    turns, share_s = budget.min_turns, budget.min_time_s / len(arms_of(case, plan.contenders))
+    runs, run_s = budget.min_runs, found.run_s
+    if case.scenario is Scenario.GENERATE:
+        runs, run_s = runs // max(case.new_tokens - 1, 1) + 1, run_s * case.new_tokens
+    turns = max(turns, runs // budget.runs_per_turn)
+    return max(share_s, run_s * (turns * (budget.runs_per_turn + 1) + budget.rounds * budget.warmups))
+
+
+def fitting(cases: Sequence[Case], costs_s: Mapping[str, float], left_s: float) -> tuple[Case, ...]:
+    """Those that fit, in the order to measure them: with the fewest threads first, so that each model has a row before one has
+    two, and there the cheap before the dear. One is always measured."""
+    chosen: list[Case] = []
+    for case in sorted(cases, key=lambda case: (case.threads, costs_s[case.label])):
+        if not chosen or costs_s[case.label] <= left_s:
+            chosen.append(case)
+            left_s -= costs_s[case.label]
+    return tuple(chosen)
+
+
+def measure_estimate(case: Case) -> Estimate:
+    from bench.ort_sessions import plain_session
+
+    begin = time.perf_counter()
+    session = plain_session(case_path(case), threads=case.threads)
+    create_s = time.perf_counter() - begin
+    feeds = case_feeds(case, session.get_inputs())
+    took = []
+    for _ in range(RUNS):
+        begin = time.perf_counter()
+        session.run(None, feeds)
+        took.append(time.perf_counter() - begin)
+    return Estimate(create_s=create_s, run_s=min(took))
+
+
+if __name__ == "__main__":
+    job = decode(Case, json.loads(Path(sys.argv[1]).read_text()))
+    Path(sys.argv[2]).write_text(json.dumps(encode(measure_estimate(job))))

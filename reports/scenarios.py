@@ -1,0 +1,36 @@
+"""All scenarios but the first, each with a table where a run of it is stored; of the others the command that makes one."""
+
+from __future__ import annotations
+
+from bench.plan import Scenario
+from bench.results import Run
+from bench.store import Stored
+from reports._published import published, standing
+from reports.registry import Report, reports
+
+HOW = "`bench run zoo --scenario NAME --json reports/results/NAME.json` measures one"
+OTHERS = tuple(scenario for scenario in Scenario if scenario is not Scenario.SINGLE_STREAM)
+
+
+def across(results: Stored) -> str:
+    parts, lacking = [], []
+    for scenario in OTHERS:
+        report = reports[scenario]
+        found = published(results, report)
+        if found is None:
+            lacking.append(f"`{scenario}`")
+            continue
+        path, run = found
+        parts += [f"## {report.title}", standing(run, report), report.page(run, path.name).rstrip()]
+    if lacking:
+        parts.append(f"Not measured yet: {', '.join(lacking)} ([what they ask](../bench/README.md#scenarios)). {HOW}.")
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def render(run: Run, source: str) -> str:
+    """Of one run, all that it has."""
+    there = [reports[scenario] for scenario in OTHERS if reports[scenario].applies(run)]
+    return "\n\n".join(f"## {report.title}\n\n{report.page(run, source)}" for report in there)
+
+
+REPORTS = [Report(name="scenarios", title="Other scenarios", render=render, across=across)]
