@@ -51,8 +51,13 @@ CudaCalls::CudaCalls(const CudaDevice& device, const std::vector<DeviceCall>& ca
 }
 
 CudaCalls::~CudaCalls() {
-  if (executable_ != nullptr) device_.api().GraphExecDestroy(executable_);
-  if (graph_ != nullptr) device_.api().GraphDestroy(graph_);
+  if (graph_ == nullptr) return;
+  try {
+    const CudaDevice::Current current(device_);  // whose graphs they are: the thread may have another one, or none
+    if (executable_ != nullptr) device_.api().GraphExecDestroy(executable_);
+    device_.api().GraphDestroy(graph_);
+  } catch (const Error&) {  // the driver is shutting down and frees all
+  }
 }
 
 // The driver copies what the pointers point to when it is called.

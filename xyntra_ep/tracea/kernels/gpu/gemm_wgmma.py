@@ -231,5 +231,6 @@ VARIANTS = [
         cost_ns=_cost_ns,
         build=_build,
         rank=-1,  # of products that are bound by reading, estimates see no difference to gemm.fragments, which keeps threads busy
+        may_hang=True,
     )
 ]
