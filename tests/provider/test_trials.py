@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -217,6 +218,24 @@ def test_a_hang_costs_one_variant_one_alarm(
     assert "gemm.gemv" in tried[hung + 1 :] and given[1] == rest and len(given) == 3
 
 
+def test_what_launches_others_kernels_is_not_tried_when_these_hang(
+    gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch, given: list[list[str]]
+) -> None:
+    any_rows = next(sample for sample in ALL_SAMPLES if sample.rows)
+    monkeypatch.setattr(trials, "SAMPLES", (any_rows, SAMPLES[0]))
+    few = {"gemm.thread", "gemm.gemv", "gemm.block_tiles", "gemm.block_tiles_or_gemv"}
+    some = {op: tuple(v for v in variants if v.name in few) for op, variants in gpu_variants().items()}
+    monkeypatch.setattr(trials, "gpu_variants", lambda: some)
+    monkeypatch.setattr(trials, "measure", lambda *_: None)
+    gpu.misbehave(hang="gemv")
+    shown = outcome(cache)
+    assert set(shown.tried) == few and len(given) == 2
+    assert shown.failed == {
+        "gemm.gemv": "the process that tried it did not end within 200 s",
+        "gemm.block_tiles_or_gemv": "was not tried: gemm.gemv has failed",
+    }
+
+
 def test_a_device_that_does_nothing_right_is_soon_left(gpu: FakeCuda, cache: Path, given: list[list[str]]) -> None:
     gpu.misbehave(stray="xy_")
     shown = outcome(cache)
@@ -260,8 +279,8 @@ def test_tensors_that_the_driver_refuses_cost_products_by_warpgroups(
     order: list[str] = []
     add = errands.Errands.run
 
-    def noted(self: Any, *arguments: Any, about: str, **more: Any) -> None:
-        order.append(about)
+    def noted(self: Any, *arguments: Any, about: Sequence[str], **more: Any) -> None:
+        order.append(about[0])
         add(self, *arguments, about=about, **more)
 
     monkeypatch.setattr(errands.Errands, "run", noted)

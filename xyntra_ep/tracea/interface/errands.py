@@ -26,7 +26,6 @@ _OPENING_S = 60.0  # for a driver that wakes a machine's devices
 _BUDGET_S = 60.0  # after which a process begins no other errand
 # For the alarm of a process, which ends it before; else it is stuck where no signal reaches it, and is left.
 _GRACE_S = 10.0
-_BEFORE = "another trial of it has failed"
 _MOST_IN_VAIN = 4  # processes in a row that did nothing right; a device that fails more of them is not worth the wait
 
 
@@ -41,15 +40,15 @@ class Answer:
 
 class Errands:
     """What is to be done on a device (its identity), in a folder that nobody else may write to; numbered as it is added.
-    ``about``, of each: what a problem is one of. After the first one the rest of the same is not done."""
+    ``about``, of each: what a problem is one of, then what else may have it. What has failed is not tried again."""
 
     def __init__(self, folder: Path, device: str) -> None:
         self._folder, self._device = folder, device
         self._list: list[Mapping[str, Any]] = []
-        self._about: list[str] = []
+        self._about: list[Sequence[str]] = []
 
     def run(
-        self, plan: bytes, inputs: Sequence[NDArray[Any]], output_bytes: Sequence[int], *, about: str, timed: int = 0
+        self, plan: bytes, inputs: Sequence[NDArray[Any]], output_bytes: Sequence[int], *, about: Sequence[str], timed: int = 0
     ) -> None:
         """The first island of a plan without constants; ``timed`` times more for its times."""
         number = len(self._list)
@@ -59,7 +58,7 @@ class Errands:
         self._list.append({"inputs": [array.shape for array in inputs], "outputs": list(output_bytes), "timed": timed})
         self._about.append(about)
 
-    def copy(self, size_bytes: int, *, about: str, timed: int) -> None:
+    def copy(self, size_bytes: int, *, about: Sequence[str], timed: int) -> None:
         """A tensor to the device and back."""
         self._list.append({"bytes": size_bytes, "timed": timed})
         self._about.append(about)
@@ -83,17 +82,17 @@ class Errands:
                 why = f"the device cannot be opened: {problem}"
                 break
             found |= answers
-            failed |= {self._about[n] for n, answer in answers.items() if answer.problem}
+            failed |= {self._about[n][0] for n, answer in answers.items() if answer.problem}
             in_vain = 0 if any(not answer.problem for answer in answers.values()) else in_vain + 1
-        untried = [_BEFORE if about in failed else why for about in self._about]
-        return [found.get(n) or Answer(problem=f"was not tried: {untried[n]}") for n in self._all]
+        reasons = [next((f"{name} has failed" for name in about if name in failed), why) for about in self._about]
+        return [found.get(n) or Answer(problem=f"was not tried: {reasons[n]}") for n in self._all]
 
     @property
     def _all(self) -> range:
         return range(len(self._list))
 
     def _left(self, found: Mapping[int, Answer], failed: set[str]) -> list[int]:
-        return [n for n in self._all if n not in found and self._about[n] not in failed]
+        return [n for n in self._all if n not in found and failed.isdisjoint(self._about[n])]
 
     def _tried(self, left: Sequence[int]) -> tuple[str, dict[int, Answer]]:
         """By one process, as far as it came: why it could not even begin, or how errands ended, one at least."""

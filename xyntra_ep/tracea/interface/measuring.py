@@ -21,7 +21,7 @@ from xyntra_ep.tracea.interface.samples import Sample, named
 
 _RUNS, _LARGE_RUNS = 201, 11  # of which the median counts
 _COPIES = (4 << 10, 256 << 10, 4 << 20, 32 << 20)  # bytes; the smallest is as in a run that moves next to nothing
-_ALL = "measuring"  # one problem, and nothing is known
+_ALL = ("measuring",)  # one problem, and nothing is known
 _NOTHING = Sample(name="next to nothing", build=named("add", n=4))
 # What is bound by computing, in 16 bits too, and by the memory: the larger part of a model is one of these.
 _PRODUCT = Sample(name="a large product", build=named("gemm", m=1024, n=1024, k=1024))

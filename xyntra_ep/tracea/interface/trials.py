@@ -145,7 +145,7 @@ def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
     with tempfile.TemporaryDirectory(dir=context.root.tmp) as folder:
         errands = Errands(Path(folder), _device(context).identity)
         ready: list[tuple[Trial, list[Array]]] = []
-        for trial, result, alone in _compiled(sorted(made, key=lambda trial: trial.variant.may_hang), context):
+        for trial, result, alone in _compiled(sorted(made, key=_risk), context):
             if result.failures:
                 fail(trial, f"cannot be made: {result.failures[0].reason}")
                 continue
@@ -153,12 +153,17 @@ def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
             inputs, outputs = (values_of(trial.program, kind) for kind in (ValueKind.INPUT, ValueKind.OUTPUT))
             stored = [random_like(extents(v), v.dtype, 100 * len(ready) + i) for i, v in enumerate(inputs)]
             sizes = [math.prod(extents(v)) * v.dtype.bytes for v in outputs]
-            errands.run(write_plan("", result, alone), stored, sizes, about=trial.variant.name)
+            errands.run(write_plan("", result, alone), stored, sizes, about=(trial.variant.name, *trial.variant.parts))
             ready.append((trial, interpret(trial.program, stored)))
         for number, answer in enumerate(errands.carry_out()):
             trial, wanted = ready[number]
             fail(trial, answer.problem or _difference(errands, number, trial, wanted))
     return found
+
+
+def _risk(trial: Trial) -> tuple[bool, bool]:
+    """What may hang is tried last, and what launches others' kernels behind these."""
+    return trial.variant.may_hang, bool(trial.variant.parts)
 
 
 def _compiled(made: Sequence[Trial], context: Context) -> Iterator[tuple[Trial, CompileResult, Context]]:
