@@ -401,6 +401,10 @@ API int cuStreamSynchronize(void* stream) {
   if (stream == nullptr) arrive();
   return sticky;
 }
+API int cuLaunchHostFunc(void*, void (*work)(void*), void* with) {
+  ENTER_CONTEXT("LaunchHostFunc");
+  return work(with), kSuccess;
+}
 API int cuStreamDestroy_v2(void* stream) {
   ENTER_CONTEXT("StreamDestroy");
   return delete static_cast<int*>(stream), kSuccess;

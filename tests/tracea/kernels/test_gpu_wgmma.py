@@ -101,11 +101,37 @@ def test_blocks_are_as_many_as_multiprocessors_or_tiles() -> None:
     """Also where only a run knows how many tiles there are."""
     for symbolic in ("", "m", "mn"):
         program, _, _ = build(GemmCase(m=1000, k=64, n=256, transpose="b", constant_b=False, dtypes=SHORT, symbolic=symbolic))
-        for cluster, known, others in ((1, 16, [0, 2, 4, 21]), (2, 16, [0, 4, 4, 20])):
-            [step] = plan_for(program, replace(FEW, units=21), [with_tile(0, 1, cluster=cluster)]).run
-            assert evaluate(step.units, {"sm": 1000, "sn": 256}) == known
+        for cluster, known, others in ((1, 16, [0, 2, 4, 21]), (2, 16, [0, 2, 4, 20])):
+            steps = plan_for(program, replace(FEW, units=21), [with_tile(0, 1, cluster=cluster)]).run
+            assert sum(evaluate(step.units, {"sm": 1000, "sn": 256}) for step in steps) == known
             if symbolic:
-                assert [evaluate(step.units, {"sm": m, "sn": 256}) for m in (0, 1, 129, 5000)] == others
+                units = [[evaluate(step.units, {"sm": m, "sn": 256}) for step in steps] for m in (0, 1, 129, 5000)]
+                assert [sum(n) for n in units] == others and all(n.count(0) >= len(n) - 1 for n in units)
+
+
+@pytest.mark.parametrize("part", [0, 2])
+@pytest.mark.parametrize("symbolic", ["", "m"])
+def test_no_block_of_a_cluster_multiplies_nothing_but_zeros(part: int, symbolic: str) -> None:
+    """Rows that are in one tile need no second block; where only a run knows, it launches the one kernel or the other."""
+    config = {"part": part, "turns": 1, "cluster": 2, "parts": 4}
+    rows = tile_of(config, SM_90A).rows
+    for m, cluster in ((1, 1), (rows, 1), (rows + 1, 2), (3 * rows, 2)):
+        case = GemmCase(m=m, k=768, n=1024, dtypes=SHORT, epilogue="bias", symbolic=symbolic)
+        planned = plan_for(build(case)[0], SM_90A, [with_tile(**config)])
+        steps = [(planned.kernels[s.kernel].symbol, s) for s in planned.run]
+        products = [(name, s) for name, s in steps if "wgmma" in name]
+        [done] = [name for name, s in products if evaluate(s.units, {"sm": m}) and evaluate(s.cost_ns, {"sm": m})]
+        assert f"x1x{cluster}" in done and len(products) == (1 if symbolic == "" else 2)
+    small, large = (GemmCase(m=m, k=96, n=72, dtypes=HALF, epilogue="bias", symbolic=symbolic) for m in (rows - 9, rows + 9))
+    for case in (small, replace(small, k=64 * 9, n=72), large):
+        check(case, with_tile(**config), gpu=replace(FEW, units=8, shared_bytes=SM_90A.shared_bytes))
+
+
+def test_clusters_are_not_chosen_for_one_tile_of_rows() -> None:
+    for m in (1, 64, 100, 128):
+        program, _, _ = build(GemmCase(m=m, k=4096, n=4096, dtypes=SHORT, symbolic=""))
+        config = WGMMA.default(gemm_of(program), BuildContext(caps=SCALAR, program=program, gpu=SM_90A))
+        assert config["cluster"] == 1 or tile_of(config, SM_90A).rows < m
 
 
 def test_parts_of_k() -> None:
@@ -187,11 +213,12 @@ def test_cuda(config: Config, parts: int, epilogue: str) -> None:
     warpgroups that multiply would wait for ever for those that they ask for; more, it does not have."""
     program, _, _ = build(GemmCase(m=72, k=40, n=136, dtypes=ALL_SHORT, epilogue=epilogue, symbolic="mk"))
     sources = plan_for(program, SM_90A, [with_tile(**config, parts=parts)]).kernels
-    [product] = [source for source in sources if "wgmma" in source.symbol]
+    products = [source for source in sources if "wgmma" in source.symbol]
+    assert len(products) == config["cluster"], "with clusters one for few rows, too"
     for source in sources:
         made = assembled(source.symbol, source.text, SM_90A.target)
         assert not made.flaws and source.shared_bytes <= SM_90A.shared_bytes
-        if source is product:
+        if source in products:
             assert made.report.registers == LAUNCHED and source.threads == 3 * WARPGROUP
 
 
