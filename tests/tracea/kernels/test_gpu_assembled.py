@@ -49,6 +49,10 @@ def configs(trial: Trial) -> list[Config]:
     return [dict(zip([a.name for a in axes], values, strict=True)) for values in product(*(a.values for a in axes))]
 
 
+def with_config(variant: AnyVariant, config: Config) -> AnyVariant:
+    return replace(variant, default=lambda op, context: config)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize("name", EVERY)
@@ -56,6 +60,6 @@ def test_every_configuration_keeps_its_values_in_registers(name: str) -> None:
     flaws: dict[str, list[str]] = {}
     for trial in trials_of(name):
         for config in configs(trial):
-            if found := flaws_of(trial, replace(trial.variant, default=lambda op, context, config=config: config)):
+            if found := flaws_of(trial, with_config(trial.variant, config)):
                 flaws[f"{trial.sample.product} {config}"] = found
     assert not flaws
