@@ -15,6 +15,7 @@ from bench.accuracy import relative_error
 from bench.codec import decode, encode
 from bench.device_points import POINTS, SAMPLED, TINY_POINTS, Array, Point, from_bits, to_bits
 from bench.device_results import PointResult
+from bench.torch_timing import Stopwatch
 from bench.trials import give_trials
 
 WARM_UP, RUNS = 2, 10
@@ -100,10 +101,10 @@ def _library(point: Point, inputs: dict[str, Array]) -> tuple[str, float | None]
     if not torch.cuda.is_available():
         return "", None
     torch.backends.cuda.matmul.allow_tf32 = False
-    return f"torch {torch.__version__}", library_ns(torch, point, inputs, "cuda", torch.cuda.Event)
+    return f"torch {torch.__version__}", library_ns(torch, point, inputs, "cuda", Stopwatch.of(torch))
 
 
-def library_ns(torch: Any, point: Point, inputs: dict[str, Array], device: str, event: Any) -> float:
+def library_ns(torch: Any, point: Point, inputs: dict[str, Array], device: str, watch: Stopwatch) -> float:
     """The median of runs in the rhythm of ours, which clocks and caches depend on: inputs come from the host, the operator is
     between two events, its output goes back."""
     dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[point.precision]
@@ -117,12 +118,9 @@ def library_ns(torch: Any, point: Point, inputs: dict[str, Array], device: str, 
         for _ in range(WARM_UP + RUNS):
             for name, x in brought:
                 there[name].copy_(x, non_blocking=True)
-            begin, end = event(enable_timing=True), event(enable_timing=True)
-            begin.record()
-            made = work()
-            end.record()
+            made, taken_ns = watch.time(work)
             made.cpu()
-            times.append(begin.elapsed_time(end) * 1e6)
+            times.append(taken_ns())
     return median(times[WARM_UP:])
 
 

@@ -2,6 +2,7 @@
 
 -e torch:mode=eager+bf16           each operator as it comes
 -e torch:mode=compile+bf16         torch.compile with mode="max-autotune", which captures CUDA graphs
+-e torch:mode=compile+freeze=1+bf16   with weights as constants, so that batch normalisation is folded into convolutions
 
 Inputs come from the host and outputs go there in each run, as in a session of ONNX Runtime. TF32 is off in fp32 and on in
 tf32; in bf16 and fp16 all weights and activations are of that type. A module is made and compiled once: compiling anew in each
@@ -25,6 +26,7 @@ from bench.contenders import FP32
 from bench.errors import Unavailable
 from bench.inside import repetitions
 from bench.results import Inside, Placement
+from bench.torch_timing import Stopwatch
 from bench.twins import twins
 
 if TYPE_CHECKING:  # `sessions` imports this module when it is asked for
@@ -32,6 +34,7 @@ if TYPE_CHECKING:  # `sessions` imports this module when it is asked for
 
 EAGER, COMPILE = "eager", "compile"
 TF32 = "tf32"
+WARM_UP = 2
 DTYPES = {FP32: "float32", TF32: "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
@@ -77,16 +80,13 @@ class TorchSession:
     def device_ns(self, feeds: Feeds, run_ns: int) -> int | None:
         if self._device != "cuda":
             return None
-        there, event = self._to_device(feeds), self._torch.cuda.Event
+        there, watch = self._to_device(feeds), Stopwatch.of(self._torch)
         times = []
-        for _ in range(repetitions(run_ns)):
-            begin, end = event(enable_timing=True), event(enable_timing=True)
-            begin.record()
-            self._computed(there)
-            end.record()
+        for _ in range(WARM_UP + repetitions(run_ns)):  # the first ones show how long the work takes to be queued
+            _, taken_ns = watch.time(lambda: self._computed(there))
             self._torch.cuda.synchronize()
-            times.append(begin.elapsed_time(end))
-        return int(median(times) * 1e6)
+            times.append(taken_ns())
+        return int(median(times[WARM_UP:]))
 
     def _computed(self, feeds: dict[str, Any]) -> tuple[Any, ...]:
         backends = self._torch.backends  # their switches are the process's, and sessions take turns in it
@@ -112,10 +112,14 @@ class TorchFactory:
         self._precision = options.pop("precision", FP32)
         self._mode = options.pop("mode", EAGER)
         self._device = options.pop("device", "cuda")
+        freeze = options.pop("freeze", "0")
         if self._precision not in DTYPES:
             raise Unavailable(f"torch: {self._precision} is none of its precisions here. it has {', '.join(DTYPES)}")
         if self._mode not in (EAGER, COMPILE) or options:
-            raise Unavailable(f"torch: options are mode={EAGER} or mode={COMPILE}, device and precision")
+            raise Unavailable(f"torch: options are mode={EAGER} or mode={COMPILE}, freeze, device and precision")
+        if freeze not in ("0", "1") or (freeze == "1" and self._mode != COMPILE):
+            raise Unavailable(f"torch: freeze=1 is for mode={COMPILE}: only a compiler makes use of it")
+        self._freezes = freeze == "1"
         name = model.stem.rpartition("-")[0]  # as the zoo calls its files
         if name not in twins:
             raise Unavailable(f"torch: {model.name} has no twin in PyTorch. there are {', '.join(twins.names())}")
@@ -129,10 +133,17 @@ class TorchFactory:
         dtype = getattr(torch, DTYPES[self._precision])
         if self._module is None:
             module = self._make(weights_of(self._model)).eval().to(self._device, dtype)
-            compiled: Callable[..., Any] = torch.compile
-            self._module = compiled(module, mode="max-autotune", fullgraph=True) if self._mode == COMPILE else module
+            self._module = self._compiled(torch, module) if self._mode == COMPILE else module
         session = TorchSession(self._module, self._device, dtype, self._precision)
         return session, time.perf_counter_ns() - begin
+
+    def _compiled(self, torch: Any, module: Any) -> Any:
+        """`mode` and `options` of torch.compile exclude each other, so freezing comes with what its mode stands for."""
+        compiled: Callable[..., Any] = torch.compile
+        if not self._freezes:
+            return compiled(module, mode="max-autotune", fullgraph=True)
+        settings = torch._inductor.list_mode_options("max-autotune")
+        return compiled(module, options={**settings, "freezing": True}, fullgraph=True)
 
 
 def weights_of(model: Path) -> dict[str, npt.NDArray[Any]]:

@@ -48,6 +48,7 @@ Opened open() {
   XYNTRA_FIND(LaunchKernel, "");
   XYNTRA_FIND(StreamCreate, "");
   XYNTRA_FIND(StreamSynchronize, "");
+  XYNTRA_FIND(LaunchHostFunc, "");
   XYNTRA_FIND(StreamDestroy, "_v2");
   XYNTRA_FIND(EventCreate, "");
   XYNTRA_FIND(EventRecord, "");

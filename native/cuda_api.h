@@ -85,6 +85,7 @@ struct Api {
                          void**);
   Result (*StreamCreate)(Stream*, unsigned);
   Result (*StreamSynchronize)(Stream);
+  Result (*LaunchHostFunc)(Stream, void (*)(void*), void*);
   Result (*StreamDestroy)(Stream);
   Result (*EventCreate)(Event*, unsigned);
   Result (*EventRecord)(Event, Stream);

@@ -10,4 +10,9 @@ namespace xyntra {
 // folder for each device.
 int cuda_devices_at_hand(const std::string& gpus = "/proc/driver/nvidia/gpus");
 
+// Whether only the driver knows: its library is there, but not the folder, which sandboxes hide, and nothing says or takes away
+// devices. The library is looked for where the loader would, and not loaded. Who then asks the driver does so in another process.
+bool only_the_driver_knows(const std::string& gpus = "/proc/driver/nvidia/gpus",
+                           const std::string& known_libraries = "/etc/ld.so.cache");
+
 }  // namespace xyntra

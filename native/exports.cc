@@ -134,7 +134,8 @@ uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept {
 
 int xyntra_cuda_at_hand(const char* gpus) noexcept {
   try {
-    return gpus != nullptr ? xyntra::cuda_devices_at_hand(gpus) : xyntra::cuda_devices_at_hand();
+    const std::string folder = gpus != nullptr ? gpus : "/proc/driver/nvidia/gpus";
+    return xyntra::only_the_driver_knows(folder) ? -1 : xyntra::cuda_devices_at_hand(folder);
   } catch (const std::exception&) {
     return 0;
   }

@@ -37,8 +37,8 @@ XYNTRA_EXPORT uint64_t xyntra_take_report(const char* token, char* buffer, uint6
 XYNTRA_EXPORT void xyntra_profile(int what) noexcept;
 XYNTRA_EXPORT uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept;
 
-// How many CUDA devices there seem to be, without asking the driver (native/cuda_presence.h); `gpus`: another folder to look
-// in, or null.
+// How many CUDA devices there seem to be, without asking the driver; -1 where only it knows (native/cuda_presence.h). `gpus`:
+// another folder to look in, or null.
 XYNTRA_EXPORT int xyntra_cuda_at_hand(const char* gpus) noexcept;
 // The CUDA devices of this machine as JSON (native/cuda_device.h): its size; copied, cut to `capacity`.
 XYNTRA_EXPORT uint64_t xyntra_cuda_devices(char* buffer, uint64_t capacity) noexcept;

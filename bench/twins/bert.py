@@ -39,9 +39,10 @@ def bert(weights: Weights, c: BertConfig) -> Any:
             self.pooler = linear(weights, "pooler.dense")
 
         def forward(self, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> tuple[Any, ...]:
-            mask = attention_mask[:, None, None, :].bool()
             x = self.words(input_ids) + self.types(token_type_ids) + self.positions.weight[: input_ids.shape[1]]
             x = self.norm(x)
+            # Added to scores, not chosen by: what fused attention takes as it is, in its own type.
+            mask = (1 - attention_mask[:, None, None, :].to(x.dtype)) * torch.finfo(x.dtype).min
             for layer in self.layers:
                 x = layer(x, mask)
             return x, torch.tanh(self.pooler(x[:, 0]))

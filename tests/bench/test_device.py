@@ -25,6 +25,7 @@ from bench.device_results import PointResult, cells, load_device_run
 from bench.device_run import measured, points_like
 from bench.device_worker import measure_point
 from bench.errors import BenchError
+from bench.torch_timing import Stopwatch
 from tests.reports.conftest import ENVIRONMENT
 from tests.reports.test_kernels import OF_DEVICE
 from tests.support.fake_cuda import FakeCuda
@@ -193,7 +194,9 @@ def test_the_library_computes_the_same_and_is_timed_alone(point: Point) -> None:
         return run
 
     inputs = point.inputs()
-    ns = device_worker.library_ns(torch, dataclasses.replace(point, library=watched), inputs, "cpu", Event)
+    ns = device_worker.library_ns(
+        torch, dataclasses.replace(point, library=watched), inputs, "cpu", Stopwatch(Event, lambda cycles: None)
+    )
     assert told == ["event", "", "event"] * 12 and ns == median(3e6 * (run + 1) for run in range(2, 12))
     got = made[-1].transpose(1, 2) if point.name.startswith("attention") else made[-1]
     wanted = point.expected(inputs)

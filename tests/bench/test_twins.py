@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from bench import torch_sessions
 from bench.arms import Arm, arms_of
 from bench.contenders import Contender
 from bench.errors import Unavailable
@@ -14,6 +16,7 @@ from bench.ort_sessions import plain_session
 from bench.plan import Case
 from bench.sessions import factory_for
 from bench.twins import twins
+from bench.twins._twin import Twin
 from zoo import model_path, zoo
 
 TINY = [name for name in twins.names() if zoo[name].tiny]
@@ -50,10 +53,47 @@ def test_what_cannot_be_had_is_said(tmp_path: Path) -> None:
     for path, spec, why in [
         (tiny, "torch:int8w", "int8w is none of its precisions"),
         (tiny, "torch:mode=fast", "mode=eager or mode=compile"),
+        (tiny, "torch:freeze=1", "freeze=1 is for mode=compile"),
+        (tiny, "torch:mode=compile+freeze=yes", "freeze=1 is for mode=compile"),
         (Path("mine-1.onnx"), "torch", r"mine-1\.onnx has no twin in PyTorch"),
     ]:
         with pytest.raises(Unavailable, match=why):
             factory_for(path, arm(spec), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("freeze", "wanted"), [("0", {"mode": "max-autotune"}), ("1", {"options": {"triton": 1, "freezing": True}})]
+)
+def test_freezing_is_the_same_mode_with_constants(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, freeze: str, wanted: dict[str, Any]
+) -> None:
+    given: list[dict[str, Any]] = []
+
+    class Module:
+        def eval(self) -> Module:
+            return self
+
+        def to(self, *_: Any) -> Module:
+            return self
+
+    class Torch:
+        bfloat16 = "bfloat16"
+
+        class _inductor:  # PyTorch's name
+            @staticmethod
+            def list_mode_options(mode: str) -> dict[str, Any]:
+                return {"triton": 1} if mode == "max-autotune" else {}
+
+        @staticmethod
+        def compile(module: Any, **more: Any) -> Any:
+            given.append(more)
+            return module
+
+    monkeypatch.setattr(torch_sessions, "available", lambda device: Torch)
+    monkeypatch.setattr(torch_sessions, "twins", {"bert-base-tiny": Twin(name="bert-base-tiny", make=lambda weights: Module())})
+    spec = f"torch:mode=compile+freeze={freeze}+bf16"
+    factory_for(model_path(zoo["bert-base-tiny"]), arm(spec), tmp_path).create()
+    assert given == [{**wanted, "fullgraph": True}]
 
 
 def test_it_is_a_peer_of_those_in_its_precision() -> None:

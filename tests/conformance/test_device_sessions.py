@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import onnxruntime as ort
 import pytest
 
 from xyntra_ep import explain
+from xyntra_ep.tracea.interface import trials
+from xyntra_ep.tracea.interface.devices import DeviceTarget
 from zoo import ZooModel, model_path, zoo
 
 pytestmark = [pytest.mark.native]
@@ -31,11 +34,33 @@ def parameters() -> list[Any]:
     return found
 
 
+TRIED: list[str] = []  # devices, as often as their kernels' trials were made
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("devices")
+
+
+@pytest.fixture
+def cache(shared: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """One for all of these tests: a device's trials are made with its first session, and a kernel is compiled once."""
+    try_all = trials.try_all
+
+    def counted(target: DeviceTarget, *more: Any) -> trials.Outcome:
+        TRIED.append(target.identity)
+        return try_all(target, *more)
+
+    monkeypatch.setattr(trials, "try_all", counted)
+    yield shared
+    assert len(TRIED) == len(set(TRIED)), "trials were made again"
+
+
 @pytest.mark.parametrize(("model", "backend", "precision", "max_err"), parameters())
-def test_session(model: ZooModel, backend: str, precision: str, max_err: float, tmp_path: Path) -> None:
+def test_session(model: ZooModel, backend: str, precision: str, max_err: float, cache: Path) -> None:
     settings = ort.SessionOptions()
     settings.log_severity_level = 4
-    options = {"backend": backend, "precision": precision, "cache_dir": str(tmp_path)}
+    options = {"backend": backend, "precision": precision, "cache_dir": str(cache)}
     providers = [("XyntraEP", options), "CPUExecutionProvider"]
     session = ort.InferenceSession(str(model_path(model)), settings, providers=providers, enable_fallback=0)
     assert all(graph.device and not graph.declined for graph in explain(session).graphs)

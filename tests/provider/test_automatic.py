@@ -14,7 +14,7 @@ from tests.provider.test_cuda_backend import model, rows
 from tests.support.fake_cuda import FakeCuda
 from xyntra_ep import explain
 from xyntra_ep.diagnostics.explain import GraphReport
-from xyntra_ep.provider import planner
+from xyntra_ep.provider import planner, registration
 from xyntra_ep.tracea.interface.automatic import automatic
 from xyntra_ep.tracea.interface.device_costs import ASSUMED, DeviceCosts
 from xyntra_ep.tracea.interface.devices import DeviceTarget
@@ -72,6 +72,19 @@ def test_a_gpu_that_works_is_taken(gpu: FakeCuda, tmp_path: Path) -> None:
         assert (graph.device, graph.stored) == ("CUDA / Simulated GPU / sm_80 / driver 12.8", stored)
         assert graph.placement.startswith("Simulated GPU works: est. ") and graph.placement.endswith(str(ASSUMED))
     assert "backend=auto: the device, because Simulated GPU works: est. " in str(explain(made))
+
+
+@needs_nvrtc
+@pytest.mark.skipif(Path("/proc/driver/nvidia/gpus").exists(), reason="the driver shows its devices here")
+def test_a_gpu_whose_files_are_hidden_is_asked_for(gpu: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a process of its own, which has the driver's library from LD_LIBRARY_PATH."""
+    monkeypatch.delenv("XYNTRA_CUDA_DEVICES")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert "cuda -1" in registration._gpus(registration.library()), "plans are of this machine"
+    assert placed(session(tmp_path)).device == "CUDA / Simulated GPU / sm_80 / driver 12.8"
+    gpu.set(devices=0)
+    choice = automatic(lambda: 1e9)
+    assert choice.device is None and "the CUDA driver reports CUDA_ERROR_NO_DEVICE" in choice.reason
 
 
 @needs_nvrtc

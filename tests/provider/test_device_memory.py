@@ -445,3 +445,23 @@ def test_devices_are_counted_without_the_driver(
     assert library.xyntra_cuda_at_hand(os.fsencode(tmp_path)) == count
     monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "4")
     assert library.xyntra_cuda_at_hand(os.fsencode(tmp_path)) == 4
+
+
+def test_only_the_driver_knows_where_its_folder_is_hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in sandboxes; a driver that is not there need not be asked, nor one whose devices are taken away."""
+    library, hidden = registration.library(), os.fsencode(tmp_path / "gpus")
+    for name in ("CUDA_VISIBLE_DEVICES", "XYNTRA_CUDA_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"/nowhere:{tmp_path / 'lib'}:")
+    without = library.xyntra_cuda_at_hand(hidden)  # -1 where the machine itself has the library
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libcuda.so.1").touch()
+    assert without in (0, -1) and library.xyntra_cuda_at_hand(hidden) == -1
+    for visible, count in (("", 0), ("-1", 0), ("1", -1)):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert library.xyntra_cuda_at_hand(hidden) == count
+    monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "0")
+    assert library.xyntra_cuda_at_hand(hidden) == 0
+    monkeypatch.delenv("XYNTRA_CUDA_DEVICES")
+    (tmp_path / "gpus").mkdir()
+    assert library.xyntra_cuda_at_hand(hidden) == 0, "the driver shows that it has none"

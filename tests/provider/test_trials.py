@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from xyntra_ep.diagnostics.machine import trial_lines
 from xyntra_ep.fusion.cost import DEVICE_DOUBT
 from xyntra_ep.provider import planner, registration
 from xyntra_ep.tracea.core_ir.interpreter import interpret
-from xyntra_ep.tracea.core_ir.ops import Gemm, RowReduce, TopK, outputs_of
+from xyntra_ep.tracea.core_ir.ops import Gemm, Product, RowReduce, TopK, outputs_of
 from xyntra_ep.tracea.doctor.variants import gpu_variants
 from xyntra_ep.tracea.interface import device_costs, errands, islands, measuring, trials
 from xyntra_ep.tracea.interface.context import Context
@@ -43,6 +44,7 @@ SAMPLES = (
     Sample(name="softmax", build=named("softmax", rows=7, columns=90)),
     Sample(name="the smallest integers", build=smallest_integers),
 )
+LIMIT_S = 200.0  # so that no right one is ended on a busy machine
 TRIED = {
     "gemm.block_tiles", "gemm.gemv", "gemm.thread", "row_reduce.block", "row_reduce.thread", "topk.block", "topk.thread",
 }  # fmt: skip
@@ -58,6 +60,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactor
     made = FakeCuda(monkeypatch, tmp_path_factory.mktemp("cuda"))
     monkeypatch.setenv("XYNTRA_TRIALS", "1")
     monkeypatch.setattr(trials, "SAMPLES", SAMPLES)
+    monkeypatch.setattr(errands, "LIMIT_S", LIMIT_S)
     monkeypatch.setattr(measuring, "_PRODUCT", SAMPLES[0])
     monkeypatch.setattr(measuring, "_SUM", Sample(name="a sum", build=named("add", n=64)))
     monkeypatch.setattr(measuring, "_COPIES", (4 << 10, 64 << 10))
@@ -164,7 +167,7 @@ def test_a_process_that_ends_costs_one_variant(gpu: FakeCuda, cache: Path, monke
         [outcome] = real(commands, **more)
         begun.append(len(commands[0]) - 4)  # how many plans it was given
         if len(begun) == 1:  # as if the second had ended it
-            lines = outcome.log.splitlines()[:3]
+            lines = outcome.log.splitlines()[:4]
             return [type(outcome)(problem="was ended by signal 11", log="\n".join(lines))]
         return [outcome]
 
@@ -173,6 +176,118 @@ def test_a_process_that_ends_costs_one_variant(gpu: FakeCuda, cache: Path, monke
     second = list(trials.trials(cuda_target()))[1].variant.name
     assert shown.failed == {second: "the process that tried it was ended by signal 11"}
     assert begun[:2] == [begun[0], begun[0] - 2] and len(begun) == 3  # the last one measures
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What each process is given to do."""
+    begun: list[list[str]] = []
+
+    def counted(commands: Any, **more: Any) -> Any:
+        begun.append(commands[0][4:])
+        return run_all(commands, **more)
+
+    monkeypatch.setattr(errands, "run_all", counted)
+    return begun
+
+
+TWICE = Sample(name="another product", build=named("gemm", m=5, n=24, k=40))
+
+
+def test_an_error_that_stays_in_a_process_costs_one_variant(
+    gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch, given: list[list[str]]
+) -> None:
+    """Every call of a context that a kernel has broken reports it: errands behind it would, too."""
+    monkeypatch.setattr(trials, "SAMPLES", (*SAMPLES, TWICE))
+    gpu.misbehave(stray="gemv")
+    shown = outcome(cache)
+    assert shown.failed.keys() == {"gemm.gemv"} and "reports CUDA_ERROR_ILLEGAL_ADDRESS for" in shown.failed["gemm.gemv"]
+    assert shown.costs is not None and len(given) == 3, "the second time it strays, too; the last process measures"
+
+
+def test_a_hang_costs_one_variant_one_alarm(
+    gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch, given: list[list[str]]
+) -> None:
+    monkeypatch.setattr(trials, "SAMPLES", (*SAMPLES, TWICE))
+    gpu.misbehave(hang="gemv")
+    shown = outcome(cache)
+    assert shown.failed == {"gemm.gemv": "the process that tried it did not end within 200 s"}
+    tried = [t.variant.name for t in trials.trials(cuda_target())]
+    hung = tried.index("gemm.gemv")
+    rest = [str(n) for n, name in enumerate(tried) if n > hung and name != "gemm.gemv"]
+    assert "gemm.gemv" in tried[hung + 1 :] and given[1] == rest and len(given) == 3
+
+
+def test_what_launches_others_kernels_is_not_tried_when_these_hang(
+    gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch, given: list[list[str]]
+) -> None:
+    any_rows = next(sample for sample in ALL_SAMPLES if sample.rows)
+    monkeypatch.setattr(trials, "SAMPLES", (any_rows, SAMPLES[0]))
+    few = {"gemm.thread", "gemm.gemv", "gemm.block_tiles", "gemm.block_tiles_or_gemv"}
+    some = {op: tuple(v for v in variants if v.name in few) for op, variants in gpu_variants().items()}
+    monkeypatch.setattr(trials, "gpu_variants", lambda: some)
+    monkeypatch.setattr(trials, "measure", lambda *_: None)
+    gpu.misbehave(hang="gemv")
+    shown = outcome(cache)
+    assert set(shown.tried) == few and len(given) == 2
+    assert shown.failed == {
+        "gemm.gemv": "the process that tried it did not end within 200 s",
+        "gemm.block_tiles_or_gemv": "was not tried: gemm.gemv has failed",
+    }
+
+
+def test_a_device_that_does_nothing_right_is_soon_left(gpu: FakeCuda, cache: Path, given: list[list[str]]) -> None:
+    gpu.misbehave(stray="xy_")
+    shown = outcome(cache)
+    assert shown.is_useless and not shown.lasting and len(given) == 4
+    said = [why.partition(":")[0] for why in shown.failed.values()]
+    assert said.count("was not tried") == len(TRIED) - 4
+    assert "was not tried: the device did none of 4 that were before it" in shown.failed.values()
+
+
+def test_a_device_that_cannot_be_opened_is_said_to_be(
+    gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch, given: list[list[str]]
+) -> None:
+    monkeypatch.setenv("FAKE_CUDA_FAIL", "MemAlloc:*")
+    shown = outcome(cache)
+    assert len(given) == 1
+    [why] = set(shown.failed.values())
+    assert shown.is_useless and why.startswith("was not tried: the device cannot be opened: ")
+    assert why.endswith("CUDA_ERROR_OUT_OF_MEMORY for a buffer")
+
+
+def test_a_process_that_takes_long_leaves_the_rest_to_the_next(
+    gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch, given: list[list[str]]
+) -> None:
+    monkeypatch.setattr(errands, "_BUDGET_S", 0.0)
+    shown = outcome(cache)
+    assert not shown.failed and shown.costs is not None
+    assert [len(numbers) for numbers in given[: len(TRIED)]] == [*range(len(TRIED), 0, -1)]
+
+
+def test_tensors_that_the_driver_refuses_cost_products_by_warpgroups(
+    gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are tried last, because their threads wait for each other."""
+    gpu.set(capability=90)
+    half = Sample(name="a product", build=named("gemm", m=9, n=40, k=24), product=Product.BF16)
+    monkeypatch.setattr(trials, "SAMPLES", (half, SAMPLES[1]))
+    few = {"gemm.thread", "gemm.wgmma", "row_reduce.thread"}
+    some = {op: tuple(v for v in variants if v.name in few) for op, variants in gpu_variants().items()}
+    monkeypatch.setattr(trials, "gpu_variants", lambda: some)
+    monkeypatch.setattr(trials, "measure", lambda *_: None)
+    order: list[str] = []
+    add = errands.Errands.run
+
+    def noted(self: Any, *arguments: Any, about: Sequence[str], **more: Any) -> None:
+        order.append(about[0])
+        add(self, *arguments, about=about, **more)
+
+    monkeypatch.setattr(errands.Errands, "run", noted)
+    monkeypatch.setenv("FAKE_CUDA_FAIL", "TensorMapEncodeTiled:*")
+    shown = outcome(cache)
+    assert shown.failed.keys() == {"gemm.wgmma"} and "for the map of a tensor" in shown.failed["gemm.wgmma"]
+    assert sorted(shown.tried) == sorted(few) and order[-1] == "gemm.wgmma"
 
 
 def test_every_variant_is_tried_with_batches_too() -> None:
@@ -199,7 +314,7 @@ def test_all_samples_on_a_device_that_computes_right(
 ) -> None:
     gpu.set(capability=capability)
     monkeypatch.setattr(trials, "SAMPLES", ALL_SAMPLES)
-    monkeypatch.setattr(errands, "LIMIT_S", 600.0)
+    monkeypatch.setattr(errands, "_BUDGET_S", 600.0)
     assert outcome(cache).failed == {}
 
 
@@ -230,7 +345,7 @@ def test_a_device_that_turns_out_slow_when_it_is_tried_is_left(
 
 
 def test_what_could_not_be_measured_is_assumed(gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAKE_CUDA_FAIL", "MemcpyHtoDAsync:22")  # of each process
+    monkeypatch.setenv("FAKE_CUDA_FAIL", "MemcpyHtoDAsync:24")  # of each process
     shown = outcome(cache)
     assert shown.costs is None
     lines = list(trial_lines(Context(cache_dir=cache / "cache"), cuda.survey(LIBRARY), OpenClSurvey(), measure=False))

@@ -256,7 +256,7 @@ def _compiler_id() -> str:
 def _gpus(opened: ctypes.CDLL) -> list[str]:
     """What decides where backend=auto computes, without asking a driver; nothing on a machine without a GPU."""
     marks: list[str] = []
-    if (count := opened.xyntra_cuda_at_hand(None)) > 0:
+    if (count := opened.xyntra_cuda_at_hand(None)) != 0:
         gpus = "/proc/driver/nvidia/gpus"
         marks += [f"cuda {count}", _first_line("/proc/driver/nvidia/version"), *_installed("nvidia")]
         marks += [_first_line(f"{gpus}/{name}/information") for name in _names(gpus)]

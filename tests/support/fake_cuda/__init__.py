@@ -49,12 +49,18 @@ class FakeCuda:
         cuda.survey.cache_clear()
 
     def count(self, name: str) -> int:
-        """How often the driver was called for ``name``; "device", "host": allocations that are left."""
+        """How often the driver was called for ``name``; "device", "host": allocations that are left, "graphs": those."""
         return int(self._driver.fake_cuda_count(name.encode()))
 
     def fail(self, name: str, *, calls_from_now: int) -> None:
         """Let one such call run out of memory."""
         self._monkeypatch.setenv("FAKE_CUDA_FAIL", f"{name}:{self.count(name) + calls_from_now}")
+
+    def misbehave(self, **kernels: str) -> None:
+        """Let those with this part of a name ``stray`` or ``hang`` (see driver.cc). It is for processes that are started from now
+        on: what a kernel leaves behind stays in its process."""
+        for name, part in kernels.items():
+            self._monkeypatch.setenv(f"FAKE_CUDA_{name.upper()}", part)
 
     def set(self, **facts: int) -> None:
         """What is listed from now on: ``devices``, ``capability`` (as 80)."""

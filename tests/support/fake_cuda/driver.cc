@@ -4,10 +4,15 @@
 // It is strict where a driver is: calls without a current context, foreign or freed addresses, copies beyond an allocation are
 // errors, and what is left at the end is counted. A device's memory can be touched only while the driver copies or a kernel runs;
 // else the process ends by a signal. What cuMemcpyHtoD took from ordinary memory, and what cuMemcpyDtoD moves, is there when
-// somebody has waited for it, and not before. FAKE_CUDA_FAIL="MemAlloc:3" makes the third such call fail;
-// FAKE_CUDA_DEVICES and FAKE_CUDA_CAPABILITY (as 80) say what there is.
+// somebody has waited for it, and not before. FAKE_CUDA_DEVICES and FAKE_CUDA_CAPABILITY (as 80) say what there is.
+//
+// FAKE_CUDA_FAIL="MemAlloc:3" makes the third such call run out of memory, and "MemAlloc:*" all of them. Of kernels whose name
+// contains FAKE_CUDA_STRAY, one leaves its buffers: its launch succeeds, and from then on every call of the context reports it, as a
+// driver does. One with FAKE_CUDA_HANG never ends: who waits for it waits for ever. The stand-in's time flies meanwhile, so that
+// an alarm that is set goes off at once.
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +41,8 @@ constexpr int kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 100
 // launched by itself. Differences that a float has exactly.
 constexpr double kKernelMs = 0.25, kNodeMs = 0.125, kCopyMs = 2;
 double clock_ms = 0;  // under the mutex
+int sticky = 0;           // what a kernel has left behind
+bool hangs = false;       // one that is under way
 
 std::recursive_mutex mutex;
 std::map<std::string, long> counts;
@@ -102,7 +109,24 @@ int number(const char* name, int otherwise) {
 bool fails(const std::string& name) {
   const long n = ++counts[name];
   const char* wanted = std::getenv("FAKE_CUDA_FAIL");
-  return wanted != nullptr && name + ":" + std::to_string(n) == wanted;
+  return wanted != nullptr && (name + ":" + std::to_string(n) == wanted || name + ":*" == wanted);
+}
+
+// Whether a kernel is one of those that such a variable names.
+bool is_named(const std::string& kernel, const char* variable) {
+  const char* const part = std::getenv(variable);
+  return part != nullptr && *part != '\0' && kernel.find(part) != std::string::npos;
+}
+
+void wait_for_kernels() {
+  if (!hangs) return;
+  itimerval left{};
+  getitimer(ITIMER_REAL, &left);
+  if (left.it_value.tv_sec > 0 || left.it_value.tv_usec > 0) {
+    left.it_value = {0, 1};
+    setitimer(ITIMER_REAL, &left, nullptr);
+  }
+  while (true) pause();
 }
 
 bool lies_in(const std::map<uint64_t, std::size_t>& blocks, uint64_t at, std::size_t bytes) {
@@ -122,12 +146,20 @@ struct Launch {
   std::shared_ptr<void> call;
   Run run;
   unsigned blocks, threads, shared_bytes;
+  const std::string* name;
 
-  // Whether the block kept to the memory that it was given.
-  int carry_out() const { return run(call.get(), blocks, threads, shared_bytes) == 0 ? kSuccess : kIllegalAddress; }
+  // What becomes of it is told by those who come later.
+  void carry_out() const {
+    hangs = hangs || is_named(*name, "FAKE_CUDA_HANG");
+    if (hangs || sticky != kSuccess) return;
+    const bool strays = is_named(*name, "FAKE_CUDA_STRAY");
+    // Whether the block kept to the memory that it was given.
+    if (run(call.get(), blocks, threads, shared_bytes) != 0 || strays) sticky = kIllegalAddress;
+  }
 };
 
 struct Function {
+  std::string name;
   void* (*bind)(void** args);
   Run run;
   void (*forget)(void* call);
@@ -140,7 +172,7 @@ struct Function {
 };
 
 Launch bound(Function* f, unsigned blocks, unsigned threads, unsigned shared_bytes, void** args) {
-  return {std::shared_ptr<void>(f->bind(args), f->forget), f->run, blocks, threads, shared_bytes};
+  return {std::shared_ptr<void>(f->bind(args), f->forget), f->run, blocks, threads, shared_bytes, &f->name};
 }
 
 }  // namespace
@@ -150,7 +182,8 @@ Launch bound(Function* f, unsigned blocks, unsigned threads, unsigned shared_byt
   if (fails(name)) return kOutOfMemory
 #define ENTER_CONTEXT(name) \
   ENTER(name);              \
-  if (contexts.empty()) return kInvalidContext
+  if (contexts.empty()) return kInvalidContext; \
+  if (sticky != kSuccess) return sticky
 
 API int cuInit(unsigned) { return number("FAKE_CUDA_DEVICES", 1) > 0 ? kSuccess : kNoDevice; }
 // NVRTC in the same process asks for functions that are in no header, and can do without.
@@ -277,7 +310,8 @@ API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, std::size_t bytes, void
 }
 API int cuCtxSynchronize() {
   ENTER_CONTEXT("CtxSynchronize");
-  return arrive(), kSuccess;
+  wait_for_kernels();
+  return arrive(), sticky;
 }
 API int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, std::size_t bytes, void*) {
   ENTER_CONTEXT("MemcpyDtoHAsync");
@@ -305,6 +339,7 @@ API int cuModuleGetFunction(void** function, void* module, const char* name) {
   ENTER_CONTEXT("ModuleGetFunction");
   const std::string symbol(name);
   auto f = new Function{};
+  f->name = symbol;
   f->bind = reinterpret_cast<decltype(f->bind)>(dlsym(module, (symbol + "__bind").c_str()));
   f->run = reinterpret_cast<decltype(f->run)>(dlsym(module, (symbol + "__run").c_str()));
   f->forget = reinterpret_cast<decltype(f->forget)>(dlsym(module, (symbol + "__forget").c_str()));
@@ -354,7 +389,7 @@ API int cuLaunchKernel(Function* f, unsigned x, unsigned y, unsigned z, unsigned
   if (x == 0 || y != 1 || z != 1 || by != 1 || bz != 1 || !f->takes(bx, shared_bytes)) return kInvalidValue;
   const Touching touching;
   clock_ms += kKernelMs;
-  return bound(f, x, bx, shared_bytes, args).carry_out();
+  return bound(f, x, bx, shared_bytes, args).carry_out(), kSuccess;
 }
 API int cuStreamCreate(void** stream, unsigned) {
   ENTER_CONTEXT("StreamCreate");
@@ -362,22 +397,34 @@ API int cuStreamCreate(void** stream, unsigned) {
 }
 API int cuStreamSynchronize(void* stream) {
   ENTER_CONTEXT("StreamSynchronize");
+  wait_for_kernels();
   if (stream == nullptr) arrive();
-  return kSuccess;
+  return sticky;
+}
+API int cuLaunchHostFunc(void*, void (*work)(void*), void* with) {
+  ENTER_CONTEXT("LaunchHostFunc");
+  return work(with), kSuccess;
 }
 API int cuStreamDestroy_v2(void* stream) {
   ENTER_CONTEXT("StreamDestroy");
   return delete static_cast<int*>(stream), kSuccess;
 }
-API int cuEventCreate(double** event, unsigned) { return *event = new double{0}, kSuccess; }
+API int cuEventCreate(double** event, unsigned) {
+  ENTER_CONTEXT("EventCreate");
+  return *event = new double{0}, kSuccess;
+}
 API int cuEventRecord(double* event, void*) {
-  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  ENTER_CONTEXT("EventRecord");
   return *event = clock_ms, kSuccess;
 }
 API int cuEventElapsedTime(float* ms, const double* begin, const double* end) {
+  ENTER_CONTEXT("EventElapsedTime");
   return *ms = static_cast<float>(*end - *begin), kSuccess;
 }
-API int cuEventDestroy_v2(double* event) { return delete event, kSuccess; }
+API int cuEventDestroy_v2(double* event) {
+  ENTER_CONTEXT("EventDestroy");
+  return delete event, kSuccess;
+}
 
 struct KernelNode {
   Function* function;
@@ -406,6 +453,7 @@ struct Executable {
 };
 
 std::set<const Graph*> graphs;
+long graphs_left = 0;  // that can be launched
 
 API int cuGraphCreate(Graph** graph, unsigned) {
   ENTER_CONTEXT("GraphCreate");
@@ -422,6 +470,7 @@ API int cuGraphAddKernelNode(Node** node, Graph* graph, Node* const* after, std:
 }
 API int cuGraphInstantiateWithFlags(Executable** executable, Graph* graph, unsigned long long) {
   ENTER_CONTEXT("GraphInstantiate");
+  graphs_left += 1;
   return *executable = new Executable{graph->launches, graph}, kSuccess;
 }
 // The node is one of the graph that was instantiated, which is still there; what runs already is not changed.
@@ -437,22 +486,27 @@ API int cuGraphLaunch(Executable* executable, void*) {
   const Touching touching;
   for (const Launch& launch : executable->launches) {
     clock_ms += kNodeMs;
-    if (const int code = launch.carry_out(); code != kSuccess) return code;
+    launch.carry_out();
   }
   return kSuccess;
 }
-API int cuGraphExecDestroy(Executable* executable) { return delete executable, kSuccess; }
+API int cuGraphExecDestroy(Executable* executable) {
+  ENTER_CONTEXT("GraphExecDestroy");
+  graphs_left -= 1;
+  return delete executable, kSuccess;
+}
 API int cuGraphDestroy(Graph* graph) {
-  const std::lock_guard<std::recursive_mutex> lock(mutex);
+  ENTER_CONTEXT("GraphDestroy");
   if (graphs.erase(graph) == 0) return kInvalidValue;
   return delete graph, kSuccess;
 }
 
-// How often a call was made; "device" and "host": allocations that are left.
+// How often a call was made; "device" and "host": allocations that are left; "graphs": those, as made and as launched.
 API long fake_cuda_count(const char* name) {
   const std::lock_guard<std::recursive_mutex> lock(mutex);
   const std::string what(name);
   if (what == "device") return static_cast<long>(device_memory.size());
   if (what == "host") return static_cast<long>(host_memory.size());
+  if (what == "graphs") return static_cast<long>(graphs.size()) + graphs_left;
   return counts[what];
 }

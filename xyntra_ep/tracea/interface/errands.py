@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,10 +19,14 @@ from xyntra_ep.tracea.interface.islands import Island
 from xyntra_ep.tracea.planning.manifest import TensorEntry
 from xyntra_ep.tracea.runtime import trial_child
 from xyntra_ep.tracea.runtime.cache_root import atomic_write
-from xyntra_ep.tracea.runtime.process import run_all
+from xyntra_ep.tracea.runtime.process import Outcome, run_all
 
-LIMIT_S = 60.0  # for what is left to do
-_MOST_ENDED = 4  # processes; a device that ends more of them is not worth the wait
+LIMIT_S = 10.0  # for an errand: they are small
+_OPENING_S = 60.0  # for a driver that wakes a machine's devices
+_BUDGET_S = 60.0  # after which a process begins no other errand
+# For the alarm of a process, which ends it before; else it is stuck where no signal reaches it, and is left.
+_GRACE_S = 10.0
+_MOST_IN_VAIN = 4  # processes in a row that did nothing right; a device that fails more of them is not worth the wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,45 +39,80 @@ class Answer:
 
 
 class Errands:
-    """What is to be done, in a folder that nobody else may write to; numbered as it is added."""
+    """What is to be done on a device (its identity), in a folder that nobody else may write to; numbered as it is added.
+    ``about``, of each: what a problem is one of, then what else may have it. What has failed is not tried again."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, device: str) -> None:
+        self._folder, self._device = folder, device
         self._list: list[Mapping[str, Any]] = []
+        self._about: list[Sequence[str]] = []
 
-    def run(self, plan: bytes, inputs: Sequence[NDArray[Any]], output_bytes: Sequence[int], *, timed: int = 0) -> None:
+    def run(
+        self, plan: bytes, inputs: Sequence[NDArray[Any]], output_bytes: Sequence[int], *, about: Sequence[str], timed: int = 0
+    ) -> None:
         """The first island of a plan without constants; ``timed`` times more for its times."""
         number = len(self._list)
         atomic_write(self._folder / f"{number}.plan", plan, self._folder)  # that nobody else may write
         for i, array in enumerate(inputs):
             (self._folder / f"{number}.in.{i}").write_bytes(array.tobytes())
         self._list.append({"inputs": [array.shape for array in inputs], "outputs": list(output_bytes), "timed": timed})
+        self._about.append(about)
 
-    def copy(self, device: str, size_bytes: int, *, timed: int) -> None:
-        """A tensor to the device (its identity) and back."""
-        self._list.append({"device": device, "bytes": size_bytes, "timed": timed})
+    def copy(self, size_bytes: int, *, about: Sequence[str], timed: int) -> None:
+        """A tensor to the device and back."""
+        self._list.append({"bytes": size_bytes, "timed": timed})
+        self._about.append(about)
 
     def output(self, number: int, i: int) -> bytes:
         """Of a run that came to its end."""
         return (self._folder / f"{number}.out.{i}").read_bytes()
 
     def carry_out(self) -> list[Answer]:
-        """All of them. After one that ends the process the rest has a new one."""
-        (self._folder / trial_child.ERRANDS).write_text(json.dumps(self._list), encoding="utf-8")
+        """All of them. After a problem the rest has a new process: what a kernel has done to one, others must not pay for."""
+        limits = {"limit_s": LIMIT_S, "opening_s": _OPENING_S, "budget_s": _BUDGET_S}
+        given = {"device": self._device, "errands": self._list, **limits}
+        (self._folder / trial_child.ERRANDS).write_text(json.dumps(given), encoding="utf-8")
         found: dict[int, Answer] = {}
-        ended = 0
-        while (left := [n for n in range(len(self._list)) if n not in found]) and ended < _MOST_ENDED:
-            command = [sys.executable, trial_child.__file__, str(LIBRARY), str(self._folder), *map(str, left)]
-            [result] = run_all([command], folder=self._folder, parallel=1, timeout_s=LIMIT_S)
-            said = result.said(trial_child.MARK)
-            found |= {fact["tried"]: _answer(fact) for fact in said if "tried" in fact}
-            trying = [fact["trying"] for fact in said if "trying" in fact and fact["trying"] not in found]
-            if trying or not said:
-                problem = f"the process that tried it {result.problem or 'ended early'}"
-                found[trying[-1] if trying else left[0]] = Answer(problem=problem)
-            ended += 1
-        untried = Answer(problem="was not tried: those before it ended their processes")
-        return [found.get(n, untried) for n in range(len(self._list))]
+        failed: set[str] = set()
+        in_vain = 0
+        why = f"the device did none of {_MOST_IN_VAIN} that were before it"
+        while (left := self._left(found, failed)) and in_vain < _MOST_IN_VAIN:
+            problem, answers = self._tried(left)
+            if problem:
+                why = f"the device cannot be opened: {problem}"
+                break
+            found |= answers
+            failed |= {self._about[n][0] for n, answer in answers.items() if answer.problem}
+            in_vain = 0 if any(not answer.problem for answer in answers.values()) else in_vain + 1
+        reasons = [next((f"{name} has failed" for name in about if name in failed), why) for about in self._about]
+        return [found.get(n) or Answer(problem=f"was not tried: {reasons[n]}") for n in self._all]
+
+    @property
+    def _all(self) -> range:
+        return range(len(self._list))
+
+    def _left(self, found: Mapping[int, Answer], failed: set[str]) -> list[int]:
+        return [n for n in self._all if n not in found and failed.isdisjoint(self._about[n])]
+
+    def _tried(self, left: Sequence[int]) -> tuple[str, dict[int, Answer]]:
+        """By one process, as far as it came: why it could not even begin, or how errands ended, one at least."""
+        command = [sys.executable, trial_child.__file__, str(LIBRARY), str(self._folder), *map(str, left)]
+        [result] = run_all([command], folder=self._folder, parallel=1, timeout_s=_OPENING_S + _BUDGET_S + LIMIT_S + _GRACE_S)
+        said = result.said(trial_child.MARK)
+        opened = next((fact["problem"] for fact in said if "opened" in fact), None)
+        if opened is None:
+            return f"the process that tried it {_ended(result, _OPENING_S)}", {}
+        found = {fact["tried"]: _answer(fact) for fact in said if "tried" in fact}
+        trying = [fact["trying"] for fact in said if "trying" in fact and fact["trying"] not in found]
+        if trying or not found:
+            found[trying[-1] if trying else left[0]] = Answer(problem=f"the process that tried it {_ended(result, LIMIT_S)}")
+        return opened, found
+
+
+def _ended(result: Outcome, limit_s: float) -> str:
+    if result.problem == f"was ended by signal {signal.SIGALRM:d}":  # its own alarm (`trial_child`)
+        return f"did not end within {limit_s:g} s"
+    return result.problem or "ended early"
 
 
 def _answer(fact: Mapping[str, Any]) -> Answer:

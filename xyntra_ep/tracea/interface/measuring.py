@@ -21,6 +21,7 @@ from xyntra_ep.tracea.interface.samples import Sample, named
 
 _RUNS, _LARGE_RUNS = 201, 11  # of which the median counts
 _COPIES = (4 << 10, 256 << 10, 4 << 20, 32 << 20)  # bytes; the smallest is as in a run that moves next to nothing
+_ALL = ("measuring",)  # one problem, and nothing is known
 _NOTHING = Sample(name="next to nothing", build=named("add", n=4))
 # What is bound by computing, in 16 bits too, and by the memory: the larger part of a model is one of these.
 _PRODUCT = Sample(name="a large product", build=named("gemm", m=1024, n=1024, k=1024))
@@ -33,12 +34,12 @@ def measure(target: DeviceTarget, context: Context) -> DeviceCosts | None:
     half = (replace(_PRODUCT, product=PRODUCT_OF[dtype]) for dtype in sorted(target.gpu.halves)[:1])  # as fast as the other one
     large = (_PRODUCT, _SUM, *half)
     with tempfile.TemporaryDirectory(dir=context.root.tmp) as folder:
-        errands = Errands(Path(folder))
+        errands = Errands(Path(folder), target.identity)
         estimates = [_add(errands, sample, context) for sample in (_NOTHING, *large)]
         if not all(estimates):
             return None
         for size in _COPIES:
-            errands.copy(target.identity, size, timed=_LARGE_RUNS if size == _COPIES[-1] else _RUNS)
+            errands.copy(size, about=_ALL, timed=_LARGE_RUNS if size == _COPIES[-1] else _RUNS)
         answers = errands.carry_out()
     if any(answer.problem for answer in answers):
         return None
@@ -63,7 +64,8 @@ def _add(errands: Errands, sample: Sample, context: Context) -> float:
         return 0.0
     inputs = [random_like(sample.extents(v), v.dtype, i) for i, v in enumerate(values_of(program, ValueKind.INPUT))]
     sizes = [math.prod(sample.extents(v)) * v.dtype.bytes for v in values_of(program, ValueKind.OUTPUT)]
-    errands.run(write_plan("", result, context), inputs, sizes, timed=_RUNS if sample is _NOTHING else _LARGE_RUNS)
+    timed = _RUNS if sample is _NOTHING else _LARGE_RUNS
+    errands.run(write_plan("", result, context), inputs, sizes, about=_ALL, timed=timed)
     return sum(evaluate(step.cost_ns, {}) for step in step_costs(entry))
 
 

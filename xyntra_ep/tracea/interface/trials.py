@@ -3,8 +3,9 @@
 What a device is said to be able to do, and what its driver then does, are two things. So before a device is used for the first
 time, each variant computes a sample in a process of its own, through the same plan, launches and copies as a session; one that
 fails, hangs, ends the process or computes something else is not chosen on that device, and its reason is told as that of any
-variant that was not. What a run costs beside its kernels is measured then, too (`measuring.py`). Both are kept for the device,
-its driver, its compiler and this release.
+variant that was not. What one does to its process is no other's to pay for, and one that hangs does so once
+(`errands.py`). What a run costs beside its kernels is measured then, too (`measuring.py`). Both are kept for the device, its
+driver, its compiler and this release.
 """
 
 from __future__ import annotations
@@ -142,21 +143,27 @@ def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
         found[trial.variant.name] = found[trial.variant.name] or why
 
     with tempfile.TemporaryDirectory(dir=context.root.tmp) as folder:
-        errands = Errands(Path(folder))
+        errands = Errands(Path(folder), _device(context).identity)
         ready: list[tuple[Trial, list[Array]]] = []
-        for trial, result, alone in _compiled(made, context):
+        for trial, result, alone in _compiled(sorted(made, key=_risk), context):
             if result.failures:
                 fail(trial, f"cannot be made: {result.failures[0].reason}")
                 continue
             extents = trial.sample.extents
             inputs, outputs = (values_of(trial.program, kind) for kind in (ValueKind.INPUT, ValueKind.OUTPUT))
             stored = [random_like(extents(v), v.dtype, 100 * len(ready) + i) for i, v in enumerate(inputs)]
-            errands.run(write_plan("", result, alone), stored, [math.prod(extents(v)) * v.dtype.bytes for v in outputs])
+            sizes = [math.prod(extents(v)) * v.dtype.bytes for v in outputs]
+            errands.run(write_plan("", result, alone), stored, sizes, about=(trial.variant.name, *trial.variant.parts))
             ready.append((trial, interpret(trial.program, stored)))
         for number, answer in enumerate(errands.carry_out()):
             trial, wanted = ready[number]
             fail(trial, answer.problem or _difference(errands, number, trial, wanted))
     return found
+
+
+def _risk(trial: Trial) -> tuple[bool, bool]:
+    """What may hang is tried last, and what launches others' kernels behind these."""
+    return trial.variant.may_hang, bool(trial.variant.parts)
 
 
 def _compiled(made: Sequence[Trial], context: Context) -> Iterator[tuple[Trial, CompileResult, Context]]:
@@ -177,11 +184,15 @@ def _compiled(made: Sequence[Trial], context: Context) -> Iterator[tuple[Trial, 
 
 def _alone(trial: Trial, context: Context) -> Context:
     """What decides for the trial's variant, at the size that the sample takes the device for."""
-    device = context.device
-    assert device is not None
+    device = _device(context)
     if trial.sample.units:
         device = replace(device, gpu=replace(device.gpu, units=trial.sample.units))
     return context.on(device).choosing({type(trial.program.ops[0]): (trial.variant,)})
+
+
+def _device(context: Context) -> DeviceTarget:
+    assert context.device is not None
+    return context.device
 
 
 def _difference(errands: Errands, number: int, trial: Trial, wanted: Sequence[Array]) -> str:

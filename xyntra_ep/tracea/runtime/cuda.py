@@ -57,8 +57,8 @@ class CudaSurvey(Survey[CudaDevice]):
 
 
 def at_hand(library: Path) -> bool:
-    """Whether there seems to be a device; no driver is asked."""
-    return int(ctypes.CDLL(str(library)).xyntra_cuda_at_hand(None)) > 0
+    """Whether there seems to be a device, or only the driver knows; it is not asked."""
+    return int(ctypes.CDLL(str(library)).xyntra_cuda_at_hand(None)) != 0
 
 
 @cache

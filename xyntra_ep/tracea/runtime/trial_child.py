@@ -2,35 +2,53 @@
 
 trial_child.py LIBRARY FOLDER [NUMBER...]
 
-FOLDER/errands.json lists what there is to do. {"inputs": shapes, "outputs": bytes, "timed": runs}: run the island of
-FOLDER/n.plan; input i is read from FOLDER/n.in.i, output i written to FOLDER/n.out.i. {"device": identity, "bytes": size,
-"timed": copies}: copy so much there and back. Prints, after a mark, what it begins and how it ended; of what is timed the
-medians, in nanoseconds.
+FOLDER/errands.json says on which "device", and lists the "errands". {"inputs": shapes, "outputs": bytes, "timed": runs}: run the
+island of FOLDER/n.plan; input i is read from FOLDER/n.in.i, output i written to FOLDER/n.out.i. {"bytes": size, "timed": copies}:
+copy so much there and back. Prints, after a mark, what it begins and how it ended; of what is timed the medians, in nanoseconds.
+
+The process ends after the first problem: an error that a kernel leaves in a context is reported by every later call. It is ended
+by an alarm, which a hanging driver does not hold up, where the device is not open after "opening_s" seconds or an errand takes
+more than "limit_s"; after "budget_s" it begins no other errand.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
+import os
+import signal
 import statistics
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any
 
 MARK = "xyntra-trial "
 ERRANDS = "errands.json"
 _WHY_BYTES = 4096
+_LITTLE = {"bytes": 4, "timed": 0}
 _Errand = Mapping[str, Any]
 
 
 def main(library: str, folder: str, *numbers: str) -> None:
-    opened = ctypes.CDLL(library)
     with open(f"{folder}/{ERRANDS}", encoding="utf-8") as file:
-        errands = json.load(file)
+        given = json.load(file)
+    device, limit_s = given["device"], given["limit_s"]
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+    signal.setitimer(signal.ITIMER_REAL, given["opening_s"])
+    opened = ctypes.CDLL(library)
+    _tell("opened", device, _copy(opened, device, _LITTLE))
+    enough = time.monotonic() + given["budget_s"]
     for number in map(int, numbers):
+        errand = given["errands"][number]
         _say({"trying": number})
-        errand = errands[number]
-        _say({"tried": number, **(_copy(opened, errand) if "bytes" in errand else _run(opened, f"{folder}/{number}", errand))})
+        signal.setitimer(signal.ITIMER_REAL, limit_s)
+        is_copy = "bytes" in errand
+        _tell("tried", number, _copy(opened, device, errand) if is_copy else _run(opened, f"{folder}/{number}", errand))
+        if time.monotonic() > enough:
+            break
+    signal.setitimer(signal.ITIMER_REAL, limit_s)  # for the driver, to be unloaded
 
 
 def _run(library: ctypes.CDLL, name: str, errand: _Errand) -> dict[str, object]:
@@ -55,14 +73,14 @@ def _run(library: ctypes.CDLL, name: str, errand: _Errand) -> dict[str, object]:
     return _ended(done, why, all_ns=all_ns, kernels_ns=kernels_ns)
 
 
-def _copy(library: ctypes.CDLL, errand: _Errand) -> dict[str, object]:
+def _copy(library: ctypes.CDLL, device: str, errand: _Errand) -> dict[str, object]:
     copy = library.xyntra_time_copies
     copy.argtypes = [
         ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint64,
     ]  # fmt: skip
     why = ctypes.create_string_buffer(_WHY_BYTES)
     there_ns, back_ns = ((ctypes.c_int64 * errand["timed"])() for _ in range(2))
-    done = copy(errand["device"].encode(), errand["bytes"], there_ns, back_ns, errand["timed"], why, len(why))
+    done = copy(device.encode(), errand["bytes"], there_ns, back_ns, errand["timed"], why, len(why))
     return _ended(done, why, there_ns=there_ns, back_ns=back_ns)
 
 
@@ -80,6 +98,13 @@ def _addresses(buffers: list[ctypes.Array[ctypes.c_char]]) -> ctypes.Array[ctype
 def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
+
+
+def _tell(what: str, of: object, ended: Mapping[str, object]) -> None:
+    """How it ended. After a problem the process ends, and leaves a driver that may be in trouble as it is."""
+    _say({what: of, **ended})
+    if ended["problem"]:
+        os._exit(0)
 
 
 def _say(fact: dict[str, object]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from xyntra_ep.tracea.core_ir.dims import Size, typical
+from xyntra_ep.tracea.core_ir.dims import Size, select, typical
 from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.core_ir.work import sized_work
-from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, Phase, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
@@ -25,6 +26,16 @@ def launch_of(b: GpuBuilder, buffers: Sequence[ValueBuffer | TempBuffer], units:
     """The launch of the kernel that ``b`` has written."""
     kernel, params = b.finish()
     return KernelCall(kernel=kernel, buffers=tuple(buffers), params=params, units=units, cost_ns=cost_ns)
+
+
+def only_where(condition: Size, calls: Sequence[KernelCall]) -> list[KernelCall]:
+    """What is done in runs, only in those of the ``condition``."""
+    return [
+        c
+        if c.phase is Phase.PREPARE
+        else replace(c, units=select(condition, c.units, 0), cost_ns=select(condition, c.cost_ns, 0))
+        for c in calls
+    ]
 
 
 def blocks_held(gpu: Gpu, threads: int, registers: int, shared_bytes: int, *, unknown: int) -> int:

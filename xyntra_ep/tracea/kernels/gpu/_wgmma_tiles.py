@@ -6,6 +6,7 @@ tiles of its own and they take turns: while one stores, the other multiplies. St
 memory: a tile is of rows of 128 bytes along what is contiguous there, as tensor copies put them down.
 
 Blocks may be in clusters: tiles one below the other, whose blocks each copy a share of what they all read of b, to all of them.
+Where all rows are in one tile there is none below it, and no cluster.
 
 The two arrangements are CUTLASS's for this architecture ("cooperative" and "ping-pong" warp-specialised persistent kernels), the
 bands that tiles are taken in Triton's ("L2 cache optimizations", matrix multiplication tutorial; CUTLASS: threadblock swizzle).
@@ -53,6 +54,15 @@ class WarpgroupTile:
     @property
     def rows(self) -> int:
         return self.part_rows * CONSUMERS // self.turns
+
+    @property
+    def alone(self) -> WarpgroupTile:
+        """Without a cluster, for results of so few rows that the second block of one would multiply nothing but zeros."""
+        return replace(self, cluster=1)
+
+    def fitting(self, m: int) -> WarpgroupTile:
+        """What computes ``m`` rows."""
+        return self if m > self.rows else self.alone
 
     @property
     def group_rows(self) -> int:

@@ -7,16 +7,16 @@ another form are copied once for both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from xyntra_ep.tracea.core_ir.dims import Size, le, lt, select
+from xyntra_ep.tracea.core_ir.dims import le, lt
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.gpu import gemm_block_tiles, gemm_fragments, gemm_gemv, gemm_wgmma
+from xyntra_ep.tracea.kernels.gpu._launch import only_where
 from xyntra_ep.tracea.kernels.gpu._sum_parts import MOST
 from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
-from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Phase, Variant
+from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 
 _FEW = 8  # rows that are read by packets of b
 _CONFIG = {"rows": 4, "parts": MOST[-1]}  # one row computes no more than a device has to spare, eight read b twice
@@ -30,14 +30,9 @@ def _admits(tiles: Variant[Gemm], op: Gemm, context: BuildContext) -> str | None
 
 def _build(tiles: Variant[Gemm], op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     m = shape_of(op).m
-    calls = _where(le(m, _FEW), gemm_gemv.build(op, _CONFIG, context))
-    others = _where(lt(_FEW, m), tiles.build(op, config, context))
+    calls = only_where(le(m, _FEW), gemm_gemv.build(op, _CONFIG, context))
+    others = only_where(lt(_FEW, m), tiles.build(op, config, context))
     return [*(call for call in calls if call not in others), *others]
-
-
-def _where(condition: Size, calls: Sequence[KernelCall]) -> list[KernelCall]:
-    """What is done in runs, only in those of the ``condition``."""
-    return [c if c.phase is Phase.PREPARE else replace(c, units=select(condition, c.units, 0)) for c in calls]
 
 
 def _or_gemv(tiles: Variant[Gemm]) -> Variant[Gemm]:

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product as combinations
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, known_nonnegative, ne, product, select, smin, typical
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, known_nonnegative, le, lt, ne, product, select, smin, typical
 from xyntra_ep.tracea.core_ir.ops import Gemm, Operand
 from xyntra_ep.tracea.kernels.gpu._gemm_fetch import Side, blocks, sides_of
 from xyntra_ep.tracea.kernels.gpu._gemm_narrow import HALVES, copies_ns, dtype_of, narrow
-from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of, only_where
 from xyntra_ep.tracea.kernels.gpu._sum_parts import AXIS as PARTS
 from xyntra_ep.tracea.kernels.gpu._sum_parts import MOST, Parts, Sums, meeting_ns, parts_of
 from xyntra_ep.tracea.kernels.gpu._tile_cost import GemmSizes, sizes_of, stream_ns
@@ -36,7 +36,7 @@ from xyntra_ep.tracea.kernels.gpu._wgmma_tiles import (
     tile_of,
 )
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
-from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TensorView, Variant
+from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, TensorView, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index
 from xyntra_ep.tracea.semantic_ir.warpgroup_builder import WarpgroupBuilder
@@ -74,13 +74,14 @@ def _space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
 def _default(op: Gemm, context: BuildContext) -> Config:
     shape, gpu = shape_of(op), gpu_of(context)
     sizes, known = sizes_of(shape), isinstance(blocks(shape, 1, 1), int)
+    configs = [c for c in all_configs(gpu) if c["cluster"] == 1 or _may_fill(tile_of(c, gpu), shape)]
 
     def order(choice: tuple[Config, int]) -> tuple[float, ...]:
         tile, most = tile_of(choice[0], gpu), choice[1]
         # Where only a run knows how many tiles there are, parts cost nothing until they are needed.
         return _ns(sizes, tile, most, gpu), -tile.rows * tile.columns, tile.turns, -tile.cluster, most if known else -most
 
-    best, most = min(combinations(all_configs(gpu), MOST), key=order)
+    best, most = min(combinations(configs, MOST), key=order)
     return {**best, PARTS.name: most}
 
 
@@ -88,7 +89,13 @@ def _parts(shape: GemmShape, tile: WarpgroupTile, most: int, gpu: Gpu) -> Parts:
     return parts_of(shape.depth, STEP, blocks(shape, tile.group_rows, tile.columns), gpu.units // tile.cluster, most)
 
 
+def _may_fill(tile: WarpgroupTile, shape: GemmShape) -> bool:
+    """Whether a cluster of such tiles has rows for more than one."""
+    return not isinstance(shape.m, int) or shape.m > tile.rows
+
+
 def _ns(sizes: GemmSizes, tile: WarpgroupTile, most: int, gpu: Gpu) -> float:
+    tile = tile.fitting(sizes.m)
     groups, clusters = sizes.blocks(tile.group_rows, tile.columns), gpu.units // tile.cluster
     parts = parts_of(sizes.depth, STEP, groups, clusters, most)
     of_unit = -(-groups * typical(parts.count) // clusters)
@@ -111,16 +118,35 @@ def _moving(side: Side) -> list[int]:
 
 
 def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
-    read, gpu = [narrow(op, place) for place in (0, 1)], gpu_of(context)
-    op = replace(op, inputs=(*(n.operand for n in read), *op.inputs[2:]))
-    shape, tile = shape_of(op), tile_of(config, gpu)
-    parts = _parts(shape, tile, config[PARTS.name], gpu)
+    narrowed, gpu = [narrow(op, place) for place in (0, 1)], gpu_of(context)
+    read = [n.buffer for n in narrowed]
+    op = replace(op, inputs=(*(n.operand for n in narrowed), *op.inputs[2:]))
+    m, tile, most = shape_of(op).m, tile_of(config, gpu), config[PARTS.name]
+    if isinstance(m, int) or tile.cluster == 1:
+        calls = _product(op, read, tile.fitting(typical(m)), most, context)
+    else:  # a run knows
+        calls = only_where(le(m, tile.rows), _product(op, read, tile.alone, most, context, "parts of few rows"))
+        calls += only_where(lt(tile.rows, m), _product(op, read, tile, most, context))
+    return [*(call for n in narrowed for call in n.copies(context)), *calls]
+
+
+def _product(
+    op: Gemm,
+    read: Sequence[ValueBuffer | TempBuffer],
+    tile: WarpgroupTile,
+    most: int,
+    context: BuildContext,
+    memory: str = "parts",
+) -> list[KernelCall]:
+    """Of operands that tensor copies take, which are in the buffers ``read``."""
+    shape, gpu = shape_of(op), gpu_of(context)
+    parts = _parts(shape, tile, most, gpu)
     dtype = op.inputs[0].dtype
     name = f"xy_gemm_{dtype}_wgmma_{tile.rows}x{tile.columns}x{tile.turns}x{tile.cluster}"
     k = WarpgroupBuilder(name, 1 + CONSUMERS, tile.cluster)
     k.buffer("a", dtype)
     k.buffer("b", dtype)
-    sums = Sums(k, op, shape.groups, parts, context)
+    sums = Sums(k, op, shape.groups, parts, context, memory)
     groups = parts.count * blocks(shape, tile.group_rows, tile.columns)
     launched = smin(groups, gpu.units // tile.cluster)
     order = _Order(k, shape, tile, parts, tile.band(gpu), launched)
@@ -144,10 +170,9 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     kernel, params = k.finish()
     flops = 2 * shape.m * shape.n * shape.depth * product(shape.batch_extents)
     return [
-        *(call for n in read for call in n.copies(context)),
         KernelCall(
             kernel=kernel,
-            buffers=(*(n.buffer for n in read), *sums.buffers),
+            buffers=(*read, *sums.buffers),
             params=params,
             units=launched * tile.cluster,
             cost_ns=flops // int(gpu.fragment_gflops * _PEAK) + LAUNCH_NS,
@@ -231,5 +256,6 @@ VARIANTS = [
         cost_ns=_cost_ns,
         build=_build,
         rank=-1,  # of products that are bound by reading, estimates see no difference to gemm.fragments, which keeps threads busy
+        may_hang=True,
     )
 ]
