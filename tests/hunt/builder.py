@@ -1,8 +1,8 @@
 """A model that grows node by node, for several sizes at once.
 
-Every size that is only known at run time has a value in each of ``WORLDS`` worlds. Each node is evaluated in all of them as soon as
-it is made, by ONNX Runtime, so that nobody has to say what shape an operator's result has, and an input that belongs to another
-value takes its sizes from there, world by world: they then agree for reasons that the planner has to find out.
+Every size that is only known at run time has a value in each of ``WORLDS`` worlds. Each node is evaluated in all of them as soon
+as it is made, by ONNX Runtime, so that nobody has to say what shape an operator's result has, and an input that belongs to
+another value takes its sizes from there, world by world: they then agree for reasons that the planner has to find out.
 A node that ONNX Runtime refuses in the first world is dropped; one that fails in another world makes a run that must fail.
 """
 

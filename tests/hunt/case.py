@@ -65,7 +65,9 @@ class Case:
     name: str = ""
 
     def proto(self) -> onnx.ModelProto:
-        return onnx.ModelProto.FromString(self.model)
+        model = onnx.ModelProto()
+        model.ParseFromString(self.model)
+        return model
 
     def with_model(self, model: onnx.ModelProto) -> Case:
         return replace(self, model=model.SerializeToString())

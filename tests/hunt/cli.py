@@ -1,4 +1,7 @@
-"""The command: hunt for some minutes, reduce what was found, report. Exit status 1 when a class is more frequent than it may be."""
+"""The command: hunt for some minutes, reduce what was found, report.
+
+The exit status is 1 when a class of findings is more frequent than it may be.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,7 @@ class Plan:
     preload: str = ""
     environment: dict[str, str]
     reduce_minutes: float = 0.0
+    patience_s: float | None = None  # what else pool.py says
 
 
 def hunt(plan: Plan, progress: Callable[[Report], None] = lambda _: None) -> Report:
@@ -89,7 +93,7 @@ class _Guarded:
 
 
 def _hunt(plan: Plan, numbers: _Guarded, deadline: float, report: Report, progress: Callable[[Report], None]) -> None:
-    child = Child(preload=plan.preload, environment=plan.environment)
+    child = Child(preload=plan.preload, environment=plan.environment, patience_s=plan.patience_s)
     try:
         while time.monotonic() < deadline and (number := numbers.next()) is not None:
             answer = child.ask(Hunt(seed=plan.seed, number=number, only=plan.only))
@@ -101,7 +105,7 @@ def _hunt(plan: Plan, numbers: _Guarded, deadline: float, report: Report, progre
 
 def _reduce(plan: Plan, done: set[int], end: float, report: Report) -> None:
     """One of each class in turn, so that none waits for the others."""
-    child = Child(preload=plan.preload, environment=plan.environment, patience_s=30.0)
+    child = Child(preload=plan.preload, environment=plan.environment, patience_s=plan.patience_s)
     try:
         while time.monotonic() < end:
             with report.lock:
@@ -138,7 +142,7 @@ def fast_compiler(folder: Path) -> dict[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.hunt", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.hunt", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=1.0, help="of hunting; reducing comes on top")
     parser.add_argument("--reduce-minutes", type=float, help="at most so long (half of --minutes)")
     parser.add_argument("--seed", type=int, default=1)

@@ -44,8 +44,8 @@ class Fill:
         if self.kind is Kind.INDEX:
             return np.asarray(rng.integers(self.low, max(self.high, self.low + 1), shape)).astype(dtype)
         if dtype.kind in "iu":
-            low = 1 if self.kind is Kind.POSITIVE else 0 if dtype.kind == "u" else -5
-            return np.asarray(rng.integers(low, 7, shape)).astype(dtype)
+            least = 1 if self.kind is Kind.POSITIVE else 0 if dtype.kind == "u" else -5
+            return np.asarray(rng.integers(least, 7, shape)).astype(dtype)
         low, high = {Kind.POSITIVE: (0.5, 2.0), Kind.UNIT: (-0.9, 0.9)}.get(self.kind, (-2.0, 2.0))
         data = np.asarray(rng.uniform(low, high, shape))
         if rng.random() < 0.2:  # ties, zeros, whole numbers
@@ -66,7 +66,7 @@ class Fill:
 
 
 def odd_values(dtype: np.dtype, *, index: bool = False) -> Array:
-    """What has no usual place in arithmetic: NaN, infinities, denormals, the largest, zeros of both signs; for integers the limits.
+    """What has no place in arithmetic: NaN, infinities, denormals, the largest, zeros of both signs, and limits of integers.
 
     An index of 2**63 - 1 is no size that anyone allocates, but one of 1000 might be: shapes get what fails soon.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -91,10 +92,8 @@ class Child:
         assert self._conn is not None
         self._case = request.case if isinstance(request, worker.Check | worker.Inside) else None
         self._phase, self._since = "", time.monotonic()
-        try:
+        with contextlib.suppress(OSError):  # it has died since; look() says so
             self._conn.send_bytes(pickle.dumps(request))
-        except OSError:
-            pass  # it has died since; look() says so
 
     def look(self, timeout_s: float) -> Answer | None:
         """The answer to what was posted, if it comes in this time. A child that died or hangs is an answer, too."""

@@ -1,7 +1,7 @@
 """The smallest case that shows the same class of difference.
 
-First each node alone, fed with what ONNX Runtime computes before it: most faults are one operator's. Where none shows it alone, the
-graph is cut from both ends: later nodes are dropped, then inner tensors become inputs. Then attributes, sizes and values.
+First each node alone, fed with what ONNX Runtime computes before it: most faults are one operator's. Where none shows it alone,
+the graph is cut from both ends: later nodes are dropped, then inner tensors become inputs. Then attributes, sizes and values.
 Every step is judged like any other case, in a child.
 """
 
@@ -17,6 +17,7 @@ from onnx import numpy_helper
 
 from tests.hunt.case import Array, Case, Feeds, Finding, Settings
 from tests.hunt.pool import Child
+from tests.hunt.report import ERRORS, shape_of
 from tests.hunt.single import constants_of, make_model, symbols
 from tests.hunt.worker import Check, Inside
 
@@ -52,12 +53,14 @@ class Reducer:
         return best
 
     def _shows(self, case: Case, like: Finding) -> Shown | None:
-        """The case with its finding of that class."""
+        """The case with its finding of that class; of errors, the same one."""
         if self.left <= 0 or time.monotonic() > self.end:
             return None
         self.left -= 1
         verdict = self.child.ask(Check(case=case)).verdict
-        found = next((f for f in verdict.findings if f.kind is like.kind), None)
+        words = shape_of(like.text) if like.kind in ERRORS else None
+        alike = (f for f in verdict.findings if f.kind is like.kind and words in (None, shape_of(f.text)))
+        found = next(alike, None)
         return None if found is None else (case, found)
 
     # -- steps: each yields better and better cases
@@ -107,7 +110,7 @@ class Reducer:
             if single is not None and (shown := self._shows(single, finding)) is not None:
                 yield shown
                 return
-        for number, node in enumerate(model.graph.node):
+        for node in model.graph.node:
             shown = self._try(case, _ancestors(model, [n for n in node.output if n]), [i.name for i in model.graph.input],
                               [n for n in node.output if n], values, finding)  # fmt: skip
             if shown is not None:
@@ -195,28 +198,22 @@ class Reducer:
         case, finding = best
         extents = {n for a in _tensors(case).values() for n in a.shape if n > 1}
         for n in sorted(extents, reverse=True):
-            for m in (1, 2, n // 2):
-                if (
-                    m < n
-                    and (shown := self._shows(_shorter(case, lambda _, size, n=n, m=m: m if size == n else size), finding))
-                    is not None
-                ):
+            for m in (m for m in (1, 2, n // 2) if m < n):
+                if (shown := self._shows(_shorter(case, n, m), finding)) is not None:
                     case, finding = shown
                     yield shown
                     break
         for name, array in _tensors(case).items():
             for n in sorted({n for n in array.shape if n > 1}, reverse=True):
-                one = _shorter(case, lambda other, size, n=n, name=name: 1 if (other, size) == (name, n) else size)
-                if (shown := self._shows(one, finding)) is not None:
+                if (shown := self._shows(_shorter(case, n, 1, only=name), finding)) is not None:
                     case, finding = shown
                     yield shown
 
     def _values(self, best: Shown) -> Iterator[Shown]:
         """Ones, small whole numbers, or what there is with fewer digits."""
         case, finding = best
-        for simple in (np.ones_like, _counting, lambda a: np.round(a, 1)):
-            changed = _with_values(case, lambda _, a, simple=simple: np.asarray(simple(a), a.dtype) if a.dtype.kind == "f" else a)
-            if (shown := self._shows(changed, finding)) is not None:
+        for simple in (np.ones_like, _counting, _rounded):
+            if (shown := self._shows(_with_floats(case, simple), finding)) is not None:
                 yield shown
                 return
 
@@ -258,7 +255,7 @@ def _without_unread(case: Case) -> Case:
     for field in (model.graph.input, model.graph.initializer):
         kept = [x for x in field if x.name in read]
         del field[:]
-        field.extend(kept)  # type: ignore[arg-type]  # of the same field
+        field.extend(kept)
     runs = [replace(run, feeds={n: a for n, a in run.feeds.items() if n in read}) for run in case.runs]
     return replace(case.with_model(model), runs=runs)
 
@@ -282,9 +279,23 @@ def _with_values(case: Case, change: Callable[[str, Array], Array]) -> Case:
     return replace(case.with_model(model), runs=runs)
 
 
-def _shorter(case: Case, size: Callable[[str, int], int]) -> Case:
-    return _with_values(case, lambda name, a: a[tuple(slice(0, size(name, n)) for n in a.shape)])
+def _shorter(case: Case, old: int, new: int, only: str | None = None) -> Case:
+    """Axes of ``old`` elements keep the first ``new``; of one tensor only, or of all."""
+
+    def cut(name: str, a: Array) -> Array:
+        return a[tuple(slice(0, new if n == old else n) for n in a.shape)] if only in (None, name) else a
+
+    return _with_values(case, cut)
+
+
+def _with_floats(case: Case, simple: Callable[[Array], Array]) -> Case:
+    return _with_values(case, lambda _, a: np.asarray(simple(a), a.dtype) if a.dtype.kind == "f" else a)
 
 
 def _counting(a: Array) -> Array:
     return np.arange(1, a.size + 1).reshape(a.shape)
+
+
+def _rounded(a: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return np.round(a, 1)

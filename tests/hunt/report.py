@@ -20,11 +20,12 @@ from tests.hunt.judge import Verdict
 Key = tuple[Class, tuple[str, ...], str]
 # Of how many runs one may show it. None: counted and shown; where fusion may change special values is said in the README.
 BOUNDS: Mapping[Class, float | None] = {
-    Class.WRONG: 0.0, Class.SPECIAL: None, Class.SHAPE: 0.0, Class.MISSING_ERROR: 1e-3, Class.EXTRA_ERROR: 1e-3, Class.SESSION: 1e-3,
-    Class.CRASH: 0.0, Class.HANG: 0.0, Class.UNREPEATABLE: 0.0,
+    Class.WRONG: 0.0, Class.SPECIAL: None, Class.SHAPE: 0.0, Class.MISSING_ERROR: 1e-3, Class.EXTRA_ERROR: 1e-3,
+    Class.SESSION: 1e-3, Class.CRASH: 0.0, Class.HANG: 0.0, Class.UNREPEATABLE: 0.0,
 }  # fmt: skip
 SEVERITY = (Class.CRASH, Class.HANG, Class.WRONG, Class.SHAPE, Class.UNREPEATABLE, Class.MISSING_ERROR, Class.EXTRA_ERROR,
             Class.SESSION, Class.SPECIAL)  # fmt: skip
+ERRORS = (Class.MISSING_ERROR, Class.EXTRA_ERROR, Class.SESSION)
 INLINE = 400  # elements of a feed that a script shows as text
 
 
@@ -83,9 +84,7 @@ class Report:
                 self._fold(case, finding)
 
     def _fold(self, case: Case, finding: Finding) -> None:
-        """Errors by what is said, which names the operator; numbers by operators and by what stands in place of what."""
-        says = finding.kind in (Class.MISSING_ERROR, Class.EXTRA_ERROR, Class.SESSION)
-        key = (finding.kind, () if says else case.operators(), shape_of(finding.text))
+        key = key_of(case, finding)
         had = self.distinct.setdefault(key, Distinct(case=case, finding=finding, count=0))
         had.count += 1
         if len(case.model) < len(had.case.model):
@@ -126,9 +125,8 @@ class Report:
         ]
 
     def table(self) -> str:
-        lines = [
-            f"{self.counts['sessions']} sessions, {self.counts['runs']} runs, of which ORT refuses {self.counts['runs that ORT refuses']}"
-        ]
+        sessions, runs, refused = (self.counts[name] for name in ("sessions", "runs", "runs that ORT refuses"))
+        lines = [f"{sessions} sessions, {runs} runs, of which ORT refuses {refused}"]
         lines.append(f"{'class':42}{'runs':>8}{'distinct':>10}  bound")
         for kind, bound in BOUNDS.items():
             distinct = sum(key[0] is kind for key in self.distinct)
@@ -151,14 +149,20 @@ class Report:
             for key, d in self.ordered()
         ]
         content = {
-            **more, "counts": self.counts, "by_class": {k.value: n for k, n in self.by_class.items()}, "by_option": self.by_option,
-            "operators": dict(sorted(self.operators.items())), "beyond": self.beyond(), "findings": found,
-        }  # fmt: skip
+            **more,
+            "counts": self.counts,
+            "by_class": {k.value: n for k, n in self.by_class.items()},
+            "by_option": self.by_option,
+            "operators": dict(sorted(self.operators.items())),
+            "beyond": self.beyond(),
+            "findings": found,
+        }
         return json.dumps(content, indent=1)
 
 
 def key_of(case: Case, finding: Finding) -> Key:
-    return finding.kind, case.operators(), shape_of(finding.text)
+    """Errors by what is said, which names the operator; numbers by operators and by what stands in place of what."""
+    return finding.kind, () if finding.kind in ERRORS else case.operators(), shape_of(finding.text)
 
 
 # -- folders
@@ -181,7 +185,7 @@ def write(folder: Path, distinct: Distinct) -> None:
                 parts.append(f"{name!r}: {literal(np.asarray(value))}")
         runs.append("    {" + ", ".join(parts) + "},")
     if arrays:
-        np.savez(folder / "feeds.npz", **arrays)
+        np.savez(folder / "feeds.npz", **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
     text = "\n".join(f"#   {line}" for line in onnx.printer.to_text(case.proto()).splitlines()[:40])
     (folder / "run.py").write_text(
         _SCRIPT.format(
@@ -229,7 +233,10 @@ def outcome(session, feeds):
 def same(a, b):
     if isinstance(a, str) or isinstance(b, str):
         return isinstance(a, str) == isinstance(b, str)
-    return all(x.shape == y.shape and x.dtype == y.dtype and np.allclose(x, y, rtol=1e-3, atol=1e-4, equal_nan=True) for x, y in zip(a, b))
+    return all(
+        x.shape == y.shape and x.dtype == y.dtype and np.allclose(x, y, rtol=1e-3, atol=1e-4, equal_nan=True)
+        for x, y in zip(a, b)
+    )
 
 def session(providers, threads):
     options = ort.SessionOptions()

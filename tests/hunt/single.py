@@ -95,7 +95,7 @@ def constants_of(model: onnx.ModelProto) -> dict[str, Array]:
 
 
 def values_inside(model: onnx.ModelProto, feeds: Feeds) -> tuple[dict[str, Array], int]:
-    """(every value that ONNX Runtime computes, in single nodes; the number of the node that fails, or how many nodes there are)."""
+    """(every value that ONNX Runtime computes, in single nodes; the number of the node that fails, or of nodes)."""
     constants = constants_of(model)
     runner = NodeRunner(model.opset_import, model.functions)
     known: dict[str, Array] = {name: np.asarray(value) for name, value in feeds.items()}

@@ -22,7 +22,7 @@ _WEIGHTS = {"float32": 16, "float16": 2, "float64": 1, "int64": 3, "int32": 2, "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """``since`` and ``until``: the opsets of the model that have the operator. ``weight``: how often it is drawn, beside others."""
+    """``since``, ``until``: the opsets of the model that have the operator. ``weight``: how often it is drawn, beside others."""
 
     name: str
     build: Build

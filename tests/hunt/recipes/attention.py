@@ -93,7 +93,7 @@ def _ms_attention(b: Builder) -> None:
     w, bias = b.tensor([_fixed(inside), _fixed(3 * hidden)], fixed=0.9), b.tensor([_fixed(3 * hidden)], fixed=0.9)
     past = b.tensor([_fixed(2), batch, _fixed(heads), _small(b, 3), _fixed(width)], fixed=0) if b.chance(0.2) else None
     total = length if past is None else _sum(past.extents[3], length)
-    shapes = [[batch, total], [batch], [batch, length, total], [tuple(2 * n for n in batch)]]
+    shapes: list[list[Extent]] = [[batch, total], [batch], [batch, length, total], [tuple(2 * n for n in batch)]]
     mask = maybe(b, b.tensor(b.pick(shapes), np.int32, Fill(Kind.INDEX, 0, 2), fixed=0.1))
     bias4 = maybe(b, b.tensor([batch, _fixed(heads), length, total], fixed=0), 0.2)
     b.node("Attention", [x, w, maybe(b, bias, 0.8), mask, past, bias4], domain=MS, num_heads=heads,
@@ -110,7 +110,7 @@ def _multi_head(b: Builder) -> None:
     past = _small(b, 3) if b.chance(0.25) else None
     total = keys if past is None else _sum(past, keys)
     cache = [None, None] if past is None else [b.tensor([batch, _fixed(heads), past, _fixed(width)], fixed=0) for _ in range(2)]
-    shapes = [[batch, total], [batch], [batch, queries, total]]
+    shapes: list[list[Extent]] = [[batch, total], [batch], [batch, queries, total]]
     mask = maybe(b, b.tensor(b.pick(shapes), np.int32, Fill(Kind.INDEX, 0, 2), fixed=0.1), 0.4)
     score = maybe(b, b.tensor([b.pick((batch, _fixed(1))), b.pick((_fixed(heads), _fixed(1))), queries, total], fixed=0), 0.3)
     b.node("MultiHeadAttention", [q, k, v, bias, mask, score, *cache], domain=MS, num_heads=heads,

@@ -127,7 +127,7 @@ def _where(b: Builder) -> None:
         b.one("Where", [condition, b.partner(condition, x.dtype), b.partner(condition, x.dtype)])
         return
     values = [x, b.partner(x)]
-    b.rng.shuffle(values)  # type: ignore[arg-type]  # a list will do
+    b.rng.shuffle(values)
     b.one("Where", [b.partner(x, np.bool_), *values])
 
 

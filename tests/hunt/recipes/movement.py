@@ -20,7 +20,7 @@ def _concat(b: Builder) -> None:
         if -x.rank <= axis < x.rank and b.chance(0.6):
             wanted[axis] = b.extent() if b.chance(0.6) else (0, 0, 0)
         parts.append(b.tensor(wanted, x.dtype))
-    b.rng.shuffle(parts)  # type: ignore[arg-type]  # a list will do
+    b.rng.shuffle(parts)
     b.one("Concat", parts, axis=axis)
 
 

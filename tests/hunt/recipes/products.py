@@ -43,8 +43,8 @@ def _gemm(b: Builder) -> None:
 
 
 _EQUATIONS = (
-    "ij,jk->ik", "bij,bjk->bik", "bhid,bhjd->bhij", "ij->ji", "ij->i", "ij->", "i,j->ij", "bij,jk->bik", "bshd,bthd->bhst", "ij,ij->",
-    "ij,ij->ij", "ij,jk", "bij,bij->b", "ij,kj->ik", "i,i->", "abc->cab", "ij,i->j",
+    "ij,jk->ik", "bij,bjk->bik", "bhid,bhjd->bhij", "ij->ji", "ij->i", "ij->", "i,j->ij", "bij,jk->bik", "bshd,bthd->bhst",
+    "ij,ij->", "ij,ij->ij", "ij,jk", "bij,bij->b", "ij,kj->ik", "i,i->", "abc->cab", "ij,i->j",
 )  # fmt: skip
 
 

@@ -125,8 +125,9 @@ def _top_k(b: Builder) -> None:
     k = b.whole(0, x.shape[axis])
     operands = [x] if b.since("TopK") < 10 else [x, b.ints([k], fixed=0.85)]
     largest, ordered = (b.pick((None, 1, 0)), b.pick((None, 1))) if b.since("TopK") >= 11 else (None, None)
-    b.node("TopK", operands, outputs=2, axis=maybe(b, axis) if axis in (-1, x.rank - 1) else axis, largest=largest, sorted=ordered,
-           k=k if len(operands) == 1 else None)  # fmt: skip
+    shown = maybe(b, axis) if axis in (-1, x.rank - 1) else axis
+    own = k if len(operands) == 1 else None
+    b.node("TopK", operands, outputs=2, axis=shown, largest=largest, sorted=ordered, k=own)
 
 
 def _mask_rows(b: Builder) -> None:

@@ -1,0 +1,58 @@
+"""The whole hunter, with faults planted in the child: each is found, sorted and made one node."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.hunt.case import Class
+from tests.hunt.cli import Plan, fast_compiler, hunt
+from tests.hunt.report import Distinct, Report, write
+
+pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]
+AROUND = ("Tanh", "Add", "Transpose", "Concat")
+
+
+def _hunt(tmp_path: Path, fault: str, *, cases: int = 14, patience_s: float | None = None) -> Report:
+    plan = Plan(
+        seed=7, minutes=30, cases=cases, only=AROUND, preload=f"tests.hunt.planted:{fault}" if fault else "", reduce_minutes=30,
+        environment={"XYNTRA_CACHE_DIR": str(tmp_path / "cache"), **fast_compiler(tmp_path)}, patience_s=patience_s,
+    )  # fmt: skip
+    return hunt(plan)
+
+
+def _only_tanh(report: Report, kind: Class) -> Distinct:
+    """The finding, which must be one node."""
+    assert not report.mistakes
+    found = [d for key, d in report.distinct.items() if key[0] is kind]
+    assert found, report.table()
+    for d in found:
+        assert [n.op_type for n in d.case.proto().graph.node] == ["Tanh"], report.lines()
+    assert report.beyond()
+    return found[0]
+
+
+def test_wrong_number(tmp_path: Path) -> None:
+    report = _hunt(tmp_path, "wrong_tanh")
+    found = _only_tanh(report, Class.WRONG)
+    assert len(found.case.runs) == 1 and all(a.size == 1 for a in found.case.runs[0].feeds.values())
+    write(tmp_path / "found", found)
+    healthy = subprocess.run([sys.executable, str(tmp_path / "found" / "run.py")], capture_output=True, text=True)
+    assert healthy.returncode == 0, healthy.stdout + healthy.stderr  # no fault is planted there
+
+
+def test_crash(tmp_path: Path) -> None:
+    assert "SIGSEGV" in _only_tanh(_hunt(tmp_path, "crashing_tanh", cases=6), Class.CRASH).finding.text
+
+
+def test_hang(tmp_path: Path) -> None:
+    _only_tanh(_hunt(tmp_path, "hanging_tanh", cases=3, patience_s=20), Class.HANG)
+
+
+def test_no_fault_no_finding(tmp_path: Path) -> None:
+    report = _hunt(tmp_path, "", cases=8)
+    assert report.counts["runs"] > 30
+    assert not [line for line in report.beyond() if "wrong number" in line or "crash" in line]
