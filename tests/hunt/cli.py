@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
+import resource
 import shlex
 import shutil
 import sys
@@ -22,6 +22,7 @@ from tests.hunt.pool import Child
 from tests.hunt.reduce import Reducer
 from tests.hunt.report import Report, write
 from tests.hunt.worker import Hunt
+from xyntra_ep import knobs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,6 +40,7 @@ class Plan:
     preload: str = ""
     environment: dict[str, str]
     reduce_minutes: float = 0.0
+    reduce_checks: int = 120  # for one finding
     patience_s: float | None = None  # what else pool.py says
 
 
@@ -117,7 +119,8 @@ def _reduce(plan: Plan, done: set[int], end: float, report: Report) -> None:
                     turns.setdefault(key[0], sum(1 for k, d in report.distinct.items() if d.reduced and k[0] is key[0]))
                 key, found = min(waiting, key=lambda item: turns[item[0][0]])
                 done.add(id(found))
-            reducer = Reducer(child, seconds=min(90.0, max(5.0, end - time.monotonic())))
+            seconds = min(90.0, max(5.0, end - time.monotonic()))
+            reducer = Reducer(child, seconds=seconds, checks=plan.reduce_checks)
             case, finding = reducer.reduce(found.case, found.finding, lambda shown: report.knows(*shown))
             report.replace(key, case, finding)
     finally:
@@ -129,7 +132,7 @@ def fast_compiler(folder: Path) -> dict[str, str]:
 
     The last -O of a command counts, so it is written behind the flags that the provider gives.
     """
-    command = os.environ.get("XYNTRA_CC") or next((c for c in ("clang", "gcc") if shutil.which(c)), None)
+    command = knobs.current().cc or next((c for c in ("clang", "gcc") if shutil.which(c)), None)
     if command is None:
         return {}
     folder.mkdir(parents=True, exist_ok=True)
@@ -172,7 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in report.lines():
         print(line)
     print(report.table())
-    print(f"seed {chosen.seed}, {elapsed / 60:.1f} minutes, findings in {findings}")
+    spent = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    print(f"seed {chosen.seed}, {elapsed / 60:.1f} minutes, {spent:.0f} s of processors, findings in {findings}")
     if chosen.json is not None:
         chosen.json.parent.mkdir(parents=True, exist_ok=True)
         chosen.json.write_text(report.as_json(seed=chosen.seed, first=chosen.first, seconds=round(elapsed)), encoding="utf-8")

@@ -1,9 +1,10 @@
 """One case through both providers, and what differs.
 
 Bounds of numbers: those of tests/tolerances.py (what sums in another order and our functions of a few ulp make), times
-``SEVERAL_NODES``, since a case is a chain and every node may spend its share; beyond that an element is excused only where
-ONNX Runtime's own result moves as far under noise in the last place (noise.py). On special values each element stands for itself:
-NaN and infinities must be where ONNX Runtime has them, finite elements within ``RELATIVE`` of its own.
+``SEVERAL_NODES``, since a case is a chain and every node may spend its share, of the largest result, or of ``SMALLEST_SCALE``
+where all results are less (feeds are of order one: what cancels to nearly nothing keeps their rounding errors). Beyond that an
+element is excused only where ONNX Runtime's own result moves as far under noise in the last place (noise.py). On special values
+each element stands for itself: NaN and infinities must be where ONNX Runtime has them, finite elements within ``RELATIVE``.
 
 Errors: only whether there is one counts, not its words. An error of ONNX Runtime counts when it comes with its optimisers
 switched off, too: they reuse buffers by the names of sizes, drop nodes that would fail, and then ORT differs from itself. The
@@ -26,6 +27,7 @@ from tests.hunt.single import session_options
 from tests.tolerances import TOLERANCES
 
 SEVERAL_NODES = 8.0
+SMALLEST_SCALE = 1e-2
 RELATIVE = {"float32": 1e-3, "float16": 2e-2, "float64": 1e-3}
 _ALLOWED = {t.name: t.max_err * SEVERAL_NODES for t in TOLERANCES}
 Outcome = Sequence[Array] | str  # results, or the message of an error
@@ -186,8 +188,8 @@ def differing(got: Array, want: Array, *, special: bool, moved: Array | None) ->
         if special:
             allowed = RELATIVE[want.dtype.name] * np.abs(b) + RELATIVE[want.dtype.name] * 1e-2
         else:
-            scale = float(np.abs(b[finite]).max(initial=0.0))
-            allowed = np.full(b.shape, _ALLOWED[want.dtype.name] * scale + 1e-30)
+            scale = float(np.abs(b[finite]).max(initial=SMALLEST_SCALE))
+            allowed = np.full(b.shape, _ALLOWED[want.dtype.name] * scale)
         if moved is not None:
             allowed = allowed + moved
         close = np.abs(a - b) <= allowed

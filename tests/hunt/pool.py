@@ -53,16 +53,11 @@ class Child:
         context = multiprocessing.get_context("spawn")
         descriptor, self._log = tempfile.mkstemp(prefix="hunt-worker-")
         os.close(descriptor)
-        before = {name: os.environ.get(name) for name in self.environment}
-        os.environ.update(self.environment)
-        try:
-            self._conn, theirs = context.Pipe()
-            self.process = context.Process(target=worker.main, args=(theirs, self._log, self.preload), daemon=True)
-            self.process.start()
-            theirs.close()
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+        self._conn, theirs = context.Pipe()
+        arguments = (theirs, self._log, self.preload, self.environment)
+        self.process = context.Process(target=worker.main, args=arguments, daemon=True)
+        self.process.start()
+        theirs.close()
         self.restarts += 1
 
     def stop(self) -> None:
@@ -73,7 +68,7 @@ class Child:
             self.process.join()
         if self._conn is not None:
             self._conn.close()
-        Path(self._log).unlink(missing_ok=True)
+            Path(self._log).unlink(missing_ok=True)
         self.process = self._conn = None
 
     # -- asking

@@ -11,13 +11,14 @@ import pickle
 import resource
 import signal
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from tests.hunt.case import Case
 
-MOST_MEMORY = 12 << 30  # a shape program that went wrong on ONNX Runtime's side, too, must not take the machine along
+MOST_MEMORY = 6 << 30  # a shape program that went wrong on ONNX Runtime's side, too, must not take the machine along
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +48,10 @@ class Inside:
 Request = Hunt | Check | Inside
 
 
-def main(conn: Connection, log: str, preload: str) -> None:
-    """``preload``: "module:function" to call first; the hunter's own tests plant faults by it."""
+def main(conn: Connection, log: str, preload: str, environment: Mapping[str, str]) -> None:
+    """``environment``: variables that XyntraEP reads. ``preload``: "module:function" to call first; the hunter's own tests plant
+    faults by it."""
+    os.environ.update(environment)
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
