@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -12,17 +14,25 @@ from tests.hunt.report import Report, key_of, shape_of
 from tests.support.model_text import parse
 
 
+def f32(values: Sequence[float]) -> Array:
+    return np.asarray(values, np.float32)
+
+
+def i64(values: Sequence[int]) -> Array:
+    return np.asarray(values, np.int64)
+
+
 @pytest.mark.parametrize(
     ("got", "want", "special", "count"),
     [
-        (np.float32([1, 2]), np.float32([1, 2.00001]), False, 0),
-        (np.float32([1, 2]), np.float32([1, 2.01]), False, 1),
-        (np.float32([1, np.nan]), np.float32([1, np.nan]), True, 0),
-        (np.float32([1, np.nan]), np.float32([np.nan, 1]), True, 2),
-        (np.float32([np.inf]), np.float32([-np.inf]), True, 1),
-        (np.float32([1e-9, 1e30]), np.float32([1e-9, 1e30]), True, 0),
-        (np.float32([1.5, 1e30]), np.float32([1.0, 1e30]), True, 1),  # each element for itself
-        (np.int64([1, 2]), np.int64([1, 3]), False, 1),
+        (f32([1, 2]), f32([1, 2.00001]), False, 0),
+        (f32([1, 2]), f32([1, 2.01]), False, 1),
+        (f32([1, np.nan]), f32([1, np.nan]), True, 0),
+        (f32([1, np.nan]), f32([np.nan, 1]), True, 2),
+        (f32([np.inf]), f32([-np.inf]), True, 1),
+        (f32([1e-9, 1e30]), f32([1e-9, 1e30]), True, 0),
+        (f32([1.5, 1e30]), f32([1.0, 1e30]), True, 1),  # each element for itself
+        (i64([1, 2]), i64([1, 3]), False, 1),
         (np.zeros((0, 2), np.float32), np.zeros((0, 2), np.float32), False, 0),
     ],
 )
@@ -33,29 +43,29 @@ def test_differing(got: Array, want: Array, special: bool, count: int) -> None:
 def test_noise_excuses_what_it_moves_and_nothing_else() -> None:
     """The largest of two that are nearly equal is anybody's guess; that of two that are not is not."""
     model = parse("(float[N] x) => (int64[1] y) { e = Exp(x) y = ArgMax <axis = 0, keepdims = 1> (e) }")
-    want = [np.int64([0])]
-    close = spread(model, {"x": np.float32([1, 1.0000001, 0])}, want)
-    clear = spread(model, {"x": np.float32([1, 0.9, 0])}, want)
+    want = [i64([0])]
+    close = spread(model, {"x": f32([1, 1.0000001, 0])}, want)
+    clear = spread(model, {"x": f32([1, 0.9, 0])}, want)
     assert close is not None and close[0][0] > 0
     assert clear is not None and clear[0][0] == 0
-    assert not differing(np.int64([1]), want[0], special=False, moved=close[0]).any()
-    assert differing(np.int64([1]), want[0], special=False, moved=clear[0]).all()
+    assert not differing(i64([1]), want[0], special=False, moved=close[0]).any()
+    assert differing(i64([1]), want[0], special=False, moved=clear[0]).all()
 
 
 def test_operators_that_only_move_are_not_excused() -> None:
     model = parse("(float[N] x) => (float[N] y) { y = Round(x) }")
-    moved = spread(model, {"x": np.float32([0.5, 1.5])}, [np.float32([0, 2])])
+    moved = spread(model, {"x": f32([0.5, 1.5])}, [f32([0, 2])])
     assert moved is not None and not moved[0].any()
 
 
 def test_bitwise() -> None:
-    nan = np.float32([np.nan])
-    assert bitwise([nan], [nan]) and not bitwise([np.float32([0.0])], [np.float32([-0.0])])
+    nan = f32([np.nan])
+    assert bitwise([nan], [nan]) and not bitwise([f32([0.0])], [f32([-0.0])])
     assert bitwise("one", "another") and not bitwise("one", [nan])
 
 
 def test_integers_that_overflow() -> None:
-    assert overflows(np.int32([5]), np.int32([2**31 - 1])) and not overflows(np.int32([5]), np.int32([6]))
+    assert overflows(i64([5]), i64([2**63 - 1])) and not overflows(i64([5]), i64([6]))
 
 
 def test_messages_are_folded_without_their_numbers() -> None:
