@@ -41,7 +41,7 @@ class Child:
     environment: dict[str, str] = field(default_factory=dict)
     patience_s: float | None = None
     process: BaseProcess | None = None
-    source: str = ""
+    source: str = ""  # the package that the child has imported, once it has
     restarts: int = -1
     _conn: Connection | None = None
     _log: str = ""
@@ -58,6 +58,7 @@ class Child:
         self.process = context.Process(target=worker.main, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
+        self.source = ""
         self.restarts += 1
 
     def stop(self) -> None:
@@ -137,6 +138,8 @@ class Child:
         self.process.join(10)
         code = self.process.exitcode or 0
         name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        if not self.source:
+            raise RuntimeError(f"a child does not start ({name}): {Path(self._log).read_text(errors='replace')[-2000:]}")
         return self._ended(Class.CRASH, name)
 
     def _ended(self, kind: Class, how: str) -> Answer:

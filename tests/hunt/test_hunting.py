@@ -56,6 +56,12 @@ def test_hang(tmp_path: Path) -> None:
     _only_tanh(report, Class.HANG)
 
 
+def test_a_child_that_cannot_start_is_said_at_once(tmp_path: Path) -> None:
+    """And not counted as what ONNX Runtime refuses."""
+    with pytest.raises(RuntimeError, match="no_such_fault"):
+        _hunt(tmp_path, "no_such_fault")
+
+
 def test_no_fault_no_finding(tmp_path: Path) -> None:
     report = _hunt(tmp_path, "")
     assert report.counts["runs"] > 30
