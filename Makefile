@@ -8,6 +8,7 @@
 #   make native        build the plugin library into xyntra_ep/
 #   make test-wheel    build the wheel, install it in a fresh environment, run a session from there
 #   make test-bench    the smallest benchmark run there is, its gates, its pages, and a check of every file of it
+#   make hunt          random models against ONNX Runtime's CPU provider, for a minute (docs/hunting.md)
 #   make test-exports  models exported from PyTorch and transformers, against ONNX Runtime's CPU provider
 #   make clean         forget all of the above
 #
@@ -20,6 +21,7 @@ BUILD        ?= build/native
 PYTEST_ARGS  ?=
 TEST_JOBS    ?= auto
 ZOO_ARGS     ?= --quick
+HUNT_ARGS    ?= --minutes 1 --seed 1
 
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -28,11 +30,11 @@ PREFER := $(CURDIR)/$(BIN)
 CHECKED := build/bench
 NEWEST  := $(lastword $(sort $(wildcard reports/results/zoo-*.json)))
 
-.PHONY: zoo test test-slow lint dev native test-wheel test-bench test-exports clean help
+.PHONY: zoo test test-slow lint dev native test-wheel test-bench hunt test-exports clean help
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,12s/^# *//p' Makefile
+	@sed -n '3,13s/^# *//p' Makefile
 
 zoo: $(VENV)/.bench native
 	$(BIN)/bench run zoo $(ZOO_ARGS)
@@ -61,6 +63,9 @@ test-bench: $(VENV)/.test native
 	$(BIN)/bench report --html $(CHECKED)/site --results $(CHECKED)/run.json
 	$(BIN)/bench report --check
 	$(BIN)/python -m tests.bench_check $(CHECKED)/run.json $(CHECKED)/site
+
+hunt: $(VENV)/.test native
+	$(BIN)/python -m tests.hunt $(HUNT_ARGS)
 
 test-exports: $(VENV)/.torch native
 	$(BIN)/python -m pytest -m torch $(PYTEST_ARGS)

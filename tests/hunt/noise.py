@@ -1,0 +1,95 @@
+"""Which elements ONNX Runtime itself cannot be sure of.
+
+Sums in another order differ in the last bits, and what follows may make much of it: a comparison falls on the other side, a
+difference of nearly equal numbers keeps nothing else. So on suspicion the model is run again by ONNX Runtime with noise of a few
+units in the last place behind every node that computes; where its own results move, ours may differ as far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.hunt.case import Array, Feeds
+from tests.hunt.single import session_options, values_inside
+
+# Their results are exact, or are what they were given: nothing to blur.
+_EXACT = """
+    Relu Neg Abs Max Min Clip Where Sign Floor Ceil Round Cast CastLike Identity Dropout Transpose Reshape Flatten Squeeze
+    Unsqueeze Expand Tile Concat Split Slice Gather GatherElements GatherND OneHot Pad DepthToSpace SpaceToDepth Trilu
+    ReverseSequence TensorScatter MaxPool GlobalMaxPool ReduceMax ReduceMin TopK ConstantOfShape EyeLike Range Hardmax Shrink
+    ThresholdedRelu LeakyRelu
+"""
+EXACT = frozenset(_EXACT.split())
+# Of each result, relative. Half precision: ORT rounds between steps that we take in float32. Double: ours are float32 inside.
+LEVELS = {np.dtype(np.float32): 2e-6, np.dtype(np.float16): 2e-3, np.dtype(np.float64): 2e-6}
+PHASES = (0.3, 1.7, 2.9)
+AMPLIFIED = 8.0  # a few noisy runs are no bound on what could happen
+
+
+def blurred(model: onnx.ModelProto, types: Mapping[str, np.dtype], phase: float) -> onnx.ModelProto:
+    """``y`` of a node that computes becomes y + y * level * sin(1e6 * y + phase), which differs from element to element.
+
+    ``types``: of inner values.
+    """
+    noisy = onnx.ModelProto()
+    noisy.CopyFrom(model)
+    nodes: list[onnx.NodeProto] = []
+    for node in noisy.graph.node:
+        nodes.append(node)
+        if node.op_type in EXACT:
+            continue
+        for k, name in enumerate(node.output):
+            if not name or types.get(name) not in LEVELS:
+                continue
+            node.output[k] = f"{name}.sharp"
+            nodes += _noise(f"{name}.sharp", name, types[name], phase, noisy.graph)
+    del noisy.graph.node[:]
+    noisy.graph.node.extend(nodes)
+    return noisy
+
+
+def _noise(sharp: str, name: str, dtype: np.dtype, phase: float, graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    numbers = {"scale": 1e3 if dtype == np.float16 else 1e6, "phase": phase, "level": LEVELS[dtype]}
+    for what, value in numbers.items():
+        graph.initializer.append(numpy_helper.from_array(np.asarray(value, dtype), f"{name}.{what}"))
+    # The sine goes through float32: the CPU provider has no other for half precision.
+    kind = helper.np_dtype_to_tensor_dtype(dtype)
+    return [
+        helper.make_node("Mul", [sharp, f"{name}.scale"], [f"{name}.1"]),
+        helper.make_node("Add", [f"{name}.1", f"{name}.phase"], [f"{name}.2"]),
+        helper.make_node("Cast", [f"{name}.2"], [f"{name}.3"], to=TensorProto.FLOAT),
+        helper.make_node("Sin", [f"{name}.3"], [f"{name}.4"]),
+        helper.make_node("Cast", [f"{name}.4"], [f"{name}.5"], to=kind),
+        helper.make_node("Mul", [f"{name}.5", f"{name}.level"], [f"{name}.6"]),
+        helper.make_node("Mul", [f"{name}.6", sharp], [f"{name}.7"]),
+        helper.make_node("Add", [sharp, f"{name}.7"], [name]),
+    ]
+
+
+def spread(model: onnx.ModelProto, feeds: Feeds, sharp: list[Array]) -> list[Array] | None:
+    """For each output how far an element moved; None where nothing can be said."""
+    found = [np.zeros(np.shape(a)) for a in sharp]
+    types = {name: value.dtype for name, value in values_inside(model, feeds)[0].items()}
+    for phase in PHASES:
+        try:
+            noisy = ort.InferenceSession(
+                blurred(model, types, phase).SerializeToString(),
+                session_options(optimise=False),
+                providers=["CPUExecutionProvider"],
+            )
+            results = noisy.run(None, dict(feeds))
+        except Exception:  # ONNX Runtime's errors have no base class of their own
+            return None
+        for k, (a, want) in enumerate(zip(results, sharp, strict=True)):
+            if a.shape != want.shape:
+                return None
+            with np.errstate(all="ignore"):
+                x, y = a.astype(np.float64), want.astype(np.float64)
+                moved = np.where(np.isnan(x) != np.isnan(y), np.inf, np.abs(x - y))
+            found[k] = np.fmax(found[k], np.nan_to_num(moved, nan=0.0, posinf=np.inf))
+    return [AMPLIFIED * f for f in found]

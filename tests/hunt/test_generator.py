@@ -1,0 +1,50 @@
+"""A case is made of two numbers, and of nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime as ort
+
+from tests.hunt.case import Case
+from tests.hunt.generator import generate
+
+
+def _cases(seed: int, numbers: range) -> list[Case]:
+    ort.set_default_logger_severity(4)
+    return [case for n in numbers if (case := generate(seed, n)) is not None]
+
+
+def test_same_numbers_same_case() -> None:
+    for first, second in zip(_cases(3, range(12)), _cases(3, range(12)), strict=True):
+        assert first.model == second.model and first.settings == second.settings and first.name == second.name
+        for a, b in zip(first.runs, second.runs, strict=True):
+            assert (a.kind, a.special, a.bound) == (b.kind, b.special, b.bound)
+            assert all(x.tobytes() == np.asarray(b.feeds[n]).tobytes() for n, x in a.feeds.items())
+
+
+def test_others_are_others() -> None:
+    models = [case.model for seed in (1, 2) for case in _cases(seed, range(6))]
+    assert len(set(models)) == len(models)
+
+
+def test_sizes_and_values_differ_from_run_to_run() -> None:
+    """What the hunter is for: several sizes in one session, some that contradict others, and values that are not tame."""
+    cases = _cases(4, range(60))
+    sizes = [len({tuple(np.shape(a) for a in run.feeds.values()) for run in case.runs}) for case in cases]
+    assert sum(n > 3 for n in sizes) > len(cases) // 3
+    assert any(0 in np.shape(a) for case in cases for run in case.runs for a in run.feeds.values())
+    special = [run for case in cases for run in case.runs if run.special]
+    floats = [a for run in special for a in run.feeds.values() if a.dtype.kind == "f" and a.size]
+    assert any(np.isnan(a).any() for a in floats) and any(np.isinf(a).any() for a in floats)
+    tame = [a for case in cases for run in case.runs if not run.special for a in run.feeds.values() if a.dtype.kind == "f"]
+    assert all(np.isfinite(a).all() for a in tame)
+
+
+def test_all_opsets_and_forms_are_drawn() -> None:
+    cases = _cases(5, range(150))
+    opsets = {o.version for case in cases for o in case.proto().opset_import if o.domain == ""}
+    assert len(opsets) > 15
+    assert any(len(case.proto().graph.output) > 1 for case in cases)
+    assert any(run.bound for case in cases for run in case.runs)
+    assert {case.settings.claim for case in cases} == {"all", "profitable"}
+    assert any(case.settings.fp32_strict for case in cases) and any(case.settings.two_threads for case in cases)

@@ -1,0 +1,105 @@
+"""What counts as a difference, and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tests.hunt.case import Array, Case, Class, Finding
+from tests.hunt.judge import Verdict, bitwise, differing, message, overflows
+from tests.hunt.noise import spread
+from tests.hunt.report import Report, key_of, shape_of
+from tests.support.model_text import parse
+
+
+def f32(values: Sequence[float]) -> Array:
+    return np.asarray(values, np.float32)
+
+
+def i64(values: Sequence[int]) -> Array:
+    return np.asarray(values, np.int64)
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "special", "count"),
+    [
+        (f32([1, 2]), f32([1, 2.00001]), False, 0),
+        (f32([1, 2]), f32([1, 2.01]), False, 1),
+        (f32([1, np.nan]), f32([1, np.nan]), True, 0),
+        (f32([1, np.nan]), f32([np.nan, 1]), True, 2),
+        (f32([np.inf]), f32([-np.inf]), True, 1),
+        (f32([1e-9, 1e30]), f32([1e-9, 1e30]), True, 0),
+        (f32([1.5, 1e30]), f32([1.0, 1e30]), True, 1),  # each element for itself
+        (i64([1, 2]), i64([1, 3]), False, 1),
+        (np.zeros((0, 2), np.float32), np.zeros((0, 2), np.float32), False, 0),
+    ],
+)
+def test_differing(got: Array, want: Array, special: bool, count: int) -> None:
+    assert differing(got, want, special=special, moved=None).sum() == count
+
+
+def test_noise_excuses_what_it_moves_and_nothing_else() -> None:
+    """The largest of two that are nearly equal is anybody's guess; that of two that are not is not."""
+    model = parse("(float[N] x) => (int64[1] y) { e = Exp(x) y = ArgMax <axis = 0, keepdims = 1> (e) }")
+    want = [i64([0])]
+    close = spread(model, {"x": f32([1.0000001, 1, 0])}, want)
+    clear = spread(model, {"x": f32([1, 0.9, 0])}, want)
+    assert close is not None and close[0][0] > 0
+    assert clear is not None and clear[0][0] == 0
+    assert not differing(i64([1]), want[0], special=False, moved=close[0]).any()
+    assert differing(i64([1]), want[0], special=False, moved=clear[0]).all()
+
+
+def test_operators_that_only_move_are_not_excused() -> None:
+    model = parse("(float[N] x) => (float[N] y) { y = Round(x) }")
+    moved = spread(model, {"x": f32([0.5, 1.5])}, [f32([0, 2])])
+    assert moved is not None and not moved[0].any()
+
+
+def test_bitwise() -> None:
+    nan = f32([np.nan])
+    assert bitwise([nan], [nan]) and not bitwise([f32([0.0])], [f32([-0.0])])
+    assert bitwise("one", "another") and not bitwise("one", [nan])
+
+
+def test_integers_that_overflow() -> None:
+    assert overflows(i64([5]), i64([2**63 - 1])) and not overflows(i64([5]), i64([6]))
+
+
+def test_messages_are_folded_without_their_numbers() -> None:
+    said = message("[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Non-zero status code returned while running Gather node. "
+                   "Name:'' Status Message: idx=7 is beyond [-1,0]")  # fmt: skip
+    assert said == "Gather: idx=7 is beyond [-1,0]"
+    assert shape_of(f"{said}; x[3]") == shape_of("Gather: idx=12 is beyond [-5,4]; x[9, 9]")
+    assert shape_of(said) != shape_of(said.replace("Gather", "Slice"))
+
+
+def _report(kind: Class, found: int, runs: int) -> Report:
+    model = parse("(float[N] x) => (float[N] y) { y = Relu(x) }")
+    report, case = Report(), Case(model=model.SerializeToString(), runs=[])
+    verdict = Verdict(findings=[Finding(kind=kind, text="said")] * found)
+    verdict.counts["runs"] = runs
+    report.add(case, verdict)
+    assert found == 0 or key_of(case, verdict.findings[0]) in report.distinct
+    return report
+
+
+@pytest.mark.parametrize(
+    ("kind", "found", "beyond"),
+    [
+        *((kind, 1, True) for kind in (Class.WRONG, Class.CRASH, Class.HANG, Class.UNREPEATABLE, Class.SHAPE)),
+        *((kind, found, found > 2) for kind in (Class.MISSING_ERROR, Class.EXTRA_ERROR, Class.SESSION) for found in (2, 3)),
+        (Class.SPECIAL, 9, False), (Class.WRONG, 0, False),
+    ],
+)  # fmt: skip
+def test_bounds(kind: Class, found: int, beyond: bool) -> None:
+    """Of 2000 runs two may have an error too many or too few; of the worse classes none."""
+    assert bool(_report(kind, found, 2000).beyond()) is beyond
+
+
+def test_a_mistake_of_the_hunter_is_no_success() -> None:
+    report = Report()
+    report.add(None, Verdict(refused=True, mistake="Traceback"))
+    assert report.beyond()
