@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.native.manifest_builder import Island, Kernel, Plan
 from tests.native.models import add_answer, add_island, add_model, relu_answer, relu_island, relu_model
 from tests.native.test_claims import report
 from tests.native.test_execution import array
+from tests.support.native_memory import counts, grown, quiet
 from xyntra_ep.errors import CompileError
 from xyntra_ep.provider import callback, registration
 from xyntra_ep.provider.graph_buffer import RawGraph
@@ -101,6 +103,43 @@ def test_threads_run_one_session(device_planner: FakePlanner, make_session: Any)
         results = list(threads.map(lambda x: session.run(None, {"x": x})[0], inputs))
     for x, result in zip(inputs, results, strict=True):
         np.testing.assert_array_equal(result, relu_answer(x))
+
+
+def test_buffers_that_were_too_large_for_a_while_go(device_planner: FakePlanner, make_session: Any) -> None:
+    device_planner.decide = lambda raw: [relu_island(raw)]
+    before = counts()
+    session = make_session(relu_model())
+    large, small = array(5000, 4), array(50, 4)
+    with quiet(200):  # longer than two runs take, shorter than the pause
+        for x in (large, small):
+            np.testing.assert_array_equal(session.run(None, {"x": x})[0], relu_answer(x))
+        made = grown(before)["device_buffers"]
+        left = []
+        for _ in range(3):
+            time.sleep(0.3)
+            np.testing.assert_array_equal(session.run(None, {"x": small})[0], relu_answer(small))
+            left.append(grown(before).get("device_buffers", 0))
+        assert min(left) < made == left[-1], "they went once, and are as many as before, of another size"
+    for x in (small, large):
+        np.testing.assert_array_equal(session.run(None, {"x": x})[0], relu_answer(x))
+    with quiet(0):
+        session.run(None, {"x": small})
+    assert grown(before).keys() == {"sessions", "plans", "islands"}, "no workspace, no buffer"
+    del session
+    assert grown(before) == {}
+
+
+def test_memory_on_the_device_is_flat(device_planner: FakePlanner, make_session: Any) -> None:
+    w = array(100, seed=1)
+    device_planner.decide = lambda raw: [add_island(raw)]
+    before = counts()
+    for rows in range(1, 40):
+        session = make_session(add_model(w + rows % 5))
+        x = array(rows, 100, seed=rows)
+        np.testing.assert_array_equal(session.run(None, {"x": x})[0], add_answer(x, w + rows % 5))
+    assert grown(before)["device_buffers"] > 0
+    del session
+    assert grown(before) == {}
 
 
 def test_a_stored_plan_runs_without_the_planner(device_planner: FakePlanner, make_session: Any, root: CacheRoot) -> None:

@@ -274,6 +274,45 @@ def test_an_address_that_is_not_aligned_and_an_output_over_an_input_are_computed
         close(result.numpy(), wanted(given)[0])
 
 
+@newer_ort  # older ones take "cuda" for memory of no vendor
+@pytest.mark.parametrize("shift", [0, 16, -16, 144, -144, 160])
+def test_an_output_over_a_part_of_an_input(gpu: FakeCuda, folder: Path, shift: int) -> None:
+    """``shift``: bytes between the first of the input and the first of the output; each has 160."""
+    made, given = session(folder, LONG), feeds(5)
+    memory = np.zeros(120, np.float32)
+    memory[40:80] = given["x"].ravel()
+    whole = on_device(memory)
+    binding = made.io_binding()
+    binding.bind_input("x", "cuda", 0, np.float32, [5, 8], whole.data_ptr() + 160)
+    binding.bind_ortvalue_input("y", on_device(given["y"]))
+    binding.bind_output("z", "cuda", 0, np.float32, [5, 8], whole.data_ptr() + 160 + shift)
+    counted = Counted(gpu, "MemcpyDtoDAsync")
+    made.run_with_iobinding(binding)
+    assert counted() == ({"MemcpyDtoDAsync": 1} if abs(shift) < 160 else {})
+    after = whole.numpy()
+    close(after[40 + shift // 4 : 80 + shift // 4].reshape(5, 8), wanted(given, LONG)[0])
+
+
+@newer_ort  # older ones take "cuda" for memory of no vendor
+def test_two_outputs_in_one_place_are_refused(gpu: FakeCuda, folder: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 20]> g (float[N, 8] x, float[N, 8] y) => (float[N, 8] a, float[N, 8] b)
+        { a = Add(x, y) b = Mul(x, y) }"""
+    made, given = session(folder, text), feeds(5)
+    both = room(10, 8)
+    for shift, refused in ((0, True), (64, True), (160, False)):
+        binding = made.io_binding()
+        for name in ("x", "y"):
+            binding.bind_ortvalue_input(name, on_device(given[name]))
+        for name, at in (("a", 0), ("b", shift)):
+            binding.bind_output(name, "cuda", 0, np.float32, [5, 8], both.data_ptr() + at)
+        if refused:
+            with pytest.raises(RuntimeError, match=r"the outputs '(a' and 'b|b' and 'a)' are bound to the same memory"):
+                made.run_with_iobinding(binding)
+        else:
+            made.run_with_iobinding(binding)
+    close(both.numpy(), np.concatenate(wanted(given, text)))
+
+
 def test_shapes_that_elements_tell_are_read_from_the_device(
     gpu: FakeCuda, planner: FakePlanner, folder: Path, tmp_path: Path
 ) -> None:
