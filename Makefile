@@ -8,6 +8,9 @@
 #   make native        build the plugin library into xyntra_ep/
 #   make test-wheel    build the wheel, install it in a fresh environment, run a session from there
 #   make test-bench    the smallest benchmark run there is, its gates, its pages, and a check of every file of it
+#   make test-asan     native code and kernels under AddressSanitizer and UndefinedBehaviorSanitizer
+#   make test-tsan     the same under ThreadSanitizer: many threads
+#   make fuzz          libFuzzer on what reads foreign bytes, FUZZ_SECONDS for each program
 #   make test-exports  models exported from PyTorch and transformers, against ONNX Runtime's CPU provider
 #   make clean         forget all of the above
 #
@@ -20,6 +23,7 @@ BUILD        ?= build/native
 PYTEST_ARGS  ?=
 TEST_JOBS    ?= auto
 ZOO_ARGS     ?= --quick
+FUZZ_SECONDS ?= 60
 
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -28,11 +32,11 @@ PREFER := $(CURDIR)/$(BIN)
 CHECKED := build/bench
 NEWEST  := $(lastword $(sort $(wildcard reports/results/zoo-*.json)))
 
-.PHONY: zoo test test-slow lint dev native test-wheel test-bench test-exports clean help
+.PHONY: zoo test test-slow lint dev native test-wheel test-bench test-exports test-asan test-tsan fuzz clean help
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,12s/^# *//p' Makefile
+	@sed -n '3,15s/^# *//p' Makefile
 
 zoo: $(VENV)/.bench native
 	$(BIN)/bench run zoo $(ZOO_ARGS)
@@ -64,6 +68,16 @@ test-bench: $(VENV)/.test native
 
 test-exports: $(VENV)/.torch native
 	$(BIN)/python -m pytest -m torch $(PYTEST_ARGS)
+
+# docs/soundness.md. Each builds what it needs in a folder of its own and leaves xyntra_ep/ as it is.
+test-asan: $(VENV)/.test
+	$(BIN)/python -m tests.sanitized address $(PYTEST_ARGS)
+
+test-tsan: $(VENV)/.test
+	$(BIN)/python -m tests.sanitized thread $(PYTEST_ARGS)
+
+fuzz: $(VENV)/.test native
+	$(BIN)/python -m tests.fuzzers --seconds $(FUZZ_SECONDS)
 
 # Ninja knows best what is out of date, so it is always asked; an up-to-date build takes a tenth of a second.
 native: $(BUILD)/build.ninja
