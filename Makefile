@@ -9,6 +9,9 @@
 #   make test-wheel    build the wheel, install it in a fresh environment, run a session from there
 #   make test-bench    the smallest benchmark run there is, its gates, its pages, and a check of every file of it
 #   make hunt          random models against ONNX Runtime's CPU provider, for a minute (docs/hunting.md)
+#   make test-asan     native code and kernels under AddressSanitizer and UndefinedBehaviorSanitizer
+#   make test-tsan     the same under ThreadSanitizer: many threads
+#   make fuzz          libFuzzer on what reads foreign bytes, FUZZ_SECONDS for each program
 #   make test-exports  models exported from PyTorch and transformers, against ONNX Runtime's CPU provider
 #   make clean         forget all of the above
 #
@@ -22,6 +25,7 @@ PYTEST_ARGS  ?=
 TEST_JOBS    ?= auto
 ZOO_ARGS     ?= --quick
 HUNT_ARGS    ?= --minutes 1 --seed 1
+FUZZ_SECONDS ?= 60
 
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -30,11 +34,11 @@ PREFER := $(CURDIR)/$(BIN)
 CHECKED := build/bench
 NEWEST  := $(lastword $(sort $(wildcard reports/results/zoo-*.json)))
 
-.PHONY: zoo test test-slow lint dev native test-wheel test-bench hunt test-exports clean help
+.PHONY: zoo test test-slow lint dev native test-wheel test-bench hunt test-exports test-asan test-tsan fuzz clean help
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,13s/^# *//p' Makefile
+	@sed -n '3,16s/^# *//p' Makefile
 
 zoo: $(VENV)/.bench native
 	$(BIN)/bench run zoo $(ZOO_ARGS)
@@ -69,6 +73,16 @@ hunt: $(VENV)/.test native
 
 test-exports: $(VENV)/.torch native
 	$(BIN)/python -m pytest -m torch $(PYTEST_ARGS)
+
+# docs/soundness.md. Each builds what it needs in a folder of its own and leaves xyntra_ep/ as it is.
+test-asan: $(VENV)/.test
+	$(BIN)/python -m tests.sanitized address $(PYTEST_ARGS)
+
+test-tsan: $(VENV)/.test
+	$(BIN)/python -m tests.sanitized thread $(PYTEST_ARGS)
+
+fuzz: $(VENV)/.test native
+	$(BIN)/python -m tests.fuzzers --seconds $(FUZZ_SECONDS)
 
 # Ninja knows best what is out of date, so it is always asked; an up-to-date build takes a tenth of a second.
 native: $(BUILD)/build.ninja

@@ -97,7 +97,16 @@ LoadedKernel load_kernel(const std::string& path, const PlanKernel& wanted, cons
     }
   } else if (opened.library != nullptr) {
     kernel.function = reinterpret_cast<Kernel>(dlsym(opened.library, symbol.c_str()));
-    if (kernel.function == nullptr) kernel.error = path + ": has no function " + symbol;
+    const auto* const takes = static_cast<const uint32_t*>(dlsym(opened.library, (symbol + "_takes").c_str()));
+    if (kernel.function == nullptr) {
+      kernel.error = path + ": has no function " + symbol;
+    } else if (takes == nullptr) {
+      kernel.function = nullptr;
+      kernel.error = path + ": does not say what " + symbol + " takes";
+    } else {
+      kernel.buffers = takes[0];
+      kernel.params = takes[1];
+    }
   }
   return kernel;
 }

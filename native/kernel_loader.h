@@ -15,6 +15,8 @@ using Kernel = void (*)(void* const* buffers, const int64_t* params, int64_t beg
 
 struct LoadedKernel {
   Kernel function = nullptr;      // on the CPU
+  uint32_t buffers = 0;           // that it takes, on the CPU
+  uint32_t params = 0;
   void* program = nullptr;        // on a device: what has it
   uint32_t threads = 0;           // of a block, on a device
   uint32_t shared_bytes = 0;      // that its launch gives to a block
@@ -24,7 +26,8 @@ struct LoadedKernel {
   bool usable() const noexcept { return function != nullptr || program != nullptr; }
 };
 
-// Checks owner, mode and hash of the file before any of its code can run. Without a device it is a shared object.
+// Checks owner, mode and hash of the file before any of its code can run. Without a device it is a shared object, which exports
+// beside a function f `const unsigned f_takes[2]`: how many buffers and parameters it reads from its tables.
 LoadedKernel load_kernel(const std::string& path, const PlanKernel& wanted, const Device* device);
 
 }  // namespace xyntra

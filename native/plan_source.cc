@@ -37,6 +37,26 @@ bool suits(const UsablePlan& usable, int ordinal) {
   return ordinal < 0 || (usable.device != nullptr && usable.device->ordinal() == ordinal);
 }
 
+// A kernel reads as many buffers and parameters as it was made for, however long the tables are that it is given. On a device its
+// driver knows how many a kernel takes.
+void check_arguments(const Plan& plan, std::vector<LoadedKernel>& kernels) {
+  for (const PlanIsland& island : plan.islands) {
+    for (const Alternative& alternative : island.alternatives) {
+      for (const auto* steps : {&alternative.init, &alternative.run}) {
+        for (const PlanStep& step : *steps) {
+          LoadedKernel& kernel = kernels[step.kernel];
+          if (kernel.function == nullptr || (step.buffers.size() == kernel.buffers && step.params.size() == kernel.params))
+            continue;
+          kernel.function = nullptr;
+          kernel.error = "step '" + step.label + "' gives " + kernel.symbol + " " + std::to_string(step.buffers.size()) +
+                         " buffers and " + std::to_string(step.params.size()) + " parameters, it takes " +
+                         std::to_string(kernel.buffers) + " and " + std::to_string(kernel.params);
+        }
+      }
+    }
+  }
+}
+
 // A stored plan is used whole or not at all: the planner can repair what is missing.
 bool use_stored(const std::string& dir, const GraphBuffer& graph, int ordinal, UsablePlan& usable) {
   const TrustedFile file = read_trusted_file(dir + "/plans/" + usable.digest + ".plan");
@@ -81,6 +101,7 @@ void load_kernels(const Plan& plan, UsablePlan& usable) {
     const std::string path = absolute ? kernel.path : plan.root + '/' + kernel.path;
     usable.kernels.push_back(load_kernel(path, kernel, usable.device));
   }
+  check_arguments(plan, usable.kernels);
 }
 
 UsablePlan find_plan(const GraphBuffer& graph, const Options& options, int ordinal) {

@@ -43,7 +43,7 @@ LEGS = {
             "tests/native",
             "tests/provider/test_sessions.py",
             "tests/fusion/test_random_models.py",
-            "tests/conformance",
+            "tests/conformance/test_onnx_nodes.py::test_each_operator",
         ),
         options={
             # Python and ONNX Runtime leave memory behind; the C++ host looks for leaks (tests/native/test_host.py).

@@ -54,6 +54,14 @@ def test_cache_root(environment: dict[str, str], root: Path) -> None:
     assert Knobs.from_environment(environment).cache_root == root
 
 
+@pytest.mark.parametrize(
+    ("text", "sanitizers"),
+    [("1", "address,undefined"), ("Thread", "thread"), ("address,undefined", "address,undefined"), ("0", "")],
+)
+def test_sanitizers(text: str, sanitizers: str) -> None:
+    assert Knobs.from_environment({"XYNTRA_SANITIZE": text}).sanitize == sanitizers
+
+
 def test_the_environment_is_read_at_every_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XYNTRA_DEBUG", "1")
     assert knobs.current().debug == 1

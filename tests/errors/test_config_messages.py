@@ -57,6 +57,11 @@ def test_wrong_option(name: str, text: str, message: str) -> None:
     ("variable", "text", "message"),
     [
         ("XYNTRA_CLAIM", "some", "XYNTRA_CLAIM: claim='some' is not valid. allowed: profitable, all"),
+        (
+            "XYNTRA_SANITIZE",
+            "memory",
+            "XYNTRA_SANITIZE: 'memory' is not valid. it wants 1 (address,undefined), thread or 0",
+        ),
         ("XYNTRA_ISA", "sse", "XYNTRA_ISA: 'sse' is not valid. it wants avx512, avx2 or scalar"),
         ("XYNTRA_DEBUG", "6", "XYNTRA_DEBUG: '6' is not valid. it wants an integer from 0 to 5"),
         ("XYNTRA_DEBUG", "much", "XYNTRA_DEBUG: 'much' is not valid. it wants an integer from 0 to 5"),

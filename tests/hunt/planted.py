@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from xyntra_ep.fusion.graph import Node
+from xyntra_ep.fusion.op_spec import Lowered
 from xyntra_ep.fusion.tensor import Tensor
-from xyntra_ep.fusion.trace import OPS, Context, Lowered
+from xyntra_ep.fusion.trace import OPS, Context
 from xyntra_ep.tracea.core_ir import expr as E
 
 Lower = Callable[[Context, Node, list[Tensor | None]], Lowered]

@@ -12,12 +12,14 @@ Plan(digest, root, kernels=[kernel], islands=[island]).bytes()
 from __future__ import annotations
 
 import ctypes
+import re
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import pack
 
 from xyntra_ep.provider import registration
+from xyntra_ep.tracea.runtime.kernel_source import taking
 
 NO_OFFSET = 0xFFFFFFFF
 _OPS = "const symbol add sub mul floordiv ceildiv mod min max eq ne lt le and or not select"
@@ -32,7 +34,7 @@ def hash128(data: bytes) -> bytes:
 
 
 def text(value: str | bytes) -> bytes:
-    raw = value.encode() if isinstance(value, str) else value
+    raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
     return pack("<I", len(raw)) + raw
 
 
@@ -203,6 +205,10 @@ class Plan:
         return content + hash128(content)
 
 
+def _reach(table: str, body: str) -> int:
+    return max((int(index) + 1 for index in re.findall(rf"\b{table}\[(\d+)\]", body)), default=0)
+
+
 def compile_kernel(folder: Path, name: str, body: str) -> Kernel:
     """A kernel from the body of its C function; `b` are the buffers, `p` the parameters, [begin, end) the units."""
     source = folder / f"{name}.c"
@@ -210,7 +216,7 @@ def compile_kernel(folder: Path, name: str, body: str) -> Kernel:
     source.write_text(
         "#include <stdint.h>\n"
         f"void {name}(void *const *b, const int64_t *p, int64_t begin, int64_t end) {{\n"
-        f"(void)b; (void)p; (void)begin; (void)end;\n{body}\n}}\n",
+        f"(void)b; (void)p; (void)begin; (void)end;\n{body}\n}}\n" + taking(name, _reach("b", body), _reach("p", body)),
         encoding="utf-8",
     )
     subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)

@@ -192,7 +192,7 @@ def test_constants_are_no_inputs(planner: FakePlanner, make_session: Any) -> Non
 
 def test_a_kernel_that_does_not_load_unclaims_its_island_only(planner: FakePlanner, make_session: Any) -> None:
     def decide(raw: RawGraph) -> Plan:
-        plan = planner.plan([relu_island(raw), unary_island(raw, node_of(raw, "Neg"), kernel="fill")])
+        plan = planner.plan([relu_island(raw), unary_island(raw, node_of(raw, "Neg"), kernel="pack")])
         plan.kernels = [*planner.kernels]
         plan.kernels[0] = Kernel("relu.so", "relu", bytes(16))
         return plan
@@ -201,6 +201,20 @@ def test_a_kernel_that_does_not_load_unclaims_its_island_only(planner: FakePlann
     session = make_session(relu_model(), **RECORD)
     assert claimed(session) == ["Neg"]
     assert "damaged" in report(session)[0]["unclaimed"]["relu"]
+
+
+@pytest.mark.parametrize(
+    "name", [b"\xff", b"a\xc3", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xf0\x9f\x98\x80 \xc3\xa9 \xe2\x82\xac"]
+)
+def test_names_that_are_no_text_are_reported(planner: FakePlanner, make_session: Any, name: bytes) -> None:
+    def decide(raw: RawGraph) -> Plan:
+        island = relu_island(raw)
+        island.nodes = [1 << 40]
+        island.name = name.decode("utf-8", "surrogateescape")
+        return planner.plan([island])
+
+    planner.decide = decide
+    assert list(report(make_session(relu_model()))[0]["unclaimed"]) == [name.decode("utf-8", "surrogateescape")]
 
 
 def test_the_log_line_goes_to_the_log_of_ort(planner: FakePlanner, make_session: Any, capfd: Any) -> None:

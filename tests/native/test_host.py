@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,14 @@ import pytest
 from tests.native.conftest import FakePlanner
 from tests.native.manifest_builder import Island, Plan
 from tests.native.models import add_answer, add_island, add_model, relu_island, relu_model
+from xyntra_ep import knobs
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.callback import make_callback
 from xyntra_ep.provider.graph_buffer import RawGraph
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNTIME = next(Path(ort.__file__).parent.glob("capi/libonnxruntime.so*"), None)
+LEAKS = Path(__file__).with_name("leak_suppressions.txt")
 IDENTITY = ("code", "cpu", "compiler")
 
 pytestmark = [
@@ -34,7 +37,9 @@ pytestmark = [
 def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("host") / "xyntra_host"
     sources = sorted(map(str, (ROOT / "native" / "host").glob("*.cc")))
-    command = ["g++", "-std=c++17", "-O1", f"-I{ROOT / 'native'}", *sources, "-o", str(program), "-ldl", "-pthread"]
+    sanitizers = knobs.current().sanitize
+    checks = [f"-fsanitize={sanitizers}", "-g1"] if sanitizers else []
+    command = ["g++", "-std=c++17", "-O1", *checks, f"-I{ROOT / 'native'}", *sources, "-o", str(program), "-ldl", "-pthread"]
     subprocess.run(command, check=True)
     return program
 
@@ -67,7 +72,11 @@ class Host:
         command = [str(self.program), str(RUNTIME), registration.get_library_path(), str(self.folder / "model.onnx")]
         command += ["--identity", *IDENTITY, "--option", "cache_dir", str(self.folder)]
         command += ["--input", "x", dims, "--output", "y", *more]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=self.folder)
+        # Under AddressSanitizer this process looks for leaks, as Python's cannot (docs/soundness.md).
+        environment = {**os.environ, "LSAN_OPTIONS": f"suppressions={LEAKS}:print_suppressions=0"}
+        if "address" in knobs.current().sanitize:
+            environment["ASAN_OPTIONS"] = os.environ["ASAN_OPTIONS"] + ":detect_leaks=1"
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=self.folder, env=environment)
 
     def numbers(self, dims: str, *more: str) -> tuple[int, np.ndarray[Any, Any]]:
         result = self.run(dims, *more)

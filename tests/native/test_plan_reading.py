@@ -12,6 +12,7 @@ import onnxruntime as ort
 import pytest
 
 from tests.native.conftest import FakePlanner
+from tests.native.kernels import NUMBER
 from tests.native.manifest_builder import ARENA, CONSTANT, INIT, INPUT, POOL, Alternative, Island, hash128, u32s
 from tests.native.models import add_answer, add_island, add_model
 from tests.native.test_claims import report
@@ -140,6 +141,14 @@ def init_outside_of_its_constant(a: Alternative) -> None:
     a.step(0, [(a.buffer(CONSTANT, 0), a.const(4 * len(W) + 4)), 1], [a.const(0)], init=True)
 
 
+def too_few_buffers(a: Alternative) -> None:
+    a.step(NUMBER["relu"], [a.input(0)], [a.const(0)])
+
+
+def too_few_parameters(a: Alternative) -> None:
+    a.step(NUMBER["relu"], [a.input(0), a.output(0)])
+
+
 def weight_twice_in_a_step(a: Alternative) -> None:
     weight = a.buffer(POOL, size=a.const(4))
     a.step(0, [weight, weight], init=True)
@@ -210,10 +219,12 @@ def test_what_is_wrong_is_named(planner: FakePlanner, make_session: Any, spoil: 
         (lambda island: setattr(island.inputs[0], "elem_type", 7), "'x' is of type 1, the plan says 7"),
         (lambda island: setattr(island.outputs[0], "elem_type", 11), "'y' is of type 1, the plan says 11"),
         (lambda island: init_outside_of_its_constant(island.alternatives[0]), "begins outside of a constant"),
+        (lambda island: too_few_buffers(island.alternatives[0]), "gives relu 1 buffers and 1 parameters, it takes 2 and 1"),
+        (lambda island: too_few_parameters(island.alternatives[0]), "gives relu 2 buffers and 0 parameters, it takes 2 and 1"),
     ],
-    ids=["input", "output", "constant"],
+    ids=["input", "output", "constant", "buffers", "parameters"],
 )
-def test_a_plan_for_other_tensors(planner: FakePlanner, make_session: Any, tmp_path: Path, spoil: Any, why: str) -> None:
+def test_a_plan_for_others(planner: FakePlanner, make_session: Any, tmp_path: Path, spoil: Any, why: str) -> None:
     def decide(raw: RawGraph) -> list[Island]:
         island = add_island(raw)
         if planner.calls == 1:

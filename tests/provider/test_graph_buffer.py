@@ -198,7 +198,7 @@ def test_reading() -> None:
     raw = read(memoryview(written(2)))
     assert raw.options == {"claim": "all"}
     assert raw.values[0].shape == ("batch", 128)
-    attrs: dict[str, Attribute] = {"kernel_shape": (3, 3), "pads": (1, 1, 1, 1), "group": 1, "auto_pad": "NOTSET"}
+    attrs: dict[str, Attribute | None] = {"kernel_shape": (3, 3), "pads": (1, 1, 1, 1), "group": 1, "auto_pad": "NOTSET"}
     assert raw.nodes[1] == RawNode(1, "/encoder/layer.1/node", "Conv", "", 11, "", 0, (1, 2, -1), (), (2,), attrs)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 from struct import Struct
+from struct import error as StructError
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,10 @@ class RawGraph:
 
 def read(buffer: memoryview) -> RawGraph:
     """Parse a graph buffer; raises ValueError when it is not one."""
-    return _Reader(bytes(buffer)).graph()
+    try:
+        return _Reader(bytes(buffer)).graph()
+    except (StructError, OverflowError) as error:
+        raise ValueError(f"the graph buffer is cut short or damaged ({error})") from error
 
 
 def _as_array(data: Any, elem_type: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:
@@ -141,6 +145,7 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
+        self.n_values = 0
         self.known: dict[bytes, str] = {}
 
     def graph(self) -> RawGraph:
@@ -155,6 +160,7 @@ class _Reader:
         opsets = {self.text(): self.scalar(_I64, 8) for _ in range(self.u32())}
         options = {self.text(): self.text() for _ in range(self.u32())}
         values = tuple([self.value() for _ in range(self.u32())])
+        self.n_values = len(values)
         nodes = tuple([self.node() for _ in range(self.u32())])
         if self.at != len(self.data):
             raise ValueError("the graph buffer has bytes too many")
@@ -192,6 +198,9 @@ class _Reader:
         ep_name = self.text()
         n_subgraphs = self.u32()
         inputs, implicit, outputs = self.numbers("i", 4), self.numbers("i", 4), self.numbers("i", 4)
+        used = (*inputs, *implicit, *outputs)
+        if used and not (min(used) >= -1 and max(used) < self.n_values):
+            raise ValueError(f"node {name!r} names a value that is not there")
         attrs: dict[str, Attribute | None] = {}
         for _ in range(self.u32()):
             key = self.text()
@@ -220,8 +229,10 @@ class _Reader:
         nbytes = self.scalar(_U64, 8)
         data = self.data[self.at : self.at + nbytes]
         self.at += nbytes
+        if self.at > len(self.data):
+            raise ValueError("the graph buffer ends too early")
         if elem_type == 8:  # the buffer does not carry strings
-            return np.empty(shape, dtype=object)
+            return np.broadcast_to(np.array(None, dtype=object), shape)
         return _as_array(data, elem_type, shape)
 
     def u32(self) -> int:
@@ -240,6 +251,8 @@ class _Reader:
         self.at = at + n * size
         if n == 0:
             return ()
+        if self.at > len(self.data):
+            raise ValueError("the graph buffer ends too early")
         layout = _LISTS.get((code, n))
         if layout is None:
             layout = Struct(f"<{n}{code}")

@@ -116,3 +116,20 @@ def test_each_family_is_given_the_flags_it_knows() -> None:
 
     assert "--param" in flags(Family.GCC)
     assert "--param" not in flags(Family.CLANG) + flags(Family.ZIG) + flags(Family.OTHER)
+
+
+def test_sanitizers_are_part_of_a_kernels_key(only: Path) -> None:
+    fake(only, "gcc", "gcc (GCC) 13.1.0")
+    plain = find_compiler()
+    with knobs.scope(sanitize="address,undefined"):
+        checked = find_compiler()
+    assert checked.salt(()) != plain.salt(())
+    for command in (checked.argv("a.c", "a.so", ()), checked.object_argv("a.c", "a.o", ()), checked.link_argv(["a.o"], "a.so")):
+        assert "-fsanitize=address,undefined" in command
+    assert "-fsanitize" not in " ".join(plain.argv("a.c", "a.so", ()))
+
+
+def test_clang_takes_the_runtime_of_the_process() -> None:
+    for family in (Family.CLANG, Family.GCC):
+        compiler = Compiler(command=("cc",), family=family, version="", stamp="", sanitizers="thread")
+        assert ("-shared-libsan" in compiler.link_argv(["a.o"], "a.so")) == (family is Family.CLANG)
