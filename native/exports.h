@@ -29,6 +29,9 @@ XYNTRA_EXPORT uint64_t xyntra_pool_bytes() noexcept;
 
 // The size of what there is to take (0: nothing); it is copied and forgotten when `capacity` suffices.
 XYNTRA_EXPORT uint64_t xyntra_take_report(const char* token, char* buffer, uint64_t capacity) noexcept;
+// Whether a file may decide what is executed (native/trusted_file.h): 0 yes, 1 it is missing, 2 somebody else can have made it, 3 it
+// cannot be used; in `why`, cut to its capacity, what speaks against it.
+XYNTRA_EXPORT int xyntra_distrust(const char* path, uint64_t most_bytes, char* why, uint64_t capacity) noexcept;
 // What is timed from now on: 0 nothing, 1 each step by itself, 2 the runs of islands on devices as they are (native/profile.h).
 XYNTRA_EXPORT void xyntra_profile(int what) noexcept;
 XYNTRA_EXPORT uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept;
