@@ -19,6 +19,7 @@
 #include "kernel_timing.h"
 #include "opencl_device.h"
 #include "profile.h"
+#include "python_end.h"
 #include "reports.h"
 #include "trusted_file.h"
 #include "version.h"
@@ -71,6 +72,11 @@ void xyntra_attach(xyntra::PlannerCallback callback, const char* code_version, c
   std::istringstream names(watched);
   for (std::string name; std::getline(names, name);) planner.watched.push_back(name);
   xyntra::attach_planner(std::move(planner));
+}
+
+void xyntra_python_ends(int (*is_going)(), void* (*python_thread)()) noexcept {
+  xyntra::attach_planner({});
+  xyntra::python_ends(is_going, python_thread);
 }
 
 void xyntra_reply(void* reply, int is_plan, const void* bytes, uint64_t n) noexcept {

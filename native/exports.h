@@ -18,6 +18,8 @@ XYNTRA_EXPORT OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) noexcept;
 // do the values that the environment variables in `watched` (one per line) have when a session is created.
 XYNTRA_EXPORT void xyntra_attach(xyntra::PlannerCallback callback, const char* code_version, const char* cpu_features,
                                  const char* compiler_id, const char* default_cache_dir, const char* watched) noexcept;
+// Python is about to go: no planner is called any more, and Python's threads do not go back to it (native/python_end.h).
+XYNTRA_EXPORT void xyntra_python_ends(int (*is_going)(), void* (*python_thread)()) noexcept;
 // To be called once within the callback: a plan (is_plan = 1), or the reason why there is none.
 XYNTRA_EXPORT void xyntra_reply(void* reply, int is_plan, const void* bytes, uint64_t n) noexcept;
 

@@ -1,12 +1,12 @@
 #include "planner_link.h"
 
 #include <cxxabi.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <mutex>
 #include <utility>
 
+#include "python_end.h"
 #include "trusted_file.h"
 
 namespace xyntra {
@@ -64,9 +64,7 @@ PlannerReply ask(const Planner& planner, const std::string& graph, const std::st
   try {
     done = planner.callback(graph.data(), graph.size(), digest.c_str(), &reply);
   } catch (const abi::__forced_unwind&) {
-    // Python has gone and ends the thread (xyntra_ep/ending.py). ONNX Runtime's frames below cannot be unwound, and it would want
-    // Python back: the process ends without this thread.
-    for (;;) pause();
+    stay();
   }
   if (done != 1 || !reply.given) return {true, false, "the planner ended without an answer"};
   return reply;

@@ -275,7 +275,9 @@ def _read_file(named: Path | None) -> _File | None:
             return None
         hint = "make it your own, or unset it"
         raise ConfigError(f"somebody else can have written it ({error})", where=str(path), hint=hint) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise ConfigError(f"cannot be read ({error.strerror})", where=str(path), hint="correct it or take it away") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"cannot be read ({error})", where=str(path), hint="correct it or take it away") from None
     for name in table:
         if any(name == row.name for row in rows()):

@@ -123,7 +123,7 @@ def library() -> ctypes.CDLL:
         if _state.library is None:
             opened = _open()
             attach(opened, make_callback(opened))
-            ending.at_end(lambda: opened.xyntra_attach(None, *[b""] * 5))  # native code stays when Python has gone
+            ending.at_end(lambda: _detach(opened))
             _state.library = opened
         return _state.library
 
@@ -139,6 +139,13 @@ def attach(opened: ctypes.CDLL, callback: Any) -> None:
         os.fsencode(default_cache_dir()),
         "\n".join(watched_variables()).encode(),
     )
+
+
+def _detach(opened: ctypes.CDLL) -> None:
+    """Native code stays when Python has gone: it must not call it any more, nor return threads to it."""
+    python = ctypes.pythonapi
+    is_going = getattr(python, "Py_IsFinalizing", None) or python._Py_IsFinalizing  # before Python 3.13
+    opened.xyntra_python_ends(is_going, python.PyGILState_GetThisThreadState)
 
 
 def watched_variables() -> list[str]:

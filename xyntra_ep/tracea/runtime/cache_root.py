@@ -66,10 +66,10 @@ def open_root(asked: Path) -> CacheRoot:
 def _prepare(path: Path) -> str:
     """Make the directories; why ``path`` cannot be used ("" = it can)."""
     try:
-        _make(path)
-        for folder in (path, path / KERNELS, path / PLANS, path / TMP):
-            if folder is not path:
-                folder.mkdir(mode=0o700, exist_ok=True)
+        folders = (path, path / KERNELS, path / PLANS, path / TMP)
+        for folder in folders:
+            _make(folder)
+        for folder in folders:
             if problem := _distrust(folder) or _around(folder):
                 return problem if folder is path else f"has {folder.name}/, which {problem}"
             if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
