@@ -8,6 +8,7 @@
 #include "device_island.h"
 #include "graph_access.h"
 #include "json.h"
+#include "python_end.h"
 #include "reports.h"
 
 namespace xyntra {
@@ -170,7 +171,7 @@ const char* Ep::name_callback(const OrtEp*) { return kEpName; }
 
 OrtStatus* Ep::capability_callback(OrtEp* self, const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
   auto& ep = *static_cast<Ep*>(self);
-  return guard(ep.ort_, [&] {
+  OrtStatus* const status = guard(ep.ort_, [&] {
     try {
       ep.get_capability(graph, info);
     } catch (const std::exception& error) {
@@ -178,12 +179,16 @@ OrtStatus* Ep::capability_callback(OrtEp* self, const OrtGraph* graph, OrtEpGrap
       ep.ort_.log(ep.logger_, kWarning, std::string("XyntraEP takes nothing: ") + error.what());
     }
   });
+  stay_if_python_goes();
+  return status;
 }
 
 OrtStatus* Ep::compile_callback(OrtEp* self, const OrtGraph** graphs, const OrtNode** fused_nodes, std::size_t n,
                                 OrtNodeComputeInfo** infos, OrtNode**) {
   auto& ep = *static_cast<Ep*>(self);
-  return guard(ep.ort_, [&] { ep.compile(graphs, fused_nodes, n, infos); });
+  OrtStatus* const status = guard(ep.ort_, [&] { ep.compile(graphs, fused_nodes, n, infos); });
+  stay_if_python_goes();
+  return status;
 }
 
 void Ep::release_callback(OrtEp*, OrtNodeComputeInfo** infos, std::size_t n) {

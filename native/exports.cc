@@ -21,8 +21,10 @@
 #include "live.h"
 #include "opencl_device.h"
 #include "profile.h"
+#include "python_end.h"
 #include "quiet.h"
 #include "reports.h"
+#include "trusted_file.h"
 #include "version.h"
 #include "weight_pool.h"
 
@@ -34,12 +36,14 @@ OrtStatus* early_error(const OrtApiBase* base, xyntra::ErrorCode code, const cha
 }
 
 // For who can read no exception.
-void tell(const std::exception& error, char* why, uint64_t capacity) noexcept {
+void tell(const char* what, char* why, uint64_t capacity) noexcept {
   if (capacity == 0) return;
-  const std::size_t n = std::min<std::size_t>(std::strlen(error.what()), capacity - 1);
-  std::memcpy(why, error.what(), n);
+  const std::size_t n = std::min<std::size_t>(std::strlen(what), capacity - 1);
+  std::memcpy(why, what, n);
   why[n] = '\0';
 }
+
+void tell(const std::exception& error, char* why, uint64_t capacity) noexcept { tell(error.what(), why, capacity); }
 
 }  // namespace
 
@@ -75,6 +79,11 @@ void xyntra_attach(xyntra::PlannerCallback callback, const char* code_version, c
   } catch (const std::bad_alloc&) {
     return;  // without a planner, ONNX Runtime keeps its nodes
   }
+}
+
+void xyntra_python_ends(int (*is_going)(), void* (*python_thread)()) noexcept {
+  xyntra::attach_planner({});
+  xyntra::python_ends(is_going, python_thread);
 }
 
 void xyntra_reply(void* reply, int is_plan, const void* bytes, uint64_t n) noexcept {
@@ -148,6 +157,17 @@ uint64_t xyntra_cuda_devices(char* buffer, uint64_t capacity) noexcept {
     return devices.size();
   } catch (const std::exception&) {
     return 0;
+  }
+}
+
+int xyntra_distrust(const char* path, uint64_t most_bytes, char* why, uint64_t capacity) noexcept {
+  try {
+    const xyntra::TrustedFile file = xyntra::read_trusted_file(path, most_bytes);
+    tell(file.error.c_str(), why, capacity);
+    return static_cast<int>(file.verdict);
+  } catch (const std::exception& error) {
+    tell(error, why, capacity);
+    return static_cast<int>(xyntra::TrustedFile::Verdict::kUnusable);
   }
 }
 

@@ -18,6 +18,8 @@ XYNTRA_EXPORT OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) noexcept;
 // do the values that the environment variables in `watched` (one per line) have when a session is created.
 XYNTRA_EXPORT void xyntra_attach(xyntra::PlannerCallback callback, const char* code_version, const char* cpu_features,
                                  const char* compiler_id, const char* default_cache_dir, const char* watched) noexcept;
+// Python is about to go: no planner is called any more, and Python's threads do not go back to it (native/python_end.h).
+XYNTRA_EXPORT void xyntra_python_ends(int (*is_going)(), void* (*python_thread)()) noexcept;
 // To be called once within the callback: a plan (is_plan = 1), or the reason why there is none.
 XYNTRA_EXPORT void xyntra_reply(void* reply, int is_plan, const void* bytes, uint64_t n) noexcept;
 
@@ -33,6 +35,9 @@ XYNTRA_EXPORT int64_t xyntra_quiet_ms(int64_t ms) noexcept;
 
 // The size of what there is to take (0: nothing); it is copied and forgotten when `capacity` suffices.
 XYNTRA_EXPORT uint64_t xyntra_take_report(const char* token, char* buffer, uint64_t capacity) noexcept;
+// Whether a file may decide what is executed (native/trusted_file.h): 0 yes, 1 it is missing, 2 somebody else can have made it, 3 it
+// cannot be used; in `why`, cut to its capacity, what speaks against it.
+XYNTRA_EXPORT int xyntra_distrust(const char* path, uint64_t most_bytes, char* why, uint64_t capacity) noexcept;
 // What is timed from now on: 0 nothing, 1 each step by itself, 2 the runs of islands on devices as they are (native/profile.h).
 XYNTRA_EXPORT void xyntra_profile(int what) noexcept;
 XYNTRA_EXPORT uint64_t xyntra_take_profile(char* buffer, uint64_t capacity) noexcept;

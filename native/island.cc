@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "graph_access.h"
+#include "python_end.h"
 
 namespace xyntra {
 namespace {
@@ -101,7 +102,9 @@ OrtStatus* Island::create_state(OrtNodeComputeInfo* self, OrtNodeComputeContext*
 
 OrtStatus* Island::compute_callback(OrtNodeComputeInfo* self, void*, OrtKernelContext* context) {
   auto& island = *static_cast<Island*>(self);
-  return guard(island.ort_, [&] { island.compute(context); });
+  OrtStatus* const status = guard(island.ort_, [&] { island.compute(context); });
+  stay_if_python_goes();
+  return status;
 }
 
 void Island::release_state(OrtNodeComputeInfo*, void*) {}

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string_view>
@@ -31,11 +32,24 @@ struct Opened {
   std::string error;
 };
 
-Opened open_library(const std::string& path) {
-  void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+// A name for an open file that no other file of this process ever had. The loader takes what it has loaded by name for the same,
+// and a descriptor's number is used again: so files are told apart by how their names are written.
+std::string unique_name(const FileDescriptor& file) {
+  static std::atomic<uint64_t> names{0};
+  std::string name = "/proc/self";
+  for (uint64_t bits = ++names; bits != 0; bits >>= 1) name += (bits & 1) != 0 ? "/." : "//";
+  return name + "/fd/" + std::to_string(file.get());
+}
+
+// From the descriptor through which it was checked: what has the file's name by now does not matter. Tools that look at mappings
+// still see that name.
+Opened open_library(const std::string& path, const FileDescriptor& file) {
+  const std::string name = unique_name(file);
+  void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    const char* reason = dlerror();
-    return {nullptr, nullptr, reason != nullptr ? reason : path + ": cannot be opened"};
+    const char* said = dlerror();
+    const std::string reason = said != nullptr ? said : "cannot be opened";
+    return {nullptr, nullptr, reason.rfind(name, 0) == 0 ? path + reason.substr(name.size()) : path + ": " + reason};
   }
   if (dlsym(handle, kNeedsTiles) != nullptr && !permit_matrix_tiles().empty())
     return {nullptr, nullptr, path + ": " + permit_matrix_tiles()};
@@ -55,7 +69,7 @@ Opened open(const std::string& path, const Hash128& hash, const Device* device) 
   if (!file.error.empty()) return {nullptr, nullptr, file.error};
   if (hash128(file.bytes.data(), file.bytes.size()) != hash)
     return {nullptr, nullptr, path + ": is damaged (its hash does not match)"};
-  return device != nullptr ? open_program(path, file.bytes, *device) : open_library(path);
+  return device != nullptr ? open_program(path, file.bytes, *device) : open_library(path, file.descriptor);
 }
 
 // What two threads open at the same time is opened twice: dlopen gives both the same handle, and of two programs both work.

@@ -10,11 +10,6 @@
 namespace xyntra {
 namespace {
 
-std::string expanded(const std::string& path) {
-  const char* home = path.compare(0, 2, "~/") == 0 ? std::getenv("HOME") : nullptr;
-  return home != nullptr ? home + path.substr(1) : path;
-}
-
 // The variable is asked for at every session, as the planner does it: it may have been set after the import.
 std::string cache_dir(const Options& options, const Planner& planner) {
   for (const auto& [key, value] : options) {
@@ -60,6 +55,7 @@ void check_arguments(const Plan& plan, std::vector<LoadedKernel>& kernels) {
 // A stored plan is used whole or not at all: the planner can repair what is missing.
 bool use_stored(const std::string& dir, const GraphBuffer& graph, int ordinal, UsablePlan& usable) {
   const TrustedFile file = read_trusted_file(dir + "/plans/" + usable.digest + ".plan");
+  if (file.verdict == TrustedFile::Verdict::kDistrusted) usable.failure = "its stored plan is not used: " + file.error;
   if (!file.error.empty()) return false;
   std::shared_ptr<const Plan> plan;
   try {
@@ -73,7 +69,9 @@ bool use_stored(const std::string& dir, const GraphBuffer& graph, int ordinal, U
   }
   load_kernels(*plan, usable);
   for (const LoadedKernel& kernel : usable.kernels) {
-    if (!kernel.usable()) return false;
+    if (kernel.usable()) continue;
+    usable.failure = "its stored plan is not used: " + kernel.error;
+    return false;
   }
   if (!suits(usable, ordinal)) return false;
   usable.plan = std::move(plan);
@@ -111,6 +109,7 @@ UsablePlan find_plan(const GraphBuffer& graph, const Options& options, int ordin
   const std::string dir = cache_dir(options, planner);
   if (!dir.empty() && use_stored(dir, graph, ordinal, usable)) return usable;
   if (planner.callback == nullptr) return usable;
+  usable.failure.clear();  // the planner tells it
 
   const PlannerReply reply = ask(planner, graph.bytes(), usable.digest);
   if (!reply.is_plan) {

@@ -1,10 +1,13 @@
 #include "planner_link.h"
 
+#include <cxxabi.h>
+
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <utility>
+
+#include "python_end.h"
+#include "trusted_file.h"
 
 namespace xyntra {
 namespace {
@@ -19,14 +22,22 @@ Attached& attached() {
   return *instance;
 }
 
-// Options may also stand in a file, whose place is the planner's rule (xyntra_ep/options.py).
+// Options may also stand in a file, whose place and size are the planner's rule (xyntra_ep/options.py). Where it is not to be
+// used, a plan says so or there is none: so why not decides, too.
 std::string options_file() {
+  constexpr std::size_t kMostBytes = 1 << 20;
   const char* named = std::getenv("XYNTRA_CONFIG");
-  std::ifstream file(named != nullptr && *named != '\0' ? named : "fusion.toml", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  const TrustedFile file =
+      read_trusted_file(named != nullptr && *named != '\0' ? expanded(named) : "fusion.toml", kMostBytes);
+  return file.verdict == TrustedFile::Verdict::kMissing ? std::string() : file.bytes + file.error;
 }
 
 }  // namespace
+
+std::string expanded(const std::string& path) {
+  const char* home = path.compare(0, 2, "~/") == 0 ? std::getenv("HOME") : nullptr;
+  return home != nullptr ? home + path.substr(1) : path;
+}
 
 std::string Planner::full_identity() const {
   std::string text = identity;
@@ -49,7 +60,12 @@ Planner attached_planner() {
 
 PlannerReply ask(const Planner& planner, const std::string& graph, const std::string& digest) {
   PlannerReply reply;
-  const int done = planner.callback(graph.data(), graph.size(), digest.c_str(), &reply);
+  int done = 0;
+  try {
+    done = planner.callback(graph.data(), graph.size(), digest.c_str(), &reply);
+  } catch (const abi::__forced_unwind&) {
+    stay();
+  }
   if (done != 1 || !reply.given) return {true, false, "the planner ended without an answer"};
   return reply;
 }

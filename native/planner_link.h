@@ -20,6 +20,9 @@ struct Planner {
   std::string full_identity() const;
 };
 
+// A path as people write it in variables and options.
+std::string expanded(const std::string& path);
+
 struct PlannerReply {
   bool given = false;
   bool is_plan = false;

@@ -12,7 +12,7 @@ import pytest
 
 from xyntra_ep.cli import main
 from xyntra_ep.tracea.runtime.cache_root import open_root
-from xyntra_ep.tracea.runtime.kernel_cache import seal
+from xyntra_ep.trusted_file import seal
 
 Capture = pytest.CaptureFixture[str]
 

@@ -21,9 +21,11 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from xyntra_ep import knobs
 from xyntra_ep.errors import ConfigError
+from xyntra_ep.trusted_file import Distrusted, read_trusted
 
 PROVIDER = "XyntraEP"
 CONFIG_FILE = "fusion.toml"
+_MOST_CONFIG_BYTES = 1 << 20
 T = TypeVar("T")
 
 
@@ -247,15 +249,35 @@ class _File:
     values: dict[str, str]
 
 
+def unread_file() -> str:
+    """Why `fusion.toml` in the working directory is not read though it is there; "" where it is, or nobody looks for it."""
+    if knobs.current().config is not None:
+        return ""
+    try:
+        read_trusted(Path(CONFIG_FILE), most_bytes=_MOST_CONFIG_BYTES)
+    except Distrusted as error:
+        return f"{CONFIG_FILE} is not read, because somebody else can have written it: {error}"
+    except OSError:
+        pass
+    return ""
+
+
 def _read_file(named: Path | None) -> _File | None:
     path = named if named is not None else Path.cwd() / CONFIG_FILE
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        table = tomllib.loads(read_trusted(path, most_bytes=_MOST_CONFIG_BYTES).decode())
+    except (FileNotFoundError, NotADirectoryError):
         if named is None:
             return None
         raise ConfigError(f"no file {named}", where=knobs.variable_of("config"), hint="create it or unset it") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except Distrusted as error:
+        if named is None:  # merely found: who wrote it decides about sessions of others no more than about code
+            return None
+        hint = "make it your own, or unset it"
+        raise ConfigError(f"somebody else can have written it ({error})", where=str(path), hint=hint) from None
+    except OSError as error:
+        raise ConfigError(f"cannot be read ({error.strerror})", where=str(path), hint="correct it or take it away") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"cannot be read ({error})", where=str(path), hint="correct it or take it away") from None
     for name in table:
         if any(name == row.name for row in rows()):

@@ -16,6 +16,10 @@ from xyntra_ep.provider.callback import make_callback
 from xyntra_ep.provider.graph_buffer import RawGraph
 
 
+class Stop(BaseException):
+    """As a program may have one of its own."""
+
+
 class Library:
     """What of the native library the callback uses."""
 
@@ -66,7 +70,6 @@ def test_garbage_is_looked_for_less_often_while_planning(threshold: int) -> None
     [
         (UnsupportedError("no compiler", hint="install gcc"), b"no compiler. install gcc"),
         (ValueError("odd"), b"ValueError: odd ("),
-        (SystemExit(3), b"SystemExit: 3 ("),
         (RecursionError("deep"), b"RecursionError: deep ("),
     ],
 )
@@ -79,17 +82,26 @@ def test_an_exception_is_a_reason(error: BaseException, text: bytes) -> None:
     assert b"\n" not in answer
 
 
-def test_an_interrupt_comes_again_when_the_answer_is_given() -> None:
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [(KeyboardInterrupt(), b"KeyboardInterrupt ("), (SystemExit(3), b"SystemExit: 3 ("), (Stop("now", 4), b"tests.")],
+)
+def test_what_is_meant_for_the_program_comes_again_when_the_answer_is_given(error: BaseException, text: bytes) -> None:
+    """Ctrl-C, or what the user's handler of a signal raises."""
+
     def interrupted(raw: RawGraph, digest: str) -> bytes:
-        raise KeyboardInterrupt
+        raise error
 
     answers: list[tuple[bool, bytes]] = []
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(type(error)) as caught:
         answers.append(call(interrupted))
         for _ in range(600):
             time.sleep(0.01)
     [(is_plan, answer)] = answers
-    assert not is_plan and answer.startswith(b"KeyboardInterrupt (")
+    assert not is_plan and answer.startswith(text)
+    assert caught.value.args == error.args
+    assert getattr(caught.value, "code", None) == getattr(error, "code", None)
+    time.sleep(0.1)  # once
 
 
 def test_with_debug_the_reason_has_a_traceback() -> None:

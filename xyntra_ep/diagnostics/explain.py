@@ -81,6 +81,7 @@ class GraphReport:
     stored: bool
     failure: str
     cache: str
+    options: str
     precision: str  # the option, or why it was not followed
     digest: str = ""
     device: str = ""  # where islands run; empty for the CPU
@@ -177,6 +178,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         stored=bool(entry.get("stored")),
         failure=str(entry.get("failure") or ""),
         cache=str(plan.get("cache", "")),
+        options=str(plan.get("options", "")),
         precision=str(plan.get("precision", "")),
         device=str(plan.get("device", "")),
         placement=str(entry.get("moved") or plan.get("placement", "")),
@@ -208,6 +210,8 @@ def _graph_text(graph: GraphReport) -> str:
     ]
     if graph.cache:
         lines.append(f"  cache: {graph.cache}")
+    if graph.options:
+        lines.append(f"  options: {graph.options}")
     if graph.device:
         lines.append(f"  device: {graph.device}")
     if graph.placement:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from xyntra_ep.errors import CompileError, XyntraError
+from xyntra_ep import options
+from xyntra_ep.errors import CompileError, ConfigError, XyntraError
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.doctor import ceilings
@@ -105,6 +106,7 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
         missing.append(("a C compiler; nothing can be compiled", REMEDY))
     if context.root.reason:
         missing.append((f"a cache that lasts: {context.root.reason}", "set XYNTRA_CACHE_DIR to a directory of your own"))
+    missing += _option_file()
     known = ceilings.load(context.root.path, context.machine)
     if measure:
         try:
@@ -139,6 +141,16 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
         variants={_name(op): tuple(v.name for v in rows) for op, rows in cpu_variants().items()},
         missing=tuple(missing),
     )
+
+
+def _option_file() -> Iterator[tuple[str, str]]:
+    """What keeps sessions from what an options file asks for."""
+    try:
+        options.parse({})
+    except ConfigError as error:
+        yield f"options that can be read: {error.where}: {error.what}", error.hint
+    if unread := options.unread_file():
+        yield unread, "name it by XYNTRA_CONFIG when it is your own, or take it away"
 
 
 def trial_lines(context: Context, gpus: CudaSurvey, drivers: OpenClSurvey, *, measure: bool) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The one call that native code makes into Python: here is a graph, what is the plan?
 
 It comes on any thread, during the creation of a session. Whatever goes wrong is answered as a reason, because an
-exception that leaves a ctypes callback is only printed.
+exception that leaves a ctypes callback is only printed. What the end of the process does with it: `xyntra_ep/ending.py`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import _thread
 import ctypes
 import gc
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from xyntra_ep import knobs
+from xyntra_ep import ending, knobs
 from xyntra_ep.errors import XyntraError
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def make_callback(library: ctypes.CDLL, plan_graph: PlanGraph | None = None) -> 
     def callback(address: int, n_bytes: int, digest: bytes, reply: int) -> int:
         is_plan, answer = _answer(address, n_bytes, digest, plan_graph or _plan_graph)
         library.xyntra_reply(reply, is_plan, answer, len(answer))
+        if ending.is_closing():
+            ending.linger()
         return 1
 
     return PLANNER(callback)
@@ -49,19 +52,22 @@ def _answer(address: int, n_bytes: int, digest: bytes, plan_graph: PlanGraph) ->
         from xyntra_ep.provider import graph_buffer
 
         view = memoryview((ctypes.c_char * n_bytes).from_address(address))
-        with _rare_collections():
+        with ending.Interruptible(), _rare_collections():
             return True, plan_graph(graph_buffer.read(view), digest.decode("ascii"))
+    except ending.Ending:
+        return False, b"the process ends"
     except BaseException as error:  # KeyboardInterrupt too: it must not end in ctypes
-        if isinstance(error, KeyboardInterrupt):
-            _thread.start_new_thread(_interrupt_again, ())
+        if not isinstance(error, Exception):
+            with suppress(RuntimeError):  # too late for threads
+                _thread.start_new_thread(_raise_again, (threading.get_ident(), error))
         return False, _reason(error).encode("utf-8", "replace")
 
 
-def _interrupt_again() -> None:
-    """Who pressed Ctrl-C while a plan was made meant the program: it is interrupted when native code has its answer. Should that
-    be amid the next plan, the same happens again."""
+def _raise_again(thread: int, error: BaseException) -> None:
+    """Who pressed Ctrl-C while a plan was made, or whose handler of a signal said sys.exit(), meant the program: that is told
+    again when native code has its answer. Should it be amid the next plan, the same happens again."""
     time.sleep(_ANSWERED_S)
-    _thread.interrupt_main()
+    ending.raise_in_thread(thread, error)
 
 
 @contextmanager

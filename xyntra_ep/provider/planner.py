@@ -46,7 +46,7 @@ from xyntra_ep.tracea.interface.precision import Agreed, agree
 from xyntra_ep.tracea.planning.manifest import LogLevel, TensorEntry
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128
-from xyntra_ep.tracea.runtime.plan_store import store_plan
+from xyntra_ep.tracea.runtime.plan_store import distrusted, store_plan
 
 ROUNDS = 6  # of un-claiming what failed; after that whole islands go
 SAID_AT_MOST = 1024  # graphs: who is given more than that hears of an old one again
@@ -73,11 +73,11 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     level, line = work.log_line()
     if raw.is_subgraph:  # one line per model: the graph around this one says it
         level = LogLevel.VERBOSE
-    report = json.dumps(work.report(result))
+    report = work.report(result)
     depends = [(name, hash128(_bytes_of(graph.values[name]))) for name in sorted(work.depends)]
 
-    def plan(level: LogLevel) -> bytes:
-        shown = line if level >= _LEVELS[options.log_level.value] else ""
+    def plan(level: LogLevel, note: str = "") -> bytes:
+        shown = f"{line}{note}" if level >= _LEVELS[options.log_level.value] else ""
         return write_plan(
             digest,
             result,
@@ -85,16 +85,20 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
             may_move=work.placement.may_move,
             log_level=level,
             log_line=shown,
-            report=report,
+            report=json.dumps({**report, "cache": f"{report['cache']}{note}"}),
             depends=depends,
         )
 
     # A warning comes once for a graph: a plan that is found again speaks more softly.
     quiet = min(level, LogLevel.INFO)
     again = plan(quiet)
+    anew = work.made_anew(digest)
     if work.lasting and options.dump_dir is None and not context.root.reason:
         store_plan(context.root, digest, again)
-    return plan(level) if _is_first(digest) and level is not quiet else again
+    first = _is_first(digest)
+    if anew:  # which is so this once
+        return plan(LogLevel.WARNING, f", made anew what the cache had, because {anew}")
+    return plan(level) if first and level is not quiet else again
 
 
 def _is_first(digest: str) -> bool:
@@ -365,7 +369,8 @@ class _Planner:
         text = f"XyntraEP: {claimed} of {total} nodes in {len(self.members) if claimed else 0} islands"
         if self.context.device is not None:
             text += f" on {self.context.device.name}"
-        unlike_asked = self._unlike_asked() if claimed else []
+        unread = options_module.unread_file()
+        unlike_asked = ([unread] if unread else []) + (self._unlike_asked() if claimed else [])
         text += "".join(f", {what}" for what in unlike_asked)
         if not self.declined:
             return LogLevel.WARNING if unlike_asked else LogLevel.INFO, text
@@ -383,6 +388,12 @@ class _Planner:
             what.append(f"the next process compiles all again, because the cache {self.context.root.reason}")
         what.append(self.context.kernels.dump_problem)
         return [text for text in what if text]
+
+    def made_anew(self, digest: str) -> str:
+        """Why what the cache had of this graph is not used, where somebody else can have made it."""
+        found = distrusted(self.context.root, digest)
+        claimed = len(self.declined) < len(self.graph.nodes)
+        return found or (self.context.kernels.distrusted if claimed else "")
 
     def report(self, result: CompileResult) -> Mapping[str, Any]:
         """What `explain` shows; node numbers are positions in ``nodes``."""
@@ -412,4 +423,5 @@ class _Planner:
             "precision": self.precision.shortfall or str(self.options.precision),
             "device": self.context.device_identity,
             "placement": self.placement.reason,
+            "options": options_module.unread_file(),
         }

@@ -19,9 +19,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from xyntra_ep import knobs
+from xyntra_ep import ending, knobs
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.provider.callback import make_callback
+from xyntra_ep.trusted_file import read_trusted
 
 EP_NAME = "XyntraEP"
 OLDEST_ORT = (1, 25, 1)
@@ -122,6 +123,7 @@ def library() -> ctypes.CDLL:
         if _state.library is None:
             opened = _open()
             attach(opened, make_callback(opened))
+            ending.at_end(lambda: _detach(opened))
             _state.library = opened
         return _state.library
 
@@ -137,6 +139,13 @@ def attach(opened: ctypes.CDLL, callback: Any) -> None:
         os.fsencode(default_cache_dir()),
         "\n".join(watched_variables()).encode(),
     )
+
+
+def _detach(opened: ctypes.CDLL) -> None:
+    """Native code stays when Python has gone: it must not call it any more, nor return threads to it."""
+    python = ctypes.pythonapi
+    is_going = getattr(python, "Py_IsFinalizing", None) or python._Py_IsFinalizing  # before Python 3.13
+    opened.xyntra_python_ends(is_going, python.PyGILState_GetThisThreadState)
 
 
 def watched_variables() -> list[str]:
@@ -272,7 +281,7 @@ def _trials() -> str:
     from xyntra_ep.tracea.runtime.cache_root import TRIALS  # only where it matters: this runs at import
 
     try:
-        content = (default_cache_dir() / TRIALS).read_bytes()
+        content = read_trusted(default_cache_dir() / TRIALS)
     except OSError:
         return ""
     return hashlib.sha256(content).hexdigest()

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from xyntra_ep import knobs
+from xyntra_ep.tracea.runtime import cache_root
 from xyntra_ep.tracea.runtime.cache_root import atomic_write, open_root
 
 
@@ -31,6 +35,82 @@ def test_a_folder_in_it_that_others_may_write_is_not_used(tmp_path: Path) -> Non
     root = open_root(tmp_path / "root")
     root.kernels.chmod(0o770)
     assert "has kernels/, which can be written by others" in open_root(root.path).reason
+
+
+@pytest.mark.parametrize("folder", [".", "root/kernels", "root/plans", "root/tmp"])
+def test_where_it_is_counts(tmp_path: Path, folder: str) -> None:
+    """Whoever may write to a folder further up can put another one in its place."""
+    asked = tmp_path / "a" / "root"
+    assert open_root(asked).reason == ""
+    (tmp_path / "a" / folder).chmod(0o777)
+    reason = open_root(asked).reason
+    if folder == ".":
+        assert f"is not safe there: {tmp_path / 'a'}: others may write to it (mode 777)" in reason
+    else:
+        assert f"has {folder.removeprefix('root/')}/, which can be written by others" in reason
+    (tmp_path / "a" / folder).chmod(0o1777 if folder == "." else 0o700)
+    assert open_root(asked).reason == "", "the sticky bit keeps others' hands off what is not theirs"
+
+
+def test_a_link_counts_as_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "open" / "root")
+    (tmp_path / "open" / "root").mkdir(mode=0o700)
+    assert open_root(tmp_path / "link").reason == ""
+    (tmp_path / "open").chmod(0o777)
+    assert f"is not safe there: {tmp_path / 'open'}: others may write to it (mode 777)" in open_root(tmp_path / "link").reason
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+def test_a_foreign_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "root")
+    os.chown(tmp_path / "link", 12345, -1, follow_symlinks=False)
+    assert f"{tmp_path / 'link'}: is a link of user 12345" in open_root(tmp_path / "link").reason
+
+
+def test_a_new_root_is_its_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert open_root(tmp_path / "a" / "b" / "root").reason == ""
+    finally:
+        os.umask(before)
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o700 for path in tmp_path.rglob("*"))
+
+
+def test_a_private_root_is_where_it_is_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not where temporary files go, if others may exchange its folders there; and nothing is left there."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "safe").mkdir()
+    monkeypatch.setattr(cache_root, "_private", {})
+    monkeypatch.setattr(cache_root, "_TEMPORARY", (str(tmp_path / "none"), str(tmp_path / "safe")))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "open"))
+    root = open_root(tmp_path / "open" / "root")
+    assert root.path.parent == tmp_path / "safe" and root.kernels.is_dir()
+    assert [path.name for path in (tmp_path / "open").iterdir()] == ["root"]
+    assert open_root(tmp_path / "open" / "root").path == root.path, "one for a process"
+    shutil.rmtree(root.path)
+
+
+def test_without_any_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_root, "_private", {})
+    monkeypatch.setattr(cache_root, "_TEMPORARY", ())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileNotFoundError):
+        open_root(tmp_path / "file")
+
+
+def test_a_home_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container's user may have no home, or one that cannot be written, and no line in /etc/passwd."""
+    monkeypatch.delenv("XYNTRA_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    (tmp_path / "file").write_text("")
+    for home in ("/proc", str(tmp_path / "file")):
+        monkeypatch.setenv("HOME", home)
+        root = open_root(knobs.current().cache_root)
+        assert root.reason.startswith(f"{home}/.cache/xyntra cannot be used (") and root.kernels.is_dir()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
-from xyntra_ep.tracea.runtime.kernel_cache import seal
 from xyntra_ep.tracea.runtime.maintenance import EntryKind, damaged, entries, prune
 from xyntra_ep.tracea.runtime.plan_store import plan_path, store_plan
+from xyntra_ep.trusted_file import seal
 
 DIGEST = "0" * 32
 

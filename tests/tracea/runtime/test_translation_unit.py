@@ -11,9 +11,10 @@ import pytest
 from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
 from xyntra_ep.tracea.runtime.compilers import Family, survey
-from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache, intact
+from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.translation_unit import chunks, merged, split
+from xyntra_ep.trusted_file import intact
 
 
 def kernel(number: int, length: int = 0) -> KernelSource:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
+from xyntra_ep.trusted_file import load_trusted, read_trusted
 
 FILE = "ceilings.json"
 _CHAINS = 12  # latency 4 times 2 units, with room
@@ -112,7 +113,7 @@ class Probe:
         text = source(self._lanes)
         if caps.has_bf16:
             text += _TILE_PRODUCTS if caps.amx_bf16 else _pair_products()
-        library = ctypes.CDLL(str(compile_c("xy_ceilings", text)))
+        library = load_trusted(compile_c("xy_ceilings", text))
         self._fma, self._read = library.xy_fma, library.xy_read
         self._fma.argtypes, self._fma.restype = [ctypes.c_int64], ctypes.c_float
         self._read.argtypes, self._read.restype = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64], ctypes.c_float
@@ -223,7 +224,7 @@ def _rate(work: Callable[[], float]) -> float:
 def load(folder: Path, machine: Machine) -> Ceilings | None:
     """The stored ceilings of ``machine``, None when there are none that can be read."""
     try:
-        stored = json.loads((folder / FILE).read_text(encoding="utf-8"))[machine.key]
+        stored = json.loads(read_trusted(folder / FILE))[machine.key]
         known = {f.name: float(stored[f.name]) for f in dataclasses.fields(Ceilings) if f.name in stored}
         return Ceilings(**known)  # an older release may have stored less
     except (OSError, ValueError, KeyError, TypeError):
@@ -233,7 +234,7 @@ def load(folder: Path, machine: Machine) -> Ceilings | None:
 def stored_with(folder: Path, machine: Machine, ceilings: Ceilings) -> bytes:
     """The new contents of <folder>/ceilings.json, other machines' rows kept (a home directory may be shared)."""
     try:
-        rows = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        rows = json.loads(read_trusted(folder / FILE))
     except (OSError, ValueError):
         rows = {}
     rows = rows if isinstance(rows, dict) else {}

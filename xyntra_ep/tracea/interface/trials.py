@@ -41,6 +41,7 @@ from xyntra_ep.tracea.planning.planner import plan_program
 from xyntra_ep.tracea.runtime.cache_root import TRIALS, atomic_write
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
+from xyntra_ep.trusted_file import read_trusted
 
 _AGAIN_S = 86400.0  # after which failures that may pass are tried again
 _WRONG = "computes something else"
@@ -129,7 +130,7 @@ def _key(target: DeviceTarget) -> str:
 
 def _rows(context: Context) -> dict[str, Any]:
     try:
-        rows = json.loads((context.root.path / TRIALS).read_text(encoding="utf-8"))
+        rows = json.loads(read_trusted(context.root.path / TRIALS))
     except (OSError, ValueError):
         return {}
     return rows if isinstance(rows, dict) else {}

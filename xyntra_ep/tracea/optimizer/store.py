@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Pointwise, RowReduce, outputs_of
+from xyntra_ep.trusted_file import read_trusted
 
 Config = Mapping[str, int]
 
@@ -42,7 +44,7 @@ class TuningStore:
         may have been interrupted, and a lost measurement is only a lost measurement."""
         store = cls()
         try:
-            text = (folder / FILE).read_text(encoding="utf-8")
+            text = read_trusted(folder / FILE).decode()
         except (OSError, UnicodeDecodeError):
             return store
         for line in text.splitlines():
@@ -58,8 +60,13 @@ class TuningStore:
 
 def append(folder: Path, result: TuningResult) -> None:
     """Add one line; a single write, so that concurrent tuners do not mix theirs."""
-    with (folder / FILE).open("ab", buffering=0) as file:
+    with open(folder / FILE, "ab", buffering=0, opener=_private) as file:
         file.write(json.dumps(asdict(result), sort_keys=True).encode() + b"\n")
+
+
+def _private(path: str, flags: int) -> int:
+    """Whatever the umask: what others may write to is not read again."""
+    return os.open(path, flags, 0o600)
 
 
 def signature(op: CoreOp) -> str:

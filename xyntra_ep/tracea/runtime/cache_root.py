@@ -1,4 +1,5 @@
-"""The cache directory. It holds native code that gets loaded, so nobody but its owner may be able to write there.
+"""The cache directory. What is in it decides what is executed, so nobody but its owner may be able to write there, nor to put
+another folder in its place: `xyntra_ep/trusted_file.py` has the rule for what is read from it.
 
 <root>/kernels/<key>.so      compiled kernels (.clbin, .cubin: programs of devices); <key>.c beside one when sources are kept
 <root>/plans/<digest>.plan   plans
@@ -11,16 +12,20 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import stat
 import tempfile
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
+from xyntra_ep import ending
+from xyntra_ep.trusted_file import distrust
+
 KERNELS, PLANS, TMP, TRIALS = "kernels", "plans", "tmp", "trials.json"
+# Where a private directory may be, where that for temporary files cannot be trusted either, or must not be executed from.
+_TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
+_private: dict[int, Path] = {}  # by process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,24 +66,35 @@ def open_root(asked: Path) -> CacheRoot:
 def _prepare(path: Path) -> str:
     """Make the directories; why ``path`` cannot be used ("" = it can)."""
     try:
-        if not path.exists():
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (path, path / KERNELS, path / PLANS, path / TMP):
-            if folder is not path:
-                folder.mkdir(mode=0o700, exist_ok=True)
-            if problem := _distrust(folder):
+        folders = (path, path / KERNELS, path / PLANS, path / TMP)
+        for folder in folders:
+            _make(folder)
+        for folder in folders:
+            if problem := _distrust(folder) or _around(folder):
                 return problem if folder is path else f"has {folder.name}/, which {problem}"
             if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
                 return "is not writable"
-        if os.statvfs(path).f_flag & getattr(os, "ST_NOEXEC", 0):
-            return "is mounted noexec"
     except OSError as error:
         return f"cannot be used ({error.strerror or error})"
     return ""
 
 
+def _make(path: Path) -> None:
+    """A directory and those that it is in, for us alone whatever the umask: what others may write to would not be used."""
+    for folder in (*reversed(path.parents), path):
+        if not folder.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _around(path: Path) -> str:
+    """Why code in a folder of ours must not be loaded because of where it is ("" = it may)."""
+    if problem := distrust(path):
+        return f"is not safe there: {problem}"
+    return "is mounted noexec" if os.statvfs(path).f_flag & getattr(os, "ST_NOEXEC", 0) else ""
+
+
 def _distrust(folder: Path) -> str:
-    """Why code in ``folder`` must not be loaded ("" = it may)."""
+    """Why code in ``folder`` itself must not be loaded ("" = it may)."""
     status = folder.stat()
     if not stat.S_ISDIR(status.st_mode):
         return "is not a directory"
@@ -89,20 +105,41 @@ def _distrust(folder: Path) -> str:
     return ""
 
 
-@cache
 def _private_root() -> Path:
-    """One per process. A child made by fork shares its parent's and must not remove it."""
-    path = Path(tempfile.mkdtemp(prefix="xyntra-"))
+    """One per process. A child made by fork must not remove its parent's, and must not lose it either: it has its own."""
+    owner = os.getpid()
+    if owner in _private:
+        return _private[owner]
+    path = _made_private()
     for name in (KERNELS, PLANS, TMP):
         (path / name).mkdir(mode=0o700)
-    owner = os.getpid()
 
     def remove() -> None:
         if os.getpid() == owner:
             shutil.rmtree(path, ignore_errors=True)
 
-    atexit.register(remove)
-    return path
+    ending.at_end(remove)
+    return _private.setdefault(owner, path)
+
+
+def _made_private() -> Path:
+    """In the first place that is safe; if none is, in the first that there is: kernels compile, and are not loaded from there."""
+    made: list[Path] = []
+    problem: OSError | None = None
+    for folder in (None, *_TEMPORARY):
+        try:
+            made.append(Path(tempfile.mkdtemp(prefix="xyntra-", dir=folder)).absolute())
+            if not _around(made[-1]):
+                made.insert(0, made.pop())
+                break
+        except OSError as error:
+            problem = problem or error
+    if not made:
+        assert problem is not None
+        raise problem
+    for other in made[1:]:
+        other.rmdir()
+    return made[0]
 
 
 def atomic_write(path: Path, data: bytes, scratch: Path) -> None:

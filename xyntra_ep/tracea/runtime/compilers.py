@@ -17,6 +17,7 @@ from xyntra_ep import knobs
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, atomic_write
 from xyntra_ep.tracea.runtime.process import run_all
+from xyntra_ep.trusted_file import read_trusted
 
 REMEDY = "install gcc >= 12 or clang >= 16, or `pip install xyntra-ep[cc]`, or set XYNTRA_CC"
 _IDENTIFY_TIMEOUT_S = 20.0
@@ -246,7 +247,7 @@ class _Memory:
         self._known: dict[str, str] = {}
         if self._file is not None:
             try:
-                read = json.loads(self._file.read_text(encoding="utf-8"))
+                read = json.loads(read_trusted(self._file))
                 self._known = {k: v for k, v in read.items() if isinstance(v, str)}
             except (OSError, ValueError, AttributeError):
                 self._known = {}

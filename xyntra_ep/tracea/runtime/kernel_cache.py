@@ -1,7 +1,7 @@
 """Compiled kernels by content: the same text, flags and compiler give the same kernel, made once per machine.
 
-A file is what a compiler made followed by a trailer, ``MAGIC sha256(what it made)``: one rename publishes code
-and checksum together, and the loaders of shared objects ignore what follows the last section. Kernels that were compiled
+A file is what a compiler made followed by its seal: one rename publishes code and checksum together, and the loaders of
+shared objects ignore what follows the last section. Kernels that were compiled
 together share their file: each has its own name for it.
 """
 
@@ -12,19 +12,19 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from xyntra_ep import knobs
+from xyntra_ep import ending, knobs
 from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.process import Outcome, ProcessPool
 from xyntra_ep.tracea.runtime.translation_unit import LEAST_BYTES, chunks, merged, new_bytes, split
+from xyntra_ep.trusted_file import Distrusted, intact, read_trusted, seal
 
-MAGIC = b"XYNTRA-SHA256:"
-_TRAILER_BYTES = len(MAGIC) + hashlib.sha256().digest_size
 _LONGEST_COMPLAINT = 160  # characters of a compiler's, in a reason that is one line
 
 Hash128 = Callable[[bytes], bytes]
@@ -82,6 +82,7 @@ class KernelCache:
         self._keep_sources = keep_sources
         self._dump_dir = dump_dir
         self.dump_problem = ""  # why sources are not in dump_dir
+        self.distrusted = ""  # why a kernel that was there is made anew
         self._checked: dict[tuple[int, ...], bytes] = {}  # digests of intact files: many kernels may be in one
         self._salt = compiler.salt(target).encode() + b"\0"
 
@@ -108,8 +109,12 @@ class KernelCache:
             return None
         file = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if file not in self._checked:
-            data = read_checked(self._path(key))
-            if data is None:
+            try:
+                data = read_trusted(self._path(key))
+            except OSError as error:  # it is made anew, as what is damaged
+                self.distrusted = self.distrusted or (str(error) if isinstance(error, Distrusted) else "")
+                return None
+            if not intact(data):
                 return None
             self._checked[file] = self._digest(data)
         return self._compiled(key, source, self._checked[file], cached=True)
@@ -209,11 +214,17 @@ class Compilation:
         self._symbols: set[str] = set()  # and what these export
         self._folder: Path | None = None
         self._pool: ProcessPool | None = None
+        self._open = ExitStack()
 
     def __enter__(self) -> Compilation:
+        self._open.enter_context(ending.Interruptible())
+        self._open.callback(self._clear)
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def _clear(self) -> None:
         if self._pool is not None:
             self._pool.close()
         if self._folder is not None:
@@ -320,26 +331,6 @@ def _link_or_copy(made: Path, named: Path) -> None:
         os.link(made, named)
     except OSError:
         shutil.copy2(made, named)
-
-
-def seal(data: bytes) -> bytes:
-    """``data`` with its trailer."""
-    return data + MAGIC + hashlib.sha256(data).digest()
-
-
-def intact(data: bytes) -> bool:
-    """Whether ``data`` ends in the trailer of what precedes it."""
-    body, trailer = data[:-_TRAILER_BYTES], data[-_TRAILER_BYTES:]
-    return trailer == MAGIC + hashlib.sha256(body).digest()
-
-
-def read_checked(path: Path) -> bytes | None:
-    """A kernel file's bytes; None when it is absent, unreadable or damaged (it is then made anew)."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    return data if intact(data) else None
 
 
 def _first_error(log: str) -> str:

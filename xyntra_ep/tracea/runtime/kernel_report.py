@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from xyntra_ep.trusted_file import read_trusted
+
 MARK = b"XYNTRA-REPORT:"
 
 
@@ -33,7 +35,7 @@ def attached(code: bytes, reports: Mapping[str, KernelReport]) -> bytes:
 def read_report(path: Path, symbol: str) -> KernelReport | None:
     """Of a kernel in the cache; None where its compiler says nothing of the kind, or the file is gone."""
     try:
-        _, found, rest = path.read_bytes().rpartition(MARK)
+        _, found, rest = read_trusted(path).rpartition(MARK)
     except OSError:
         return None
     if not found:

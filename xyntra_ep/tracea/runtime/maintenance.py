@@ -10,7 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot
-from xyntra_ep.tracea.runtime.kernel_cache import Hash128, intact
+from xyntra_ep.tracea.runtime.kernel_cache import Hash128
+from xyntra_ep.trusted_file import intact, read_trusted
 
 _STALE_S = 3600.0  # no compilation takes that long: what is older in tmp/ was left by a process that died
 
@@ -57,13 +58,14 @@ def _scan(root: CacheRoot) -> Iterator[Entry]:
 
 
 def damaged(root: CacheRoot, hash128: Hash128 | None = None) -> list[tuple[Entry, str]]:
-    """Files whose checksum does not match, with what is wrong. Plans are checked only with the hash function."""
+    """Files that others can have made or whose checksum does not match, with what is wrong. Checksums of plans are checked only
+    with the hash function."""
     found: list[tuple[Entry, str]] = []
     for entry in entries(root):
         if entry.kind not in (EntryKind.KERNEL, EntryKind.PLAN):
             continue
         try:
-            data = entry.path.read_bytes()
+            data = read_trusted(entry.path)
         except OSError as error:
             found.append((entry, f"cannot be read ({error.strerror})"))
             continue

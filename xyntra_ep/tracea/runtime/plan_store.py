@@ -6,12 +6,24 @@ import re
 from pathlib import Path
 
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, atomic_write
+from xyntra_ep.trusted_file import Distrusted, read_trusted
 
 
 def plan_path(root: CacheRoot, digest: str) -> Path:
     """Where native code looks for the plan of a graph."""
     assert re.fullmatch(r"[0-9a-f]{32}", digest), f"{digest!r} is no digest"
     return root.plans / f"{digest}.plan"
+
+
+def distrusted(root: CacheRoot, digest: str) -> str:
+    """Why a plan that is there is not used, "" where that has another reason or none."""
+    try:
+        read_trusted(plan_path(root, digest))
+    except Distrusted as error:
+        return str(error)
+    except OSError:
+        pass
+    return ""
 
 
 def store_plan(root: CacheRoot, digest: str, data: bytes) -> str:

@@ -11,14 +11,18 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+from xyntra_ep import ending
 
 _LOG_LIMIT_BYTES = 64 << 10
 _TERM_GRACE_S = 0.2
 _KILL_GRACE_S = 2.0  # a process that a driver holds in the kernel does not even end then, and is left
 _POLL_S = 0.005
+_SLICE_S = 0.1  # of waiting, after which Python may tell a thread that the process ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,18 +69,14 @@ class _Running:
         self.deadline = time.monotonic() + timeout_s
         self.pidfd = _open_pidfd(self.process.pid)
 
-    def kill(self) -> None:
-        """End the whole group; politely first, so that a compiler driver removes its scratch files."""
-        for number, grace_s in ((signal.SIGTERM, _TERM_GRACE_S), (signal.SIGKILL, _KILL_GRACE_S)):
-            try:
-                os.killpg(self.process.pid, number)
-            except ProcessLookupError:
-                break
-            try:
-                self.process.wait(grace_s)
-            except subprocess.TimeoutExpired:
-                continue
-        self.process.poll()
+    def signal(self, number: int) -> None:
+        """To the whole group, as long as there is one."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+    def wait(self, grace_s: float) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(grace_s)
 
     def finish(self, problem: str = "") -> Outcome:
         if self.pidfd is not None:
@@ -114,8 +114,8 @@ class ProcessPool:
 
     def close(self) -> None:
         """End what still runs."""
+        _kill(self._running)
         for child in self._running:
-            child.kill()
             child.finish()
         self._running.clear()
 
@@ -136,7 +136,7 @@ class ProcessPool:
             if child.process.poll() is not None:
                 self._outcomes[child.index] = child.finish()
             elif now >= child.deadline:
-                child.kill()
+                _kill([child])
                 self._outcomes[child.index] = child.finish(f"did not end within {child.timeout_s:g} s")
             else:
                 continue
@@ -164,10 +164,19 @@ def run_all(commands: Sequence[Sequence[str]], *, folder: Path, parallel: int, t
     >>> run_all([["true"], ["false"]], folder=Path("/tmp"), parallel=2, timeout_s=5)[1].problem
     'ended with status 1'
     """
-    with ProcessPool(folder=folder, timeout_s=timeout_s) as pool:
+    with ending.Interruptible(), ProcessPool(folder=folder, timeout_s=timeout_s) as pool:
         for argv in commands:
             pool.add(argv)
         return pool.finish(parallel)
+
+
+def _kill(children: Sequence[_Running]) -> None:
+    """End whole groups; politely first, so that a compiler driver removes its scratch files."""
+    for number, grace_s in ((signal.SIGTERM, _TERM_GRACE_S), (signal.SIGKILL, _KILL_GRACE_S)):
+        for child in children:
+            child.signal(number)
+        for child in children:
+            child.wait(grace_s)
 
 
 def _open_pidfd(pid: int) -> int | None:
@@ -178,10 +187,10 @@ def _open_pidfd(pid: int) -> int | None:
 
 
 def _wait(running: Sequence[_Running]) -> None:
-    """Sleep until a child ends or the nearest deadline."""
+    """Sleep until a child ends or the nearest deadline, or for a slice of that time."""
     if not running:
         return
-    left_s = max(0.0, min(child.deadline for child in running) - time.monotonic())
+    left_s = min(_SLICE_S, max(0.0, min(child.deadline for child in running) - time.monotonic()))
     poller = select.poll()
     for child in running:
         if child.pidfd is None:
