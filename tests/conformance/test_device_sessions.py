@@ -32,10 +32,10 @@ def parameters() -> list[Any]:
 
 
 @pytest.mark.parametrize(("model", "backend", "precision", "max_err"), parameters())
-def test_session(model: ZooModel, backend: str, precision: str, max_err: float, tmp_path: Path) -> None:
+def test_session(model: ZooModel, backend: str, precision: str, max_err: float, device_cache: Path) -> None:
     settings = ort.SessionOptions()
     settings.log_severity_level = 4
-    options = {"backend": backend, "precision": precision, "cache_dir": str(tmp_path)}
+    options = {"backend": backend, "precision": precision, "cache_dir": str(device_cache)}
     providers = [("XyntraEP", options), "CPUExecutionProvider"]
     session = ort.InferenceSession(str(model_path(model)), settings, providers=providers, enable_fallback=0)
     assert all(graph.device and not graph.declined for graph in explain(session).graphs)
