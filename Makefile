@@ -3,6 +3,8 @@
 #   make zoo           measure the model zoo against ONNX Runtime's CPU provider
 #   make test          run the tests
 #   make test-slow     the long ones: every ONNX node case compiled, full-size models
+#   make test-neon     NEON's kernels, in QEMU where the machine is another: gcc-aarch64-linux-gnu, qemu-user-static
+#   make test-isa      the kernels' conformance as on smaller machines: XYNTRA_ISA=avx2 and scalar
 #   make lint          ruff and mypy
 #   make dev           all that a developer needs, in .venv
 #   make native        build the plugin library into xyntra_ep/
@@ -34,11 +36,11 @@ PREFER := $(CURDIR)/$(BIN)
 CHECKED := build/bench
 NEWEST  := $(lastword $(sort $(wildcard reports/results/zoo-*.json)))
 
-.PHONY: zoo test test-slow lint dev native test-wheel test-bench hunt test-exports test-asan test-tsan fuzz clean help
+.PHONY: zoo test test-slow test-neon test-isa lint dev native test-wheel test-bench hunt test-exports test-asan test-tsan fuzz clean help
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,16s/^# *//p' Makefile
+	@sed -n '3,18s/^# *//p' Makefile
 
 zoo: $(VENV)/.bench native
 	$(BIN)/bench run zoo $(ZOO_ARGS)
@@ -48,6 +50,18 @@ test: $(VENV)/.test native
 
 test-slow: $(VENV)/.test native
 	$(BIN)/python -m pytest -m slow -n $(TEST_JOBS) $(PYTEST_ARGS)
+
+test-neon: $(VENV)/.test
+	@$(BIN)/python -m tests.support.emulated
+	$(BIN)/python -m pytest -m "not slow" -k neon -n $(TEST_JOBS) $(PYTEST_ARGS) tests/tracea
+
+# What asks the machine: kernels one by one, ONNX's operators through sessions. NEON is the same under all of them.
+ISAS      ?= avx2 scalar
+ISA_TESTS := tests/tracea/kernels tests/tracea/emitters tests/tracea/planning tests/provider/test_precision.py \
+    tests/conformance/test_onnx_nodes.py
+test-isa: $(VENV)/.test native
+	set -e; for isa in $(ISAS); do XYNTRA_ISA=$$isa $(BIN)/python -m pytest -m "not slow" -n $(TEST_JOBS) \
+	    -k "not neon and not gpu and not test_meaning and not every_kernel_compiles" $(PYTEST_ARGS) $(ISA_TESTS); done
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

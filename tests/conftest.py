@@ -1,7 +1,7 @@
-"""What all tests share: a clean environment, skips that say why, golden files, and a floor under the count.
+"""What all tests share: a clean environment, skips that say why, golden files, and floors under the count.
 
 --update-golden    rewrite the golden files; the diff is then reviewed like code
---min-passed N     fail unless at least N tests passed: a run that skipped everything is not green
+--floors FILE      fail unless so many tests of each kind passed: a run that skipped everything is not green
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,16 +16,22 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import floors
+
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"
 LIBRARY = ROOT / "xyntra_ep" / "libxyntra_ep.so"
 
-# Before anything of ours is imported: tests answer to no one's settings, write no one's cache, and the
-# processes they start see the same source tree.
-for _variable in [name for name in os.environ if name.startswith("XYNTRA_") and name not in ("XYNTRA_CC", "XYNTRA_SANITIZE")]:
-    del os.environ[_variable]
-_cache = tempfile.mkdtemp(prefix="xyntra-tests-")
-os.environ["XYNTRA_CACHE_DIR"] = _cache
+# Before anything of ours is imported: tests answer to no one's settings but what says which machine this is and what its kernels
+# are compiled with, write no one's cache, and the processes they start see the same source tree. One cache for all workers, and
+# for all runs that name the same in TESTS_CACHE_DIR: no test compiles what another has compiled.
+_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+_KEPT = ("XYNTRA_CC", "XYNTRA_ISA", "XYNTRA_SANITIZE")
+for _variable in [name for name in os.environ if name.startswith("XYNTRA_") and name not in _KEPT]:
+    if not (_WORKER and _variable == "XYNTRA_CACHE_DIR"):
+        del os.environ[_variable]
+_lent = os.environ.get("XYNTRA_CACHE_DIR") or os.environ.get("TESTS_CACHE_DIR")
+_cache = os.environ["XYNTRA_CACHE_DIR"] = _lent or tempfile.mkdtemp(prefix="xyntra-tests-")
 # A busy machine is no failure: nothing here asks how long an example took.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
@@ -35,7 +40,11 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.g
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files")
-    parser.addoption("--min-passed", type=int, default=0, metavar="N", help="fail below N passed tests")
+    floors.add_option(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    floors.register(config)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -92,15 +101,9 @@ def _missing_device(name: str) -> str | None:
     return f"{found.missing}: {found.remedy}" if found.missing else None
 
 
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    shutil.rmtree(_cache, ignore_errors=True)
-    wanted = session.config.getoption("--min-passed")
-    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
-    if wanted and exitstatus == pytest.ExitCode.OK and terminal is not None:
-        passed = len(terminal.stats.get("passed", []))
-        if passed < wanted:
-            print(f"\nonly {passed} tests passed, at least {wanted} are wanted", file=sys.stderr)
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+def pytest_sessionfinish() -> None:
+    if not _lent:
+        shutil.rmtree(_cache, ignore_errors=True)
 
 
 @pytest.fixture

@@ -47,12 +47,12 @@ def ours(names: Sequence[str], backend: str, cache_dir: str) -> int:
 
 
 @pytest.mark.parametrize("backend", DEVICES)
-def test_a_few_operators(backend: str, tmp_path: Path) -> None:
-    assert ours(first_of_each_operator()[::FEW], backend, str(tmp_path)) >= MIN_FEW
+def test_a_few_operators(backend: str, device_cache: Path) -> None:
+    assert ours(first_of_each_operator()[::FEW], backend, str(device_cache)) >= MIN_FEW
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("backend", DEVICES)
-def test_every_case(backend: str, shard: int, tmp_path: Path) -> None:
-    assert ours(list(node_cases())[shard::SHARDS], backend, str(tmp_path)) > 0
+def test_every_case(backend: str, shard: int, device_cache: Path) -> None:
+    assert ours(list(node_cases())[shard::SHARDS], backend, str(device_cache)) > 0

@@ -3,7 +3,6 @@ backend=cuda would have through NVRTC, for each architecture that plans differ f
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -80,13 +79,9 @@ def compiled() -> Iterator[Any]:
 @pytest.mark.native
 @pytest.mark.compiler("nvrtc")
 @pytest.mark.parametrize(("model", "architecture", "precisions"), list(compiled()))
-def test_cuda(
-    model: ZooModel, architecture: str, precisions: Sequence[str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    base = tmp_path_factory.getbasetemp()
-    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # models have many kernels in common, whoever tests them
+def test_cuda(model: ZooModel, architecture: str, precisions: Sequence[str], tmp_path: Path, device_cache: Path) -> None:
     graph = graph_from_model(as_providers_see_it(model, tmp_path))
-    compile_session(graph, architecture, precisions, base / "cuda-kernels")
+    compile_session(graph, architecture, precisions, device_cache)
 
 
 def as_providers_see_it(model: ZooModel, folder: Path) -> onnx.ModelProto:

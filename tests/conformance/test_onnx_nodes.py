@@ -22,53 +22,36 @@ from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.errors import UnsupportedError
 
 INTERPRETED_SHARDS, QUICK_SHARDS, FULL_SHARDS = 8, 8, 40
-# Floors under what is ours; a change that makes operators decline must not pass unseen.
-MIN_INTERPRETED, MIN_QUICK, MIN_CLAIMED = 1800, 180, 1800
-
 Outcome = tuple[bool, Sequence[Array], str]  # (is a node ours, results, why not)
 
 
-class Tally:
-    """What the shards of one kind found so far."""
-
-    def __init__(self) -> None:
-        self.shards = 0
-        self.claimed = 0
-        self.declined: Counter[str] = Counter()
-
-    def run(self, names: Sequence[str], check: Callable[[NodeCase], Outcome]) -> None:
-        """Fail with a list of all cases that differ."""
-        wrong: list[str] = []
-        for name in names:
-            case = node_cases()[name]
-            wanted = run_cpu(case)
-            if wanted is None:
-                continue
-            claimed, results, reason = check(case)
-            self.claimed += claimed
-            if not claimed:
-                self.declined[f"{case.model.graph.node[0].op_type if case.model.graph.node else ''}: {reason}"] += 1
-                continue
-            texts = differences(results, wanted)
-            if any(texts) and is_older_ort() and not any(differences(results, case.expected)):
-                continue  # a mistake of that runtime: ours is what ONNX expects
-            wrong += [f"{name}, output {i}: {text}" for i, text in enumerate(texts) if text]
-        self.shards += 1
-        assert not wrong, "\n".join(wrong)
-
-    def assert_claimed(self, shards: int, floor: int) -> None:
-        if self.shards < shards:
-            pytest.skip("not all shards ran in this process")
-        reasons = "\n".join(f"{count:4} {reason}" for reason, count in self.declined.most_common())
-        assert self.claimed >= floor, f"{self.claimed} cases have a node of ours, {floor} are wanted; declined:\n{reasons}"
+def compare(names: Sequence[str], check: Callable[[NodeCase], Outcome]) -> int:
+    """How many cases have a node of ours (tests/floors.toml has how many there must be); fail with a list of all that differ."""
+    wrong: list[str] = []
+    claimed_cases = 0
+    declined: Counter[str] = Counter()
+    for name in names:
+        case = node_cases()[name]
+        wanted = run_cpu(case)
+        if wanted is None:
+            continue
+        claimed, results, reason = check(case)
+        claimed_cases += claimed
+        if not claimed:
+            declined[f"{case.model.graph.node[0].op_type if case.model.graph.node else ''}: {reason}"] += 1
+            continue
+        texts = differences(results, wanted)
+        if any(texts) and is_older_ort() and not any(differences(results, case.expected)):
+            continue  # a mistake of that runtime: ours is what ONNX expects
+        wrong += [f"{name}, output {i}: {text}" for i, text in enumerate(texts) if text]
+    print(*(f"{count:4} {reason}" for reason, count in declined.most_common()), sep="\n")  # shown with a failure, or by -rP
+    assert not wrong, "\n".join(wrong)
+    return claimed_cases
 
 
 def differences(results: Sequence[Array], wanted: Sequence[Array]) -> list[str]:
     """Per output; empty text for equal ones."""
     return [difference(np.asarray(a), np.asarray(b)) for a, b in zip(results, wanted, strict=True)]
-
-
-INTERPRETED, QUICK, FULL = Tally(), Tally(), Tally()
 
 
 def _interpret(case: NodeCase) -> Outcome:
@@ -91,38 +74,27 @@ def _run(case: NodeCase) -> Outcome:
     return explained.claimed > 0, session.run(None, dict(case.feeds)), reason
 
 
+Record = Callable[[str, object], None]
+
+
 @pytest.mark.parametrize("shard", range(INTERPRETED_SHARDS))
-def test_meaning(shard: int) -> None:
-    INTERPRETED.run(list(node_cases())[shard::INTERPRETED_SHARDS], _interpret)
-
-
-def test_meaning_of_enough() -> None:
-    INTERPRETED.assert_claimed(INTERPRETED_SHARDS, MIN_INTERPRETED)
+def test_meaning(shard: int, record_property: Record) -> None:
+    claimed = compare(list(node_cases())[shard::INTERPRETED_SHARDS], _interpret)
+    record_property("counted interpreted", (shard, INTERPRETED_SHARDS, claimed))
 
 
 @pytest.mark.native
 @pytest.mark.compiler("cc")
 @pytest.mark.parametrize("shard", range(QUICK_SHARDS))
-def test_each_operator(shard: int) -> None:
-    QUICK.run(first_of_each_operator()[shard::QUICK_SHARDS], _run)
-
-
-@pytest.mark.native
-@pytest.mark.compiler("cc")
-def test_each_operator_claims_enough() -> None:
-    QUICK.assert_claimed(QUICK_SHARDS, MIN_QUICK)
+def test_each_operator(shard: int, record_property: Record) -> None:
+    claimed = compare(first_of_each_operator()[shard::QUICK_SHARDS], _run)
+    record_property("counted quick", (shard, QUICK_SHARDS, claimed))
 
 
 @pytest.mark.slow
 @pytest.mark.native
 @pytest.mark.compiler("cc")
 @pytest.mark.parametrize("shard", range(FULL_SHARDS))
-def test_every_case(shard: int) -> None:
-    FULL.run(list(node_cases())[shard::FULL_SHARDS], _run)
-
-
-@pytest.mark.slow
-@pytest.mark.native
-@pytest.mark.compiler("cc")
-def test_every_case_claims_enough() -> None:
-    FULL.assert_claimed(FULL_SHARDS, MIN_CLAIMED)
+def test_every_case(shard: int, record_property: Record) -> None:
+    claimed = compare(list(node_cases())[shard::FULL_SHARDS], _run)
+    record_property("counted full", (shard, FULL_SHARDS, claimed))

@@ -56,7 +56,7 @@ class Outcome:
 
 def child(cache: Path, *, prepare: str = "", sessions: int = 1, options: dict[str, str] | None = None, **env: str) -> Outcome:
     text = CHILD.replace("PREPARE", prepare).replace("OPTIONS", repr(options or {})).replace("SESSIONS", str(sessions))
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("XYNTRA_")}
+    environment = {k: v for k, v in os.environ.items() if k == "XYNTRA_ISA" or not k.startswith("XYNTRA_")}
     environment |= {"XYNTRA_CACHE_DIR": str(cache), **env}
     done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]

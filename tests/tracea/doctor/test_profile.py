@@ -10,12 +10,12 @@ import pytest
 from tests.support.machine import BF16_PAIRS, BF16_TILES, need
 from xyntra_ep.tracea.doctor import profile as module
 from xyntra_ep.tracea.doctor.ceilings import load, measure, source, stored_with
-from xyntra_ep.tracea.doctor.profile import Ceilings, capabilities, limited, profile, usable_cores
+from xyntra_ep.tracea.doctor.profile import Ceilings, capabilities, lacking, limited, profile, this_machine, usable_cores
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
 from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, SCALAR, Capabilities, Isa
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa
 
 ZEN = "fpu sse2 avx avx2 fma f16c avx512f avx512bw avx512dq avx512vl avx512_bf16 avx512_vnni"
 
@@ -82,6 +82,49 @@ def test_a_machine_can_be_limited(tmp_path: Path) -> None:
     assert limited(machine, Isa.AVX512).isa is Isa.AVX512 and not capabilities(limited(machine, Isa.AVX512)).amx_bf16
     assert limited(machine, Isa.AVX2).isa is Isa.AVX2 and not capabilities(limited(machine, Isa.AVX2)).has_bf16
     assert limited(machine, Isa.SCALAR).isa is Isa.SCALAR
+    tiled = machine_at(tmp_path / "tiles", f"{ZEN} amx_tile amx_bf16")
+    assert tiled.tiles_granted and not limited(tiled, Isa.AVX512).tiles_granted
+
+
+@pytest.mark.parametrize(
+    ("flags", "runs", "lacks"),
+    [
+        (f"{ZEN} amx_tile amx_bf16", (AVX512, BF16_PAIRS, BF16_TILES, AVX2, SCALAR), {NEON: "neon"}),
+        (ZEN, (AVX512, BF16_PAIRS, AVX2, SCALAR), {BF16_TILES: "matrix tiles (AMX)"}),
+        (
+            ZEN.replace("avx512_bf16 avx512_vnni", ""),
+            (AVX512, AVX2, SCALAR),
+            {BF16_PAIRS: "AVX512_BF16", replace(AVX512, avx512_vnni=True): "AVX512_VNNI"},
+        ),
+        ("avx2 fma f16c avx512_bf16", (AVX2, SCALAR), {AVX512: "avx512", BF16_PAIRS: "avx512"}),
+        ("sse4_2 avx", (SCALAR,), {AVX2: "avx2", AVX512: "avx512"}),
+    ],
+)
+def test_what_a_machine_lacks_for_code_is_named(
+    flags: str, runs: tuple[Capabilities, ...], lacks: dict[Capabilities, str], tmp_path: Path
+) -> None:
+    machine = machine_at(tmp_path, flags)
+    assert [lacking(machine, caps) for caps in runs] == [""] * len(runs)
+    assert {caps: lacking(machine, caps) for caps in lacks} == lacks
+
+
+def test_tiles_need_the_operating_systems_leave(tmp_path: Path) -> None:
+    machine = machine_at(tmp_path, f"{ZEN} amx_tile amx_bf16", tiles_granted=False)
+    assert lacking(machine, BF16_TILES) == "the operating system's leave to use matrix tiles"
+
+
+def test_what_arm_runs(tmp_path: Path) -> None:
+    machine = replace(machine_at(tmp_path, "fp asimd fphp"), architecture="aarch64")
+    assert machine.isa is Isa.NEON and limited(machine, Isa.SCALAR).isa is Isa.SCALAR
+    assert [lacking(machine, caps) for caps in (NEON, SCALAR, AVX2)] == ["", "", "avx2"]
+    assert lacking(limited(machine, Isa.SCALAR), NEON) == "neon"
+
+
+def test_this_machine_is_no_wider_than_the_knob(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XYNTRA_ISA", "scalar")
+    assert this_machine() == limited(profile(), Isa.SCALAR)
+    monkeypatch.delenv("XYNTRA_ISA")
+    assert this_machine() == profile()
 
 
 def test_tiles_of_bf16(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,11 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.run_program import kernel_cache
+from tests.support.run_program import carry_out
+from tests.support.work import Buffer, Output, Step, Work
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.emitters.cpu import emit
-from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel
+from xyntra_ep.tracea.planning.plan import BufferKind
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
@@ -44,25 +44,29 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
 pytestmark = pytest.mark.compiler("cc")
 
 Array = NDArray[Any]
-MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, SCALAR)]
+MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON, SCALAR)]
 MACHINES_AND_LANES = [
     pytest.param(caps, lanes, id=f"{caps.isa}-{lanes}")
-    for caps, lanes in ((AVX512, 16), (AVX512, 8), (AVX2, 8), (SCALAR, 4), (SCALAR, 1))
+    for caps, lanes in ((AVX512, 16), (AVX512, 8), (AVX2, 8), (NEON, 4), (SCALAR, 4), (SCALAR, 1))
 ]
+_RAW = {1: DType.U8, 2: DType.BF16, 4: DType.I32, 8: DType.I64}  # as which bytes are returned
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
 
 
 def execute(b: KernelBuilder, caps: Capabilities, *buffers: Array) -> None:
-    """Compile the kernel of ``b`` and call it for one unit."""
+    """Compile the kernel of ``b`` and call it for one unit; ``buffers`` are then what it left in them."""
     kernel, params = b.finish()
     assert not params
     check_kernel(kernel)
     source = KernelSource(symbol=kernel.name, text=emit(kernel, caps))
-    (compiled,) = kernel_cache(caps.isa, False, False).compile_many([source])
-    assert isinstance(compiled, CompiledKernel), compiled
-    function = getattr(ctypes.CDLL(str(compiled.path)), kernel.name)
-    pointers = (ctypes.c_void_p * len(buffers))(*(a.ctypes.data for a in buffers))
-    function(pointers, (ctypes.c_int64 * 1)(), ctypes.c_int64(0), ctypes.c_int64(1))
+    work = Work(
+        buffers=[Buffer(kind=BufferKind.OUTPUT, size_bytes=a.nbytes, data=a.tobytes()) for a in buffers],
+        run=[Step(label="test", kernel=0, buffers=[(i, 0) for i in range(len(buffers))], ranges=[(0, 1)])],
+        outputs=[Output(buffer=i, shape=a.shape, dtype=_RAW[a.dtype.itemsize]) for i, a in enumerate(buffers)],
+    )
+    [results] = carry_out([work], [source], caps)
+    for buffer, result in zip(buffers, results, strict=True):
+        buffer.view(result.dtype)[...] = result
 
 
 def compute(

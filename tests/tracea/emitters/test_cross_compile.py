@@ -1,7 +1,7 @@
 """Every CPU variant's text through a real compiler for every instruction set, also those that this machine does not have.
 
-Kernels are C without headers, so clang needs no more than a target's name. What runs here is checked for its results elsewhere;
-this is what NEON has.
+Kernels are C without headers, so clang needs no more than a target's name. What they compute is checked elsewhere, for NEON in
+test_neon.py; this is what machines have that nobody at hand has.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def programs() -> Iterator[Program]:
         for case in (
             AttentionCase(s=19, t=23, masks=("bias", "causal"), d=32, e=32),
             AttentionCase(s=1, t=40, masks=("bool",), d=32, e=32),
+            AttentionCase(s=5, t=23, dtype=DType.F16),
         ):
             yield _asked(attention_programs.build(case)[0], product)
         for conv in (
@@ -67,6 +68,8 @@ def programs() -> Iterator[Program]:
             ConvCase(x=(1, 32, 13, 11), w=(64, 8, 3, 3), pads=(1,) * 4, group=4),
             ConvCase(x=(1, 32, 13, 11), w=(32, 4, 3, 3), pads=(1,) * 4, group=8),
             ConvCase(x=(1, 5, 9), w=(7, 5, 3), symbolic="n"),
+            ConvCase(x=(1, 32, 7, 9), w=(20, 32, 3, 3), pads=(1,) * 4, dtype=DType.BF16),
+            ConvCase(x=(1, 19, 7, 9), w=(19, 1, 3, 3), group=19, dtype=DType.F16),
         ):
             yield _asked(conv_programs.conv_program(conv)[0], product)
     yield from _row_programs()
@@ -96,6 +99,9 @@ def _row_programs() -> Iterator[Program]:
     x = p.input("m", "n")
     shifted = call("exp", call("sub", here(x, 0), acc(0)))
     softmax = [Stage(kind=ReduceKind.MAX, body=here(x, 0)), Stage(kind=ReduceKind.SUM, body=shifted)]
+    yield rows(x.shape[:1], x.shape[1:], [x], softmax, [(call("div", shifted, acc(1)), False)], p)
+    p = ProgramBuilder()
+    x = p.input("m", "n", dtype=DType.F16)
     yield rows(x.shape[:1], x.shape[1:], [x], softmax, [(call("div", shifted, acc(1)), False)], p)
     p = ProgramBuilder()
     x = permuted(p.input("m", "n"), (1, 0))

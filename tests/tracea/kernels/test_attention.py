@@ -19,11 +19,11 @@ from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.kernels.cpu.attention_fused import VARIANTS
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal, find_causal_sum
 from xyntra_ep.tracea.kernels.variant import BuildContext
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 
-MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, SCALAR)]
+MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON, SCALAR)]
 MAX_ERR = 3e-6
 STORED_ERR = {DType.F16: 1e-3, DType.BF16: 8e-3}
 INF = float("inf")

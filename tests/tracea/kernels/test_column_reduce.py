@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.elementwise import here, permuted, rows
+from tests.support.machine import runnable, widest_vectors
 from tests.support.programs import ProgramBuilder
 from tests.support.random_programs import RandomProgram
 from tests.support.run_program import check_program, plan_for
@@ -15,15 +16,15 @@ from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Program, ReduceKind, RowReduce, Stage
 from xyntra_ep.tracea.kernels.cpu.column_reduce import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 
-VECTORS = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2)]
+VECTORS = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON)]
 
 
-def check(program: Program, inputs: list[np.ndarray], caps: Capabilities = AVX512, max_err: float = 2e-6) -> None:
-    check_program(program, inputs, [], caps, max_err, variants=VARIANTS)
+def check(program: Program, inputs: list[np.ndarray], caps: Capabilities | None = None, max_err: float = 2e-6) -> None:
+    check_program(program, inputs, [], caps or widest_vectors(), max_err, variants=VARIANTS)
 
 
 def pool(kind: ReduceKind, shape: tuple[int, ...], kernel: int, stride: int, pad: int, channels_last: bool) -> Program:
@@ -115,7 +116,8 @@ def test_positions(kind: ReduceKind) -> None:
 def test_random_expressions(seed: int) -> None:
     made = RandomProgram(seed, rank=(2, 3, 4)[seed % 3], symbolic=seed % 4 == 0, special=seed % 3 == 2)
     made.row_reduce(inner=1, depth=seed % 3)
-    caps = (AVX512, AVX2)[seed % 2]
+    machines = runnable(AVX512, AVX2)
+    caps = machines[seed // 2 % len(machines)]
     op = made.program.ops[0]
     assert isinstance(op, RowReduce)
     if VARIANTS[0].admits(op, BuildContext(caps=caps, program=made.program)) is not None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.machine import WIDEST
 from tests.support.run_program import check_program, plan_for
 from tests.tracea.kernels.conv_programs import Array, ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -19,14 +20,14 @@ from xyntra_ep.tracea.kernels.cpu import (
     conv_nhwc_small_groups,
 )
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 
 DIRECT, GROUPED = conv_nhwc_direct.VARIANTS, conv_nhwc_grouped.VARIANTS
 SMALL = conv_nhwc_small_groups.VARIANTS
 DEPTHWISE, GENERIC = conv_nhwc_depthwise.VARIANTS, conv_generic.VARIANTS
-MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, SCALAR)]
+MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON, SCALAR)]
 F32_ERR = 3e-6  # up to 1600 products in one chain, each rounded once
 STORED_ERR = {DType.F32: F32_ERR, DType.F16: 6e-4, DType.BF16: 5e-3}  # half a unit in the last place of the result
 
@@ -68,15 +69,15 @@ def test_direct(case: ConvCase, caps: Capabilities) -> None:
 def test_direct_channels(channels: int) -> None:
     for cin, cout in ((channels, 17), (17, channels)):
         case = ConvCase(x=(1, cin, 7, 7), w=(cout, cin, 3, 3), pads=SAME, tail=("bias", "residual", "relu"))
-        check(case, AVX512, DIRECT)
-        check(replace(case, w=(cout, cin, 1, 1), pads=()), AVX512, DIRECT)
+        check(case, WIDEST, DIRECT)
+        check(replace(case, w=(cout, cin, 1, 1), pads=()), WIDEST, DIRECT)
 
 
 @pytest.mark.parametrize("width", [1, 2, 11, 12, 13, 27, 56])
 def test_direct_every_width_of_a_row(width: int) -> None:
     case = ConvCase(x=(1, 16, 3, width), w=(32, 16, 3, 3), pads=SAME)
-    check(case, AVX512, DIRECT)
-    check(replace(case, strides=(2, 2)), AVX512, DIRECT)
+    check(case, WIDEST, DIRECT)
+    check(replace(case, strides=(2, 2)), WIDEST, DIRECT)
 
 
 @pytest.mark.parametrize("symbolic", ["n", "h", "w", "nhw"])
@@ -84,12 +85,12 @@ def test_direct_every_width_of_a_row(width: int) -> None:
 def test_direct_with_symbolic_sizes(case: ConvCase, symbolic: str) -> None:
     if case.rank == 1:  # h and w are one axis
         symbolic = symbolic.replace("h", "") or "w"
-    check(replace(case, symbolic=symbolic), AVX512, DIRECT)
+    check(replace(case, symbolic=symbolic), WIDEST, DIRECT)
 
 
 def test_direct_without_elements() -> None:
     case = ConvCase(x=(0, 16, 7, 9), w=(32, 16, 3, 3), pads=SAME, symbolic="n")
-    check(case, AVX512, DIRECT)
+    check(case, WIDEST, DIRECT)
 
 
 GROUPS = [
@@ -183,7 +184,7 @@ def test_channels_of_a_wider_tensor(caps: Capabilities) -> None:
 @pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
 def test_direct_with_narrow_outputs_and_residuals(dtype: DType) -> None:
     case = ConvCase(x=(1, 16, 9, 13), w=(40, 16, 3, 3), pads=SAME, tail=("bias", "residual", "relu"))
-    check(replace(case, out_dtype=dtype), AVX512, DIRECT, STORED_ERR[dtype])
+    check(replace(case, out_dtype=dtype), WIDEST, DIRECT, STORED_ERR[dtype])
 
 
 DEEP = [
@@ -201,14 +202,14 @@ def test_deep_sums_are_as_exact_as_short_ones(case: ConvCase, caps: Capabilities
 
 @pytest.mark.parametrize("case", DEEP, ids=case_id)
 def test_units_go_through_all_pixels_before_the_next_panel_where_weights_are_large(case: ConvCase) -> None:
-    check(case, replace(AVX512, l2_bytes=1 << 10), DIRECT)
+    check(case, replace(WIDEST, l2_bytes=1 << 10), DIRECT)
 
 
 def test_large_weights_are_fetched_ahead() -> None:
     case = ConvCase(x=(1, 256, 7, 7), w=(128, 256, 3, 3), pads=SAME)
     program, _, _ = conv_program(case)
     assert "__builtin_prefetch" in plan_for(program, AVX512, DIRECT).kernels[-1].text
-    check(case, AVX512, DIRECT)
+    check(case, WIDEST, DIRECT)
 
 
 def why(case: ConvCase, variant: Variant[Conv], caps: Capabilities = AVX512) -> str | None:
@@ -257,14 +258,14 @@ def test_every_configuration_is_right(variants: list[Variant[Conv]]) -> None:
     [variant] = variants
     [op] = program.ops
     assert isinstance(op, Conv)
-    context = BuildContext(caps=AVX512, program=program, constants=frozenset({op.inputs[1].value}))
+    context = BuildContext(caps=WIDEST, program=program, constants=frozenset({op.inputs[1].value}))
     default = variant.default(op, context)
     space = variant.space(op, context)
     assert {axis.name: default[axis.name] in axis.values for axis in space} == dict.fromkeys(default, True)
     for axis in space:
         for value in axis.values:
             config = {**default, axis.name: value}
-            check_program(program, inputs, constants, AVX512, F32_ERR, variants=[_fixed(variant, config)])
+            check_program(program, inputs, constants, WIDEST, F32_ERR, variants=[_fixed(variant, config)])
 
 
 def _fixed(variant: Variant[Conv], config: Config) -> Variant[Conv]:

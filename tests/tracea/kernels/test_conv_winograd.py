@@ -8,18 +8,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.support.machine import WIDEST
 from tests.support.run_program import check_program, plan_for, run_program
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.cpu import conv_nhwc_winograd
 from xyntra_ep.tracea.kernels.cpu._winograd_matrices import TAPS, Matrix, winograd
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 
 [WINOGRAD] = conv_nhwc_winograd.VARIANTS
-MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, SCALAR)]
+MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON, SCALAR)]
 # Of the largest output; direct f32 sums of this depth: 1e-6 to 3e-6.
 F2_ERR, F4_ERR = 1e-6, 4e-6
 DEEP_ERR = {2: 8e-7, 4: 2.5e-6}  # of 400 channels; in one chain 1.5e-6 and 5e-6
@@ -81,21 +82,21 @@ def test_deep_sums_are_split_and_panels_may_come_first(outputs: int, l2_bytes: i
 @pytest.mark.parametrize("tiles", [1, 4, 5, 7, 16])
 def test_blocks_that_do_not_divide_an_image(tiles: int) -> None:
     program, inputs, constants = conv_program(ConvCase(x=(2, 16, 17, 18), w=(32, 16, 3, 3), pads=SAME))
-    check_program(program, inputs, constants, AVX512, F4_ERR, variants=[configured(outputs=4, tiles=tiles)])
+    check_program(program, inputs, constants, WIDEST, F4_ERR, variants=[configured(outputs=4, tiles=tiles)])
 
 
 def test_large_weights_are_fetched_ahead() -> None:
     case = ConvCase(x=(1, 128, 7, 7), w=(64, 128, 3, 3), pads=SAME)
     program, inputs, constants = conv_program(case)
     assert any("__builtin_prefetch" in k.text for k in plan_for(program, AVX512, [WINOGRAD]).kernels)
-    check_program(program, inputs, constants, AVX512, F4_ERR, variants=[WINOGRAD])
+    check_program(program, inputs, constants, WIDEST, F4_ERR, variants=[WINOGRAD])
 
 
 def test_nan_spreads_no_further_than_its_tile() -> None:
     case = ConvCase(x=(1, 16, 16, 16), w=(16, 16, 3, 3), pads=SAME, tail=())
     program, inputs, constants = conv_program(case)
     inputs[0][0, 5, 5, 3] = np.nan  # x is NHWC; seen by the tiles whose 6 x 6 inputs hold it
-    [y] = run_program(program, inputs, constants, AVX512, variants=[configured(outputs=4)])
+    [y] = run_program(program, inputs, constants, WIDEST, variants=[configured(outputs=4)])
     spoilt = np.isnan(y[0]).any(axis=-1)
     assert spoilt[4:7, 4:7].all()
     assert not spoilt[:4].any() and not spoilt[8:].any() and not spoilt[:, 8:].any()

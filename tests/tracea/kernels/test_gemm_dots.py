@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.machine import widest_vectors
 from tests.support.run_program import check_program, plan_for
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -18,7 +19,7 @@ from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR
 pytestmark = pytest.mark.compiler("cc")
 
 [DOTS] = VARIANTS
-MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2)]
+MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON)]
 
 
 def check(case: GemmCase, caps: Capabilities, max_err: float = 3e-6, variant: Variant[Gemm] = DOTS) -> None:
@@ -49,7 +50,7 @@ def test_every_tile_at_ragged_sizes(caps: Capabilities) -> None:
 
 @pytest.mark.parametrize("symbolic", ["", "k", "n", "mkn"])
 def test_sizes_known_at_run_time(symbolic: str) -> None:
-    check(GemmCase(m=5, k=37, n=21, transpose="b", constant_b=False, symbolic=symbolic, epilogue="gelu"), AVX512)
+    check(GemmCase(m=5, k=37, n=21, transpose="b", constant_b=False, symbolic=symbolic, epilogue="gelu"), widest_vectors())
 
 
 @pytest.mark.parametrize("caps", MACHINES)
@@ -69,12 +70,12 @@ def test_batches_that_share_b_and_that_do_not(transpose: str) -> None:
             m=3, k=20, n=18, batch=(2, 3), a_batch=a_batch, b_batch=b_batch, transpose=transpose,
             constant_b=False, symbolic="", epilogue="residual",
         )  # fmt: skip
-        check(case, AVX512)
+        check(case, widest_vectors())
 
 
 def test_a_long_depth_is_taken_in_parts() -> None:
     """6 rows in parts of 848 steps, 5 of 1024; the last one ends within a vector."""
-    check(GemmCase(m=11, k=2523, n=21, transpose="b", constant_b=False, symbolic="", epilogue="residual"), AVX512)
+    check(GemmCase(m=11, k=2523, n=21, transpose="b", constant_b=False, symbolic="", epilogue="residual"), widest_vectors())
 
 
 @pytest.mark.parametrize("stored", [DType.F16, DType.BF16])
@@ -82,14 +83,14 @@ def test_narrow_storage(stored: DType) -> None:
     err = {DType.F16: 6e-4, DType.BF16: 5e-3}[stored]
     for transpose in ("", "b"):
         case = GemmCase(m=3, k=30, n=11, dtypes=(stored,) * 3, transpose=transpose, constant_b=False, symbolic="")
-        check(case, AVX512, err)
+        check(case, widest_vectors(), err)
 
 
 def test_result_with_strided_columns() -> None:
     case = GemmCase(m=11, k=16, n=21, batch=(2,), epilogue="bias", transpose="b", constant_b=False)
     program, inputs, constants = build(case)
     swap_output(program)
-    check_program(program, inputs, constants, AVX512, 3e-6, variants=VARIANTS)
+    check_program(program, inputs, constants, widest_vectors(), 3e-6, variants=VARIANTS)
 
 
 def test_where_it_is_chosen() -> None:

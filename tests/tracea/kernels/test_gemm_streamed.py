@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support.machine import WIDEST
 from tests.support.run_program import check_program, plan_for
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.gemm_streamed import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 
-MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, SCALAR)]
+MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON, SCALAR)]
 
 
 def check(case: GemmCase, caps: Capabilities, max_err: float = 3e-6) -> None:
@@ -41,18 +42,18 @@ def test_parts_of_k(caps: Capabilities) -> None:
 @pytest.mark.parametrize("symbolic", ["k", "n", "0kn"])
 def test_sizes_known_at_run_time(symbolic: str) -> None:
     case = GemmCase(m=3, k=22, n=37, batch=(2,), b_batch=(2,), constant_b=False, symbolic=symbolic, epilogue="bias")
-    check(case, AVX512)
+    check(case, WIDEST)
 
 
 def test_a_along_its_columns_and_narrow_storage() -> None:
-    check(GemmCase(m=3, k=22, n=37, transpose="a", constant_b=False, symbolic=""), AVX512)
-    check(GemmCase(m=2, k=22, n=37, dtypes=(DType.F16,) * 3, constant_b=False, symbolic=""), AVX512, 6e-4)
+    check(GemmCase(m=3, k=22, n=37, transpose="a", constant_b=False, symbolic=""), WIDEST)
+    check(GemmCase(m=2, k=22, n=37, dtypes=(DType.F16,) * 3, constant_b=False, symbolic=""), WIDEST, 6e-4)
 
 
 def test_result_with_strided_columns() -> None:
     program, inputs, constants = build(GemmCase(m=3, k=16, n=50, batch=(2,), b_batch=(2,), constant_b=False, symbolic=""))
     swap_output(program)
-    check_program(program, inputs, constants, AVX512, 3e-6, variants=VARIANTS)
+    check_program(program, inputs, constants, WIDEST, 3e-6, variants=VARIANTS)
 
 
 def test_where_it_is_chosen() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.elementwise import elementwise, here, permuted, pointwise, special_floats
+from tests.support.machine import WIDEST, runnable
 from tests.support.programs import ProgramBuilder
 from tests.support.random_programs import RandomProgram
 from tests.support.run_program import check_program, plan_for
@@ -20,16 +21,16 @@ from xyntra_ep.tracea.core_ir.ops import Operand, Program, ValueKind
 from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK
 from xyntra_ep.tracea.kernels.cpu.pointwise_vector import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 
-MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, SCALAR)]
+MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON, SCALAR)]
 F32_ERR = 2e-6
 STORED_ERR = {DType.F16: 1e-3, DType.BF16: 8e-3}
 
 
-def check(program: Program, inputs: list[np.ndarray], caps: Capabilities = AVX512, max_err: float = F32_ERR) -> None:
+def check(program: Program, inputs: list[np.ndarray], caps: Capabilities = WIDEST, max_err: float = F32_ERR) -> None:
     check_program(program, inputs, [], caps, max_err, variants=VARIANTS)
 
 
@@ -77,7 +78,7 @@ def _casts() -> dict[str, tuple[Callable[[Expr], Expr], DType, DType]]:
 def test_casts(name: str) -> None:
     body, source, result = _casts()[name]
     program, inputs = elementwise((3, 21), body, source, result=result)
-    for caps in (AVX512, AVX2):
+    for caps in runnable(AVX512, AVX2):
         check(program, inputs, caps, STORED_ERR.get(result, F32_ERR))
 
 
@@ -195,7 +196,8 @@ def test_long_rows_and_long_domains_are_split() -> None:
 def test_random_expressions(seed: int) -> None:
     made = RandomProgram(seed, rank=(0, 1, 2, 3, 4, 8)[seed % 6], symbolic=seed % 2 == 1, special=seed % 3 == 2)
     made.pointwise(depth=1 + seed % 3)
-    caps = (AVX512, AVX2, SCALAR)[seed % 3]
+    machines = runnable(AVX512, AVX2, SCALAR)
+    caps = machines[seed % len(machines)]
     dtypes = [v.dtype for v in made.program.values if v.kind is ValueKind.OUTPUT]
     err = max(STORED_ERR.get(d, 3e-5) for d in dtypes)
     check_program(made.program, made.inputs, [], caps, err, variants=VARIANTS, seed=seed)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.elementwise import here, rows, special_floats
+from tests.support.machine import WIDEST, runnable
 from tests.support.programs import ProgramBuilder
 from tests.support.random_programs import RandomProgram
 from tests.support.run_program import check_program, plan_for
@@ -17,16 +18,16 @@ from xyntra_ep.tracea.core_ir.expr import Expr, acc, acc_bool, acc_int, axis, ca
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Program, ReduceKind, Stage
 from xyntra_ep.tracea.kernels.cpu.row_reduce_rows import VARIANTS
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 
-MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, SCALAR)]
+MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON, SCALAR)]
 SUM_ERR = 2e-6  # 64 partial sums of rows below 1000 elements
 ACC = {DType.F32: acc, DType.I64: acc_int, DType.BOOL: acc_bool}
 
 
-def check(program: Program, inputs: list[np.ndarray], caps: Capabilities = AVX512, max_err: float = SUM_ERR) -> None:
+def check(program: Program, inputs: list[np.ndarray], caps: Capabilities = WIDEST, max_err: float = SUM_ERR) -> None:
     check_program(program, inputs, [], caps, max_err, variants=VARIANTS)
 
 
@@ -138,7 +139,7 @@ def test_special_values_and_ties(kind: ReduceKind) -> None:
     x[1], x[2], x[3], x[4, 7], x[5] = np.nan, -np.inf, np.inf, np.nan, 1.0
     if kind in (ReduceKind.SUM, ReduceKind.PROD):
         x = np.where(np.abs(x) > 10, 1, x).astype(np.float32)
-    for caps in (AVX512, AVX2):
+    for caps in runnable(AVX512, AVX2):
         check(reduction(kind, x.shape, 1, DType.F32), [x], caps, 1e-5)
     if "arg" in kind:
         check(reduction(kind, (3, 2, 21), 2, DType.F32), [np.round(random_like((3, 2, 21), DType.F32, 0))])
@@ -176,7 +177,8 @@ def test_random_expressions(seed: int) -> None:
     rank = (2, 1, 3, 4)[seed % 4]
     made = RandomProgram(seed, rank=rank, symbolic=seed % 2 == 1, special=seed % 3 == 2)
     made.row_reduce(inner=1 + (rank > 2 and seed % 3 == 0), depth=seed % 3)
-    caps = (AVX512, AVX2, SCALAR)[seed % 3]
+    machines = runnable(AVX512, AVX2, SCALAR)
+    caps = machines[seed % len(machines)]
     check_program(made.program, made.inputs, [], caps, 3e-5, variants=VARIANTS, seed=seed)
 
 

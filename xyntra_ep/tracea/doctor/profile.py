@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from xyntra_ep import knobs
 from xyntra_ep.tracea.doctor import matrix_tiles
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa
 
+_ARM = ("aarch64", "arm64")
 _AVX512 = frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"})
 _AMX = frozenset({"amx_tile", "amx_bf16"})
 _AVX2 = frozenset({"avx2", "fma", "f16c"})
+_LEAST = {Isa.AVX512: _AVX512, Isa.AVX2: _AVX2, Isa.SCALAR: frozenset[str]()}  # features, of x86
 _ROWS = {Isa.AVX512: AVX512, Isa.AVX2: AVX2, Isa.NEON: NEON, Isa.SCALAR: SCALAR}
 _BF16_TILES, _BF16_PAIRS = 16.0, 2.0  # rate of bfloat16 products over fp32 ones, by instruction
 # One core, where nothing was measured: (fp32 GFLOP/s, DRAM GB/s) at 3 GHz with two FMA units (AVX-512: one
@@ -67,8 +70,8 @@ class Machine:
     @property
     def isa(self) -> Isa:
         """The widest instruction set that kernels are generated for."""
-        if self.architecture in ("aarch64", "arm64"):
-            return Isa.NEON
+        if self.architecture in _ARM:
+            return Isa.SCALAR if self.features and "asimd" not in self.features else Isa.NEON
         if self.features >= _AVX512:
             return Isa.AVX512
         return Isa.AVX2 if self.features >= _AVX2 else Isa.SCALAR
@@ -94,9 +97,35 @@ def profile(root: Path = Path("/"), tiles_granted: Callable[[], bool] = matrix_t
 
 def limited(machine: Machine, widest: Isa) -> Machine:
     """``machine`` as if it had no instruction set beyond ``widest`` (AVX512: without AMX)."""
-    beyond = {Isa.AVX512: ("amx_",), Isa.AVX2: ("amx_", "avx512"), Isa.SCALAR: ("amx_", "avx", "fma")}[widest]
+    beyond = {Isa.AVX512: ("amx_",), Isa.AVX2: ("amx_", "avx512"), Isa.SCALAR: ("amx_", "avx", "fma", "f16c", "asimd")}[widest]
     kept = frozenset(feature for feature in machine.features if not feature.startswith(beyond))
-    return dataclasses.replace(machine, features=kept)
+    return dataclasses.replace(machine, features=kept, tiles_granted=machine.tiles_granted and kept >= _AMX)
+
+
+def this_machine() -> Machine:
+    """This machine, no wider than XYNTRA_ISA: what everything goes by that plans, measures or runs generated code."""
+    widest, machine = knobs.current().isa, profile()
+    return machine if widest is None else limited(machine, Isa(widest))
+
+
+def lacking(machine: Machine, caps: Capabilities) -> str:
+    """What code made for ``caps`` needs and ``machine`` does not have; empty when it can be run there.
+
+    >>> lacking(limited(profile(), Isa.SCALAR), AVX2), lacking(profile(), SCALAR)
+    ('avx2', '')
+    """
+    features = machine.features
+    if machine.architecture in _ARM:
+        return "" if caps.isa in (machine.isa, Isa.SCALAR) else str(caps.isa)
+    if caps.isa is Isa.NEON or not features >= _LEAST[caps.isa]:
+        return str(caps.isa)
+    if (caps.avx512_bf16 or caps.avx512_bf16_convert) and "avx512_bf16" not in features:
+        return "AVX512_BF16"
+    if caps.avx512_vnni and "avx512_vnni" not in features:
+        return "AVX512_VNNI"
+    if caps.amx_bf16 and not features >= _AMX:
+        return "matrix tiles (AMX)"
+    return "the operating system's leave to use matrix tiles" if caps.amx_bf16 and not machine.tiles_granted else ""
 
 
 def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabilities:

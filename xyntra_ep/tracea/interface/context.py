@@ -11,7 +11,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned
-from xyntra_ep.tracea.doctor.profile import Machine, capabilities, limited, profile
+from xyntra_ep.tracea.doctor.profile import Machine, capabilities, this_machine
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.interface.devices import DeviceTarget
@@ -23,7 +23,7 @@ from xyntra_ep.tracea.planning.planner import gpu_builder
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
 from xyntra_ep.tracea.runtime.compilers import Compiler, find_compiler, target_flags
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128, KernelCache, KernelCompiler
-from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 
 class Context:
@@ -78,9 +78,8 @@ class Context:
 
     @cached_property
     def machine(self) -> Machine:
-        """This machine, no wider than XYNTRA_ISA."""
-        widest, machine = knobs.current().isa, profile()
-        return machine if widest is None else limited(machine, Isa(widest))
+        """As the doctor sees it, of the time when it was first asked for."""
+        return this_machine()
 
     @cached_property
     def caps(self) -> Capabilities:

@@ -1,0 +1,62 @@
+"""What instructions a compiled kernel consists of, read from its disassembly: what a machine lacks must not be among them.
+
+A processor says it with an illegal instruction, which ends the process, and only if it is a small one: under XYNTRA_ISA a larger
+machine executes all of them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from xyntra_ep.tracea.doctor.profile import Machine
+from xyntra_ep.tracea.semantic_ir.capabilities import Isa
+
+_TILES = r"%tmm|\bldtilecfg"
+_PAIRS = r"\bvdpbf16ps|\bvcvtne2?ps2bf16"
+_BYTES = r"\bvpdpbusd"
+_WIDE = r"%zmm|%k[0-7]\b|%[xy]mm(?:1[6-9]|2\d|3[01])\b"
+_VECTORS = r"%ymm|\tv(?!er[rw]\b)\w+"  # whatever is encoded as AVX is named v...
+
+_verdicts: dict[tuple[int, int, int, str], str] = {}
+
+
+def instructions_beyond(path: Path, machine: Machine) -> str:
+    """The first instruction in the shared object ``path`` that ``machine`` does not have; empty if there is none.
+
+    Nothing is looked for where there is nothing to find: on other processors, and on those that have it all. Without objdump
+    nothing is found.
+    """
+    pattern = _beyond(machine)
+    if pattern is None or shutil.which("objdump") is None:
+        return ""
+    status = path.stat()
+    key = (status.st_ino, status.st_size, status.st_mtime_ns, pattern)
+    if key not in _verdicts:
+        found = re.search(rf"^.*(?:{pattern}).*$", disassembly(path), re.MULTILINE)
+        _verdicts[key] = found[0].strip() if found else ""
+    return _verdicts[key]
+
+
+def disassembly(path: Path) -> str:
+    """In AT&T's notation; a tab stands before each instruction."""
+    argv = ["objdump", "--disassemble", "--no-show-raw-insn", "--no-addresses", str(path)]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+
+def _beyond(machine: Machine) -> str | None:
+    if machine.architecture != "x86_64":
+        return None
+    if machine.isa is Isa.SCALAR:
+        return "|".join((_TILES, _WIDE, _VECTORS))
+    if machine.isa is Isa.AVX2:
+        return "|".join((_TILES, _PAIRS, _BYTES, _WIDE))
+    features = machine.features
+    lacks = (
+        *((_TILES,) if not machine.tiles_granted else ()),
+        *((_PAIRS,) if "avx512_bf16" not in features else ()),
+        *((_BYTES,) if "avx512_vnni" not in features else ()),
+    )
+    return "|".join(lacks) or None
