@@ -107,8 +107,8 @@ def _hunt(plan: Plan, numbers: _Guarded, deadline: float, report: Report, progre
 
 
 def _without_ort_crashes(child: Child, answer: Answer) -> Verdict:
-    """Where our session dies, and ONNX Runtime dies of one of the nodes alone, it was ONNX Runtime in both: nodes that are not ours
-    run there, and an error of another node may have kept its own session from getting as far."""
+    """Where our session dies and ONNX Runtime dies of one of the nodes alone, it was ONNX Runtime in both: nodes that are not
+    ours run there, and an error of another node may have kept its own session from getting as far."""
     verdict, case = answer.verdict, answer.case
     for finding in [f for f in verdict.findings if f.kind in (Class.CRASH, Class.HANG)]:
         if case is not None and finding.runs and child.ask(Inside(case=case, run=finding.runs[-1])).value is None:
