@@ -117,13 +117,15 @@ class Report:
 
     def beyond(self) -> list[str]:
         """Classes that are more frequent than they may be."""
-        runs = max(1, self.counts["runs"])
+        runs = self.counts["runs"]
+        # One of those that may be there may be there in a short hunt, too.
+        allowed = {kind: max(1.0, bound * runs) if bound else 0.0 for kind, bound in BOUNDS.items()}
         return [
             *(f"a mistake of the hunter's own: {text}" for text in self.mistakes[:5]),
             *(
-                f"{kind.value}: {self.by_class[kind]} in {self.counts['runs']} runs, allowed are {bound * runs:g}"
+                f"{kind.value}: {self.by_class[kind]} in {self.counts['runs']} runs, allowed are {allowed[kind]:g}"
                 for kind, bound in BOUNDS.items()
-                if bound is not None and self.by_class[kind] > bound * runs
+                if bound is not None and self.by_class[kind] > allowed[kind]
             ),
         ]
 
