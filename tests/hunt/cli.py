@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.hunt.case import Class
-from tests.hunt.pool import Child
+from tests.hunt.judge import Verdict
+from tests.hunt.pool import Answer, Child
 from tests.hunt.reduce import Reducer
 from tests.hunt.report import Report, write
-from tests.hunt.worker import Hunt
+from tests.hunt.worker import Hunt, Inside
 from xyntra_ep import knobs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,10 +100,21 @@ def _hunt(plan: Plan, numbers: _Guarded, deadline: float, report: Report, progre
     try:
         while time.monotonic() < deadline and (number := numbers.next()) is not None:
             answer = child.ask(Hunt(seed=plan.seed, number=number, only=plan.only))
-            report.add(answer.case, answer.verdict)
+            report.add(answer.case, _without_ort_crashes(child, answer))
             progress(report)
     finally:
         child.stop()
+
+
+def _without_ort_crashes(child: Child, answer: Answer) -> Verdict:
+    """Where our session dies and ONNX Runtime dies of one of the nodes alone, it was ONNX Runtime in both: nodes that are not
+    ours run there, and an error of another node may have kept its own session from getting as far."""
+    verdict, case = answer.verdict, answer.case
+    for finding in [f for f in verdict.findings if f.kind in (Class.CRASH, Class.HANG)]:
+        if case is not None and finding.runs and child.ask(Inside(case=case, run=finding.runs[-1])).value is None:
+            verdict.findings.remove(finding)
+            verdict.counts["ORT itself crashes or hangs"] += 1
+    return verdict
 
 
 def _reduce(plan: Plan, done: set[int], end: float, report: Report) -> None:

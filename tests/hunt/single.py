@@ -95,11 +95,14 @@ def constants_of(model: onnx.ModelProto) -> dict[str, Array]:
 
 
 def values_inside(model: onnx.ModelProto, feeds: Feeds) -> tuple[dict[str, Array], int]:
-    """(every value that ONNX Runtime computes, in single nodes; the number of the node that fails, or of nodes)."""
+    """(every value that ONNX Runtime computes, in single nodes; the number of the first node that fails, or of nodes)."""
     constants = constants_of(model)
     runner = NodeRunner(model.opset_import, model.functions)
     known: dict[str, Array] = {name: np.asarray(value) for name, value in feeds.items()}
+    failing = len(model.graph.node)
     for number, node in enumerate(model.graph.node):
+        if any(name and name not in known and name not in constants for name in node.input):
+            continue  # behind one that fails
         fed = {name: known[name] for name in node.input if name in known}
         own = {name: constants[name] for name in node.input if name in constants}
         try:
@@ -107,6 +110,7 @@ def values_inside(model: onnx.ModelProto, feeds: Feeds) -> tuple[dict[str, Array
         except Refused:
             found = None
         if found is None:
-            return known, number
-        known |= dict(zip((name for name in node.output if name), found, strict=True))
-    return known, len(model.graph.node)
+            failing = min(failing, number)
+        else:
+            known |= dict(zip((name for name in node.output if name), found, strict=True))
+    return known, failing
