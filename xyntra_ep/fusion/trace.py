@@ -1,8 +1,8 @@
 """From ONNX nodes to lazy tensors: walks nodes in order and calls each op's function.
 
-An op is one row, `OpSpec`, in a file of fusion/onnx_ops. Its ``lower`` gets the context, the node and its input tensors (None
-for a missing optional one) and returns its output tensor or tensors. ``UnsupportedError`` from it is the recorded reason for a
-decline.
+An op is one row, `OpSpec` (op_spec.py), in a file of fusion/onnx_ops. Its ``lower`` gets the context, the node and its input
+tensors (None for a missing optional one) and returns its output tensor or tensors. ``UnsupportedError`` from it is the recorded
+reason for a decline.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.frames import elementwise
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
+from xyntra_ep.fusion.op_spec import OpSpec as OpSpec
+from xyntra_ep.fusion.op_spec import admit, admit_types
 from xyntra_ep.fusion.tensor import Leaf, Tensor, TNode, from_content
 from xyntra_ep.registry import Registry
 from xyntra_ep.tracea.core_ir import dims
@@ -26,34 +28,22 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Binding, SymbolKind
 
-Lowered = Tensor | Sequence[Tensor]
 FIRST = NodeId(0)
 SMALL_CONSTANT_BYTES = 1024  # the graph digest covers constants up to this size, so plans may depend on their bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpSpec:
-    """What an ONNX operator means to us. ``name`` is the operator's, with its domain in front unless it is ONNX's own
-    ("com.microsoft.Gelu"). ``versions``: first and last supported since_version."""
-
-    name: str
-    lower: Callable[[Context, Node, list[Tensor | None]], Lowered]
-    versions: tuple[int, int] = (1, 10**6)
 
 
 OPS: Registry[OpSpec] = Registry("xyntra_ep.fusion.onnx_ops", "OPS")
 
 
 def find_op(node: Node) -> OpSpec:
-    """The row for a node; declines an operator, version or domain that has none."""
+    """The row for a node; declines a node that has none or that it was not written for."""
     if node.has_subgraph:
         raise UnsupportedError("control-flow")
     key = f"{node.domain}.{node.op_type}" if node.domain and node.domain != "ai.onnx" else node.op_type
     if key not in OPS:
         raise UnsupportedError("unsupported")
     spec = OPS[key]
-    if not spec.versions[0] <= node.version <= spec.versions[1]:
-        raise UnsupportedError(f"unsupported at opset {node.version}")
+    admit(spec, node)
     return spec
 
 
@@ -118,6 +108,7 @@ class Context:
         spec = find_op(node)
         self.current = node.id
         inputs = [self.tensor(name) for name in node.inputs]
+        admit_types(spec, inputs)
         try:
             result = spec.lower(self, node, inputs)
         except UnsupportedError:

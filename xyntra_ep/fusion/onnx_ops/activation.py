@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, Lower, f, float_input, one, wrapped
+from xyntra_ep.fusion.op_spec import FLOATS, OpSpec, Values, takes
 from xyntra_ep.fusion.tensor import Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.expr import Expr
 
@@ -106,7 +107,28 @@ _FORMULAS: dict[str, Callable[[Expr, Node], Expr]] = {
     "Mish": lambda v, node: E.call("mul", v, E.call("tanh", E.call("softplus", v))),
 }
 
+_ATTRIBUTES: dict[str, Mapping[str, Values]] = {
+    "Gelu": {"approximate": ("none", "tanh")},
+    "HardSigmoid": takes("alpha", "beta"),
+    "Selu": takes("alpha", "gamma"),
+    "Shrink": takes("bias", "lambd"),
+    **dict.fromkeys(("LeakyRelu", "Elu", "Celu", "Swish", "ThresholdedRelu"), takes("alpha")),
+}
+_NEWEST = {
+    "Reciprocal": 13, "Gelu": 20, "LeakyRelu": 16, "HardSigmoid": 22, "HardSwish": 22, "Elu": 22, "Selu": 22, "Celu": 28,
+    "Shrink": 9, "Swish": 24, "Softsign": 22, "ThresholdedRelu": 22, "Mish": 22,
+}  # fmt: skip
+
 OPS = [
-    *(OpSpec(name=name, lower=activation(formula)) for name, formula in _FORMULAS.items()),
-    OpSpec(name="PRelu", lower=_prelu, versions=(7, 10**6)),
+    *(
+        OpSpec(
+            name=name,
+            lower=activation(formula),
+            versions=(1, _NEWEST[name]),
+            attributes=_ATTRIBUTES.get(name, {}),
+            types=(FLOATS,),
+        )
+        for name, formula in _FORMULAS.items()
+    ),
+    OpSpec(name="PRelu", lower=_prelu, versions=(7, 16), inputs=2, types=(FLOATS,)),
 ]

@@ -18,8 +18,9 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     one,
     wrapped,
 )
+from xyntra_ep.fusion.op_spec import FLAG, FLOATS, INTEGERS, NUMBERS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
@@ -161,24 +162,42 @@ _UNARY = {
     "Round": "round",
 }  # fmt: skip
 
+_OF_22 = ("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Softplus", "Round")
+_NEWEST = {**dict.fromkeys(_UNARY, 13), **dict.fromkeys(_OF_22, 22), "Relu": 14}
+
 OPS = [
-    *(OpSpec(name=name, lower=_unary(op)) for name, op in _UNARY.items()),
-    OpSpec(name="Neg", lower=_signed_unary("neg", lambda v: -v)),
-    OpSpec(name="Abs", lower=_signed_unary("abs", lambda v: dims.smax(v, -v))),
-    OpSpec(name="Sign", lower=_signed_unary("sign", lambda v: dims.lt(0, v) - dims.lt(v, 0))),
-    OpSpec(name="Add", lower=_binary("add", lambda a, b: a + b), versions=(7, 10**6)),
-    OpSpec(name="Sub", lower=_binary("sub", lambda a, b: a - b), versions=(7, 10**6)),
-    OpSpec(name="Mul", lower=_binary("mul", lambda a, b: a * b), versions=(7, 10**6)),
-    OpSpec(name="Div", lower=_binary("div", dims.trunc_div), versions=(7, 10**6)),
-    OpSpec(name="Mod", lower=_mod),
-    OpSpec(name="Pow", lower=_pow, versions=(7, 10**6)),
-    OpSpec(name="Max", lower=_variadic("max", dims.smax), versions=(8, 10**6)),
-    OpSpec(name="Min", lower=_variadic("min", dims.smin), versions=(8, 10**6)),
-    OpSpec(name="Sum", lower=_variadic("add"), versions=(8, 10**6)),
-    OpSpec(name="Mean", lower=_mean, versions=(8, 10**6)),
-    OpSpec(name="Clip", lower=_clip, versions=(6, 10**6)),
-    OpSpec(name="BitwiseAnd", lower=_bitwise("bitand")),
-    OpSpec(name="BitwiseOr", lower=_bitwise("bitor")),
-    OpSpec(name="BitwiseXor", lower=_bitwise("bitxor")),
-    OpSpec(name="BitwiseNot", lower=_bitwise("bitnot")),
+    *(OpSpec(name=name, lower=_unary(op), versions=(1, _NEWEST[name]), types=(FLOATS,)) for name, op in _UNARY.items()),
+    OpSpec(name="Neg", lower=_signed_unary("neg", lambda v: -v), versions=(1, 13), types=(NUMBERS,)),
+    OpSpec(name="Abs", lower=_signed_unary("abs", lambda v: dims.smax(v, -v)), versions=(1, 13), types=(NUMBERS,)),
+    OpSpec(name="Sign", lower=_signed_unary("sign", lambda v: dims.lt(0, v) - dims.lt(v, 0)), versions=(1, 13), types=(NUMBERS,)),
+    OpSpec(name="Add", lower=_binary("add", lambda a, b: a + b), versions=(7, 14), inputs=2, types=(NUMBERS,)),
+    OpSpec(name="Sub", lower=_binary("sub", lambda a, b: a - b), versions=(7, 14), inputs=2, types=(NUMBERS,)),
+    OpSpec(name="Mul", lower=_binary("mul", lambda a, b: a * b), versions=(7, 14), inputs=2, types=(NUMBERS,)),
+    OpSpec(name="Div", lower=_binary("div", dims.trunc_div), versions=(7, 14), inputs=2, types=(NUMBERS,)),
+    OpSpec(
+        name="Mod",
+        lower=_mod,
+        versions=(1, 28),
+        inputs=2,
+        attributes=takes(fmod=FLAG),
+        types=(NUMBERS,),
+        note="floats with `fmod` = 1 only",
+    ),
+    OpSpec(
+        name="Pow",
+        lower=_pow,
+        versions=(7, 15),
+        inputs=2,
+        types=(NUMBERS,),
+        note=f"integers to a constant power of 0 to {LARGEST_UNROLLED_POWER} only",
+    ),
+    OpSpec(name="Max", lower=_variadic("max", dims.smax), versions=(8, 13), inputs=None, types=(NUMBERS,)),
+    OpSpec(name="Min", lower=_variadic("min", dims.smin), versions=(8, 13), inputs=None, types=(NUMBERS,)),
+    OpSpec(name="Sum", lower=_variadic("add"), versions=(8, 13), inputs=None, types=(NUMBERS,)),
+    OpSpec(name="Mean", lower=_mean, versions=(8, 13), inputs=None, types=(FLOATS,)),
+    OpSpec(name="Clip", lower=_clip, versions=(6, 13), inputs=3, attributes=takes("min", "max"), types=(NUMBERS,)),
+    OpSpec(name="BitwiseAnd", lower=_bitwise("bitand"), versions=(1, 18), inputs=2, types=(INTEGERS,)),
+    OpSpec(name="BitwiseOr", lower=_bitwise("bitor"), versions=(1, 18), inputs=2, types=(INTEGERS,)),
+    OpSpec(name="BitwiseXor", lower=_bitwise("bitxor"), versions=(1, 18), inputs=2, types=(INTEGERS,)),
+    OpSpec(name="BitwiseNot", lower=_bitwise("bitnot"), versions=(1, 18), types=(INTEGERS,)),
 ]

@@ -22,8 +22,9 @@ from xyntra_ep.fusion.onnx_ops._operands import (
 from xyntra_ep.fusion.onnx_ops.linear import as_dtype, matmul
 from xyntra_ep.fusion.onnx_ops.movement import concat
 from xyntra_ep.fusion.onnx_ops.softmax import softmax
+from xyntra_ep.fusion.op_spec import FLAG, FLOATS, INDICES, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, either, eq
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -90,8 +91,6 @@ class Scores:
 def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     q, k, v = (float_input(inputs, i) for i in range(3))
     mask, past_k, past_v, valid = (maybe(inputs, i) for i in range(3, 7))
-    if int(node.attr("left_window_size", -1)) >= 0 or int(node.attr("right_window_size", -1)) >= 0:
-        raise UnsupportedError("Attention with a window")
     flat = q.rank == 3
     if flat:
         q_heads, kv_heads = int(node.need("q_num_heads")), int(node.need("kv_num_heads"))
@@ -196,6 +195,31 @@ def rotated(operands: Sequence[Tensor], at: Sequence[Expr], width: int, *, inter
 
 
 OPS = [
-    OpSpec(name="Attention", lower=_attention),
-    OpSpec(name="RotaryEmbedding", lower=_rotary_embedding),
+    OpSpec(
+        name="Attention",
+        lower=_attention,
+        versions=(1, 25),
+        inputs=7,
+        attributes=takes(
+            "kv_num_heads",
+            "q_num_heads",
+            "scale",
+            "softcap",
+            is_causal=FLAG,
+            left_window_size=(-1,),
+            qk_matmul_output_mode=(RAW, SOFTCAPPED, MASKED, PROBABILITY),
+            right_window_size=(-1,),
+            softmax_precision=tuple(t.ort for t in FLOATS),
+        ),
+        types=(FLOATS, FLOATS, FLOATS, (*FLOATS, DType.BOOL), FLOATS, FLOATS, INDICES),
+        note="softmax in f32, whatever `softmax_precision` says",
+    ),
+    OpSpec(
+        name="RotaryEmbedding",
+        lower=_rotary_embedding,
+        versions=(1, 23),
+        inputs=4,
+        attributes=takes("num_heads", "rotary_embedding_dim", interleaved=FLAG),
+        types=(FLOATS, FLOATS, FLOATS, INDICES),
+    ),
 ]

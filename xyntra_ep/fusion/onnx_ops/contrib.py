@@ -19,8 +19,9 @@ from xyntra_ep.fusion.onnx_ops._operands import (
 from xyntra_ep.fusion.onnx_ops.activation import activation, swish
 from xyntra_ep.fusion.onnx_ops.linear import product_of
 from xyntra_ep.fusion.onnx_ops.normalization import layer_norm
+from xyntra_ep.fusion.op_spec import FLAG, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 
 DEFAULT_EPSILON = 1e-12  # of SkipLayerNormalization
@@ -63,8 +64,6 @@ def _skip_layer_normalization(centred: bool) -> LowerMany:
 
 def _fused_matmul(c: Context, node: Node, inputs: Inputs) -> Tensor:
     a, b = float_input(inputs, 0), float_input(inputs, 1)
-    if node.attr("transBatchA", 0) or node.attr("transBatchB", 0):
-        raise UnsupportedError("FusedMatMul with transposed batch axes")
     a, b = (_transposed(t) if node.attr(name, 0) else t for t, name in ((a, "transA"), (b, "transB")))
     return product_of(c, a, b, float(node.attr("alpha", 1.0)))
 
@@ -80,14 +79,37 @@ def _swiglu(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 
 OPS = [
-    OpSpec(name="com.microsoft.Gelu", lower=_biased("gelu_erf")),
-    OpSpec(name="com.microsoft.BiasGelu", lower=_biased("gelu_erf")),
-    OpSpec(name="com.microsoft.FastGelu", lower=_biased("gelu_tanh")),
+    OpSpec(name="com.microsoft.Gelu", lower=_biased("gelu_erf"), types=(FLOATS,)),
+    OpSpec(name="com.microsoft.BiasGelu", lower=_biased("gelu_erf"), inputs=2, types=(FLOATS,)),
+    OpSpec(name="com.microsoft.FastGelu", lower=_biased("gelu_tanh"), inputs=2, types=(FLOATS,)),
     OpSpec(
-        name="com.microsoft.QuickGelu", lower=activation(lambda v, node: swish(v, float(node.attr("alpha", QUICK_GELU_ALPHA))))
+        name="com.microsoft.QuickGelu",
+        lower=activation(lambda v, node: swish(v, float(node.attr("alpha", QUICK_GELU_ALPHA)))),
+        attributes=takes("alpha"),
+        types=(FLOATS,),
     ),
-    OpSpec(name="com.microsoft.SkipLayerNormalization", lower=_skip_layer_normalization(centred=True)),
-    OpSpec(name="com.microsoft.SkipSimplifiedLayerNormalization", lower=_skip_layer_normalization(centred=False)),
-    OpSpec(name="com.microsoft.FusedMatMul", lower=_fused_matmul),
-    OpSpec(name="SwiGLU", lower=_swiglu),
+    OpSpec(
+        name="com.microsoft.SkipLayerNormalization",
+        lower=_skip_layer_normalization(centred=True),
+        inputs=5,
+        attributes=takes("epsilon"),
+        types=(FLOATS,),
+        note="without the statistics that training wants",
+    ),
+    OpSpec(
+        name="com.microsoft.SkipSimplifiedLayerNormalization",
+        lower=_skip_layer_normalization(centred=False),
+        inputs=4,
+        attributes=takes("epsilon"),
+        types=(FLOATS,),
+        note="without the statistics that training wants",
+    ),
+    OpSpec(
+        name="com.microsoft.FusedMatMul",
+        lower=_fused_matmul,
+        inputs=2,
+        attributes=takes("alpha", transA=FLAG, transB=FLAG, transBatchA=(0,), transBatchB=(0,)),
+        types=(FLOATS,),
+    ),
+    OpSpec(name="SwiGLU", lower=_swiglu, versions=(1, 28), inputs=2, attributes=takes("alpha"), types=(FLOATS,)),
 ]

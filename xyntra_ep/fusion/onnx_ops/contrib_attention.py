@@ -20,8 +20,9 @@ from xyntra_ep.fusion.onnx_ops.movement import concat, part
 from xyntra_ep.fusion.onnx_ops.normalization import layer_norm
 from xyntra_ep.fusion.onnx_ops.reduction import per_row, rows
 from xyntra_ep.fusion.onnx_ops.softmax import softmax
+from xyntra_ep.fusion.op_spec import FLAG, FLOATS, INDICES, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, either, eq
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -95,8 +96,8 @@ def _padded(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], op
 def _multi_head_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     q, k, v = (float_input(inputs, i) for i in range(3))
     bias, mask, score_bias, past_k, past_v = (maybe(inputs, i) for i in range(3, 8))
-    if any(maybe(inputs, i) is not None for i in (8, 9)) or wanted_outputs(node) > 3:
-        raise UnsupportedError("MultiHeadAttention with a shared buffer, beams or scores as a result")
+    if wanted_outputs(node) > 3:
+        raise UnsupportedError("MultiHeadAttention with scores as a result")
     heads = int(node.need("num_heads"))
     if q.rank != 3 or k.rank not in (3, 4) or v.rank != k.rank:
         raise UnsupportedError("MultiHeadAttention with packed keys and values")
@@ -130,8 +131,6 @@ def _biased(c: Context, parts: Sequence[Tensor], bias: Tensor) -> list[Tensor]:
 def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     x, weights = float_input(inputs, 0), float_input(inputs, 1)
     bias, mask, past, score_bias = (maybe(inputs, i) for i in range(2, 6))
-    if maybe(inputs, 6) is not None or node.attr("do_rotary", 0) or node.attr("past_present_share_buffer", 0):
-        raise UnsupportedError("com.microsoft.Attention with a shared buffer or rotary embedding")
     heads, total = int(node.need("num_heads")), weights.shape[1]
     if not isinstance(total, int):
         raise UnsupportedError("com.microsoft.Attention with weights of unknown width")
@@ -156,8 +155,6 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
 def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
     """As ONNX's own, with the positions before the tables: one for each token, or [1], the first token's."""
     x, positions, cos, sin = float_input(inputs, 0), one(inputs, 1), one(inputs, 2), one(inputs, 3)
-    if node.attr("is_packed_batching", 0) or float(node.attr("scale", 1.0)) != 1.0:
-        raise UnsupportedError("com.microsoft.RotaryEmbedding with packed batches or a scale")
     flat, width = x.rank == 3, int(node.attr("rotary_embedding_dim", 0))
     if flat:
         heads, hidden, half = int(node.attr("num_heads", 0)), x.shape[2], cos.shape[1]
@@ -177,8 +174,6 @@ def _embed_layer_normalization(c: Context, node: Node, inputs: Inputs) -> Sequen
     """Outputs: the result [B, S, H], how many tokens of a row are none of the padding [B], the sum before."""
     tokens, segments, words, places, kinds = one(inputs, 0), maybe(inputs, 1), one(inputs, 2), one(inputs, 3), maybe(inputs, 4)
     gamma, beta, mask, positions = one(inputs, 5), one(inputs, 6), maybe(inputs, 7), maybe(inputs, 8)
-    if node.attr("mask_index_type", 1) != 1:
-        raise UnsupportedError("EmbedLayerNormalization without an index of its mask")
     batch, length = tokens.shape
     shape = (batch, length, words.shape[1])
     operands: list[Tensor] = []
@@ -214,8 +209,42 @@ def _ones_of_rows(c: Context, tokens: Tensor, mask: Tensor | None) -> Tensor:
 
 
 OPS = [
-    OpSpec(name="com.microsoft.Attention", lower=_attention),
-    OpSpec(name="com.microsoft.MultiHeadAttention", lower=_multi_head_attention),
-    OpSpec(name="com.microsoft.RotaryEmbedding", lower=_rotary_embedding),
-    OpSpec(name="com.microsoft.EmbedLayerNormalization", lower=_embed_layer_normalization),
+    OpSpec(
+        name="com.microsoft.Attention",
+        lower=_attention,
+        inputs=6,
+        attributes=takes(
+            "mask_filter_value",
+            "num_heads",
+            "qkv_hidden_sizes",
+            "rotary_embedding_dim",
+            "scale",
+            do_rotary=(0,),
+            past_present_share_buffer=(0,),
+            unidirectional=FLAG,
+        ),
+        types=(FLOATS, FLOATS, FLOATS, INDICES, FLOATS, FLOATS),
+    ),
+    OpSpec(
+        name="com.microsoft.MultiHeadAttention",
+        lower=_multi_head_attention,
+        inputs=8,
+        attributes=takes("mask_filter_value", "num_heads", "scale", unidirectional=FLAG),
+        types=(FLOATS, FLOATS, FLOATS, FLOATS, INDICES, FLOATS, FLOATS, FLOATS),
+        note="without packed keys and values",
+    ),
+    OpSpec(
+        name="com.microsoft.RotaryEmbedding",
+        lower=_rotary_embedding,
+        inputs=4,
+        attributes=takes("num_heads", "rotary_embedding_dim", interleaved=FLAG, is_packed_batching=(0,), scale=(1.0,)),
+        types=(FLOATS, INDICES, FLOATS, FLOATS),
+    ),
+    OpSpec(
+        name="com.microsoft.EmbedLayerNormalization",
+        lower=_embed_layer_normalization,
+        inputs=9,
+        attributes=takes("epsilon", mask_index_type=(1,)),
+        types=(INDICES, INDICES, FLOATS, FLOATS, FLOATS, FLOATS, FLOATS, INDICES, INDICES),
+    ),
 ]

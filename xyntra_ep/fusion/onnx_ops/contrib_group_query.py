@@ -23,21 +23,15 @@ from xyntra_ep.fusion.onnx_ops.attention import Scores, join_heads, rotated, spl
 from xyntra_ep.fusion.onnx_ops.linear import as_dtype, matmul
 from xyntra_ep.fusion.onnx_ops.movement import concat, part
 from xyntra_ep.fusion.onnx_ops.softmax import softmax
+from xyntra_ep.fusion.op_spec import FLAG, FLOATS, INDICES, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, eq, le, smax
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
-_PAST_K, _PAST_V, _ENDS, _TOTAL, _COS, _SIN, _POSITIONS, _BIAS, _FIRST_OTHER = range(3, 12)
-# The operator gains attributes without a new version: those not known are declined, and others
-# where they ask for more than 0, -1 or NONE.
-_NEUTRAL = ("smooth_softmax", "qk_output", "sliding_window_cache", "kv_cache_bit_width", "k_quant_type", "v_quant_type")
-_KNOWN = (
-    "num_heads", "kv_num_heads", "do_rotary", "rotary_interleaved", "scale", "softcap", "local_window_size", "causal",
-    "qk_norm_epsilon",
-)  # fmt: skip
+_PAST_K, _PAST_V, _ENDS, _TOTAL, _COS, _SIN, _POSITIONS, _BIAS = range(3, 11)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,11 +116,6 @@ def _turned(node: Node, inputs: Inputs, x: Tensor, cache: _Cache) -> Tensor:
 
 
 def _group_query_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
-    if any(maybe(inputs, i) is not None for i in range(_FIRST_OTHER, len(inputs))):
-        raise UnsupportedError("GroupQueryAttention with a sink or scales")
-    for name, value in node.attrs.items():
-        if name not in _KNOWN and not (name in _NEUTRAL and value in (0, -1, "NONE")):
-            raise UnsupportedError(f"GroupQueryAttention with {name} = {value}")
     if wanted_outputs(node) > 3:
         raise UnsupportedError("GroupQueryAttention with scores as a result")
     q, k, v = _heads(node, inputs)
@@ -161,4 +150,31 @@ def _group_query_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[T
     return [join_heads(out), k, v][: max(1, wanted_outputs(node))]
 
 
-OPS = [OpSpec(name="com.microsoft.GroupQueryAttention", lower=_group_query_attention)]
+OPS = [
+    OpSpec(
+        name="com.microsoft.GroupQueryAttention",
+        lower=_group_query_attention,
+        inputs=_BIAS + 1,
+        attributes=takes(
+            "num_heads",
+            "kv_num_heads",
+            "scale",
+            "softcap",
+            "local_window_size",
+            "qk_norm_epsilon",  # of weights that are inputs beyond those read, like the next two
+            "q_norm_epsilon",
+            "k_norm_epsilon",
+            causal=FLAG,
+            do_rotary=FLAG,
+            rotary_interleaved=FLAG,
+            smooth_softmax=(0, -1),
+            qk_output=(0, -1),
+            sliding_window_cache=(0, -1),
+            kv_cache_bit_width=(0, -1),
+            k_quant_type=("NONE",),
+            v_quant_type=("NONE",),
+        ),
+        types=(FLOATS, FLOATS, FLOATS, FLOATS, FLOATS, INDICES, INDICES, FLOATS, FLOATS, INDICES, FLOATS),
+        note="without a sink or scales, and without scores as a result",
+    )
+]

@@ -11,18 +11,23 @@ from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, maybe, o
 from xyntra_ep.fusion.onnx_ops._padding import unpadded
 from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, window
 from xyntra_ep.fusion.onnx_ops.linear import as_dtype
+from xyntra_ep.fusion.op_spec import AUTO_PAD, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import ConvNode, Map, Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, smax
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
+
+CONV_ATTRIBUTES = takes("dilations", "group", "kernel_shape", "pads", "strides", auto_pad=AUTO_PAD)
 
 
 def _kernel_of(node: Node, x: Tensor, w: Tensor) -> list[int]:
     kernel = [k for k in w.shape[2:] if isinstance(k, int)]
     if len(kernel) != x.rank - 2 or x.rank < 3:
         raise UnsupportedError("kernel of unknown size")
+    if list(node.attr("kernel_shape") or kernel) != kernel:
+        raise UnsupportedError("kernel_shape is not that of the weights")
     return kernel
 
 
@@ -129,6 +134,20 @@ def _spread(x: Tensor, strides: Sequence[int], lead: Sequence[Size], extents: Se
 
 
 OPS = [
-    OpSpec(name="Conv", lower=_conv),
-    OpSpec(name="ConvTranspose", lower=_conv_transpose),
+    OpSpec(
+        name="Conv",
+        lower=_conv,
+        versions=(1, 22),
+        inputs=3,
+        attributes=CONV_ATTRIBUTES,
+        types=(FLOATS,),
+    ),
+    OpSpec(
+        name="ConvTranspose",
+        lower=_conv_transpose,
+        versions=(1, 22),
+        inputs=3,
+        attributes={**CONV_ATTRIBUTES, **takes("output_padding", "output_shape")},
+        types=(FLOATS,),
+    ),
 ]

@@ -12,8 +12,9 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, clamp_index, const_number, from_end, maybe, normal_axis, one
 from xyntra_ep.fusion.onnx_ops.movement import part
+from xyntra_ep.fusion.op_spec import ALL, INDICES, NUMBERS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor, from_content, literal
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -111,9 +112,26 @@ def _tensor_scatter(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 
 OPS = [
-    OpSpec(name="Gather", lower=_gather),
-    OpSpec(name="GatherElements", lower=_gather_elements),
-    OpSpec(name="GatherND", lower=_gather_nd),
-    OpSpec(name="OneHot", lower=_one_hot),
-    OpSpec(name="TensorScatter", lower=_tensor_scatter),
+    OpSpec(name="Gather", lower=_gather, versions=(1, 13), inputs=2, attributes=takes("axis"), types=(ALL, INDICES)),
+    OpSpec(
+        name="GatherElements", lower=_gather_elements, versions=(1, 13), inputs=2, attributes=takes("axis"), types=(ALL, INDICES)
+    ),
+    OpSpec(name="GatherND", lower=_gather_nd, versions=(1, 13), inputs=2, attributes=takes("batch_dims"), types=(ALL, INDICES)),
+    OpSpec(
+        name="OneHot",
+        lower=_one_hot,
+        versions=(1, 28),
+        inputs=3,
+        attributes=takes("axis"),
+        types=(NUMBERS, NUMBERS, ALL),
+        note="of constant depth",
+    ),
+    OpSpec(
+        name="TensorScatter",
+        lower=_tensor_scatter,
+        versions=(1, 24),
+        inputs=3,
+        attributes=takes("axis", mode=("linear", "circular")),
+        types=(ALL, ALL, INDICES),
+    ),
 ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, clamp_index, f, float_input, total, within, wrapped
+from xyntra_ep.fusion.op_spec import FLAG, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.expr import Expr
@@ -81,5 +82,15 @@ def _pixel(x: Tensor, row: Expr, column: Expr, zeros: bool) -> Expr:
 
 
 OPS = [
-    OpSpec(name="GridSample", lower=_grid_sample),
+    OpSpec(
+        name="GridSample",
+        lower=_grid_sample,
+        versions=(1, 22),
+        inputs=2,
+        attributes=takes(
+            align_corners=FLAG, mode=("linear", "bilinear", "nearest"), padding_mode=("zeros", "border", "reflection")
+        ),
+        types=(FLOATS,),
+        note="of images, rank 4",
+    ),
 ]

@@ -9,8 +9,9 @@ from xyntra_ep.fusion.checks import broadcast_shapes
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, all_of, as_float, f, maybe, one
 from xyntra_ep.fusion.onnx_ops.reduction import per_row, rows
+from xyntra_ep.fusion.op_spec import FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import GemmNode, Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, eq, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -132,7 +133,22 @@ def _arranged(t: Tensor, term: str, batch: list[str], first: list[str], second: 
 
 
 OPS = [
-    OpSpec(name="MatMul", lower=_matmul),
-    OpSpec(name="Gemm", lower=_gemm, versions=(7, 10**6)),
-    OpSpec(name="Einsum", lower=_einsum),
+    OpSpec(name="MatMul", lower=_matmul, versions=(1, 13), inputs=2, types=(FLOATS,)),
+    OpSpec(
+        name="Gemm",
+        lower=_gemm,
+        versions=(7, 13),
+        inputs=3,
+        attributes=takes("alpha", "beta", "transA", "transB"),
+        types=(FLOATS,),
+    ),
+    OpSpec(
+        name="Einsum",
+        lower=_einsum,
+        versions=(1, 28),
+        inputs=None,
+        attributes=takes("equation"),
+        types=(FLOATS,),
+        note="of one or two operands, without an ellipsis or a diagonal",
+    ),
 ]

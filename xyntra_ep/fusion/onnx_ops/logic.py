@@ -9,8 +9,9 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.frames import cast_expr
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, Lower, all_of, f, float_input, fold, one
+from xyntra_ep.fusion.op_spec import ALL, BOOLS, FLAG, FLOATS, NUMBERS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
@@ -78,19 +79,27 @@ def _is_nan(c: Context, node: Node, inputs: Inputs) -> Tensor:
     return c.map([float_input(inputs, 0)], lambda v: E.call("isnan", v), DType.BOOL)
 
 
+_CAST = takes("round_mode", "saturate")  # of float8 alone
+
 OPS = [
-    OpSpec(name="Equal", lower=_comparison("eq", dims.eq), versions=(7, 10**6)),
-    OpSpec(name="Less", lower=_comparison("lt", dims.lt), versions=(7, 10**6)),
-    OpSpec(name="LessOrEqual", lower=_comparison("le", dims.le)),
-    OpSpec(name="Greater", lower=_comparison("lt", dims.lt, swap=True), versions=(7, 10**6)),
-    OpSpec(name="GreaterOrEqual", lower=_comparison("le", dims.le, swap=True)),
-    OpSpec(name="And", lower=_logical("and", dims.both), versions=(7, 10**6)),
-    OpSpec(name="Or", lower=_logical("or", dims.either), versions=(7, 10**6)),
-    OpSpec(name="Xor", lower=_logical("xor", dims.ne), versions=(7, 10**6)),
-    OpSpec(name="Not", lower=_logical("not", lambda v: dims.eq(v, 0))),
-    OpSpec(name="Where", lower=_where),
-    OpSpec(name="Cast", lower=_cast, versions=(6, 10**6)),
-    OpSpec(name="CastLike", lower=_cast_like),
-    OpSpec(name="IsNaN", lower=_is_nan),
-    OpSpec(name="IsInf", lower=_is_inf),
+    OpSpec(name="Equal", lower=_comparison("eq", dims.eq), versions=(7, 19), inputs=2),
+    OpSpec(name="Less", lower=_comparison("lt", dims.lt), versions=(7, 13), inputs=2, types=(NUMBERS,)),
+    OpSpec(name="LessOrEqual", lower=_comparison("le", dims.le), versions=(1, 16), inputs=2, types=(NUMBERS,)),
+    OpSpec(name="Greater", lower=_comparison("lt", dims.lt, swap=True), versions=(7, 13), inputs=2, types=(NUMBERS,)),
+    OpSpec(name="GreaterOrEqual", lower=_comparison("le", dims.le, swap=True), versions=(1, 16), inputs=2, types=(NUMBERS,)),
+    OpSpec(name="And", lower=_logical("and", dims.both), versions=(7, 7), inputs=2, types=(BOOLS,)),
+    OpSpec(name="Or", lower=_logical("or", dims.either), versions=(7, 7), inputs=2, types=(BOOLS,)),
+    OpSpec(name="Xor", lower=_logical("xor", dims.ne), versions=(7, 7), inputs=2, types=(BOOLS,)),
+    OpSpec(name="Not", lower=_logical("not", lambda v: dims.eq(v, 0)), types=(BOOLS,)),
+    OpSpec(name="Where", lower=_where, versions=(1, 16), inputs=3, types=(BOOLS, ALL)),
+    OpSpec(name="Cast", lower=_cast, versions=(6, 28), attributes={**_CAST, **takes("to")}),
+    OpSpec(name="CastLike", lower=_cast_like, versions=(1, 25), inputs=2, attributes=_CAST),
+    OpSpec(name="IsNaN", lower=_is_nan, versions=(1, 20), types=(FLOATS,)),
+    OpSpec(
+        name="IsInf",
+        lower=_is_inf,
+        versions=(1, 20),
+        attributes=takes(detect_negative=FLAG, detect_positive=FLAG),
+        types=(FLOATS,),
+    ),
 ]

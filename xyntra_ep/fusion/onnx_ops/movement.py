@@ -18,8 +18,9 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     one,
     within,
 )
+from xyntra_ep.fusion.op_spec import ALL, FLAG, INDICES, OpSpec, takes
 from xyntra_ep.fusion.tensor import ConcatNode, Map, Slice, Tensor, View, from_content
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, Size, ceildiv, select, smax, smin
@@ -292,7 +293,8 @@ def _space_to_depth(c: Context, node: Node, inputs: Inputs) -> Tensor:
     n, depth, h, w = t.shape
     for extent in (h, w):
         c.require(dims.eq(extent // block * block, extent), "SpaceToDepth: a side is no multiple of the block")
-    moved = t.reshape((n, depth, h // block, block, w // block, block)).permute((0, 3, 5, 1, 2, 4))
+    split = t.reshape((n, depth, h // block, block, w // block, block))
+    moved = split.permute((0, 3, 5, 1, 2, 4) if node.attr("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4))
     return moved.reshape((n, depth * block * block, h // block, w // block))
 
 
@@ -317,14 +319,39 @@ def _reverse_sequence(c: Context, node: Node, inputs: Inputs) -> Tensor:
     return Tensor(t.shape, t.dtype, Map(inputs=(t, lengths), body=E.load(0, *index, dtype=t.dtype)))
 
 
+_BLOCKS = takes("blocksize", mode=("DCR", "CRD"))
+
 OPS = [
-    OpSpec(name="Concat", lower=_concat, versions=(4, 10**6)),
-    OpSpec(name="Split", lower=_split, versions=(2, 10**6)),
-    OpSpec(name="Slice", lower=_slice),
-    OpSpec(name="Tile", lower=_tile, versions=(6, 10**6)),
-    OpSpec(name="Pad", lower=_pad, versions=(2, 10**6)),
-    OpSpec(name="DepthToSpace", lower=_depth_to_space),
-    OpSpec(name="SpaceToDepth", lower=_space_to_depth),
-    OpSpec(name="Trilu", lower=_trilu),
-    OpSpec(name="ReverseSequence", lower=_reverse_sequence),
+    OpSpec(name="Concat", lower=_concat, versions=(4, 13), inputs=None, attributes=takes("axis")),
+    OpSpec(
+        name="Split",
+        lower=_split,
+        versions=(2, 18),
+        inputs=2,
+        attributes=takes("axis", "num_outputs", "split"),
+        types=(ALL, INDICES),
+    ),
+    OpSpec(
+        name="Slice", lower=_slice, versions=(1, 13), inputs=5, attributes=takes("axes", "ends", "starts"), types=(ALL, INDICES)
+    ),
+    OpSpec(name="Tile", lower=_tile, versions=(6, 13), inputs=2, types=(ALL, INDICES)),
+    OpSpec(
+        name="Pad",
+        lower=_pad,
+        versions=(2, 25),
+        inputs=4,
+        attributes=takes("pads", "value", mode=("constant", "edge", "reflect", "wrap")),
+        types=(ALL, INDICES, ALL, INDICES),
+    ),
+    OpSpec(name="DepthToSpace", lower=_depth_to_space, versions=(1, 28), attributes=_BLOCKS),
+    OpSpec(name="SpaceToDepth", lower=_space_to_depth, versions=(1, 28), attributes=_BLOCKS),
+    OpSpec(name="Trilu", lower=_trilu, versions=(1, 14), inputs=2, attributes=takes(upper=FLAG), types=(ALL, INDICES)),
+    OpSpec(
+        name="ReverseSequence",
+        lower=_reverse_sequence,
+        versions=(1, 28),
+        inputs=2,
+        attributes=takes("batch_axis", "time_axis"),
+        types=(ALL, INDICES),
+    ),
 ]

@@ -18,8 +18,9 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     wrapped,
 )
 from xyntra_ep.fusion.onnx_ops.reduction import absolute, count, full_rows, rows, square
+from xyntra_ep.fusion.op_spec import FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import RowNode, Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
@@ -94,7 +95,7 @@ def _rms_normalization(c: Context, node: Node, inputs: Inputs) -> Sequence[Tenso
 
 def _batch_normalization(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = float_input(inputs, 0)
-    if node.attr("training_mode", 0) or wanted_outputs(node) > 1:
+    if wanted_outputs(node) > 1:
         raise UnsupportedError("BatchNormalization in training mode")
     scale, bias, mean, variance = (one(inputs, i) for i in range(1, 5))
     epsilon = float(node.attr("epsilon", 1e-5))
@@ -172,14 +173,47 @@ def _lrn(c: Context, node: Node, inputs: Inputs) -> Tensor:
     return Tensor(t.shape, t.dtype, row)
 
 
+_LAYER = takes("axis", "epsilon", stash_type=(1,))
+
 OPS = [
-    OpSpec(name="LayerNormalization", lower=_layer_normalization),
-    OpSpec(name="RMSNormalization", lower=_rms_normalization),
-    OpSpec(name="SimplifiedLayerNormalization", lower=_rms_normalization),  # ORT's, under ONNX's domain
-    OpSpec(name="BatchNormalization", lower=_batch_normalization, versions=(9, 10**6)),
-    OpSpec(name="InstanceNormalization", lower=_instance_normalization, versions=(6, 10**6)),
-    OpSpec(name="GroupNormalization", lower=_group_normalization),
-    OpSpec(name="LpNormalization", lower=_lp_normalization),
-    OpSpec(name="MeanVarianceNormalization", lower=_mean_variance_normalization, versions=(9, 10**6)),
-    OpSpec(name="LRN", lower=_lrn),
+    OpSpec(name="LayerNormalization", lower=_layer_normalization, versions=(1, 17), inputs=3, attributes=_LAYER, types=(FLOATS,)),
+    OpSpec(name="RMSNormalization", lower=_rms_normalization, versions=(1, 23), inputs=2, attributes=_LAYER, types=(FLOATS,)),
+    OpSpec(  # ORT's, under ONNX's domain
+        name="SimplifiedLayerNormalization", lower=_rms_normalization, inputs=2, attributes=_LAYER, types=(FLOATS,)
+    ),
+    OpSpec(
+        name="BatchNormalization",
+        lower=_batch_normalization,
+        versions=(9, 15),
+        inputs=5,
+        attributes=takes("epsilon", "momentum", training_mode=(0,)),
+        types=(FLOATS,),
+    ),
+    OpSpec(
+        name="InstanceNormalization",
+        lower=_instance_normalization,
+        versions=(6, 22),
+        inputs=3,
+        attributes=takes("epsilon"),
+        types=(FLOATS,),
+    ),
+    OpSpec(
+        name="GroupNormalization",
+        lower=_group_normalization,
+        versions=(1, 21),
+        inputs=3,
+        attributes=takes("epsilon", "num_groups", stash_type=(1,)),
+        types=(FLOATS,),
+    ),
+    OpSpec(
+        name="LpNormalization", lower=_lp_normalization, versions=(1, 22), attributes=takes("axis", p=(1, 2)), types=(FLOATS,)
+    ),
+    OpSpec(
+        name="MeanVarianceNormalization",
+        lower=_mean_variance_normalization,
+        versions=(9, 13),
+        attributes=takes("axes"),
+        types=(FLOATS,),
+    ),
+    OpSpec(name="LRN", lower=_lrn, versions=(1, 13), attributes=takes("alpha", "beta", "bias", "size"), types=(FLOATS,)),
 ]

@@ -11,8 +11,9 @@ from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, one, wanted_outputs, within, wrapped
 from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, window
 from xyntra_ep.fusion.onnx_ops.reduction import absolute, count, per_row, rows, square
+from xyntra_ep.fusion.op_spec import AUTO_PAD, FLAG, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import RowNode, Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -160,11 +161,26 @@ def _global_lp_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     return _global(float_input(inputs, 0), ReduceKind.SUM, term, lambda acc, n: root(acc))
 
 
+_WINDOW = takes("dilations", "kernel_shape", "pads", "strides", auto_pad=AUTO_PAD, ceil_mode=FLAG)
+
 OPS = [
-    OpSpec(name="MaxPool", lower=_max_pool),
-    OpSpec(name="AveragePool", lower=_average_pool, versions=(7, 10**6)),
-    OpSpec(name="LpPool", lower=_lp_pool, versions=(2, 10**6)),
-    OpSpec(name="GlobalAveragePool", lower=_global_average_pool),
-    OpSpec(name="GlobalMaxPool", lower=_global_max_pool),
-    OpSpec(name="GlobalLpPool", lower=_global_lp_pool, versions=(2, 10**6)),
+    OpSpec(
+        name="MaxPool",
+        lower=_max_pool,
+        versions=(1, 22),
+        attributes={**_WINDOW, **takes("storage_order")},  # of the indices
+        types=((*FLOATS, DType.I8, DType.U8),),
+        note="without indices as a result",
+    ),
+    OpSpec(
+        name="AveragePool",
+        lower=_average_pool,
+        versions=(7, 22),
+        attributes={**_WINDOW, **takes(count_include_pad=FLAG)},
+        types=(FLOATS,),
+    ),
+    OpSpec(name="LpPool", lower=_lp_pool, versions=(2, 22), attributes={**_WINDOW, **takes("p")}, types=(FLOATS,)),
+    OpSpec(name="GlobalAveragePool", lower=_global_average_pool, versions=(1, 22), types=(FLOATS,)),
+    OpSpec(name="GlobalMaxPool", lower=_global_max_pool, versions=(1, 22), types=(FLOATS,)),
+    OpSpec(name="GlobalLpPool", lower=_global_lp_pool, versions=(2, 22), attributes=takes("p"), types=(FLOATS,)),
 ]

@@ -18,8 +18,9 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     one,
     wrapped,
 )
+from xyntra_ep.fusion.op_spec import ALL, FLAG, FLOATS, INDICES, NUMBERS, OpSpec, takes
 from xyntra_ep.fusion.tensor import RowNode, Tensor, from_content
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -146,17 +147,36 @@ def _arg(first: ReduceKind, last: ReduceKind) -> Lower:
     return lower
 
 
+def _row(name: str, lower: Lower, newest: int, types: tuple[DType, ...]) -> OpSpec:
+    taken = takes("axes", keepdims=FLAG, noop_with_empty_axes=FLAG)
+    return OpSpec(name=name, lower=lower, versions=(1, newest), inputs=2, attributes=taken, types=(types, INDICES))
+
+
+_ARG = takes("axis", keepdims=FLAG, select_last_index=FLAG)
+
 OPS = [
-    OpSpec(name="ReduceSum", lower=_reduce(ReduceKind.SUM)),
-    OpSpec(name="ReduceProd", lower=_reduce(ReduceKind.PROD)),
-    OpSpec(name="ReduceMax", lower=_reduce(ReduceKind.MAX)),
-    OpSpec(name="ReduceMin", lower=_reduce(ReduceKind.MIN)),
-    OpSpec(name="ReduceMean", lower=_reduce(ReduceKind.SUM, after=lambda v, n: E.call("div", v, n))),
-    OpSpec(name="ReduceSumSquare", lower=_reduce(ReduceKind.SUM, before=square)),
-    OpSpec(name="ReduceL1", lower=_reduce(ReduceKind.SUM, before=absolute)),
-    OpSpec(name="ReduceL2", lower=_reduce(ReduceKind.SUM, before=square, after=lambda v, n: E.call("sqrt", v))),
-    OpSpec(name="ReduceLogSum", lower=_reduce(ReduceKind.SUM, after=lambda v, n: E.call("log", v))),
-    OpSpec(name="ReduceLogSumExp", lower=_log_sum_exp),
-    OpSpec(name="ArgMax", lower=_arg(ReduceKind.ARGMAX, ReduceKind.ARGMAX_LAST)),
-    OpSpec(name="ArgMin", lower=_arg(ReduceKind.ARGMIN, ReduceKind.ARGMIN_LAST)),
+    _row("ReduceSum", _reduce(ReduceKind.SUM), 13, NUMBERS),
+    _row("ReduceProd", _reduce(ReduceKind.PROD), 18, NUMBERS),
+    _row("ReduceMax", _reduce(ReduceKind.MAX), 20, ALL),
+    _row("ReduceMin", _reduce(ReduceKind.MIN), 20, ALL),
+    _row("ReduceMean", _reduce(ReduceKind.SUM, after=lambda v, n: E.call("div", v, n)), 18, FLOATS),
+    _row("ReduceSumSquare", _reduce(ReduceKind.SUM, before=square), 18, NUMBERS),
+    _row("ReduceL1", _reduce(ReduceKind.SUM, before=absolute), 18, NUMBERS),
+    _row("ReduceL2", _reduce(ReduceKind.SUM, before=square, after=lambda v, n: E.call("sqrt", v)), 18, FLOATS),
+    _row("ReduceLogSum", _reduce(ReduceKind.SUM, after=lambda v, n: E.call("log", v)), 28, FLOATS),
+    _row("ReduceLogSumExp", _log_sum_exp, 28, FLOATS),
+    OpSpec(
+        name="ArgMax",
+        lower=_arg(ReduceKind.ARGMAX, ReduceKind.ARGMAX_LAST),
+        versions=(1, 13),
+        attributes=_ARG,
+        types=(NUMBERS,),
+    ),
+    OpSpec(
+        name="ArgMin",
+        lower=_arg(ReduceKind.ARGMIN, ReduceKind.ARGMIN_LAST),
+        versions=(1, 13),
+        attributes=_ARG,
+        types=(NUMBERS,),
+    ),
 ]

@@ -13,8 +13,9 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, clamp_index, f, maybe, normal_axis, one, total, wrapped
 from xyntra_ep.fusion.onnx_ops._sampling import Axis, coordinates, cubic, linear, nearest
+from xyntra_ep.fusion.op_spec import FLAG, FLOATS, INDICES, NUMBERS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor, literal
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -44,8 +45,6 @@ class _Taps:
 def _resize(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = one(inputs, 0)
     mode = str(node.attr("mode", "nearest"))
-    if node.attr("antialias", 0):
-        raise UnsupportedError("Resize with antialias")
     if mode != "nearest" and not x.dtype.is_float:
         raise UnsupportedError(f"dtype {x.dtype}")
     old = node.op_type == "Upsample" or node.version < 11
@@ -194,7 +193,38 @@ def _weighted(per_axis: Sequence[Sequence[Tap]], load: Callable[[list[Expr]], Ex
     return total(terms)
 
 
+_MODES = (
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)  # fmt: skip
+
 OPS = [
-    OpSpec(name="Resize", lower=_resize, versions=(10, 10**6)),
-    OpSpec(name="Upsample", lower=_resize, versions=(7, 10**6)),
+    OpSpec(
+        name="Resize",
+        lower=_resize,
+        versions=(10, 19),
+        inputs=4,
+        attributes=takes(
+            "axes",
+            "cubic_coeff_a",
+            "extrapolation_value",
+            antialias=(0,),
+            coordinate_transformation_mode=_MODES,
+            exclude_outside=FLAG,
+            keep_aspect_ratio_policy=("stretch", "not_larger", "not_smaller"),
+            mode=("nearest", "linear", "cubic"),
+            nearest_mode=("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
+        ),
+        types=(NUMBERS, FLOATS, FLOATS, INDICES),
+        note="of integers to the nearest element only",
+    ),
+    OpSpec(
+        name="Upsample",
+        lower=_resize,
+        versions=(7, 10),
+        inputs=2,
+        attributes=takes("scales", mode=("nearest", "linear")),
+        types=(NUMBERS, FLOATS),
+        note="of integers to the nearest element only",
+    ),
 ]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, Lower, const_number, normal_axis, one
+from xyntra_ep.fusion.op_spec import FLAG, INDICES, NUMBERS, OpSpec, takes
 from xyntra_ep.fusion.tensor import ScanNode, Tensor, TopKNode
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir.dims import le
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import ReduceKind
@@ -48,8 +49,22 @@ def _top_k(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     return [Tensor(shape, dtype, best, output=i).permute(back) for i, dtype in enumerate((t.dtype, DType.I64))]
 
 
+_CUMULATIVE = takes(exclusive=FLAG, reverse=FLAG)
+
 OPS = [
-    OpSpec(name="CumSum", lower=_scan(ReduceKind.SUM)),
-    OpSpec(name="CumProd", lower=_scan(ReduceKind.PROD)),
-    OpSpec(name="TopK", lower=_top_k),
+    OpSpec(
+        name="CumSum", lower=_scan(ReduceKind.SUM), versions=(1, 14), inputs=2, attributes=_CUMULATIVE, types=(NUMBERS, INDICES)
+    ),
+    OpSpec(
+        name="CumProd", lower=_scan(ReduceKind.PROD), versions=(1, 26), inputs=2, attributes=_CUMULATIVE, types=(NUMBERS, INDICES)
+    ),
+    OpSpec(
+        name="TopK",
+        lower=_top_k,
+        versions=(1, 24),
+        inputs=2,
+        attributes=takes("axis", "k", largest=FLAG, sorted=FLAG),  # sorted is one of the orders that unsorted allows
+        types=(NUMBERS, INDICES),
+        note="of constant k",
+    ),
 ]

@@ -8,8 +8,9 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.checks import broadcast_shapes
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, const_number, maybe, normal_axis, one, wanted_outputs
+from xyntra_ep.fusion.op_spec import ALL, BOOLS, FLAG, FLOATS, INDICES, NUMBERS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor, from_content
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, ceildiv, product, smax
@@ -146,17 +147,40 @@ def _dropout(c: Context, node: Node, inputs: Inputs) -> list[Tensor]:
 
 
 OPS = [
-    OpSpec(name="Shape", lower=_shape),
-    OpSpec(name="Size", lower=_size),
-    OpSpec(name="Reshape", lower=_reshape),
-    OpSpec(name="Transpose", lower=_transpose),
-    OpSpec(name="Flatten", lower=_flatten),
-    OpSpec(name="Unsqueeze", lower=_unsqueeze),
-    OpSpec(name="Squeeze", lower=_squeeze),
-    OpSpec(name="Expand", lower=_expand),
-    OpSpec(name="Range", lower=_range),
-    OpSpec(name="ConstantOfShape", lower=_constant_of_shape),
-    OpSpec(name="EyeLike", lower=_eye_like),
-    OpSpec(name="Identity", lower=_identity),
-    OpSpec(name="Dropout", lower=_dropout, versions=(7, 10**6)),
+    OpSpec(name="Shape", lower=_shape, versions=(1, 25), attributes=takes("end", "start")),
+    OpSpec(name="Size", lower=_size, versions=(1, 25)),
+    OpSpec(
+        name="Reshape",
+        lower=_reshape,
+        versions=(1, 25),
+        inputs=2,
+        attributes=takes("shape", allowzero=FLAG),
+        types=(ALL, INDICES),
+    ),
+    OpSpec(name="Transpose", lower=_transpose, versions=(1, 25), attributes=takes("perm")),
+    OpSpec(name="Flatten", lower=_flatten, versions=(1, 25), attributes=takes("axis")),
+    OpSpec(name="Unsqueeze", lower=_unsqueeze, versions=(1, 25), inputs=2, attributes=takes("axes"), types=(ALL, INDICES)),
+    OpSpec(name="Squeeze", lower=_squeeze, versions=(1, 25), inputs=2, attributes=takes("axes"), types=(ALL, INDICES)),
+    OpSpec(name="Expand", lower=_expand, versions=(1, 13), inputs=2, types=(ALL, INDICES)),
+    OpSpec(
+        name="Range",
+        lower=_range,
+        versions=(1, 27),
+        inputs=3,
+        attributes=takes(stash_type=(1,)),
+        types=(NUMBERS,),
+        note="of constant floats, of a constant step",
+    ),
+    OpSpec(name="ConstantOfShape", lower=_constant_of_shape, versions=(1, 25), attributes=takes("value"), types=(INDICES,)),
+    OpSpec(name="EyeLike", lower=_eye_like, versions=(1, 22), attributes=takes("dtype", "k"), note="of rank 2"),
+    OpSpec(name="Identity", lower=_identity, versions=(1, 25)),
+    OpSpec(
+        name="Dropout",
+        lower=_dropout,
+        versions=(7, 22),
+        inputs=3,
+        attributes=takes("ratio", "seed"),
+        types=(FLOATS, FLOATS, BOOLS),
+        note="without training",
+    ),
 ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, Lower, f, float_input, normal_axis
 from xyntra_ep.fusion.onnx_ops.reduction import full_rows, rows
+from xyntra_ep.fusion.op_spec import FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import product
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -51,7 +52,7 @@ def _hardmax(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 
 OPS = [
-    OpSpec(name="Softmax", lower=_softmax(log=False)),
-    OpSpec(name="LogSoftmax", lower=_softmax(log=True)),
-    OpSpec(name="Hardmax", lower=_hardmax),
+    OpSpec(name="Softmax", lower=_softmax(log=False), versions=(1, 13), attributes=takes("axis"), types=(FLOATS,)),
+    OpSpec(name="LogSoftmax", lower=_softmax(log=True), versions=(1, 13), attributes=takes("axis"), types=(FLOATS,)),
+    OpSpec(name="Hardmax", lower=_hardmax, versions=(1, 13), attributes=takes("axis"), types=(FLOATS,)),
 ]

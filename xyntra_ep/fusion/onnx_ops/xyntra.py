@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, one, wrapped
 from xyntra_ep.fusion.onnx_ops.activation import activation
-from xyntra_ep.fusion.onnx_ops.convolution import convolve
+from xyntra_ep.fusion.onnx_ops.convolution import CONV_ATTRIBUTES, convolve
 from xyntra_ep.fusion.onnx_ops.linear import as_dtype, matmul, product_of
 from xyntra_ep.fusion.onnx_ops.normalization import layer_norm
 from xyntra_ep.fusion.onnx_ops.softmax import softmax
+from xyntra_ep.fusion.op_spec import FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Tensor
-from xyntra_ep.fusion.trace import Context, OpSpec
+from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dtypes import DType
 
@@ -69,13 +70,21 @@ def _rms_norm(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 
 OPS = [
-    OpSpec(name=f"{DOMAIN}.Attention", lower=_attention),
-    OpSpec(name=f"{DOMAIN}.GemmBiasGelu", lower=_gemm_bias_gelu),
-    OpSpec(name=f"{DOMAIN}.GemmBiasResidual", lower=_gemm_bias_residual),
-    OpSpec(name=f"{DOMAIN}.ConvBiasRelu", lower=_conv_bias_relu),
-    OpSpec(name=f"{DOMAIN}.ConvBiasResidualRelu", lower=_conv_bias_residual_relu),
-    OpSpec(name=f"{DOMAIN}.LayerNormResidual", lower=_layer_norm_residual),
-    OpSpec(name=f"{DOMAIN}.RmsNorm", lower=_rms_norm),
-    OpSpec(name=f"{DOMAIN}.GeluTanh", lower=activation(lambda v, node: E.call("gelu_tanh", v))),
-    OpSpec(name=f"{DOMAIN}.Silu", lower=activation(lambda v, node: E.call("silu", v))),
+    OpSpec(name=f"{DOMAIN}.Attention", lower=_attention, inputs=4, attributes=takes("scale"), types=(FLOATS,)),
+    OpSpec(name=f"{DOMAIN}.GemmBiasGelu", lower=_gemm_bias_gelu, inputs=3, types=(FLOATS,)),
+    OpSpec(name=f"{DOMAIN}.GemmBiasResidual", lower=_gemm_bias_residual, inputs=4, types=(FLOATS,)),
+    OpSpec(name=f"{DOMAIN}.ConvBiasRelu", lower=_conv_bias_relu, inputs=3, attributes=CONV_ATTRIBUTES, types=(FLOATS,)),
+    OpSpec(
+        name=f"{DOMAIN}.ConvBiasResidualRelu",
+        lower=_conv_bias_residual_relu,
+        inputs=4,
+        attributes=CONV_ATTRIBUTES,
+        types=(FLOATS,),
+    ),
+    OpSpec(
+        name=f"{DOMAIN}.LayerNormResidual", lower=_layer_norm_residual, inputs=4, attributes=takes("epsilon"), types=(FLOATS,)
+    ),
+    OpSpec(name=f"{DOMAIN}.RmsNorm", lower=_rms_norm, inputs=2, attributes=takes("epsilon"), types=(FLOATS,)),
+    OpSpec(name=f"{DOMAIN}.GeluTanh", lower=activation(lambda v, node: E.call("gelu_tanh", v)), types=(FLOATS,)),
+    OpSpec(name=f"{DOMAIN}.Silu", lower=activation(lambda v, node: E.call("silu", v)), types=(FLOATS,)),
 ]
