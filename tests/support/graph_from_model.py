@@ -130,6 +130,8 @@ def _node(proto: onnx.NodeProto, number: NodeId, opsets: Mapping[str, int]) -> N
     version = opsets.get(domain, 1)
     if onnx.defs.has(proto.op_type, version, domain):
         version = onnx.defs.get_schema(proto.op_type, version, domain).since_version
+    elif not onnx.defs.has(proto.op_type, domain):
+        version = 1  # one of ONNX Runtime's, whose operators have a single version
     attrs = {a.name: _attribute(a) for a in proto.attribute}
     return Node(
         id=number,

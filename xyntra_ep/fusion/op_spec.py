@@ -72,9 +72,10 @@ def admit(spec: OpSpec, node: Node) -> None:
     for name in node.attrs:
         if name in WITHOUT_MEANING:
             continue
+        value = node.attr(name)
         if name not in spec.attributes:
-            raise UnsupportedError(f"attribute {name} is unknown")
-        value, allowed = node.attr(name), spec.attributes[name]
+            raise UnsupportedError(f"unknown attribute {name} = {value}")
+        allowed = spec.attributes[name]
         if value is None:  # it has a payload that the graph buffer does not carry
             raise UnsupportedError(f"attribute {name} is of an unknown kind")
         if allowed and not (isinstance(value, (int, float, str)) and value in allowed):

@@ -91,7 +91,7 @@ class RawNode:
     inputs: tuple[int, ...]
     implicit_inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    attrs: dict[str, Attribute]
+    attrs: dict[str, Attribute | None]  # None: it has a value that is not carried
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +191,10 @@ class _Reader:
         ep_name = self.text()
         n_subgraphs = self.u32()
         inputs, implicit, outputs = self.numbers("i", 4), self.numbers("i", 4), self.numbers("i", 4)
-        attrs: dict[str, Attribute] = {}
+        attrs: dict[str, Attribute | None] = {}
         for _ in range(self.u32()):
             key = self.text()
-            value = self.attribute(self.scalar(_I32, 4))
-            if value is not None:
-                attrs[key] = value
+            attrs[key] = self.attribute(self.scalar(_I32, 4))
         return RawNode(node_id, name, op_type, domain, since_version, ep_name, n_subgraphs, inputs, implicit, outputs, attrs)
 
     def attribute(self, kind: int) -> Attribute | None:
