@@ -81,6 +81,7 @@ def _transposed_window(node: Node, spatial: Sequence[Size], kernel: Sequence[int
         if wanted is not None or auto in ("SAME_UPPER", "SAME_LOWER"):
             extent = spatial[i] * strides[i] if wanted is None else int(wanted[i - rank])
             total = smax(0, whole - extent)
+            extent = whole - total if wanted is None else extent  # less than asked for where the stride leaves gaps at the end
             begin.append(total // 2 if auto == "SAME_UPPER" else ceildiv(total, 2))
         else:
             first, last = (0, 0) if auto == "VALID" else (pads[i], pads[rank + i])

@@ -13,7 +13,7 @@ from xyntra_ep.fusion.op_spec import FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import GemmNode, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, eq, product
+from xyntra_ep.tracea.core_ir.dims import Size, either, eq, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
 
@@ -66,9 +66,12 @@ def _gemm(c: Context, node: Node, inputs: Inputs) -> Tensor:
     alpha, beta = float(node.attr("alpha", 1.0)), float(node.attr("beta", 1.0))
     out = scaled(c, matmul(c, a, b), alpha)
     if bias is not None and beta != 0.0:
-        out = c.map([out, bias], lambda v, w: E.call("add", v, E.call("mul", w, f(beta))), DType.F32)
-        if out.rank != 2:
-            raise UnsupportedError("bias of rank above 2")
+        if bias.rank not in (1, 2):
+            raise UnsupportedError(f"Gemm with a bias of rank {bias.rank}")
+        shape = out.shape
+        for have, want in zip(reversed(bias.shape), reversed(shape), strict=False):
+            c.require(either(eq(have, want), eq(have, 1)), "Gemm: the bias does not broadcast to the product")
+        out = c.map([out, bias], lambda v, w: E.call("add", v, E.call("mul", w, f(beta))), DType.F32).named(shape)
     return as_dtype(out, a.dtype)
 
 
@@ -85,8 +88,11 @@ def _einsum(c: Context, node: Node, inputs: Inputs) -> Tensor:
     for term, t in zip(terms, operands, strict=True):
         if len(term) != t.rank or len(set(term)) != len(term):
             raise UnsupportedError("Einsum over a diagonal")
-        for letter, extent in zip(term, t.shape, strict=True):
-            c.require(eq(sizes.setdefault(letter, extent), extent), "Einsum: sizes differ")
+        for axis, (letter, extent) in enumerate(zip(term, t.shape, strict=True)):
+            sizes[letter] = c.checks.broadcast(sizes.get(letter, 1), extent, axis)
+    if len(set(result)) != len(result) or not set(result) <= set(sizes):
+        raise UnsupportedError("Einsum with an unknown result")
+    operands = [c.checks.fit(t, [sizes[letter] for letter in term]) for t, term in zip(operands, terms, strict=True)]
     dtype = operands[0].dtype
     if len(operands) == 1:
         return _summed(operands[0], terms[0], result)

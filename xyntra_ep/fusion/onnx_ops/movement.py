@@ -31,7 +31,8 @@ FAR = 2**31 - 1  # no axis is longer, so a bound beyond this is clamped whatever
 
 
 def concat(c: Context, parts: list[Tensor], axis: int) -> Tensor:
-    """``parts`` one after the other along ``axis``."""
+    """``parts`` one after the other along ``axis``. Of one without elements nobody asks how long it is otherwise."""
+    parts = [t for t in parts if t.rank != parts[0].rank or t.shape[axis] != 0] or parts[:1]
     for t in parts[1:]:
         if t.rank != parts[0].rank:
             raise UnsupportedError("Concat of different ranks")
@@ -42,15 +43,14 @@ def concat(c: Context, parts: list[Tensor], axis: int) -> Tensor:
     if len(contents) == len(parts):
         return from_content(np.concatenate(contents, axis=axis), parts[0].dtype)
     extent = sum((t.shape[axis] for t in parts), start=0)
-    kept = [t for t in parts if t.shape[axis] != 0] or parts[:1]
-    if len(kept) == 1:
-        return kept[0]
+    if len(parts) == 1:
+        return parts[0]
     shape = (*parts[0].shape[:axis], extent, *parts[0].shape[axis + 1 :])
-    if len(kept) == 2 and isinstance(kept[0].shape[axis], int):
-        joined = _rearranged(kept[0], kept[1], axis, shape)
+    if len(parts) == 2 and isinstance(parts[0].shape[axis], int):
+        joined = _rearranged(parts[0], parts[1], axis, shape)
         if joined is not None:
             return joined
-    return Tensor(shape, parts[0].dtype, ConcatNode(parts=tuple(kept), axis=axis))
+    return Tensor(shape, parts[0].dtype, ConcatNode(parts=tuple(parts), axis=axis))
 
 
 def _rearranged(a: Tensor, b: Tensor, axis: int, shape: Sequence[Size]) -> Tensor | None:

@@ -26,8 +26,6 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
 
-MVN_EPSILON = 1e-9  # of the function body in ONNX's schema
-
 
 def _inverse_root(v: Expr, epsilon: float) -> Expr:
     return E.call("div", f(1), E.call("sqrt", E.call("add", v, f(epsilon))))
@@ -153,8 +151,9 @@ def _mean_variance_normalization(c: Context, node: Node, inputs: Inputs) -> Tens
     axes = sorted({normal_axis(int(a), t.rank) for a in node.attr("axes") or (0, 2, 3)})
     _, inner, _, x = rows(t, axes)
     stages, mean, _ = mean_and_deviation(x, count(inner), 0.0)
+    # ONNX's function body adds 1e-9 to the deviation; ORT does not, so that a row without variance is NaN
     deviation = E.call("sqrt", E.call("div", E.acc(1), count(inner)))
-    body = E.call("div", E.call("sub", x, mean), E.call("add", deviation, f(MVN_EPSILON)))
+    body = E.call("div", E.call("sub", x, mean), deviation)
     return full_rows(t, axes, [t], stages, body)
 
 

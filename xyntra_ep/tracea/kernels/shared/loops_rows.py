@@ -106,13 +106,13 @@ def plan_rows(op: RowReduce, b: KernelBuilder) -> Rows:
 
 def _by_reciprocal(body: Expr, op: RowReduce) -> Expr:
     """x / y as x * (1 / y) where y is the same for the row and its reciprocal neither overflows nor vanishes: a square root (of
-    a normalisation), and a sum of exponentials, which is neither tiny nor zero for a softmax."""
+    a normalisation), and the sum of a softmax, one of whose exponentials is that of its maximum: 1."""
     inner = range(len(op.outer), len(op.outer) + len(op.inner))
 
     def is_safe(y: Expr) -> bool:
         if y.kind == "acc":
             stage = op.stages[y.attr]
-            return stage.kind is ReduceKind.SUM and stage.body.kind == "call" and stage.body.attr == "exp"
+            return stage.kind is ReduceKind.SUM and _below_maximum(stage.body, op).attr == "exp_nonpositive"
         return y.kind == "call" and y.attr == "sqrt" and not any(e.kind == "axis" and e.attr in inner for e in walk(y))
 
     def leaf(e: Expr) -> Expr | None:
