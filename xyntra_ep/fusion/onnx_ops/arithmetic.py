@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from xyntra_ep.errors import UnsupportedError
@@ -121,27 +122,44 @@ def _power(exponent: float) -> Callable[[Expr], Expr] | None:
     """x ** exponent without pow(), where that is as exact."""
     if exponent in (1.0, 2.0, 3.0):
         return lambda v: _repeated(v, int(exponent), f(1))
-    return {0.5: lambda v: E.call("sqrt", v), -1.0: lambda v: E.call("div", f(1), v)}.get(exponent)
+    return {0.5: _root, -1.0: lambda v: E.call("div", f(1), v)}.get(exponent)
+
+
+def _root(v: Expr) -> Expr:
+    """v ** 0.5, which differs from a square root at -inf."""
+    return E.call("where", E.call("eq", v, f(-math.inf)), f(math.inf), E.call("sqrt", v))
 
 
 def _clip(c: Context, node: Node, inputs: Inputs) -> Tensor:
     """max(min) then min(max): where min > max the result is max, as in ORT."""
     x = one(inputs, 0)
+    names = (("max", "min", 1), ("min", "max", 2))
     operands, roles = [x], []
-    for role, t in (("max", maybe(inputs, 1)), ("min", maybe(inputs, 2))):
+    fixed: list[tuple[str, float]] = []
+    for role, name, i in names:
+        t = maybe(inputs, i)
         if t is not None:
             operands.append(t)
             roles.append(role)
-    fixed = [("max", node.attr("min")), ("min", node.attr("max"))] if node.version < 11 else []
+        elif x.dtype.is_float:  # as wide as numbers go: what has no bound is no infinity either
+            fixed.append((role, float(node.attr(name, x.dtype.largest if role == "min" else -x.dtype.largest))))
 
     def body(v: Expr, *limits: Expr) -> Expr:
         for role, limit in zip(roles, limits, strict=True):
-            v = E.call(role, v, limit)
+            v = _limited(role, v, limit)
         for role, number in fixed:
-            v = v if number is None else E.call(role, v, f(number))
+            v = E.call(role, v, f(number))
         return v
 
     return c.map(operands, body, x.dtype)
+
+
+def _limited(role: str, v: Expr, limit: Expr) -> Expr:
+    """``v`` or the limit beyond it; a limit that is NaN is none."""
+    if limit.dtype is not DType.F32 or (limit.kind == "const" and not math.isnan(limit.attr)):
+        return E.call(role, v, limit)
+    beyond = E.call("lt", v, limit) if role == "max" else E.call("lt", limit, v)
+    return E.call("where", beyond, limit, v)
 
 
 def _bitwise(op: str) -> Lower:

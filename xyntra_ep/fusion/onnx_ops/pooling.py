@@ -101,13 +101,18 @@ def _same(v: Expr) -> Expr:
     return v
 
 
+def _above_lowest(v: Expr) -> Expr:
+    """ORT's maximum starts there, so that a window of -inf or of NaN alone has it."""
+    return E.call("max", v, f(-DType.F32.largest))
+
+
 def _max_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = one(inputs, 0)
     if wanted_outputs(node) > 1:
         raise UnsupportedError("MaxPool with indices")
     pool = _pool(node, x)
     if x.dtype.is_float:
-        return pool.reduce(ReduceKind.ANY_NAN_MAX, f(-math.inf), _same, _same)
+        return pool.reduce(ReduceKind.ANY_NAN_MAX, f(-math.inf), _same, _above_lowest)
     if x.dtype not in (DType.I8, DType.U8):
         raise UnsupportedError(f"dtype {x.dtype}")
     return pool.reduce(ReduceKind.MAX, E.const(INT8_LOWEST), _same, _same)
@@ -153,7 +158,7 @@ def _global_average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 
 def _global_max_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
-    return _global(float_input(inputs, 0), ReduceKind.MAX, _same, lambda acc, n: acc)
+    return _global(float_input(inputs, 0), ReduceKind.ANY_NAN_MAX, _same, lambda acc, n: _above_lowest(acc))
 
 
 def _global_lp_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:

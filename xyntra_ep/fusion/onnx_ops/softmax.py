@@ -47,7 +47,8 @@ def _hardmax(c: Context, node: Node, inputs: Inputs) -> Tensor:
     for i in range(len(inner)):
         step = E.size(product(inner[i + 1 :]))
         position = E.call("add", position, E.call("mul", E.axis(len(outer) + i), step))
-    hot = E.call("where", E.call("eq", position, E.acc_int(0)), f(1), f(0))
+    is_top = E.call("and", E.call("eq", position, E.acc_int(0)), E.call("not", E.call("isnan", x)))
+    hot = E.call("where", is_top, f(1), f(0))
     return full_rows(t, axes, [t], [Stage(kind=ReduceKind.ARGMAX, body=x, dtype=DType.I64)], hot)
 
 

@@ -28,6 +28,11 @@ class DType(StrEnum):
         return self in (DType.F32, DType.F16, DType.BF16)
 
     @property
+    def largest(self) -> float:
+        """The largest finite number of a float type."""
+        return _LARGEST[self]
+
+    @property
     def compute(self) -> DType:
         """The type arithmetic is done in: f32 for all floats, i64 for integers, bool for bool."""
         if self.is_float:
@@ -55,6 +60,7 @@ _NUMPY = {
     DType.F32: "<f4", DType.F16: "<f2", DType.BF16: "<u2", DType.I64: "<i8", DType.I32: "<i4", DType.I8: "i1",
     DType.U8: "u1", DType.BOOL: "?",
 }  # fmt: skip
+_LARGEST = {DType.F32: 2.0**128 - 2.0**104, DType.F16: 65504.0, DType.BF16: 2.0**128 - 2.0**120}
 _FROM_ORT = {number: dtype for dtype, number in _ORT.items()}
 
 

@@ -161,14 +161,25 @@ def evaluate_expr(
 _REDUCE: dict[ReduceKind, Callable[[Array], Array]] = {
     ReduceKind.SUM: lambda x: x.sum(axis=-1),
     ReduceKind.PROD: lambda x: x.prod(axis=-1),
-    ReduceKind.MAX: lambda x: x.max(axis=-1, initial=_lowest(x)),
-    ReduceKind.MIN: lambda x: x.min(axis=-1, initial=_highest(x)),
+    ReduceKind.MAX: lambda x: _unless_first_is_nan(x, np.fmax.reduce(x, axis=-1, initial=_lowest(x)), np.nan),
+    ReduceKind.MIN: lambda x: _unless_first_is_nan(x, np.fmin.reduce(x, axis=-1, initial=_highest(x)), np.nan),
     ReduceKind.ANY_NAN_MAX: lambda x: np.fmax.reduce(x, axis=-1, initial=_lowest(x)),
-    ReduceKind.ARGMAX: lambda x: np.argmax(x, axis=-1),
-    ReduceKind.ARGMIN: lambda x: np.argmin(x, axis=-1),
-    ReduceKind.ARGMAX_LAST: lambda x: x.shape[-1] - 1 - np.argmax(x[..., ::-1], axis=-1),
-    ReduceKind.ARGMIN_LAST: lambda x: x.shape[-1] - 1 - np.argmin(x[..., ::-1], axis=-1),
+    ReduceKind.ARGMAX: lambda x: _place(x, np.fmax),
+    ReduceKind.ARGMIN: lambda x: _place(x, np.fmin),
+    ReduceKind.ARGMAX_LAST: lambda x: _place(x, np.fmax, last=True),
+    ReduceKind.ARGMIN_LAST: lambda x: _place(x, np.fmin, last=True),
 }
+
+
+def _unless_first_is_nan(x: Array, result: Array, otherwise: Any) -> Array:
+    return np.where(np.isnan(x[..., 0]), otherwise, result) if x.dtype.kind == "f" and x.shape[-1] else result
+
+
+def _place(x: Array, best: np.ufunc, last: bool = False) -> Array:
+    """Where the best of those that are no NaN is."""
+    found = x == best.reduce(x, axis=-1, keepdims=True)
+    place = x.shape[-1] - 1 - np.argmax(found[..., ::-1], axis=-1) if last else np.argmax(found, axis=-1)
+    return _unless_first_is_nan(x, place, 0)
 
 
 def _lowest(x: Array) -> Any:

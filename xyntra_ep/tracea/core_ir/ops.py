@@ -69,9 +69,9 @@ class Pointwise:
 class ReduceKind(StrEnum):
     SUM = "sum"
     PROD = "prod"
-    MAX = "max"  # NaN wins
+    MAX = "max"  # of those that are no NaN; NaN where the first one is, as a loop has it that asks whether the next is larger
     MIN = "min"
-    ARGMAX = "argmax"  # first index among equals; the index counts the inner domain row-major
+    ARGMAX = "argmax"  # first index among equals (0 where the first is NaN); it counts the inner domain row-major
     ARGMIN = "argmin"
     ARGMAX_LAST = "argmax_last"  # last index among equals
     ARGMIN_LAST = "argmin_last"

@@ -87,8 +87,8 @@ class _RowCode:
         b, arg = self._b, is_arg(stage.kind)
         masked = self._masked and not arg
         partial = 0 if self._lanes == 1 else 1 if arg else self._unroll
-        total = Accumulator(b, stage.kind, stage.body.dtype, 1, stage.shows_nan)
-        wide = [Accumulator(b, stage.kind, stage.body.dtype, self._lanes, stage.shows_nan) for _ in range(partial)]
+        total = Accumulator(b, stage.kind, stage.body.dtype, 1)
+        wide = [Accumulator(b, stage.kind, stage.body.dtype, self._lanes) for _ in range(partial)]
         with loops_around(row, self._rows.inner[:-1]) as (scope, above):
 
             def emit(group: list[Span]) -> None:

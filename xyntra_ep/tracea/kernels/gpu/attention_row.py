@@ -151,7 +151,7 @@ class _RowCode:
 
     def _meet(self, kind: ReduceKind, value: Rvalue) -> Rvalue:
         """The maximum or the sum over all threads."""
-        own, fresh = (Accumulator(self.b, kind, DType.F32, 1, shows_nan=False) for _ in range(2))
+        own, fresh = (Accumulator(self.b, kind, DType.F32, 1) for _ in range(2))
         own.update(value)
         return block_reduced(self.b, own, fresh, self.subgroup).result(DType.F32)
 

@@ -106,7 +106,7 @@ class _Row(ABC):
         return block_reduced(self._b, partial[0], all_[0], self._subgroup).result(stage.dtype)
 
     def _fresh(self, stage: RowStage) -> Accumulator:
-        return Accumulator(self._b, stage.kind, stage.body.dtype, 1, stage.shows_nan)
+        return Accumulator(self._b, stage.kind, stage.body.dtype, 1)
 
     def write(self, row: Scope) -> None:
         """All results: those of the row by one thread."""

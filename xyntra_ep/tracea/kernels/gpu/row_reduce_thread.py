@@ -94,7 +94,7 @@ class _OneRow:
                     here.store(access, value)
 
     def _reduced(self, row: Scope, stage: RowStage) -> Rvalue:
-        total = Accumulator(self._b, stage.kind, stage.body.dtype, 1, stage.shows_nan)
+        total = Accumulator(self._b, stage.kind, stage.body.dtype, 1)
         with loops_around(row, self._rows.inner) as (here, position):
             value = here.value(stage.body)
             if stage.keep is not None:
@@ -135,7 +135,7 @@ class _PacketOfRows:
         return packet
 
     def _reduced(self, row: Scope, at: Rvalue, stage: RowStage) -> list[Rvalue]:
-        totals = [Accumulator(self._b, stage.kind, stage.body.dtype, 1, stage.shows_nan) for _ in range(self._width)]
+        totals = [Accumulator(self._b, stage.kind, stage.body.dtype, 1) for _ in range(self._width)]
         with loops_around(row, self._rows.inner) as (inside, position):
             here = self._packet(inside, at)
             values = here.values(stage.body)

@@ -17,7 +17,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Reduce,
     Rvalue,
     Select,
-    Unary,
     Var,
     binary,
     i32,
@@ -60,24 +59,16 @@ def identity(kind: ReduceKind, dtype: DType) -> float | int:
 
 
 class Accumulator:
-    """The running value of one stage in some lanes.
+    """The running value of one stage in some lanes. Extremes leave NaN out (see ``plan_rows`` for the first element)."""
 
-    Float MAX and MIN keep a mask of the lanes that met a NaN beside the number: a NaN-exact maximum would put a comparison
-    and a blend on the chain from one round to the next. Without ``shows_nan`` they leave NaN out.
-    """
-
-    def __init__(self, b: KernelBuilder, kind: ReduceKind, dtype: DType, lanes: int, shows_nan: bool = True) -> None:
+    def __init__(self, b: KernelBuilder, kind: ReduceKind, dtype: DType, lanes: int) -> None:
         self._b = b
         self.kind = kind
         self.dtype = dtype
         self.lanes = lanes
         start = Const(value_type(dtype, lanes), identity(kind, dtype))
         self._best = b.variable("acc", start)
-        self._extra: Var | None = None  # lanes that met a NaN, or positions
-        if is_arg(kind):
-            self._extra = b.variable("at", Const(i64(lanes), -1 if kind in _LAST else 0))
-        elif shows_nan and dtype is DType.F32 and kind in (ReduceKind.MAX, ReduceKind.MIN):
-            self._extra = b.variable("nan", Const(i32(lanes), 0))
+        self._at: Var | None = b.variable("at", Const(i64(lanes), -1 if kind in _LAST else 0)) if is_arg(kind) else None
 
     def update(self, value: Rvalue, position: Rvalue | None = None, count: Rvalue | None = None) -> None:
         """Take in one vector: all lanes or those below ``count``. Arg kinds want the i64 ``position`` of each lane."""
@@ -90,22 +81,18 @@ class Accumulator:
             assert position is not None
             self._take_arg(value, splat(position, self.lanes) if self.lanes > 1 else position)
             return
-        value = b.let("next", value)
-        if self._extra is not None:
-            b.assign(self._extra, binary("or", self._extra, binary("ne", value, value)))
-        b.assign(self._best, self._combined(value, self._best))
+        b.assign(self._best, self._combined(b.let("next", value), self._best))
 
     @property
     def state(self) -> list[Var]:
         """What is known so far; not for arg kinds."""
         assert not is_arg(self.kind)
-        return [self._best] if self._extra is None else [self._best, self._extra]
+        return [self._best]
 
     def take(self, state: Sequence[Rvalue]) -> None:
         """Take in the ``state`` of another one with as many lanes."""
-        if self._extra is not None:
-            self._b.assign(self._extra, binary("or", self._extra, state[1]))
-        self._b.assign(self._best, self._combined(state[0], self._best))
+        [best] = state
+        self._b.assign(self._best, self._combined(best, self._best))
 
     def merge(self, other: Accumulator) -> None:
         """Take in another one with as many lanes (not for arg kinds, whose ``result`` merges)."""
@@ -115,27 +102,19 @@ class Accumulator:
         """Take in all lanes of ``wide``; this one has a single lane."""
         b, kind = self._b, self.kind
         if is_arg(kind):
-            assert wide._extra is not None
+            assert wide._at is not None
             values = b.array("best", DType.F32 if self.dtype is DType.F32 else DType.I64, wide.lanes)
             positions = b.array("where", DType.I64, wide.lanes)
             b.store(values, 0, wide._best)
-            b.store(positions, 0, wide._extra)
+            b.store(positions, 0, wide._at)
             with b.loop("l", 0, index(wide.lanes)) as lane:
                 self._take_arg(b.load(values, lane), b.load(positions, lane))
             return
-        if self._extra is not None:
-            assert wide._extra is not None
-            b.assign(self._extra, binary("or", self._extra, Reduce("or", wide._extra)))
         b.assign(self._best, self._combined(Reduce(self._tree(), wide._best), self._best))
 
     def result(self, dtype: DType) -> Rvalue:
         """The value per lane, as ``dtype``."""
-        value: Rvalue = self._best
-        if is_arg(self.kind):
-            assert self._extra is not None
-            value = vmax(self._extra, 0)
-        elif self._extra is not None:
-            value = Select(self._extra, Const(value.type, float("nan")), value)
+        value: Rvalue = self._best if self._at is None else vmax(self._at, 0)
         return self._b.let("result", converted(value, dtype))
 
     def _combined(self, value: Rvalue, best: Rvalue) -> Rvalue:
@@ -162,18 +141,13 @@ class Accumulator:
         return "min" if low else "max"
 
     def _take_arg(self, value: Rvalue, position: Rvalue) -> None:
-        b, best, at = self._b, self._best, self._extra
+        b, best, at = self._b, self._best, self._at
         assert at is not None
         value, position = b.let("next", value), b.let("pos", position)
         last = self.kind in _LAST
         pair = (value, best) if self.kind in _MINIMUM else (best, value)
         tie = binary("lt", at, position) if last else binary("lt", position, at)
-        better = binary("or", binary("lt", *pair), binary("and", binary("eq", value, best), tie))
-        if self.dtype is DType.F32:
-            is_nan, was_nan = binary("ne", value, value), binary("ne", best, best)
-            earlier = binary("or", Unary("not", was_nan), tie)
-            better = binary("or", better, binary("and", is_nan, earlier))
-        better = b.let("better", better)
+        better = b.let("better", binary("or", binary("lt", *pair), binary("and", binary("eq", value, best), tie)))
         b.assign(best, Select(better, value, best))
         b.assign(at, Select(better, position, at))
 

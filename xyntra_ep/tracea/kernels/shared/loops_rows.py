@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,7 @@ from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index
 
 _KEPT_ELEMENTS = 4096  # 16 KiB of stack
+_EXTREMES = frozenset(ReduceKind) - {ReduceKind.SUM, ReduceKind.PROD, ReduceKind.ANY_NAN_MAX}
 _WORTH_KEEPING = 8.0  # cycles per vector; a load from the first-level cache costs about one
 
 ZERO = index(0)
@@ -27,15 +29,13 @@ ZERO = index(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowStage:
-    """``keep``: a part of ``body`` that later passes read back from the access ``kept_in``. ``shows_nan``: a NaN among the
-    elements makes the result NaN; else it may be left out."""
+    """``keep``: a part of ``body`` that later passes read back from the access ``kept_in``."""
 
     kind: ReduceKind
     dtype: DType
     body: Expr
     keep: Expr | None = None
     kept_in: int = -1
-    shows_nan: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +72,14 @@ class Rows:
 
 
 def plan_rows(op: RowReduce, b: KernelBuilder) -> Rows:
-    """Loads become accesses, loops are put in memory order and merged."""
+    """Loads become accesses, loops are put in memory order and merged. Loops leave NaN out of an extreme; where the first element
+    is NaN, what reads the extreme is told so."""
     table = AccessTable(b, op.outer + op.inner)
     stage_bodies = [reduced_body(s.kind, _below_maximum(s.body, op)) for s in op.stages]
     result_bodies = [_below_maximum(_by_reciprocal(o.body, op), op) for o in op.outputs]
-    silent = {j for j, s in enumerate(op.stages) if s.kind is ReduceKind.MAX and _repeats_nan(j, stage_bodies, result_bodies, op)}
+    firsts = {j: first for j in range(len(op.stages)) if (first := _decisive(j, stage_bodies, result_bodies, op)) is not None}
+    stage_bodies = [_after_first(body, firsts) for body in stage_bodies]
+    result_bodies = [_after_first(body, firsts) for body in result_bodies]
     stages = [table.reading(body, op.inputs) for body in stage_bodies]
     bodies = [table.reading(body, op.inputs) for body in result_bodies]
     outputs = [table.writing(o.operand) for o in op.outputs]
@@ -93,15 +96,33 @@ def plan_rows(op: RowReduce, b: KernelBuilder) -> Rows:
         table=table,
         outer=tuple(loop for loop in domain.loops if loop.axis < outer),
         inner=tuple(loop for loop in domain.loops if loop.axis >= outer),
-        stages=tuple(
-            RowStage(kind=s.kind, dtype=s.dtype, body=body, shows_nan=j not in silent)
-            for j, (s, body) in enumerate(zip(op.stages, domain.roots, strict=False))
-        ),
+        stages=tuple(RowStage(kind=s.kind, dtype=s.dtype, body=body) for s, body in zip(op.stages, domain.roots, strict=False)),
         results=tuple(
             RowResult(body=body, access=k, per_row=o.per_row)
             for o, body, k in zip(op.outputs, domain.roots[len(stages) :], outputs, strict=True)
         ),
     )
+
+
+def _decisive(j: int, stages: Sequence[Expr], results: Sequence[Expr], op: RowReduce) -> Expr | None:
+    """The first element of what stage ``j`` finds the extreme of, where it matters that it is NaN."""
+    kind, body = op.stages[j].kind, stages[j]
+    if kind not in _EXTREMES or body.dtype is not DType.F32 or _repeats_nan(j, stages, results, op):
+        return None
+    inner = {axis(len(op.outer) + i) for i in range(len(op.inner))}
+    return rewrite(body, lambda e: const(0) if e in inner else None)
+
+
+def _after_first(body: Expr, firsts: Mapping[int, Expr]) -> Expr:
+    """``body`` with the extremes of stages as they are where the first element is NaN: NaN, or the place of that element."""
+
+    def leaf(e: Expr) -> Expr | None:
+        if e.kind != "acc" or e.attr not in firsts:
+            return None
+        otherwise = const(math.nan) if e.dtype is DType.F32 else const(0)
+        return call("where", call("isnan", firsts[e.attr]), otherwise, e)
+
+    return rewrite(body, leaf) if firsts else body
 
 
 def _by_reciprocal(body: Expr, op: RowReduce) -> Expr:
@@ -113,6 +134,8 @@ def _by_reciprocal(body: Expr, op: RowReduce) -> Expr:
         if y.kind == "acc":
             stage = op.stages[y.attr]
             return stage.kind is ReduceKind.SUM and _below_maximum(stage.body, op).attr == "exp_nonpositive"
+        if y.kind == "call" and y.attr == "where" and y.args[1].kind == "const":  # a root as a power of 0.5, see ``_root``
+            y = y.args[2]
         return y.kind == "call" and y.attr == "sqrt" and not any(e.kind == "axis" and e.attr in inner for e in walk(y))
 
     def leaf(e: Expr) -> Expr | None:
