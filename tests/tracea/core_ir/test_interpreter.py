@@ -83,8 +83,25 @@ def test_nan_wins_or_loses() -> None:
     x = p.input(1, 3)
     stages = [Stage(kind=k, body=here(x, 0)) for k in (ReduceKind.MAX, ReduceKind.MIN, ReduceKind.ANY_NAN_MAX)]
     program = rows((1,), (3,), [x], stages, [(acc(j), True) for j in range(3)], p)
-    high, low, ignoring = run(program, [[1, np.nan, 2]])
+    assert [float(y[0]) for y in run(program, [[1, np.nan, 2]])] == [2, 1, 2]
+    high, low, ignoring = run(program, [[np.nan, 1, 2]])
     assert np.isnan(high[0]) and np.isnan(low[0]) and ignoring[0] == 2
+
+
+def test_places_of_extremes() -> None:
+    """NaN is no extreme, but where it comes first no other is found to be better."""
+    kinds = (ReduceKind.ARGMAX, ReduceKind.ARGMIN, ReduceKind.ARGMAX_LAST, ReduceKind.ARGMIN_LAST)
+    p = ProgramBuilder()
+    x = p.input(1, 5)
+    stages = [Stage(kind=k, body=here(x, 0), dtype=DType.I64) for k in kinds]
+    program = rows((1,), (5,), [x], stages, [(acc_int(j), True) for j in range(4)], p, DType.I64)
+    for row, places in (
+        ([1, np.nan, 2, 2, 1], [2, 0, 3, 4]),
+        ([np.nan, 1, 2, 2, 1], [0, 0, 0, 0]),
+        ([-np.inf, np.nan, -np.inf, np.nan, -np.inf], [0, 0, 4, 4]),
+        ([np.nan] * 5, [0, 0, 0, 0]),
+    ):
+        assert [int(y[0]) for y in run(program, [row])] == places
 
 
 def test_empty_rows_and_no_rows() -> None:

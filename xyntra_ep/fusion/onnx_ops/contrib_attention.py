@@ -1,7 +1,7 @@
 """What ONNX Runtime's transformer optimizer writes in place of an attention layer and of the embeddings before the first.
 
 Masks are those of the CPU provider: a padded key's score is lowered by ``mask_filter_value`` and no more, a key after the query
-is never seen, unless it is the only query.
+is never seen, except by the last query, which sees all.
 """
 
 from __future__ import annotations
@@ -67,8 +67,10 @@ def _attend(c: Context, node: Node, heads: _Heads, mask: Tensor | None, bias: Te
         value = E.call("add", value, E.call("where", padded, f(float(node.attr("mask_filter_value", _FILTER))), f(0)))
         operands.append(mask)
     if node.attr("unidirectional", 0):
-        all_for_one = eq(heads.q.shape[2], 1) * heads.k.shape[2]  # to ORT a single query is no sequence, and sees every key
-        seen = E.call("le", here[3], E.call("add", here[2], E.size(heads.past + all_for_one)))
+        queries, keys = heads.scores[2:]
+        seen = E.call("le", here[3], E.call("add", here[2], E.size(heads.past)))
+        if not c.checks.same(keys, heads.past + queries):  # ORT masks nothing for the last query, whose keys are all there are
+            seen = E.call("or", seen, E.call("eq", here[2], E.size(queries - 1)))
         value = E.call("where", seen, value, f(-math.inf))
     weights = softmax(Tensor(raw.shape, DType.F32, Map(inputs=tuple(operands), body=value)), [3])
     return join_heads(as_dtype(matmul(c, weights, heads.v), heads.q.dtype))
