@@ -215,7 +215,8 @@ class TestTable:
 
     def test_every_row_is_there(self) -> None:
         lines = operator_table.table().splitlines()
-        assert sum(line.startswith("| ") for line in lines) == len(OPS) + sum(line.startswith("## ") for line in lines)
+        rows = [line for line in lines[: lines.index("## Special values")] if line.startswith("| ")]
+        assert len(rows) == len(OPS) + sum(row.startswith("| operator |") for row in rows)
 
     def test_the_command(self, tmp_path: Path) -> None:
         document = tmp_path / "operators.md"

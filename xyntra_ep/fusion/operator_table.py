@@ -30,6 +30,42 @@ Element types: float is {", ".join(FLOATS)}; integer {", ".join(INTEGERS)}; numb
 {", ".join(INDICES)}; any is number or bool. They stand in the order of the inputs, the last is that of all further ones.
 """
 
+_DEVIATIONS = (
+    (
+        "ReduceMax, ReduceMin, Hardmax, GlobalMaxPool along the last axis",
+        "over a vector, the lane that meets NaN forgets what it knew",
+        "NaN is left out, except where it comes first: then it is the result (Hardmax: zeros; not GlobalMaxPool)",
+    ),
+    (
+        "MaxPool of planes",
+        "NaN hides the elements before it; -inf alone is -inf in the middle, the lowest number at the edges",
+        "NaN is left out; -inf alone is the lowest number",
+    ),
+    ("LRN", "a running sum keeps NaN and infinity for all later channels", "only the windows that hold them"),
+    ("Sign of f16", "NaN has sign 0", "NaN, as in f32"),
+    (
+        "LayerNormalization, SkipLayerNormalization, InstanceNormalization, ReduceProd",
+        "sums in double, products in another order",
+        "in f32: numbers near its end overflow earlier or later",
+    ),
+    (
+        "ReduceSum, ReduceL1, ReduceSumSquare of integers",
+        "what overflows ends at the largest number, in some versions and types",
+        "it wraps round",
+    ),
+    ("Cast of floats to integers", "what does not fit is the lowest number on x86, the nearest one on ARM", "the lowest number"),
+    ("Attention with a causal mask", "NaN and infinity in hidden keys show", "whole blocks of hidden keys are not looked at"),
+)
+_TAIL = f"""## Special values
+
+NaN, infinities, zeros, denormals and the ends of integers give what ONNX Runtime's CPU provider gives, for each operator alone
+(`tests/conformance/test_special_values.py`). Left out is what depends there on the place of a value or on the version:
+
+| operator | what ONNX Runtime does | what we do |
+|---|---|---|
+{chr(10).join("| " + " | ".join(row) + " |" for row in _DEVIATIONS)}
+"""
+
 
 def table() -> str:
     """The whole document."""
@@ -40,6 +76,7 @@ def table() -> str:
         parts.append("| operator | versions | inputs | attributes | types | |\n|---|---|---|---|---|---|")
         parts.extend(_row(spec) for spec in specs)
         parts.append("")
+    parts.append(_TAIL)
     return "\n".join(parts)
 
 

@@ -1,0 +1,127 @@
+"""Where fusion changes NaN and infinity, as the README's table has it, and that ``fp32_strict`` leaves the rest as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tests.support.model_text import Array, normal, parse
+from tests.support.model_text import cpu as run_cpu
+from tests.support.ort_version import newer_ort
+from tests.support.sessions import planned
+from xyntra_ep.diagnostics.explain import explain
+
+pytestmark = [pytest.mark.native, pytest.mark.compiler("cc"), newer_ort]
+VALUES = [pytest.param(v, id=str(v)) for v in (np.nan, np.inf, -np.inf)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fused:
+    """A model, and the input (its shape, and the place in it) that has one special value."""
+
+    name: str
+    text: str
+    feeds: Mapping[str, tuple[int, ...]]
+    at: tuple[str, tuple[int, ...]]
+    constants: Mapping[str, Array]
+    opset: int = 20
+
+
+_ONE = np.float32(1)
+_IMAGE = {"x": (1, 16, 32, 32)}
+_PIXEL = ("x", (0, 3, 7, 9))
+_ROW = ("x", (3, 5))
+_CONV = "(float[N,16,32,32] x) => (float[] y) {{ t = Conv <pads = [1,1,1,1]> (x, w, b) y = {} }}"
+_LINEAR = "(float[M,64] x) => (float[] y) {{ t = MatMul(x, w) u = Add(t, b) y = {} }}"
+_WEIGHTS = {"w": normal(32, 16, 3, 3), "b": normal(32)}
+_DENSE = {"w": normal(64, 96), "b": normal(96)}
+_HEADS = {name: (1, 2, 48, 16) for name in "qkv"}
+_HIDDEN = (0, 0, 47, 3)  # of the last key, which only the last query may see
+
+WINOGRAD = [
+    Fused(name=act, text=_CONV.format(act), feeds=_IMAGE, at=_PIXEL, constants=_WEIGHTS)
+    for act in ("Identity(t)", "Relu(t)", "Sigmoid(t)")
+]
+MASKED = np.where(np.tril(np.ones((48, 48), np.bool_)), 0, -np.inf).astype(np.float32)
+SAME = [
+    *(
+        Fused(name=f"dense {a}", text=_LINEAR.format(a), feeds={"x": (20, 64)}, at=_ROW, constants=_DENSE)
+        for a in ("Gelu(u)", "Softmax(u)", "Relu(u)")
+    ),
+    Fused(
+        name="normalised sum",
+        text="(float[M,64] x, float[M,64] r) => (float[] y) { t = Add(x, r) y = LayerNormalization(t, g, b) }",
+        feeds={"x": (20, 64), "r": (20, 64)},
+        at=_ROW,
+        constants={"g": normal(64), "b": normal(64, seed=1)},
+    ),
+    Fused(
+        name="gelu by erf",
+        text="(float[M,64] x) => (float[] y) { a = Div(x, c) e = Erf(a) f = Add(e, o) m = Mul(x, f) y = Mul(m, h) }",
+        feeds={"x": (20, 64)},
+        at=_ROW,
+        constants={"c": np.float32(2**0.5) * _ONE, "o": _ONE, "h": np.float32(0.5) * _ONE},
+    ),
+    Fused(
+        name="softmax by steps",
+        text="(float[M,64] x) => (float[] y) { m = ReduceMax(x, a) s = Sub(x, m) e = Exp(s) t = ReduceSum(e, a) y = Div(e, t) }",
+        feeds={"x": (20, 64)},
+        at=_ROW,
+        constants={"a": np.array([-1])},
+    ),
+    *(
+        Fused(
+            name=f"attention with a mask, {which}",
+            text="(float[1,2,S,16] q, float[1,2,S,16] k, float[1,2,S,16] v) => (float[] y)"
+            " { t = Transpose <perm = [0,1,3,2]> (k) s = MatMul(q, t) a = Add(s, m) p = Softmax(a) y = MatMul(p, v) }",
+            feeds=_HEADS,
+            at=(which, _HIDDEN),
+            constants={"m": MASKED},
+        )
+        for which in "qk"
+    ),
+]
+
+
+def _classes(case: Fused, value: float, strict: bool) -> tuple[Array, Array]:
+    """Which of NaN, the infinities and numbers the results are: ours, ONNX Runtime's."""
+    model = parse(case.text, case.opset, **case.constants)
+    feeds = {name: normal(*shape, seed=i) for i, (name, shape) in enumerate(case.feeds.items())}
+    name, at = case.at
+    feeds[name][at] = value
+    session = planned(model, {"fp32_strict": str(int(strict))})
+    assert explain(session).claimed and not [row for graph in explain(session).graphs for row in graph.declined]
+    [ours], [theirs] = session.run(None, feeds), run_cpu(model, feeds)
+    with np.errstate(all="ignore"):
+        kind = [np.where(np.isfinite(y), 0, np.where(np.isnan(y), 2, np.sign(y))) for y in (np.asarray(ours), theirs)]
+    return kind[0], kind[1]
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("case", SAME, ids=lambda c: c.name)
+def test_fusion_changes_nothing(case: Fused, value: float) -> None:
+    for strict in (False, True):
+        np.testing.assert_array_equal(*_classes(case, value, strict))
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("case", WINOGRAD, ids=lambda c: c.name)
+def test_strict_convolutions_spread_nothing(case: Fused, value: float) -> None:
+    np.testing.assert_array_equal(*_classes(case, value, strict=True))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("which", ["k", "v"])
+def test_causal_attention_does_not_look_at_hidden_keys(which: str, strict: bool) -> None:
+    """Not at whole blocks of them. What ours shows, ONNX Runtime's shows too."""
+    text = (
+        "(float[1,2,48,16] q, float[1,2,48,16] k, float[1,2,48,16] v) => (float[] y) { y = Attention <is_causal = 1> (q, k, v) }"
+    )
+    case = Fused(name=which, text=text, feeds=_HEADS, at=(which, _HIDDEN), constants={}, opset=23)
+    ours, theirs = _classes(case, np.nan, strict)
+    assert not ((ours != 0) & (theirs == 0)).any()
+    assert np.count_nonzero(ours) < np.count_nonzero(theirs)
+    assert ours[0, 0, 47].any() and theirs[0, 0, 0].any()  # where the key is seen, and where it is hidden
