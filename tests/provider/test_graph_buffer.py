@@ -105,6 +105,15 @@ class TestThroughOrt:
         assert found.inputs[1] == -1
         assert planner.calls == 2
 
+    def test_an_attribute_of_a_kind_that_is_not_carried(self) -> None:
+        """Its name arrives, so that an operator can be declined for it."""
+        nothing = pack("<I", 0)
+        head = b"XYGB" + pack("<II", 1, 24) + text("1.0") + text("") + text("g") + b"\0" + nothing * 3
+        attributes = pack("<I", 2) + text("odd") + pack("<i", 99) + text("axis") + pack("<iq", 1, 3)
+        node = pack("<Q", 7) + text("") + text("Odd") + text("") + pack("<i", 1) + text("") + nothing * 4 + attributes
+        [found] = read(memoryview(head + pack("<I", 1) + node)).nodes
+        assert found.op_type == "Odd" and found.attrs == {"odd": None, "axis": 3}
+
     def test_subgraphs_options_and_overridable_initializers(self, planner: FakePlanner, make_session: Any) -> None:
         branches = [
             helper.make_graph([helper.make_node(op, ["x"], [out])], op, [], [tensor(out, [4])])

@@ -90,6 +90,17 @@ def test_softmax_of_special_values() -> None:
     check(softmax(6, 37, log=True), [random_like((6, 37), DType.F32, 1)])
 
 
+def test_a_sum_of_exponentials_without_a_maximum() -> None:
+    """Divided by as it is: its reciprocal overflows where the quotient does not."""
+    p = ProgramBuilder()
+    x = p.input(4, 40)
+    weight = call("exp", here(x, 0))
+    stages = [Stage(kind=ReduceKind.SUM, body=weight)]
+    program = rows(x.shape[:1], x.shape[1:], [x], stages, [(call("div", weight, acc(0)), False)], p)
+    for top in (0.0, -80.0, -89.0, -92.0):
+        check(program, [top - random_like((4, 40), DType.F32, 0) ** 2], max_err=2e-2)  # of denormals few digits are left
+
+
 def test_exponentials_of_a_softmax_are_computed_once() -> None:
     for program, calls in ((softmax(4, 64), 4), (softmax("m", "n"), 4 + 1 + 1)):  # unrolled, single, masked
         text = plan_for(program, AVX512, VARIANTS).kernels[0].text
