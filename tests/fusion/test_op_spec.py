@@ -15,10 +15,11 @@ import pytest
 from onnx import helper
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_state
 
-from tests.support.graph_from_model import graph_from_model
+from tests.support.graph_from_model import graph_from_model, trace_model
 from tests.support.model_text import parse
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion import operator_table
+from xyntra_ep.fusion import trace as trace_module
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.op_spec import ANY, FLOATS, WITHOUT_MEANING, OpSpec, admit, admit_types, takes
 from xyntra_ep.fusion.tensor import Leaf, Tensor
@@ -197,6 +198,14 @@ class TestAdmission:
             return
         with pytest.raises(UnsupportedError, match=f"dtype {declined}"):
             admit_types(self.SPEC, inputs)
+
+    def test_the_walk_asks_for_types(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Before the lowering, which may know nothing of them."""
+        spec = OpSpec(name="Abs", lower=lambda c, node, inputs: [t for t in inputs if t is not None], types=(FLOATS,))
+        monkeypatch.setattr(trace_module, "find_op", lambda node: spec)
+        trace_model(parse("(float[N] x) => (float[] y) { y = Abs(x) }"))
+        with pytest.raises(UnsupportedError, match="dtype i64"):
+            trace_model(parse("(int64[N] x) => (int64[] y) { y = Abs(x) }"))
 
     def test_all_rows_are_asked(self) -> None:
         """Whatever the operator: an attribute of tomorrow is nothing that a lowering has heard of."""
