@@ -30,7 +30,6 @@ class Fused:
     opset: int = 20
 
 
-_ONE = np.float32(1)
 _IMAGE = {"x": (1, 16, 32, 32)}
 _PIXEL = ("x", (0, 3, 7, 9))
 _ROW = ("x", (3, 5))
@@ -63,7 +62,7 @@ SAME = [
         text="(float[M,64] x) => (float[] y) { a = Div(x, c) e = Erf(a) f = Add(e, o) m = Mul(x, f) y = Mul(m, h) }",
         feeds={"x": (20, 64)},
         at=_ROW,
-        constants={"c": np.float32(2**0.5) * _ONE, "o": _ONE, "h": np.float32(0.5) * _ONE},
+        constants={"c": np.array(2**0.5, np.float32), "o": np.array(1, np.float32), "h": np.array(0.5, np.float32)},
     ),
     Fused(
         name="softmax by steps",
