@@ -30,7 +30,6 @@ class Fused:
     opset: int = 20
 
 
-_ONE: Array = np.asarray(1, np.float32)
 _IMAGE = {"x": (1, 16, 32, 32)}
 _PIXEL = ("x", (0, 3, 7, 9))
 _ROW = ("x", (3, 5))
@@ -63,7 +62,7 @@ SAME = [
         text="(float[M,64] x) => (float[] y) { a = Div(x, c) e = Erf(a) f = Add(e, o) m = Mul(x, f) y = Mul(m, h) }",
         feeds={"x": (20, 64)},
         at=_ROW,
-        constants={"c": np.asarray(2**0.5, np.float32), "o": _ONE, "h": np.asarray(0.5, np.float32)},
+        constants={"c": np.array(2**0.5, np.float32), "o": np.array(1, np.float32), "h": np.array(0.5, np.float32)},
     ),
     Fused(
         name="softmax by steps",

@@ -89,13 +89,10 @@ class TestBiasOfGemm:
         with pytest.raises(AssertionError, match="the bias does not broadcast to the product"):
             interpret_model(self._model("[K,N]"), feeds)
 
-    @pytest.mark.parametrize(("bias", "reason"), [("[5,3]", "does not broadcast"), ("[1,1,3]", "rank 3"), ("", "rank 0")])
+    @pytest.mark.parametrize(("bias", "reason"), [("[5,3]", "does not broadcast"), ("[1,1,3]", "rank 3")])
     def test_is_declined(self, bias: str, reason: str) -> None:
-        model = self._model(bias or "[]", rows="1")
-        if not bias:
-            model.graph.input[1].type.tensor_type.shape.SetInParent()
         with pytest.raises(UnsupportedError, match=reason):
-            trace_model(model)
+            trace_model(self._model(bias, rows="1"))
 
 
 def test_depth_in_two_orders() -> None:

@@ -66,7 +66,7 @@ def _gemm(c: Context, node: Node, inputs: Inputs) -> Tensor:
     alpha, beta = float(node.attr("alpha", 1.0)), float(node.attr("beta", 1.0))
     out = scaled(c, matmul(c, a, b), alpha)
     if bias is not None and beta != 0.0:
-        if bias.rank not in (1, 2):
+        if bias.rank > 2:
             raise UnsupportedError(f"Gemm with a bias of rank {bias.rank}")
         shape = out.shape
         for have, want in zip(reversed(bias.shape), reversed(shape), strict=False):
