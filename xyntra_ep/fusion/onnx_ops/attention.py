@@ -26,7 +26,7 @@ from xyntra_ep.fusion.op_spec import FLAG, FLOATS, INDICES, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, either, eq
+from xyntra_ep.tracea.core_ir.dims import Size, either, eq, le
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
@@ -95,6 +95,10 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     if flat:
         q_heads, kv_heads = int(node.need("q_num_heads")), int(node.need("kv_num_heads"))
         q, k, v = split_heads(q, q_heads), split_heads(k, kv_heads), split_heads(v, kv_heads)
+    for t in (k, v):
+        c.require_equal(t.shape[0], q.shape[0], "queries, keys and values have different batch sizes")
+    c.require_equal(k.shape[1], v.shape[1], "keys and values have different numbers of heads")
+    c.require_equal(k.shape[2], v.shape[2], "keys and values have different lengths")
     offset: Expr = E.const(0) if past_k is None else E.size(past_k.shape[2])
     if past_k is not None and past_v is not None:
         k, v = concat(c, [past_k, k], 2), concat(c, [past_v, v], 2)
@@ -157,8 +161,11 @@ def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
     flat = x.rank == 3
     if flat:
         x = split_heads(x, int(node.need("num_heads")))
+    require_tables(c, x, cos, sin, int(node.attr("rotary_embedding_dim", 0)))
     operands = [x, cos, sin]
     if positions is None:
+        for have, want in zip(cos.shape, (x.shape[0], x.shape[2]), strict=False):
+            c.require_equal(have, want, "the tables are not one row for each token")
         at = [E.axis(0), E.axis(2)]
     else:
         operands.append(positions)
@@ -167,6 +174,16 @@ def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
         at = [clamp_index(row, cos.shape[0])]
     out = rotated(operands, at, int(node.attr("rotary_embedding_dim", 0)), interleaved=bool(node.attr("interleaved", 0)))
     return join_heads(out) if flat else out
+
+
+def require_tables(c: Context, x: Tensor, cos: Tensor, sin: Tensor, width: int) -> None:
+    """Of x [B, H, S, D], of which the first ``width`` elements (0: all) are turned."""
+    if cos.rank != sin.rank:
+        raise UnsupportedError("rotary tables of different ranks")
+    for a, b in zip(cos.shape, sin.shape, strict=True):
+        c.require_equal(a, b, "Inputs 'cos_cache' and 'sin_cache' are expected to have the same shape")
+    c.require(le(width, x.shape[3]), "rotary_embedding_dim must be less than or equal to head_size")
+    c.require_equal(cos.shape[-1] * 2, width or x.shape[3], "the tables have another width than the heads")
 
 
 def require_positions(c: Context, positions: Tensor, x: Tensor, table: Tensor) -> None:

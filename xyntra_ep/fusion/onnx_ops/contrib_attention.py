@@ -24,7 +24,7 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     wanted_outputs,
     wrapped,
 )
-from xyntra_ep.fusion.onnx_ops.attention import join_heads, require_positions, rotated, split_heads
+from xyntra_ep.fusion.onnx_ops.attention import join_heads, require_positions, require_tables, rotated, split_heads
 from xyntra_ep.fusion.onnx_ops.linear import as_dtype, matmul
 from xyntra_ep.fusion.onnx_ops.movement import concat, part
 from xyntra_ep.fusion.onnx_ops.normalization import layer_norm
@@ -73,6 +73,8 @@ def _attend(c: Context, node: Node, heads: _Heads, mask: Tensor | None, bias: Te
         at = [E.const(0) if n == 1 else i for n, i in zip(bias.shape, here, strict=True)]
         value = E.call("add", value, E.load(1, *at, dtype=bias.dtype))
     if mask is not None:
+        if mask.rank == 1 and node.op_type == "Attention":  # not MultiHeadAttention's
+            c.require_data(mask, lambda v: E.call("lt", v, E.const(0)), "mask_index value is negative")
         padded = _padded(c.checks, node, mask, heads.scores, len(operands))
         value = E.call("add", value, E.call("where", padded, f(float(node.attr("mask_filter_value", _FILTER))), f(0)))
         operands.append(mask)
@@ -177,6 +179,7 @@ def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
         if not isinstance(hidden, int) or not isinstance(half, int):
             raise UnsupportedError("com.microsoft.RotaryEmbedding with an unknown head size")
         x = split_heads(x, heads or hidden // (2 * half))
+    require_tables(c, x, cos, sin, width)
     require_positions(c, positions, x, cos)
     if positions.rank == 1:
         row = E.call("add", E.load(3, E.const(0), dtype=positions.dtype), E.axis(2))

@@ -49,6 +49,8 @@ def _with_channels(c: Context, x: Tensor, channels: Size) -> Tensor:
 def convolve(c: Context, node: Node, x: Tensor, w: Tensor, bias: Tensor | None) -> Tensor:
     """ONNX Conv with the attributes of ``node``."""
     strides, dilations, pads, out = window(c, node, x.shape[2:], _kernel_of(node, x, w))
+    for extent in x.shape[2:]:
+        c.require(lt(0, extent), "Invalid input shape")
     for extent in out:
         c.require(lt(0, extent), "the window is larger than its input")
     x = _with_channels(c, x, w.shape[1] * int(node.attr("group", 1)))

@@ -9,7 +9,7 @@ from xyntra_ep.fusion.op_spec import FLAG, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.dims import Size, lt
 from xyntra_ep.tracea.core_ir.expr import Expr
 
 
@@ -47,6 +47,8 @@ def _grid_sample(c: Context, node: Node, inputs: Inputs) -> Tensor:
         raise UnsupportedError("GridSample with a grid of another rank")
     c.require_equal(grid.shape[0], x.shape[0], "the grid has another batch size than the image")
     c.require_equal(grid.shape[3], 2, "the grid's positions are not pairs")
+    for extent in x.shape[2:]:
+        c.require(lt(0, extent), "Input spatial dimensions must be non-empty for sampling")
     if padding == "reflection" and align and any(not isinstance(n, int) or n == 1 for n in x.shape[2:]):
         raise UnsupportedError("GridSample that reflects in a single element")
     axes: list[list[tuple[Expr, Expr | None]]] = []

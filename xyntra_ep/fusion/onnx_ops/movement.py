@@ -34,24 +34,35 @@ FAR = 2**31 - 1  # no axis is longer, so a bound beyond this is clamped whatever
 def concat(c: Context, parts: list[Tensor], axis: int) -> Tensor:
     """``parts`` one after the other along ``axis``. Of one without elements nobody asks how long it is otherwise."""
     parts = [t for t in parts if t.rank != parts[0].rank or t.shape[axis] != 0] or parts[:1]
-    for t in parts[1:]:
-        if t.rank != parts[0].rank:
-            raise UnsupportedError("Concat of different ranks")
-        for i, (have, want) in enumerate(zip(t.shape, parts[0].shape, strict=True)):
-            if i != axis:
-                c.require(dims.eq(have, want), "Concat: shapes differ")
+    if any(t.rank != parts[0].rank for t in parts):
+        raise UnsupportedError("Concat of different ranks")
+    other = [extent if i == axis else _common(c, parts, axis, i) for i, extent in enumerate(parts[0].shape)]
     contents = [t.content for t in parts if t.content is not None]
     if len(contents) == len(parts):
         return from_content(np.concatenate(contents, axis=axis), parts[0].dtype)
     extent = sum((t.shape[axis] for t in parts), start=0)
     if len(parts) == 1:
         return parts[0]
-    shape = (*parts[0].shape[:axis], extent, *parts[0].shape[axis + 1 :])
+    shape = (*other[:axis], extent, *other[axis + 1 :])
     if len(parts) == 2 and isinstance(parts[0].shape[axis], int):
         joined = _rearranged(parts[0], parts[1], axis, shape)
         if joined is not None:
             return joined
     return Tensor(shape, parts[0].dtype, ConcatNode(parts=tuple(parts), axis=axis))
+
+
+def _common(c: Context, parts: Sequence[Tensor], axis: int, i: int) -> Size:
+    """The extent of axis ``i`` of all parts but those that have no elements along ``axis``."""
+    common = parts[0].shape[i]
+    if all(c.checks.same(t.shape[i], common) for t in parts):
+        return common
+    if all(c.checks.assume(dims.eq(t.shape[i], common)) for t in parts):
+        return common
+    for t in reversed(parts):
+        common = select(dims.eq(t.shape[axis], 0), common, t.shape[i])
+    for t in parts:
+        c.require(dims.either(dims.eq(t.shape[i], common), dims.eq(t.shape[axis], 0)), "shapes differ")
+    return common
 
 
 def _rearranged(a: Tensor, b: Tensor, axis: int, shape: Sequence[Size]) -> Tensor | None:

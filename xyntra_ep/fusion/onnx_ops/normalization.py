@@ -151,6 +151,7 @@ def _group_normalization(c: Context, node: Node, inputs: Inputs) -> Tensor:
     channels = x.shape[1]
     if not isinstance(channels, int) or channels % groups:
         raise UnsupportedError("GroupNormalization of a channel count that the groups do not divide")
+    c.require(lt(0, x.size), "there is nothing to normalise")
     split = x.reshape((x.shape[0], groups, channels // groups, *x.shape[2:]))
     if node.version < 21:  # one factor per group
         for p in (scale, bias):

@@ -15,7 +15,7 @@ from xyntra_ep.fusion.op_spec import AUTO_PAD, FLAG, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import RowNode, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, lt, product
+from xyntra_ep.tracea.core_ir.dims import Size, lt
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
@@ -91,7 +91,13 @@ class _Pool:
         return E.call("to_f", total)
 
 
+def _require_elements(c: Context, x: Tensor) -> None:
+    for extent in x.shape[1:]:
+        c.require(lt(0, extent), "Invalid input shape. Only N can be zero")
+
+
 def _pool(c: Context, node: Node, x: Tensor) -> _Pool:
+    _require_elements(c, x)
     kernel = [int(k) for k in node.need("kernel_shape")]
     strides, dilations, pads, out = window(c, node, x.shape[2:], kernel, bool(node.attr("ceil_mode", 0)))
     return _Pool(x=x, kernel=kernel, strides=strides, dilations=dilations, pads=pads, out=out)
@@ -152,7 +158,7 @@ def _global(
 ) -> Tensor:
     axes = list(range(2, x.rank))
     _, inner, _, value = rows(x, axes)
-    c.require(lt(0, product(inner)), "there is nothing to pool")
+    _require_elements(c, x)
     return per_row(x, axes, [Stage(kind=kind, body=term(value))], finish(E.acc(0), count(inner)), True, x.dtype)
 
 

@@ -17,7 +17,7 @@ from xyntra_ep.fusion.op_spec import FLAG, FLOATS, INDICES, NUMBERS, OpSpec, tak
 from xyntra_ep.fusion.tensor import Map, Tensor, literal
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.dims import Size, either, eq, lt
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
@@ -51,6 +51,10 @@ def _resize(c: Context, node: Node, inputs: Inputs) -> Tensor:
     how = "asymmetric" if old else str(node.attr("coordinate_transformation_mode", "half_pixel"))
     rounding = "simple" if old else str(node.attr("nearest_mode", "round_prefer_floor"))
     shape, scales, regions = _sizes(c, node, inputs, x, old)
+    if mode == "linear":
+        _require_linear(c, x, shape, scales)
+    for extent, result in zip(x.shape, shape, strict=True):
+        c.require(either(lt(0, extent), eq(result, 0)), "Cannot scale 0 by any factor to generate a non-zero value")
     taps = _Taps()
     per_axis: list[list[Tap]] = []
     for i in range(x.rank):
@@ -75,6 +79,20 @@ def _resize(c: Context, node: Node, inputs: Inputs) -> Tensor:
     if taps.inside is not None:
         body = E.call("where", taps.inside, body, E.const(outside, x.dtype))
     return Tensor(shape, x.dtype, Map(inputs=(x, *taps.tables), body=wrapped(x.dtype, body)))
+
+
+_LINEAR_AXES: Mapping[int, Sequence[Sequence[int]]] = {2: ((0, 1),), 3: ((0, 1, 2),), 4: ((2, 3), (1, 2)), 5: ((2, 3, 4),)}
+
+
+def _require_linear(c: Context, x: Tensor, shape: Sequence[Size], scales: Scales) -> None:
+    """By rank, the axes that ORT interpolates along; it refuses any others."""
+    fixed = {i for i, scale in enumerate(scales) if scale is not None and scale != 1.0}
+    allowed = next((axes for axes in _LINEAR_AXES.get(x.rank, ()) if fixed <= set(axes)), None)
+    if allowed is None:
+        raise UnsupportedError("linear Resize along these axes")
+    for i, scale in enumerate(scales):
+        if scale is None and i not in allowed:
+            c.require_equal(shape[i], x.shape[i], "linear Resize along these axes")
 
 
 Scales = list[float | None]  # None: what the sizes give
