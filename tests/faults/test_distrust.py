@@ -1,4 +1,4 @@
-"""What somebody else can have made is not executed: it is said once, a session comes anyway, and the next one's cache is sound."""
+"""What somebody else can have made is not executed: it is said once, a session comes anyway, the next one has a sound cache."""
 
 from __future__ import annotations
 
