@@ -154,7 +154,7 @@ class TestADaemonThreadPlans:
         class Slow:
             def __del__(self, sleep=time.sleep):
                 sleep(2)
-        slow = Slow()
+        sys.slow = Slow()
         daemon(make); wait_for("busy"); sys.exit(7)
         """
         assert run(tmp_path, body) == (7, "", "")
