@@ -74,25 +74,79 @@ def sticky(folder: Path) -> Path:
     return path
 
 
+def open_later(folder: Path) -> Path:
+    """A link, in a folder that all may write to, to a file elsewhere."""
+    made = link(opened(folder / "a", 0o700).parent / "l", file(folder / "f"))
+    (folder / "a").chmod(0o777)
+    return made
+
+
+def way_through_open(folder: Path) -> Path:
+    opened(folder / "a", 0o777)
+    file(folder / "file")
+    return folder / "a" / ".." / "file"
+
+
+def up_again(folder: Path) -> Path:
+    file(folder / "a" / "file")
+    return folder / "a" / ".." / "a" / "file"
+
+
+def link_up(folder: Path) -> Path:
+    file(folder / "file")
+    return link(opened(folder / "a", 0o700).parent / "l", "../file")
+
+
+def link_to_folder(folder: Path) -> Path:
+    file(folder / "a" / "file")
+    return link(folder / "link", "a") / "file"
+
+
+def foreign_link_to_folder(folder: Path) -> Path:
+    return given(link_to_folder(folder).parent) / "file"
+
+
+def foreign_above(folder: Path) -> Path:
+    inner = file(folder / "a" / "b" / "file")
+    return given(folder / "a", inner)
+
+
+def of_root(folder: Path) -> Path:
+    known = Path("/etc/hostname")
+    return known if known.is_file() and known.stat().st_size <= MOST_BYTES else file(folder / "file")
+
+
+def made(folder: Path) -> list[Path]:
+    """All cases."""
+    ways = []
+    for number, case in enumerate(CASES.values()):
+        (inner := folder / str(number)).mkdir()
+        ways.append(case.make(inner))
+    return ways
+
+
+OPEN = "others may write to it (mode 777)"
 CASES = {
     "a file": Case(lambda f: file(f / "file"), OK),
     "a file that others may read": Case(lambda f: file(f / "file", 0o644), OK),
     "an empty file": Case(lambda f: file(f / "file", data=b""), OK),
     "a file of the greatest size": Case(lambda f: file(f / "file", data=b"x" * MOST_BYTES), OK),
-    "a file of root": Case(lambda f: Path("/etc/passwd") if Path("/etc/passwd").stat().st_size < MOST_BYTES else file(f / "x"), OK),
+    "a file of root": Case(of_root, OK),
     "no file": Case(lambda f: f / "file", MISSING, "No such file or directory", "file"),
     "no folder": Case(lambda f: f / "none" / "file", MISSING, "No such file or directory", "none"),
     "a file for a folder": Case(lambda f: file(f / "file") / "below", MISSING, "Not a directory", "file"),
     "a link to nothing": Case(lambda f: link(f / "link", "nothing"), MISSING, "No such file or directory", "nothing"),
     "a link of ours": Case(lambda f: link(f / "link", file(f / "a" / "file")), OK),
-    "a link of ours to a folder": Case(lambda f: file(f / "a" / "file") and link(f / "link", "a") / "file", OK),
-    "a link that goes up": Case(lambda f: file(f / "file") and opened(f / "a", 0o700) and link(f / "a" / "l", "../file"), OK),
+    "a link of ours to a folder": Case(link_to_folder, OK),
+    "a link that goes up": Case(link_up, OK),
     "links in links": Case(lambda f: link(f / "l3", link(f / "l2", link(f / "l1", file(f / "file")))), OK),
-    "the way up": Case(lambda f: file(f / "a" / "file") and f / "a" / ".." / "a" / "file", OK),
+    "the way up": Case(up_again, OK),
     "a link to itself": Case(lambda f: link(f / "link", "link"), UNUSABLE, "Too many levels of symbolic links", "link"),
     "two links in a ring": Case(lambda f: link(f / "a", link(f / "b", "a")), UNUSABLE, "Too many levels of symbolic links", "a"),
     "a folder": Case(lambda f: file(f / "a" / "file").parent, UNUSABLE, "is not a regular file", "a"),
-    "a folder, by a slash": Case(lambda f: link(f / "link", f"{file(f / 'a' / 'x').parent}/"), UNUSABLE, "is not a regular file", "a"),
+    "a folder, by a slash": Case(
+        lambda f: link(f / "link", f"{file(f / 'a' / 'x').parent}/"), UNUSABLE, "is not a regular file", "a"
+    ),
     "a pipe": Case(lambda f: pipe(f / "pipe"), UNUSABLE, "is not a regular file", "pipe"),
     "a link to a pipe": Case(lambda f: link(f / "l", pipe(f / "pipe")), UNUSABLE, "is not a regular file", "pipe"),
     "a socket": Case(lambda f: listening(f / "socket"), UNUSABLE, "is not a regular file", "socket"),
@@ -102,18 +156,12 @@ CASES = {
     "all may write": Case(lambda f: file(f / "file", 0o666), DISTRUSTED, "others may write to it (mode 666)", "file"),
     "a group may write": Case(lambda f: file(f / "file", 0o660), DISTRUSTED, "others may write to it (mode 660)", "file"),
     "strangers may write": Case(lambda f: file(f / "file", 0o602), DISTRUSTED, "others may write to it (mode 602)", "file"),
-    "mode 777": Case(lambda f: opened(f / "a", 0o777), DISTRUSTED, "others may write to it (mode 777)", "a"),
+    "mode 777": Case(lambda f: opened(f / "a", 0o777), DISTRUSTED, OPEN, "a"),
     "mode 770": Case(lambda f: opened(f / "a", 0o770), DISTRUSTED, "others may write to it (mode 770)", "a"),
-    "mode 777 further up": Case(lambda f: opened(f / "a", 0o777, "b/c/file"), DISTRUSTED, "others may write to it (mode 777)", "a"),
-    "mode 777 behind a link": Case(lambda f: link(f / "l", opened(f / "a", 0o777)), DISTRUSTED, "others may write to it (mode 777)", "a"),
-    "mode 777, and up again": Case(
-        lambda f: opened(f / "a", 0o777) and file(f / "file") and f / "a" / ".." / "file",
-        DISTRUSTED, "others may write to it (mode 777)", "a",
-    ),
-    "mode 777, by a link": Case(
-        lambda f: (file(f / "f") and opened(f / "a", 0o700) and link(f / "a" / "l", "../f") and (f / "a").chmod(0o777)) or f / "a" / "l",
-        DISTRUSTED, "others may write to it (mode 777)", "a",
-    ),
+    "mode 777 further up": Case(lambda f: opened(f / "a", 0o777, "b/c/file"), DISTRUSTED, OPEN, "a"),
+    "mode 777 behind a link": Case(lambda f: link(f / "l", opened(f / "a", 0o777)), DISTRUSTED, OPEN, "a"),
+    "mode 777, and up again": Case(way_through_open, DISTRUSTED, OPEN, "a"),
+    "mode 777, by a link": Case(open_later, DISTRUSTED, OPEN, "a"),
     "a sticky folder": Case(lambda f: opened(f / "a", 0o1777), OK),
     "a folder that others may read": Case(lambda f: opened(f / "a", 0o755), OK),
     "a folder that we may only pass": Case(lambda f: opened(f / "a", 0o300), OK),
@@ -125,16 +173,11 @@ FOREIGN = {
     "a stranger's folder": Case(
         lambda f: given(f / "a", file(f / "a" / "file")), DISTRUSTED, f"belongs to user {STRANGER}", "a"
     ),
-    "a stranger's folder further up": Case(
-        lambda f: (inner := file(f / "a" / "b" / "file")) and given(f / "a", inner), DISTRUSTED, f"belongs to user {STRANGER}", "a"
-    ),
+    "a stranger's folder further up": Case(foreign_above, DISTRUSTED, f"belongs to user {STRANGER}", "a"),
     "a stranger's link": Case(
         lambda f: given(link(f / "link", file(f / "file"))), DISTRUSTED, f"is a link of user {STRANGER}", "link"
     ),
-    "a stranger's link to a folder": Case(
-        lambda f: file(f / "a" / "file") and given(link(f / "link", "a")) / "file",
-        DISTRUSTED, f"is a link of user {STRANGER}", "link",
-    ),
+    "a stranger's link to a folder": Case(foreign_link_to_folder, DISTRUSTED, f"is a link of user {STRANGER}", "link"),
     "a stranger's file where all have files": Case(lambda f: sticky(f), DISTRUSTED, f"belongs to user {STRANGER}", "tmp/file"),
     "a stranger's link to what is not there": Case(
         lambda f: given(link(f / "link", "nothing")), DISTRUSTED, f"is a link of user {STRANGER}", "link"
@@ -241,7 +284,7 @@ def test_a_folder(tmp_path: Path) -> None:
 
 
 def test_no_descriptor_is_left(tmp_path: Path) -> None:
-    ways = [make.make(tmp_path / str(n)) for n, make in enumerate(CASES.values()) if (tmp_path / str(n)).mkdir() is None]
+    ways = made(tmp_path)
     before = len(os.listdir("/proc/self/fd"))
     for path in ways:
         in_python(path)
@@ -250,7 +293,7 @@ def test_no_descriptor_is_left(tmp_path: Path) -> None:
 
 @pytest.mark.native
 def test_no_descriptor_is_left_by_native_code(tmp_path: Path) -> None:
-    ways = [make.make(tmp_path / str(n)) for n, make in enumerate(CASES.values()) if (tmp_path / str(n)).mkdir() is None]
+    ways = made(tmp_path)
     before = len(os.listdir("/proc/self/fd"))
     for path in ways:
         in_native_code(path)

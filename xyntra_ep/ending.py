@@ -32,8 +32,8 @@ _LINGER_S = 1.0  # longer than Python takes to go, as a rule; and somebody may y
 _POLL_S = 0.005
 
 
-class Ending(SystemExit):
-    """Raised in a thread that plans or compiles: the process ends. Nobody need say anything of it."""
+class Ending(BaseException):
+    """Raised in a thread that plans or compiles: the process ends."""
 
 
 class _State:
@@ -50,17 +50,18 @@ _last: list[Callable[[], None]] = []
 
 
 class Interruptible:
-    """Within it, a thread can be interrupted by the end of the process; raises `Ending` where that has begun."""
+    """Within it, a thread can be interrupted by the end of the process. Leaves it with SystemExit then, of which Python says
+    nothing; raises that, too, where the end has begun."""
 
     def __enter__(self) -> None:
         me = threading.get_ident()
         with _state.lock:
             if _state.closing:
-                raise Ending
+                raise SystemExit
             _state.threads[me] = _state.threads.get(me, 0) + 1
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        me, left = threading.get_ident(), False
+        me, left, count = threading.get_ident(), False, 0
         while True:
             try:
                 with _state.lock:
@@ -71,9 +72,11 @@ class Interruptible:
                             del _state.threads[me]
                         left = True
                     _raise_in(me, None)  # what was sent and has not arrived must not arrive outside
-                return
+                break
             except Ending:
                 continue
+        if count <= 0 and isinstance(error, Ending):
+            raise SystemExit from None
 
 
 def is_closing() -> bool:
@@ -94,7 +97,8 @@ def at_end(function: Callable[[], None]) -> None:
 
 
 def raise_in_thread(thread: int, error: BaseException) -> None:
-    """As if ``error`` had been raised at the point where ``thread`` is. Nothing happens to a thread that has ended."""
+    """As if ``error`` had been raised at the point where ``thread`` is. Nothing happens to a thread that has ended. (Python 3.11
+    forgets the status of a SystemExit that meets no `except` and no `finally` on its way out.)"""
     kind, arguments = type(error), error.args
     if not arguments:
         _raise_in(thread, kind)

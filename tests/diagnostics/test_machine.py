@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,15 @@ def test_what_kernels_reach_on_a_gpu_that_is_not_here(tmp_path: Path) -> None:
     assert "occupancy  gemm m=4096 n=4096 k=4096: gemm." in text and " on cuda (RTX 4090, by data sheet), bf16\n" in text
     with pytest.raises(ConfigError, match="no GPU 'rtx 4900' is known"):
         doctor(architecture="rtx 4900", cache_dir=tmp_path / "cache")
+
+
+def test_options_that_are_not_read_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fusion.toml").write_text("")
+    (tmp_path / "fusion.toml").chmod(0o666)
+    said = [what for what, _ in doctor(cache_dir=tmp_path / "cache").missing]
+    assert any("fusion.toml is not read, because somebody else can have written it: " in what for what in said)
+    (tmp_path / "fusion.toml").unlink()
+    os.mkfifo(tmp_path / "fusion.toml")
+    said = [what for what, _ in doctor(cache_dir=tmp_path / "cache").missing]
+    assert any(f"{tmp_path / 'fusion.toml'}: cannot be read (is not a regular file)" in what for what in said)

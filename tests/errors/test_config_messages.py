@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from xyntra_ep import options
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import parse
 
@@ -112,3 +115,39 @@ def test_file_that_is_not_toml(tmp_path: Path) -> None:
     (tmp_path / "fusion.toml").write_text("claim = = 1", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"fusion\.toml: cannot be read \(.*\)\. correct it or take it away"):
         parse({})
+
+
+ODD = "is not a regular file"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (os.mkfifo, ODD),
+        (os.mkdir, ODD),
+        (lambda path: path.symlink_to("/dev/zero"), ODD),
+        (lambda path: path.symlink_to("fusion.toml"), "Too many levels of symbolic links"),
+        (lambda path: path.write_text("#" * ((1 << 20) + 1)), "is larger than 1048576 bytes"),
+    ],
+)
+def test_what_is_called_like_the_file_and_is_none(make: Callable[[Path], object], message: str, tmp_path: Path) -> None:
+    make(tmp_path / "fusion.toml")
+    with pytest.raises(ConfigError) as caught:
+        parse({})
+    assert str(caught.value) == f"{tmp_path / 'fusion.toml'}: cannot be read ({message}). correct it or take it away"
+
+
+def test_a_file_that_somebody_else_can_have_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Merely found, it is not read; by name it is asked for."""
+    path = tmp_path / "fusion.toml"
+    path.write_text("[provider]\nclaim = 'all'")
+    assert parse({}).claim == "all" and options.unread_file() == ""
+    path.chmod(0o666)
+    why = f"{path}: others may write to it (mode 666)"
+    assert parse({}).claim == "profitable"
+    assert options.unread_file() == f"fusion.toml is not read, because somebody else can have written it: {why}"
+    monkeypatch.setenv("XYNTRA_CONFIG", str(path))
+    with pytest.raises(ConfigError) as caught:
+        parse({})
+    assert str(caught.value) == f"{path}: somebody else can have written it ({why}). make it your own, or unset it"
+    assert options.unread_file() == ""

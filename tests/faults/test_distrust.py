@@ -1,4 +1,4 @@
-"""What somebody else can have made is not executed: it is said once, a session comes anyway, and the next one has a sound cache."""
+"""What somebody else can have made is not executed: it is said once, a session comes anyway, the next one has a sound cache."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,13 +29,12 @@ def given(path: Path) -> str:
 
 
 @pytest.mark.parametrize(("kind", "spoil"), [("plan", open_to_all), pytest.param("so", given, marks=as_root)])
-def test_a_file_is_made_anew(tmp_path: Path, kind: str, spoil: object) -> None:
+def test_a_file_is_made_anew(tmp_path: Path, kind: str, spoil: Callable[[Path], str]) -> None:
     cache = tmp_path / "cache"
     child(cache)
-    assert callable(spoil)
     said = {spoil(path) for path in files(cache, kind)}
-    if kind == "so":  # the plan would be found otherwise, and all be well
-        assert not [path for path in files(cache, "plan") if path.unlink()]
+    for path in files(cache, "plan") if kind == "so" else []:  # native code would not tell why it takes no plan
+        path.unlink()
     outcome = child(cache, sessions=2)
     assert outcome.reasons == [CLAIMED] * 2
     assert len(outcome.warnings) == 1 and said.pop() in outcome.warnings[0] and f".{kind}: " in outcome.warnings[0]
@@ -53,11 +53,10 @@ def test_a_kernel_is_not_loaded_by_a_stored_plan(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("folder", "spoil"), [("above", open_to_all), pytest.param("above/cache/kernels", given, marks=as_root)])
-def test_a_private_place_is_taken(tmp_path: Path, folder: str, spoil: object) -> None:
+def test_a_private_place_is_taken(tmp_path: Path, folder: str, spoil: Callable[[Path], str]) -> None:
     cache = tmp_path / "above" / "cache"
     child(cache)
     before = {path: path.stat().st_mtime_ns for path in (*files(cache, "so"), *files(cache, "plan"))}
-    assert callable(spoil)
     said = spoil(tmp_path / folder)
     outcome = child(cache, sessions=2)
     assert outcome.reasons == [CLAIMED] * 2 and len(outcome.warnings) == 1

@@ -9,6 +9,8 @@ from __future__ import annotations
 import _thread
 import ctypes
 import gc
+import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 # int (*)(const void* graph, uint64_t bytes, const char* digest, void* reply)
 PLANNER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_void_p)
 PlanGraph = Callable[["RawGraph", str], bytes]
-_ANSWERED_S = 0.05  # after which an answer has long been given
+_POLL_S = 0.0005
 _COLLECT_AFTER = 20_000  # objects more than before: garbage stays below some megabytes
 
 
@@ -32,13 +34,17 @@ def make_callback(library: ctypes.CDLL, plan_graph: PlanGraph | None = None) -> 
     """The callback to attach. `plan_graph`: for tests; the planner itself is imported at the first call."""
 
     def callback(address: int, n_bytes: int, digest: bytes, reply: int) -> int:
-        is_plan, answer = _answer(address, n_bytes, digest, plan_graph or _plan_graph)
-        library.xyntra_reply(reply, is_plan, answer, len(answer))
-        if ending.is_closing():
-            ending.linger()
-        return 1
+        return _planned(library, address, n_bytes, digest, reply, plan_graph or _plan_graph)
 
     return PLANNER(callback)
+
+
+def _planned(library: ctypes.CDLL, address: int, n_bytes: int, digest: bytes, reply: int, plan_graph: PlanGraph) -> int:
+    is_plan, answer = _answer(address, n_bytes, digest, plan_graph)
+    library.xyntra_reply(reply, is_plan, answer, len(answer))
+    if ending.is_closing():
+        ending.linger()
+    return 1
 
 
 def _plan_graph(raw: RawGraph, digest: str) -> bytes:
@@ -54,9 +60,9 @@ def _answer(address: int, n_bytes: int, digest: bytes, plan_graph: PlanGraph) ->
         view = memoryview((ctypes.c_char * n_bytes).from_address(address))
         with ending.Interruptible(), _rare_collections():
             return True, plan_graph(graph_buffer.read(view), digest.decode("ascii"))
-    except ending.Ending:
-        return False, b"the process ends"
     except BaseException as error:  # KeyboardInterrupt too: it must not end in ctypes
+        if ending.is_closing():
+            return False, b"the process ends"
         if not isinstance(error, Exception):
             with suppress(RuntimeError):  # too late for threads
                 _thread.start_new_thread(_raise_again, (threading.get_ident(), error))
@@ -65,9 +71,22 @@ def _answer(address: int, n_bytes: int, digest: bytes, plan_graph: PlanGraph) ->
 
 def _raise_again(thread: int, error: BaseException) -> None:
     """Who pressed Ctrl-C while a plan was made, or whose handler of a signal said sys.exit(), meant the program: that is told
-    again when native code has its answer. Should it be amid the next plan, the same happens again."""
-    time.sleep(_ANSWERED_S)
-    ending.raise_in_thread(thread, error)
+    again as soon as the thread has left Python for native code, to be heard when it comes back."""
+    while _in_callback(thread):
+        time.sleep(_POLL_S)
+    if isinstance(error, KeyboardInterrupt) and thread == threading.main_thread().ident:
+        signal.pthread_kill(thread, signal.SIGINT)  # which ends waiting, too, should the thread be back already
+    else:
+        ending.raise_in_thread(thread, error)
+
+
+def _in_callback(thread: int) -> bool:
+    frame = sys._current_frames().get(thread)
+    while frame is not None:
+        if frame.f_code is _planned.__code__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
 
-from xyntra_ep.tracea.runtime.process import run_all
+from xyntra_ep.tracea.runtime.process import ProcessPool, run_all
 
 
 def test_outcomes_come_in_the_order_of_commands(tmp_path: Path) -> None:
@@ -67,3 +68,25 @@ def test_what_a_process_has_said_is_what_it_printed_whole_behind_a_mark(tmp_path
 def test_scratch_files_go_to_the_folder(tmp_path: Path) -> None:
     [outcome] = run_all([["sh", "-c", "echo $TMPDIR; pwd"]], folder=tmp_path, parallel=1, timeout_s=20)
     assert set(outcome.log.split()) == {str(tmp_path)}
+
+
+def test_a_child_that_nobody_has_noted_is_ended(tmp_path: Path) -> None:
+    """As when Ctrl-C comes between the start of a compiler and the note of it."""
+    with ProcessPool(folder=tmp_path, timeout_s=20):
+        lost = subprocess.Popen(["sleep", "60"], cwd=tmp_path, process_group=0)
+        other = subprocess.Popen(["sleep", "60"], process_group=0)
+    assert not Path(f"/proc/{lost.pid}").exists()
+    assert lost.poll() is not None and other.poll() is None
+    other.kill()
+    other.wait()
+
+
+def test_the_end_of_a_pool_ends_all_at_once(tmp_path: Path) -> None:
+    """Each has the same time to end politely, not one after the other."""
+    with ProcessPool(folder=tmp_path, timeout_s=20) as pool:
+        for n in range(3):
+            pool.add(["sh", "-c", f"trap 'touch told{n}; exit' TERM; touch ready{n}; while true; do sleep 0.01; done"])
+        pool.advance(3)
+        while not all((tmp_path / f"ready{n}").exists() for n in range(3)):
+            time.sleep(0.01)
+    assert all((tmp_path / f"told{n}").exists() for n in range(3))

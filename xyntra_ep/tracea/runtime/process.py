@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +118,10 @@ class ProcessPool:
         for child in self._running:
             child.finish()
         self._running.clear()
+        for pid in _children_in(self._folder):
+            with suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
 
     def add(self, argv: Sequence[str]) -> None:
         """A command to be started by ``advance`` or ``finish``, after those before it."""
@@ -177,6 +181,16 @@ def _kill(children: Sequence[_Running]) -> None:
             child.signal(number)
         for child in children:
             child.wait(grace_s)
+
+
+def _children_in(folder: Path) -> Iterator[int]:
+    """Our children that work in ``folder``: Ctrl-C may come when one has been started and before anybody has noted which."""
+    with suppress(OSError):
+        for task in Path("/proc/self/task").iterdir():
+            for pid in (task / "children").read_text().split():
+                with suppress(OSError):
+                    if Path(f"/proc/{pid}/cwd").samefile(folder):
+                        yield int(pid)
 
 
 def _open_pidfd(pid: int) -> int | None:
