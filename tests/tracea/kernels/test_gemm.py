@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.machine import WIDEST
+from tests.support.machine import WIDEST, widest_vectors
 from tests.support.run_program import check_program, plan_for, run_program
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -238,7 +238,7 @@ def test_every_configuration_is_legal(rows: int, columns: int) -> None:
         cost_ns=variant.cost_ns,
         build=variant.build,
     )
-    check_program(program, inputs, constants, WIDEST, F32_ERR, variants=[forced])
+    check_program(program, inputs, constants, widest_vectors(), F32_ERR, variants=[forced])
 
 
 def test_the_choice_between_variants() -> None:

@@ -80,7 +80,8 @@ def test_normalisations(make: Callable[[int | str, int | str], Program], caps: C
 
 
 def test_large_offset_costs_layer_norm_no_accuracy() -> None:
-    check(layer_norm(4, 768), [random_like((4, 768), DType.F32, 0) + 1000, np.ones(768, np.float32)], max_err=1e-4)
+    max_err = 1e-4 if WIDEST.lanes > 1 else 3e-4  # without vectors the mean is one chain of 768 sums
+    check(layer_norm(4, 768), [random_like((4, 768), DType.F32, 0) + 1000, np.ones(768, np.float32)], max_err=max_err)
 
 
 def test_softmax_of_special_values() -> None:
