@@ -23,7 +23,11 @@ LIBRARY = ROOT / "xyntra_ep" / "libxyntra_ep.so"
 
 # Before anything of ours is imported: tests answer to no one's settings, write no one's cache, and the
 # processes they start see the same source tree.
-for _variable in [name for name in os.environ if name.startswith("XYNTRA_") and name not in ("XYNTRA_CC", "XYNTRA_SANITIZE")]:
+for _variable in [
+    name
+    for name in os.environ
+    if name.startswith("XYNTRA_") and name not in ("XYNTRA_CC", "XYNTRA_SANITIZE", "XYNTRA_COMPILE_TIMEOUT_S")
+]:
     del os.environ[_variable]
 _cache = tempfile.mkdtemp(prefix="xyntra-tests-")
 os.environ["XYNTRA_CACHE_DIR"] = _cache
