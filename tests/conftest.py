@@ -26,7 +26,7 @@ LIBRARY = ROOT / "xyntra_ep" / "libxyntra_ep.so"
 # are compiled with, write no one's cache, and the processes they start see the same source tree. One cache for all workers, and
 # for all runs that name the same in TESTS_CACHE_DIR: no test compiles what another has compiled.
 _WORKER = "PYTEST_XDIST_WORKER" in os.environ
-_KEPT = ("XYNTRA_CC", "XYNTRA_ISA", "XYNTRA_SANITIZE")
+_KEPT = ("XYNTRA_CC", "XYNTRA_ISA", "XYNTRA_SANITIZE", "XYNTRA_COMPILE_TIMEOUT_S")
 for _variable in [name for name in os.environ if name.startswith("XYNTRA_") and name not in _KEPT]:
     if not (_WORKER and _variable == "XYNTRA_CACHE_DIR"):
         del os.environ[_variable]

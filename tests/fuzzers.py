@@ -25,6 +25,7 @@ import onnx
 import onnx.parser
 import onnxruntime as ort
 
+from tests.native.manifest_builder import ARENA, CONSTANT, INIT, LITERAL, POOL, Alternative, Island, Kernel, Plan, Tensor
 from tests.sanitized import build
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea.planning.manifest_reader import read_manifest
@@ -90,12 +91,31 @@ def _summary(lines: Sequence[str]) -> Iterator[str]:
 
 def make_seeds() -> dict[str, list[bytes]]:
     """By program."""
-    plans = [data for data in _plans() if len(data) <= MOST_BYTES]
+    plans = [data for data in (*_plans(), _by_hand()) if len(data) <= MOST_BYTES]
     return {
         "fuzz_plan": [bytes((1, 2, 3, 4, 5, 6, 7, 0)) + data[:-CHECKSUM_BYTES] for data in plans],
         "fuzz_sizes": list(itertools.chain.from_iterable(map(_sizes, plans))),
         "fuzz_exports": [b"\x04\x20abcd{}", b'\x00\x00"\\\n\x1f\xff'],
     }
+
+
+def _by_hand() -> bytes:
+    """A plan with what small models seldom have: offsets, literals, temporaries of init steps, elements, guards, checks."""
+    a = Alternative()
+    rows, columns, wanted = a.dim(0, 0), a.const(4), a.element(1, 0)
+    a.guards.append(a.op("lt", rows, a.const(100)))
+    a.checks.append((a.op("le", wanted, rows), "more than there are"))
+    a.output_dims(a.op("select", a.op("lt", wanted, a.const(0)), a.op("add", wanted, rows), wanted), columns)
+    offset, sixteen = a.op("mul", a.op("sub", rows, a.const(1)), a.const(16)), a.const(16)
+    weight, aside = a.buffer(POOL, size=a.const(64)), a.buffer(INIT, size=a.const(32))
+    a.step(0, [(a.buffer(CONSTANT, 0), sixteen), (aside, sixteen)], [columns], init=True)
+    a.step(1, [aside, (a.buffer(LITERAL, data=bytes(32)), sixteen), (weight, a.const(48))], [columns], init=True)
+    first, second = (a.buffer(ARENA, size=a.op("mul", rows, a.const(size)), first=0, last=1) for size in (16, 24))
+    a.step(0, [(a.input(0), offset), (first, offset), second], [rows, columns], units=rows)
+    a.step(1, [(first, a.const(4)), (weight, sixteen), (a.output(0), a.const(0))], [rows], units=rows, cost=a.const(10**6))
+    inputs = [Tensor("x", 1, 2), Tensor("n", 7, 1)]
+    kernels = [Kernel(f"{name}.so", name, bytes(16)) for name in ("f", "g")]
+    return Plan("", "/", kernels=kernels, islands=[Island("i", [0], inputs, [Tensor("y", 1, 2)], [a], ["w"])]).bytes()
 
 
 def _plans() -> Iterator[bytes]:

@@ -89,8 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "XYNTRA_CC": "gcc",
         "XYNTRA_COMPILE_TIMEOUT_S": "600",
     }
+    if known.script:
+        rest[0] = str(Path(rest[0]).absolute())
     command = [sys.executable, *rest] if known.script else [sys.executable, "-m", "pytest", *_pytest(rest, leg)]
-    status = subprocess.run(command, cwd=tree if not known.script else None, env=environment).returncode
+    # In the tree: `python -c`, as tests and scripts start it, imports from where it is.
+    status = subprocess.run(command, cwd=tree, env=environment).returncode
     found = sorted(reports.iterdir())
     for report in found:
         print(f"\n== {report}\n{report.read_text(errors='replace')}")

@@ -21,9 +21,9 @@ def taking(symbol: str, buffers: int, params: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSource:
-    """A C translation unit that exports one function, ``symbol``, and perhaps what it takes. ``note``: comment lines for a person
-    who reads it, which are no part of what is compiled. ``threads``: of a block, on a device; 0 on the CPU. ``shared_bytes``:
-    what a launch has to give to a block, beside the shared memory that the text declares."""
+    """A C translation unit that exports one function, ``symbol``, and perhaps what it takes. ``note``: comment lines for who
+    reads it, which are no part of what is compiled. ``threads``: of a block, on a device; 0 on the CPU. ``shared_bytes``: what
+    a launch has to give to a block, beside the shared memory that the text declares."""
 
     symbol: str
     text: str
