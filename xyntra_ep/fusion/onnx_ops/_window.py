@@ -31,9 +31,10 @@ def channels_last(t: Tensor) -> Tensor:
 
 
 def window(
-    c: Context, node: Node, spatial: Sequence[Size], kernel: Sequence[int], ceil_mode: bool = False
+    c: Context, node: Node, spatial: Sequence[Size], kernel: Sequence[int], ceil_mode: bool = False, must_fit: bool = False
 ) -> tuple[list[int], list[int], list[Size], list[Size]]:
-    """(strides, dilations, begin pads, output extents) from the attributes; auto_pad included."""
+    """(strides, dilations, begin pads, output extents) from the attributes; auto_pad included. ``must_fit``: a window that is
+    larger than its padded input is an error."""
     rank = len(spatial)
     if len(kernel) != rank:
         raise UnsupportedError("a window of another rank than its input")
@@ -46,12 +47,19 @@ def window(
     out: list[Size] = []
     for i in range(rank):
         if auto in ("SAME_UPPER", "SAME_LOWER"):
+            if dilations[i] != 1:
+                raise UnsupportedError(f"auto_pad {auto} with a dilation")
             extent = ceildiv(spatial[i], strides[i])
+            if not must_fit:  # ORT crops what lies beyond the last window of a convolution, and refuses to pool
+                c.require(le(0, (extent - 1) * strides[i] + reach[i] - spatial[i]), "padding values must be non-negative")
             total = smax(0, (extent - 1) * strides[i] + reach[i] - spatial[i])
             begin.append(total // 2 if auto == "SAME_UPPER" else ceildiv(total, 2))
         else:
             first, last = (0, 0) if auto == "VALID" else (pads[i], pads[rank + i])
-            extent = _extent(c, spatial[i] + first + last - reach[i], spatial[i] + first, strides[i], ceil_mode)
+            free = spatial[i] + first + last - reach[i]
+            if must_fit:
+                c.require(le(0, free), "the window is larger than its input")
+            extent = _extent(c, free, spatial[i] + first, strides[i], ceil_mode)
             begin.append(first)
         out.append(extent)
     for o in out:

@@ -26,7 +26,7 @@ from xyntra_ep.fusion.op_spec import FLAG, FLOATS, INDICES, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, either, eq, le
+from xyntra_ep.tracea.core_ir.dims import Size, either, eq, le, lt
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
@@ -95,6 +95,8 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     if flat:
         q_heads, kv_heads = int(node.need("q_num_heads")), int(node.need("kv_num_heads"))
         q, k, v = split_heads(q, q_heads), split_heads(k, kv_heads), split_heads(v, kv_heads)
+    for extent in (q.shape[0], q.shape[2]):
+        c.require(lt(0, extent), "batch size and sequence lengths must be greater than 0")
     for t in (k, v):
         c.require_equal(t.shape[0], q.shape[0], "queries, keys and values have different batch sizes")
     c.require_equal(k.shape[1], v.shape[1], "keys and values have different numbers of heads")
@@ -102,6 +104,7 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     offset: Expr = E.const(0) if past_k is None else E.size(past_k.shape[2])
     if past_k is not None and past_v is not None:
         k, v = concat(c, [past_k, k], 2), concat(c, [past_v, v], 2)
+    c.require(lt(0, k.shape[2]), "KV sequence length must be greater than 0")
     q_count, kv_count = q.shape[1], k.shape[1]
     if not isinstance(q_count, int) or not isinstance(kv_count, int) or q_count % kv_count:
         raise UnsupportedError("Attention with an unknown number of heads")

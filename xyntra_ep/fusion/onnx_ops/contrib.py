@@ -23,6 +23,7 @@ from xyntra_ep.fusion.op_spec import FLAG, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dims import lt
 
 DEFAULT_EPSILON = 1e-12  # of SkipLayerNormalization
 QUICK_GELU_ALPHA = 1.702
@@ -56,8 +57,11 @@ def _skip_layer_normalization(centred: bool) -> LowerMany:
 
     def lower(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
         x, skip = float_input(inputs, 0), one(inputs, 1)
-        if skip.rank > x.rank:
-            raise UnsupportedError("a skip of more axes than its input")
+        if skip.rank > x.rank or min(skip.rank, x.rank) < 2:
+            raise UnsupportedError("a skip of more axes than its input, or of less than two")
+        c.require(lt(0, x.shape[-1]), "hidden_size must be positive")
+        for have, want in zip(skip.shape[-2:], x.shape[-2:], strict=True):
+            c.require_equal(have, want, "last two dimensions of skip needs to be same as input")
         skip = c.checks.fit(skip, x.shape)
         gamma, beta, bias = (
             None if p is None else _of_the_last_axis(c, x, p)

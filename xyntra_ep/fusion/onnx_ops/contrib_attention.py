@@ -102,6 +102,9 @@ def _padded(checks: Checks, node: Node, mask: Tensor, scores: Sequence[Size], op
     after = E.call("le", E.load(operand, batch, dtype=mask.dtype), key)
     if checks.same(mask.shape[0], scores[0]):
         return after
+    if node.op_type != "Attention":
+        checks.require_equal(mask.shape[0], scores[0], "'key_padding_mask' shape is not expected")
+        return after
     both = eq(mask.shape[0], 2 * scores[0])  # which of the two it is may show only at run time
     checks.require(either(eq(mask.shape[0], scores[0]), both), f"{node.op_type}: the mask's shape does not fit")
     start = E.load(operand, E.call("add", batch, E.size(both * scores[0])), dtype=mask.dtype)
@@ -114,6 +117,8 @@ def _multi_head_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Te
     if wanted_outputs(node) > 3:
         raise UnsupportedError("MultiHeadAttention with scores as a result")
     heads = int(node.need("num_heads"))
+    for t in (k, v):
+        c.require_equal(t.shape[0], q.shape[0], "'query', 'key' and 'value' shall have same dim 0 (batch_size)")
     if q.rank != 3 or k.rank not in (3, 4) or v.rank != k.rank:
         raise UnsupportedError("MultiHeadAttention with packed keys and values")
     if bias is not None:
@@ -155,12 +160,15 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     widths = [int(w) for w in node.attr("qkv_hidden_sizes") or [total // 3] * 3]
     joined = matmul(c, x, weights)
     if bias is not None:
+        c.require_equal(bias.size, total, "'bias' should have same length as dimension 1 of 'weights'")
         joined = c.map([joined, bias], lambda t, b: E.call("add", t, b), DType.F32)
     joined = as_dtype(joined, x.dtype)
     starts = (0, widths[0], widths[0] + widths[1])
     q, k, v = (split_heads(part(joined, 2, s, w), heads) for s, w in zip(starts, widths, strict=True))
     before: Size = 0
     if past is not None:  # [2, B, N, P, H]
+        for have, want in zip((*past.shape[:3], past.shape[4]), (2, x.shape[0], heads, k.shape[3]), strict=True):
+            c.require_equal(have, want, "'past' has another shape than keys and values")
         before = past.shape[3]
         kept = [part(past, 0, i, 1).reshape(past.shape[1:]) for i in range(2)]
         k, v = concat(c, [kept[0], k], 2), concat(c, [kept[1], v], 2)
@@ -180,6 +188,7 @@ def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
             raise UnsupportedError("com.microsoft.RotaryEmbedding with an unknown head size")
         x = split_heads(x, heads or hidden // (2 * half))
     require_tables(c, x, cos, sin, width)
+    c.require(le(x.shape[2], cos.shape[0]), "more tokens than the tables have rows")
     require_positions(c, positions, x, cos)
     if positions.rank == 1:
         row = E.call("add", E.load(3, E.const(0), dtype=positions.dtype), E.axis(2))
@@ -202,6 +211,9 @@ def _embed_layer_normalization(c: Context, node: Node, inputs: Inputs) -> Sequen
             if t is not positions:
                 c.require_equal(have, want, "input_ids and segment_ids have different shapes")
         require_indices(c, t, [table.shape[0]], "input index out of range", backwards=False)
+    if mask is not None:
+        for have, want in zip(mask.shape, tokens.shape, strict=True):
+            c.require_equal(have, want, "input_ids and mask have different shapes")
     if positions is None:
         c.require(le(length, places.shape[0]), "input index out of range")
     for table in (places, kinds):

@@ -15,7 +15,7 @@ from xyntra_ep.fusion.op_spec import AUTO_PAD, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import ConvNode, Map, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt, smax
+from xyntra_ep.tracea.core_ir.dims import Dim, Size, ceildiv, lt, smax
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
@@ -36,6 +36,9 @@ def _with_bias(c: Context, conv: ConvNode, spatial: Sequence[Size], bias: Tensor
     rank = conv.x.rank
     stored = Tensor((conv.x.shape[0], *spatial, conv.w.shape[0]), DType.F32, conv)
     if bias is not None:
+        if bias.rank != 1:
+            raise UnsupportedError("a bias that is no vector")
+        c.require_equal(bias.size, conv.w.shape[0], "bias must be a 1D tensor of size output_channels")
         stored = c.map([stored, bias], lambda v, b: E.call("add", v, b), DType.F32)
     return as_dtype(stored, dtype).permute(from_last(rank))
 
@@ -48,7 +51,7 @@ def _with_channels(c: Context, x: Tensor, channels: Size) -> Tensor:
 
 def convolve(c: Context, node: Node, x: Tensor, w: Tensor, bias: Tensor | None) -> Tensor:
     """ONNX Conv with the attributes of ``node``."""
-    strides, dilations, pads, out = window(c, node, x.shape[2:], _kernel_of(node, x, w))
+    strides, dilations, pads, out = window(c, node, x.shape[2:], _kernel_of(node, x, w), must_fit=True)
     for extent in x.shape[2:]:
         c.require(lt(0, extent), "Invalid input shape")
     for extent in out:
@@ -105,6 +108,10 @@ def _conv_transpose(c: Context, node: Node, inputs: Inputs) -> Tensor:
         raise UnsupportedError("ConvTranspose of an unknown number of channels")
     x = _with_channels(c, x, channels)
     dilations = [int(d) for d in node.attr("dilations") or [1] * rank]
+    for spatial in x.shape[2:]:
+        c.require(lt(0, spatial), "Input spatial dimension must be positive")
+        if isinstance(spatial, Dim) and node.attr("output_shape") is not None:
+            raise UnsupportedError("ConvTranspose to a given shape from an unknown one")
     pads, out = _transposed_window(node, x.shape[2:], kernel)
     for extent in out:
         c.require(lt(0, extent), "Computed output dimension is <= 0")

@@ -65,13 +65,14 @@ def _gemm(c: Context, node: Node, inputs: Inputs) -> Tensor:
     b = b.permute((1, 0)) if node.attr("transB", 0) else b
     alpha, beta = float(node.attr("alpha", 1.0)), float(node.attr("beta", 1.0))
     out = scaled(c, matmul(c, a, b), alpha)
-    if bias is not None and beta != 0.0:
+    if bias is not None:
         if bias.rank > 2:
             raise UnsupportedError(f"Gemm with a bias of rank {bias.rank}")
         shape = out.shape
         for have, want in zip(reversed(bias.shape), reversed(shape), strict=False):
             c.require(either(eq(have, want), eq(have, 1)), "Gemm: the bias does not broadcast to the product")
-        out = c.map([out, bias], lambda v, w: E.call("add", v, E.call("mul", w, f(beta))), DType.F32).named(shape)
+        if beta != 0.0:
+            out = c.map([out, bias], lambda v, w: E.call("add", v, E.call("mul", w, f(beta))), DType.F32).named(shape)
     return as_dtype(out, a.dtype)
 
 

@@ -240,6 +240,10 @@ def _pad(c: Context, node: Node, inputs: Inputs) -> Tensor:
     for i, axis in enumerate(axes):
         before[axis], after[axis] = pads[i], pads[len(axes) + i]
     t = _cropped(t, before, after)
+    if node.attr("mode", "constant") != "constant":
+        for extent, *pair in zip(t.shape, before, after, strict=True):
+            if any(isinstance(p, int) and p < 0 for p in pair):
+                c.require(dims.lt(0, extent), "nothing is left to repeat")
     before, after = ([smax(0, p) if isinstance(p, int) else p for p in side] for side in (before, after))
     shape = tuple(b + n + a for b, n, a in zip(before, t.shape, after, strict=True))
     return _padded(c, t, before, shape, node, fill)

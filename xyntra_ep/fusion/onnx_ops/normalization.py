@@ -22,7 +22,7 @@ from xyntra_ep.fusion.op_spec import FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import RowNode, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import either, eq, lt, product
+from xyntra_ep.tracea.core_ir.dims import lt, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
@@ -57,7 +57,6 @@ def layer_norm(
     """
     axes = list(range(first, t.rank))
     outer, inner, _, x = rows(t, axes)
-    c.require(either(lt(0, product(inner)), eq(product(outer), 0)), "the normalised axes have no elements")
     operands = [t]
 
     def parameter(p: Tensor) -> Expr:
@@ -90,16 +89,23 @@ def layer_norm(
     return [Tensor(t.shape, t.dtype, row), *found]
 
 
+def _first_axis(c: Context, node: Node, t: Tensor) -> int:
+    """The first of the normalised axes, which must have elements."""
+    first = normal_axis(int(node.attr("axis", -1)), t.rank)
+    c.require(lt(0, product(t.shape[first:])), "Size of X.shape[axis:] must be at least 1")
+    return first
+
+
 def _layer_normalization(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     t = float_input(inputs, 0)
-    first = normal_axis(int(node.attr("axis", -1)), t.rank)
+    first = _first_axis(c, node, t)
     epsilon, statistics = float(node.attr("epsilon", 1e-5)), wanted_outputs(node) > 1
     return layer_norm(c, t, one(inputs, 1), maybe(inputs, 2), first, epsilon, statistics=statistics)
 
 
 def _rms_normalization(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     t = float_input(inputs, 0)
-    first = normal_axis(int(node.attr("axis", -1)), t.rank)
+    first = _first_axis(c, node, t)
     epsilon, statistics = float(node.attr("epsilon", 1e-5)), wanted_outputs(node) > 1
     return layer_norm(c, t, one(inputs, 1), None, first, epsilon, centred=False, statistics=statistics)
 
@@ -154,8 +160,7 @@ def _group_normalization(c: Context, node: Node, inputs: Inputs) -> Tensor:
     c.require(lt(0, x.size), "there is nothing to normalise")
     split = x.reshape((x.shape[0], groups, channels // groups, *x.shape[2:]))
     if node.version < 21:  # one factor per group
-        for p in (scale, bias):
-            c.require_equal(p.size, groups, "a parameter has another number of elements than there are groups")
+        scale, bias = (c.checks.fit(p, (groups,)) for p in (scale, bias))
         return _grouped(split, scale, bias, epsilon, [1]).reshape(x.shape)
     for p in (scale, bias):
         c.require_equal(p.size, channels, "a parameter has another number of elements than there are channels")

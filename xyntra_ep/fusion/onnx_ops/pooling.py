@@ -15,7 +15,7 @@ from xyntra_ep.fusion.op_spec import AUTO_PAD, FLAG, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import RowNode, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, lt
+from xyntra_ep.tracea.core_ir.dims import Size, either, eq, lt
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
@@ -93,7 +93,7 @@ class _Pool:
 
 def _require_elements(c: Context, x: Tensor) -> None:
     for extent in x.shape[1:]:
-        c.require(lt(0, extent), "Invalid input shape. Only N can be zero")
+        c.require(either(lt(0, extent), eq(x.shape[0], 0)), "Invalid input shape. Only N can be zero")
 
 
 def _pool(c: Context, node: Node, x: Tensor) -> _Pool:
@@ -128,7 +128,8 @@ def _average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = float_input(inputs, 0)
     pool = _pool(c, node, x)
     rank = len(pool.kernel)
-    if pool.never_padded or (node.attr("count_include_pad", 0) and not node.attr("ceil_mode", 0)):
+    within_pads = not node.attr("ceil_mode", 0) or node.attr("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER")
+    if pool.never_padded or (node.attr("count_include_pad", 0) and within_pads):
         number: Expr = f(math.prod(pool.kernel))
     elif node.attr("count_include_pad", 0):
         trailing = [int(p) for p in node.attr("pads") or [0] * (2 * rank)][rank:]
@@ -150,6 +151,10 @@ def _power_sum(node: Node) -> tuple[Callable[[Expr], Expr], Callable[[Expr], Exp
 
 def _lp_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     term, root = _power_sum(node)
+    if node.attr("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):  # ORT crops at the front where a stride leaves gaps
+        strides = [int(s) for s in node.attr("strides") or [1]]
+        if any(s > int(k) for s, k in zip(strides, node.need("kernel_shape"), strict=False)):
+            raise UnsupportedError("LpPool of kernels shorter than their strides with auto_pad")
     return _pool(c, node, float_input(inputs, 0)).reduce(ReduceKind.SUM, f(0), term, root)
 
 

@@ -22,7 +22,7 @@ from xyntra_ep.fusion.op_spec import ALL, FLAG, FLOATS, INDICES, NUMBERS, OpSpec
 from xyntra_ep.fusion.tensor import RowNode, Tensor, from_content
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, lt, product, smax, smin
+from xyntra_ep.tracea.core_ir.dims import Size, either, eq, lt, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
@@ -139,7 +139,8 @@ def _arg(first: ReduceKind, last: ReduceKind) -> Lower:
     def lower(c: Context, node: Node, inputs: Inputs) -> Tensor:
         t = one(inputs, 0)
         axes = [normal_axis(int(node.attr("axis", 0)), t.rank)]
-        c.require(lt(0, t.shape[axes[0]]), "the axis has no elements")
+        others = product(extent for i, extent in enumerate(t.shape) if i != axes[0])
+        c.require(either(lt(0, t.shape[axes[0]]), eq(others, 0)), "the axis has no elements")
         kind = last if node.attr("select_last_index", 0) else first
         _, _, _, x = rows(t, axes)
         stage = Stage(kind=kind, body=x, dtype=DType.I64)

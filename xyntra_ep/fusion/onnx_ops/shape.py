@@ -33,6 +33,8 @@ def _reshape(c: Context, node: Node, inputs: Inputs) -> Tensor:
     t = one(inputs, 0)
     wanted = one(inputs, 1).ints("the shape of Reshape") if node.version >= 5 else list(node.need("shape"))
     keep_zero = bool(node.attr("allowzero", 0))
+    for s in () if keep_zero else wanted[t.rank :]:
+        c.require(dims.ne(s, 0), "The dimension with value zero exceeds the dimension size of the input tensor")
     shape = [s if keep_zero or i >= t.rank else _or_as_it_is(c, s, t.shape[i]) for i, s in enumerate(wanted)]
     if shape.count(-1) > 1:
         raise UnsupportedError("Reshape with more than one -1")
@@ -149,14 +151,14 @@ def _identity(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 
 def _dropout(c: Context, node: Node, inputs: Inputs) -> list[Tensor]:
-    """Identity at inference; the mask is then all true."""
+    """Identity at inference; the mask is then all true, from opset 12 on."""
     t, training = one(inputs, 0), maybe(inputs, 2)
     if training is not None and training.scalar() is not False:
         raise UnsupportedError("Dropout in training mode")
     if wanted_outputs(node) == 1:
         return [t]
-    if node.version < 10:
-        raise UnsupportedError("a float mask of Dropout")
+    if node.version < 12:
+        raise UnsupportedError("a mask of Dropout before opset 12")
     return [t, Tensor(t.shape, DType.BOOL, Map(inputs=(), body=E.const(True)))]
 
 
