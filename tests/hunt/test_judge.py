@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.hunt.case import Array, Case, Class, Finding
 from tests.hunt.judge import Verdict, bitwise, differing, message, overflows
+from tests.hunt.named import REFUSED, refused_on_purpose
 from tests.hunt.noise import spread
 from tests.hunt.report import Report, key_of, shape_of
 from tests.support.model_text import parse
@@ -109,3 +111,10 @@ def test_a_mistake_of_the_hunter_is_no_success() -> None:
     report = Report()
     report.add(None, Verdict(refused=True, mistake="Traceback"))
     assert report.beyond()
+
+
+def test_what_is_refused_on_purpose_is_told_apart() -> None:
+    assert refused_on_purpose("XyntraEP_1_0: XyntraEP: Concat#0: shapes differ (x2 [0,1,1], x1 [1,1,1])")
+    assert not refused_on_purpose("XyntraEP_1_0: XyntraEP: Gather#0: indices element out of data bounds (x1 [3])")
+    documented = (Path(__file__).resolve().parents[2] / "docs" / "hunting.md").read_text(encoding="utf-8")
+    assert all(why in documented for why in REFUSED.values())

@@ -58,7 +58,7 @@ def test_the_same_bits_for_any_number_of_threads(precision: str) -> None:
 def test_without_the_instructions_fp32_and_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = mlp(), normal(5, 64, seed=9)
     monkeypatch.setenv("XYNTRA_ISA", "avx2")
-    monkeypatch.setattr(planner, "_said", set())  # a plan is told of once, and on a smaller machine another test has made it
+    monkeypatch.setattr(planner, "_said", {})  # a plan is told of once, and on a smaller machine another test has made it
     with watched_planner() as plans:
         session = planned(model, {"precision": "bf16"})
         (got,) = session.run(None, {"x": x})

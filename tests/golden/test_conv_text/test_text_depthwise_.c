@@ -166,6 +166,7 @@ void xy_conv_pack_3x3_16(void *const *buffers, const i64 *params, i64 begin, i64
     }
   }
 }
+__attribute__((visibility("default"))) const unsigned xy_conv_pack_3x3_16_takes[2] = {2, 0};
 
 typedef __INT64_TYPE__ i64;
 typedef float f32x16 __attribute__((vector_size(64), aligned(4), may_alias));
@@ -250,3 +251,4 @@ void xy_conv_depthwise_3x3_f32_14x1(void *const *buffers, const i64 *params, i64
     }
   }
 }
+__attribute__((visibility("default"))) const unsigned xy_conv_depthwise_3x3_f32_14x1_takes[2] = {4, 0};

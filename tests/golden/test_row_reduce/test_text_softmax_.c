@@ -97,3 +97,4 @@ void xy_rows_f32_x16(void *const *buffers, const i64 *params, i64 begin, i64 end
     }
   }
 }
+__attribute__((visibility("default"))) const unsigned xy_rows_f32_x16_takes[2] = {2, 0};
