@@ -67,14 +67,16 @@ def _attend(c: Context, node: Node, heads: _Heads, mask: Tensor | None, bias: Te
     here = [E.axis(i) for i in range(4)]
     operands, value = [raw], E.call("mul", E.load(0, *here, dtype=raw.dtype), f(scale))
     if bias is not None:
-        for have, want in zip(bias.shape, heads.scores, strict=True):
-            c.require(either(eq(have, want), eq(have, 1)), f"{node.op_type}: the attention bias does not broadcast")
+        for i, (have, want) in enumerate(zip(bias.shape, heads.scores, strict=True)):
+            fits = eq(have, want) if i >= 2 else either(eq(have, want), eq(have, 1))
+            c.require(fits, f"{node.op_type}: the attention bias does not broadcast")
         operands.append(bias.expand([h if h == 1 else w for h, w in zip(bias.shape, heads.scores, strict=True)]))
         at = [E.const(0) if n == 1 else i for n, i in zip(bias.shape, here, strict=True)]
         value = E.call("add", value, E.load(1, *at, dtype=bias.dtype))
     if mask is not None:
         if mask.rank == 1 and node.op_type == "Attention":  # not MultiHeadAttention's
-            c.require_data(mask, lambda v: E.call("lt", v, E.const(0)), "mask_index value is negative")
+            ends = part(mask, 0, 0, heads.scores[0])
+            c.require_data(ends, lambda v: E.call("lt", v, E.const(0)), "mask_index value is negative")
         padded = _padded(c.checks, node, mask, heads.scores, len(operands))
         value = E.call("add", value, E.call("where", padded, f(float(node.attr("mask_filter_value", _FILTER))), f(0)))
         operands.append(mask)

@@ -15,6 +15,7 @@ from xyntra_ep.fusion.op_spec import FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dims import lt
 from xyntra_ep.tracea.core_ir.dtypes import DType
 
 DOMAIN = "ai.xyntra"
@@ -60,6 +61,7 @@ def _conv_bias_residual_relu(c: Context, node: Node, inputs: Inputs) -> Tensor:
 def _layer_norm_residual(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     total = _sum(c, float_input(inputs, 0), one(inputs, 1))
     epsilon = float(node.attr("epsilon", 1e-5))
+    c.require(lt(0, total.shape[-1]), "Size of X.shape[axis:] must be at least 1")  # its body is a LayerNormalization
     return [*layer_norm(c, total, one(inputs, 2), one(inputs, 3), total.rank - 1, epsilon), total]
 
 
