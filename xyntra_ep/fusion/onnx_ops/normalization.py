@@ -162,8 +162,7 @@ def _group_normalization(c: Context, node: Node, inputs: Inputs) -> Tensor:
     if node.version < 21:  # one factor per group
         scale, bias = (c.checks.fit(p, (groups,)) for p in (scale, bias))
         return _grouped(split, scale, bias, epsilon, [1]).reshape(x.shape)
-    for p in (scale, bias):
-        c.require_equal(p.size, channels, "a parameter has another number of elements than there are channels")
+    scale, bias = (c.checks.fit(p, (channels,)) for p in (scale, bias))
     wide = (groups, channels // groups)
     return _grouped(split, scale.reshape(wide), bias.reshape(wide), epsilon, [1, 2]).reshape(x.shape)
 

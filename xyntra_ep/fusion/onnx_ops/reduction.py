@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
+import numpy as np
+
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import (
@@ -113,10 +115,20 @@ def _reduce(kind: ReduceKind, before: Body | None = None, after: Callable[[Expr,
             raise UnsupportedError("dtype bool")
         _, inner, _, x = rows(t, axes)
         stage = Stage(kind=kind, body=x if before is None else before(x), dtype=t.dtype.compute)
-        acc = _ACC[t.dtype.compute](0)
+        acc = _within_type(_ACC[t.dtype.compute](0), kind, t.dtype)
         return per_row(t, axes, [stage], acc if after is None else after(acc, count(inner)), keep, t.dtype)
 
     return lower
+
+
+def _within_type(acc: Expr, kind: ReduceKind, dtype: DType) -> Expr:
+    """The extreme of nothing is that of the integers' own type."""
+    if dtype.compute is not DType.I64 or kind not in (ReduceKind.MAX, ReduceKind.MIN):
+        return acc
+    limits = np.iinfo(dtype.numpy)
+    return (
+        E.call("max", acc, E.const(int(limits.min))) if kind is ReduceKind.MAX else E.call("min", acc, E.const(int(limits.max)))
+    )
 
 
 def _log_sum_exp(c: Context, node: Node, inputs: Inputs) -> Tensor:
