@@ -37,13 +37,8 @@ def parameters() -> list[Any]:
 TRIED: list[str] = []  # devices, as often as their kernels' trials were made
 
 
-@pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("devices")
-
-
 @pytest.fixture
-def cache(shared: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def cache(device_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """One for all of these tests: a device's trials are made with its first session, and a kernel is compiled once."""
     try_all = trials.try_all
 
@@ -52,7 +47,7 @@ def cache(shared: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         return try_all(target, *more)
 
     monkeypatch.setattr(trials, "try_all", counted)
-    yield shared
+    yield device_cache
     assert len(TRIED) == len(set(TRIED)), "trials were made again"
 
 

@@ -1,4 +1,4 @@
-"""What ONNX Runtime refuses we refuse, with the node's name; what it computes we compute. Sessions, every class of ../defects."""
+"""What ONNX Runtime refuses we refuse, with the node's name; what it computes we compute. In sessions."""
 
 from __future__ import annotations
 

@@ -137,7 +137,13 @@ class Report:
             distinct = sum(key[0] is kind for key in self.distinct)
             shown = "none" if bound == 0 else "" if bound is None else f"{bound * 1000:g} in 1000"
             lines.append(f"{kind.value:42}{self.by_class[kind]:>8}{distinct:>10}  {shown}")
-        for name in ("ORT differs from itself", "excused by noise", "ORT itself crashes or hangs", "refused by ORT"):
+        for name in (
+            "ORT differs from itself",
+            "excused by noise",
+            "ORT itself crashes or hangs",
+            "refused by ORT",
+            "refused by us on purpose",
+        ):
             lines.append(f"({name}: {self.counts[name]})")
         return "\n".join(lines)
 

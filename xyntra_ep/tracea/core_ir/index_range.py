@@ -68,7 +68,7 @@ _ANY: Interval = (None, None)
 
 def stays_inside(e: Expr, extent: Size, domain: Sequence[Size]) -> bool:
     """Whether 0 <= e < extent holds at every point of a non-empty ``domain`` (false when not provable)."""
-    low, high = interval(e, domain)
+    low, high = _interval(e, domain)
     return low is not None and high is not None and known_nonnegative(low) and known_nonnegative(extent - 1 - high)
 
 
@@ -81,7 +81,7 @@ def exact_interval(e: Expr, domain: Sequence[Size]) -> tuple[Size, Size] | None:
     return span(parts.rest.attr, [(domain[number], factor) for number, factor in parts.coefficients.items()])
 
 
-def interval(root: Expr, domain: Sequence[Size]) -> Interval:
+def _interval(root: Expr, domain: Sequence[Size]) -> Interval:
     """Bounds of an i64 expression over a non-empty ``domain``, None where there is none that is known."""
     found: dict[int, Interval] = {}
     for e in walk(root):
