@@ -208,7 +208,7 @@ void Evaluation::place_arena(const Alternative& plan) {
   bytes_.assign(buffers.size(), 0);
   for (const uint32_t b : plan.arena) {
     const int64_t bytes = values_[buffers[b].size_expr];
-    if (bytes < 0) throw Error(kRuntimeException, "XyntraEP: a temporary of negative size");
+    if (bytes < 0) throw Error(kInvalidArgument, "XyntraEP: a temporary would have a negative size");
     if (bytes > INT64_MAX / 4) throw NoMemory(static_cast<std::size_t>(bytes), "a temporary");
     bytes_[b] = align_up(static_cast<std::size_t>(bytes) + kSpareBytes, alignment_);
   }

@@ -102,10 +102,11 @@ void Workspace::fill_tables(const ReadyAlternative& ready) {
   }
 }
 
-// A temporary has spare bytes behind it, so there always is a first one.
 const PlanFault* Workspace::fault() const noexcept {
   for (const PlanFault& fault : evaluation_.plan().faults) {
-    if (arena_.data()[evaluation_.arena_at(fault.buffer)] != 0) return &fault;
+    const char* first = arena_.data() + evaluation_.arena_at(fault.buffer);
+    const int64_t bytes = evaluation_.value(evaluation_.plan().buffers[fault.buffer].size_expr);
+    if (std::any_of(first, first + bytes, [](char byte) { return byte != 0; })) return &fault;
   }
   return nullptr;
 }

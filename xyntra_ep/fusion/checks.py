@@ -96,6 +96,8 @@ class Checks:
         if isinstance(a, int) or isinstance(b, int):
             result: Size = a if isinstance(a, int) else b
         else:
+            for extent in (a, b):  # a name stands for something that is not negative
+                self.require(dims.le(0, extent), f"the size of axis {axis} would be negative")
             result = self._define(select(eq(a, 1), b, a))
         self._sources[result] = frozenset({a, b}) | self._sources.get(a, frozenset()) | self._sources.get(b, frozenset())
         return result
@@ -104,6 +106,8 @@ class Checks:
         """Whether ``condition`` holds always or, where assumptions are made, under a guard."""
         if isinstance(condition, int):
             return condition != 0
+        if condition in self._conditions or condition in self.guards:
+            return True
         if self._speculate:
             self.guards.append(condition)
         return self._speculate

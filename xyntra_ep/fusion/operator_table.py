@@ -59,8 +59,8 @@ _DEVIATIONS = (
 _TAIL = f"""## Special values
 
 NaN, infinities, zeros, denormals and the ends of integers give what ONNX Runtime's CPU provider gives, for each operator alone
-(`tests/conformance/test_special_values.py`). Sums of products (MatMul, Conv, attention, Resize ...) are not in that test: the order
-of their terms is nobody's promise. Left out is what depends there on the place of a value or on the version:
+(`tests/conformance/test_special_values.py`). Sums of products (MatMul, Conv, attention, Resize ...) are not in that test: their
+terms may be added in any order. Left out is what depends there on the place of a value or on the version:
 
 | operator | what ONNX Runtime does | what we do |
 |---|---|---|

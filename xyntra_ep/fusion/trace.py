@@ -21,7 +21,7 @@ from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.op_spec import OpSpec as OpSpec
 from xyntra_ep.fusion.op_spec import admit, admit_types
 from xyntra_ep.fusion.structure import conditions
-from xyntra_ep.fusion.tensor import Leaf, RowNode, Tensor, TNode, from_content
+from xyntra_ep.fusion.tensor import Leaf, Reshape, RowNode, Tensor, TNode, View, from_content
 from xyntra_ep.registry import Registry
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
@@ -57,7 +57,8 @@ class Context:
     checks: Checks = field(default_factory=Checks)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     bindings: list[Binding] = field(default_factory=list)
-    faults: list[tuple[Tensor, str]] = field(default_factory=list)  # one bool each: true, and the run fails with the message
+    faults: list[tuple[Tensor, str]] = field(default_factory=list)  # bools: one is true, and the run fails with the message
+    judged: set[tuple[int, int, Expr]] = field(default_factory=set)  # data of which `faults` has the judgement
     depends: set[str] = field(default_factory=set)  # large constants whose bytes decided something
     current: NodeId = FIRST
 
@@ -74,22 +75,25 @@ class Context:
     def require_equal(self, a: Size, b: Size, message: str) -> None:
         self.checks.require_equal(a, b, message)
 
-    def require_data(self, t: Tensor, wrong: Callable[[Expr], Expr], message: str) -> None:
-        """A condition on the elements of ``t``: a run in which one is ``wrong`` fails with ``message`` after it was computed.
+    def require_data(self, t: Tensor, wrong: Callable[[Expr, Expr], Expr], message: str) -> None:
+        """A condition on the elements of ``t``: a run in which ``wrong(element, its place in the last axis)`` is true of one
+        fails with ``message`` after it was computed.
 
         What reads memory by these elements must stay inside by itself (`clamp_index`). Constants are to be judged while planning.
+        Rows are judged each for itself, so that threads can share the work.
         """
-        flat = t.reshape((t.size,))
-        body = wrong(E.load(0, E.axis(0), dtype=t.dtype))
+        t = t if t.rank else t.reshape((1,))
+        here = [E.axis(i) for i in range(t.rank)]
+        body = wrong(E.load(0, *here, dtype=t.dtype), here[-1])
+        key = (*_stored(t), body)
+        if key in self.judged:
+            return
+        self.judged.add(key)
         stage = Stage(kind=ReduceKind.MAX, body=body, dtype=DType.BOOL)
-        row = RowNode(outer=(), inner=(t.size,), inputs=(flat,), stages=(stage,), outputs=((E.acc_bool(0), True),))
-        known = any(
-            f.node.inputs[0].node is flat.node and f.node.stages[0].body is body
-            for f, _ in self.faults
-            if isinstance(f.node, RowNode)
-        )
-        if not known:
-            self.faults.append((Tensor((), DType.BOOL, row), self.checks.located(message)))
+        row = RowNode(outer=t.shape[:-1], inner=t.shape[-1:], inputs=(t,), stages=(stage,), outputs=((E.acc_bool(0), True),))
+        fault = Tensor(t.shape[:-1], DType.BOOL, row)
+        self._finish(fault, self.current)
+        self.faults.append((fault, self.checks.located(message)))
 
     def constant(self, t: Tensor, what: str) -> NDArray[Any]:
         """The bytes of a constant of any size (small ones: ``t.array``); the plan then depends on them."""
@@ -145,8 +149,6 @@ class Context:
                 raise UnsupportedError(f"dtype {declared.dtype or declared.elem_type}")
             self.tensors[name] = t
             self._finish(t, node.id)
-        for fault, _ in self.faults:
-            self._finish(fault, node.id)
         missing = [name for name in node.outputs[len(outputs) :] if name]
         if missing:
             raise UnsupportedError(f"output {missing[0]} is not computed")
@@ -163,6 +165,13 @@ class Context:
             for condition, message in conditions(t, self.checks):
                 self.checks.require(condition, message)
             stack.extend(operands_of(t.node))
+
+
+def _stored(t: Tensor) -> tuple[int, int]:
+    """What holds the elements of ``t``, whatever shape they are given: a node and which of its results."""
+    while isinstance(t.node, View) and isinstance(t.node.step, Reshape):
+        t = t.node.base
+    return id(t.node), t.output
 
 
 def operands_of(node: TNode) -> list[Tensor]:

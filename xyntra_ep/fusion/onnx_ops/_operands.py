@@ -56,7 +56,7 @@ def wanted_outputs(node: Node) -> int:
 
 
 def require_indices(c: Context, indices: Tensor, extents: Sequence[Size], message: str, *, backwards: bool = True) -> None:
-    """Every element of ``indices`` must name one of an axis: elements k, k + n, k + 2n ... one of ``extents[k]``, for n extents.
+    """Every element of ``indices`` must name one of an axis: k, k + n ... of its last axis one of ``extents[k]``, for n extents.
     With ``backwards`` a negative one counts from the end. Those known now are judged now, or when sizes are; others in each run.
     """
     period = len(extents)
@@ -64,15 +64,15 @@ def require_indices(c: Context, indices: Tensor, extents: Sequence[Size], messag
     known = _known_elements(c, indices)
     if known is None:
 
-        def chosen(sizes: Sequence[Size]) -> Expr:
+        def chosen(sizes: Sequence[Size], place: Expr) -> Expr:
             result = E.size(sizes[0])
             for k, size in enumerate(sizes[1:], start=1):
-                here = E.call("eq", E.call("mod", E.axis(0), E.const(period)), E.const(k))
+                here = E.call("eq", E.call("mod", place, E.const(period)), E.const(k))
                 result = E.call("where", here, E.size(size), result)
             return result
 
-        def wrong(v: Expr) -> Expr:
-            return E.call("or", E.call("lt", v, chosen(least)), E.call("le", chosen(extents), v))
+        def wrong(v: Expr, place: Expr) -> Expr:
+            return E.call("or", E.call("lt", v, chosen(least, place)), E.call("le", chosen(extents, place), v))
 
         c.require_data(indices, wrong, message)
         return

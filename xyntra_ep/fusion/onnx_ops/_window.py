@@ -59,7 +59,7 @@ def window(
             free = spatial[i] + first + last - reach[i]
             if must_fit:
                 c.require(le(0, free), "the window is larger than its input")
-            extent = _extent(c, free, spatial[i] + first, strides[i], ceil_mode)
+            extent = free // strides[i] + 1 if must_fit else _extent(c, free, spatial[i] + first, strides[i], ceil_mode)
             begin.append(first)
         out.append(extent)
     for o in out:
@@ -75,4 +75,6 @@ def _extent(c: Context, free: Size, end: Size, stride: int, ceil_mode: bool) -> 
     if ceil_mode:
         extent = ceildiv(free, stride) + 1
         return extent - le(end, (extent - 1) * stride)  # a window that would start in the trailing padding is left out
-    return (free // stride if c.checks.assume(le(0, free)) else trunc_div(free, stride)) + 1
+    if stride == 1 or c.checks.assume(le(0, free)):
+        return free // stride + 1
+    return trunc_div(free, stride) + 1

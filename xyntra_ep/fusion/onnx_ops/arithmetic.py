@@ -74,7 +74,7 @@ def _require_divisors(c: Context, t: Tensor) -> None:
         if not c.constant(t, "a divisor").all():
             raise UnsupportedError("Integer division by zero")
     else:
-        c.require_data(t, lambda v: E.call("eq", v, E.const(0)), "Integer division by zero")
+        c.require_data(t, lambda v, _: E.call("eq", v, E.const(0)), "Integer division by zero")
 
 
 def _variadic(op: str, folded: Callable[[Size, Size], Size] | None = None) -> Lower:

@@ -76,7 +76,7 @@ def _attend(c: Context, node: Node, heads: _Heads, mask: Tensor | None, bias: Te
     if mask is not None:
         if mask.rank == 1 and node.op_type == "Attention":  # not MultiHeadAttention's
             ends = part(mask, 0, 0, heads.scores[0])
-            c.require_data(ends, lambda v: E.call("lt", v, E.const(0)), "mask_index value is negative")
+            c.require_data(ends, lambda v, _: E.call("lt", v, E.const(0)), "mask_index value is negative")
         padded = _padded(c.checks, node, mask, heads.scores, len(operands))
         value = E.call("add", value, E.call("where", padded, f(float(node.attr("mask_filter_value", _FILTER))), f(0)))
         operands.append(mask)
@@ -130,6 +130,11 @@ def _multi_head_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Te
     q = split_heads(q, heads)
     if k.rank == 3:
         k, v = split_heads(k, heads), split_heads(v, heads)
+    for t in (k, v):
+        c.require_equal(t.shape[1], heads, "keys and values have another number of heads than queries")
+    for past_t in (past_k, past_v):
+        for have, want in zip(() if past_t is None else past_t.shape[:2], (q.shape[0], heads), strict=False):
+            c.require_equal(have, want, "past keys and values have another batch or number of heads than queries")
     past: Size = 0
     if past_k is not None and past_v is not None:
         past = past_k.shape[2]

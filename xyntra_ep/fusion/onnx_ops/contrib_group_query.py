@@ -143,7 +143,13 @@ def _group_query_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[T
         rows = one(inputs, _COS).shape[0]
         c.require(le(cache.total, rows), "GroupQueryAttention: more keys than the rotary table has positions")
         q, k = _turned(node, inputs, q, cache), _turned(node, inputs, k, cache)
-    k, v = cache.present(c, maybe(inputs, _PAST_K), k), cache.present(c, maybe(inputs, _PAST_V), v)
+    pasts = (maybe(inputs, _PAST_K), maybe(inputs, _PAST_V))
+    for past, new in zip(pasts, (k, v), strict=True):
+        if past is not None:
+            wanted = (q.shape[0], k.shape[1], one(inputs, _PAST_K).shape[2], new.shape[3])
+            for have, want in zip(past.shape, wanted, strict=True):
+                c.require_equal(have, want, "past_key and past_value have another shape than keys and values")
+    k, v = cache.present(c, pasts[0], k), cache.present(c, pasts[1], v)
     sizes = Scores(batch=q.shape[0], heads=k.shape[1], group=group, queries=q.shape[2], keys=k.shape[2])
     raw = matmul(c, q.reshape((sizes.batch, sizes.heads, group * sizes.queries, width)), k.permute((0, 1, 3, 2)))
     operands = [raw, cache.ends]

@@ -318,6 +318,7 @@ def _division_bounds(op: DimOp, a: _Bounds, b: _Bounds) -> _Bounds:
 
 
 _MOST_CASES = 4  # atoms that a proof takes apart, one after the other
+_MOST_TRIALS = 256  # sizes that a proof looks at before it gives up
 
 
 @lru_cache(maxsize=1 << 14)
@@ -327,25 +328,32 @@ def known_nonnegative(size: Size) -> bool:
     Intervals first; then atoms are replaced by what bounds them: -min(a, b) is at least -a, and at least -b; x / d rounded down
     lies within (x - d + 1) / d and x / d.
     """
-    return _proven(size, _MOST_CASES)
+    return _Proof().found(size, _MOST_CASES, frozenset())
 
 
-def _proven(size: Size, cases: int) -> bool:
-    low = _bounds(size)[0]
-    if low is not None and low >= 0:
-        return True
-    if isinstance(size, int) or not cases:
-        return False
-    for monomial, coefficient in size.terms:
-        if len(monomial) != 1 or monomial[0].op is DimOp.SYMBOL:
-            continue
-        atom = monomial[0]
-        rest = size - Dim((((atom,), coefficient),))
-        enough, candidates = _lower_candidates(atom, coefficient)
-        proofs = (_proven(rest + c, cases - 1) for c in candidates)
-        if candidates and (any(proofs) if enough == 1 else all(proofs)):
+class _Proof:
+    """A search that takes atoms apart in one order and never goes back to one, so that no set of them is tried twice: first those
+    that have to hold in both cases, then those where one of two bounds is enough."""
+
+    def __init__(self) -> None:
+        self._trials = _MOST_TRIALS
+
+    def found(self, size: Size, cases: int, tried: frozenset[Atom]) -> bool:
+        low = _bounds(size)[0]
+        if low is not None and low >= 0:
             return True
-    return False
+        if isinstance(size, int) or not cases or self._trials <= 0:
+            return False
+        lone = [(m[0], c) for m, c in size.terms if len(m) == 1 and m[0].op is not DimOp.SYMBOL and m[0] not in tried]
+        bounded = [(atom, c, *_lower_candidates(atom, c)) for atom, c in lone]
+        for atom, coefficient, enough, candidates in sorted(bounded, key=lambda row: -row[2]):
+            tried = tried | {atom}
+            rest = size - Dim((((atom,), coefficient),))
+            self._trials -= len(candidates)
+            proofs = (self.found(rest + c, cases - 1, tried) for c in candidates)
+            if candidates and (any(proofs) if enough == 1 else all(proofs)):
+                return True
+        return False
 
 
 def _lower_candidates(atom: Atom, coefficient: int) -> tuple[int, list[Size]]:

@@ -264,7 +264,9 @@ class Program:
     definitions: list[tuple[str, Size]] = field(default_factory=list)  # symbols computed from earlier ones, in order
     guards: list[Size] = field(default_factory=list)  # the alternative applies when all are non-zero
     checks: list[tuple[Size, str]] = field(default_factory=list)  # zero: the run fails with the message
-    faults: list[tuple[int, str]] = field(default_factory=list)  # values of one bool: true after a run, it fails with the message
+    faults: list[tuple[int, str]] = field(
+        default_factory=list
+    )  # values of bools: one true after a run, it fails with the message
     constants: list[str] = field(default_factory=list)  # graph names of CONST values
 
     def with_definitions(self, bound: Mapping[str, int]) -> dict[str, int]:

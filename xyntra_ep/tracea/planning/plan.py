@@ -84,7 +84,7 @@ class PlannedProgram:
     run: tuple[PlanStep, ...]
     output_shapes: tuple[tuple[Size, ...], ...]
     decisions: tuple[tuple[int, Decision], ...]
-    faults: tuple[tuple[int, str], ...] = ()  # buffers whose first byte, true after a run, makes it fail with the message
+    faults: tuple[tuple[int, str], ...] = ()  # buffers of bytes: one true after a run, it fails with the message
 
     def ops_of_kernel(self, kernel: int) -> tuple[int, ...]:
         """The ops that need a kernel: those that fail when it does not compile."""
