@@ -123,6 +123,30 @@ def test_checks_name_the_shapes(planner: FakePlanner, make_session: Any) -> None
         np.testing.assert_array_equal(session.run(None, {"x": x})[0], relu_answer(x))
 
 
+def test_a_fault_in_the_data_fails_its_run_alone(planner: FakePlanner, make_session: Any) -> None:
+    """What a step has put down as faults: here whatever is above 0, in any byte of the buffer."""
+
+    def decide(raw: RawGraph) -> list[Island]:
+        island = relu_island(raw)
+        (alternative,) = island.alternatives
+        n = alternative.op("mul", alternative.dim(0, 0), alternative.dim(0, 1))
+        faults = alternative.buffer(ARENA, size=alternative.op("mul", n, alternative.const(4)), first=1, last=1)
+        alternative.step(NUMBER["relu"], [0, faults], [n], alternative.op("ceildiv", n, alternative.const(16)))
+        alternative.faults.append((faults, "Relu(r): too large"))
+        return [island]
+
+    planner.decide = decide
+    session = make_session(relu_model())
+    fine = np.full((5, 4), -1, np.float32)
+    for at in (0, 7, 19):
+        wrong = fine.copy()
+        wrong.reshape(-1)[at] = 1
+        with pytest.raises(InvalidArgument, match=r"XyntraEP: Relu\(r\): too large \(x \[5,4\]\)"):
+            session.run(None, {"x": wrong})
+        np.testing.assert_array_equal(session.run(None, {"x": fine})[0], np.zeros((5, 4), np.float32))
+    assert session.run(None, {"x": fine[:0]})[0].shape == (0, 4)
+
+
 def test_a_wrong_rank_is_named(planner: FakePlanner, make_session: Any) -> None:
     nodes = [helper.make_node("Relu", ["x"], ["t"]), helper.make_node("Neg", ["t"], ["y"])]
     graph = model(nodes, [onnx.helper.make_tensor_value_info("x", 1, None)], [onnx.helper.make_tensor_value_info("y", 1, None)])

@@ -154,6 +154,18 @@ def weight_twice_in_a_step(a: Alternative) -> None:
     a.step(0, [weight, weight], init=True)
 
 
+def fault_in_no_buffer(a: Alternative) -> None:
+    a.faults.append((99, "data"))
+
+
+def fault_in_an_input(a: Alternative) -> None:
+    a.faults.append((a.input(0), "data"))
+
+
+def fault_that_is_overwritten(a: Alternative) -> None:
+    a.faults.append((a.buffer(ARENA, size=a.const(4), first=0, last=0), "data"))
+
+
 def tensor_in_no_buffer(a: Alternative) -> None:
     a.step(0, [0], tensors=[tensor(1, [0], [], [1])])
 
@@ -171,6 +183,9 @@ def tensor_on_the_cpu(a: Alternative) -> None:
     [
         (bad_symbol_input, "a symbol names no input"),
         (bad_symbol_axis, "a symbol names no dimension"),
+        (fault_in_no_buffer, "a fault is in no temporary"),
+        (fault_in_an_input, "a fault is in no temporary"),
+        (fault_that_is_overwritten, "a fault is gone before the run ends"),
         (element_of_floats, "an element that is no integer"),
         (forward_reference, "an expression uses a later one"),
         (negative_reference, "an expression uses a later one"),
