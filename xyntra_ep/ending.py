@@ -42,6 +42,7 @@ class _State:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.threads: dict[int, int] = {}  # that can be interrupted; how often each has entered: a plan may ask for another
+        self.sent: set[int] = set()  # threads that were interrupted and have not left since
         self.closing = False
 
 
@@ -71,7 +72,11 @@ class Interruptible:
                         elif me in _state.threads:
                             del _state.threads[me]
                         left = True
-                    _raise_in(me, None)  # what was sent and has not arrived must not arrive outside
+                    if me in _state.sent:
+                        # What was sent and has not arrived must not arrive outside. Python 3.11 looks for something to come
+                        # ever after, and a profiler never ends: so only where something was sent.
+                        _raise_in(me, None)
+                        _state.sent.discard(me)
                 break
             except Ending:
                 continue
@@ -126,6 +131,7 @@ def _close() -> None:
             if waited_s - interrupted >= _AGAIN_S:
                 interrupted = waited_s
                 for thread in _state.threads:
+                    _state.sent.add(thread)
                     _raise_in(thread, Ending)
         time.sleep(_POLL_S)
     while _last:
