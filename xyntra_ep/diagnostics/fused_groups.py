@@ -71,6 +71,7 @@ def find_islands(graph: Graph) -> Partition:
                 if not outputs:
                     raise UnsupportedError("its result is not used")
                 traced = trace(graph, members, inputs, trust=True)
+                traced.faults.clear()  # whoever runs the functions judges the data
                 islands.append(Island(nodes=tuple(members), program=build_program(traced, inputs, outputs)))
             except TraceError as error:
                 declined[error.node] = error.what

@@ -67,6 +67,8 @@ def _prepare(path: Path) -> str:
     """Make the directories; why ``path`` cannot be used ("" = it can)."""
     try:
         folders = (path, path / KERNELS, path / PLANS, path / TMP)
+        if path.exists() and not path.is_dir():
+            return "is not a directory"
         for folder in folders:
             _make(folder)
         for folder in folders:
