@@ -98,6 +98,8 @@ def test_proofs_hold_for_all_sizes_and_find_what_holds() -> None:
         dims.smin(S, T) - dims.smin(S, T - 1), dims.ceildiv(S, 4) * 4 - S, S % 3, dims.select(dims.lt(S, T), T - S - 1, S - T),
     ]  # fmt: skip
     assert [dims.known_nonnegative(size) for size in found[:8]] == [True] * 8
+    false = [2 * (S // 2) - S, S - 2 * dims.ceildiv(S, 2), dims.smin(S, T) - T, S - dims.smax(S, T)]
+    assert not any(dims.known_nonnegative(size) for size in false)
     for seed in range(300):
         size = random_size(np.random.default_rng(seed), 3)
         if dims.known_nonnegative(size):
