@@ -118,11 +118,6 @@ class Child:
             return self._ended(Class.HANG, f"nothing for {self._patience():.0f} s")
         return None
 
-    @property
-    def connection(self) -> Connection:
-        assert self._conn is not None
-        return self._conn
-
     def _patience(self) -> float:
         if self.patience_s is not None and self._phase:
             return self.patience_s

@@ -13,7 +13,6 @@ from onnx import ValueInfoProto, helper, numpy_helper
 from tests.hunt.case import Array, Feeds
 
 IR_VERSION = 10
-ONNX_DOMAINS = ("", "ai.onnx")
 
 
 class Refused(Exception):
