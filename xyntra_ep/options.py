@@ -119,7 +119,10 @@ class Options:
     dump_dir: Path | None = option(
         doc="write the sources of each session's kernels here; plans are made anew then", shown_default="off"
     )
-    fp32_strict: bool = option(default=False, doc="no algorithm that moves NaN or Inf to other elements (Winograd convolution)")
+    fp32_strict: bool = option(
+        default=False,
+        doc="NaN and Inf show where they do in ONNX Runtime, and nowhere else: no Winograd convolution, no hidden keys left out",
+    )
     log_level: LogLevel = option(
         default=LogLevel.INFO,
         doc="least severe message given to ONNX Runtime's logger, whose own level then applies (that of "

@@ -22,7 +22,7 @@ F32, F16 = np.float32, np.float16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecialCase:
-    """One node. ``feeds`` are inputs of unknown sizes, ``constants`` the inputs after them."""
+    """One node. ``feeds`` are inputs, of unknown sizes if they are not ``fixed``, ``constants`` the inputs after them."""
 
     op: str
     feeds: Sequence[Array]
@@ -33,6 +33,8 @@ class SpecialCase:
     opset: int = OPSET
     outputs: int = 1
     absolute: float = 0.0  # an error that is allowed where the result is near 0
+    fixed: bool = False
+    only_strict: bool = False  # the README names what is different without ``fp32_strict``
 
     @property
     def name(self) -> str:
@@ -49,7 +51,9 @@ class SpecialCase:
         outputs = [f"y{i}" for i in range(self.outputs)]
         node = helper.make_node(self.op, names, outputs, domain=self.domain, **self.attributes)
         values = [
-            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), [f"{name}_{i}" for i in range(a.ndim)])
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape if self.fixed else [f"{name}_{i}" for i in range(a.ndim)]
+            )
             for name, a in self.inputs.items()
         ]
         initializers = [numpy_helper.from_array(a, name) for name, a in constants.items()]
@@ -285,8 +289,107 @@ def _pools(dtype: Any, length: int) -> list[SpecialCase]:
     return found
 
 
+def _products(dtype: Any, length: int) -> list[SpecialCase]:
+    """Sums of products: each of the first operand's rows has its own special values, and they show where they are multiplied."""
+    rng = np.random.default_rng(5)
+    label, near = str(length), 1e-5
+
+    def tame(*shape: int) -> Array:
+        return rng.standard_normal(shape).astype(dtype)
+
+    def case(
+        op: str, feeds: Sequence[Array], constants: Sequence[Array | None] = (), suffix: str = "", **more: Any
+    ) -> SpecialCase:
+        name = f"{label}-{suffix}" if suffix else label
+        return SpecialCase(op=op, feeds=feeds, constants=constants, label=name, absolute=near, **more)
+
+    x = rows_with(dtype, length, OVERFLOWS)
+    w, bias = tame(length, 20), tame(20)
+    found = [
+        case("MatMul", [x], [w]),
+        case("MatMul", [tame(7, length), np.ascontiguousarray(x.T)], [], "second"),
+        case("FusedMatMul", [x], [w], domain=CONTRIB, attributes={"alpha": 0.5}),
+        case("Gemm", [x], [np.ascontiguousarray(w.T), bias], attributes={"transB": 1}),
+        case("Einsum", [x], [w], attributes={"equation": "ij,jk->ik"}),
+    ]
+    signal = np.ascontiguousarray(np.broadcast_to(x[:, None], (len(x), 2, length)))  # [N, C, L]
+    found.append(case("Conv", [signal], [tame(3, 2, 3), tame(3)], "1d", attributes={"pads": [1, 1]}))
+    found.append(case("ConvTranspose", [signal], [tame(2, 3, 3), tame(3)], "1d", attributes={"strides": [2]}))
+    plane = np.ascontiguousarray(np.stack([signal, signal[:, ::-1] + 1], axis=2))  # [N, C, 2, L]
+    found.append(case("Conv", [plane], [tame(3, 2, 2, 3), tame(3)], "2d", attributes={"pads": [1, 1, 1, 1]}))
+    found.append(case("Conv", [plane], [tame(2, 1, 2, 3), tame(2)], "depthwise", attributes={"group": 2, "pads": [1, 1, 1, 1]}))
+    found.append(case("ConvTranspose", [plane], [tame(2, 3, 2, 3), tame(3)], "2d"))
+    return found
+
+
+def _attentions(dtype: Any, length: int) -> list[SpecialCase]:
+    """One special value in queries, keys or values; masks that show them and masks that hide them."""
+    rng = np.random.default_rng(6)
+    found = []
+    mask = rng.standard_normal((length, length)).astype(dtype)
+    nothing = mask.copy()
+    nothing[1] = -np.inf  # a row that sees nothing
+    triangle = np.tril(np.ones((length, length), np.bool_))
+    for value in (np.nan, np.inf, -np.inf, 0.0):
+        for i, which in enumerate("qkv"):
+            heads = [rng.standard_normal((2, 2, length, 8)).astype(dtype) for _ in range(3)]
+            heads[i][0, 1, -1, 3] = value
+            flat = [np.ascontiguousarray(t.transpose(0, 2, 1, 3)).reshape(2, length, 16) for t in heads]
+            hidden = which != "q" and value != 0
+            forms: Sequence[tuple[str, str, Sequence[Array], Mapping[str, Any], bool]] = (
+                ("Attention", "plain", heads, {}, False),
+                ("Attention", "added", [*heads, mask], {}, False),
+                ("Attention", "nothing", [*heads, nothing if which != "k" else mask], {}, False),
+                ("Attention", "booleans", [*heads, triangle], {}, hidden),
+                ("Attention", "causal", heads, {"is_causal": 1}, hidden),
+                ("MultiHeadAttention", "plain", flat, {"num_heads": 2}, False),
+                ("MultiHeadAttention", "causal", flat, {"num_heads": 2, "unidirectional": 1}, hidden),
+            )
+            if which == "q":  # of x, of which all three are made
+                weights = rng.standard_normal((16, 48)).astype(dtype)
+                joined = [flat[0], weights, np.zeros(48, dtype)]
+                contrib = ("com.microsoft.Attention", "plain", joined, {"num_heads": 2}, False)
+                causal = ("com.microsoft.Attention", "causal", joined, {"num_heads": 2, "unidirectional": 1}, value != 0)
+                forms = (*forms, contrib, causal)
+            for op, form, feeds, attributes, only_strict in forms:
+                case = SpecialCase(
+                    op=op.removeprefix(f"{CONTRIB}."),
+                    feeds=feeds,
+                    attributes=attributes,
+                    domain="" if op == "Attention" else CONTRIB,
+                    label=f"{length}-{value}-{which}-{form}",
+                    absolute=1e-5,
+                    fixed=True,
+                    only_strict=only_strict,
+                )
+                found.append(case)
+    return found
+
+
+def _samples(dtype: Any, length: int) -> list[SpecialCase]:
+    """Interpolations: weights that are 0 meet infinity and NaN."""
+    found = []
+    x = rows_with(dtype, length, OVERFLOWS)
+    plane = np.ascontiguousarray(np.stack([x, x[:, ::-1]], axis=1)[:, None])  # [N, 1, 2, L]
+    grid = np.random.default_rng(7).uniform(-1.2, 1.2, (len(x), 3, 5, 2)).astype(dtype)
+    scales = np.array([1, 1, 2, 1.5], np.float32)
+
+    def add(op: str, feeds: Sequence[Array], constants: Sequence[Array | None], **attributes: str) -> None:
+        label = "-".join((str(length), *attributes.values()))
+        case = SpecialCase(op=op, feeds=feeds, constants=constants, attributes=attributes, label=label, absolute=1e-5, fixed=True)
+        found.append(case)
+
+    for how in ("half_pixel", "asymmetric", "align_corners"):
+        for mode in ("nearest", "linear", "cubic"):
+            add("Resize", [plane], [None, scales], mode=mode, coordinate_transformation_mode=how)
+    for padding in ("zeros", "border", "reflection"):
+        for mode in ("nearest", "linear"):
+            add("GridSample", [plane, grid], [], mode=mode, padding_mode=padding)
+    return found
+
+
 def _rows(dtype: Any) -> list[SpecialCase]:
-    parts = (_reductions, _normalisations, _pools)
+    parts = (_reductions, _normalisations, _pools, _products, _samples, _attentions)
     return [case for length in (3, 21) for part in parts for case in part(dtype, length)]
 
 

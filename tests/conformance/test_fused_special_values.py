@@ -85,13 +85,13 @@ SAME = [
 ]
 
 
-def _classes(case: Fused, value: float, strict: bool) -> tuple[Array, Array]:
+def _classes(case: Fused, value: float, strict: bool, precision: str = "fp32") -> tuple[Array, Array]:
     """Which of NaN, the infinities and numbers the results are: ours, ONNX Runtime's."""
     model = parse(case.text, case.opset, **case.constants)
     feeds = {name: normal(*shape, seed=i) for i, (name, shape) in enumerate(case.feeds.items())}
     name, at = case.at
     feeds[name][at] = value
-    session = planned(model, {"fp32_strict": str(int(strict))})
+    session = planned(model, {"fp32_strict": str(int(strict)), "precision": precision})
     assert explain(session).claimed and not [row for graph in explain(session).graphs for row in graph.declined]
     [ours], [theirs] = session.run(None, feeds), run_cpu(model, feeds)
     with np.errstate(all="ignore"):
@@ -112,15 +112,45 @@ def test_strict_convolutions_spread_nothing(case: Fused, value: float) -> None:
     np.testing.assert_array_equal(*_classes(case, value, strict=True))
 
 
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("which", ["k", "v"])
-def test_causal_attention_does_not_look_at_hidden_keys(which: str, strict: bool) -> None:
+@pytest.mark.parametrize(
+    "case", [case for case in SAME if "dense" in case.name or "attention" in case.name], ids=lambda c: c.name
+)
+def test_narrow_operands_change_nothing(case: Fused) -> None:
+    """Where the machine has them; elsewhere the session computes in fp32."""
+    for value in (np.nan, np.inf, -np.inf):
+        np.testing.assert_array_equal(*_classes(case, value, strict=True, precision="bf16"))
+
+
+_ATTENTION = "(float[1,2,48,16] q, float[1,2,48,16] k, float[1,2,48,16] v) => (float[] y) {{ {} }}"
+_BY_STEPS = "t = Transpose <perm = [0,1,3,2]> (k) s = MatMul(q, t) a = Where(m, s, low) p = Softmax(a) y = MatMul(p, v)"
+_LOWER = np.tril(np.ones((48, 48), np.bool_))
+
+
+def _causal(form: str, which: str) -> Fused:
+    """Attention whose last key has a special value: a key that only the last query sees."""
+    constants = {"m": _LOWER, "low": np.array(-np.inf, np.float32)} if form == "steps" else {"m": _LOWER}
+    text = {"operator": "y = Attention <is_causal = 1> (q, k, v)", "booleans": "y = Attention (q, k, v, m)", "steps": _BY_STEPS}[
+        form
+    ]
+    used = {} if form == "operator" else constants
+    return Fused(name=form, text=_ATTENTION.format(text), feeds=_HEADS, at=(which, _HIDDEN), constants=used, opset=23)
+
+
+@pytest.mark.parametrize(
+    ("form", "which"), [(f, w) for f in ("operator", "booleans", "steps") for w in "kv" if (f, w) != ("steps", "k")]
+)
+def test_attention_does_not_look_at_hidden_keys(form: str, which: str) -> None:
     """Not at whole blocks of them. What ours shows, ONNX Runtime's shows too."""
-    text = (
-        "(float[1,2,48,16] q, float[1,2,48,16] k, float[1,2,48,16] v) => (float[] y) { y = Attention <is_causal = 1> (q, k, v) }"
-    )
-    case = Fused(name=which, text=text, feeds=_HEADS, at=(which, _HIDDEN), constants={}, opset=23)
-    ours, theirs = _classes(case, np.nan, strict)
+    ours, theirs = _classes(_causal(form, which), np.nan, strict=False)
     assert not ((ours != 0) & (theirs == 0)).any()
     assert np.count_nonzero(ours) < np.count_nonzero(theirs)
     assert ours[0, 0, 47].any() and theirs[0, 0, 0].any()  # where the key is seen, and where it is hidden
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("which", ["k", "v"])
+@pytest.mark.parametrize("form", ["operator", "booleans", "steps"])
+def test_strict_attention_looks_at_all_keys(form: str, which: str, value: float) -> None:
+    for precision in ("fp32", "bf16"):
+        ours, theirs = _classes(_causal(form, which), value, strict=True, precision=precision)
+        np.testing.assert_array_equal(ours, theirs)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.alternatives import OneIsland, alternatives
 from tests.support.model_text import Array, check, normal, parse
-from xyntra_ep.tracea.core_ir.ops import Attention
+from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax
 
 B, H, S, T, D, E = 2, 3, 4, 5, 8, 6
 Q, K, V = normal(B, H, S, D), normal(B, H, T, D, seed=1), normal(B, H, T, E, seed=2)
@@ -78,13 +78,13 @@ class TestMasks:
         mask[0, 0, 1] = False
         nodes = f"w = Where(m, s, inf) {NAN_FILL} y = MatMul(p, v)"
         op = fused(attention(nodes, ", bool[B,1,S,T] m", {"m": mask}, inf=INF))
-        assert op.nan_to_zero
+        assert op.no_softmax is NoSoftmax.ZERO
 
     def test_infinity_without_a_fill_stays_nan(self) -> None:
         mask = np.ones((B, 1, S, T), dtype=bool)
         mask[0, 0, 1] = False
         op = fused(attention(f"w = Where(m, s, inf) {END}", ", bool[B,1,S,T] m", {"m": mask}, inf=INF))
-        assert not op.nan_to_zero
+        assert op.no_softmax is NoSoftmax.NAN
 
     def test_two_masks_and_a_bias(self) -> None:
         nodes = f"a = Add(s, bias) w = Where(m, a, low) {END}"

@@ -15,7 +15,7 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, Pointwise, RowReduce, ValueKind
+from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Gemm, NoSoftmax, Pointwise, RowReduce, ValueKind
 
 AttributeValue = int | float | str | tuple[int, ...]
 
@@ -162,7 +162,7 @@ def _permuted(e: Expr, rank: int) -> bool:
 
 def _attention(part: _Group, attention: Attention) -> NamedCall | None:
     products = part.all("MatMul")
-    if len(products) != 2 or attention.nan_to_zero:
+    if len(products) != 2 or attention.no_softmax is not NoSoftmax.NAN:
         return None
     (q, k), (_, v) = (node.inputs for node in products)
     masks = part.others(q, k, v)

@@ -21,6 +21,7 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
+from xyntra_ep.tracea.core_ir.ops import NoSoftmax
 
 LONGEST_GUARD = 4  # elementwise nodes between softmax and product that can be the NaN guard
 LONGEST_SCORE = 32  # elementwise nodes between the two products
@@ -41,8 +42,8 @@ def fuse_attention(dag: Dag, checks: Checks, formulas: Formulas) -> bool:
     return changed
 
 
-def _probability(dag: Dag, p: Tensor, reader: TNode) -> tuple[RowNode, bool, list[TNode]] | None:
-    """The softmax behind ``p``, whether NaN becomes 0 on the way, and the elementwise nodes of that way."""
+def _probability(dag: Dag, p: Tensor, reader: TNode) -> tuple[RowNode, NoSoftmax, list[TNode]] | None:
+    """The softmax behind ``p``, what ``p`` is where there is none, and the elementwise nodes on the way."""
     softmax: list[RowNode] = []
 
     def source(t: Tensor, index: list[Expr]) -> Expr | None:
@@ -64,7 +65,8 @@ def _probability(dag: Dag, p: Tensor, reader: TNode) -> tuple[RowNode, bool, lis
     for node in (softmax[0], *composer.members):
         if dag.is_output(node) or any(id(r) not in inside for r in dag.uses[id(node)]):
             return None
-    return softmax[0], body is zeroed, composer.members
+    assert softmax[0].softmax is not None
+    return softmax[0], NoSoftmax.ZERO if body is zeroed else softmax[0].softmax, composer.members
 
 
 def _unscaled(dag: Dag, t: Tensor) -> tuple[Tensor, float, list[TNode]]:
@@ -139,7 +141,7 @@ def _match(dag: Dag, checks: Checks, formulas: Formulas, product: GemmNode) -> T
     found = _probability(dag, p, product)
     if found is None:
         return None
-    softmax, nan_to_zero, zeroing = found
+    softmax, no_softmax, zeroing = found
     scores = dag.get(softmax.inputs[0])
     taken: list[TNode] = [softmax]
     first: list[GemmNode] = []
@@ -206,7 +208,7 @@ def _match(dag: Dag, checks: Checks, formulas: Formulas, product: GemmNode) -> T
         q, k, v = ((t.reshape((1, *t.shape))) for t in (q, k, v))
         score = E.rewrite(score, lambda e: E.axis(e.attr + 1) if e.kind == "axis" else None)
     score = E.rewrite(score, lambda e: _shift_load(e, 3))
-    node = AttentionNode(q=q, k=k, v=v, extra=tuple(extra), score=score, nan_to_zero=nan_to_zero, sources=sources)
+    node = AttentionNode(q=q, k=k, v=v, extra=tuple(extra), score=score, no_softmax=no_softmax, sources=sources)
     batch, heads, rows = q.shape[:3]
     stored = Tensor((batch, rows, heads, v.shape[-1]), _read_as(dag, product), node)
     out = stored.permute((0, 2, 1, 3))

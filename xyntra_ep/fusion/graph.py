@@ -75,6 +75,7 @@ class Graph:
     opsets: Mapping[str, int] = field(default_factory=dict)
     name: str = ""
     is_subgraph: bool = False  # the body of an If or Loop: nobody checks the sizes of what is fed to it
+    strict: bool = False  # option fp32_strict: NaN and Inf show where they do in ONNX Runtime, and nowhere else
 
     @cached_property
     def producer(self) -> Mapping[str, NodeId]:

@@ -360,7 +360,7 @@ class _Builder:
         op = Attention(
             inputs=(q, k, v, *(self.operand(o) for o in composer.operands[3:])),
             score=score,
-            nan_to_zero=node.nan_to_zero,
+            no_softmax=node.no_softmax,
             output=output,
             label="attention",
         )

@@ -25,7 +25,7 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, Size, ne, product
 from xyntra_ep.tracea.core_ir.dtypes import DType, to_float64
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
+from xyntra_ep.tracea.core_ir.ops import NoSoftmax, ReduceKind, Stage
 
 Content = NDArray[np.object_]  # elements are Size
 
@@ -120,14 +120,14 @@ class AttentionNode(TNode):
     v: Tensor
     extra: tuple[Tensor, ...]
     score: Expr
-    nan_to_zero: bool
+    no_softmax: NoSoftmax
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class RowNode(TNode):
     """Reduction stages over ``inner`` for each index of ``outer``; ``outputs`` are (body, per_row), one tensor each.
 
-    ``softmax`` marks the plain form over one axis, which attention matching looks for.
+    ``softmax`` marks the plain form over one axis, which attention matching looks for, and what it gives where there is none.
     """
 
     outer: tuple[Size, ...]
@@ -135,7 +135,7 @@ class RowNode(TNode):
     inputs: tuple[Tensor, ...]
     stages: tuple[Stage, ...]
     outputs: tuple[tuple[Expr, bool], ...]
-    softmax: bool = False
+    softmax: NoSoftmax | None = None
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

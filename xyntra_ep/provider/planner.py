@@ -63,7 +63,7 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     except ConfigError as error:
         empty = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))
-    graph = graph_of(raw)
+    graph = graph_of(raw, strict=options.fp32_strict)
     work, result = _planned(graph, options, placement, hash128)
     if placement.may_move:
         work.placement = _settled(work, result, hash128)
@@ -139,7 +139,7 @@ def _planned(graph: Graph, options: Options, placement: Placement, hash128: Hash
     return work, work.run()
 
 
-def graph_of(raw: RawGraph) -> Graph:
+def graph_of(raw: RawGraph, strict: bool = False) -> Graph:
     """The fusion graph of a raw one; node ids become positions, missing names become ''."""
     names = [v.name for v in raw.values]
 
@@ -177,7 +177,7 @@ def graph_of(raw: RawGraph) -> Graph:
         )
         for position, n in enumerate(raw.nodes)
     )
-    return Graph(nodes=nodes, values=values, opsets=raw.opsets, name=raw.name, is_subgraph=raw.is_subgraph)
+    return Graph(nodes=nodes, values=values, opsets=raw.opsets, name=raw.name, is_subgraph=raw.is_subgraph, strict=strict)
 
 
 def _bytes_of(value: GraphValue) -> bytes:

@@ -597,8 +597,7 @@ void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 beg
         const float none_ = (1 ? __builtin_nanf("") : 0x0.0p+0f);
         const f32x8 nothing_ = (f32x8){none_, none_, none_, none_, none_, none_, none_, none_};
         const f32x8 v5 = (*(const f32x8 *)(totals_));
-        const f32x8 v6 = (*(const f32x8 *)(maxima_));
-        const f32x8 scale_ = xy_select_f32x8(((i32x8)(v6 == (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())})), nothing_, ((f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v5));
+        const f32x8 scale_ = xy_select_f32x8(((i32x8)(v5 == (f32x8){0})), nothing_, ((f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v5));
         *(f32x8 *)(scales_) = scale_;
       }
       const i64 v_at_ = (((i3 * 640) + (i2 * 16)) + (column_ * 32));

@@ -242,8 +242,7 @@ void xy_attention_f32_12x32_avx512(void *const *buffers, const i64 *params, i64 
         const float none_ = ((0 < p_0) ? __builtin_nanf("") : 0x0.0p+0f);
         const f32x16 nothing_ = (f32x16){none_, none_, none_, none_, none_, none_, none_, none_, none_, none_, none_, none_, none_, none_, none_, none_};
         const f32x16 v13 = (*(const f32x16 *)(totals_));
-        const f32x16 v14 = (*(const f32x16 *)(maxima_));
-        const f32x16 scale_ = xy_select_f32x16(((i32x16)(v14 == (f32x16){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())})), nothing_, ((f32x16){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v13));
+        const f32x16 scale_ = xy_select_f32x16(((i32x16)(v13 == (f32x16){0})), nothing_, ((f32x16){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v13));
         *(f32x16 *)(scales_) = scale_;
       }
       const i64 v_at_ = (((i1 * p_1) + (i_ * 16)) + (column_ * 32));

@@ -17,6 +17,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Attention,
     Conv,
     Gemm,
+    NoSoftmax,
     Operand,
     Program,
     ReduceKind,
@@ -136,7 +137,7 @@ def test_attention_and_its_masked_rows() -> None:
     q, k, v, mask = p.input(1, 1, 2, 1), p.input(1, 1, 2, 1), p.input(1, 1, 2, 1), p.input(2, 2)
     out = p.value(ValueKind.OUTPUT, 1, 1, 2, 1)
     score = call("add", acc(0), load(3, axis(2), axis(3), dtype=DType.F32))
-    p.op(Attention(inputs=(q, k, v, mask), score=score, nan_to_zero=True, output=out))
+    p.op(Attention(inputs=(q, k, v, mask), score=score, no_softmax=NoSoftmax.ZERO, output=out))
     zero = np.zeros((1, 1, 2, 1))
     got = run(p.program, zero, zero, [[[[2.0], [4.0]]]], [[0, 0], [-np.inf, -np.inf]])[0]
     assert got.reshape(-1).tolist() == [3, 0]

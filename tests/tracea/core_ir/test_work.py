@@ -13,6 +13,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Conv,
     CoreOp,
     Gemm,
+    NoSoftmax,
     Operand,
     Pointwise,
     Product,
@@ -49,7 +50,7 @@ def test_a_convolution_has_its_taps_in_the_group() -> None:
 
 def test_attention_is_two_products_and_a_softmax() -> None:
     q, k, v, y = (dense(1, 2, n, d, value=i) for i, (n, d) in enumerate([("s", 8), ("t", 8), ("t", 4), ("s", 4)]))
-    op = Attention(inputs=(q, k, v), score=acc(0), nan_to_zero=False, output=y)
+    op = Attention(inputs=(q, k, v), score=acc(0), no_softmax=NoSoftmax.NAN, output=y)
     assert at(sized_work(op), s=3, t=5) == (2 * 3 * 5 * (2 * (8 + 4) + SOFTMAX_FLOPS), 4 * 2 * (3 * 8 + 5 * 8 + 5 * 4 + 3 * 4))
 
 

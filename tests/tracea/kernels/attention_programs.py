@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from xyntra_ep.tracea.core_ir.dims import Size, symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, axis, call, const, load, size
-from xyntra_ep.tracea.core_ir.ops import Attention, Binding, Operand, Product, Program, SymbolKind, Value, ValueKind
+from xyntra_ep.tracea.core_ir.ops import Attention, Binding, NoSoftmax, Operand, Product, Program, SymbolKind, Value, ValueKind
 
 Array = NDArray[Any]
 LOWEST = float(np.finfo(np.float32).min)
@@ -37,7 +37,7 @@ class AttentionCase:
     past: int = 0  # a causal mask lets row s see columns up to s + past
     masked: float = float("-inf")
     swapped: bool = False  # the causal mask is written as where(row < column, number, score)
-    nan_to_zero: bool = False
+    no_softmax: NoSoftmax = NoSoftmax.NAN
     symbolic: str = "st"
     dtype: DType = DType.F32
     scale: float = 0.25
@@ -81,7 +81,7 @@ class _Builder:
         op = Attention(
             inputs=tuple(inputs),
             score=score,
-            nan_to_zero=case.nan_to_zero,
+            no_softmax=case.no_softmax,
             output=out,
             product=case.product,
             label="attention",

@@ -14,7 +14,7 @@ from tests.tracea.kernels.attention_programs import LOWEST, AttentionCase, atten
 from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, axis, call, const, load
-from xyntra_ep.tracea.core_ir.ops import Attention, Operand, Program
+from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax, Operand, Program
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.kernels.cpu.attention_fused import VARIANTS
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal, find_causal_sum
@@ -106,12 +106,12 @@ def test_finite_causal_mask_over_equally_low_scores(caps: Capabilities) -> None:
 
 
 @pytest.mark.parametrize("caps", MACHINES)
-@pytest.mark.parametrize("nan_to_zero", [False, True])
+@pytest.mark.parametrize("no_softmax", NoSoftmax)
 @pytest.mark.parametrize("past", [-3, -100])
-def test_rows_that_see_nothing(caps: Capabilities, nan_to_zero: bool, past: int) -> None:
+def test_rows_that_see_nothing(caps: Capabilities, no_softmax: NoSoftmax, past: int) -> None:
     for s, t in ((20, 20), (1, 9), (5, 600)):
-        check(AttentionCase(s=s, t=t, masks=("causal",), past=past, nan_to_zero=nan_to_zero, symbolic=""), caps)
-        hidden = AttentionCase(s=s, t=t, masks=("full",), nan_to_zero=nan_to_zero, symbolic="")
+        check(AttentionCase(s=s, t=t, masks=("causal",), past=past, no_softmax=no_softmax, symbolic=""), caps)
+        hidden = AttentionCase(s=s, t=t, masks=("full",), no_softmax=no_softmax, symbolic="")
         program, inputs = build(hidden)
         inputs[3][..., 0, :] = -np.inf
         check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
@@ -134,9 +134,9 @@ def test_a_row_of_lowest_scores_is_uniform(caps: Capabilities) -> None:
 
 @pytest.mark.parametrize("caps", MACHINES)
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize("nan_to_zero", [False, True])
-def test_special_values_stay_in_their_rows(caps: Capabilities, value: float, nan_to_zero: bool) -> None:
-    program, inputs = build(AttentionCase(s=14, t=40, masks=("full",), nan_to_zero=nan_to_zero))
+@pytest.mark.parametrize("no_softmax", NoSoftmax)
+def test_special_values_stay_in_their_rows(caps: Capabilities, value: float, no_softmax: NoSoftmax) -> None:
+    program, inputs = build(AttentionCase(s=14, t=40, masks=("full",), no_softmax=no_softmax))
     inputs[3][0, 0, 5, 33] = value
     check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
 
@@ -226,7 +226,7 @@ def test_reasons_for_refusing() -> None:
     def with_width(width: object) -> Attention:
         q, k, v = op.inputs
         wide = Operand(value=v.value, dtype=v.dtype, shape=(*v.shape[:3], width), strides=v.strides)  # type: ignore[arg-type]
-        return Attention(inputs=(q, k, wide), score=op.score, nan_to_zero=False, output=op.output)
+        return Attention(inputs=(q, k, wide), score=op.score, no_softmax=NoSoftmax.NAN, output=op.output)
 
     [variant] = VARIANTS
     assert variant.admits(op, context) is None

@@ -9,7 +9,7 @@ from tests.support.machine import BF16_PAIRS, BF16_TILES
 from tests.support.run_program import check_program
 from tests.tracea.kernels.attention_programs import LOWEST, AttentionCase, attention_of, build
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Product
+from xyntra_ep.tracea.core_ir.ops import NoSoftmax, Product
 from xyntra_ep.tracea.doctor.variants import cpu_variants
 from xyntra_ep.tracea.kernels.cpu.attention_bf16 import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext
@@ -76,12 +76,12 @@ def test_causal_numbers(caps: Capabilities, masked: float) -> None:
 
 
 @pytest.mark.parametrize("caps", MACHINES)
-@pytest.mark.parametrize("nan_to_zero", [False, True])
-def test_rows_without_a_softmax(caps: Capabilities, nan_to_zero: bool) -> None:
+@pytest.mark.parametrize("no_softmax", NoSoftmax)
+def test_rows_without_a_softmax(caps: Capabilities, no_softmax: NoSoftmax) -> None:
     for past in (-3, -100):
-        check(case(s=20, t=40, masks=("causal",), past=past, nan_to_zero=nan_to_zero), caps)
+        check(case(s=20, t=40, masks=("causal",), past=past, no_softmax=no_softmax), caps)
     for value in (-np.inf, np.nan, np.inf):
-        program, inputs = build(case(s=20, t=600, masks=("full",), nan_to_zero=nan_to_zero))
+        program, inputs = build(case(s=20, t=600, masks=("full",), no_softmax=no_softmax))
         inputs[3][0, 0, 5, 33:] = value
         inputs[3][0, 0, 7, :] = value
         check_program(program, inputs, [], caps, MAX_ERR[DType.F32], variants=VARIANTS)

@@ -10,7 +10,7 @@ import pytest
 from tests.support.run_gpu import check_on_opencl, check_simulated, compile_for_cuda, plan_for
 from tests.tracea.kernels.attention_programs import LOWEST, AttentionCase, build
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Attention
+from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax
 from xyntra_ep.tracea.kernels.gpu.attention_row import VARIANTS
 from xyntra_ep.tracea.kernels.variant import Variant
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL
@@ -43,10 +43,10 @@ def test_masks(masks: tuple[str, ...]) -> None:
     check(AttentionCase(b=2, s=14, t=70, masks=masks, past=56, symbolic="t"))
 
 
-@pytest.mark.parametrize("nan_to_zero", [False, True])
-def test_rows_that_see_nothing(nan_to_zero: bool) -> None:
-    check(AttentionCase(s=5, t=90, masks=("causal",), past=-3, nan_to_zero=nan_to_zero, symbolic=""))
-    program, inputs = build(AttentionCase(s=3, t=150, masks=("full",), nan_to_zero=nan_to_zero, symbolic=""))
+@pytest.mark.parametrize("no_softmax", NoSoftmax)
+def test_rows_that_see_nothing(no_softmax: NoSoftmax) -> None:
+    check(AttentionCase(s=5, t=90, masks=("causal",), past=-3, no_softmax=no_softmax, symbolic=""))
+    program, inputs = build(AttentionCase(s=3, t=150, masks=("full",), no_softmax=no_softmax, symbolic=""))
     inputs[3][..., 0, :] = -np.inf  # a row sees nothing, another only what is in its last chunk, a third has a NaN
     inputs[3][..., 1, :140] = -np.inf
     check_simulated(program, inputs, [], MAX_ERR, variants=[NARROW])
@@ -69,7 +69,7 @@ def test_shared_heads_and_half_precision() -> None:
 def test_opencl() -> None:
     for case in (
         AttentionCase(b=2, s=3, t=65, layout="bshd", masks=("row", "causal"), past=62),
-        AttentionCase(s=5, t=90, e=70, masks=("causal",), past=-3, nan_to_zero=True, symbolic=""),
+        AttentionCase(s=5, t=90, e=70, masks=("causal",), past=-3, no_softmax=NoSoftmax.ZERO, symbolic=""),
     ):
         program, inputs = build(case)
         check_on_opencl(program, inputs, [], MAX_ERR, variants=[NARROW])

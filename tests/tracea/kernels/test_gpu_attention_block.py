@@ -12,7 +12,7 @@ import pytest
 from tests.support.run_gpu import check_on_opencl, check_simulated, compile_for_cuda, plan_for
 from tests.tracea.kernels.attention_programs import LOWEST, AttentionCase, attention_of, build
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Attention
+from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax
 from xyntra_ep.tracea.doctor.occupancy import occupancy
 from xyntra_ep.tracea.kernels.gpu import _attention_tiles
 from xyntra_ep.tracea.kernels.gpu._attention_tiles import AttentionTile
@@ -137,10 +137,10 @@ def test_tiles_that_nobody_sees_are_left_out(masked: float) -> None:
             check_simulated(program, inputs, [], MAX_ERR, variants=[SMALL])
 
 
-@pytest.mark.parametrize("nan_to_zero", [False, True])
-def test_rows_that_see_nothing(nan_to_zero: bool) -> None:
-    check(AttentionCase(s=20, t=30, masks=("causal",), past=-18, nan_to_zero=nan_to_zero, symbolic=""))
-    program, inputs = build(AttentionCase(s=3, t=50, masks=("full",), nan_to_zero=nan_to_zero, symbolic=""))
+@pytest.mark.parametrize("no_softmax", NoSoftmax)
+def test_rows_that_see_nothing(no_softmax: NoSoftmax) -> None:
+    check(AttentionCase(s=20, t=30, masks=("causal",), past=-18, no_softmax=no_softmax, symbolic=""))
+    program, inputs = build(AttentionCase(s=3, t=50, masks=("full",), no_softmax=no_softmax, symbolic=""))
     inputs[3][..., 0, :] = -np.inf  # a row sees nothing, another only what is in its last tile
     inputs[3][..., 1, :40] = -np.inf
     check_simulated(program, inputs, [], MAX_ERR, variants=[SMALL])
@@ -199,7 +199,7 @@ def test_opencl() -> None:
     for case, tile in (
         (AttentionCase(b=2, s=17, t=35, layout="bshd", masks=("row", "causal"), past=20), SMALL),
         (
-            AttentionCase(s=40, t=50, d=24, e=40, masks=("causal",), past=-3, nan_to_zero=True, symbolic=""),
+            AttentionCase(s=40, t=50, d=24, e=40, masks=("causal",), past=-3, no_softmax=NoSoftmax.ZERO, symbolic=""),
             with_tile(32, 32, 128),
         ),
         (AttentionCase(h=4, s=40, t=100, masks=("causal",), past=-3, masked=-1e4, symbolic=""), SMALL),

@@ -13,7 +13,7 @@ from tests.support.run_gpu import check_simulated, compile_for_cuda, plan_for
 from tests.tracea.kernels.attention_programs import LOWEST, AttentionCase, attention_of, build
 from tests.tracea.kernels.test_gpu_attention_block import warp_conflicts
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64
-from xyntra_ep.tracea.core_ir.ops import Attention, Product
+from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax, Product
 from xyntra_ep.tracea.doctor.occupancy import occupancy
 from xyntra_ep.tracea.kernels.gpu._attention_fragment_code import FragmentTile
 from xyntra_ep.tracea.kernels.gpu.attention_fragments import VARIANTS
@@ -131,16 +131,16 @@ def test_causal_masks_that_are_added() -> None:
     check_simulated(program, inputs, [], MAX_ERR[added.dtype], variants=[SMALL])
 
 
-@pytest.mark.parametrize("nan_to_zero", [False, True])
+@pytest.mark.parametrize("no_softmax", NoSoftmax)
 @pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
-def test_special_scores(dtype: DType, nan_to_zero: bool) -> None:
-    program, inputs = build(case(dtype, s=6, t=80, h=1, masks=("full",), nan_to_zero=nan_to_zero, symbolic=""))
+def test_special_scores(dtype: DType, no_softmax: NoSoftmax) -> None:
+    program, inputs = build(case(dtype, s=6, t=80, h=1, masks=("full",), no_softmax=no_softmax, symbolic=""))
     mask = inputs[3]
     mask[..., 0, :] = -np.inf  # sees nothing
     mask[..., 1, :70] = -np.inf  # sees its last tile
     mask[..., 2, :] = LOWEST
     inputs[0][..., 2, :] = 0
-    if not nan_to_zero:
+    if no_softmax is NoSoftmax.NAN:
         mask[..., 3, 75], mask[..., 4, 3] = np.nan, np.inf
     check_simulated(program, inputs, [], MAX_ERR[dtype], variants=[SMALL])
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.run_gpu import check_simulated, compile_for_cuda, plan_for
 from tests.tracea.kernels.attention_programs import LOWEST, AttentionCase, attention_of, build
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Attention, Product
+from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax, Product
 from xyntra_ep.tracea.kernels.gpu.attention_split import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
@@ -39,7 +39,7 @@ def test_edges_of_parts(layout: str, parts: int) -> None:
 
 
 def test_no_columns_at_all() -> None:
-    check(AttentionCase(s=1, t=0, nan_to_zero=True), with_config())
+    check(AttentionCase(s=1, t=0, no_softmax=NoSoftmax.ZERO), with_config())
 
 
 @pytest.mark.parametrize("rows", [2, 4])
@@ -66,15 +66,15 @@ def test_masks(masks: tuple[str, ...]) -> None:
     check(AttentionCase(b=2, s=2, t=70, masks=masks, symbolic="t"), with_config(2))
 
 
-@pytest.mark.parametrize("nan_to_zero", [False, True])
-def test_special_scores(nan_to_zero: bool) -> None:
-    program, inputs = build(AttentionCase(s=5, t=150, h=1, masks=("full",), nan_to_zero=nan_to_zero, symbolic=""))
+@pytest.mark.parametrize("no_softmax", NoSoftmax)
+def test_special_scores(no_softmax: NoSoftmax) -> None:
+    program, inputs = build(AttentionCase(s=5, t=150, h=1, masks=("full",), no_softmax=no_softmax, symbolic=""))
     mask = inputs[3]
     mask[..., 0, :] = -np.inf  # sees nothing
     mask[..., 1, :140] = -np.inf  # sees only what the last part has
     mask[..., 2, :] = LOWEST
     inputs[0][..., 2, :] = 0
-    if not nan_to_zero:
+    if no_softmax is NoSoftmax.NAN:
         mask[..., 3, 75], mask[..., 4, 3] = np.nan, np.inf
     for parts in (1, 8):
         check_simulated(program, inputs, [], 3e-6, variants=[with_config(4, parts)], gpu=SM_90)

@@ -15,7 +15,7 @@ from xyntra_ep.tracea.core_ir.dims import evaluate, symbol, symbols_of
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc, axis, load
 from xyntra_ep.tracea.core_ir.interpreter import Array, interpret
-from xyntra_ep.tracea.core_ir.ops import Attention, Gemm, Operand, Pointwise, Program, ValueKind
+from xyntra_ep.tracea.core_ir.ops import Attention, Gemm, NoSoftmax, Operand, Pointwise, Program, ValueKind
 from xyntra_ep.tracea.core_ir.work import NO_WORK, sized_work
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Phase, TempBuffer
 from xyntra_ep.tracea.planning.plan import BufferKind, PlanError, PlannedProgram
@@ -292,7 +292,7 @@ def test_an_op_of_several_steps_is_counted_once() -> None:
     p = ProgramBuilder()
     q, k, v = (p.input(1, 2, 16, 32) for _ in range(3))
     out = p.output(p.temp(1, 2, 16, 32))
-    p.op(Attention(inputs=(q, k, v), score=acc(0), nan_to_zero=False, output=out))
+    p.op(Attention(inputs=(q, k, v), score=acc(0), no_softmax=NoSoftmax.NAN, output=out))
     first, *others = plan_program(p.program, AVX512).run  # what the machine's own variants make of it; nothing is compiled
     assert others and first.work == sized_work(p.program.ops[0]) and all(step.work == NO_WORK for step in others)
 

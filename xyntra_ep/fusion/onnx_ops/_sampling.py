@@ -78,10 +78,12 @@ def nearest(x: Floats, extent: int, mode: str, shrinks: bool) -> Ints:
 
 
 def linear(x: Floats, extent: int) -> tuple[Ints, Ints, Floats]:
-    """(lower neighbour, upper neighbour, weight of the upper one)."""
+    """(lower neighbour, upper neighbour, weight of the upper one). Of the last element, which is both, half of each, as in ONNX
+    Runtime: a weight of 0 would make NaN of infinity."""
     inside = np.clip(x, 0, np.float32(extent - 1))
     low = np.minimum(inside.astype(np.int64), extent - 1)
-    return low, np.minimum(low + 1, extent - 1), (inside - low.astype(np.float32)).astype(np.float32)
+    high = np.minimum(low + 1, extent - 1)
+    return low, high, np.where(low == high, 0.5, inside - low.astype(np.float32)).astype(np.float32)
 
 
 def cubic(x: Floats, extent: int, a: float, exclude_outside: bool) -> list[tuple[Ints, Floats]]:

@@ -44,6 +44,14 @@ def join_heads(t: Tensor) -> Tensor:
     return t.permute((0, 2, 1, 3)).reshape((t.shape[0], t.shape[2], t.shape[1] * t.shape[3]))
 
 
+def seen_only(c: Context, seen: Expr, score: Expr) -> Expr:
+    """``score`` of a key that is ``seen``, else minus infinity. A strict session adds that, as ONNX Runtime does: what other keys
+    have of NaN and infinity shows then."""
+    if c.graph.strict:
+        return E.call("add", score, E.call("where", seen, f(0), f(-math.inf)))
+    return E.call("where", seen, score, f(-math.inf))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
     """The score expression over [B, KV heads, group * S, T]: query heads that share a key head are rows of one product."""
@@ -81,10 +89,9 @@ class Scores:
         mask = mask.expand([have if have == 1 else want for have, want in zip(mask.shape, wanted, strict=True)])
         at = [E.axis(0), self.head, self.query, E.axis(3)][-mask.rank :]
         loaded = E.load(operand, *(E.const(0) if n == 1 else i for n, i in zip(mask.shape, at, strict=True)), dtype=mask.dtype)
-        hidden = mask.dtype is DType.BOOL
-        masked = E.call("where", loaded, value, f(-math.inf)) if hidden else E.call("add", value, loaded)
+        masked = seen_only(c, loaded, value) if mask.dtype is DType.BOOL else E.call("add", value, loaded)
         if short:
-            masked = E.call("where", E.call("lt", E.axis(3), E.size(width)), masked, f(-math.inf))
+            masked = seen_only(c, E.call("lt", E.axis(3), E.size(width)), masked)
         return mask, masked
 
 
@@ -134,12 +141,10 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
         offset = E.call("sub", number, E.size(sizes.queries)) if past_k is None else offset
     if node.attr("is_causal", 0):
         visible = E.call("le", E.axis(3), E.call("add", sizes.query, offset))
-        value = E.call("where", visible, value, f(-math.inf))
+        value = seen_only(c, visible, value)
     stages.append(value)
     scores = Tensor(raw.shape, DType.F32, Map(inputs=tuple(operands), body=value))
-    weights = softmax(scores, [3])
-    if mask is not None or valid is not None:
-        weights = _without_nan(weights)
+    weights = softmax(scores, [3], unseen_zero=mask is not None or valid is not None)
     out = as_dtype(matmul(c, weights, v), q.dtype).reshape((*sizes.full[:3], v.shape[3]))
     results = [join_heads(out) if flat else out, k, v]
     if wanted_outputs(node) > 3:
@@ -149,13 +154,6 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
         shown = weights if mode == PROBABILITY else Tensor(raw.shape, DType.F32, Map(inputs=tuple(operands), body=stages[mode]))
         results.append(as_dtype(shown, q.dtype).reshape(sizes.full))
     return results
-
-
-def _without_nan(weights: Tensor) -> Tensor:
-    """A row that is masked out as a whole has no weights: zeros."""
-    value = E.load(0, *(E.axis(i) for i in range(weights.rank)), dtype=weights.dtype)
-    body = E.call("where", E.call("isnan", value), f(0), value)
-    return Tensor(weights.shape, weights.dtype, Map(inputs=(weights,), body=body))
 
 
 def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:

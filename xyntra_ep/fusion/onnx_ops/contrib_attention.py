@@ -24,7 +24,7 @@ from xyntra_ep.fusion.onnx_ops._operands import (
     wanted_outputs,
     wrapped,
 )
-from xyntra_ep.fusion.onnx_ops.attention import join_heads, require_positions, require_tables, rotated, split_heads
+from xyntra_ep.fusion.onnx_ops.attention import join_heads, require_positions, require_tables, rotated, seen_only, split_heads
 from xyntra_ep.fusion.onnx_ops.linear import as_dtype, matmul
 from xyntra_ep.fusion.onnx_ops.movement import concat, part
 from xyntra_ep.fusion.onnx_ops.normalization import layer_norm
@@ -85,7 +85,7 @@ def _attend(c: Context, node: Node, heads: _Heads, mask: Tensor | None, bias: Te
         seen = E.call("le", here[3], E.call("add", here[2], E.size(heads.past)))
         if not c.checks.same(keys, heads.past + queries):  # ORT masks nothing for the last query, whose keys are all there are
             seen = E.call("or", seen, E.call("eq", here[2], E.size(queries - 1)))
-        value = E.call("where", seen, value, f(-math.inf))
+        value = seen_only(c, seen, value)
     weights = softmax(Tensor(raw.shape, DType.F32, Map(inputs=tuple(operands), body=value)), [3])
     return join_heads(as_dtype(matmul(c, weights, heads.v), heads.q.dtype))
 

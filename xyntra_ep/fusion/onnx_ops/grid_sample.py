@@ -57,8 +57,8 @@ def _grid_sample(c: Context, node: Node, inputs: Inputs) -> Tensor:
         at = _position(normal, extent, align)
         if mode == "nearest":
             at = E.call("round", at)
-        if padding == "border":
-            at = E.call("max", E.call("min", at, E.call("to_f", E.size(extent - 1))), f(0))
+        if padding == "border":  # all elements are the same beyond the middle between the last one and the next
+            at = E.call("max", E.call("min", at, E.call("sub", E.call("to_f", E.size(extent)), f(0.5))), f(-0.5))
         elif padding == "reflection":
             at = _reflected(at, extent, align)
         if mode == "nearest":

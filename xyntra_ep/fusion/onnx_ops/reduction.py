@@ -27,7 +27,7 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, either, eq, lt, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
+from xyntra_ep.tracea.core_ir.ops import NoSoftmax, ReduceKind, Stage
 
 Body = Callable[[Expr], Expr]
 _ACC = {DType.F32: E.acc, DType.I64: E.acc_int, DType.BOOL: E.acc_bool}
@@ -76,7 +76,12 @@ def per_row(t: Tensor, axes: Sequence[int], stages: Sequence[Stage], body: Expr,
 
 
 def full_rows(
-    t: Tensor, axes: Sequence[int], inputs: Sequence[Tensor], stages: Sequence[Stage], body: Expr, softmax: bool = False
+    t: Tensor,
+    axes: Sequence[int],
+    inputs: Sequence[Tensor],
+    stages: Sequence[Stage],
+    body: Expr,
+    softmax: NoSoftmax | None = None,
 ) -> Tensor:
     """A row op with one result per element, back in the axis order of ``t``."""
     outer, inner, order, _ = rows(t, axes)

@@ -195,8 +195,8 @@ def _dynamic_linear(i: int, extent: Size, result: Size, scale: float | None, how
         raise UnsupportedError(f"Resize of a dynamic axis with {how}")
     position = E.call("max", E.call("min", position, E.call("sub", n_in, f(1))), f(0))
     low = clamp_index(E.call("to_i", position), extent)
-    upper = E.call("sub", position, E.call("to_f", low))
     high = clamp_index(E.call("add", low, E.const(1)), extent)
+    upper = E.call("where", E.call("eq", low, high), f(0.5), E.call("sub", position, E.call("to_f", low)))
     return [(low, E.call("sub", f(1), upper)), (high, upper)]
 
 

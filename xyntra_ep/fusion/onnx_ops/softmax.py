@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, Lower, f, float_input, normal_axis
 from xyntra_ep.fusion.onnx_ops.reduction import full_rows, rows
@@ -12,17 +14,20 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
+from xyntra_ep.tracea.core_ir.ops import NoSoftmax, ReduceKind, Stage
 
 
-def softmax(t: Tensor, axes: list[int], log: bool = False) -> Tensor:
-    """Over ``axes`` taken together."""
+def softmax(t: Tensor, axes: list[int], log: bool = False, unseen_zero: bool = False) -> Tensor:
+    """Over ``axes`` taken together. ``unseen_zero``: a row of -inf alone gives zeros, not NaN."""
     _, _, _, x = rows(t, axes)
     shifted = E.call("sub", x, E.acc(0))
     weight = E.call("exp", shifted)
     stages = [Stage(kind=ReduceKind.MAX, body=x), Stage(kind=ReduceKind.SUM, body=weight)]
     body = E.call("sub", shifted, E.call("log", E.acc(1))) if log else E.call("div", weight, E.acc(1))
-    return full_rows(t, axes, [t], stages, body, softmax=not log and axes == [t.rank - 1])
+    if unseen_zero:
+        body = E.call("where", E.call("eq", E.acc(0), f(-math.inf)), f(0), body)
+    known = NoSoftmax.UNSEEN_ZERO if unseen_zero else NoSoftmax.NAN
+    return full_rows(t, axes, [t], stages, body, softmax=known if not log and axes == [t.rank - 1] else None)
 
 
 def _axes(node: Node, rank: int) -> list[int]:

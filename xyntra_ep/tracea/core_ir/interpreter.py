@@ -17,6 +17,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Conv,
     CoreOp,
     Gemm,
+    NoSoftmax,
     Operand,
     Pointwise,
     Product,
@@ -264,8 +265,10 @@ def _attention(memory: Memory, op: Attention) -> None:
     weight = np.exp(score - top)
     total = weight.sum(axis=-1, keepdims=True)
     probability = _rounded(weight, op.product) / total
-    if op.nan_to_zero:
+    if op.no_softmax is NoSoftmax.ZERO:
         probability = np.where(np.isnan(probability), 0.0, probability)
+    if op.no_softmax is NoSoftmax.UNSEEN_ZERO:
+        probability = np.where(top == -np.inf, 0.0, probability)
     memory.write(op.output, np.matmul(probability, v))
 
 

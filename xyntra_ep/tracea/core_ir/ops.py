@@ -181,17 +181,25 @@ class Conv:
         return self.output.shape
 
 
+class NoSoftmax(StrEnum):
+    """What attention gives for a row whose scores have no softmax: all of them are -inf, or one is NaN or inf."""
+
+    NAN = "nan"
+    UNSEEN_ZERO = "unseen_zero"  # zeros where all are -inf, as ONNX's Attention with a mask
+    ZERO = "zero"  # zeros in any case: where(isnan(p), 0, p), which PyTorch writes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
     """out[b, h, s, e] = sum_t softmax_t(score)[t] * v[b, h, t, e], score = score(acc = sum_d q[b, h, s, d] * k[b, h, t, d]).
 
     inputs: q [B,H,S,D], k [B,H,T,D], v [B,H,T,E] (grouped-query heads by stride tricks are the lowering's business), then what
-    ``score`` reads; its domain is (b, h, s, t). ``nan_to_zero``: a fully masked row (softmax NaN) yields zeros instead of NaN.
+    ``score`` reads; its domain is (b, h, s, t).
     """
 
     inputs: tuple[Operand, ...]
     score: Expr
-    nan_to_zero: bool
+    no_softmax: NoSoftmax
     output: Operand
     product: Product = Product.F32  # not INT8W; of BF16 and F16 the softmax weights are rounded, too
     label: str = ""

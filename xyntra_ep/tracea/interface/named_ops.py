@@ -16,6 +16,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Conv,
     CoreOp,
     Gemm,
+    NoSoftmax,
     Operand,
     Pointwise,
     Product,
@@ -86,7 +87,7 @@ def _attention(d: Draft, batch: int, heads: int, s: int, t: int, d_head: int) ->
     k, v = (d.input(batch, heads, t, d_head) for _ in range(2))
     score = call("mul", acc(0), const(d_head**-0.5))
     out = d.output(batch, heads, s, d_head)
-    return Attention(inputs=(q, k, v), score=score, nan_to_zero=False, output=out, product=d.product)
+    return Attention(inputs=(q, k, v), score=score, no_softmax=NoSoftmax.NAN, output=out, product=d.product)
 
 
 def softmax_of(d: Draft, x: Operand) -> CoreOp:

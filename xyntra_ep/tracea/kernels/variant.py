@@ -81,7 +81,7 @@ class BuildContext:
     caps: Capabilities
     program: Program
     gpu: Gpu | None = None  # what GPU variants build for; ``caps`` is then the machine around it
-    strict: bool = False  # option fp32_strict: no algorithm that moves NaN or Inf to other elements
+    strict: bool = False  # option fp32_strict: NaN and Inf show where they do in ONNX Runtime, and nowhere else
 
     def is_constant(self, value: int) -> bool:
         """Whether a value is known when the session is created (planning then offers PREPARE for it)."""

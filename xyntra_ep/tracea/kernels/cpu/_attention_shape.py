@@ -10,6 +10,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask, find_causal, find_causal_sum
+from xyntra_ep.tracea.kernels.variant import BuildContext
 
 # Columns of k that one pass holds: 12 rows of scores stay in L1. More columns take several passes with a running maximum.
 PASS_COLUMNS = 512
@@ -116,9 +117,10 @@ class AttentionShape:
         return [i for i in (0, 1) if operand.strides[i] != 0]
 
 
-def shape_of(op: Attention, tile: Tile, only_few: bool = False, looks: bool = False) -> AttentionShape:
-    """``looks``: the kernel can look through packed columns of k, which masks that are added to scores take."""
-    shape = AttentionShape(op=op, tile=tile, causal=find_causal(op.score), only_few=only_few)
-    if looks and shape.packs != 0 and isinstance(shape.depth, int):
+def shape_of(op: Attention, tile: Tile, context: BuildContext, *, only_few: bool = False, looks: bool = False) -> AttentionShape:
+    """``looks``: the kernel can look through packed columns of k, which masks that are added to scores take. Strict kernels leave
+    out nothing: NaN and infinity in what a mask hides show."""
+    shape = AttentionShape(op=op, tile=tile, causal=None if context.strict else find_causal(op.score), only_few=only_few)
+    if not context.strict and looks and shape.packs != 0 and isinstance(shape.depth, int):
         return replace(shape, causal=find_causal_sum(op.score, shape.depth))
     return shape

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import NoSoftmax
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies, math_function
@@ -138,11 +139,13 @@ class RowStates:
         return Convert(INDEX, le(lowest, Const(f32(1), score + UNDERFLOW))) & 1
 
     def finish(self) -> None:
-        """Compute ``scales``: what the rows' weighted sums are to be multiplied with, NaN for a row that has no softmax."""
+        """Compute ``scales``: what the rows' weighted sums are to be multiplied with; NaN for a row that has no softmax, or 0 for
+        one that sees nothing."""
         k, lanes = self._k, self._lanes
         # No columns at all: the sum of nothing, 0.
-        none = Select(lt(0, k.param(self._shape.columns)), Const(f32(1), math.nan), Const(f32(1), 0.0))
+        unseen = 0.0 if self._shape.op.no_softmax is NoSoftmax.UNSEEN_ZERO else math.nan
+        none = Select(lt(0, k.param(self._shape.columns)), Const(f32(1), unseen), Const(f32(1), 0.0))
         nothing = k.let("nothing", splat(k.let("none", none), lanes))
         for first in self._firsts:
-            total, top = self._vector(self.totals, first), self._vector(self.maxima, first)
-            k.store(self.scales, first, k.let("scale", Select(binary("eq", top, LOWEST), nothing, 1.0 / total)))
+            total = self._vector(self.totals, first)  # 0: all scores are -inf; the largest of others has weight 1, NaN is NaN
+            k.store(self.scales, first, k.let("scale", Select(binary("eq", total, 0.0), nothing, 1.0 / total)))

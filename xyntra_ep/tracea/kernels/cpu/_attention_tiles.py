@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import NoSoftmax
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Matrix, Tile, accumulate
@@ -181,7 +182,7 @@ class WeightedSums:
             scale = b.let("scale", splat(b.load(scales, i), lanes))
             for j, c in enumerate(row_of_sums):
                 value = c * scale
-                if op.nan_to_zero:
+                if op.no_softmax is NoSoftmax.ZERO:
                     value = Select(binary("eq", scale, scale), value, Const(f32(lanes), 0.0))
                 count = index(width - j * lanes) if width - j * lanes < lanes else None
                 here.store(op.output, self._out, [batch, head, row + i, column + j * lanes], b.let("value", value), count)

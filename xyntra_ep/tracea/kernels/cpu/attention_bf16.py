@@ -20,7 +20,7 @@ from dataclasses import replace
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc
-from xyntra_ep.tracea.core_ir.ops import Attention, Operand, Product
+from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax, Operand, Product
 from xyntra_ep.tracea.kernels.cpu._attention_bf16_pack import (
     LANES,
     depth_of,
@@ -93,7 +93,7 @@ def _admits_pairs(op: Attention, context: BuildContext) -> str | None:
 
 
 def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
-    return float(typical(_cost(_shape(op, TILE_ROWS), context))) + 300.0
+    return float(typical(_cost(_shape(op, TILE_ROWS, context), context))) + 300.0
 
 
 def _cost(shape: AttentionShape, context: BuildContext) -> Size:
@@ -103,16 +103,16 @@ def _cost(shape: AttentionShape, context: BuildContext) -> Size:
     return (flops // max(1, int(context.caps.bf16_gflops)) + scores // 6) // (2 if shape.causal is not None else 1)
 
 
-def _shape(op: Attention, rows: int) -> AttentionShape:
-    return shape_of(op, Tile(rows=rows, vectors=2, lanes=LANES))
+def _shape(op: Attention, rows: int, context: BuildContext) -> AttentionShape:
+    return shape_of(op, Tile(rows=rows, vectors=2, lanes=LANES), context)
 
 
 def _build_tiles(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
-    return _build(_shape(op, TILE_ROWS), context, "tiles")
+    return _build(_shape(op, TILE_ROWS, context), context, "tiles")
 
 
 def _build_pairs(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
-    return _build(_shape(op, PAIR_ROWS), context, "pairs")
+    return _build(_shape(op, PAIR_ROWS, context), context, "pairs")
 
 
 def _build(shape: AttentionShape, context: BuildContext, form: str) -> list[KernelCall]:
@@ -242,7 +242,7 @@ class _Attend:
 
             def store(e: Rvalue, count: Rvalue | None) -> None:
                 value = k.load(self.sums, i * width + e, LANES) * scale
-                if shape.op.nan_to_zero:
+                if shape.op.no_softmax is NoSoftmax.ZERO:
                     value = Select(binary("eq", scale, scale), value, Const(f32(LANES), 0.0))
                 at = [*self.head, self.first + i, e]
                 self.result.at(k).store(output, self.out, at, k.let("value", value), count)

@@ -76,11 +76,11 @@ def default(op: Attention, context: BuildContext) -> Config:
 
 
 def cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
-    return float(typical(_cost(shape_of(op, _tile(config, context), looks=True), context))) + 300.0
+    return float(typical(_cost(shape_of(op, _tile(config, context), context, looks=True), context))) + 300.0
 
 
 def build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
-    shape = shape_of(op, _tile(config, context), looks=True)
+    shape = shape_of(op, _tile(config, context), context, looks=True)
     keys = pack_keys(shape, context) if shape.packs != 0 else None
     values = pack_values(shape, context) if shape.packs_v != 0 else None
     attend = _Attend(shape, packed_of(keys), packed_of(values), context).call()
@@ -91,7 +91,7 @@ def build_few(op: Attention, context: BuildContext) -> KernelCall:
     """The kernel for op when it turns out to have a single block of rows, which it takes k and v in place for."""
     tile = _tile(default(op, context), context)
     assert op.inputs[1].strides[3] == op.inputs[2].strides[3] == 1
-    call = _Attend(shape_of(op, tile, only_few=True), None, None, context).call()
+    call = _Attend(shape_of(op, tile, context, only_few=True), None, None, context).call()
     return replace(call, units=call.units * (1 - lt(tile.rows, op.inputs[0].shape[2])))
 
 

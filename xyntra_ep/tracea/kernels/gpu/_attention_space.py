@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, product, select, typical
-from xyntra_ep.tracea.core_ir.ops import Attention
+from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax
 from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask, find_causal_sum
-from xyntra_ep.tracea.kernels.variant import Axis
+from xyntra_ep.tracea.kernels.variant import Axis, BuildContext
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Select, binary, f32
 
 STREAM = 0.6  # of the memory's rate, by blocks that wait for each tile of k and v
 
@@ -32,9 +33,21 @@ def heads_of(op: Attention) -> tuple[int, int]:
     return depth, width
 
 
-def causal_of(op: Attention) -> CausalMask | None:
-    """The mask by which tiles are left out."""
-    return find_causal_sum(op.score, heads_of(op)[0])
+def causal_of(op: Attention, context: BuildContext) -> CausalMask | None:
+    """The mask by which tiles are left out; strict kernels leave out none, so that NaN and infinity in them show."""
+    return None if context.strict else find_causal_sum(op.score, heads_of(op)[0])
+
+
+def or_zero(op: Attention, result: Rvalue, weight: Rvalue) -> Rvalue:
+    """``result`` of a row whose weights sum to ``weight``, or 0 where it has no softmax and that is wanted."""
+    zero = Const(f32(1), 0.0)
+    match op.no_softmax:
+        case NoSoftmax.ZERO:
+            return Select(binary("lt", zero, weight), result, zero)
+        case NoSoftmax.UNSEEN_ZERO:
+            return Select(binary("eq", weight, zero), zero, result)
+        case NoSoftmax.NAN:
+            return result
 
 
 def axes_that_fit(rows: Sequence[int], columns: Sequence[int], fits: Callable[[int, int], bool]) -> tuple[Axis, ...]:
@@ -49,9 +62,9 @@ def blocks_of(op: Attention, rows: int) -> Size:
     return product(q.shape[:2]) * ceildiv(q.shape[2], rows)
 
 
-def scores_of(op: Attention, rows: int, columns: int) -> float:
+def scores_of(op: Attention, rows: int, columns: int, context: BuildContext) -> float:
     """Of a block, those of its tiles that are computed: a causal mask hides half of them."""
-    seen = 0.5 if causal_of(op) is not None else 1.0
+    seen = 0.5 if causal_of(op, context) is not None else 1.0
     return rows * math.ceil(typical(op.inputs[1].shape[2]) / columns) * columns * seen
 
 

@@ -16,7 +16,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt, product, select, sm
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
 from xyntra_ep.tracea.kernels.gpu._attention_fetch import packet_of
-from xyntra_ep.tracea.kernels.gpu._attention_space import heads_of
+from xyntra_ep.tracea.kernels.gpu._attention_space import heads_of, or_zero
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
 from xyntra_ep.tracea.kernels.gpu._sum_parts import Parts
 from xyntra_ep.tracea.kernels.shared.address import address
@@ -122,8 +122,7 @@ class RowEnd:
     def put(self, out: Pointer, at: Sequence[Rvalue], column: Rvalue, total: Rvalue, weight: Rvalue) -> None:
         b, output = self._b, self._op.output
         result: Rvalue = b.let("y", total * (1.0 / weight))
-        if self._op.nan_to_zero:  # 0 where nothing has weight
-            result = Select(binary("lt", Const(f32(1), 0.0), weight), result, Const(f32(1), 0.0))
+        result = or_zero(self._op, result, weight)
         b.store(out, address(b, output, [*at, column]), result)
 
     def met(self, count: Rvalue | int, of: Callable[[Rvalue], tuple[Rvalue, Rvalue, Rvalue]]) -> tuple[Var, Var, Var]:

@@ -27,7 +27,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, ReduceKind
 from xyntra_ep.tracea.kernels.gpu._attention_fetch import Fetch, TileFetcher, packet_of, store_row
-from xyntra_ep.tracea.kernels.gpu._attention_space import blocks_of, causal_of
+from xyntra_ep.tracea.kernels.gpu._attention_space import blocks_of, causal_of, or_zero
 from xyntra_ep.tracea.kernels.gpu._block_reduce import block_reduced
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu._packets import is_multiple
@@ -78,7 +78,7 @@ class AttentionStream(ABC):
         self._out = b.buffer("out", op.output.dtype, writable=True)
         q, k = op.inputs[:2]
         self._rows, self._columns = q.shape[2], k.shape[2]
-        self._causal = causal_of(op)
+        self._causal = causal_of(op, context)
         self._subgroup = gpu_of(context).subgroup
         domain: tuple[Size, ...] = (*q.shape[:3], self._columns)
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(domain)]
@@ -312,5 +312,4 @@ class AttentionStream(ABC):
 
     def _shown(self, result: Rvalue, total: Rvalue) -> Rvalue:
         """0 where nothing has weight, if that is wanted."""
-        zero = Const(f32(1), 0.0)
-        return Select(binary("lt", zero, total), result, zero) if self.op.nan_to_zero else result
+        return or_zero(self.op, result, total)

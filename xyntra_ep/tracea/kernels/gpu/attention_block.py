@@ -17,7 +17,6 @@ from xyntra_ep.tracea.kernels.gpu._attention_space import STREAM, blocks_of, bus
 from xyntra_ep.tracea.kernels.gpu._attention_tiles import ACROSS, AttentionTile, space_of, tile_of, tiles_in
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, blocks_held, gpu_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
 _LARGEST = 256  # of a head
 _COMMON = 128  # up to which a block has as much shared memory as leaves room for others
@@ -48,9 +47,8 @@ def _space(op: Attention, context: BuildContext) -> Sequence[Axis]:
 
 
 def _default(op: Attention, context: BuildContext) -> Config:
-    gpu = gpu_of(context)
     tiles = [tile for tile in tiles_in(_space(op, context), *_sizes(op)) if tile.sums <= _SUMS]
-    best = min(tiles, key=lambda tile: (_tile_ns(op, tile, gpu), -tile.rows * tile.columns, tile.threads))
+    best = min(tiles, key=lambda tile: (_tile_ns(op, tile, context), -tile.rows * tile.columns, tile.threads))
     return {"rows": best.rows, "columns": best.columns, "threads": best.threads}
 
 
@@ -63,20 +61,21 @@ def _peak(tile: AttentionTile) -> float:
     return 0.8 * 2 / (1 / scores + 1 / sums)
 
 
-def _tile_ns(op: Attention, tile: AttentionTile, gpu: Gpu) -> float:
+def _tile_ns(op: Attention, tile: AttentionTile, context: BuildContext) -> float:
     """Waves of blocks, each taking what its arithmetic takes on one unit; few threads do not keep a unit busy."""
+    gpu = gpu_of(context)
     blocks = typical(blocks_of(op, tile.rows))
     by_shared = _SHARED * gpu.common_shared_bytes // tile.shared_bytes
     at_once = blocks_held(gpu, tile.threads, tile.sums + _OTHERS, tile.shared_bytes, unknown=by_shared)
     together = max(1, min(-(-blocks // gpu.units), at_once))
     products = tile.depth + 4 * ACROSS * tile.packets + _EXP_STEPS
-    flops = 2 * scores_of(op, tile.rows, tile.columns) * products
+    flops = 2 * scores_of(op, tile.rows, tile.columns, context) * products
     computed = -(-blocks // gpu.units) * flops / (gpu.fma_gflops / gpu.units * _peak(tile) * busy(together * tile.threads))
     return max(computed, read_ns(op, gpu) / STREAM)
 
 
 def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
-    return LAUNCH_NS + _tile_ns(op, tile_of(config, *_sizes(op)), gpu_of(context))
+    return LAUNCH_NS + _tile_ns(op, tile_of(config, *_sizes(op)), context)
 
 
 def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:

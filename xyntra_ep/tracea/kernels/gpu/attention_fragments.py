@@ -28,7 +28,6 @@ from xyntra_ep.tracea.kernels.gpu._attention_space import (
 from xyntra_ep.tracea.kernels.gpu._gemm_narrow import HALVES
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, blocks_held, gpu_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 
 _ROWS, _COLUMNS = (32, 64, 128), (32, 64)
 _LARGEST = 128  # of a head: a warp has its rows of q and of the result in registers
@@ -78,12 +77,13 @@ def _space(op: Attention, context: BuildContext) -> Sequence[Axis]:
 def _default(op: Attention, context: BuildContext) -> Config:
     rows, columns = (axis.values for axis in _space(op, context))
     tiles = [_tile(op, r, c) for r in rows for c in columns]
-    best = min(tiles, key=lambda tile: (_tile_ns(op, tile, gpu_of(context)), -tile.rows * tile.columns))
+    best = min(tiles, key=lambda tile: (_tile_ns(op, tile, context), -tile.rows * tile.columns))
     return {"rows": best.rows, "columns": best.columns}
 
 
-def _tile_ns(op: Attention, tile: FragmentTile, gpu: Gpu) -> float:
+def _tile_ns(op: Attention, tile: FragmentTile, context: BuildContext) -> float:
     """Waves of blocks, each taking what its products and its weights take on one unit."""
+    gpu = gpu_of(context)
     waves = -(-typical(blocks_of(op, tile.rows)) // gpu.units)
     together = max(1, min(waves, blocks_held(gpu, tile.threads, tile.registers, tile.shared_bytes, unknown=1)))
     share = busy(together * tile.threads) * (_ALONE if together == 1 else 1.0)
@@ -91,11 +91,11 @@ def _tile_ns(op: Attention, tile: FragmentTile, gpu: Gpu) -> float:
     each = (products + 2 * _EXP_STEPS / gpu.fma_gflops) * gpu.units
     # Beside that, k and v come from the second-level cache, at about twice the memory's rate, once for the block's rows.
     copied = op.inputs[1].dtype.bytes * (tile.depth + tile.width) / tile.rows / (2 * gpu.memory_gbs / gpu.units)
-    return max(waves * scores_of(op, tile.rows, tile.columns) * max(each / share, copied), read_ns(op, gpu) / STREAM)
+    return max(waves * scores_of(op, tile.rows, tile.columns, context) * max(each / share, copied), read_ns(op, gpu) / STREAM)
 
 
 def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
-    return LAUNCH_NS + _tile_ns(op, _tile(op, **config), gpu_of(context))
+    return LAUNCH_NS + _tile_ns(op, _tile(op, **config), context)
 
 
 def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:

@@ -19,7 +19,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand, ReduceKind
-from xyntra_ep.tracea.kernels.gpu._attention_space import STREAM, read_ns
+from xyntra_ep.tracea.kernels.gpu._attention_space import STREAM, or_zero, read_ns
 from xyntra_ep.tracea.kernels.gpu._block_reduce import block_reduced
 from xyntra_ep.tracea.kernels.gpu._launch import LAUNCH_NS, estimate_ns, gpu_of, steps_ns
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
@@ -28,7 +28,7 @@ from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelC
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies, math_function
-from xyntra_ep.tracea.semantic_ir.nodes import CallValue, Const, Fma, Offset, Rvalue, Select, Var, binary, f32, lt, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import CallValue, Const, Fma, Offset, Rvalue, Var, f32, lt, vmax, vmin
 
 _LOWEST = float(np.finfo(np.float32).min)
 _EXP = "exp_nonpositive"
@@ -176,9 +176,7 @@ class _RowCode:
         for i, value in enumerate(sums):
             e = b.let("e", b.thread + i * b.threads)
             with b.when(lt(e, self.width)):
-                result = value * scale
-                if self.op.nan_to_zero:
-                    result = Select(binary("lt", Const(f32(1), 0.0), total), result, Const(f32(1), 0.0))
+                result = or_zero(self.op, value * scale, total)
                 self.result.at(b).store(self.op.output, self.out, [*self.at, e], result)
 
 
