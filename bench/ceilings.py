@@ -2,11 +2,13 @@
 
 A process of its own, `python -m bench.ceilings THREADS RESULT`, in which nothing else happens. The kernels are those of
 `xyntra doctor --measure`: fused multiply-adds in registers, products of bfloat16 by the fastest instruction, and reading
-buffers that fit one level of the memory and not the one above.
+buffers that fit one level of the memory and not the one above. A run measures them before its cases and behind them, and keeps
+the best: the hypervisor may have two processors share a core for a while.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -36,6 +38,15 @@ def measure_ceilings(threads: Sequence[int], environment: dict[str, str]) -> tup
                 return tuple(found), f"ceilings: cannot be measured: {last}"
             found.append(decode(Ceilings, json.loads(result.read_text())))
     return tuple(found), ""
+
+
+def best_of(known: Sequence[Ceilings], found: Sequence[Ceilings]) -> tuple[Ceilings, ...]:
+    """For each number of threads the higher of every rate. The sizes of the caches are those of one machine."""
+    best = {c.threads: c for c in known}
+    for c in found:
+        other = best.get(c.threads, c)
+        best[c.threads] = Ceilings(**{f.name: max(getattr(c, f.name), getattr(other, f.name)) for f in dataclasses.fields(c)})
+    return tuple(best[threads] for threads in sorted(best))
 
 
 def main(threads: int, result_file: Path) -> None:

@@ -68,6 +68,7 @@ def execute(plan: Plan, path: Path, *, resume: bool) -> None:
                 store.add(result)
                 if not console.is_terminal:
                     show_cases(console, [result])
+            _measure_ceilings(plan, store, tick)
         except KeyboardInterrupt:
             kept = f"{len(store.run.cases)} of {len(plan.cases)} cases are kept in {path}"
             typer.echo(f"interrupted: {kept}. the same command with --json {path} --resume goes on", err=True)
@@ -123,12 +124,7 @@ def _prepare(plan: Plan, store: Store, tick: Tick) -> None:
         store.keep_imports(measure_imports(plan.contenders))
     if not store.run.kernels_isa and any(contender.provider == PROVIDER for contender in plan.contenders):
         store.keep_kernels_isa(kernels_isa())
-    if not store.run.ceilings and any(contender.provider == PROVIDER for contender in plan.contenders):
-        tick("ceilings", done=0)
-        ceilings, problem = measure_ceilings(sorted({1, *(case.threads for case in plan.cases)}), child_environment())
-        store.keep_ceilings(ceilings)
-        if problem:
-            typer.echo(f"! {problem}", err=True)
+    _measure_ceilings(plan, store, tick)
     if on_devices := backends(plan.contenders, (*DEVICE_BACKENDS, AUTO_BACKEND)):
         tick(f"trials on {', '.join(on_devices)}", done=0)
         if problem := make_trials(on_devices, child_environment()):
@@ -139,6 +135,17 @@ def _prepare(plan: Plan, store: Store, tick: Tick) -> None:
         store.keep_device_ceilings((*store.run.device_ceilings, *found))
         if problem:
             typer.echo(f"! {problem}", err=True)
+
+
+def _measure_ceilings(plan: Plan, store: Store, tick: Tick) -> None:
+    """Where XyntraEP is measured, whose kernels are held against them."""
+    if not any(contender.provider == PROVIDER for contender in plan.contenders):
+        return
+    tick("ceilings", done=len(store.run.cases))
+    ceilings, problem = measure_ceilings(sorted({1, *(case.threads for case in plan.cases)}), child_environment())
+    store.keep_ceilings(ceilings)
+    if problem:
+        typer.echo(f"! {problem}", err=True)
 
 
 def _resumed(plan: Plan, path: Path, environment: Environment) -> Store:

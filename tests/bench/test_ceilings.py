@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
 
 import pytest
 
-from bench.ceilings import measure_ceilings
+from bench.ceilings import best_of, measure_ceilings
 from bench.codec import encode
 from tests.reports.conftest import CEILINGS
 
@@ -33,6 +34,15 @@ def test_each_number_of_threads_has_a_process(monkeypatch: pytest.MonkeyPatch) -
     child = Child()
     monkeypatch.setattr("bench.ceilings.subprocess.run", child)
     assert measure_ceilings([1, 2], {}) == ((CEILINGS, CEILINGS), "") and child.counts == [1, 2]
+
+
+def test_the_best_of_all_measurements_counts() -> None:
+    """One processor alone may be as fast as before, and two share a core for a while."""
+    two = dataclasses.replace(CEILINGS, threads=2)
+    slow = dataclasses.replace(two, fp32_gflops=two.fp32_gflops / 2, l1_gbs=two.l1_gbs * 2)
+    best = dataclasses.replace(two, l1_gbs=slow.l1_gbs)
+    assert best_of((CEILINGS, slow), (two,)) == best_of((two,), (CEILINGS, slow)) == (CEILINGS, best)
+    assert best_of((), (two,)) == (two,)
 
 
 def test_without_a_compiler_there_are_none_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

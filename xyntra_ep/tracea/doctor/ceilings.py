@@ -32,7 +32,7 @@ from xyntra_ep.trusted_file import load_trusted, read_trusted
 
 FILE = "ceilings.json"
 _CHAINS = 12  # latency 4 times 2 units, with room
-_ROUNDS = 5
+_ROUNDS = 12
 _ROUND_S = 0.05
 _DRAM_FACTOR = 4
 _PAGE = 4096
@@ -181,7 +181,7 @@ def parts(each_bytes: int, threads: int) -> list[NDArray[np.float32]]:
 
 
 def measure(caps: Capabilities, compile_c: Compile, *, threads: int = 1) -> Ceilings:
-    """Run the kernels for about a second; on several cores at the same time, each with a part of its own of L3 and DRAM."""
+    """Run the kernels for some seconds; on several cores at the same time, each with a part of its own of L3 and DRAM."""
     probe, sizes = Probe(caps, compile_c), footprints(caps, threads)
 
     def read(each: int) -> float:
