@@ -131,6 +131,12 @@ def test_the_page_shows_the_options_as_they_are() -> None:
     assert text == options.refresh(text), "run: python -m xyntra_ep.options --write docs/options.md"
 
 
+def test_the_page_has_every_variable() -> None:
+    text = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    variables = [knobs.variable_of(field.name) for field in dataclasses.fields(knobs.Knobs)]
+    assert [variable for variable in variables if f"| `{variable}` |" not in text] == []
+
+
 def test_write_refreshes_a_document(tmp_path: Path) -> None:
     document = tmp_path / "page.md"
     document.write_text("a\n<!-- options -->\nold\n<!-- /options -->\nz\n", encoding="utf-8")
