@@ -1,4 +1,4 @@
-"""The README's table of GPUs: each model on a device, beside PyTorch on the same device."""
+"""The table of GPUs: each model on a device, beside PyTorch on the same device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The README's table: each model against the CPU provider, losing and failing cases included."""
+"""The main table: each model against the CPU provider, losing and failing cases included."""
 
 from __future__ import annotations
 

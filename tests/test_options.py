@@ -126,9 +126,15 @@ def test_every_option_is_documented() -> None:
     assert [row.name for row in options.rows() if not row.doc or "\n" in row.doc or "|" in row.doc] == []
 
 
-def test_readme_shows_the_options_as_they_are() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert text == options.refresh(text), "run: python -m xyntra_ep.options --write README.md"
+def test_the_page_shows_the_options_as_they_are() -> None:
+    text = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    assert text == options.refresh(text), "run: python -m xyntra_ep.options --write docs/options.md"
+
+
+def test_the_page_has_every_variable() -> None:
+    text = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    variables = [knobs.variable_of(field.name) for field in dataclasses.fields(knobs.Knobs)]
+    assert [variable for variable in variables if f"| `{variable}` |" not in text] == []
 
 
 def test_write_refreshes_a_document(tmp_path: Path) -> None:

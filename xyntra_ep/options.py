@@ -1,7 +1,7 @@
 """Provider options: each is declared once, as a field of `Options`; all else is derived from that field.
 
 A value comes from the provider option, else the environment (`XYNTRA_<NAME>`), else the `[provider]` table
-of `fusion.toml`, else the default. `python -m xyntra_ep.options --write README.md` refreshes the table in a
+of `fusion.toml`, else the default. `python -m xyntra_ep.options --write docs/options.md` refreshes the table in a
 document.
 """
 

@@ -34,7 +34,7 @@ class SpecialCase:
     outputs: int = 1
     absolute: float = 0.0  # an error that is allowed where the result is near 0
     fixed: bool = False
-    only_strict: bool = False  # the README names what is different without ``fp32_strict``
+    only_strict: bool = False  # docs/precision.md names what is different without ``fp32_strict``
 
     @property
     def name(self) -> str:

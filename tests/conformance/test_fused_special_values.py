@@ -1,4 +1,4 @@
-"""Where fusion changes NaN and infinity, as the README's table has it, and that ``fp32_strict`` leaves the rest as it is."""
+"""Where fusion changes NaN and infinity, as docs/precision.md has it, and that ``fp32_strict`` leaves the rest as it is."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.hunt.case import Array, Case, Class, Finding
 from tests.hunt.judge import Verdict
 
 Key = tuple[Class, tuple[str, ...], str]
-# Of how many runs one may show it. None: counted and shown; where fusion may change special values is said in the README.
+# Of how many runs one may show it. None: counted and shown; where fusion may change special values is said in docs/precision.md.
 BOUNDS: Mapping[Class, float | None] = {
     Class.WRONG: 0.0, Class.SPECIAL: None, Class.SHAPE: 0.0, Class.MISSING_ERROR: 1e-3, Class.EXTRA_ERROR: 1e-3,
     Class.SESSION: 1e-3, Class.CRASH: 0.0, Class.HANG: 0.0, Class.UNREPEATABLE: 0.0,
