@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bench.contenders import CPU_BACKEND, PLUGINS
 from bench.environment import IsaClass
 from bench.plan import Scenario
-from bench.results import Measurement, Run, Verdict
+from bench.results import CaseResult, Measurement, Run, Verdict
 from bench.store import Stored
 from reports._markdown import cases_of, plain
 from reports._published import published
@@ -36,13 +36,19 @@ def _line(run: Run) -> str:
     return f"- {run.environment.isa} ({plain(run.environment.cpu)}, {run.started[:10]}): {spans}" if spans else ""
 
 
+def unmodified(case: CaseResult) -> Iterator[Measurement]:
+    """Our provider on the CPU, with no option but a precision."""
+    for m in case.contenders:
+        if m.provider in PLUGINS and m.backend == CPU_BACKEND and not set(m.options) - {"precision"}:
+            yield m
+
+
 def _spans(run: Run) -> Iterator[str]:
     """For each precision, with the rows that lose and those that have no ratio."""
     rows: dict[str, list[Measurement]] = {}
     for case in cases_of(run, Scenario.SINGLE_STREAM):
-        for m in case.contenders:
-            if m.provider in PLUGINS and m.backend == CPU_BACKEND and not set(m.options) - {"precision"}:
-                rows.setdefault(m.contender.precision, []).append(m)
+        for m in unmodified(case):
+            rows.setdefault(m.contender.precision, []).append(m)
     for precision, found in rows.items():
         ratios = [m.ratio.middle for m in found if m.ratio]
         if not ratios:

@@ -179,3 +179,27 @@ def test_scenarios_have_a_table_or_a_command(tmp_path: Path, run: Run) -> None:
     text = document.read_text()
     assert len(re.findall(r"^## ", text, flags=re.MULTILINE)) == len(Scenario) - 2
     assert "Not measured yet: `server`" in text and "bench run zoo --scenario NAME" in text
+
+
+def test_the_short_table_has_a_row_for_each_case_under_the_rules(tmp_path: Path, run: Run) -> None:
+    runs = {
+        "a.json": of_class(single(run), IsaClass.AVX512, "A wide one"),
+        "b.json": of_class(single(run, rules=0), IsaClass.AMX, "One from before"),
+    }
+    document = written(tmp_path, runs, "summary")
+    update_file(document, Stored.at(tmp_path), write=True)
+    text = document.read_text()
+    assert "### AVX-512: A wide one" in text and "One from before" not in text
+    assert len(re.findall(r"^\| [\w-]+ \| b1", text, flags=re.MULTILINE)) == len(single(run).cases)
+    assert "1.30x [" in text and "No run under the rules is stored of AVX2, AMX." in text
+
+
+def test_the_readme_has_the_times_of_the_stored_run() -> None:
+    text = DOCUMENTS[0].read_text().partition("<!-- bench:summary -->")[2].partition("<!-- /bench:summary -->")[0]
+    for run in STORED.runs.values():
+        heading = f"### {run.environment.isa}: {run.environment.cpu}"
+        assert (heading in text) is bool(run.rules)
+        for case in run.cases if run.rules else ():
+            [row] = [line for line in text.splitlines() if line.startswith(f"| {case.model} | {case.shape} | {case.threads} |")]
+            told = re.findall(r"([\d.]+), ([\d.]+) \((\d+)\)", row)
+            assert len(told) >= 2 and all(float(p99) >= float(p50) and int(n) >= MIN_N_P99 for p50, p99, n in told)
