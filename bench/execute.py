@@ -15,7 +15,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from bench.ceilings import measure_ceilings
+from bench.ceilings import best_of, measure_ceilings
 from bench.codec import decode, encode
 from bench.contenders import AUTO_BACKEND, DEVICE_BACKENDS, backends
 from bench.device_ceilings import measure_device_ceilings
@@ -143,7 +143,7 @@ def _measure_ceilings(plan: Plan, store: Store, tick: Tick) -> None:
         return
     tick("ceilings", done=len(store.run.cases))
     ceilings, problem = measure_ceilings(sorted({1, *(case.threads for case in plan.cases)}), child_environment())
-    store.keep_ceilings(ceilings)
+    store.keep_ceilings(best_of(store.run.ceilings, ceilings))
     if problem:
         typer.echo(f"! {problem}", err=True)
 

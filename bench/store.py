@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.ceilings import best_of
 from bench.codec import CodecError, decode, encode
 from bench.environment import Environment
 from bench.errors import BenchError
@@ -75,8 +74,7 @@ class Store:
         self._write()
 
     def keep_ceilings(self, ceilings: tuple[Ceilings, ...]) -> None:
-        """Beside those of before: the best of each."""
-        self.run = dataclasses.replace(self.run, ceilings=best_of(self.run.ceilings, ceilings))
+        self.run = dataclasses.replace(self.run, ceilings=ceilings)
         self._write()
 
     def keep_device_ceilings(self, ceilings: tuple[DeviceCeilings, ...]) -> None:
