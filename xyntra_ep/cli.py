@@ -53,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     explain = command("explain", "which node of a model runs where and why", _explain)
     explain.add_argument("model", type=Path)
     explain.add_argument("--node", help="only why this node runs where it does")
+    _dims(explain)
     _options(explain, "as in a session; `-O claim=all` shows what could be fused")
     fuse = command("fuse", "write the fused graph: standard ONNX with a function for each kernel, DOT, JSON or text", _fuse)
     fuse.add_argument("model", type=Path)
@@ -148,7 +149,7 @@ def _doctor(chosen: argparse.Namespace) -> int:
 def _explain(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.explain import explain
 
-    found = explain(chosen.model, options=_pairs(chosen.option))
+    found = explain(chosen.model, options=_pairs(chosen.option), sizes=_sizes(chosen.dim))
     if chosen.node is not None:
         reason = found.reason(chosen.node)
         _print(reason, {"node": chosen.node, "reason": reason}, chosen)

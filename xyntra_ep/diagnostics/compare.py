@@ -127,15 +127,15 @@ def compare(
         everything = _drifts(open_session(opened, options or {}), _wanted(open_session(opened), made), made.feeds, producers)
         by_name = {d.name: d for d in everything}
         tensors = tuple(by_name[name] for name in producers if name in by_name)
-    graphs = explain(ours).graphs
+    explained = explain(ours)
     compared = {d.name for d in outputs}
     force = ", --claim all takes what it can" if asked.claim is not Claim.ALL else ""
     return Comparison(
         outputs=outputs,
         tensors=tensors,
         max_drift=MAX_DRIFT[asked.precision] if max_drift is None else max_drift,
-        claimed=sum(g.claimed for g in graphs),
-        total=sum(len(g.nodes) for g in graphs),
+        claimed=explained.claimed,
+        total=explained.total,
         sizes=made.sizes,
         skipped=tuple(name for name in wanted if name not in compared),
         hint=f"`xyntra explain` says why{force}",
