@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         "--feeds", type=Path, metavar="FILE", help="inputs from a .npz, or a folder with input_0.pb, input_1.pb ..."
     )
     _dims(compare)
-    compare.add_argument("--claim", choices=tuple(Claim), help="all: also what would lose to ONNX Runtime")
+    compare.add_argument("--claim", choices=[c.value for c in Claim], help="all: also what would lose to ONNX Runtime")
     _options(compare, "as in a session")
     cache = command("cache", "look after compiled kernels and plans", _cache)
     cache.add_argument("action", choices=("ls", "verify", "prune"))
@@ -186,7 +186,7 @@ def _compare(chosen: argparse.Namespace) -> int:
     if chosen.feed and chosen.feeds:
         raise ConfigError("--feed and --feeds together", where="xyntra compare", hint="give one of them")
     feeds = chosen.feeds or {name: Path(file) for name, file in _pairs(chosen.feed).items()}
-    options = _pairs(chosen.option) | ({"claim": str(chosen.claim)} if chosen.claim else {})
+    options = _pairs(chosen.option) | ({"claim": chosen.claim} if chosen.claim else {})
     found = compare(chosen.model, feeds=feeds, options=options, nodes=chosen.nodes, seed=chosen.seed, sizes=_sizes(chosen.dim))
     _print(found, found, chosen)
     if not found.ok:

@@ -8,7 +8,7 @@ import onnxruntime as ort
 import pytest
 
 from tests.diagnostics.fused_support import build
-from xyntra_ep.diagnostics.advice import advice
+from xyntra_ep.diagnostics.advice import advice, basis
 from xyntra_ep.diagnostics.explain import explain, parse
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.errors import ConfigError
@@ -138,6 +138,18 @@ def test_a_faster_precision_is_advised_where_there_are_products() -> None:
             text.startswith("precision=bf16: this machine multiplies faster in it, and products are 100%") for text in found
         )
         assert helping(islands=islands) == []
+
+
+def test_times_say_what_they_are_of() -> None:
+    def said(**plan: Any) -> str:
+        return basis(parse([{**ENTRY, "plan": {**ENTRY["plan"], **plan}}]).graphs)
+
+    [island, _] = ENTRY["plan"]["islands"]
+    known = [{**island, "size": 0}]
+    assert said(measured=True, islands=known) == "times are estimates for one core by figures measured on this machine"
+    assert said(dims=[]).endswith("this kind of machine, sizes that are not known being 128")
+    assert said(device="cuda:x") == "times are estimates of single kernels on the device, sizes that are not known being 128"
+    assert said(islands=[]) == ""
 
 
 def test_functions_that_are_inlined_are_no_nodes() -> None:

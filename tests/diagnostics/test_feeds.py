@@ -73,6 +73,12 @@ def test_sizes_are_those_of_feeds_that_are_given() -> None:
     assert (sizes.given, sizes.made_up, str(sizes)) == ({"m": 7}, {"n": 1}, "n=1 (made up), m=7")
 
 
+def test_dims_without_a_name_are_told_by_shape() -> None:
+    inputs = Inputs([Entry("x", [None, 3, None, None]), Entry("y", ["n", -1])])
+    assert str(Sizes.of(inputs, {}, {})) == "n=1 (made up), x: [1, 3, 224, 224] (made up), y: [1, 128] (made up)"
+    assert str(Sizes.of(inputs, {}, {"x": np.zeros((1, 3, 8, 8)), "y": np.zeros((1, 1))})) == "n=1"
+
+
 def test_what_is_made_up_is_seeded_and_of_the_type() -> None:
     entries = [
         Entry("x", [3]),

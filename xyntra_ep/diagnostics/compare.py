@@ -76,8 +76,8 @@ class Comparison:
         lines = [f"XyntraEP computed {self.claimed} of {self.total} nodes"]
         if not self.claimed:
             lines = [f"WARNING: {lines[0]}: ONNX Runtime is compared with itself. {self.hint}"]
-        if self.sizes.all:
-            lines.append(f"sizes: {self.sizes}")
+        if sizes := str(self.sizes):
+            lines.append(f"sizes: {sizes}")
         lines.append(f"{'tensor':<40} {'max |a-b| / max |b|':>20} {'max |a-b|':>12} {'max |b|':>12}")
         for d in self.outputs:
             verdict = "ok" if d.relative <= self.max_drift else "DRIFT"
@@ -192,7 +192,9 @@ def _size_to_give(made: _Feeds) -> str:
             return f"{name}={size} is made up, with {other} it runs: say --dim {name}={other}"
     if made.sizes.made_up:
         return f"sizes are made up ({made.sizes}): say --dim NAME=SIZE"
-    return "give feeds of your own"
+    if made.sizes.shapes:
+        return f"sizes are made up ({made.sizes}): give --feed NAME=FILE"
+    return "give --feed NAME=FILE"
 
 
 def _drifts(ours: Any, wanted: Mapping[str, Any], feeds: Mapping[str, Array], producers: Mapping[str, str]) -> tuple[Drift, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,12 @@ _NUMPY = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
     """Of the symbolic dims of a model's inputs, by name. ``given`` are the caller's (or those of arrays that they gave),
-    ``made_up`` the others. ``of`` raises ConfigError for what is no dim of the model or no size."""
+    ``made_up`` the others; ``shapes`` those of inputs with dims that have no name. ``of`` raises ConfigError for what is no dim
+    of the model or no size."""
 
     given: Mapping[str, int]
     made_up: Mapping[str, int]
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, session: Any, given: Mapping[str, int], feeds: Mapping[str, Array]) -> Sizes:
@@ -60,14 +62,17 @@ class Sizes:
         sums = {name: terms for name in made_up if len(terms := re.split(r"\s*\+\s*", name)) > 1}
         for name, terms in sums.items():  # as exporters write "past_sequence_length + 1"
             made_up[name] = sum(int(t) if t.isdigit() else {**made_up, **known}.get(t, _by_name(t)) for t in terms)
-        return cls(given=known, made_up=made_up)
+        sizes = {**made_up, **known}
+        unnamed = [e for e in session.get_inputs() if e.name not in feeds and any(_is_unnamed(d) for d in e.shape)]
+        return cls(given=known, made_up=made_up, shapes={e.name: _shape(e, sizes) for e in unnamed})
 
     @property
     def all(self) -> dict[str, int]:
         return {**self.made_up, **self.given}
 
     def __str__(self) -> str:
-        return ", ".join(f"{name}={size}{' (made up)' if name in self.made_up else ''}" for name, size in self.all.items())
+        named = [f"{name}={size}{' (made up)' if name in self.made_up else ''}" for name, size in self.all.items()]
+        return ", ".join([*named, *(f"{name}: {list(shape)} (made up)" for name, shape in self.shapes.items())])
 
 
 def dims_of(session: Any) -> list[str]:
@@ -116,7 +121,7 @@ def made_up(session: Any, sizes: Sizes, *, seed: int, besides: Mapping[str, Arra
             continue
         if entry.type not in _NUMPY:
             raise UnsupportedError(f"cannot make up a {entry.type}", where=f"input {entry.name!r}", hint="give it by --feed")
-        dtype, shape = np.dtype(_NUMPY[entry.type]), _shape(entry, sizes)
+        dtype, shape = np.dtype(_NUMPY[entry.type]), _shape(entry, sizes.all)
         if dtype.kind == "f":
             feeds[entry.name] = rng.standard_normal(shape).astype(dtype)
         elif dtype.kind == "b" or "mask" in entry.name.lower():
@@ -126,13 +131,16 @@ def made_up(session: Any, sizes: Sizes, *, seed: int, besides: Mapping[str, Arra
     return feeds
 
 
-def _shape(entry: Any, sizes: Sizes) -> tuple[int, ...]:
+def _shape(entry: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """What an input's declared shape is with ``sizes``; dims without a name are made up."""
-    known = sizes.all
-    found = []
-    for axis, dim in enumerate(entry.shape):
-        found.append(dim if isinstance(dim, int) and dim >= 0 else known[dim] if dim in known else _plausible(entry, axis))
-    return tuple(found)
+    return tuple(
+        _plausible(entry, axis) if _is_unnamed(dim) else sizes[dim] if isinstance(dim, str) else dim
+        for axis, dim in enumerate(entry.shape)
+    )
+
+
+def _is_unnamed(dim: object) -> bool:
+    return not isinstance(dim, str) and (not isinstance(dim, int) or dim < 0)
 
 
 # -- from files
