@@ -68,7 +68,7 @@ def test_a_cache_that_is_not_to_be_trusted(cache: Path, capsys: Capture) -> None
     ("arguments", "message"),
     [
         (["explain", "absent.onnx"], "xyntra: absent.onnx: no such file. give the path of an ONNX model"),
-        (["explain", "absent.onnx", "-o", "claim"], "xyntra: xyntra: 'claim' is not NAME=VALUE"),
+        (["explain", "absent.onnx", "-O", "claim"], "xyntra: xyntra: 'claim' is not NAME=VALUE"),
         (["compare", "absent.onnx", "--dim", "n=many"], "write it as NAME=SIZE"),
     ],
 )

@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from xyntra_ep.errors import ConfigError, XyntraError
+from xyntra_ep.options import Claim
 
-FAILED, MISUSED = 1, 2
+FAILED, MISUSED, NOTHING_COMPARED = 1, 2, 4
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 all is well, 1 something is missing, drifts or is damaged, 2 the question was wrong."""
+    """Exit status: 0 all is well, 1 something is missing, drifts or is damaged, 2 the question was wrong, 4 XyntraEP computed
+    nothing that could be compared."""
     parser = _parser()
     chosen = parser.parse_args(arguments)
     try:
@@ -51,17 +53,24 @@ def _parser() -> argparse.ArgumentParser:
     explain = command("explain", "which node of a model runs where and why", _explain)
     explain.add_argument("model", type=Path)
     explain.add_argument("--node", help="only why this node runs where it does")
-    _options(explain, "as in a session; `-o claim=all` shows what could be fused")
+    _dims(explain)
+    _options(explain, "as in a session; `-O claim=all` shows what could be fused")
     fuse = command("fuse", "write the fused graph: standard ONNX with a function for each kernel, DOT, JSON or text", _fuse)
     fuse.add_argument("model", type=Path)
-    fuse.add_argument("-o", "--output", type=Path, help="the file to write; pictures go to the terminal without")
-    fuse.add_argument("--format", choices=("onnx", "dot", "json", "text"), help="onnx with -o, text without")
+    fuse.add_argument("-o", "--output", type=Path, help="the file to write: .onnx, .dot, .json or .txt")
+    fuse.add_argument("--format", choices=("onnx", "dot", "json", "text"), help="of what is printed without -o (text)")
+    _options(fuse, "min_island and fp32_strict say what is fused")
     compare = command("compare", "where outputs drift from ONNX Runtime's CPU provider", _compare)
     compare.add_argument("model", type=Path)
     compare.add_argument("--nodes", action="store_true", help="compare intermediate tensors too (needs onnx)")
-    compare.add_argument("--seed", type=int, default=0, help="of the random feeds")
-    compare.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help="size of a symbolic dimension")
-    _options(compare, "claim=all unless given")
+    compare.add_argument("--seed", type=int, default=0, help="of the feeds that are made up")
+    compare.add_argument("--feed", action="append", default=[], metavar="NAME=FILE", help="an input from a .npy or .pb; repeat")
+    compare.add_argument(
+        "--feeds", type=Path, metavar="FILE", help="inputs from a .npz, or a folder with input_0.pb, input_1.pb ..."
+    )
+    _dims(compare)
+    compare.add_argument("--claim", choices=[c.value for c in Claim], help="all: also what would lose to ONNX Runtime")
+    _options(compare, "as in a session")
     cache = command("cache", "look after compiled kernels and plans", _cache)
     cache.add_argument("action", choices=("ls", "verify", "prune"))
     cache.add_argument("--dir", type=Path, help="the cache directory (default: as sessions find it)")
@@ -73,7 +82,18 @@ def _parser() -> argparse.ArgumentParser:
 
 def _options(parser: argparse.ArgumentParser, note: str) -> None:
     text = f"a provider option; {note}"
-    parser.add_argument("-o", "--option", action="append", default=[], metavar="NAME=VALUE", help=text)
+    parser.add_argument("-O", "--option", action="append", default=[], metavar="NAME=VALUE", help=text)
+
+
+def _dims(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help="size of a symbolic dimension; repeat")
+
+
+def _sizes(given: Sequence[str]) -> dict[str, int]:
+    try:
+        return {name: int(value) for name, value in _pairs(given).items()}
+    except ValueError as error:
+        raise ConfigError(str(error), where="--dim", hint="write it as NAME=SIZE") from None
 
 
 def _pairs(given: Sequence[str]) -> dict[str, str]:
@@ -129,7 +149,7 @@ def _doctor(chosen: argparse.Namespace) -> int:
 def _explain(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.explain import explain
 
-    found = explain(chosen.model, options=_pairs(chosen.option))
+    found = explain(chosen.model, options=_pairs(chosen.option), sizes=_sizes(chosen.dim))
     if chosen.node is not None:
         reason = found.reason(chosen.node)
         _print(reason, {"node": chosen.node, "reason": reason}, chosen)
@@ -139,16 +159,17 @@ def _explain(chosen: argparse.Namespace) -> int:
 
 
 def _fuse(chosen: argparse.Namespace) -> int:
-    from xyntra_ep.diagnostics.fused_model import fuse, picture
+    from xyntra_ep.diagnostics.fused_model import format_of, fuse, picture
 
-    form = chosen.format or ("text" if chosen.output is None else "onnx")
+    form = (chosen.format or "text") if chosen.output is None else format_of(chosen.output, chosen.format)
+    options = _pairs(chosen.option)
     if form == "onnx":
         if chosen.output is None:
             raise ConfigError("an ONNX model needs a file", where="xyntra fuse", hint="write it as -o fused.onnx")
-        found = fuse(chosen.model, chosen.output)
+        found = fuse(chosen.model, chosen.output, options=options)
         _print(found, found, chosen)
         return 0
-    drawn = picture(chosen.model, form)
+    drawn = picture(chosen.model, form, options=options)
     if chosen.output is None:
         print(drawn)
         return 0
@@ -162,13 +183,15 @@ def _fuse(chosen: argparse.Namespace) -> int:
 def _compare(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.compare import compare
 
-    try:
-        sizes = {name: int(value) for name, value in _pairs(chosen.dim).items()}
-    except ValueError as error:
-        raise ConfigError(str(error), where="xyntra compare --dim", hint="write it as NAME=SIZE") from None
-    found = compare(chosen.model, options=_pairs(chosen.option), nodes=chosen.nodes, seed=chosen.seed, sizes=sizes)
+    if chosen.feed and chosen.feeds:
+        raise ConfigError("--feed and --feeds together", where="xyntra compare", hint="give one of them")
+    feeds = chosen.feeds or {name: Path(file) for name, file in _pairs(chosen.feed).items()}
+    options = _pairs(chosen.option) | ({"claim": chosen.claim} if chosen.claim else {})
+    found = compare(chosen.model, feeds=feeds, options=options, nodes=chosen.nodes, seed=chosen.seed, sizes=_sizes(chosen.dim))
     _print(found, found, chosen)
-    return 0 if found.ok else FAILED
+    if not found.ok:
+        return FAILED
+    return 0 if found.claimed else NOTHING_COMPARED
 
 
 def _cache(chosen: argparse.Namespace) -> int:

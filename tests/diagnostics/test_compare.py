@@ -3,14 +3,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from bench.contenders import DEFAULT_MAX_ERR, Contender
-from xyntra_ep.diagnostics.compare import MAX_DRIFT, Comparison, compare, drift, random_feeds
-from xyntra_ep.diagnostics.sessions import open_session
+from tests.diagnostics.fused_support import build
+from xyntra_ep.cli import main
+from xyntra_ep.diagnostics.compare import MAX_DRIFT, Comparison, compare, drift
+from xyntra_ep.diagnostics.feeds import Sizes
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import Precision
 
+Capture = pytest.CaptureFixture[str]
+NO_SIZES = Sizes(given={}, made_up={})
 NAN, INF = float("nan"), float("inf")
 
 
@@ -49,7 +54,8 @@ def test_integers_are_equal_or_not() -> None:
 
 def test_the_first_tensor_that_drifts_is_named() -> None:
     tensors = tuple(drift(n, f(1 + e), f(1), op) for n, e, op in (("a", 0, "Relu"), ("b", 0.5, "Gelu"), ("c", 1, "Add")))
-    found = Comparison(outputs=(drift("y", f(2), f(1)),), tensors=tensors, max_drift=1e-3)
+    outputs = (drift("y", f(2), f(1)),)
+    found = Comparison(outputs=outputs, tensors=tensors, max_drift=1e-3, claimed=1, total=2, sizes=NO_SIZES)
     assert not found.ok and found.first is not None and found.first.name == "b"
     assert "first drift above 0.001: b (Gelu), 0.5" in str(found) and "DRIFT" in str(found)
 
@@ -57,7 +63,9 @@ def test_the_first_tensor_that_drifts_is_named() -> None:
 @pytest.mark.native
 @pytest.mark.compiler("cc")
 def test_a_model_against_the_cpu_provider(mlp: Path) -> None:
-    found = compare(mlp, nodes=True, sizes={"n": 7})
+    found = compare(mlp, options={"claim": "all"}, nodes=True, sizes={"n": 7})
+    assert found.total - found.claimed == 1  # Det; how many others there are is for ONNX Runtime's optimizer
+    assert str(found).startswith(f"XyntraEP computed {found.claimed} of {found.total} nodes\nsizes: n=7\n")
     assert [d.name for d in found.outputs] == ["y", "det"]
     assert found.outputs[0].relative <= found.max_drift and found.outputs[0].alive
     assert [d.name for d in found.tensors] == ["h0", "h1", "h2", "h3", "y", "yt", "yy", "det"]
@@ -76,24 +84,59 @@ def test_what_is_asked_of_a_reduced_precision(mlp: Path) -> None:
 
 def test_what_cannot_be_compared(mlp: Path, tmp_path: Path) -> None:
     (junk := tmp_path / "junk.onnx").write_text("junk")
-    with pytest.raises(ConfigError, match=r"the session was refused: .*Protobuf parsing failed"):
+    with pytest.raises(ConfigError, match=r"junk.onnx: is not an ONNX model. give the path of an ONNX model$"):
         compare(junk)
-    with pytest.raises(ConfigError, match=r"^compare: the model's inputs have no dimension 'm'. there are n$"):
+    with pytest.raises(ConfigError, match=r"^--dim: the model's inputs have no dimension 'm'. there are n$"):
         compare(mlp, sizes={"m": 3})
-    with pytest.raises(ConfigError, match=r"^compare: n=-1 is no size. it wants an integer of at least 0$"):
+    with pytest.raises(ConfigError, match=r"^--dim: n=-1 is no size. it wants an integer of at least 0$"):
         compare(mlp, sizes={"n": -1})
     with pytest.raises(ConfigError, match=r"^compare: seed=-1 is none. it wants an integer of at least 0$"):
         compare(mlp, seed=-1)
 
 
 @pytest.mark.native
-def test_feeds_that_onnxruntime_refuses(mlp: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^ONNX Runtime's CPU provider does not run it: .*rank.*--dim NAME=SIZE for n$"):
+def test_a_comparison_of_nothing_says_so(tmp_path: Path, capsys: Capture) -> None:
+    onnx.save(build("g (float[4, 4] x) => (float y) {y = Det(x)}", {}, opset=17), tmp_path / "det.onnx")
+    assert main(["compare", str(tmp_path / "det.onnx")]) == 4
+    out = capsys.readouterr().out
+    assert out.startswith("WARNING: XyntraEP computed 0 of 1 nodes: ONNX Runtime is compared with itself.")
+    assert "--claim all takes what it can" in out
+    assert main(["compare", str(tmp_path / "det.onnx"), "--claim", "all"]) == 4
+    assert "--claim" not in capsys.readouterr().out
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_a_session_is_compared_as_it_would_be(tmp_path: Path, capsys: Capture) -> None:
+    """A copy of ten numbers loses to ONNX Runtime, so that a session leaves it alone unless it is told."""
+    model = build("g (float[10] x) => (float[10] y) {y = Relu(x)}", {}, opset=17)
+    onnx.save(model, tmp_path / "relu.onnx")
+    assert main(["compare", str(tmp_path / "relu.onnx"), "-O", "min_island=2"]) == 4
+    assert main(["compare", str(tmp_path / "relu.onnx"), "--claim", "all"]) == 0
+    assert "XyntraEP computed 1 of 1 nodes" in capsys.readouterr().out
+
+
+@pytest.mark.native
+def test_the_dimension_that_is_to_be_given_is_named(tmp_path: Path) -> None:
+    model = build("g (float[batch, seq, 8] x) => (float[batch, seq, 8] y) {y = Add(x, places)}", {"places": (1, 16, 8)}, opset=17)
+    onnx.save(model, tmp_path / "places.onnx")
+    with pytest.raises(ConfigError, match=r"does not run it: .* seq=128 is made up, with 16 it runs: say --dim seq=16$"):
+        compare(tmp_path / "places.onnx")
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_feeds_from_a_file(mlp: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.full((3, 64), 2, np.float32))
+    found = compare(mlp, feeds={"x": tmp_path / "x.npy"}, options={"claim": "all"})
+    assert found.sizes == Sizes(given={"n": 3}, made_up={})
+    by_command = main(["compare", str(mlp), "--feed", f"x={tmp_path / 'x.npy'}", "--claim", "all"])
+    assert by_command == 0
+    np.savez(tmp_path / "all.npz", x=np.full((3, 64), 2, np.float32))
+    assert main(["compare", str(mlp), "--feeds", str(tmp_path / "all.npz"), "--claim", "all"]) == 0
+
+
+@pytest.mark.native
+def test_feeds_that_do_not_fit(mlp: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^feed 'x': is of shape \[1\], the model wants \[n, 64\]$"):
         compare(mlp, feeds={"x": f(1)})
-
-
-def test_random_feeds_are_seeded_and_take_sizes(mlp: Path) -> None:
-    session = open_session(mlp, None)
-    a, b = (random_feeds(session, 3, {"n": 5})["x"] for _ in range(2))
-    assert a.shape == (5, 64) and a.tobytes() == b.tobytes()
-    assert random_feeds(session, 3, {})["x"].shape == (2, 64)

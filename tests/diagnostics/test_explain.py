@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import onnx
 import onnxruntime as ort
 import pytest
 
+from tests.diagnostics.fused_support import build
+from xyntra_ep.diagnostics.advice import advice, basis
 from xyntra_ep.diagnostics.explain import explain, parse
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.errors import ConfigError
 
-ENTRY = {
+ENTRY: dict[str, Any] = {
     "graph": "g",
     "stored": True,
     "failure": "",
@@ -33,9 +37,11 @@ ENTRY = {
                 ],
                 "ours_ns": 2100,
                 "ort_ns": 4250,
+                "size": 128,
             },
             {"name": "island1", "nodes": [1], "kernels": []},
         ],
+        "dims": ["n"],
         "declined": [{"node": 2, "op_type": "Det", "name": "n2", "reason": "unsupported"}],
         "cache": "",
     },
@@ -46,15 +52,21 @@ def test_records_become_a_table() -> None:
     found = parse([ENTRY])
     assert found.claimed == 2
     assert str(found).splitlines() == [
+        "nodes are what ONNX Runtime's optimizations leave of the file's, which `xyntra fuse` counts",
+        "times are estimates for one core by figures assumed for this kind of machine, sizes that are not known (n) being 128;"
+        " --dim NAME=SIZE gives others",
+        "",
         "g: 2 of 4 nodes on XyntraEP in 1 islands (stored plan)",
         "  island0: 2 nodes, 1 kernels (est. 2.1 us, ORT 4.25 us): Relu, Shape",
-        "    relu                     pointwise.vector               1.5 us  Relu",
+        "    relu                     pointwise.vector               1.5 us  71%  Relu",
         "      flat: all the way",
-        "  times are estimates: an island's where it compares worst with ONNX Runtime, with unknown sizes of 1, 16, 128 and"
-        " one core or all; a kernel's on one core, with unknown sizes of 128",
         "  on CPU, 2 nodes:",
         "       1 Gelu: kernels/k.so: is damaged (n1)",
         "       1 Det: unsupported (n2)",
+        "",
+        "what would help:",
+        "  an operator that XyntraEP has not: Det, 1 node of this model",
+        "  `xyntra doctor --measure`: estimates, and what is claimed by them, follow this machine's own figures then",
     ]
 
 
@@ -84,6 +96,101 @@ def test_a_model_and_a_live_session_say_the_same(mlp: Path) -> None:
     assert [g.islands for g in by_path.graphs] == [g.islands for g in by_session.graphs]
     assert by_session.graphs[0].stored
     assert "stays on CPU" in by_path.reason("det")
+
+
+def helping(**plan: Any) -> list[str]:
+    """What the page of one graph ends with."""
+    whole = {**ENTRY, "unclaimed": {}, "plan": {**ENTRY["plan"], "measured": True, "declined": [], **plan}}
+    return list(advice(parse([whole]).graphs))
+
+
+def declined(*reasons: str) -> list[dict[str, Any]]:
+    return [{"node": 2, "op_type": "Det", "name": f"d{i}", "reason": reason} for i, reason in enumerate(reasons)]
+
+
+def test_only_what_is_true_of_a_model_is_advised() -> None:
+    lost = "declined: est. 3 us, ORT 2 us"
+    assert helping() == []
+    assert helping(declined=declined("control-flow")) == []
+    assert helping(declined=declined("unsupported", "unsupported")) == [
+        "an operator that XyntraEP has not: Det, 2 nodes of this model"
+    ]
+    assert helping(declined=declined("island of 2 below min_island")) == ["a smaller min_island: 1 node more"]
+    assert helping(declined=declined(lost), claim="all") == []
+    claim = "claim=all: 1 node more, slower than in ONNX Runtime by the estimates"
+    assert helping(declined=declined(lost), claim="profitable") == [claim]
+    sizes, *_ = helping(declined=declined(f"{lost} at sizes of 1 on one core"), claim="profitable")
+    assert sizes.startswith(
+        "sizes that are known: 1 node would be slower than in ONNX Runtime at the worst of 1, 16, 128 for n; --dim"
+    )
+    assert helping(declined=declined(f"{lost} at sizes of 1 on one core"), claim="profitable", dims=[]) == [claim]
+    assert helping(measured=False) != []
+
+
+def test_a_faster_precision_is_advised_where_there_are_products() -> None:
+    [island, _] = ENTRY["plan"]["islands"]
+    [kernel] = island["kernels"]
+    for variant, advised in (("gemm.packed_b", 1), ("pointwise.vector", 0), ("gemm.pairs_bf16", 0)):
+        islands = [{**island, "kernels": [{**kernel, "variant": variant}]}]
+        found = helping(islands=islands, products=["bf16"])
+        assert len(found) == advised
+        assert all(
+            text.startswith("precision=bf16: this machine multiplies faster in it, and products are 100%") for text in found
+        )
+        assert helping(islands=islands) == []
+
+
+def test_times_say_what_they_are_of() -> None:
+    def said(**plan: Any) -> str:
+        return basis(parse([{**ENTRY, "plan": {**ENTRY["plan"], **plan}}]).graphs)
+
+    [island, _] = ENTRY["plan"]["islands"]
+    known = [{**island, "size": 0}]
+    assert said(measured=True, islands=known) == "times are estimates for one core by figures measured on this machine"
+    assert said(dims=[]).endswith("this kind of machine, sizes that are not known being 128")
+    assert said(device="cuda:x") == "times are estimates of single kernels on the device, sizes that are not known being 128"
+    assert said(islands=[]) == ""
+
+
+def test_functions_that_are_inlined_are_no_nodes() -> None:
+    first = {**ENTRY, "plan": {**ENTRY["plan"], "islands": [], "inlined": True}}
+    found = parse([first, ENTRY])
+    assert (found.claimed, found.total) == (2, 4)
+    assert "g: it has functions, which ONNX Runtime inlines next" in str(found)
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_sizes_that_are_fixed(mlp: Path) -> None:
+    found = explain(mlp, options={"claim": "all"}, sizes={"n": 8})
+    assert str(found).startswith("as in a session that fixes n=8 (")
+    [graph] = found.graphs
+    assert graph.dims == () and all(island.size == 0 for island in graph.islands)
+    [free] = explain(mlp, options={"claim": "all"}).graphs
+    assert free.dims == ("n",) and [i.size for i in free.islands] == [128] and free.claim == "all" and not free.measured
+    for island in (*graph.islands, *free.islands):
+        assert 0 < sum(k.cost_ns for k in island.kernels if k.alternative == 0) <= island.ours_ns
+    with pytest.raises(ConfigError, match=r"^--dim: the model's inputs have no dimension 'm'. there are n$"):
+        explain(mlp, sizes={"m": 8})
+    with pytest.raises(ConfigError, match=r"^explain: a session has its sizes. give a path, or leave out the sizes$"):
+        explain(open_session(mlp, {}), sizes={"n": 8})
+
+
+def test_files_that_are_no_models(tmp_path: Path) -> None:
+    (tmp_path / "empty.onnx").touch()
+    (tmp_path / "junk.onnx").write_text("junk")
+    model = build("g (float[n, 4] x) => (float[n, 4] y) {y = MatMul(x, w)}", {"w": (4, 4)}, opset=17)
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    (tmp_path / "w.bin").unlink()
+    for path, message in (
+        (tmp_path, "is a folder. give the path of an ONNX model"),
+        (tmp_path / "empty.onnx", "is empty. give the path of an ONNX model"),
+        (tmp_path / "junk.onnx", "is not an ONNX model. give the path of an ONNX model"),
+        (tmp_path / "m.onnx", f"its data is not there: {tmp_path / 'w.bin'}. it belongs where the model was exported with it"),
+    ):
+        with pytest.raises(ConfigError) as refused:
+            open_session(path)
+        assert str(refused.value) == f"{path}: {message}"
 
 
 @pytest.mark.native

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -168,8 +170,20 @@ def test_the_command(mlp_model: onnx.ModelProto, tmp_path: Path, capsys: Capture
     assert json.loads(capsys.readouterr().out)["nodes_after"] == 3
     assert main(["fuse", str(source)]) == 0
     assert capsys.readouterr().out.startswith("graph g (%x:f32[nx16])")
-    assert main(["fuse", str(source), "--format", "dot", "-o", str(tmp_path / "g.dot")]) == 0
-    assert (tmp_path / "g.dot").read_text().startswith("digraph {")
+    for name, begins in (("g.dot", "digraph {"), ("g.json", "{"), ("g.txt", "graph g (")):
+        assert main(["fuse", str(source), "-o", str(tmp_path / name)]) == 0
+        assert (tmp_path / name).read_text().startswith(begins)
+
+
+def test_provider_options(mlp_model: onnx.ModelProto, tmp_path: Path, capsys: Capture) -> None:
+    onnx.save(mlp_model, source := tmp_path / "m.onnx")
+    assert main(["fuse", str(source), "-O", "min_island=9"]) == 0
+    assert "# island of 6 below min_island" in capsys.readouterr().out
+    assert main(["fuse", str(source), "-o", str(tmp_path / "f.onnx"), "--option", "min_island=9"]) == 0
+    assert "on CPU: MatMul(island of 6 below min_island), 2 nodes" in capsys.readouterr().out
+    for option, message in (("min_iland=9", "did you mean 'min_island'?"), ("claim=profitable", "about one machine")):
+        assert main(["fuse", str(source), "-O", option]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_wrong_questions_end_with_2(mlp_model: onnx.ModelProto, tmp_path: Path, capsys: Capture) -> None:
@@ -183,7 +197,15 @@ def test_wrong_questions_end_with_2(mlp_model: onnx.ModelProto, tmp_path: Path, 
         ([source, "--format", "onnx"], "xyntra fuse: an ONNX model needs a file. write it as -o fused.onnx"),
         ([source, "-o", source], "would overwrite the model it is made from"),
         ([source, "-o", tmp_path / "absent" / "f.onnx"], "f.onnx: cannot be written: No such file or directory"),
-        ([source, "--format", "dot", "-o", tmp_path / "absent" / "f.dot"], "f.dot: cannot be written: No such file"),
+        ([source, "-o", tmp_path / "absent" / "f.dot"], "f.dot: cannot be written: No such file"),
+        ([source, "-o", tmp_path], f"{tmp_path}: is a folder. name a file, as in {tmp_path / 'fused.onnx'}"),
+        ([source, "-o", "f.svg"], "f.svg: the suffix '.svg' says no format. there are .onnx, .dot, .json, .txt"),
+        ([source, "-o", "f"], "f: a name without a suffix says no format. there are .onnx, .dot, .json, .txt"),
+        (
+            [source, "-o", "f.dot", "--format", "json"],
+            "f.dot: would hold json, which its suffix does not say. leave out --format",
+        ),
+        ([tmp_path], f"{tmp_path}: is a folder. give the path of an ONNX model"),
     ):
         assert main(["fuse", *map(str, arguments)]) == 2
         assert message in capsys.readouterr().err
@@ -194,3 +216,15 @@ def test_without_onnx_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ConfigError, match=r"needs the packages onnx and onnxscript .*pip install 'xyntra-ep\[bench\]'"):
         fuse(tmp_path / "m.onnx", tmp_path / "f.onnx")
+
+
+def test_pictures_do_without_onnxscript(mlp_model: onnx.ModelProto, tmp_path: Path) -> None:
+    """In a process of its own: this one has imported it."""
+    onnx.save(mlp_model, tmp_path / "m.onnx")
+    ask = (
+        "import sys; sys.modules['onnxscript'] = None; from xyntra_ep.cli import main;"
+        "sys.exit(main(['fuse', 'm.onnx', '-o', 'm.dot']) or main(['fuse', 'm.onnx', '-o', 'm.json']))"
+    )
+    root = str(Path(__file__).resolve().parents[2])
+    subprocess.run([sys.executable, "-c", ask], cwd=tmp_path, env={**os.environ, "PYTHONPATH": root}, check=True)
+    assert (tmp_path / "m.dot").is_file() and (tmp_path / "m.json").is_file()

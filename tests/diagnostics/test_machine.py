@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.machine import BF16_PAIRS, BF16_TILES
 from xyntra_ep import knobs
 from xyntra_ep.diagnostics.machine import doctor
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.provider import registration
+from xyntra_ep.tracea.doctor.variants import cpu_variants
+from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX512
 
 
 @pytest.mark.native
@@ -21,10 +25,24 @@ def test_a_machine_where_all_is_well(tmp_path: Path) -> None:
     assert "(used)" in text and "Gemm" in found.variants
 
 
+def test_kernels_are_those_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for caps, others in ((AVX512, {"pairs", "tiles"}), (BF16_PAIRS, {"tiles"}), (BF16_TILES, {"pairs"})):
+        monkeypatch.setattr(Context, "caps", caps)
+        listed = {name for names in doctor(cache_dir=tmp_path / "cache").variants.values() for name in names}
+        bf16 = {v.name for rows in cpu_variants().values() for v in rows if "bf16" in v.name}
+        assert bf16 - listed == {name for name in bf16 if any(other in name for other in others)}
+
+
 @pytest.mark.compiler("cc")
 def test_measured_ceilings_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xyntra_ep.tracea.doctor.ceilings._ROUND_S", 0.001)
+    doctor(cache_dir=tmp_path / "cache")
+    plan, kernel = tmp_path / "cache" / "plans" / "0.plan", tmp_path / "cache" / "kernels" / "k.so"
+    for path in (plan, kernel):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
     measured = doctor(measure=True, cache_dir=tmp_path / "cache").ceilings
+    assert kernel.exists() and not plan.exists()  # it was made with other figures
     assert measured is not None and measured.fma_gflops > 0
     again = doctor(cache_dir=tmp_path / "cache")
     assert again.ceilings == measured and "GFLOP/s fp32" in str(again)

@@ -11,12 +11,12 @@ import pytest
 
 from tests.support.graph_from_model import graph_from_model
 from tests.support.model_text import normal, parse
-from xyntra_ep.fusion.cost import HEAVY_DOUBT, SIZES, Comparison, Estimate, cpu_cannot, time_text
+from xyntra_ep.fusion.cost import HEAVY_DOUBT, ISLAND_NS, SIZES, STEP_NS, Comparison, Estimate, cpu_cannot, time_text
 from xyntra_ep.fusion.graph import Graph, NodeId
 from xyntra_ep.fusion.ort_cost import Ceilings
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import trace
-from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.dims import TYPICAL, Size
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Gemm
 from xyntra_ep.tracea.interface.device_costs import ASSUMED
 from xyntra_ep.tracea.interface.islands import StepCost
@@ -154,3 +154,15 @@ def test_times_are_read_by_people(ns: float, text: str) -> None:
 
 def test_an_estimate_says_both_times() -> None:
     assert str(Estimate(ours_ns=120_000, ort_ns=80_000)) == "est. 120 us, ORT 80 us"
+    placed = Estimate(ours_ns=120_000, ort_ns=80_000, size=16, threads=2)
+    assert str(placed) == "est. 120 us, ORT 80 us at sizes of 16 on 2 cores"
+
+
+def test_what_people_see_is_of_one_point() -> None:
+    """One core, and the size that kernels are chosen for; the parts are the whole."""
+    found = comparison(MLP, peak, WEIGHTS).typical()
+    assert (found.size, found.threads) == (TYPICAL, 1) and len(found.ops_ns) == 2
+    assert found.ours_ns == pytest.approx(ISLAND_NS + sum(found.ops_ns.values()))
+    assert found.ours_ns == pytest.approx(ISLAND_NS + 2 * (STEP_NS + 2 * TYPICAL * 256 * 256 // 100))
+    known = comparison(MLP.replace("N", "8"), peak, WEIGHTS).typical()
+    assert known.size == 0 and known.ours_ns < found.ours_ns

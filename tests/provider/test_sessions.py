@@ -239,7 +239,9 @@ class TestSessions:
     def test_profitable_leaves_small_things(self, plans: Planned) -> None:
         model = parse("(float[N] x) => (float[N] y) { y = Exp(x) }")
         agree(model, {"x": normal(4)}, planned(model, {"claim": "profitable"}))
-        assert plans.claimed(0) == 0 and re.fullmatch(r"declined: est. .* us, ORT .* us", plans.reasons(0)["Exp"])
+        assert plans.claimed(0) == 0 and re.fullmatch(
+            r"declined: est. .* us, ORT .* us at sizes of 1 on one core", plans.reasons(0)["Exp"]
+        )
 
     def test_min_island(self, plans: Planned) -> None:
         model = parse("(float[N] x) => (float[N] y) { e = Exp(x) y = Neg(e) }")

@@ -1,25 +1,26 @@
 """Where XyntraEP's results differ from those of ONNX Runtime's CPU provider, and from which node on.
 
 print(compare("model.onnx"))                   # seeded random feeds; or compare(path, feeds={...})
+print(compare("model.onnx", options={"claim": "all"}))     # also of what loses to ONNX Runtime
 print(compare("model.onnx", nodes=True))       # every intermediate tensor too (needs the onnx package)
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xyntra_ep import options as options_module
+from xyntra_ep.diagnostics.explain import explain
+from xyntra_ep.diagnostics.feeds import Array, Sizes, made_up, read_feeds
 from xyntra_ep.diagnostics.sessions import open_session, said_by
 from xyntra_ep.errors import ConfigError, UnsupportedError, XyntraError
-from xyntra_ep.options import Precision
+from xyntra_ep.options import Claim, Precision
 
-Array = NDArray[Any]
 # What sessions are held to by the precision that they ask for, as `bench` does (bench/contenders.py).
 MAX_DRIFT: Mapping[Precision, float] = {
     Precision.FP32: 2e-5,
@@ -28,12 +29,7 @@ MAX_DRIFT: Mapping[Precision, float] = {
     Precision.BF16: 2e-2,
     Precision.INT8W: 5e-2,
 }
-_DIM = 2  # for a dimension without a size
-_NUMPY = {
-    "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(int64)": np.int64,
-    "tensor(int32)": np.int32, "tensor(int16)": np.int16, "tensor(int8)": np.int8, "tensor(uint64)": np.uint64,
-    "tensor(uint32)": np.uint32, "tensor(uint16)": np.uint16, "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_,
-}  # fmt: skip
+_TRIED = (64, 32, 16, 256, 512, 224, 8, 1)  # for a dimension with whose made-up size a model does not run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +50,18 @@ class Drift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Outputs, and with ``nodes=True`` the intermediate tensors in the order of the graph."""
+    """Outputs, and with ``nodes=True`` the intermediate tensors in the order of the graph. XyntraEP computed ``claimed`` of
+    ``total`` nodes; where that is none, ONNX Runtime was compared with itself.
+    """
 
     outputs: tuple[Drift, ...]
     tensors: tuple[Drift, ...]
     max_drift: float
+    claimed: int
+    total: int
+    sizes: Sizes
+    skipped: tuple[str, ...] = ()  # outputs that are no tensors of numbers
+    hint: str = ""  # where nothing was claimed
 
     @property
     def ok(self) -> bool:
@@ -70,11 +73,17 @@ class Comparison:
         return next((d for d in self.tensors if d.relative > self.max_drift), None)
 
     def __str__(self) -> str:
-        lines = [f"{'tensor':<40} {'max |a-b| / max |b|':>20} {'max |a-b|':>12} {'max |b|':>12}"]
+        lines = [f"XyntraEP computed {self.claimed} of {self.total} nodes"]
+        if not self.claimed:
+            lines = [f"WARNING: {lines[0]}: ONNX Runtime is compared with itself. {self.hint}"]
+        if sizes := str(self.sizes):
+            lines.append(f"sizes: {sizes}")
+        lines.append(f"{'tensor':<40} {'max |a-b| / max |b|':>20} {'max |a-b|':>12} {'max |b|':>12}")
         for d in self.outputs:
             verdict = "ok" if d.relative <= self.max_drift else "DRIFT"
             note = "" if d.alive else "  the reference is nearly zero: this proves nothing"
             lines.append(f"{d.name:<40} {d.relative:>20.3g} {d.absolute:>12.3g} {d.largest:>12.3g}  {verdict}{note}")
+        lines += [f"{name:<40} not compared: no tensor of numbers" for name in self.skipped]
         if self.tensors:
             first = self.first
             lines.append(
@@ -90,70 +99,61 @@ class Comparison:
 def compare(
     model: str | Path,
     *,
-    feeds: Mapping[str, Array] | None = None,
+    feeds: Mapping[str, Array | Path] | Path | None = None,
     options: Mapping[str, str] | None = None,
     nodes: bool = False,
     seed: int = 0,
     sizes: Mapping[str, int] | None = None,
     max_drift: float | None = None,
 ) -> Comparison:
-    """Run ``model`` on both providers. Without ``feeds``: seeded random ones, with ``sizes`` for symbolic dimensions. Without
-    ``max_drift``: the bound of the precision that is asked for. Raises ConfigError where the CPU provider does not run the model.
+    """Run ``model`` on both providers, with ``options`` as a session has them. Inputs that are not in ``feeds`` (arrays, or files
+    as `read_feeds` takes them) are made up by ``seed``, with ``sizes`` for symbolic dimensions and plausible ones for the others.
+    Without ``max_drift``: the bound of the precision that is asked for. Raises ConfigError where the CPU provider does not run
+    the model.
 
     ``nodes`` makes every tensor an output. That changes what can be fused, so it finds kernels that compute wrongly, not
     fusions that are wrong as such; the drift of the outputs is therefore measured on the model as it is.
     """
-    chosen = {"claim": "all", **(options or {})}
-    reference = open_session(model, None)
-    given = dict(feeds) if feeds is not None else random_feeds(reference, seed, sizes or {})
-    outputs = _drifts(reference, open_session(model, chosen), given, {})
+    asked = options_module.parse(options or {})
+    reference = open_session(model)
+    given = read_feeds(reference, feeds or {})
+    made = _Feeds(session=reference, given=given, sizes=Sizes.of(reference, sizes or {}, given), seed=seed)
+    wanted = _wanted(reference, made)
+    ours = open_session(model, options or {})
+    outputs = _drifts(ours, wanted, made.feeds, {})
     tensors: tuple[Drift, ...] = ()
     if nodes:
         opened, producers = _with_all_outputs(Path(model))
-        everything = _drifts(open_session(opened, None), open_session(opened, chosen), given, producers)
+        everything = _drifts(open_session(opened, options or {}), _wanted(open_session(opened), made), made.feeds, producers)
         by_name = {d.name: d for d in everything}
         tensors = tuple(by_name[name] for name in producers if name in by_name)
-    if max_drift is None:
-        max_drift = MAX_DRIFT[options_module.parse(chosen).precision]
-    return Comparison(outputs=outputs, tensors=tensors, max_drift=max_drift)
+    explained = explain(ours)
+    compared = {d.name for d in outputs}
+    force = ", --claim all takes what it can" if asked.claim is not Claim.ALL else ""
+    return Comparison(
+        outputs=outputs,
+        tensors=tensors,
+        max_drift=MAX_DRIFT[asked.precision] if max_drift is None else max_drift,
+        claimed=explained.claimed,
+        total=explained.total,
+        sizes=made.sizes,
+        skipped=tuple(name for name in wanted if name not in compared),
+        hint=f"`xyntra explain` says why{force}",
+    )
 
 
-def random_feeds(session: Any, seed: int, sizes: Mapping[str, int]) -> dict[str, Array]:
-    """Normal floats, small non-negative integers (they are often indices), true bools.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Feeds:
+    """What the caller gave for ``session``, and the rest, made up."""
 
-    Raises ConfigError for ``sizes`` of what is no dimension of the model, UnsupportedError for inputs that nothing can be made up
-    for.
-    """
-    _check_sizes(sizes, _dimensions(session))
-    if seed < 0:
-        raise ConfigError(f"seed={seed} is none", where="compare", hint="it wants an integer of at least 0")
-    rng = np.random.default_rng(seed)
-    feeds: dict[str, Array] = {}
-    for entry in session.get_inputs():
-        if entry.type not in _NUMPY:
-            hint = "give feeds to xyntra_ep.diagnostics.compare"
-            raise UnsupportedError(f"cannot make up a {entry.type}", where=f"input {entry.name!r}", hint=hint)
-        shape = [d if isinstance(d, int) and d >= 0 else sizes.get(str(d), _DIM) for d in entry.shape]
-        dtype = np.dtype(_NUMPY[entry.type])
-        if dtype.kind == "f":
-            feeds[entry.name] = rng.standard_normal(shape).astype(dtype)
-        else:
-            feeds[entry.name] = np.ones(shape, dtype) if dtype.kind == "b" else rng.integers(0, 2, shape).astype(dtype)
-    return feeds
+    session: Any
+    given: Mapping[str, Array]
+    sizes: Sizes
+    seed: int
 
-
-def _dimensions(session: Any) -> set[str]:
-    """The symbolic ones of the inputs."""
-    return {d for entry in session.get_inputs() for d in entry.shape if isinstance(d, str)}
-
-
-def _check_sizes(sizes: Mapping[str, int], known: Collection[str]) -> None:
-    for name, size in sizes.items():
-        if name not in known:
-            hint = f"there are {', '.join(sorted(known))}" if known else "there are none"
-            raise ConfigError(f"the model's inputs have no dimension {name!r}", where="compare", hint=hint)
-        if size < 0:
-            raise ConfigError(f"{name}={size} is no size", where="compare", hint="it wants an integer of at least 0")
+    @property
+    def feeds(self) -> dict[str, Array]:
+        return {**made_up(self.session, self.sizes, seed=self.seed, besides=self.given), **self.given}
 
 
 def drift(name: str, got: Array, wanted: Array, op_type: str = "") -> Drift:
@@ -170,22 +170,41 @@ def drift(name: str, got: Array, wanted: Array, op_type: str = "") -> Drift:
     return Drift(name=name, op_type=op_type, relative=relative, absolute=absolute, largest=largest)
 
 
-def _drifts(reference: Any, ours: Any, feeds: Mapping[str, Array], producers: Mapping[str, str]) -> tuple[Drift, ...]:
-    names = [o.name for o in reference.get_outputs()]
+def _wanted(reference: Any, made: _Feeds) -> dict[str, Any]:
+    """The CPU provider's outputs, by name."""
+    names, feeds = [o.name for o in reference.get_outputs()], made.feeds
     try:
-        wanted = reference.run(names, feeds)
+        return dict(zip(names, reference.run(names, feeds), strict=True))
     except Exception as error:  # ONNX Runtime's own classes have no common base of their own
-        made_up = ", ".join(sorted(_dimensions(reference)))
-        hint = f"sizes that are not given are {_DIM}: say --dim NAME=SIZE for {made_up}" if made_up else "give feeds of your own"
-        raise ConfigError(said_by(error), where="ONNX Runtime's CPU provider does not run it", hint=hint) from error
+        where = "ONNX Runtime's CPU provider does not run it"
+        raise ConfigError(said_by(error), where=where, hint=_size_to_give(made)) from error
+
+
+def _size_to_give(made: _Feeds) -> str:
+    """Which dimension is to be given, by trying: one size after another for each that was made up."""
+    for name, size in made.sizes.made_up.items():
+        for other in (s for s in _TRIED if s != size):
+            tried = Sizes.of(made.session, {**made.sizes.given, name: other}, made.given)
+            try:
+                made.session.run(None, replace(made, sizes=tried).feeds)
+            except Exception:  # the next one, then
+                continue
+            return f"{name}={size} is made up, with {other} it runs: say --dim {name}={other}"
+    if made.sizes.made_up:
+        return f"sizes are made up ({made.sizes}): say --dim NAME=SIZE"
+    if made.sizes.shapes:
+        return f"sizes are made up ({made.sizes}): give --feed NAME=FILE"
+    return "give --feed NAME=FILE"
+
+
+def _drifts(ours: Any, wanted: Mapping[str, Any], feeds: Mapping[str, Array], producers: Mapping[str, str]) -> tuple[Drift, ...]:
     try:
-        got = ours.run(names, feeds)
-    except Exception as error:
+        got = ours.run(list(wanted), feeds)
+    except Exception as error:  # ONNX Runtime's own classes have no common base of their own
         raise XyntraError(said_by(error), where="XyntraEP does not run what the CPU provider does") from error
-    pairs = zip(names, got, wanted, strict=True)
     return tuple(
-        drift(name, np.asarray(a), np.asarray(b), producers.get(name, ""))
-        for name, a, b in pairs
+        drift(name, np.asarray(a), b, producers.get(name, ""))
+        for a, (name, b) in zip(got, wanted.items(), strict=True)
         if isinstance(b, np.ndarray) and b.dtype.kind in "fiub"
     )
 

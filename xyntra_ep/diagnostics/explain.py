@@ -1,6 +1,7 @@
 """Which node runs where, and why.
 
 print(xyntra_ep.explain("model.onnx"))                      # a session is made for the question
+print(explain("model.onnx", sizes={"seq": 64}))             # and this dimension fixed in it
 print(xyntra_ep.explain(session))                           # of a session that exists
 explain(session).reason("node_17")                          # why one node is not ours
 """
@@ -12,21 +13,18 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from xyntra_ep.diagnostics.advice import advice, basis
+from xyntra_ep.diagnostics.feeds import Sizes
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.errors import ConfigError, XyntraError
-from xyntra_ep.fusion.cost import SIZES, Estimate
+from xyntra_ep.fusion.cost import Estimate
 from xyntra_ep.provider import registration
-from xyntra_ep.tracea.core_ir.dims import TYPICAL
 
 _WIDTH = 100
-_TIMES = (
-    "times are estimates: an island's where it compares worst with ONNX Runtime, with unknown sizes of"
-    f" {', '.join(map(str, SIZES))} and one core or all; a kernel's on one core, with unknown sizes of {TYPICAL}"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +48,9 @@ class IslandReport:
     nodes: tuple[int, ...]
     kernels: tuple[Kernel, ...]
     steps: tuple[tuple[int, ...], ...] = ()  # of each alternative: the position in `kernels` that each run step belongs to
-    ours_ns: int = 0  # what a run is estimated to take, where we compare worst with ONNX Runtime; 0: no estimate
+    ours_ns: int = 0  # what a run is estimated to take, on one core; 0: no estimate
     ort_ns: int = 0
+    size: int = 0  # what sizes that are not known are taken for; 0: all are known
 
     @property
     def estimate(self) -> str:
@@ -86,22 +85,38 @@ class GraphReport:
     digest: str = ""
     device: str = ""  # where islands run; empty for the CPU
     placement: str = ""  # why there; empty where the options say it
+    claim: str = ""  # the option
+    measured: bool = False  # whether estimates are by figures of this machine, or by assumed ones
+    dims: tuple[str, ...] = ()  # the symbolic ones of its inputs
+    products: tuple[str, ...] = ()  # precisions that are faster here than the one the session has
+    inlined: bool = False  # ONNX Runtime inlines functions in it next and shows it again: what stays of it is told there
 
     @property
     def claimed(self) -> int:
         return sum(len(i.nodes) for i in self.islands)
 
+    @property
+    def total(self) -> int:
+        """Nodes whose place is decided here."""
+        return self.claimed if self.inlined else len(self.nodes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """All graphs of a session. ``str`` gives the table, ``raw`` what native code handed over."""
+    """All graphs of a session. ``str`` gives the table, ``raw`` what native code handed over; ``sizes`` are of dimensions that
+    were fixed for the question."""
 
     graphs: tuple[GraphReport, ...]
     raw: Sequence[Mapping[str, Any]]
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def claimed(self) -> int:
         return sum(g.claimed for g in self.graphs)
+
+    @property
+    def total(self) -> int:
+        return sum(g.total for g in self.graphs)
 
     def reason(self, name: str) -> str:
         """Why the node called ``name`` runs where it does."""
@@ -120,12 +135,28 @@ class Explanation:
         raise ConfigError(f"no node {name!r}", where="explain", hint="optimized models rename nodes; print the explanation")
 
     def __str__(self) -> str:
-        return "\n\n".join(_graph_text(g) for g in self.graphs) or "XyntraEP was shown no graph"
+        planned = [g for g in self.graphs if not g.failure]
+        if not planned:
+            return "\n".join(map(_graph_text, self.graphs)) or "XyntraEP was shown no graph"
+        fixed = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        head = [f"as in a session that fixes {fixed} (SessionOptions.add_free_dimension_override_by_name)"] if fixed else []
+        head.append("nodes are what ONNX Runtime's optimizations leave of the file's, which `xyntra fuse` counts")
+        head += [text] if (text := basis(planned)) else []
+        parts = ["\n".join(head), *map(_graph_text, self.graphs)]
+        if found := list(advice(planned)):
+            parts.append("\n".join(["what would help:", *(f"  {text}" for text in found)]))
+        return "\n\n".join(parts)
 
 
-def explain(model: Any, *, options: Mapping[str, str] | None = None) -> Explanation:
-    """The records of a session, or of one made for the model at a path (with provider ``options``)."""
-    session = open_session(model, options or {}) if isinstance(model, str | Path | bytes) else model
+def explain(model: Any, *, options: Mapping[str, str] | None = None, sizes: Mapping[str, int] | None = None) -> Explanation:
+    """The records of a session, or of one made for the model at a path, with provider ``options`` and the ``sizes`` of symbolic
+    dimensions fixed. Raises ConfigError for what is no model, and for what is no dimension of its inputs."""
+    made = isinstance(model, str | Path | bytes)
+    if sizes:
+        if not made:
+            raise ConfigError("a session has its sizes", where="explain", hint="give a path, or leave out the sizes")
+        Sizes.of(open_session(model), sizes, {})
+    session = open_session(model, options or {}, sizes=sizes) if made else model
     if not hasattr(session, "get_providers"):
         raise ConfigError(
             f"a {type(model).__name__} is no model", where="explain", hint="give a path, a model's bytes or a session"
@@ -134,7 +165,7 @@ def explain(model: Any, *, options: Mapping[str, str] | None = None) -> Explanat
         raise ConfigError("the session has no XyntraEP", where="explain", hint='providers=["XyntraEP", "CPUExecutionProvider"]')
     token = uuid.uuid4().hex
     session.set_ep_dynamic_options({"xyntra.explain_token": token})
-    return parse(json.loads(_take(token.encode())))
+    return replace(parse(json.loads(_take(token.encode()))), sizes=dict(sizes or {}))
 
 
 def _take(token: bytes) -> bytes:
@@ -166,7 +197,10 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         ours_ns, ort_ns = int(island.get("ours_ns", 0)), int(island.get("ort_ns", 0))
         steps = tuple(tuple(map(int, rows)) for rows in island.get("steps", ()))
         name = str(island["name"])
-        islands.append(IslandReport(name=name, nodes=members, kernels=kernels, steps=steps, ours_ns=ours_ns, ort_ns=ort_ns))
+        size = int(island.get("size", 0))
+        islands.append(
+            IslandReport(name=name, nodes=members, kernels=kernels, steps=steps, ours_ns=ours_ns, ort_ns=ort_ns, size=size)
+        )
     declined = [
         Declined(node=int(d["node"]), op_type=d["op_type"], name=d["name"], reason=d["reason"]) for d in plan.get("declined", ())
     ]
@@ -174,7 +208,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         name=str(plan.get("graph", "")),
         nodes=nodes,
         islands=tuple(islands),
-        declined=tuple(sorted(declined + lost, key=lambda d: d.node)),
+        declined=() if plan.get("inlined") else tuple(sorted(declined + lost, key=lambda d: d.node)),
         stored=bool(entry.get("stored")),
         failure=str(entry.get("failure") or ""),
         cache=str(plan.get("cache", "")),
@@ -183,6 +217,11 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         device=str(plan.get("device", "")),
         placement=str(entry.get("moved") or plan.get("placement", "")),
         digest=str(entry.get("digest", "")),
+        claim=str(plan.get("claim", "")),
+        measured=bool(plan.get("measured")),
+        dims=tuple(map(str, plan.get("dims", ()))),
+        products=tuple(map(str, plan.get("products", ()))),
+        inlined=bool(plan.get("inlined")),
     )
 
 
@@ -203,10 +242,11 @@ def _kernel(row: Mapping[str, Any]) -> Kernel:
 def _graph_text(graph: GraphReport) -> str:
     if graph.failure:
         return f"XyntraEP takes nothing: {graph.failure}"
-    total = len(graph.nodes)
+    if graph.inlined and not graph.claimed:
+        return f"{graph.name or 'graph'}: it has functions, which ONNX Runtime inlines next"
     lines = [
-        f"{graph.name or 'graph'}: {graph.claimed} of {total} nodes on XyntraEP in {len(graph.islands)} islands"
-        f" ({'stored plan' if graph.stored else 'planned now'})"
+        f"{graph.name or 'graph'}: {graph.claimed} of {graph.total} nodes on XyntraEP in {len(graph.islands)} islands"
+        f" ({'stored plan' if graph.stored else 'planned now'})",
     ]
     if graph.cache:
         lines.append(f"  cache: {graph.cache}")
@@ -221,17 +261,17 @@ def _graph_text(graph: GraphReport) -> str:
     for island in graph.islands:
         kinds = Counter(graph.nodes[n][0] for n in island.nodes)
         usual = [k for k in island.kernels if k.alternative == 0]
+        whole_ns = island.ours_ns or sum(k.cost_ns for k in usual)  # entering the island is in the first of them
         estimate = f" ({island.estimate})" if island.estimate else ""
         lines.append(f"  {island.name}: {len(island.nodes)} nodes, {len(usual)} kernels{estimate}: {_counted(kinds)}")
         for kernel in usual:
             ops = _counted(Counter(graph.nodes[n][0] for n in kernel.nodes if n in graph.nodes))
-            lines.append(f"    {kernel.label:<24} {kernel.variant:<24} {kernel.cost_ns / 1000:>9.1f} us  {ops}")
+            share = kernel.cost_ns / whole_ns if whole_ns else 0
+            lines.append(f"    {kernel.label:<24} {kernel.variant:<24} {kernel.cost_ns / 1000:>9.1f} us {share:>4.0%}  {ops}")
             lines += [f"      {note}" for note in kernel.notes]
             lines += [f"      {launch['text']}" for launch in kernel.launches if launch["report"]]
         if len(usual) < len(island.kernels):
             lines.append(f"    {len(island.kernels) - len(usual)} more for feeds whose sizes differ from what the model declares")
-    if any(island.estimate for island in graph.islands):
-        lines.append(f"  {_TIMES}")
     if graph.declined:
         lines.append(f"  on CPU, {len(graph.declined)} nodes:")
         by_reason: dict[tuple[str, str], list[str]] = {}

@@ -22,6 +22,7 @@ import onnx.inliner
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
+from xyntra_ep.diagnostics.sessions import check_file
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.trace import OPS, SMALL_CONSTANT_BYTES
@@ -50,8 +51,7 @@ class Source:
 
 def check_model(path: Path) -> None:
     """ConfigError when the file at ``path`` is no valid model."""
-    if not path.is_file():
-        raise ConfigError("no such file", where=str(path), hint="give the path of an ONNX model")
+    check_file(path)
     try:
         onnx.checker.check_model(str(path))
     except Exception as error:  # protobuf's and the checker's classes have no common base
@@ -65,8 +65,8 @@ def read_model(path: Path) -> ModelProto:
     return onnx.load(path, load_external_data=False)
 
 
-def source_of(model: ModelProto, folder: Path) -> Source:
-    """The main graph of ``model``; ``folder`` is where its external data lies."""
+def source_of(model: ModelProto, folder: Path, *, strict: bool = False) -> Source:
+    """The main graph of ``model``; ``folder`` is where its external data lies, ``strict`` the option fp32_strict."""
     known = [(f.domain, f.name) for f in model.functions if f"{f.domain}.{f.name}" in OPS]
     if len(model.functions) > len(known):
         model = onnx.inliner.inline_selected_functions(model, known, exclude=True)
@@ -88,7 +88,7 @@ def source_of(model: ModelProto, folder: Path) -> Source:
     for node in nodes:
         for name in (*node.inputs, *node.outputs, *node.implicit_inputs):
             values.setdefault(name, GraphValue(name=name, dtype=None, elem_type=0, shape=None))
-    graph = Graph(nodes=nodes, values=values, opsets=opsets, name=model.graph.name)
+    graph = Graph(nodes=nodes, values=values, opsets=opsets, name=model.graph.name, strict=strict)
     return Source(model=model, graph=graph, protos=protos, constant_nodes=constant_nodes, tensors=tensors)
 
 

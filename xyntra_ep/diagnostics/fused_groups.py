@@ -59,8 +59,9 @@ class Left:
     reason: str
 
 
-def find_islands(graph: Graph) -> Partition:
-    """What XyntraEP could claim of ``graph`` (option claim=all), before any kernel is compiled."""
+def find_islands(graph: Graph, least: int = 1) -> Partition:
+    """What XyntraEP could claim of ``graph`` (option claim=all) in islands of ``least`` nodes or more, before any kernel is
+    compiled."""
     declined = analyse(graph)
     while True:
         before = len(declined)
@@ -68,6 +69,8 @@ def find_islands(graph: Graph) -> Partition:
         for members in partition(graph, declined):
             inputs, outputs = graph.boundary(members)
             try:
+                if len(members) < least:
+                    raise UnsupportedError(f"island of {len(members)} below min_island")
                 if not outputs:
                     raise UnsupportedError("its result is not used")
                 traced = trace(graph, members, inputs, trust=True)

@@ -3,12 +3,13 @@
     print(fuse("model.onnx", "fused.onnx"))     # each group of nodes that becomes one kernel is one function call
     print(picture("model.onnx", "dot"))         # every node, coloured by its island
 
-Needs the onnx package, so nothing here is imported by a session.
+Needs the onnx package (and onnxscript for functions), so nothing here is imported by a session.
 """
 
 from __future__ import annotations
 
 import filecmp
+import importlib
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xyntra_ep.errors import ConfigError, XyntraError
+from xyntra_ep.options import Claim, Options, parse
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+FORMATS = {".onnx": "onnx", ".dot": "dot", ".json": "json", ".txt": "text"}  # by the suffix of the file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,20 +54,37 @@ class FusedModel:
         lines += [f"  {count:>5} {name}" for name, count in self.functions.items()]
         lines += [f"  stay single nodes: {', '.join(group.nodes)}: {group.reason}" for group in self.unfused]
         lines += [f"  on CPU: {reason}, {count} nodes" for reason, count in self.declined.items()]
+        lines.append("  nodes are those of the file; `xyntra explain` counts what ONNX Runtime's optimizations leave of them")
         return "\n".join(lines)
 
 
-def fuse(model: str | Path, output: str | Path) -> FusedModel:
-    """Write the model with its groups as functions of domain ai.xyntra; any ONNX Runtime runs it, without the provider too."""
+def format_of(output: Path, form: str | None = None) -> str:
+    """What is written to ``output``: its suffix says it. Raises ConfigError for one that says nothing, for a folder, and where
+    ``form`` asks for something else."""
+    if output.is_dir():
+        raise ConfigError("is a folder", where=str(output), hint=f"name a file, as in {output / 'fused.onnx'}")
+    found = FORMATS.get(output.suffix)
+    if found is None:
+        suffix = f"the suffix {output.suffix!r}" if output.suffix else "a name without a suffix"
+        raise ConfigError(f"{suffix} says no format", where=str(output), hint=f"there are {', '.join(FORMATS)}")
+    if form not in (None, found):
+        raise ConfigError(f"would hold {form}, which its suffix does not say", where=str(output), hint="leave out --format")
+    return found
+
+
+def fuse(model: str | Path, output: str | Path, *, options: Mapping[str, str] | None = None) -> FusedModel:
+    """Write the model with its groups as functions of domain ai.xyntra; any ONNX Runtime runs it, without the provider too. Of
+    ``options``, min_island and fp32_strict say what is grouped. Raises ConfigError for what cannot be read, written or asked."""
     source, target = Path(model), Path(output)
-    _need_onnx()
+    asked = _asked(options or {})
+    _need("onnx", "onnxscript")  # in which the named operators' bodies are written
     from xyntra_ep.diagnostics.fused_graph import check_model, read_model
     from xyntra_ep.diagnostics.fused_rewrite import rewrite
 
     if target.exists() and source.exists() and target.samefile(source):
         raise ConfigError("would overwrite the model it is made from", where=str(target), hint="write to another file")
     original = read_model(source)
-    fused, summary = rewrite(original, source.parent, target)
+    fused, summary = rewrite(original, source.parent, target, asked)
     _write(fused, source, target)
     try:
         check_model(target)
@@ -73,25 +94,36 @@ def fuse(model: str | Path, output: str | Path) -> FusedModel:
     return summary
 
 
-def picture(model: str | Path, form: str) -> str:
-    """The graph with its islands, ``form`` dot, json or text."""
-    _need_onnx()
+def picture(model: str | Path, form: str, *, options: Mapping[str, str] | None = None) -> str:
+    """The graph with its islands, ``form`` dot, json or text; ``options`` as for `fuse`."""
+    asked = _asked(options or {})
+    _need("onnx")
     from xyntra_ep.diagnostics.fused_graph import read_model, source_of
     from xyntra_ep.diagnostics.fused_groups import find_islands
     from xyntra_ep.diagnostics.fused_print import PRINTERS
 
     path = Path(model)
-    graph = source_of(read_model(path), path.parent).graph
-    return PRINTERS[form](graph, find_islands(graph))
+    graph = source_of(read_model(path), path.parent, strict=asked.fp32_strict).graph
+    return PRINTERS[form](graph, find_islands(graph, asked.min_island))
 
 
-def _need_onnx() -> None:
+def _asked(given: Mapping[str, str]) -> Options:
+    """A file is for any machine: what pays on this one is not asked."""
+    asked = parse({"claim": "all", **given})
+    if asked.claim is not Claim.ALL:
+        hint = "leave it out; `xyntra explain` says what pays here"
+        raise ConfigError("claim=profitable is about one machine, the fused model for all", where="fuse", hint=hint)
+    return asked
+
+
+def _need(*packages: str) -> None:
     try:
-        import onnx  # noqa: F401
-        import onnxscript  # noqa: F401 - the named operators' bodies are written in it
+        for package in packages:
+            importlib.import_module(package)
     except ImportError as error:
         hint = "pip install 'xyntra-ep[bench]'"
-        raise ConfigError(f"needs the packages onnx and onnxscript ({error})", where="fuse", hint=hint) from error
+        what = f"package{'s' if len(packages) > 1 else ''} {' and '.join(packages)}"
+        raise ConfigError(f"needs the {what} ({error})", where="fuse", hint=hint) from error
 
 
 def _write(model: ModelProto, source: Path, target: Path) -> None:

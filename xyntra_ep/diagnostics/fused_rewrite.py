@@ -23,6 +23,7 @@ from xyntra_ep.diagnostics.fused_groups import Group, Left, find_groups, find_is
 from xyntra_ep.diagnostics.fused_model import FusedModel, Unfused
 from xyntra_ep.diagnostics.fused_named import NamedCall, named_call
 from xyntra_ep.diagnostics.fused_outline import outline, signature
+from xyntra_ep.options import Options
 
 FUNCTIONS_SINCE_IR = 8
 _SWAP = (0, 1, 3, 2)
@@ -86,11 +87,11 @@ class _Rewriter:
         return helper.make_node("Transpose", [name], [result], name=result, perm=list(_SWAP))
 
 
-def rewrite(model: ModelProto, folder: Path, target: Path) -> tuple[ModelProto, FusedModel]:
+def rewrite(model: ModelProto, folder: Path, target: Path, options: Options) -> tuple[ModelProto, FusedModel]:
     """The fused model (``model`` itself, changed) and what was done; ``folder`` holds its external data."""
-    source = source_of(model, folder)
+    source = source_of(model, folder, strict=options.fp32_strict)
     graph = source.graph
-    partition = find_islands(graph)
+    partition = find_islands(graph, options.min_island)
     groups, left = find_groups(graph, partition.islands)
     work = _Rewriter(source)
     before = len(source.model.graph.node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from xyntra_ep.provider import registration
 from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities
-from xyntra_ep.tracea.doctor.variants import cpu_variants
+from xyntra_ep.tracea.doctor.variants import AnyVariant, cpu_variants
 from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import ASSUMED
@@ -25,7 +25,7 @@ from xyntra_ep.tracea.runtime.compilers import REMEDY, Candidate, survey
 from xyntra_ep.tracea.runtime.cuda import CudaSurvey
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.runtime.maintenance import entries
+from xyntra_ep.tracea.runtime.maintenance import EntryKind, entries, remove
 from xyntra_ep.tracea.runtime.opencl import OpenClSurvey
 
 _LARGEST = ("gemm", "conv", "flash_attention_2")
@@ -138,7 +138,7 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
         cache=str(context.root.path),
         cache_files=len(files),
         cache_bytes=sum(e.size_bytes for e in files),
-        variants={_name(op): tuple(v.name for v in rows) for op, rows in cpu_variants().items()},
+        variants={_name(op): tuple(_usable(rows, context)) for op, rows in cpu_variants().items()},
         missing=tuple(missing),
     )
 
@@ -175,10 +175,14 @@ def _heroes(context: Context, device: DeviceTarget | None) -> tuple[KernelPlan, 
 
 
 def measure_ceilings(context: Context) -> Ceilings:
-    """Measure, and keep the result in the cache root. Raises XyntraError without a compiler."""
+    """Measure, and keep the result in the cache root; plans there were made with other figures and go. Raises XyntraError without
+    a compiler."""
     measured = ceilings.measure(context.caps, compile_with(context))
     root = context.root
     atomic_write(root.path / ceilings.FILE, ceilings.stored_with(root.path, context.machine, measured), root.tmp)
+    for entry in entries(root):
+        if entry.kind is EntryKind.PLAN:
+            remove(entry)
     return measured
 
 
@@ -192,6 +196,11 @@ def compile_with(context: Context) -> ceilings.Compile:
         return kernel.path
 
     return compile_c
+
+
+def _usable(rows: Sequence[AnyVariant], context: Context) -> Iterator[str]:
+    """Names of the variants that are for machines like this one."""
+    return (v.name for v in rows if not v.needs or getattr(context.caps, v.needs))
 
 
 def _name(op: type[CoreOp]) -> str:

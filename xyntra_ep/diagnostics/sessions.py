@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,31 @@ from xyntra_ep.errors import ConfigError
 from xyntra_ep.provider import registration
 
 PROVIDER, CPU = "XyntraEP", "CPUExecutionProvider"
+# How ONNX Runtime speaks of files that are none, and of weights in files of their own that are not there.
+_NO_MODEL = ("Protobuf parsing failed", "No graph was found in the protobuf")
+_DATA = re.compile(r'External data path does not exist: "([^"]*)"')
 _QUIET = 4  # ORT's own lines would repeat what a report, or an exception, says
 
 
-def open_session(model: str | Path | bytes, options: Mapping[str, str] | None = None, *, threads: int = 0) -> Any:
-    """A session; with the provider and its ``options``, or on the CPU provider alone for None. ``threads`` 0: ORT's choice."""
+def open_session(
+    model: str | Path | bytes,
+    options: Mapping[str, str] | None = None,
+    *,
+    threads: int = 0,
+    sizes: Mapping[str, int] | None = None,
+) -> Any:
+    """A session; with the provider and its ``options``, or on the CPU provider alone for None. ``threads`` 0: ORT's choice.
+    ``sizes``: symbolic dimensions that are fixed, by name. Raises ConfigError where the model cannot be opened."""
     import onnxruntime as ort
 
     settings = ort.SessionOptions()
     settings.log_severity_level = _QUIET
     settings.intra_op_num_threads = threads
+    for name, size in (sizes or {}).items():
+        settings.add_free_dimension_override_by_name(name, size)
     source = model if isinstance(model, bytes) else str(model)
-    if not isinstance(model, bytes) and not Path(model).is_file():
-        raise ConfigError("no such file", where=str(model), hint="give the path of an ONNX model")
+    if not isinstance(model, bytes):
+        check_file(Path(model))
     providers: list[Any] = [CPU]
     if options is not None:
         registration.register()
@@ -30,9 +43,34 @@ def open_session(model: str | Path | bytes, options: Mapping[str, str] | None = 
     try:
         return ort.InferenceSession(source, settings, providers=providers)
     except Exception as error:  # ONNX Runtime's own classes have no common base of their own
-        raise ConfigError(said_by(error), where="the session was refused") from error
+        raise _refused(error, "a model in memory" if isinstance(model, bytes) else str(model)) from error
+
+
+def check_file(path: Path) -> None:
+    """ConfigError where ``path`` can be no model, before anybody reads it."""
+    hint = "give the path of an ONNX model"
+    if path.is_dir():
+        raise ConfigError("is a folder", where=str(path), hint=hint)
+    if not path.is_file():
+        raise ConfigError("no such file", where=str(path), hint=hint)
+    try:
+        with path.open("rb") as file:
+            if not file.read(1):
+                raise ConfigError("is empty", where=str(path), hint=hint)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror or error}", where=str(path)) from error
+
+
+def _refused(error: Exception, model: str) -> ConfigError:
+    said = said_by(error)
+    if any(mark in said for mark in _NO_MODEL):
+        return ConfigError("is not an ONNX model", where=model, hint="give the path of an ONNX model")
+    if (missing := _DATA.search(said)) is not None:
+        hint = "it belongs where the model was exported with it"
+        return ConfigError(f"its data is not there: {missing[1]}", where=model, hint=hint)
+    return ConfigError(said, where="the session was refused")
 
 
 def said_by(error: Exception) -> str:
-    """What an error of ONNX Runtime says, without "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT"."""
-    return str(error).split(" : ", 3)[-1]
+    """What an error of ONNX Runtime says, on one line, without "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT"."""
+    return " ".join(str(error).split(" : ", 3)[-1].split()).rstrip(".")

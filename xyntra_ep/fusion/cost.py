@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xyntra_ep.fusion.graph import Graph, NodeId
 from xyntra_ep.fusion.ort_cost import PARALLEL_NS, Ceilings, Load, Sized, load, load_of, shared_ns, work_ns
@@ -45,18 +45,29 @@ SLOW = 2.0  # a kernel this much slower than ORT's nodes is given back, if that 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Nanoseconds of one run, ours and ORT's, where we compare worst."""
+    """Nanoseconds of one run, ours and ORT's, at one point: unknown sizes are ``size`` (0: there are none), on ``threads`` cores
+    (0: nobody asked)."""
 
     ours_ns: float
     ort_ns: float
     heavy: bool = False  # products and convolutions carry it
+    size: int = 0
+    threads: int = 0
+    ops_ns: Mapping[int, float] = field(default_factory=dict)  # ours, of each op of the program that is carried out in a run
 
     @property
     def loses(self) -> bool:
         return self.ours_ns > self.ort_ns * (HEAVY_DOUBT if self.heavy else 1.0)
 
     def __str__(self) -> str:
-        return f"est. {time_text(self.ours_ns)}, ORT {time_text(self.ort_ns)}"
+        text = f"est. {time_text(self.ours_ns)}, ORT {time_text(self.ort_ns)}"
+        if self.size:
+            text += f" at sizes of {self.size}"
+        return f"{text} on {cores_text(self.threads)}" if self.threads else text
+
+
+def cores_text(cores: int) -> str:
+    return "one core" if cores == 1 else f"{cores} cores"
 
 
 def time_text(ns: float) -> str:
@@ -101,20 +112,27 @@ class Comparison:
 
     def total(self) -> Estimate:
         """The whole island, where it compares worst."""
-        found = []
-        for symbols in self._points():
+        return max(self._estimates(SIZES, self._threads), key=lambda e: e.ours_ns / max(e.ort_ns, 1.0))
+
+    def typical(self) -> Estimate:
+        """The whole island on one core, unknown sizes being typical: one point for all islands of a graph."""
+        [found] = self._estimates((TYPICAL,), (1,))
+        return found
+
+    def _estimates(self, sizes: Sequence[int], cores: Sequence[int]) -> Iterator[Estimate]:
+        for size, symbols in self._points(sizes):
             ort, ours = self._ort(symbols), self._ours(symbols)
-            for threads in self._threads:
+            for threads in cores:
                 theirs = sum(shared_ns(ns, threads) + self._table.node_ns for ns in ort.values())
-                mine = ISLAND_NS + sum(op.on(threads) for op in ours.values())
-                found.append(Estimate(ours_ns=mine, ort_ns=theirs, heavy=self._heavy))
-        return max(found, key=lambda e: e.ours_ns / max(e.ort_ns, 1.0))
+                ops_ns = {op: time.on(threads) for op, time in ours.items()}
+                mine = ISLAND_NS + sum(ops_ns.values())
+                yield Estimate(ours_ns=mine, ort_ns=theirs, heavy=self._heavy, size=size, threads=threads, ops_ns=ops_ns)
 
     def on_device(self, inputs: Sequence[str], outputs: Sequence[str], costs: DeviceCosts) -> Estimate:
         """The island on a device, its tensors on the host, against ORT on all cores. All the sizes together, because a device is
         chosen for what takes long."""
         ours = ort = 0.0
-        for symbols in self._points():
+        for _, symbols in self._points():
             there, back = ([t.bytes for n in names if (t := self._sized(n, symbols)) is not None] for names in (inputs, outputs))
             ours += costs.total_ns(there, back, sum(max(0, evaluate(step.cost_ns, symbols)) for step in self._steps))
             ort += self._ort_on_all(symbols)
@@ -134,7 +152,7 @@ class Comparison:
     def slow(self) -> dict[NodeId, Estimate]:
         """Nodes whose kernel loses so much that it is better to part the island and let ORT have them."""
         found: dict[NodeId, Estimate] = {}
-        for symbols in self._points():
+        for size, symbols in self._points():
             ort, ours = self._ort(symbols), self._ours(symbols)
             claims = [n for op in ours for n in self._program.sources[op]]
             for op, mine in ours.items():
@@ -150,13 +168,15 @@ class Comparison:
                 for threads in self._threads:
                     theirs = sum((shared_ns(ort[n], threads) + self._table.node_ns) / claims.count(n) for n in nodes if n in ort)
                     if mine.on(threads) > SLOW * theirs + parting:
-                        found |= dict.fromkeys(nodes, Estimate(ours_ns=mine.on(threads), ort_ns=theirs))
+                        lost = Estimate(ours_ns=mine.on(threads), ort_ns=theirs, size=size, threads=threads)
+                        found |= dict.fromkeys(nodes, lost)
         return found
 
-    def _points(self) -> Iterator[Mapping[str, int]]:
+    def _points(self, sizes: Sequence[int] = SIZES) -> Iterator[tuple[int, Mapping[str, int]]]:
+        """Unknown sizes, and what all symbols are then; once, as 0, where nothing is unknown."""
         names = [b.name for b in self._program.bindings]
-        for size in SIZES if names else SIZES[:1]:
-            yield self._program.with_definitions(dict.fromkeys(names, size))
+        for size in sizes if names else (0,):
+            yield size, self._program.with_definitions(dict.fromkeys(names, size))
 
     def _ort(self, symbols: Mapping[str, int]) -> dict[NodeId, float]:
         """Work of each node on one core; what is fused away is left out."""

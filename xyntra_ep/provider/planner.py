@@ -24,11 +24,11 @@ from xyntra_ep.fusion.precision import choose_precision
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.fusion.trace import TraceError, trace
-from xyntra_ep.options import Claim, Options
+from xyntra_ep.options import Claim, Options, Precision
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.provider.placement import Placement, confirmed, place
-from xyntra_ep.tracea.core_ir.dtypes import from_ort
+from xyntra_ep.tracea.core_ir.dtypes import DType, from_ort
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program, ValueKind
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
@@ -48,6 +48,7 @@ from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128
 from xyntra_ep.tracea.runtime.plan_store import distrusted, store_plan
 
+_PRECISION_OF = {DType.BF16: Precision.BF16, DType.F16: Precision.FP16}
 ROUNDS = 6  # of un-claiming what failed; after that whole islands go
 SAID_AT_MOST = 1024  # graphs: who is given more than that hears of an old one again
 _said: dict[str, None] = {}  # digests of graphs whose line this process has logged, the oldest first
@@ -196,7 +197,7 @@ class _Planner:
     depends: set[str] = field(default_factory=set)
     members: list[list[NodeId]] = field(default_factory=list)
     traced: list[TraceContext] = field(default_factory=list)  # of each island's first alternative
-    estimates: dict[str, Estimate] = field(default_factory=dict)  # by the island's name
+    estimates: dict[str, Estimate] = field(default_factory=dict)  # by the island's name, all at one point: for people
     note: str = ""
     lasting: bool = True  # whether the next session would come to the same plan: not after a disk was full or a compiler hung
 
@@ -233,10 +234,10 @@ class _Planner:
         for group, traced, entry in zip(self.members, self.traced, result.islands, strict=True):
             assert entry is not None
             comparison = self._comparison(group, traced, entry.alternatives[0].planned.program, step_costs(entry))
-            self.estimates[entry.name] = total = comparison.total()
+            self.estimates[entry.name] = comparison.typical()
             if not self._only_winners:
                 continue
-            slow = comparison.slow()
+            total, slow = comparison.total(), comparison.slow()
             for node, estimate in slow.items():
                 self._decline_all({node}, f"declined: {estimate}")
             if not slow and total.loses and not cpu_cannot(self.graph, group):
@@ -401,10 +402,11 @@ class _Planner:
         for group, entry in zip(self.members, result.islands, strict=False):
             if entry is None:
                 continue
-            kernels, steps = report_of(entry, result.kernels, self.context)
+            estimate = self.estimates.get(entry.name)
+            kernels, steps = report_of(entry, result.kernels, self.context, estimate.ops_ns if estimate is not None else None)
             row: dict[str, Any] = {"name": entry.name, "nodes": list(group), "kernels": kernels, "steps": steps}
-            if (estimate := self.estimates.get(entry.name)) is not None:
-                row |= {"ours_ns": round(estimate.ours_ns), "ort_ns": round(estimate.ort_ns)}
+            if estimate is not None:
+                row |= {"ours_ns": round(estimate.ours_ns), "ort_ns": round(estimate.ort_ns), "size": estimate.size}
             islands.append(row)
         return {
             "graph": self.graph.name,
@@ -424,4 +426,22 @@ class _Planner:
             "device": self.context.device_identity,
             "placement": self.placement.reason,
             "options": options_module.unread_file(),
+            "inlined": awaits_inlining(self.graph),
+            "claim": str(self.options.claim),
+            "measured": self.context.has_ceilings,
+            "dims": self._dims(),
+            "products": self._products(),
         }
+
+    def _dims(self) -> list[str]:
+        """The symbolic dimensions of the model's inputs, which a session may fix by their names."""
+        if self.graph.is_subgraph:
+            return []
+        inputs = (v for v in self.graph.values.values() if v.is_input and v.shape is not None and not v.is_constant)
+        return list(dict.fromkeys(d for v in inputs for d in v.shape or () if isinstance(d, str)))
+
+    def _products(self) -> list[str]:
+        """The precisions that are faster here than what the session computes its products in."""
+        if self.options.precision is not Precision.FP32 or self.precision.shortfall:
+            return []
+        return sorted(_PRECISION_OF[t] for t in self.context.halves)

@@ -11,7 +11,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned
-from xyntra_ep.tracea.doctor.profile import Machine, capabilities, this_machine
+from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities, this_machine
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.interface.devices import DeviceTarget
@@ -84,9 +84,16 @@ class Context:
     @cached_property
     def caps(self) -> Capabilities:
         """The machine's capabilities, with measured ceilings where there are some."""
-        if self._caps is not None:
-            return self._caps
-        return capabilities(self.machine, ceilings.load(self.root.path, self.machine))
+        return self._caps if self._caps is not None else capabilities(self.machine, self._ceilings)
+
+    @cached_property
+    def _ceilings(self) -> Ceilings | None:
+        return ceilings.load(self.root.path, self.machine)
+
+    @property
+    def has_ceilings(self) -> bool:
+        """Whether this machine was measured, or what it reaches is assumed."""
+        return self._caps is None and self._ceilings is not None
 
     @cached_property
     def compiler(self) -> Compiler:

@@ -119,5 +119,6 @@ class Variant(Generic[Op]):
     default: Callable[[Op, BuildContext], Config] = _no_choice
     rank: int = 0
     parts: tuple[str, ...] = ()  # other variants whose kernels it launches: it is as right as they are
+    needs: str = ""  # the capability, of a processor, without which it admits nothing
     may_hang: bool = False  # its threads wait for what others do, not only at barriers: it is tried after those that cannot
     extra: Mapping[str, Any] = field(default_factory=dict)

@@ -257,6 +257,7 @@ VARIANTS = [
     Variant(
         name="attention.bf16_tiles",
         op=Attention,
+        needs="amx_bf16",
         admits=_admits_tiles,
         cost_ns=_cost_ns,
         build=_build_tiles,
@@ -264,6 +265,7 @@ VARIANTS = [
     Variant(
         name="attention.bf16_pairs",
         op=Attention,
+        needs="avx512_bf16",
         admits=_admits_pairs,
         cost_ns=_cost_ns,
         build=_build_pairs,

@@ -97,6 +97,7 @@ VARIANTS = [
     Variant(
         name="conv.pairs_bf16",
         op=Conv,
+        needs="avx512_bf16",
         admits=admits,
         space=lambda op, context: blocking_space(conv_shape(op), context.caps),
         default=lambda op, context: choose_blocking(conv_shape(op), context.caps).config(),

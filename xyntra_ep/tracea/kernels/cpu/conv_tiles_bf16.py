@@ -64,6 +64,7 @@ VARIANTS = [
     Variant(
         name="conv.tiles_bf16",
         op=Conv,
+        needs="amx_bf16",
         admits=admits,
         cost_ns=cost_ns,
         build=build,

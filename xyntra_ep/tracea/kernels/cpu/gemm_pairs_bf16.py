@@ -72,6 +72,7 @@ VARIANTS = [
     Variant(
         name="gemm.pairs_bf16",
         op=Gemm,
+        needs="avx512_bf16",
         admits=admits,
         space=space,
         default=default,

@@ -66,6 +66,7 @@ VARIANTS = [
     Variant(
         name="gemm.tiles_bf16",
         op=Gemm,
+        needs="amx_bf16",
         admits=admits,
         space=space,
         default=default,
