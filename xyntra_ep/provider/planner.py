@@ -59,6 +59,7 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     hash128 = hash128_of(registration.library())
     try:
         options = options_module.parse(raw.options)
+        registration.say_unknown()  # what was set since the import
         placement = place(options, raw.options.get(options_module.DEVICE_ID), hash128)
     except ConfigError as error:
         empty = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
