@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main as bench_main
-from xyntra_ep.cli import main
+from xyntra_ep.cli import _compilers_shown, main
+from xyntra_ep.tracea.runtime import progress
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.trusted_file import seal
 from zoo import model_path
@@ -103,6 +105,17 @@ def test_a_cache_that_is_not_to_be_trusted(cache: Path, capsys: Capture) -> None
 def test_a_wrong_question_ends_with_2(arguments: list[str], message: str, capsys: Capture) -> None:
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_compilers_are_shown_on_a_terminal(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", stderr := io.StringIO())
+    monkeypatch.setattr(stderr, "isatty", lambda: terminal)
+    with _compilers_shown():
+        for done in (1, 1, 2, 3):
+            progress.tell(done, 3)
+    line = "\r\x1b[Kcompiling kernels: "
+    assert stderr.getvalue() == (f"{line}1 of 3{line}2 of 3\r\x1b[K" if terminal else "")
 
 
 @pytest.mark.parametrize("command", [["xyntra_ep.cli"], ["zoo"], ["bench.cli"], ["bench.cli", "run"]])

@@ -8,7 +8,8 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 all is well, 1 something is missing, drifts or is damaged, 2 the question was wrong."""
     chosen = _read(sys.argv[1:] if arguments is None else arguments)
     try:
-        return int(chosen.command(chosen))
+        with _compilers_shown():
+            return int(chosen.command(chosen))
     except ConfigError as error:
         print(f"xyntra: {error}", file=sys.stderr)
         return MISUSED
@@ -34,6 +36,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `xyntra ... | head`
         sys.stderr.close()
         return 0
+
+
+@contextmanager
+def _compilers_shown() -> Iterator[None]:
+    """On a terminal, how far they are: a line that is gone when they are done, or stopped."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from xyntra_ep.tracea.runtime import progress
+
+    shown = ""
+
+    def show(done: int, total: int) -> None:
+        nonlocal shown
+        line = f"compiling kernels: {done} of {total}" if done < total else ""
+        if line != shown:
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        shown = line
+
+    try:
+        with progress.heard_by(show):
+            yield
+    finally:
+        show(0, 0)
 
 
 class _Parser(argparse.ArgumentParser):
