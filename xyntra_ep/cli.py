@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import re
 import sys
 import time
@@ -156,14 +157,22 @@ def _size(text: str) -> int:
     if unit.isdigit():
         number, unit = text, ""
     try:
-        return int(float(number) * _UNITS[unit])
+        return int(_positive(number) * _UNITS[unit])
     except (ValueError, KeyError):
         raise argparse.ArgumentTypeError(f"{text!r} is no size; write it as 500M or 2G") from None
 
 
+def _positive(text: str) -> float:
+    """Of what is below 0, or no number, everything would be too much."""
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise ValueError
+    return value
+
+
 def _age(text: str) -> float:
     try:
-        return float(text[:-1]) * _SECONDS[text[-1:].lower()]
+        return _positive(text[:-1]) * _SECONDS[text[-1:].lower()]
     except (ValueError, KeyError):
         raise argparse.ArgumentTypeError(f"{text!r} is no age; write it as 30d or 12h") from None
 

@@ -51,6 +51,8 @@ def _version() -> str:
 
 def _weights(name: str, given: str | None) -> Path | None:
     if given != "hub":
+        if given and not Path(given).is_file():
+            raise WeightsError(f"{given}: no such file. give a safetensors file, or 'hub'")
         return Path(given) if given else None
     checkpoint = zoo[name].checkpoint
     if checkpoint is None:

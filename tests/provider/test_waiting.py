@@ -24,7 +24,7 @@ Said = list[tuple[int, str]]
 def said(monkeypatch: pytest.MonkeyPatch) -> Said:
     """At a terminal, by somebody who does not wait at all."""
     lines: Said = []
-    monkeypatch.setattr(registration, "say", lambda level, text: lines.append((level, text)) or True)
+    monkeypatch.setattr(registration, "say", lambda level, text: lines.append((level, text)))
     monkeypatch.setattr(waiting, "PATIENCE_S", 0.0)
     monkeypatch.setattr(os, "isatty", lambda descriptor: True)
     return lines
