@@ -23,7 +23,7 @@ from bench.determinism_run import configurations, show_determinism
 from bench.device_points import POINTS
 from bench.device_results import DeviceRun, is_device_run, load_device_run
 from bench.device_run import DeviceStore, points_like
-from bench.environment import read_environment
+from bench.environment import read_environment, version_of
 from bench.errors import BenchError
 from bench.execute import command, execute, result_path
 from bench.gpus import find_gpus
@@ -54,6 +54,21 @@ DOCUMENTS = (Path("README.md"), Path("docs/results.md"))
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 run_app = typer.Typer(no_args_is_help=True, help="Measure against the CPU provider.")
 app.add_typer(run_app, name="run")
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"bench {version_of('xyntra-ep') or 'of a checkout that is not installed'}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which, and nothing else.")
+    ] = False,
+) -> None: ...
+
 
 Providers = Annotated[
     list[str] | None,
@@ -90,7 +105,7 @@ Within = Annotated[
 ]
 
 
-@run_app.command("zoo")
+@run_app.command("zoo", epilog="Example: bench run zoo --model bert-base --threads 1 --quick")
 def run_zoo(
     model: Annotated[list[str] | None, typer.Option("--model", "-m", help="Zoo model. Repeat.")] = None,
     providers: Providers = None,
@@ -119,7 +134,7 @@ def run_zoo(
     execute(plan, result_path(json, "zoo", resume=resume), resume=resume)
 
 
-@run_app.command("model")
+@run_app.command("model", epilog="Example: bench run model model.onnx --shape input=1x3x224x224 --quick")
 def run_model(
     file: Annotated[Path, typer.Argument(help="An ONNX file.")],
     shape: Annotated[list[str] | None, typer.Option(metavar="NAME=1x128", help="Shape of an input. Repeat.")] = None,
@@ -145,7 +160,7 @@ def run_model(
     execute(plan, result_path(json, file.stem, resume=resume), resume=resume)
 
 
-@app.command("micro")
+@app.command("micro", epilog="Example: bench micro 'conv*' --quick")
 def run_micro(
     pattern: Annotated[str, typer.Argument(help="Chains or points: conv, 'conv*', '*/m1-*'.")] = "*",
     providers: Providers = None,
@@ -162,7 +177,7 @@ def run_micro(
         execute(plan, result_path(json, "micro", resume=resume), resume=resume)
 
 
-@app.command("device")
+@app.command("device", epilog="Example: bench device gemm --backend cuda")
 def run_device(
     pattern: Annotated[str, typer.Argument(help="Points: gemm, 'attention-*', '*-bf16'.")] = "*",
     backend: Annotated[str, typer.Option(help="cuda or opencl.")] = "cuda",
@@ -188,7 +203,7 @@ def run_device(
         raise typer.Exit(1)
 
 
-@app.command("list")
+@app.command("list", epilog="Example: bench list")
 def list_everything() -> None:
     """Models, chains of operators, scenarios, and the contenders with what is installed of them."""
     for title, rows in inventory():
@@ -197,7 +212,7 @@ def list_everything() -> None:
             typer.echo(f"  {row}".rstrip())
 
 
-@app.command()
+@app.command(epilog="Example: bench determinism --model bert-base --threads 2")
 def determinism(
     model: Annotated[list[str] | None, typer.Option("--model", "-m", help="Zoo model. Repeat.")] = None,
     file: Annotated[Path | None, typer.Option(help="An ONNX file instead of zoo models.")] = None,
@@ -233,7 +248,7 @@ def determinism(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog="Example: bench compare before.json after.json")
 def compare(
     old: Annotated[Path, typer.Argument(help="A stored run.")],
     new: Annotated[Path, typer.Argument(help="A later one of the same cases.")],
@@ -249,7 +264,7 @@ def compare(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog="Example: bench gate run.json --ratio 0.98")
 def gate(
     file: Annotated[Path, typer.Argument(help="A stored run.")],
     provider: Annotated[str, typer.Option(help="Whose results have to hold the floors.")] = "XyntraEP",
@@ -267,7 +282,7 @@ def gate(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog="Example: bench bars device.json zoo.json")
 def bars(
     files: Annotated[list[Path], typer.Argument(help="Stored runs of `bench device` and of `bench run zoo` on a GPU.")],
 ) -> None:
@@ -282,7 +297,7 @@ def bars(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog="Example: bench report --results run.json --html site")
 def report(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 when the tables are stale.")] = False,
     readme: Annotated[

@@ -129,7 +129,7 @@ def read_environment(compiler: str, gpus: tuple[GpuFacts, ...] = ()) -> Environm
         compiler=compiler,
         gpus=gpus,
         python=platform.python_version(),
-        packages={name: version for name in PACKAGES if (version := _version(name))},
+        packages={name: version for name in PACKAGES if (version := version_of(name))},
         git_revision=revision,
         git_dirty=dirty,
     )
@@ -236,7 +236,8 @@ def _memory_bytes() -> int | None:
         return None
 
 
-def _version(package: str) -> str:
+def version_of(package: str) -> str:
+    """Of what is installed; "" where it is not."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

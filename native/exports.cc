@@ -97,6 +97,14 @@ void xyntra_reply(void* reply, int is_plan, const void* bytes, uint64_t n) noexc
   }
 }
 
+int xyntra_say(int level, const char* message) noexcept {
+  try {
+    return xyntra::Factory::say(level, message) ? 1 : 0;
+  } catch (const std::exception&) {
+    return 0;  // no memory for it
+  }
+}
+
 const char* xyntra_version() noexcept { return xyntra::kVersion; }
 
 uint32_t xyntra_api_version() noexcept { return xyntra::api_version_in_use(); }

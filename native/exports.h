@@ -23,6 +23,9 @@ XYNTRA_EXPORT void xyntra_python_ends(int (*is_going)(), void* (*python_thread)(
 // To be called once within the callback: a plan (is_plan = 1), or the reason why there is none.
 XYNTRA_EXPORT void xyntra_reply(void* reply, int is_plan, const void* bytes, uint64_t n) noexcept;
 
+// A message of Python's for ONNX Runtime's log (a LogLevel of native/ort_abi.h). Returns 1, or 0 while no runtime has the provider.
+XYNTRA_EXPORT int xyntra_say(int level, const char* message) noexcept;
+
 XYNTRA_EXPORT const char* xyntra_version() noexcept;
 // The ORT API number in use; 0 before ORT has loaded the library.
 XYNTRA_EXPORT uint32_t xyntra_api_version() noexcept;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -60,6 +61,17 @@ Options read_options(const Ort& ort, const OrtSessionOptions* session, int ordin
   return options;
 }
 
+// The factory that speaks for us between sessions.
+struct Speaker {
+  std::mutex mutex;
+  const Factory* factory = nullptr;
+};
+
+Speaker& speaker() {
+  static auto* const instance = new Speaker;
+  return *instance;
+}
+
 }  // namespace
 
 Factory::Factory(const Ort& ort, const OrtLogger* logger) : OrtEpFactory{}, ort_(ort), logger_(logger) {
@@ -75,13 +87,26 @@ Factory::Factory(const Ort& ort, const OrtLogger* logger) : OrtEpFactory{}, ort_
   GetSupportedDevices = devices_callback;
   CreateEp = create_callback;
   ReleaseEp = release_callback;
+  const std::lock_guard lock(speaker().mutex);
+  speaker().factory = this;
 }
 
 Factory::~Factory() {
+  {
+    const std::lock_guard lock(speaker().mutex);
+    if (speaker().factory == this) speaker().factory = nullptr;
+  }
   for (const GpuEntry& gpu : gpus_) {
     if (gpu.memory != nullptr) ort_[api::kReleaseMemoryInfo](gpu.memory);
     if (gpu.made != nullptr) ort_.ep()[ep_api::kReleaseHardwareDevice](gpu.made);
   }
+}
+
+bool Factory::say(int level, const std::string& message) {
+  const std::lock_guard lock(speaker().mutex);
+  if (speaker().factory == nullptr) return false;
+  speaker().factory->ort_.log(speaker().factory->logger_, level, message);
+  return true;
 }
 
 OrtStatus* Factory::devices_callback(OrtEpFactory* self, const OrtHardwareDevice* const* devices, std::size_t n,

@@ -4,6 +4,7 @@
 // session on a CUDA device has its tensors there. None of them is opened before a session or a tensor wants it.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "ep.h"
@@ -17,6 +18,9 @@ class Factory : public OrtEpFactory {
   ~Factory();
   Factory(const Factory&) = delete;
   Factory& operator=(const Factory&) = delete;
+
+  // To the log of the runtime that was the last to register the provider; false where none has it.
+  static bool say(int level, const std::string& message);
 
  private:
   static OrtStatus* devices_callback(OrtEpFactory* self, const OrtHardwareDevice* const* devices, std::size_t n,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
 from xyntra_ep import knobs
+from xyntra_ep.errors import ConfigError
 from xyntra_ep.knobs import Knobs
 
 ROOT = Path(__file__).resolve().parent.parent
+CMAKE = {"XYNTRA_WERROR", "XYNTRA_BUILD_HOST", "XYNTRA_BUILD_FUZZ"}
 
 
 def test_all_variables_arrive() -> None:
@@ -26,6 +29,7 @@ def test_all_variables_arrive() -> None:
             "XDG_CACHE_HOME": "/caches",
             "XYNTRA_CLAIM": " all ",
             "XYNTRA_AVOID": "gemm.wgmma, gemm.gemv,",
+            "XYNTRA_ZOO_DIR": "/models",
         }
     )
     assert read == Knobs(
@@ -38,6 +42,7 @@ def test_all_variables_arrive() -> None:
         xdg_cache_home=Path("/caches"),
         claim="all",
         avoid=("gemm.wgmma", "gemm.gemv"),
+        zoo_dir=Path("/models"),
     )
 
 
@@ -60,6 +65,34 @@ def test_cache_root(environment: dict[str, str], root: Path) -> None:
 )
 def test_sanitizers(text: str, sanitizers: str) -> None:
     assert Knobs.from_environment({"XYNTRA_SANITIZE": text}).sanitize == sanitizers
+
+
+@pytest.mark.parametrize("environment", [{}, {"XDG_CACHE_HOME": "/caches"}, {"XYNTRA_ZOO_DIR": "/models"}])
+def test_the_models_of_the_zoo_are_where_the_zoo_says(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from zoo.cache import cache_dir
+
+    monkeypatch.setattr(os, "environ", environment)
+    assert Knobs.from_environment(environment).zoo_root == cache_dir()
+
+
+def test_every_variable_that_documents_and_tools_name_is_known() -> None:
+    files = [*ROOT.glob("*.md"), ROOT / "Makefile", ROOT / ".ci" / "run"]
+    for folder in ("bench", "docs", "tests", "zoo"):
+        files += [path for path in (ROOT / folder).rglob("*.[mp][dy]") if not path.name.startswith("test_")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    found = set(re.findall(r"\bXYNTRA_[A-Z0-9_]*[A-Z0-9]", text))
+    assert len(found) > 10 and knobs.unknown(dict.fromkeys(found - CMAKE)) == []
+
+
+def test_what_is_wrong_does_not_keep_the_rest_from_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XYNTRA_JOBS", "0")
+    monkeypatch.setenv("XYNTRA_DEBUG", "2")
+    with knobs.forgiving() as wrong:
+        assert knobs.current().debug == 2 and [error.where for error in wrong] == ["XYNTRA_JOBS"]
+        with knobs.scope(debug=3), knobs.forgiving() as wrong:
+            assert knobs.current().debug == 3 and wrong == []
+    with pytest.raises(ConfigError, match="XYNTRA_JOBS: '0' is not valid"):
+        knobs.current()
 
 
 def test_the_environment_is_read_at_every_call(monkeypatch: pytest.MonkeyPatch) -> None:

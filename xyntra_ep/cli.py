@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
+import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from xyntra_ep.errors import ConfigError, XyntraError
+from xyntra_ep import __version__
+from xyntra_ep.errors import ConfigError, XyntraError, did_you_mean
 from xyntra_ep.options import Claim
 
 FAILED, MISUSED, NOTHING_COMPARED = 1, 2, 4
@@ -22,10 +26,10 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 all is well, 1 something is missing, drifts or is damaged, 2 the question was wrong, 4 XyntraEP computed
     nothing that could be compared."""
-    parser = _parser()
-    chosen = parser.parse_args(arguments)
+    chosen = _read(sys.argv[1:] if arguments is None else arguments)
     try:
-        return int(chosen.command(chosen))
+        with _compilers_shown():
+            return int(chosen.command(chosen))
     except ConfigError as error:
         print(f"xyntra: {error}", file=sys.stderr)
         return MISUSED
@@ -37,12 +41,73 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="xyntra", description="Ask XyntraEP what it does and why.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+@contextmanager
+def _compilers_shown() -> Iterator[None]:
+    """On a terminal, how far they are: a line that is gone when they are done, or stopped."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from xyntra_ep.tracea.runtime import progress
+
+    shown = ""
+
+    def show(done: int, total: int) -> None:
+        nonlocal shown
+        line = f"compiling kernels: {done} of {total}" if done < total else ""
+        if line != shown:
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        shown = line
+
+    try:
+        with progress.heard_by(show):
+            yield
+    finally:
+        show(0, 0)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as errors do."""
+
+    def error(self, message: str) -> NoReturn:
+        if found := re.match(r"argument (.+): invalid choice: '(.*)' \(choose from (.+)\)", message):
+            choices = [choice.strip(" '") for choice in found[3].split(",")]
+            message = f"{found[1]}: there is no {found[2]!r}. {did_you_mean(found[2], choices)}"
+        self.exit(MISUSED, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _read(words: Sequence[str]) -> argparse.Namespace:
+    """The command line; what does not exist is answered with the nearest that does."""
+    parser, commands = _parser()
+    chosen, rest = parser.parse_known_args(words)
+    if rest:
+        asked, wrong = commands.get(words[0], parser), rest[0].partition("=")[0]
+        if wrong.startswith("-"):
+            asked.error(f"there is no option {wrong!r}. {did_you_mean(wrong, list(asked._option_string_actions))}")
+        asked.error(f"nothing is done with {wrong!r}")
+    if chosen.command is None:
+        parser.print_help()
+        parser.exit(MISUSED)
+    return chosen
+
+
+_EXAMPLES = {
+    "doctor": "xyntra doctor --measure",
+    "explain": "xyntra explain model.onnx --node /layer.0/MatMul --option claim=all",
+    "fuse": "xyntra fuse model.onnx -o fused.onnx",
+    "compare": "xyntra compare model.onnx --dim batch=4 --option precision=bf16",
+    "cache": "xyntra cache prune --max-size 2G --max-age 30d",
+}
+
+
+def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+    """Of the command line, and of each command."""
+    parser = _Parser(prog="xyntra", description="Ask XyntraEP what it does and why.", epilog="example: xyntra explain model.onnx")
+    parser.add_argument("--version", action="version", version=f"xyntra {__version__}")
+    parser.set_defaults(command=None)
+    commands = parser.add_subparsers(metavar="COMMAND")
 
     def command(name: str, text: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=text, description=text)
+        added = commands.add_parser(name, help=text, description=text, epilog=f"example: {_EXAMPLES[name]}")
         added.add_argument("--json", action="store_true", help="print JSON")
         added.set_defaults(command=run)
         return added
@@ -71,13 +136,14 @@ def _parser() -> argparse.ArgumentParser:
     _dims(compare)
     compare.add_argument("--claim", choices=[c.value for c in Claim], help="all: also what would lose to ONNX Runtime")
     _options(compare, "as in a session")
-    cache = command("cache", "look after compiled kernels and plans", _cache)
+    cache = command("cache", "look after compiled kernels and plans, and the models that the zoo has built", _cache)
     cache.add_argument("action", choices=("ls", "verify", "prune"))
     cache.add_argument("--dir", type=Path, help="the cache directory (default: as sessions find it)")
     cache.add_argument("--max-size", type=_size, metavar="SIZE", help="prune: keep at most, as in 500M or 2G")
     cache.add_argument("--max-age", type=_age, metavar="AGE", help="prune: unused for longer, as in 30d or 12h")
+    cache.add_argument("--zoo", action="store_true", help="prune: remove the models of the zoo, which are built when asked for")
     cache.add_argument("--repair", action="store_true", help="verify: remove what is damaged")
-    return parser
+    return parser, commands.choices
 
 
 def _options(parser: argparse.ArgumentParser, note: str) -> None:
@@ -111,14 +177,22 @@ def _size(text: str) -> int:
     if unit.isdigit():
         number, unit = text, ""
     try:
-        return int(float(number) * _UNITS[unit])
+        return int(_positive(number) * _UNITS[unit])
     except (ValueError, KeyError):
         raise argparse.ArgumentTypeError(f"{text!r} is no size; write it as 500M or 2G") from None
 
 
+def _positive(text: str) -> float:
+    """Of what is below 0, or no number, everything would be too much."""
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise ValueError
+    return value
+
+
 def _age(text: str) -> float:
     try:
-        return float(text[:-1]) * _SECONDS[text[-1:].lower()]
+        return _positive(text[:-1]) * _SECONDS[text[-1:].lower()]
     except (ValueError, KeyError):
         raise argparse.ArgumentTypeError(f"{text!r} is no age; write it as 30d or 12h") from None
 
@@ -195,28 +269,51 @@ def _compare(chosen: argparse.Namespace) -> int:
 
 
 def _cache(chosen: argparse.Namespace) -> int:
+    from xyntra_ep import knobs
     from xyntra_ep.provider import registration
     from xyntra_ep.tracea.runtime import maintenance
     from xyntra_ep.tracea.runtime.cache_root import open_root
 
     if chosen.dir is not None and not chosen.dir.is_dir():
         raise ConfigError("no such directory", where=str(chosen.dir))
-    if chosen.action == "prune" and chosen.max_size is None and chosen.max_age is None:
-        raise ConfigError("nothing says what to remove", where="xyntra cache prune", hint="give --max-size, --max-age or both")
+    limited = chosen.max_size is not None or chosen.max_age is not None
+    if chosen.action == "prune" and not limited and not chosen.zoo:
+        raise ConfigError("nothing says what to remove", where="xyntra cache prune", hint="give --max-size, --max-age or --zoo")
     root = open_root(chosen.dir if chosen.dir is not None else registration.default_cache_dir())
     if root.reason:
         raise XyntraError(root.reason, where="xyntra cache")
     if chosen.action == "prune":
-        removed = maintenance.prune(root, max_bytes=chosen.max_size, max_age_s=chosen.max_age)
+        removed = maintenance.prune(root, max_bytes=chosen.max_size, max_age_s=chosen.max_age) if limited else []
+        if chosen.zoo:
+            removed += [model for model in maintenance.models(knobs.current().zoo_root) if maintenance.remove(model)]
         _print(f"removed {len(removed)} files, {_megabytes(removed)}", removed, chosen)
         return 0
     if chosen.action == "verify":
         return _verify(chosen, root)
     found = maintenance.entries(root)
-    now = time.time()
-    lines = [f"{e.size_bytes:>10}  {(now - e.used) / 86400:>6.1f} d  {e.kind:<8}  {e.path.name}" for e in found]
-    _print("\n".join([*lines, f"{root.path}: {len(found)} files, {_megabytes(found)}"]), found, chosen)
+    zoo = knobs.current().zoo_root
+    models = maintenance.models(zoo) if chosen.dir is None else []
+    lines = [*_listed(found), f"{root.path}: {_totals(found)}"]
+    if models:
+        lines += ["", *_listed(models), f"{zoo}: {_totals(models)}; `xyntra cache prune --zoo` removes them"]
+    _print("\n".join(lines), [*found, *models], chosen)
     return 0
+
+
+def _listed(found: Sequence[Any]) -> list[str]:
+    """A table with a heading; nothing of nothing."""
+    if not found:
+        return []
+    now = time.time()
+    rows = [f"{e.size_bytes:>12}  {(now - e.used) / 86400:>8.1f} d  {e.kind:<8}  {e.path.name}" for e in found]
+    return [f"{'bytes':>12}  {'last used':>10}  {'kind':<8}  file", *rows]
+
+
+def _totals(found: Sequence[Any]) -> str:
+    """How many files there are and how large, of all and of each kind."""
+    kinds = {e.kind: [x for x in found if x.kind is e.kind] for e in found}
+    parts = [f"{len(of)} {kind}{'s' if len(of) != 1 else ''} {_megabytes(of)}" for kind, of in sorted(kinds.items())]
+    return f"{len(found)} files, {_megabytes(found)}" + (f" ({', '.join(parts)})" if parts else "")
 
 
 def _verify(chosen: argparse.Namespace, root: Any) -> int:

@@ -11,6 +11,9 @@ Exceptions are for what input can cause. What only our own bug can cause is an a
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
+
 
 class XyntraError(Exception):
     """An error with a place and a way out.
@@ -28,6 +31,16 @@ class XyntraError(Exception):
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
         return f"{text.rstrip('.')}. {self.hint}" if self.hint else text
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """The hint for a name that does not exist: the nearest one that does, else all of them.
+
+    >>> did_you_mean("clam", ["backend", "claim"])
+    "did you mean 'claim'?"
+    """
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
 
 
 class ConfigError(XyntraError):

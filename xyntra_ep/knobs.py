@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from xyntra_ep.errors import ConfigError
+from xyntra_ep.errors import ConfigError, did_you_mean
 
 _ON = frozenset({"1", "true", "on", "yes"})
 _OFF = frozenset({"0", "false", "off", "no"})
@@ -104,6 +104,7 @@ class Knobs:
     cuda_devices: int | None = None  # XYNTRA_CUDA_DEVICES: how many there are, where native/cuda_presence.cc cannot see it
     trials: bool = True  # XYNTRA_TRIALS=0: a GPU is used without trying our kernels on it before
     avoid: tuple[str, ...] = ()  # XYNTRA_AVOID: kernel variants for GPUs that are not to be chosen, apart by commas
+    zoo_dir: Path | None = None  # XYNTRA_ZOO_DIR: where zoo/cache.py keeps models
     xdg_cache_home: Path | None = None  # XDG_CACHE_HOME, without our prefix: it is everybody's
 
     backend: str | None = None
@@ -124,10 +125,24 @@ class Knobs:
             return self.xdg_cache_home / "xyntra"
         return _home() / ".cache" / "xyntra"
 
+    @property
+    def zoo_root(self) -> Path:
+        """Where models of the zoo are kept: what zoo/cache.py says, which works without this package."""
+        return self.zoo_dir or (self.xdg_cache_home or _home() / ".cache") / "xyntra-zoo"
+
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Knobs:
-        """Read all knobs; an empty variable counts as unset."""
+        """Read all knobs; an empty variable counts as unset. Raises ConfigError for the first that is wrong."""
+        found, wrong = cls.readable(environ)
+        if wrong:
+            raise wrong[0]
+        return found
+
+    @classmethod
+    def readable(cls, environ: Mapping[str, str]) -> tuple[Knobs, list[ConfigError]]:
+        """As if what is wrong were not set, and what is wrong."""
         found: dict[str, Any] = {}
+        wrong: list[ConfigError] = []
         for field in dataclasses.fields(cls):
             variable = variable_of(field.name)
             text = environ.get(variable, "").strip()
@@ -136,8 +151,8 @@ class Knobs:
             try:
                 found[field.name] = _READERS.get(field.name, str)(text)
             except ValueError as error:
-                raise ConfigError(f"{text!r} is not valid", where=variable, hint=f"it {error}") from None
-        return cls(**found)
+                wrong.append(ConfigError(f"{text!r} is not valid", where=variable, hint=f"it {error}"))
+        return cls(**found), wrong
 
 
 _READERS: dict[str, Callable[[str], object]] = {
@@ -151,6 +166,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "avoid": lambda text: tuple(name.strip() for name in text.split(",") if name.strip()),
     "cuda_devices": lambda text: parse_int(text, least=0),
     "config": lambda text: Path(text).expanduser(),
+    "zoo_dir": Path,
     "xdg_cache_home": Path,
 }
 
@@ -162,6 +178,33 @@ def variable_of(knob: str) -> str:
     'XYNTRA_CACHE_DIR'
     """
     return knob.upper() if knob.startswith("xdg_") else f"XYNTRA_{knob.upper()}"
+
+
+def variables() -> tuple[str, ...]:
+    """All that are read."""
+    return tuple(variable_of(field.name) for field in dataclasses.fields(Knobs))
+
+
+def unknown(environ: Mapping[str, object]) -> list[str]:
+    """What is set in our name and read by nobody: a line for each variable.
+
+    >>> unknown({"XYNTRA_JOB": "2", "XYNTRA_CC": "gcc"})
+    ["XYNTRA_JOB: no such variable, so it does nothing. did you mean 'XYNTRA_JOBS'?"]
+    """
+    known = variables()
+    wrong = sorted(name for name in environ if name.startswith("XYNTRA_") and name not in known)
+    return [f"{name}: no such variable, so it does nothing. {did_you_mean(name, known)}" for name in wrong]
+
+
+def unknown_now() -> list[str]:
+    """`unknown` of the environment."""
+    return unknown(os.environ)
+
+
+def settings_now() -> list[tuple[str, str]]:
+    """The variables that are set and read, with their values."""
+    given = dict(os.environ)
+    return [(name, given[name]) for name in variables() if given.get(name, "").strip()]
 
 
 def _cpus() -> int:
@@ -182,6 +225,20 @@ _scoped: Knobs | None = None
 def current() -> Knobs:
     """The knobs now. The environment is read at every call, so nothing depends on the order of imports."""
     return _scoped if _scoped is not None else Knobs.from_environment(os.environ)
+
+
+@contextmanager
+def forgiving() -> Iterator[list[ConfigError]]:
+    """The knobs without those that are wrong, for who has to report these; of the whole process."""
+    global _scoped
+    before = _scoped
+    wrong: list[ConfigError] = []
+    if before is None:
+        _scoped, wrong = Knobs.readable(os.environ)
+    try:
+        yield wrong
+    finally:
+        _scoped = before
 
 
 @contextmanager

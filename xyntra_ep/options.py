@@ -12,7 +12,7 @@ import dataclasses
 import difflib
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from xyntra_ep import knobs
-from xyntra_ep.errors import ConfigError
+from xyntra_ep.errors import ConfigError, did_you_mean
 from xyntra_ep.trusted_file import Distrusted, read_trusted
 
 PROVIDER = "XyntraEP"
@@ -190,18 +190,45 @@ def parse(given: Mapping[str, str]) -> Options:
     for name in given:
         if name != DEVICE_ID:
             _check_name(name, PROVIDER)
+    file = _read_file(knobs.current().config)
+    found = {row.name: _convert(row, text, where, base) for row, text, where, base in _settings(given, file)}
+    return Options(**found)  # type: ignore[arg-type]  # each value was made by its own row
+
+
+def _settings(given: Mapping[str, str], file: _File | None) -> Iterator[tuple[OptionRow, str, str, Path | None]]:
+    """What is not left to the default: its text, where that stands, and the folder that a path is relative to."""
     environment = knobs.current()
-    file = _read_file(environment.config)
-    found: dict[str, object] = {}
     for row in rows():
         from_environment: str | None = getattr(environment, row.name)
         if row.name in given:
-            found[row.name] = _convert(row, str(given[row.name]), PROVIDER)
+            yield row, str(given[row.name]), PROVIDER, None
         elif from_environment is not None:
-            found[row.name] = _convert(row, from_environment, row.variable)
+            yield row, from_environment, row.variable, None
         elif file is not None and row.name in file.values:
-            found[row.name] = _convert(row, file.values[row.name], str(file.path), base=file.path.parent)
-    return Options(**found)  # type: ignore[arg-type]  # each value was made by its own row
+            yield row, file.values[row.name], str(file.path), file.path.parent
+
+
+def inspect() -> tuple[list[str], list[ConfigError]]:
+    """Of a session that is given no options: the file that is read and each setting that is not the default, with where it
+    stands; and all that is wrong with them."""
+    lines: list[str] = []
+    wrong: list[ConfigError] = []
+    file = None
+    try:
+        file = _read_file(knobs.current().config)
+    except ConfigError as error:
+        wrong.append(error)
+    if file is not None:
+        lines.append(f"{file.path} is read")
+    of_options = {row.variable for row in rows()}
+    for row, text, where, base in _settings({}, file):
+        try:
+            _convert(row, text, where, base)
+            lines.append(f"{row.name}={text} ({where})")
+        except ConfigError as error:
+            wrong.append(error)
+    lines += [f"{name}={value}" for name, value in knobs.settings_now() if name not in of_options]
+    return lines, wrong
 
 
 def _check_name(name: str, where: str) -> None:
@@ -210,9 +237,7 @@ def _check_name(name: str, where: str) -> None:
         return
     if name in LATER_OPTIONS:
         raise ConfigError(f"option {name!r} is not in this release", where=where, hint=f"there are {', '.join(known)}")
-    near = difflib.get_close_matches(name.lower(), known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    raise ConfigError(f"no provider option {name!r}", where=where, hint=hint)
+    raise ConfigError(f"no provider option {name!r}", where=where, hint=did_you_mean(name.lower(), known))
 
 
 def _convert(row: OptionRow, text: str, where: str, base: Path | None = None) -> object:
@@ -250,6 +275,19 @@ def _path(row: OptionRow, text: str, where: str, base: Path | None) -> Path | No
 class _File:
     path: Path
     values: dict[str, str]
+    unknown: tuple[str, ...]  # names that nobody reads
+
+
+def unknown() -> list[str]:
+    """What is set and read by nobody, in the environment and in the options file: a line for each."""
+    lines = knobs.unknown_now()
+    try:
+        file = _read_file(knobs.current().config)
+    except ConfigError:  # which no session survives: each of them says so
+        return lines
+    if file is not None:
+        lines += [f"{file.path}: nobody reads {name!r}. options stand under [provider]" for name in file.unknown]
+    return lines
 
 
 def unread_file() -> str:
@@ -297,7 +335,8 @@ def _read_file(named: Path | None) -> _File | None:
             where=str(path),
             hint="set XYNTRA_CONFIG to the file, or XYNTRA_CACHE_DIR to the directory",
         )
-    return _File(path, {name: str(value) for name, value in provider.items()})
+    unknown = tuple(name for name in table if name != "provider")
+    return _File(path, {name: str(value) for name, value in provider.items()}, unknown)
 
 
 def table() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import sys
 from pathlib import Path
 
@@ -13,13 +14,17 @@ from zoo.weights import WeightsError, download
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m zoo", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="names and families")
-    build = commands.add_parser("build", help="build a model and print its path")
+    parser.add_argument("--version", action="version", version=f"zoo {_version()}")
+    commands = parser.add_subparsers(dest="command")
+    commands.add_parser("list", help="names and families", epilog="example: python -m zoo list")
+    build = commands.add_parser("build", help="build a model and print its path", epilog="example: python -m zoo build bert-base")
     build.add_argument("name", nargs="+")
     build.add_argument("--weights", help="a safetensors file, or 'hub' for the model's own checkpoint")
-    commands.add_parser("prune", help="delete models built by older sources")
+    commands.add_parser("prune", help="delete models built by older sources", epilog="example: python -m zoo prune")
     arguments = parser.parse_args()
+    if arguments.command is None:
+        parser.print_help()
+        return 2
     try:
         match arguments.command:
             case "list":
@@ -37,8 +42,17 @@ def main() -> int:
     return 0
 
 
+def _version() -> str:
+    try:
+        return importlib.metadata.version("xyntra-ep")
+    except importlib.metadata.PackageNotFoundError:
+        return "of a checkout that is not installed"
+
+
 def _weights(name: str, given: str | None) -> Path | None:
     if given != "hub":
+        if given and not Path(given).is_file():
+            raise WeightsError(f"{given}: no such file. give a safetensors file, or 'hub'")
         return Path(given) if given else None
     checkpoint = zoo[name].checkpoint
     if checkpoint is None:

@@ -81,13 +81,36 @@ def test_what_kernels_reach_on_a_gpu_that_is_not_here(tmp_path: Path) -> None:
         doctor(architecture="rtx 4900", cache_dir=tmp_path / "cache")
 
 
-def test_options_that_are_not_read_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_that_are_not_read_are_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "fusion.toml").write_text("")
     (tmp_path / "fusion.toml").chmod(0o666)
-    said = [what for what, _ in doctor(cache_dir=tmp_path / "cache").missing]
+    said = doctor(cache_dir=tmp_path / "cache").wrong
     assert any("fusion.toml is not read, because somebody else can have written it: " in what for what in said)
     (tmp_path / "fusion.toml").unlink()
     os.mkfifo(tmp_path / "fusion.toml")
-    said = [what for what, _ in doctor(cache_dir=tmp_path / "cache").missing]
+    said = doctor(cache_dir=tmp_path / "cache").wrong
     assert any(f"{tmp_path / 'fusion.toml'}: cannot be read (is not a regular file)" in what for what in said)
+
+
+def test_the_configuration_and_all_that_is_wrong_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("XYNTRA_CACHE_DIR")
+    well = doctor(cache_dir=tmp_path / "cache")
+    assert well.configuration == () and well.wrong == ()
+    assert "options    defaults: no variable is set, and no fusion.toml is here" in str(well)
+    (file := tmp_path / "fusion.toml").write_text("[provider]\nclaim = 'all'\nmin_island = 0\n[tuning]\n")
+    for name, text in {"JOBS": "0", "DEBUG": "much", "JBOS": "2", "CLAIM": "some", "FP32_STRICT": "1"}.items():
+        monkeypatch.setenv(f"XYNTRA_{name}", text)
+    found = doctor(cache_dir=tmp_path / "cache")
+    assert found.configuration == (f"{file} is read", "fp32_strict=1 (XYNTRA_FP32_STRICT)", "XYNTRA_DEBUG=much", "XYNTRA_JOBS=0")
+    assert [line.split(": ")[0] for line in found.wrong] == [
+        "XYNTRA_DEBUG",
+        "XYNTRA_JOBS",
+        "XYNTRA_CLAIM",
+        str(file),
+        "XYNTRA_JBOS",
+        str(file),
+    ]
+    assert not found.ok and "WRONG      XYNTRA_JOBS: '0' is not valid. it wants an integer of at least 1" in str(found)
+    assert "nothing is missing" not in str(found)

@@ -111,6 +111,20 @@ def test_wrong_file(text: str, message: str, tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path / 'fusion.toml'}: {message}"
 
 
+def test_what_nobody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert options.unknown() == []
+    (tmp_path / "fusion.toml").write_text("clam = 'all'\n[providr]\nclaim = 'all'\n")
+    monkeypatch.setenv("XYNTRA_CASHE_DIR", "/mine")
+    assert options.unknown() == [
+        "XYNTRA_CASHE_DIR: no such variable, so it does nothing. did you mean 'XYNTRA_CACHE_DIR'?",
+        f"{tmp_path / 'fusion.toml'}: nobody reads 'clam'. options stand under [provider]",
+        f"{tmp_path / 'fusion.toml'}: nobody reads 'providr'. options stand under [provider]",
+    ]
+    assert parse({}).claim == "profitable"
+    monkeypatch.setenv("XYNTRA_CONFIG", "/no/such.toml")
+    assert len(options.unknown()) == 1, "what stops every session is an error, and said by it"
+
+
 def test_file_that_is_not_toml(tmp_path: Path) -> None:
     (tmp_path / "fusion.toml").write_text("claim = = 1", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"fusion\.toml: cannot be read \(.*\)\. correct it or take it away"):

@@ -65,6 +65,24 @@ class TestWithTheLibrary:
         assert result.stdout.splitlines() == [reason, "False"]
         assert result.stderr.splitlines() == [f"XyntraEP is not registered: {reason}"]
 
+    def test_what_nobody_reads_is_said_once_in_a_process(self, tmp_path: Path) -> None:
+        (tmp_path / "fusion.toml").write_text("[providr]\nclaim = 'all'\n")
+        model = parse("(float[N] x) => (float[] y) { y = Exp(x) }")
+        onnx.save(model, tmp_path / "model.onnx")
+        code = (
+            f"import os; os.chdir({str(tmp_path)!r})\n"
+            "import onnxruntime as ort, xyntra_ep\n"
+            "xyntra_ep.register()\n"
+            "for _ in range(2): ort.InferenceSession('model.onnx', providers=['XyntraEP', 'CPUExecutionProvider'])\n"
+        )
+        result = python(code, XYNTRA_JBOS="2")
+        assert (result.returncode, result.stdout) == (0, "")
+        said = result.stderr
+        assert said.count("XYNTRA_JBOS: no such variable, so it does nothing. did you mean 'XYNTRA_JOBS'?") == 1
+        assert said.count("nobody reads 'providr'. options stand under [provider]") == 1
+        assert said.count("[W:onnxruntime:") >= 2, "a warning in ONNX Runtime's log"
+        assert "no such variable" not in python(code, XYNTRA_JBOS="2", XYNTRA_LOG_LEVEL="error").stderr
+
     def test_gpus_that_seem_to_be_there_decide_about_plans(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / "nvidia").mkdir()
         monkeypatch.syspath_prepend(str(tmp_path))

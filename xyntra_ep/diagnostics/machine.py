@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from xyntra_ep import options
-from xyntra_ep.errors import CompileError, ConfigError, XyntraError
+from xyntra_ep import knobs, options
+from xyntra_ep.errors import CompileError, XyntraError
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.doctor import ceilings
@@ -34,7 +34,9 @@ _PRECISIONS = ("bf16", "fp32")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkup:
-    """The findings. ``missing``: (what, remedy); empty on a machine where everything works."""
+    """The findings. ``configuration``: what a session without options of its own is told, and where it stands; ``wrong``: with
+    these settings; ``missing``: (what, remedy). Both are empty where everything works.
+    """
 
     version: str
     ort: str
@@ -52,11 +54,13 @@ class Checkup:
     cache_files: int
     cache_bytes: int
     variants: dict[str, tuple[str, ...]]
+    configuration: tuple[str, ...]
+    wrong: tuple[str, ...]
     missing: tuple[tuple[str, str], ...]
 
     @property
     def ok(self) -> bool:
-        return not self.missing
+        return not self.missing and not self.wrong
 
     def __str__(self) -> str:
         m = self.machine
@@ -68,6 +72,9 @@ class Checkup:
             f"ceilings   {_ceilings_text(self.ceilings)}",
             "targets    cpu, and what is listed below: a GPU that pays by itself, any by backend=cuda or backend=opencl",
             f"cache      {self.cache}: {self.cache_files} files, {self.cache_bytes / 1e6:.1f} MB",
+        ]
+        lines += [
+            f"options    {line}" for line in self.configuration or ("defaults: no variable is set, and no fusion.toml is here",)
         ]
         chosen = True
         for c in self.compilers:
@@ -84,8 +91,9 @@ class Checkup:
         for plan in self.heroes:
             lines += [f"occupancy  {plan.title}", *(f"           {launch}" for launch in plan.launches)]
         lines += [f"kernels    {op}: {', '.join(names)}" for op, names in self.variants.items()]
+        lines += [f"WRONG      {what}" for what in self.wrong]
         lines += [f"MISSING    {what}. {remedy}" for what, remedy in self.missing]
-        return "\n".join(lines + ([] if self.missing else ["nothing is missing"]))
+        return "\n".join(lines + (["nothing is missing"] if self.ok else []))
 
 
 def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir: Path | None = None) -> Checkup:
@@ -93,6 +101,11 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
     that for planning. ``architecture``: a GPU of `doctor/heroes.py` that need not be here, to tell about its occupancy. Raises
     ConfigError for one that is not known.
     """
+    with knobs.forgiving() as wrong:  # each is a finding, and none keeps the others from being found
+        return _checkup([str(error) for error in wrong], measure=measure, architecture=architecture, cache_dir=cache_dir)
+
+
+def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache_dir: Path | None) -> Checkup:
     from xyntra_ep import __version__
 
     context = Context(cache_dir=cache_dir if cache_dir is not None else registration.default_cache_dir())
@@ -106,7 +119,10 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
         missing.append(("a C compiler; nothing can be compiled", REMEDY))
     if context.root.reason:
         missing.append((f"a cache that lasts: {context.root.reason}", "set XYNTRA_CACHE_DIR to a directory of your own"))
-    missing += _option_file()
+    configuration, unusable = options.inspect()
+    wrong += [str(error) for error in unusable] + options.unknown()
+    if unread := options.unread_file():
+        wrong.append(f"{unread}. name it by XYNTRA_CONFIG when it is your own, or take it away")
     known = ceilings.load(context.root.path, context.machine)
     if measure:
         try:
@@ -139,18 +155,10 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
         cache_files=len(files),
         cache_bytes=sum(e.size_bytes for e in files),
         variants={_name(op): tuple(_usable(rows, context)) for op, rows in cpu_variants().items()},
+        configuration=tuple(configuration),
+        wrong=tuple(wrong),
         missing=tuple(missing),
     )
-
-
-def _option_file() -> Iterator[tuple[str, str]]:
-    """What keeps sessions from what an options file asks for."""
-    try:
-        options.parse({})
-    except ConfigError as error:
-        yield f"options that can be read: {error.where}: {error.what}", error.hint
-    if unread := options.unread_file():
-        yield unread, "name it by XYNTRA_CONFIG when it is your own, or take it away"
 
 
 def trial_lines(context: Context, gpus: CudaSurvey, drivers: OpenClSurvey, *, measure: bool) -> Iterator[str]:

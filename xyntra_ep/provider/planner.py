@@ -28,6 +28,7 @@ from xyntra_ep.options import Claim, Options, Precision
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.provider.placement import Placement, confirmed, place
+from xyntra_ep.provider.waiting import announced
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_ort
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program, ValueKind
 from xyntra_ep.tracea.interface.context import Context
@@ -60,16 +61,18 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     hash128 = hash128_of(registration.library())
     try:
         options = options_module.parse(raw.options)
+        registration.say_unknown()  # what was set since the import
         placement = place(options, raw.options.get(options_module.DEVICE_ID), hash128)
     except ConfigError as error:
         empty = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))
     graph = graph_of(raw, strict=options.fp32_strict)
-    work, result = _planned(graph, options, placement, hash128)
-    if placement.may_move:
-        work.placement = _settled(work, result, hash128)
-        if work.placement.device is None:
-            work, result = _planned(graph, options, work.placement, hash128)
+    with announced(options.cache_dir, _LEVELS[options.log_level.value]):
+        work, result = _planned(graph, options, placement, hash128)
+        if placement.may_move:
+            work.placement = _settled(work, result, hash128)
+            if work.placement.device is None:
+                work, result = _planned(graph, options, work.placement, hash128)
     context = work.context
     level, line = work.log_line()
     if raw.is_subgraph:  # one line per model: the graph around this one says it
@@ -377,10 +380,12 @@ class _Planner:
             return LogLevel.WARNING if unlike_asked else LogLevel.INFO, text
         if awaits_inlining(self.graph):
             return LogLevel.INFO, f"XyntraEP: {total} nodes, some of them functions that are inlined next"
+        if self.note:  # the same for all that could have been had
+            return LogLevel.WARNING, f"{text}; {len(self.declined)} on CPU: {self.note}"
         kinds = list(reasons_by_kind(self.graph, self.declined))
         shown = ", ".join(f"{kind} {n}" for kind, n in kinds[:6]) + (", ..." if len(kinds) > 6 else "")
         text += f"; {len(self.declined)} on CPU: {shown}"
-        return LogLevel.WARNING, f"{text}. {self.note}" if self.note else text
+        return LogLevel.WARNING, text
 
     def _unlike_asked(self) -> list[str]:
         """What was asked for and could not be had, though there are kernels."""

@@ -15,7 +15,7 @@ import platform
 import re
 import shutil
 import threading
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ from xyntra_ep.trusted_file import read_trusted
 EP_NAME = "XyntraEP"
 OLDEST_ORT = (1, 25, 1)
 # Knobs that do not change a plan; all others enter the digest of a graph.
-_NO_PART_OF_A_PLAN = frozenset({"register", "debug", "compile_timeout_s", "jobs", "cache_dir", "xdg_cache_home"})
+_NO_PART_OF_A_PLAN = frozenset({"register", "debug", "compile_timeout_s", "jobs", "cache_dir", "zoo_dir", "xdg_cache_home"})
+_WARNING = 2  # of ONNX Runtime's severities
 
 # Where the runtime looks for one (xyntra_ep/tracea/runtime/compilers.py), besides $XYNTRA_CC.
 _COMPILERS = ("clang", *(f"clang-{n}" for n in range(24, 15, -1)), "gcc", *(f"gcc-{n}" for n in range(17, 11, -1)), "cc", "zig")
@@ -42,6 +43,7 @@ class _State:
     library: ctypes.CDLL | None = None
     callback: Any = None
     registered: bool = False
+    said: set[str] = field(default_factory=set)  # of what is said once
     problem: XyntraError | None = None
 
 
@@ -78,6 +80,7 @@ def register() -> None:
                 raise ConfigError(str(error), where="onnxruntime refused the provider library") from error
         _state.registered = True
         _state.problem = None
+        say_unknown()
 
 
 def register_on_import() -> None:
@@ -93,6 +96,26 @@ def register_on_import() -> None:
         _state.problem = XyntraError(f"{type(error).__name__}: {error}", where="registration")
     if _state.problem is not None:
         logging.getLogger(__name__).warning("%s is not registered: %s", EP_NAME, _state.problem)
+
+
+def say(level: int, text: str) -> bool:
+    """To ONNX Runtime's log, as severe as ``level`` (of its own: 1 is INFO, 2 WARNING); whether there was one to say it to."""
+    return bool(library().xyntra_say(level, text.encode("utf-8", "replace")))
+
+
+def say_unknown() -> None:
+    """Warn of what is set and read by nobody, of each name once in a process."""
+    environment = knobs.current()
+    if (environment.log_level or "").strip().lower() == "error":
+        return
+    lines = knobs.unknown_now()
+    if environment.config is not None or os.path.lexists("fusion.toml"):
+        from xyntra_ep import options  # only where it matters: this runs at import
+
+        lines = options.unknown()
+    for line in lines:
+        if line not in _state.said and say(_WARNING, f"{EP_NAME}: {line}"):
+            _state.said.add(line)
 
 
 def problem() -> XyntraError | None:
@@ -185,6 +208,7 @@ def _open() -> ctypes.CDLL:
     opened.xyntra_attach.restype = None
     opened.xyntra_reply.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint64]
     opened.xyntra_reply.restype = None
+    opened.xyntra_say.argtypes = [ctypes.c_int, ctypes.c_char_p]
     opened.xyntra_version.restype = ctypes.c_char_p
     opened.xyntra_api_version.restype = ctypes.c_uint32
     opened.xyntra_hash128.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p]

@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Protocol
 
 from xyntra_ep import ending, knobs
 from xyntra_ep.errors import CompileError
+from xyntra_ep.tracea.runtime import progress
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.process import Outcome, ProcessPool
@@ -303,9 +304,14 @@ class Compilation:
         if self._pool is None:
             return []
         units, self._running = self._running, []
+
+        def meanwhile(ended: Collection[int]) -> None:
+            waiting = sum(len(unit.keys) for i, unit in enumerate(units) if i not in ended)
+            progress.tell(len(self._sources) - waiting, len(self._sources))
+
         again: list[str] = []
         objects: list[_Unit] = []
-        for unit, outcome in zip(units, self._pool.finish(self._knobs.jobs), strict=True):
+        for unit, outcome in zip(units, self._pool.finish(self._knobs.jobs, meanwhile), strict=True):
             if unit.linker is None:
                 again += self._publish(unit.keys, outcome)
             elif outcome.problem:

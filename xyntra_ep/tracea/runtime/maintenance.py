@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,11 +18,15 @@ from xyntra_ep.trusted_file import intact, read_trusted
 _STALE_S = 3600.0  # no compilation takes that long: what is older in tmp/ was left by a process that died
 
 
+_BUILT = re.compile(r"-w?[0-9a-f]{16}\.onnx$")  # the end of a name that zoo/cache.py gives
+
+
 class EntryKind(StrEnum):
     KERNEL = "kernel"
     PLAN = "plan"
     SOURCE = "source"
     LEFTOVER = "leftover"
+    MODEL = "model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +61,19 @@ def _scan(root: CacheRoot) -> Iterator[Entry]:
                 continue  # another process was faster
             size = status.st_size // max(1, status.st_nlink) if path.is_file() else sum(p.stat().st_size for p in path.glob("*"))
             yield Entry(kind=kind, path=path, size_bytes=size, used=max(status.st_atime, status.st_mtime))
+
+
+def models(folder: Path) -> list[Entry]:
+    """What zoo/cache.py has built in ``folder`` and nothing else that may be there, most recently used first."""
+    found = []
+    for path in folder.glob("*.onnx"):
+        if not _BUILT.search(path.name):
+            continue
+        with suppress(OSError):  # another process was faster
+            status = path.stat()
+            used = max(status.st_atime, status.st_mtime)
+            found.append(Entry(kind=EntryKind.MODEL, path=path, size_bytes=status.st_size, used=used))
+    return sorted(found, key=lambda e: (-e.used, e.path))
 
 
 def damaged(root: CacheRoot, hash128: Hash128 | None = None) -> list[tuple[Entry, str]]:

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +105,7 @@ class ProcessPool:
         self._waiting: deque[tuple[int, Sequence[str]]] = deque()
         self._running: list[_Running] = []
         self._outcomes: dict[int, Outcome] = {}
+        self._told = 0  # of the outcomes before these
 
     def __enter__(self) -> ProcessPool:
         return self
@@ -152,13 +153,18 @@ class ProcessPool:
             except OSError as error:
                 self._outcomes[index] = Outcome(problem=f"could not be started ({error})")
 
-    def finish(self, parallel: int) -> list[Outcome]:
-        """Wait for all commands, at most ``parallel`` at a time. Their outcomes in the order of ``add``, each told once."""
+    def finish(self, parallel: int, meanwhile: Callable[[Collection[int]], None] | None = None) -> list[Outcome]:
+        """Wait for all commands, at most ``parallel`` at a time. Their outcomes in the order of ``add``, each told once.
+        ``meanwhile`` is given the positions there of those that have ended, whenever the wait is looked after.
+        """
         self.advance(parallel)
         while self.active:
             _wait(self._running)
             self.advance(parallel)
+            if meanwhile is not None:
+                meanwhile([i - self._told for i in self._outcomes])
         outcomes, self._outcomes = self._outcomes, {}
+        self._told += len(outcomes)
         return [outcomes[i] for i in sorted(outcomes)]
 
 

@@ -1,0 +1,159 @@
+"""What a person gets wrong at the command line: one sentence that names it, no traceback, and an exit status that is not 0.
+
+One row a mistake, one line a row. What is wrong with files of results is in tests/bench/test_mistakes.py.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import pytest
+
+from bench.cli import main as bench
+from tests.support.model_text import parse
+from xyntra_ep.cli import main as xyntra
+from zoo.__main__ import main as zoo
+
+MODEL = parse("(float[N] x) => (float[] y) { y = Exp(x) }")
+COMMANDS: dict[str, Callable[[], object]] = {"xyntra": xyntra, "bench": bench, "zoo": zoo}
+# fmt: off
+XYNTRA = [
+    ("xyntra explan model.onnx", "there is no 'explan'. did you mean 'explain'?"),
+    ("xyntra --verson", "there is no option '--verson'. did you mean '--version'?"),
+    ("xyntra doctor --mesure", "there is no option '--mesure'. did you mean '--measure'?"),
+    ("xyntra doctor --architecture h2000", "no GPU 'h2000' is known. did you mean 'h200'?"),
+    ("xyntra doctor model.onnx", "nothing is done with 'model.onnx'"),
+    ("xyntra explain", "required: model"),
+    ("xyntra explain absent.onnx", "absent.onnx: no such file"),
+    ("xyntra explain folder", "folder: "),
+    ("xyntra explain text.onnx", "text.onnx"),
+    ("xyntra explain loop.onnx", "loop.onnx: no such file"),
+    ("xyntra explain model.onnx --nide y", "there is no option '--nide'. did you mean '--node'?"),
+    ("xyntra explain model.onnx --option claim", "'claim' is not NAME=VALUE"),
+    ("xyntra explain model.onnx --option clam=all", "no provider option 'clam'. did you mean 'claim'?"),
+    ("xyntra explain model.onnx --option claim=al", "claim='al' is not valid. did you mean 'all'?"),
+    ("xyntra explain model.onnx --option precision=fp8", "precision='fp8' is not valid. "),
+    ("xyntra explain model.onnx --option backend=gpu", "backend='gpu' is not valid. did you mean 'cpu'?"),
+    ("xyntra compare", "required: model"),
+    ("xyntra compare absent.onnx", "absent.onnx: no such file"),
+    ("xyntra compare folder", "folder: "),
+    ("xyntra compare text.onnx", "text.onnx"),
+    ("xyntra compare model.onnx --seed much", "--seed: invalid int value: 'much'"),
+    ("xyntra compare model.onnx --dim N=many", "write it as NAME=SIZE"),
+    ("xyntra compare model.onnx --dim N", "'N' is not NAME=VALUE"),
+    ("xyntra compare model.onnx --option precison=bf16", "no provider option 'precison'. did you mean 'precision'?"),
+    ("xyntra fuse", "required: model"),
+    ("xyntra fuse absent.onnx", "absent.onnx: no such file"),
+    ("xyntra fuse folder", "folder: "),
+    ("xyntra fuse text.onnx -o out.onnx", "text.onnx"),
+    ("xyntra fuse model.onnx --format svg", "there is no 'svg'. there are onnx, dot, json, text"),
+    ("xyntra cache", "required: action"),
+    ("xyntra cache lss", "there is no 'lss'. did you mean 'ls'?"),
+    ("xyntra cache ls --dir absent", "absent: no such directory"),
+    ("xyntra cache ls --dir text.onnx", "text.onnx: no such directory"),
+    ("xyntra cache verify --repare", "there is no option '--repare'. did you mean '--repair'?"),
+    ("xyntra cache prune", "nothing says what to remove. give --max-size, --max-age or --zoo"),
+    ("xyntra cache prune --max-size much", "'much' is no size; write it as 500M or 2G"),
+    ("xyntra cache prune --max-size 5T", "'5T' is no size; write it as 500M or 2G"),
+    ("xyntra cache prune --max-size inf", "'inf' is no size; write it as 500M or 2G"),
+    ("xyntra cache prune --max-size=-5G", "'-5G' is no size; write it as 500M or 2G"),
+    ("xyntra cache prune --max-age soon", "'soon' is no age; write it as 30d or 12h"),
+    ("xyntra cache prune --max-age nand", "'nand' is no age; write it as 30d or 12h"),
+    ("xyntra cache prune --max-age=-1d", "'-1d' is no age; write it as 30d or 12h"),
+    ("XYNTRA_JOBS=0 xyntra cache ls", "XYNTRA_JOBS: '0' is not valid. it wants an integer of at least 1"),
+    ("XYNTRA_CLAIM=al xyntra explain model.onnx", "XYNTRA_CLAIM: claim='al' is not valid. did you mean 'all'?"),
+    ("XYNTRA_CONFIG=absent.toml xyntra explain model.onnx", "XYNTRA_CONFIG: no file absent.toml. create it or unset it"),
+    ("XYNTRA_CONFIG=text.onnx xyntra explain model.onnx", "text.onnx: cannot be read ("),
+    ("XYNTRA_CACHE_DIR=text.onnx xyntra cache ls", "is not a directory"),
+]
+OTHERS = [
+    ("zoo lst", "invalid choice: 'lst'"),
+    ("zoo build", "required: name"),
+    ("zoo build brt-base", "no 'brt-base' in zoo. did you mean ['bert-base'"),
+    ("zoo build bert-base-tiny --weights absent", "absent: no such file"),
+    ("bench rn", "Did you mean 'run'?"),
+    ("bench --verson", "No such option: --verson"),
+    ("bench run zo", "Did you mean 'zoo'?"),
+    ("bench run zoo --treads 1", "No such option: --treads"),
+    ("bench run zoo -m brt-base", "no 'brt-base' in zoo. did you mean ['bert-base'"),
+    ("bench run zoo --threads no", "--threads 'no': not a list of positive numbers"),
+    ("bench run zoo --tokens 1", "Invalid value for '--tokens'"),
+    ("bench run zoo --within 0", "Invalid value for '--within'"),
+    ("bench run model", "Missing argument 'file'"),
+    ("bench run model absent.onnx", "absent.onnx: no such file"),
+    ("bench run model model.onnx --max-err few", "Invalid value for '--max-err'"),
+    ("bench micro nosuch", "'nosuch': no chain of that name"),
+    ("bench micro --quik", "No such option: --quik"),
+    ("bench device nosuch", "'nosuch': no point of that name"),
+    ("bench device --backend webgpu", "--backend 'webgpu': not a device's. there are cuda, opencl"),
+    ("bench list all", "unexpected extra argument"),
+    ("bench determinism --runs 0", "Invalid value for '--runs'"),
+    ("bench determinism -m brt-base", "no 'brt-base' in zoo"),
+    ("bench determinism --file absent.onnx", "absent.onnx: no such file"),
+    ("bench compare absent.json", "Missing argument 'new'"),
+    ("bench compare absent.json absent.json", "absent.json: no such file"),
+    ("bench gate", "Missing argument 'file'"),
+    ("bench gate absent.json --ratio much", "Invalid value for '--ratio'"),
+    ("bench gate absent.json", "absent.json: no such file"),
+    ("bench bars", "Missing argument 'files"),
+    ("bench bars absent.json", "absent.json: no such file"),
+    ("bench report --chek", "No such option: --chek"),
+    ("bench report --readme absent.md", "absent.md: no such file"),
+]
+# fmt: on
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # bench's own is for a process of its own
+    monkeypatch.setenv("TERMINAL_WIDTH", "200")
+    onnx.save(MODEL, "model.onnx")
+    Path("text.onnx").write_text("not a model")
+    Path("folder").mkdir()
+    os.symlink("loop.onnx", "loop.onnx")
+
+
+def mistake(line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
+    """Exit status and what stderr says."""
+    words = shlex.split(line)
+    while "=" in words[0]:
+        monkeypatch.setenv(*words.pop(0).split("=", 1))
+    monkeypatch.setattr(sys, "argv", words)
+    try:
+        status: object = COMMANDS[words[0]]()
+    except SystemExit as ended:
+        status = ended.code
+    assert isinstance(status, int)
+    told = capsys.readouterr()
+    assert told.out == "", "an answer to a wrong question"
+    return status, told.err
+
+
+@pytest.mark.native
+@pytest.mark.parametrize(("line", "message"), XYNTRA)
+def test_xyntra(line: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    status, told = mistake(line, capsys, monkeypatch)
+    assert status == (1 if line.startswith("XYNTRA_CACHE_DIR") else 2), told
+    assert message in told and told.startswith("xyntra") and told.count("\n") == 1, told
+
+
+@pytest.mark.parametrize(("line", "message"), OTHERS)
+def test_bench_and_zoo(line: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    status, told = mistake(line, capsys, monkeypatch)
+    assert status in (1, 2) and message in told and "Traceback" not in told, told
+
+
+def test_a_variable_that_was_wrong_from_the_start() -> None:
+    environment = {**os.environ, "XYNTRA_JOBS": "0"}
+    words = [sys.executable, "-m", "xyntra_ep.cli", "explain", "model.onnx"]
+    ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2 and ran.stdout == "" and "Traceback" not in ran.stderr
+    assert ran.stderr.splitlines()[-1] == "xyntra: XYNTRA_JOBS: '0' is not valid. it wants an integer of at least 1"
