@@ -19,7 +19,7 @@ from bench.determinism import Bits, Configuration, Determinism, Hashes, over_thr
 from bench.determinism_worker import HashJob
 from bench.plan import Case
 from bench.results import Status
-from bench.run import ChildFailed, child_environment, in_child, probe
+from bench.run import ChildFailed, child_environment, in_child
 from bench.show import note
 from bench.trials import make_trials
 
@@ -35,19 +35,14 @@ def configurations(
     """The CPU provider's first: what it does with the model is what others may be measured by."""
     everyone = [Contender(provider=BASELINE), *(c for c in contenders if c.provider != BASELINE)]
     make_trials(backends(everyone, (*DEVICE_BACKENDS, AUTO_BACKEND)), child_environment())
-    absent = {c.provider: reason for c in everyone if (reason := probe(c))}
     with tempfile.TemporaryDirectory(prefix="xyntra-determinism-") as folder:
         for case in cases:
             for contender in everyone:
-                yield _configuration(case, contender, plan, Path(folder), absent.get(contender.provider, ""), module)
+                yield _configuration(case, contender, plan, Path(folder), module)
 
 
-def _configuration(
-    case: Case, contender: Contender, plan: Determinism, scratch: Path, absent: str, module: tuple[str, ...]
-) -> Configuration:
+def _configuration(case: Case, contender: Contender, plan: Determinism, scratch: Path, module: tuple[str, ...]) -> Configuration:
     found = Configuration(model=case.model, shape=case.shape, contender=contender.label, threads=case.threads, status=Status.OK)
-    if absent:
-        return dataclasses.replace(found, status=Status.UNAVAILABLE, error=absent)
     arm = Arm(label=contender.label, contender=contender, threads=case.threads)
     cache = scratch / hashlib.sha256(f"{case.model} {contender.label}".encode()).hexdigest()[:12]
     hashes: list[Hashes] = []

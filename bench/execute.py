@@ -1,4 +1,4 @@
-"""A plan carried out: contenders probed, models built, each case measured in its process and stored at once."""
+"""A plan carried out: models built, each case measured in its process and stored at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bench.inside import PROVIDER
 from bench.plan import Case, Plan, Target
 from bench.results import LeftOut, lacks_data
 from bench.resume import differences, left_of
-from bench.run import ChildFailed, child_environment, in_child, kernel_compiler, kernels_isa, probe, run_case
+from bench.run import ChildFailed, child_environment, in_child, kernel_compiler, kernels_isa, run_case
 from bench.show import COLUMNS, Tick, left_out, progress, show_cases, show_notes, show_summary
 from bench.store import Store, load
 from bench.trials import make_trials
@@ -39,11 +39,6 @@ from zoo.cache import cache_dir
 def execute(plan: Plan, path: Path, *, resume: bool) -> None:
     """Exits with 1 when something could not be measured or was wrong, with 130 when interrupted."""
     console, begin = Console(), time.monotonic()
-    missing = [reason for contender in plan.contenders if (reason := probe(contender))]
-    if len(missing) == len(plan.contenders):
-        raise BenchError(missing[0])
-    for reason in missing:
-        typer.echo(f"! {reason}", err=True)
     environment = read_environment(kernel_compiler(), find_gpus())
     store = _resumed(plan, path, environment) if resume else Store.start(path, plan, environment, command())
     left = left_of(store.run, plan)

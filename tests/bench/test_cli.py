@@ -14,7 +14,6 @@ from bench.plan import MIN_N_P99, Case, Plan, Scenario
 from bench.publish import missed
 from bench.record import result_of
 from bench.results import CaseResult, Status
-from bench.show import COLUMNS
 from bench.store import Stored, load
 from reports import render_report
 from zoo import model_path, zoo
@@ -86,17 +85,22 @@ def test_a_shape_that_is_lacking_is_said_before_anything_is_measured(tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_contender_that_is_not_there_is_a_row(tmp_path: Path) -> None:
-    file = tmp_path / "r.json"
-    specs = ["-e", "CPUExecutionProvider:arena_extend_strategy=kSameAsRequested,NoSuchEP"]
-    output = invoke(
-        "run", "zoo", "-m", "resnet50-tiny", "--threads", "1", "--quick", "--min-time", "0", *specs, "--json", str(file), code=1
-    )
-    assert "! NoSuchEP: not in onnxruntime" in output
-    present, absent = load(file).cases[0].contenders
-    assert present.ratio is not None and absent.status == "unavailable"
-    row = next(line.split("\t") for line in output.splitlines() if "\tNoSuchEP\t" in line)
-    assert row[COLUMNS.index("error")] == "unavailable" and row[COLUMNS.index("verdict")] == "no data"
+@pytest.mark.parametrize(
+    "command", [("run", "zoo"), ("run", "model", "MODEL", "--shape", "input_ids=1x8"), ("micro", "softmax*"), ("determinism",)]
+)
+def test_a_contender_that_cannot_be_measured_ends_the_command_before_anything_is(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first is there, and would be measured for hours."""
+    monkeypatch.setattr(execute, "run_case", None)
+    monkeypatch.setattr(cli, "micro_cases", None)
+    model = str(model_path(zoo["bert-base-tiny"]))
+    asked = [model if part == "MODEL" else part for part in command]
+    specs = ["-e", "CPUExecutionProvider:arena_extend_strategy=kSameAsRequested,XyntraEP:precison=bf16"]
+    error = CliRunner().invoke(cli.app, [*asked, *specs, "--json", str(tmp_path / "r.json")]).exception
+    assert isinstance(error, BenchError)
+    assert str(error) == "XyntraEP: no provider option 'precison'. did you mean 'precision'?"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupted_run_keeps_what_it_has_and_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,6 +177,7 @@ def test_list_names_everything_and_what_is_not_installed(monkeypatch: pytest.Mon
         (["run", "zoo", "--threads", "no"], "error: --threads 'no': not a list of positive numbers"),
         (["run", "zoo", "--scenario", "servant"], "error: --scenario 'servant': no such scenario"),
         (["run", "zoo", "-e", "NoSuchEP"], "error: NoSuchEP: not in onnxruntime"),
+        (["run", "zoo", "-e", "XyntraEP:precision=bf17"], "error: XyntraEP: precision='bf17' is not valid. did you mean 'bf16'?"),
         (["run", "model", "absent.onnx"], "error: absent.onnx: no such file"),
         (["run", "zoo", "--resume"], "error: --resume: which run? give its file with --json"),
         (["run", "zoo", "-e", "CPUExecutionProvider", "--resume", "--json", "absent.json"], "error: absent.json: no such file"),
@@ -187,6 +192,6 @@ def test_mistakes_print_one_line(arguments: list[str], message: str, tmp_path: P
     command = [sys.executable, "-m", "bench.cli", *arguments]
     environment = {"PYTHONPATH": str(root), "HOME": str(tmp_path), "PATH": ""}
     done = subprocess.run(command, capture_output=True, text=True, cwd=here, env=environment, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith(message) and done.stderr.count("\n") == 1, done.stderr
     assert list(here.iterdir()) == []

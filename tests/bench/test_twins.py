@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +102,17 @@ def test_it_is_a_peer_of_those_in_its_precision() -> None:
     found = {a.label: a.peers for a in arms_of(Case(model="bert-base"), [Contender.parse(spec) for spec in specs])}
     assert found["XyntraEP:backend=cuda+precision=bf16"] == ("torch:mode=compile+precision=bf16", "OpenVINO:precision=bf16")
     assert found["torch"] == () and found["CPUExecutionProvider"] == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("torch:mod=compile", "torch: no option 'mod'. did you mean 'mode'?"),
+        ("torch:mode=compiled", "torch: mode=compiled is not valid. it is eager or compile"),
+        ("torch:int8w", "torch: int8w is none of its precisions here"),
+        ("torch:freeze=1", "torch: freeze=1 is for mode=compile"),
+    ],
+)
+def test_options_are_known_without_the_package(spec: str, reason: str) -> None:
+    with pytest.raises(Unavailable, match=re.escape(reason)):
+        torch_sessions.check_options(Contender.parse(spec))
