@@ -45,6 +45,7 @@ from bench.plan import (
 from bench.results import Run
 from bench.run import checked_contenders, kernel_compiler
 from bench.store import Stored, dump, load, now, write_atomically
+from bench.text_table import show_table
 from zoo.registry import RegistryError
 from zoo.weights import WeightsError
 
@@ -182,9 +183,11 @@ def run_device(
         store = DeviceStore.resumed(path, environment, command())
     else:
         store = DeviceStore(path, DeviceRun(command=command(), started=now(), environment=environment))
-    typer.echo("\t".join(device_results.COLUMNS))
+    measured = []
     for point in store.measure(points, backend, lambda problem: typer.echo(f"! {problem}", err=True)):
-        typer.echo("\t".join(device_results.cells(point, next(iter(store.run.device_ceilings), None))))
+        measured.append((device_results.cells(point, next(iter(store.run.device_ceilings), None)), ""))
+        typer.echo(f"[{len(measured)}/{len(points)}] {point.name}: {point.failure or f'{point.ns / 1e3:.1f} µs'}", err=True)
+    show_table(Console(), device_results.COLUMNS, measured)
     typer.echo(f"results: {path}")
     if not all(point.good for point in store.run.points):
         raise typer.Exit(1)
@@ -262,9 +265,12 @@ def gate(
     """For a build server: exits with 1 when a result is below a floor, wrong or missing. Asks for ratios only, never times."""
     from reports import Floors, check_floors, gate_table
 
-    rows = check_floors(load(file), provider, Floors(ratio=ratio, roof=roof))
+    run = load(file)
+    rows = check_floors(run, provider, Floors(ratio=ratio, roof=roof))
     if not rows:
-        raise BenchError(f"{file}: nothing of {provider} in it, so nothing is gated. name another with --provider")
+        there = dict.fromkeys(m.provider for case in run.cases for m in case.contenders)
+        hint = f"name another with --provider: it has {', '.join(there)}" if there else "measure again"
+        raise BenchError(f"{file}: nothing of {provider} in it, so nothing is gated. {hint}")
     typer.echo(gate_table(rows))
     if not all(row.held for row in rows):
         raise typer.Exit(1)
@@ -329,6 +335,9 @@ def main() -> None:
         app(standalone_mode=True)
     except (BenchError, RegistryError, WeightsError) as error:
         typer.echo(f"error: {error}", err=True)
+        sys.exit(MISUSED)
+    except OSError as error:  # a folder that cannot be written to, a full disk
+        typer.echo(f"error: {error.filename or 'bench'}: {error.strerror or error}", err=True)
         sys.exit(MISUSED)
 
 

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from bench.arms import Arm
 from bench.codec import decode, encode
@@ -21,6 +19,7 @@ from bench.plan import Case
 from bench.results import Status
 from bench.run import ChildFailed, child_environment, in_child
 from bench.show import note
+from bench.text_table import show_table
 from bench.trials import make_trials
 
 MODULE = ("-m", "bench.determinism_worker")
@@ -56,15 +55,7 @@ def _configuration(case: Case, contender: Contender, plan: Determinism, scratch:
 
 
 def show_determinism(console: Console, result: Determinism) -> None:
-    rows = [_row(c, result) for c in result.configurations]
-    if console.is_terminal:
-        table = Table(*COLUMNS, box=None, header_style="bold")
-        for c, cells in zip(result.configurations, rows, strict=True):
-            table.add_row(*map(Text, cells), style=STYLES[c.bits])
-        console.print(table)
-    else:
-        for line in (COLUMNS, *rows):
-            print("\t".join(line), file=console.file)
+    show_table(console, COLUMNS, [(_row(c, result), STYLES[c.bits]) for c in result.configurations])
     for c in result.configurations:
         where = f"{c.model} {c.shape} t{c.threads} {c.contender}"
         if c.status is not Status.OK:

@@ -15,7 +15,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from bench.ceilings import measure_ceilings
+from bench.ceilings import best_of, measure_ceilings
 from bench.codec import decode, encode
 from bench.contenders import AUTO_BACKEND, DEVICE_BACKENDS, backends
 from bench.device_ceilings import measure_device_ceilings
@@ -29,7 +29,7 @@ from bench.plan import Case, Plan, Target
 from bench.results import LeftOut, lacks_data
 from bench.resume import differences, left_of
 from bench.run import ChildFailed, child_environment, in_child, kernel_compiler, kernels_isa, run_case
-from bench.show import COLUMNS, Tick, left_out, progress, show_cases, show_notes, show_summary
+from bench.show import Tick, left_out, outcome, progress, show_cases, show_notes, show_summary
 from bench.store import Store, load
 from bench.trials import make_trials
 from zoo import model_path, zoo
@@ -44,33 +44,28 @@ def execute(plan: Plan, path: Path, *, resume: bool) -> None:
     left = left_of(store.run, plan)
     if resume:
         typer.echo(f"resuming {path}: {len(store.run.cases)} cases are there, {len(left)} are left", err=True)
-    with progress(console, len(plan.cases)) as tick:
-        try:
+    try:
+        with progress(console, len(plan.cases)) as tick:
             _prepare(plan, store, tick)
             costs_s = _costs_s(plan, left, tick) if plan.within_s else {}
             if plan.within_s and not store.run.cases:  # a run that is resumed has chosen
                 left = _chosen(plan, store, left, costs_s, plan.within_s - (time.monotonic() - begin))
-            if not console.is_terminal:
-                print("\t".join(COLUMNS), flush=True)
-                show_cases(console, store.run.cases)
             for case in left:
                 tick(case.label, done=len(store.run.cases))
                 cost_s = costs_s.get(case.label, 0.0)
                 if plan.within_s and store.run.cases and time.monotonic() - begin + cost_s > SLACK * plan.within_s:
                     store.leave_out([LeftOut(case=case.label, seconds=cost_s)])
                     continue
-                result = run_case(case, plan)
-                store.add(result)
-                if not console.is_terminal:
-                    show_cases(console, [result])
+                store.add(run_case(case, plan))
+                tick(outcome(store.run.cases[-1]), done=len(store.run.cases))
             _measure_ceilings(plan, store, tick)
-        except KeyboardInterrupt:
-            kept = f"{len(store.run.cases)} of {len(plan.cases)} cases are kept in {path}"
-            typer.echo(f"interrupted: {kept}. the same command with --json {path} --resume goes on", err=True)
-            raise typer.Exit(130) from None
-    store.finish()
-    if console.is_terminal:
+    except KeyboardInterrupt:
         show_cases(console, store.run.cases)
+        kept = f"{len(store.run.cases)} of {len(plan.cases)} cases are kept in {path}"
+        typer.echo(f"interrupted: {kept}. the same command with --json {path} --resume goes on", err=True)
+        raise typer.Exit(130) from None
+    store.finish()
+    show_cases(console, store.run.cases)
     show_summary(console, store.run)
     show_notes(console, store.run)
     console.print(f"results: {path}", soft_wrap=True, highlight=False)
@@ -138,7 +133,7 @@ def _measure_ceilings(plan: Plan, store: Store, tick: Tick) -> None:
         return
     tick("ceilings", done=len(store.run.cases))
     ceilings, problem = measure_ceilings(sorted({1, *(case.threads for case in plan.cases)}), child_environment())
-    store.keep_ceilings(ceilings)
+    store.keep_ceilings(best_of(store.run.ceilings, ceilings))
     if problem:
         typer.echo(f"! {problem}", err=True)
 

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.ceilings import best_of
 from bench.codec import CodecError, decode, encode
 from bench.environment import Environment
 from bench.errors import BenchError
@@ -75,8 +74,7 @@ class Store:
         self._write()
 
     def keep_ceilings(self, ceilings: tuple[Ceilings, ...]) -> None:
-        """Beside those of before: the best of each."""
-        self.run = dataclasses.replace(self.run, ceilings=best_of(self.run.ceilings, ceilings))
+        self.run = dataclasses.replace(self.run, ceilings=ceilings)
         self._write()
 
     def keep_device_ceilings(self, ceilings: tuple[DeviceCeilings, ...]) -> None:
@@ -123,13 +121,19 @@ def _field(key: str, value: Any, indent: str) -> str:
     return _pretty(value, indent)
 
 
-def load(path: Path) -> Run:
+def read_json(path: Path) -> Any:
     try:
-        data = json.loads(path.read_text())
+        return json.loads(path.read_text())
     except FileNotFoundError:
         raise BenchError(f"{path}: no such file") from None
-    except ValueError as error:
-        raise BenchError(f"{path}: not JSON ({error})") from None
+    except OSError as error:
+        raise BenchError(f"{path}: cannot be read ({error.strerror}). give a file that `bench run` has written") from None
+    except (ValueError, RecursionError) as error:
+        raise BenchError(f"{path}: not JSON ({error}). give a file that `bench run` has written") from None
+
+
+def load(path: Path) -> Run:
+    data = read_json(path)
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema != SCHEMA:
         raise BenchError(f"{path}: schema {schema!r}, this version reads {SCHEMA!r}. measure again")
@@ -154,7 +158,9 @@ class Stored:
 
     @classmethod
     def at(cls, place: Path) -> Stored:
-        if place.suffix and not place.is_dir():
+        if not place.exists():
+            raise BenchError(f"{place}: no such file or folder. `bench run zoo --json` writes results")
+        if not place.is_dir():
             return cls(place=place, runs={place: load(place)})
         runs = {path: load(path) for path in sorted(place.glob("*.json"))}
         by_start = sorted(runs.items(), key=lambda item: item[1].started)
