@@ -95,8 +95,8 @@ def test_a_contender_that_cannot_be_measured_ends_the_command_before_anything_is
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first is there, and would be measured for hours."""
-    monkeypatch.setattr(execute, "run_case", None)
-    monkeypatch.setattr(cli, "micro_cases", None)
+    for later in ("execute", "micro_cases", "configurations"):
+        monkeypatch.setattr(cli, later, None)
     model = str(model_path(zoo["bert-base-tiny"]))
     asked = [model if part == "MODEL" else part for part in command]
     specs = ["-e", "CPUExecutionProvider:arena_extend_strategy=kSameAsRequested,XyntraEP:precison=bf16"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -96,7 +97,7 @@ def test_what_the_system_refuses_is_a_sentence_too(
 
     monkeypatch.setattr(cli, "load", full)
     monkeypatch.setattr(sys, "argv", ["bench", "gate", "run.json"])
-    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # its own stays for this process
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 2 and capsys.readouterr().err == "error: site/index.html: No space left on device\n"
