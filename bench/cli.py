@@ -6,7 +6,6 @@ import dataclasses
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +15,7 @@ from rich.console import Console
 from bench import device_results, micro
 from bench.compare import compare_runs
 from bench.compare_table import markdown_of, show_comparison
-from bench.contenders import DEFAULT_MAX_ERR, DEVICE_BACKENDS, parse_contenders
+from bench.contenders import DEFAULT_MAX_ERR, DEVICE_BACKENDS, Contender
 from bench.declared import check_inputs
 from bench.determinism import Determinism
 from bench.determinism_run import configurations, show_determinism
@@ -44,11 +43,14 @@ from bench.plan import (
     zoo_cases,
 )
 from bench.results import Run
-from bench.run import kernel_compiler
+from bench.run import checked_contenders, kernel_compiler
 from bench.store import Stored, dump, load, now, write_atomically
+from bench.text_table import show_table
 from zoo.registry import RegistryError
 from zoo.weights import WeightsError
 
+DEFAULT = ["XyntraEP"]  # who is measured unless -e says
+MISUSED = 2
 DOCUMENTS = (Path("README.md"), Path("docs/results.md"))
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -127,7 +129,7 @@ def run_zoo(
     counts, batches, scenarios = parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), parse_scenarios(scenario)
     cases = zoo_cases(model or [], counts, batches, seqs, scenarios, quick=quick, new_tokens=tokens)
     cases = with_bound(cases, p99_bound)
-    plan = _plan(Target.ZOO, cases, providers, _budget(quick, min_time, max_time), quick=quick)
+    plan = _plan(Target.ZOO, cases, checked_contenders(providers or DEFAULT), _budget(quick, min_time, max_time), quick=quick)
     if quick and not model and within is None:
         within = QUICK_WITHIN
     plan = dataclasses.replace(plan, within_s=None if within is None else within * 60)
@@ -156,7 +158,7 @@ def run_model(
     cases = with_bound(file_cases(file, shape or [], counts, batches, scenarios, seed=seed, max_err=max_err), p99_bound)
     check_inputs(cases)
     budget = _budget(quick, min_time, max_time)
-    plan = _plan(Target.MODEL, cases, providers, budget, quick=quick)
+    plan = _plan(Target.MODEL, cases, checked_contenders(providers or DEFAULT), budget, quick=quick)
     execute(plan, result_path(json, file.stem, resume=resume), resume=resume)
 
 
@@ -170,10 +172,11 @@ def run_micro(
     resume: Resume = False,
 ) -> None:
     """Single operators with what follows them, over many shapes: where is the provider slower?"""
+    contenders = checked_contenders(providers or micro.CONTENDERS)
     with tempfile.TemporaryDirectory(prefix="xyntra-micro-") as folder:
         cases = micro_cases(pattern, parse_counts(threads, "--threads"), Path(folder))
         budget = micro.QUICK_BUDGET if quick else micro.BUDGET
-        plan = _plan(Target.MICRO, cases, providers or micro.CONTENDERS, budget, quick=quick)
+        plan = _plan(Target.MICRO, cases, contenders, budget, quick=quick)
         execute(plan, result_path(json, "micro", resume=resume), resume=resume)
 
 
@@ -195,9 +198,11 @@ def run_device(
         store = DeviceStore.resumed(path, environment, command())
     else:
         store = DeviceStore(path, DeviceRun(command=command(), started=now(), environment=environment))
-    typer.echo("\t".join(device_results.COLUMNS))
+    measured = []
     for point in store.measure(points, backend, lambda problem: typer.echo(f"! {problem}", err=True)):
-        typer.echo("\t".join(device_results.cells(point, next(iter(store.run.device_ceilings), None))))
+        measured.append((device_results.cells(point, next(iter(store.run.device_ceilings), None)), ""))
+        typer.echo(f"[{len(measured)}/{len(points)}] {point.name}: {point.failure or f'{point.ns / 1e3:.1f} µs'}", err=True)
+    show_table(Console(), device_results.COLUMNS, measured)
     typer.echo(f"results: {path}")
     if not all(point.good for point in store.run.points):
         raise typer.Exit(1)
@@ -227,6 +232,7 @@ def determinism(
     """Are outputs the same bits over runs, sessions and processes? Exits with 1 when they are not."""
     counts = parse_counts(threads, "--threads")
     cases = file_cases(file, shape or [], counts, seed=0, max_err=0.0) if file else zoo_cases(model or [], counts, quick=True)
+    contenders = checked_contenders(providers or DEFAULT)
     result = Determinism(
         command=command(),
         started=now(),
@@ -237,7 +243,7 @@ def determinism(
     )
     path = result_path(json, "determinism", resume=False)
     write_atomically(path, dump(result))
-    for configuration in configurations(cases, parse_contenders(providers or ["XyntraEP"]), result):
+    for configuration in configurations(cases, contenders, result):
         result = dataclasses.replace(result, configurations=(*result.configurations, configuration))
         write_atomically(path, dump(result))
     result = dataclasses.replace(result, finished=now())
@@ -274,9 +280,12 @@ def gate(
     """For a build server: exits with 1 when a result is below a floor, wrong or missing. Asks for ratios only, never times."""
     from reports import Floors, check_floors, gate_table
 
-    rows = check_floors(load(file), provider, Floors(ratio=ratio, roof=roof))
+    run = load(file)
+    rows = check_floors(run, provider, Floors(ratio=ratio, roof=roof))
     if not rows:
-        raise BenchError(f"{file}: nothing of {provider} in it, so nothing is gated. name another with --provider")
+        there = dict.fromkeys(m.provider for case in run.cases for m in case.contenders)
+        hint = f"name another with --provider: it has {', '.join(there)}" if there else "measure again"
+        raise BenchError(f"{file}: nothing of {provider} in it, so nothing is gated. {hint}")
     typer.echo(gate_table(rows))
     if not all(row.held for row in rows):
         raise typer.Exit(1)
@@ -328,22 +337,26 @@ def report(
     for document in readme or DOCUMENTS:
         stale = update_file(document, stored, write=not check)
         if check and stale:
-            raise BenchError(f"{document}: not what the stored results say: {', '.join(stale)}. run `bench report`")
+            typer.echo(f"{document}: not what the stored results say: {', '.join(stale)}. run `bench report`", err=True)
+            raise typer.Exit(1)
         typer.echo(f"{document}: {'updated ' + ', '.join(stale) if stale else 'up to date'}")
 
 
 def main() -> None:
-    """Mistakes print one line and exit 1; a run that is interrupted, or told to end, says what it kept and exits 130."""
+    """Exit status: 0 all is well; 1 something could not be measured, is wrong or below what was asked for; 2 the question was
+    wrong, which prints one line; 130 interrupted or told to end, after saying what is kept."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # else the process that measures would go on without this one
     try:
         app(standalone_mode=True)
     except (BenchError, RegistryError, WeightsError) as error:
         typer.echo(f"error: {error}", err=True)
-        sys.exit(1)
+        sys.exit(MISUSED)
+    except OSError as error:  # a folder that cannot be written to, a full disk
+        typer.echo(f"error: {error.filename or 'bench'}: {error.strerror or error}", err=True)
+        sys.exit(MISUSED)
 
 
-def _plan(target: Target, cases: tuple[Case, ...], specs: Sequence[str] | None, budget: Budget, *, quick: bool) -> Plan:
-    contenders = parse_contenders(specs or ["XyntraEP"])
+def _plan(target: Target, cases: tuple[Case, ...], contenders: tuple[Contender, ...], budget: Budget, *, quick: bool) -> Plan:
     return Plan(target=target, cases=cases, contenders=contenders, budget=budget, quick=quick)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from bench.compare import Change, Comparison
 from bench.results import Verdict
 from bench.show import STYLES, note
+from bench.text_table import show_table
 
 HEADER = ("case", "provider", "old", "new", "new / old [95 %]", "verdict")
 MEANING = (
@@ -19,15 +19,7 @@ MEANING = (
 
 def show_comparison(console: Console, comparison: Comparison) -> None:
     """Every case, then what there is to say about them."""
-    rows = [_row(change) for change in comparison.changes]
-    if console.is_terminal:
-        shown = Table(*HEADER, box=None, header_style="bold")
-        for change, cells in zip(comparison.changes, rows, strict=True):
-            shown.add_row(*(Text(cell) for cell in cells), style=STYLES.get(change.verdict, ""))
-        console.print(shown)
-    else:
-        for line in (HEADER, *rows):
-            print("\t".join(line), file=console.file)
+    show_table(console, HEADER, [(_row(change), STYLES.get(change.verdict, "")) for change in comparison.changes])
     for text in _said(comparison):
         console.print(Text(text), soft_wrap=True)
     for text in _noted(comparison):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.errors import BenchError
@@ -52,7 +53,7 @@ class Contender:
             if part in PRECISION_MAX_ERR:
                 key, equals, value = "precision", "=", part
             if not (key and equals):
-                raise BenchError(f"provider '{spec}': '{part}' is not key=value. {HOW}")
+                raise BenchError(f"provider '{spec}': '{part}' is not key=value. {did_you_mean(part, PRECISION_MAX_ERR) or HOW}")
             options[key.strip()] = value.strip()
         return cls(provider=provider, options=options)
 
@@ -68,6 +69,17 @@ class Contender:
 
     def max_err(self, fp32_max_err: float) -> float:
         return max(fp32_max_err, PRECISION_MAX_ERR.get(self.precision, 0.0))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The known name that somebody who wrote this one may have meant, as a hint; empty where none is near.
+
+    >>> did_you_mean("openvino", ["OpenVINO", "torch"])
+    "did you mean 'OpenVINO'?"
+    """
+    by_folded = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name.lower(), by_folded, n=1)
+    return f"did you mean '{by_folded[near[0]]}'?" if near else ""
 
 
 def backends(contenders: Sequence[Contender], of: Sequence[str] = DEVICE_BACKENDS) -> tuple[str, ...]:

@@ -34,9 +34,14 @@ def declared_inputs(file: Path) -> list[Declared]:
     import onnx
 
     try:
-        graph = onnx.load(file, load_external_data=False).graph
+        model = onnx.load(file, load_external_data=False)
+    except OSError as error:
+        raise BenchError(f"{file}: cannot be read ({error.strerror})") from None
     except Exception:  # protobuf's DecodeError, whose module has no types
-        raise BenchError(f"{file}: not an ONNX model. export one, with torch.onnx.export for example") from None
+        model = onnx.ModelProto()
+    if not model.ir_version:  # nor has it an empty file, which protobuf reads
+        raise BenchError(f"{file}: not an ONNX model. export one, with torch.onnx.export for example")
+    graph = model.graph
     constants = {constant.name for constant in graph.initializer}
     found = []
     for value in graph.input:

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from bench.arms import Arm
 from bench.codec import decode, encode
@@ -19,8 +17,9 @@ from bench.determinism import Bits, Configuration, Determinism, Hashes, over_thr
 from bench.determinism_worker import HashJob
 from bench.plan import Case
 from bench.results import Status
-from bench.run import ChildFailed, child_environment, in_child, probe
+from bench.run import ChildFailed, child_environment, in_child
 from bench.show import note
+from bench.text_table import show_table
 from bench.trials import make_trials
 
 MODULE = ("-m", "bench.determinism_worker")
@@ -35,19 +34,14 @@ def configurations(
     """The CPU provider's first: what it does with the model is what others may be measured by."""
     everyone = [Contender(provider=BASELINE), *(c for c in contenders if c.provider != BASELINE)]
     make_trials(backends(everyone, (*DEVICE_BACKENDS, AUTO_BACKEND)), child_environment())
-    absent = {c.provider: reason for c in everyone if (reason := probe(c))}
     with tempfile.TemporaryDirectory(prefix="xyntra-determinism-") as folder:
         for case in cases:
             for contender in everyone:
-                yield _configuration(case, contender, plan, Path(folder), absent.get(contender.provider, ""), module)
+                yield _configuration(case, contender, plan, Path(folder), module)
 
 
-def _configuration(
-    case: Case, contender: Contender, plan: Determinism, scratch: Path, absent: str, module: tuple[str, ...]
-) -> Configuration:
+def _configuration(case: Case, contender: Contender, plan: Determinism, scratch: Path, module: tuple[str, ...]) -> Configuration:
     found = Configuration(model=case.model, shape=case.shape, contender=contender.label, threads=case.threads, status=Status.OK)
-    if absent:
-        return dataclasses.replace(found, status=Status.UNAVAILABLE, error=absent)
     arm = Arm(label=contender.label, contender=contender, threads=case.threads)
     cache = scratch / hashlib.sha256(f"{case.model} {contender.label}".encode()).hexdigest()[:12]
     hashes: list[Hashes] = []
@@ -61,15 +55,7 @@ def _configuration(
 
 
 def show_determinism(console: Console, result: Determinism) -> None:
-    rows = [_row(c, result) for c in result.configurations]
-    if console.is_terminal:
-        table = Table(*COLUMNS, box=None, header_style="bold")
-        for c, cells in zip(result.configurations, rows, strict=True):
-            table.add_row(*map(Text, cells), style=STYLES[c.bits])
-        console.print(table)
-    else:
-        for line in (COLUMNS, *rows):
-            print("\t".join(line), file=console.file)
+    show_table(console, COLUMNS, [(_row(c, result), STYLES[c.bits]) for c in result.configurations])
     for c in result.configurations:
         where = f"{c.model} {c.shape} t{c.threads} {c.contender}"
         if c.status is not Status.OK:

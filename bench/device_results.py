@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from bench.codec import decode
+from bench.codec import CodecError, decode
 from bench.environment import Environment
 from bench.errors import BenchError
 from bench.results import DeviceCeilings
+from bench.store import read_json
 
 SCHEMA = "xyntra-device/2"  # 1 had the sum over kernels that were launched one by one
 COLUMNS = ("point", "µs", "TFLOP/s", "GB/s", "of roof", "of library", "error", "variants")
@@ -72,22 +73,21 @@ class DeviceRun:
 
 def is_device_run(path: Path) -> bool:
     """Whether a file is of `bench device`, by what it calls itself."""
-    try:
-        return str(json.loads(path.read_text())["schema"]).startswith(SCHEMA.partition("/")[0])
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    return _schema(read_json(path)).startswith(SCHEMA.partition("/")[0])
 
 
 def load_device_run(path: Path) -> DeviceRun:
+    data = read_json(path)
+    if _schema(data) != SCHEMA:
+        raise BenchError(f"{path}: schema {_schema(data)!r}, this version reads {SCHEMA!r}. measure again")
     try:
-        data = json.loads(path.read_text())
-        if data.get("schema") != SCHEMA:
-            raise BenchError(f"{path}: schema {data.get('schema')!r}, this version reads {SCHEMA!r}. measure again")
         return decode(DeviceRun, data)
-    except FileNotFoundError:
-        raise BenchError(f"{path}: no such file") from None
-    except (ValueError, AttributeError) as error:  # a CodecError is one
-        raise BenchError(f"{path}: no results of `bench device` ({error})") from None
+    except CodecError as error:
+        raise BenchError(f"{path}: {error}. the file is damaged or was edited") from None
+
+
+def _schema(data: Any) -> str:
+    return str(data.get("schema")) if isinstance(data, dict) else ""
 
 
 def cells(point: PointResult, ceilings: DeviceCeilings | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""A plan carried out: contenders probed, models built, each case measured in its process and stored at once."""
+"""A plan carried out: models built, each case measured in its process and stored at once."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from bench.inside import PROVIDER
 from bench.plan import Case, Plan, Target
 from bench.results import LeftOut, lacks_data
 from bench.resume import differences, left_of
-from bench.run import ChildFailed, child_environment, in_child, kernel_compiler, kernels_isa, probe, run_case
-from bench.show import COLUMNS, Tick, left_out, progress, show_cases, show_notes, show_summary
+from bench.run import ChildFailed, child_environment, in_child, kernel_compiler, kernels_isa, run_case
+from bench.show import Tick, left_out, outcome, progress, show_cases, show_notes, show_summary
 from bench.store import Store, load
 from bench.trials import make_trials
 from zoo import model_path, zoo
@@ -39,43 +39,33 @@ from zoo.cache import cache_dir
 def execute(plan: Plan, path: Path, *, resume: bool) -> None:
     """Exits with 1 when something could not be measured or was wrong, with 130 when interrupted."""
     console, begin = Console(), time.monotonic()
-    missing = [reason for contender in plan.contenders if (reason := probe(contender))]
-    if len(missing) == len(plan.contenders):
-        raise BenchError(missing[0])
-    for reason in missing:
-        typer.echo(f"! {reason}", err=True)
     environment = read_environment(kernel_compiler(), find_gpus())
     store = _resumed(plan, path, environment) if resume else Store.start(path, plan, environment, command())
     left = left_of(store.run, plan)
     if resume:
         typer.echo(f"resuming {path}: {len(store.run.cases)} cases are there, {len(left)} are left", err=True)
-    with progress(console, len(plan.cases)) as tick:
-        try:
+    try:
+        with progress(console, len(plan.cases)) as tick:
             _prepare(plan, store, tick)
             costs_s = _costs_s(plan, left, tick) if plan.within_s else {}
             if plan.within_s and not store.run.cases:  # a run that is resumed has chosen
                 left = _chosen(plan, store, left, costs_s, plan.within_s - (time.monotonic() - begin))
-            if not console.is_terminal:
-                print("\t".join(COLUMNS), flush=True)
-                show_cases(console, store.run.cases)
             for case in left:
                 tick(case.label, done=len(store.run.cases))
                 cost_s = costs_s.get(case.label, 0.0)
                 if plan.within_s and store.run.cases and time.monotonic() - begin + cost_s > SLACK * plan.within_s:
                     store.leave_out([LeftOut(case=case.label, seconds=cost_s)])
                     continue
-                result = run_case(case, plan)
-                store.add(result)
-                if not console.is_terminal:
-                    show_cases(console, [result])
+                store.add(run_case(case, plan))
+                tick(outcome(store.run.cases[-1]), done=len(store.run.cases))
             _measure_ceilings(plan, store, tick)
-        except KeyboardInterrupt:
-            kept = f"{len(store.run.cases)} of {len(plan.cases)} cases are kept in {path}"
-            typer.echo(f"interrupted: {kept}. the same command with --json {path} --resume goes on", err=True)
-            raise typer.Exit(130) from None
-    store.finish()
-    if console.is_terminal:
+    except KeyboardInterrupt:
         show_cases(console, store.run.cases)
+        kept = f"{len(store.run.cases)} of {len(plan.cases)} cases are kept in {path}"
+        typer.echo(f"interrupted: {kept}. the same command with --json {path} --resume goes on", err=True)
+        raise typer.Exit(130) from None
+    store.finish()
+    show_cases(console, store.run.cases)
     show_summary(console, store.run)
     show_notes(console, store.run)
     console.print(f"results: {path}", soft_wrap=True, highlight=False)

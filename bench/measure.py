@@ -18,7 +18,7 @@ from bench.accuracy import compare
 from bench.arms import Arm, arms_of
 from bench.contenders import Contender
 from bench.environment import cores_allowed, governor
-from bench.errors import BenchError, Unavailable
+from bench.errors import BenchError, Unavailable, reason_of
 from bench.feeds import Feeds, case_feeds, case_path, save_feeds
 from bench.inside import PROVIDER, forget_plans
 from bench.loads import Load, Loop, OneAtATime, Streams, forced_logits
@@ -123,7 +123,7 @@ def _failure_noted(failed: dict[str, tuple[Status, str]], arm: Arm) -> Iterator[
     except Unavailable as error:
         failed[arm.label] = (Status.UNAVAILABLE, str(error))
     except Exception as error:
-        failed[arm.label] = (Status.FAILED, f"{type(error).__name__}: {error}")
+        failed[arm.label] = (Status.FAILED, reason_of(error))
 
 
 def _time_creation(arm: Arm, factory: Factory, budget: Budget, cache: Path) -> Creation:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.arms import Arm
-from bench.contenders import FP32
-from bench.errors import Unavailable
+from bench.contenders import FP32, Contender, did_you_mean
+from bench.errors import BenchError, Unavailable, reason_of
 from bench.results import Inside, Placement
 
 if TYPE_CHECKING:  # its own names for things are in `sessions`, which imports this module when it is asked for
@@ -34,6 +34,28 @@ def core() -> Any:
     except ImportError as error:
         raise Unavailable(f"OpenVINO: its package cannot be imported ({error}). pip install 'xyntra-ep[peers]'") from None
     return openvino.Core()
+
+
+def properties_of(contender: Contender) -> dict[str, str]:
+    """What its sessions are compiled with, but for threads and streams."""
+    options = dict(contender.options)
+    precision = options.pop("precision", FP32)
+    if precision not in HINTS:
+        raise Unavailable(f"OpenVINO: {precision} is none of its inference precisions. it has {', '.join(HINTS)}")
+    return {"INFERENCE_PRECISION_HINT": HINTS[precision], **options}
+
+
+def check_options(contender: Contender) -> None:
+    """Known names, and values that they may have. A value that is right is set for the process, which is to end then."""
+    writable = [name for name, access in core().get_property(DEVICE, "SUPPORTED_PROPERTIES").items() if access != "RO"]
+    for name, value in properties_of(contender).items():
+        if name not in writable:
+            hint = did_you_mean(name, [*writable, "precision"]) or f"there are precision, {', '.join(writable)}"
+            raise BenchError(f"OpenVINO: no property '{name}'. {hint}")
+        try:
+            core().set_property(DEVICE, {name: value})
+        except Exception as error:
+            raise BenchError(f"OpenVINO: {name}={value} is not valid. its runtime says: {reason_of(error)}") from None
 
 
 class OpenVinoSession:
@@ -82,17 +104,12 @@ class OpenVinoFactory:
     def __init__(self, model: Path, arm: Arm, fixed: FixedShapes | None) -> None:
         self._model = model
         self._fixed = fixed
-        options = dict(arm.contender.options)
-        precision = options.pop("precision", FP32)
-        if precision not in HINTS:
-            raise Unavailable(f"OpenVINO: {precision} is none of its inference precisions. it has {', '.join(HINTS)}")
         streams = max(arm.streams, 1)
         self._config = {
-            "INFERENCE_PRECISION_HINT": HINTS[precision],
             "INFERENCE_NUM_THREADS": arm.threads * streams,
             "PERFORMANCE_HINT": "LATENCY",
             "NUM_STREAMS": streams,
-            **options,
+            **properties_of(arm.contender),
         }
 
     def create(self, *, watched: bool = False) -> tuple[Session, int]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import onnxruntime as ort
 
 from bench.arms import Arm
-from bench.contenders import BASELINE, CPU_BACKEND, FP32, PLUGINS
+from bench.contenders import BASELINE, CPU_BACKEND, FP32, OPENVINO, PLUGINS, TORCH, Contender, did_you_mean
 from bench.errors import BenchError, Unavailable
 from bench.inside import look_inside, repetitions
 from bench.results import Inside, Placement
@@ -46,8 +46,26 @@ def register(provider: str) -> None:
     if provider in known:
         return
     others = f"this runtime has {', '.join(known)}: install a build with it, or ask for another"
-    hint = f"{module} says {reason}" if reason else others
+    every = {*ort.get_all_providers(), *known, *PLUGINS, OPENVINO, TORCH}
+    near = "" if provider in every else did_you_mean(provider, every)
+    hint = f"{module} says {reason}" if reason else near or others
     raise Unavailable(f"{provider}: not in onnxruntime {ort.__version__}. {hint}")
+
+
+def check_options(contender: Contender) -> None:
+    """Of XyntraEP: known names, values that they may have, and a device for its backend."""
+    from xyntra_ep.errors import ConfigError
+    from xyntra_ep.options import Backend, parse
+    from xyntra_ep.tracea.interface.devices import cuda_target, opencl_target
+
+    try:
+        match parse({"backend": CPU_BACKEND, **contender.options}).backend:
+            case Backend.CUDA:
+                cuda_target()
+            case Backend.OPENCL:
+                opencl_target()
+    except ConfigError as error:
+        raise BenchError(str(error)) from None
 
 
 def available_providers() -> list[str]:

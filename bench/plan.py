@@ -182,6 +182,8 @@ def file_cases(
     seed: int,
     max_err: float,
 ) -> tuple[Case, ...]:
+    if file.is_dir():
+        raise BenchError(f"{file}: a folder. give the model's file in it")
     if not file.is_file():
         raise BenchError(f"{file}: no such file")
     fitting = [scenario for scenario in scenarios if scenario is not Scenario.GENERATE]

@@ -335,6 +335,12 @@ class Measurement:
         return _failure(self.status, self.error)
 
     @property
+    def is_wrong(self) -> bool:
+        """It failed, or its outputs are others."""
+        wrong = (Accuracy.INACCURATE, Accuracy.MISMATCH)
+        return self.status is not Status.OK or (self.check is not None and self.check.state in wrong)
+
+    @property
     def lacking(self) -> str:
         """Why its times count for nothing: it failed, or its outputs are wrong; empty when they count."""
         return self.failure or ("" if self.check is None or self.check.state is Accuracy.OK else str(self.check.state))
@@ -400,10 +406,7 @@ class CaseResult:
 
 def lacks_data(case: CaseResult) -> bool:
     """Something was to be measured and could not: a crash, a failure, wrong outputs."""
-    wrong = (Accuracy.INACCURATE, Accuracy.MISMATCH)
-    return case.status is not Status.OK or any(
-        m.status is not Status.OK or (m.check is not None and m.check.state in wrong) for m in case.contenders
-    )
+    return case.status is not Status.OK or any(m.is_wrong for m in case.contenders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bench.arms import Arm, arms_of
 from bench.codec import decode, encode
-from bench.contenders import TORCH, Contender
+from bench.contenders import TORCH, Contender, parse_contenders
+from bench.errors import BenchError
 from bench.feeds import case_path
 from bench.measure import ALIVE_FILE, FEEDS_FILE, cache_dir
 from bench.memory import MemoryJob
@@ -86,13 +88,23 @@ def time_limit_s(case: Case, plan: Plan) -> float:
 
 
 def probe(contender: Contender) -> str:
-    """Why the contender cannot be measured here, empty when it can; asked in a child, as loading may crash."""
-    command = [sys.executable, "-m", "bench.sessions", contender.provider]
+    """Why the contender cannot be measured here, in a line, empty when it can; asked in a child, as loading may crash."""
+    command = [sys.executable, "-m", "bench.sessions", contender.label]
     done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
     if done.returncode == 0:
         return ""
-    _, what = _describe(done.returncode, done.stderr.splitlines()[-TAIL_LINES:])
+    _, text = _describe(done.returncode, done.stderr.splitlines()[-TAIL_LINES:])
+    what = text.partition("\n")[0]
     return what if what.startswith(contender.provider) else f"{contender.provider}: cannot be loaded: {what}"
+
+
+def checked_contenders(specs: Sequence[str]) -> tuple[Contender, ...]:
+    """Those asked for, if each of them can be measured here: a misspelt one is not to be found out after the others' hours."""
+    contenders = parse_contenders(specs)
+    for contender in contenders:
+        if reason := probe(contender):
+            raise BenchError(reason)
+    return contenders
 
 
 def kernel_compiler() -> str:
@@ -179,8 +191,8 @@ def _describe(code: int, log_tail: list[str]) -> tuple[Status, str]:
         except ValueError:
             name = f"signal {-code}"
         return Status.CRASHED, "\n".join([f"killed by {name}", *log_tail])
-    last = log_tail[-1] if log_tail else f"exit status {code}"
-    explained = [i for i, line in enumerate(log_tail) if line.startswith(EXPLAINED)]
-    if explained:  # by its text; where it was raised is of no use to the caller
-        return Status.FAILED, "\n".join(log_tail[explained[-1] :]).removeprefix(EXPLAINED)
-    return Status.FAILED, "\n".join([last, *log_tail[:-1]])
+    said = [line for line in log_tail if line.strip()]
+    explained = [
+        line for line in said if line.startswith(EXPLAINED)
+    ]  # by its text; where it was raised is of no use to the caller
+    return Status.FAILED, (explained or said or [f"exit status {code}"])[-1].removeprefix(EXPLAINED)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from bench.arms import Arm
-from bench.contenders import OPENVINO, TORCH
+from bench.contenders import OPENVINO, PLUGINS, TORCH, Contender
 from bench.errors import BenchError
 from bench.results import Inside, Placement
 
@@ -90,6 +90,21 @@ def make_available(provider: str) -> None:
         register(provider)
 
 
+def check_contender(contender: Contender) -> None:
+    """Whether its sessions can be asked for: what it needs is there, and it has such options. Raises a BenchError that says in a
+    sentence what is wrong. ONNX Runtime's own providers tell of wrong options only when a session of theirs is created."""
+    make_available(contender.provider)
+    if contender.provider == OPENVINO:
+        from bench.openvino_sessions import check_options
+    elif contender.provider == TORCH:
+        from bench.torch_sessions import check_options
+    elif contender.provider in PLUGINS:
+        from bench.ort_sessions import check_options
+    else:
+        return
+    check_options(contender)
+
+
 def factory_for(model: Path, arm: Arm, cache_dir: Path, fixed: FixedShapes | None = None) -> Factory:
     """Makes sessions of the arm's contender. `fixed` says what a specialised arm's shapes are fixed to."""
     shapes = fixed if arm.specialised else None
@@ -108,6 +123,6 @@ def factory_for(model: Path, arm: Arm, cache_dir: Path, fixed: FixedShapes | Non
 
 if __name__ == "__main__":
     try:
-        make_available(sys.argv[1])
+        check_contender(Contender.parse(sys.argv[1]))
     except BenchError as error:
-        sys.exit(str(error))
+        sys.exit(" ".join(str(error).split()))

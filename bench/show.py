@@ -1,8 +1,10 @@
-"""The human side: a progress bar and a rich table on a terminal, plain lines when piped."""
+"""The human side: a bar of progress on a terminal, lines of it elsewhere; the table of cases and what is to be said about it."""
 
 from __future__ import annotations
 
 import math
+import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
@@ -16,13 +18,13 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from rich.table import Table
 from rich.text import Text
 
 from bench.contenders import CPU_BACKEND
 from bench.plan import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999, Scenario, Target
 from bench.publish import missed, refusal
-from bench.results import CaseResult, Measurement, Ratio, Run, Status, Stopped, Verdict, Warn
+from bench.results import CaseResult, Measurement, Run, Status, Stopped, Verdict, Warn
+from bench.text_table import show_table
 
 COLUMNS = (
     "model",
@@ -40,6 +42,7 @@ COLUMNS = (
     "nodes",
     "create cold/warm ms",
     "RSS steady/peak MiB",
+    "reason",
 )
 # Name, field, and how many runs it takes.
 PERCENTILES = (
@@ -49,6 +52,7 @@ PERCENTILES = (
     ("p99.9", "p999_ns", MIN_N_P999),
 )
 AGAINST_THE_CPU = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.OFFLINE, Scenario.GENERATE)
+SURE = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME)
 STYLES = {
     Verdict.FASTER: "green",
     Verdict.SLOWER: "red",
@@ -66,9 +70,9 @@ class Tick(Protocol):
 
 @contextmanager
 def progress(console: Console, total: int) -> Iterator[Tick]:
-    """A callable that says what is going on; on a pipe it is silent."""
+    """A callable that says what is going on, and how many cases are done: in a bar, or in lines on stderr."""
     if not console.is_terminal:
-        yield lambda description, *, done: None
+        yield lambda description, *, done: print(f"[{done}/{total}] {description}", file=sys.stderr, flush=True)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
@@ -80,8 +84,7 @@ def rows(case: CaseResult) -> Iterator[tuple[list[str], Verdict | None]]:
     """Cells of the baseline's row (no verdict) and of each contender's."""
     head = [case.model, case.shape]
     if case.status is not Status.OK:
-        cells = [*head, str(case.threads), case.failure]
-        yield cells + [""] * (len(COLUMNS) - len(cells)), Verdict.NO_DATA
+        yield [*head, str(case.threads), "", *_without_figures(Verdict.NO_DATA, case.status, case.error)], Verdict.NO_DATA
         return
     for m in case.arms:
         yield head + _cells(case, m), None if m is case.baseline else m.verdict
@@ -90,8 +93,7 @@ def rows(case: CaseResult) -> Iterator[tuple[list[str], Verdict | None]]:
 def _cells(case: CaseResult, m: Measurement) -> list[str]:
     cells = [str(m.threads), named(m) + _rate(m)]
     if m.status is not Status.OK or m.latency is None:
-        died = m.failure if m.status is Status.CRASHED else m.status
-        return [*cells, *[""] * 6, m.verdict, died, *[""] * 3]
+        return [*cells, *_without_figures(m.verdict, m.status, m.error)]
     latency, ratio, check = m.latency, m.ratio, m.check
     p99 = f"{milliseconds(latency.p99_ns)} ({latency.n})" if latency.p99_ns is not None else f"- ({latency.n})"
     return [
@@ -107,7 +109,28 @@ def _cells(case: CaseResult, m: Measurement) -> list[str]:
         claimed(m),
         f"{milliseconds(m.creation.cold_ns)} / {milliseconds(m.creation.warm_ns)}" if m.creation else "",
         f"{mebibytes(m.memory.steady_bytes)} / {mebibytes(m.memory.peak_bytes)}" if m.memory else "",
+        m.lacking,
     ]
+
+
+def _without_figures(verdict: Verdict, status: Status, error: str) -> list[str]:
+    """The cells behind the provider's of what could not be measured; the reason is the first line of the error."""
+    return [*[""] * 6, verdict, status, *[""] * 3, error.partition("\n")[0]]
+
+
+def outcome(case: CaseResult) -> str:
+    """A case in a line, while others are still to come.
+
+    >>> from bench.results import Ratio, Weights
+    >>> ratio = Ratio(middle=1.25, low=1.2, high=1.3, pairs=9, rounds=3)
+    >>> fast = Measurement(label="A", provider="A", options={}, status=Status.OK, ratio=ratio, verdict=Verdict.FASTER)
+    >>> dead = Measurement(label="B", provider="B", options={}, status=Status.CRASHED, error="killed by SIGSEGV")
+    >>> head = {"model": "vit", "family": "", "shape": "b1", "batch": 1, "seq": None, "threads": 2, "model_sha256": ""}
+    >>> outcome(CaseResult(**head, weights=Weights.RANDOM, status=Status.OK, contenders=(fast, dead)))
+    'vit b1 t2: A 1.25x faster; B crashed: killed by SIGSEGV'
+    """
+    told = [f"{m.label} {f'{m.ratio.middle:.2f}x {m.verdict}' if m.ratio else m.lacking or m.verdict}" for m in case.contenders]
+    return f"{case.label}: {case.failure or '; '.join(told)}"
 
 
 def verdict(case: CaseResult, m: Measurement) -> str:
@@ -171,16 +194,8 @@ def milliseconds(ns: int | None) -> str:
 
 
 def show_cases(console: Console, cases: Sequence[CaseResult]) -> None:
-    if not console.is_terminal:
-        for case in cases:
-            for cells, _ in rows(case):
-                print("\t".join(cells), file=console.file, flush=True)
-        return
-    table = Table(*COLUMNS, box=None, header_style="bold")
-    for case in cases:
-        for cells, verdict in rows(case):
-            table.add_row(*(Text(cell) for cell in cells), style=STYLES.get(verdict, "") if verdict else "dim")
-    console.print(table)
+    shown = [(cells, STYLES.get(verdict, "") if verdict else "dim") for case in cases for cells, verdict in rows(case)]
+    show_table(console, COLUMNS, shown)
 
 
 def show_summary(console: Console, run: Run) -> None:
@@ -189,20 +204,44 @@ def show_summary(console: Console, run: Run) -> None:
 
 
 def summary(run: Run) -> Iterator[str]:
-    """Per contender and scenario the geometric mean of its speed-ups over the CPU provider, and the cases that it loses."""
-    speed_ups: dict[str, list[tuple[str, Measurement, Ratio]]] = {}
+    """Per scenario and contender how its cases ended, the geometric mean of the speed-ups that are sure, and the cases that it
+    loses. Of a case that is unsure nothing is claimed, and one that failed as a whole failed for each contender."""
+    compared: dict[tuple[Scenario, str], list[tuple[str, Measurement]]] = {}
+    lost: Counter[Scenario] = Counter()
     for case in run.cases:
-        if case.scenario in AGAINST_THE_CPU:
-            for m in case.contenders:
-                if m.ratio:
-                    label = m.label if case.scenario is Scenario.SINGLE_STREAM else f"{m.label} {case.scenario}"
-                    where = case.model if run.target is Target.MICRO else f"{case.model} {case.shape}"
-                    speed_ups.setdefault(label, []).append((f"{where} t{case.threads}", m, m.ratio))
-    for label, found in speed_ups.items():
-        mean = math.exp(sum(math.log(ratio.middle) for _, _, ratio in found) / len(found))
-        slower = sorted((ratio.middle, where) for where, m, ratio in found if m.verdict is Verdict.SLOWER)
-        losses = ", ".join(f"{where} {median:.2f}x" for median, where in slower)
-        yield f"{label}: {mean:.2f}x in geometric mean of {len(found)}; slower in {len(slower)}{': ' if slower else ''}{losses}"
+        if case.scenario not in AGAINST_THE_CPU:
+            continue
+        lost[case.scenario] += case.status is not Status.OK
+        where = case.model if run.target is Target.MICRO else f"{case.model} {case.shape}"
+        for m in case.contenders:
+            if m.against:
+                compared.setdefault((case.scenario, m.label), []).append((f"{where} t{case.threads}", m))
+    for (scenario, label), found in compared.items():
+        ended = Counter("failed" if m.is_wrong else m.verdict if m.verdict in SURE else Verdict.UNSURE for _, m in found)
+        ended["failed"] += lost[scenario]
+        told = ", ".join(f"{how} in {ended[how]}" for how in (*SURE, Verdict.UNSURE, "failed"))
+        yield f"{_titled(scenario, label)}: {told}; {_mean([m.ratio.middle for _, m in found if m.ratio and m.verdict in SURE])}"
+        slower = sorted((m.ratio.middle, where) for where, m in found if m.ratio and m.verdict is Verdict.SLOWER)
+        if slower:
+            yield f"  slower: {', '.join(f'{where} {middle:.2f}x' for middle, where in slower)}"
+    for scenario, count in lost.items():
+        if count and scenario not in {there for there, _ in compared}:
+            yield f"{_titled(scenario, 'all')}: failed in {count}"
+
+
+def _titled(scenario: Scenario, label: str) -> str:
+    return label if scenario is Scenario.SINGLE_STREAM else f"{label} {scenario}"
+
+
+def _mean(speed_ups: Sequence[float]) -> str:
+    """
+    >>> _mean([2.0, 0.5, 4.0]), _mean([])
+    ('1.59x in geometric mean of the 3 that are sure', 'none is sure, so there is no mean')
+    """
+    if not speed_ups:
+        return "none is sure, so there is no mean"
+    mean = math.exp(sum(map(math.log, speed_ups)) / len(speed_ups))
+    return f"{mean:.2f}x in geometric mean of the {len(speed_ups)} that are sure"
 
 
 def show_notes(console: Console, run: Run) -> None:

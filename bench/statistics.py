@@ -78,9 +78,9 @@ def paired_ratio(
     low, high = np.percentile(_middles(rounds, drawn), [2.5, 97.5])
     apart = student_t_975(n - 1) / NORMAL_975 * math.sqrt(n / (n - 1))
     return Ratio(
-        middle=round(math.exp(middle), 4),
-        low=round(math.exp(middle + (min(low, middle) - middle) * apart), 4),
-        high=round(math.exp(middle + (max(high, middle) - middle) * apart), 4),
+        middle=_told(middle),
+        low=_told(middle + (min(low, middle) - middle) * apart),
+        high=_told(middle + (max(high, middle) - middle) * apart),
         pairs=pairs,
         rounds=n,
     )
@@ -120,6 +120,15 @@ def student_t_975(freedom: int) -> float:
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
     return math.fsum(term / float(freedom) ** power for power, term in enumerate(terms))
+
+
+def _told(log_ratio: float) -> float:
+    """Four decimals, and never 0, by which nothing can be divided: turns may scatter as far.
+
+    >>> _told(0.0), _told(-20.0)
+    (1.0, 0.0001)
+    """
+    return max(round(math.exp(log_ratio), 4), 0.0001)
 
 
 def judge(ratio: Ratio | None) -> Verdict:

@@ -121,13 +121,19 @@ def _field(key: str, value: Any, indent: str) -> str:
     return _pretty(value, indent)
 
 
-def load(path: Path) -> Run:
+def read_json(path: Path) -> Any:
     try:
-        data = json.loads(path.read_text())
+        return json.loads(path.read_text())
     except FileNotFoundError:
         raise BenchError(f"{path}: no such file") from None
-    except ValueError as error:
-        raise BenchError(f"{path}: not JSON ({error})") from None
+    except OSError as error:
+        raise BenchError(f"{path}: cannot be read ({error.strerror}). give a file that `bench run` has written") from None
+    except (ValueError, RecursionError) as error:
+        raise BenchError(f"{path}: not JSON ({error}). give a file that `bench run` has written") from None
+
+
+def load(path: Path) -> Run:
+    data = read_json(path)
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema != SCHEMA:
         raise BenchError(f"{path}: schema {schema!r}, this version reads {SCHEMA!r}. measure again")
@@ -152,7 +158,9 @@ class Stored:
 
     @classmethod
     def at(cls, place: Path) -> Stored:
-        if place.suffix and not place.is_dir():
+        if not place.exists():
+            raise BenchError(f"{place}: no such file or folder. `bench run zoo --json` writes results")
+        if not place.is_dir():
             return cls(place=place, runs={place: load(place)})
         runs = {path: load(path) for path in sorted(place.glob("*.json"))}
         by_start = sorted(runs.items(), key=lambda item: item[1].started)

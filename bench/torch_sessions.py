@@ -14,6 +14,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.arms import Arm
-from bench.contenders import FP32
+from bench.contenders import FP32, Contender, did_you_mean
 from bench.errors import Unavailable
 from bench.inside import repetitions
 from bench.results import Inside, Placement
@@ -47,6 +48,35 @@ def available(device: str = "cuda") -> Any:
     if device == "cuda" and not torch.cuda.is_available():
         raise Unavailable(f"torch: {torch.__version__} finds no CUDA device. on a CPU it is no contender here")
     return torch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchOptions:
+    precision: str = FP32
+    mode: str = EAGER
+    device: str = "cuda"
+    freeze: str = "0"
+
+    @classmethod
+    def of(cls, contender: Contender) -> TorchOptions:
+        """Raises Unavailable where there is no such option, or it has no such value."""
+        known = [field.name for field in fields(cls)]
+        for name in contender.options:
+            if name not in known:
+                hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
+                raise Unavailable(f"torch: no option '{name}'. {hint}")
+        found = cls(**contender.options)
+        if found.precision not in DTYPES:
+            raise Unavailable(f"torch: {found.precision} is none of its precisions here. it has {', '.join(DTYPES)}")
+        if found.mode not in (EAGER, COMPILE):
+            raise Unavailable(f"torch: mode={found.mode} is not valid. it is {EAGER} or {COMPILE}")
+        if found.freeze not in ("0", "1") or (found.freeze == "1" and found.mode != COMPILE):
+            raise Unavailable(f"torch: freeze=1 is for mode={COMPILE}: only a compiler makes use of it")
+        return found
+
+
+def check_options(contender: Contender) -> None:
+    TorchOptions.of(contender)
 
 
 class TorchSession:
@@ -108,18 +138,9 @@ class TorchFactory:
     notes: tuple[str, ...] = ()
 
     def __init__(self, model: Path, arm: Arm, fixed: FixedShapes | None) -> None:
-        options = dict(arm.contender.options)
-        self._precision = options.pop("precision", FP32)
-        self._mode = options.pop("mode", EAGER)
-        self._device = options.pop("device", "cuda")
-        freeze = options.pop("freeze", "0")
-        if self._precision not in DTYPES:
-            raise Unavailable(f"torch: {self._precision} is none of its precisions here. it has {', '.join(DTYPES)}")
-        if self._mode not in (EAGER, COMPILE) or options:
-            raise Unavailable(f"torch: options are mode={EAGER} or mode={COMPILE}, freeze, device and precision")
-        if freeze not in ("0", "1") or (freeze == "1" and self._mode != COMPILE):
-            raise Unavailable(f"torch: freeze=1 is for mode={COMPILE}: only a compiler makes use of it")
-        self._freezes = freeze == "1"
+        options = TorchOptions.of(arm.contender)
+        self._precision, self._mode, self._device = options.precision, options.mode, options.device
+        self._freezes = options.freeze == "1"
         name = model.stem.rpartition("-")[0]  # as the zoo calls its files
         if name not in twins:
             raise Unavailable(f"torch: {model.name} has no twin in PyTorch. there are {', '.join(twins.names())}")

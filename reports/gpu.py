@@ -28,7 +28,6 @@ HEADER = (
 )
 LEFT = 3
 MODES = ("eager", "compile")
-HOW = "`bench run zoo -e XyntraEP:backend=cuda+bf16,torch:mode=compile+bf16 --json reports/results/gpu.json`"
 
 
 def render(run: Run, source: str) -> str:
@@ -90,9 +89,5 @@ def _peer(m: Measurement, peer: Measurement | None) -> list[str]:
     return [times, speed_up(m.peers.get(peer.label)) if m.peers.get(peer.label) else peer.lacking or "-"]
 
 
-NOTHING = table(HEADER, [["nothing measured yet", *["-"] * (len(HEADER) - 1)]], left=LEFT)
-REPORTS = [
-    Report(
-        name="gpu", title="The zoo on GPUs", render=render, on_device=True, nothing=f"{NOTHING}\n\n{HOW} makes a run for it.\n"
-    )
-]
+NOTHING = "No GPU has been measured yet.\n"
+REPORTS = [Report(name="gpu", title="The zoo on GPUs", render=render, on_device=True, nothing=NOTHING)]

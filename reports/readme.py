@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 from bench.environment import TABLED, IsaClass
-from bench.errors import BenchError
+from bench.errors import BenchError, reason_of
 from bench.plan import Scenario
 from bench.results import Run
 from bench.store import Stored
@@ -34,6 +34,8 @@ def update_file(readme: Path, results: Stored, *, write: bool) -> list[str]:
         old = readme.read_text()
     except FileNotFoundError:
         raise BenchError(f"{readme}: no such file. name another with --readme") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchError(f"{readme}: cannot be read ({reason_of(error)}). name another with --readme") from None
     blocks = find_blocks(old, readme.name)
     if not blocks:
         raise BenchError(f"{readme}: no markers. put <!-- bench:zoo --> and <!-- /bench:zoo --> around a table's place")

@@ -1,4 +1,4 @@
-"""All scenarios but the first, each with a table where a run of it is stored; of the others the command that makes one."""
+"""All scenarios but the first, each with a table where a run of it is stored; of the others nothing."""
 
 from __future__ import annotations
 
@@ -8,23 +8,17 @@ from bench.store import Stored
 from reports._published import published, standing
 from reports.registry import Report, reports
 
-HOW = "`bench run zoo --scenario NAME --json reports/results/NAME.json` measures one"
 OTHERS = tuple(scenario for scenario in Scenario if scenario is not Scenario.SINGLE_STREAM)
 
 
 def across(results: Stored) -> str:
-    parts, lacking = [], []
+    parts = []
     for scenario in OTHERS:
         report = reports[scenario]
-        found = published(results, report)
-        if found is None:
-            lacking.append(f"`{scenario}`")
-            continue
-        path, run = found
-        parts += [f"## {report.title}", standing(run, report), report.page(run, path.name).rstrip()]
-    if lacking:
-        parts.append(f"Not measured yet: {', '.join(lacking)} ([what they ask](../bench/README.md#scenarios)). {HOW}.")
-    return "\n\n".join(filter(None, parts)) + "\n"
+        if found := published(results, report):
+            path, run = found
+            parts += [f"## {report.title}", standing(run, report), report.page(run, path.name)]
+    return "\n\n".join(part.rstrip() for part in parts if part) + ("\n" if parts else "")
 
 
 def render(run: Run, source: str) -> str:

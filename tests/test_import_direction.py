@@ -12,7 +12,19 @@ PACKAGES = ("xyntra_ep", "custom_ops", "zoo", "bench", "reports")
 # The side of bench that holds results and measures nothing: all that reports may see of it.
 STORED = tuple(
     f"bench.{name}"
-    for name in ("results", "store", "codec", "errors", "show", "plan", "environment", "contenders", "publish", "device_results")
+    for name in (
+        "results",
+        "store",
+        "codec",
+        "errors",
+        "show",
+        "plan",
+        "environment",
+        "contenders",
+        "publish",
+        "device_results",
+        "text_table",
+    )
 )
 
 # Who imports whom. What a layer may import is everything that its arrows lead to.

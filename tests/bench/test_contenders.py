@@ -34,6 +34,11 @@ def test_bad_specs_say_how_to_write_them(spec: str) -> None:
         Contender.parse(spec)
 
 
+def test_a_misspelt_precision_is_told_the_near_one() -> None:
+    with pytest.raises(BenchError, match=r"'bf17' is not key=value. did you mean 'bf16'\?"):
+        Contender.parse("XyntraEP:bf17")
+
+
 def test_a_reduced_precision_may_differ_more_but_never_less() -> None:
     assert Contender.parse("X").max_err(2e-5) == 2e-5
     assert Contender.parse("X:precision=bf16").max_err(2e-5) == 2e-2

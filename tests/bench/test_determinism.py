@@ -61,13 +61,11 @@ def test_over_threads_is_reported_and_not_demanded() -> None:
     assert result.good
 
 
-def test_one_that_differs_or_fails_is_not_good_and_one_that_is_not_installed_does_not_count() -> None:
+def test_one_that_differs_or_fails_is_not_good() -> None:
     def good(*found: Configuration) -> bool:
         return Determinism(environment=ENVIRONMENT, seeds=(1,), runs=1, processes=1, configurations=found).good
 
-    absent = dataclasses.replace(CRASHED, status=Status.UNAVAILABLE)
-    assert good(EQUAL, absent) and not good(EQUAL, OTHER_PROCESS) and not good(EQUAL, CRASHED) and not good(absent)
-    assert not good(DEAD)
+    assert good(EQUAL) and not good(EQUAL, OTHER_PROCESS) and not good(EQUAL, CRASHED) and not good(DEAD) and not good()
 
 
 def test_the_table_says_what_to_do() -> None:
@@ -75,7 +73,8 @@ def test_the_table_says_what_to_do() -> None:
     found = (EQUAL, OTHER_PROCESS, DEAD, dataclasses.replace(CRASHED, error="killed by SIGSEGV"))
     show_determinism(console, Determinism(environment=ENVIRONMENT, seeds=(1,), runs=2, processes=2, configurations=found))
     text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO above
-    assert f"m\tb1\tX\t1\tequal\treference\t{A}" in text and "m\tb1\tX\t2\tdiffer\t" in text
+    first, second = (line.split() for line in text.splitlines()[1:3])
+    assert first == ["m", "b1", "X", "1", "equal", "reference", A] and second[:5] == ["m", "b1", "X", "2", "differ"]
     assert "! m b1 t2 X: other bits at seed 1, process 1, run 1" in text and "crashed: killed by SIGSEGV" in text
     assert "do not depend on the inputs" in text
 
@@ -101,18 +100,18 @@ def test_a_digest_knows_bits_shapes_types_and_names() -> None:
 
 def test_the_command_hashes_in_processes_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "d.json"
-    asked = ["determinism", "-m", "resnet50-tiny", "-e", "CPUExecutionProvider,NoSuchEP", "--threads", "1", "--runs", "2"]
+    asked = ["determinism", "-m", "resnet50-tiny", "-e", "CPUExecutionProvider", "--threads", "1", "--runs", "2"]
     monkeypatch.setattr(sys, "argv", ["bench", *asked])
     done = CliRunner().invoke(app, [*asked, "--json", str(file)])
     assert done.exit_code == 0, done.output
     data = json.loads(file.read_text())
     Draft202012Validator(json.loads(SCHEMA_FILE.with_name("determinism.v3.json").read_text())).validate(data)
     result = decode(Determinism, data)
-    cpu, absent = result.configurations
+    [cpu] = result.configurations
     assert cpu.bits is Bits.EQUAL and [(h.process, h.seed, len(h.runs)) for h in cpu.hashes] == [
         (0, 1, 2),
         (0, 2, 2),
         (1, 1, 2),
         (1, 2, 2),
     ]
-    assert absent.status is Status.UNAVAILABLE and result.finished
+    assert result.finished

@@ -17,6 +17,7 @@ from bench.measure import measure
 from bench.ort_sessions import plain_session
 from bench.plan import Budget, Case
 from bench.results import Accuracy, Status, Warn
+from bench.run import probe
 from bench.sessions import FixedShapes, factory_for, make_available
 from zoo import model_path, zoo
 
@@ -40,6 +41,21 @@ def test_without_its_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 def test_a_precision_it_does_not_have_is_not_measured_as_another(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"OpenVINO: int8w is none of its inference precisions. it has fp32, bf16, fp16"):
         factory_for(tmp_path / "m.onnx", arm("OpenVINO:int8w"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("OpenVINO:bf16+NUM_STREAMS=2", ""),
+        ("OpenVINO:int8w", "OpenVINO: int8w is none of its inference precisions"),
+        ("OpenVINO:NUM_STREAM=2", "OpenVINO: no property 'NUM_STREAM'. did you mean 'NUM_STREAMS'?"),
+        ("OpenVINO:NUM_STREAMS=some", "OpenVINO: NUM_STREAMS=some is not valid. its runtime says: "),
+    ],
+)
+def test_options_are_known_before_a_model_is_compiled(spec: str, reason: str) -> None:
+    pytest.importorskip("openvino")
+    found = probe(Contender.parse(spec))
+    assert found.startswith(reason) and bool(found) is bool(reason) and "\n" not in found, found
 
 
 def test_outputs_by_name_are_those_of_the_cpu_provider(case: Case, fast: Budget, tmp_path: Path) -> None:

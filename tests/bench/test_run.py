@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
 
 from bench import run as module
 from bench.contenders import Contender
+from bench.errors import BenchError
+from bench.ort_sessions import check_options
 from bench.plan import Case, Plan, Scenario
 from bench.results import Status, lacks_data
 from bench.run import probe, run_case
 from bench.show import COLUMNS, rows
+from xyntra_ep.errors import ConfigError
+from xyntra_ep.tracea.interface import devices
 
 
 def child(text: str) -> tuple[str, str]:
@@ -66,7 +71,8 @@ def test_a_crash_is_that_of_its_contender_alone(case: Case, plan: Plan) -> None:
     assert (first.status, first.error.splitlines()) == (Status.CRASHED, ["killed by SIGSEGV", "last words of A:x=SIGSEGV"])
     assert (last.status, last.error.splitlines()[0]) == (Status.CRASHED, "killed by SIGABRT")
     (cells,) = (cells for cells, _ in rows(result) if "A:x=SIGSEGV" in cells)
-    assert cells[COLUMNS.index("error")] == "crashed: killed by SIGSEGV" and cells[COLUMNS.index("verdict")] == "no data"
+    assert cells[COLUMNS.index("error")] == "crashed" and cells[COLUMNS.index("verdict")] == "no data"
+    assert cells[COLUMNS.index("reason")] == "killed by SIGSEGV"
     assert lacks_data(result), "the exit status says so"
 
 
@@ -101,7 +107,7 @@ def test_a_crash_that_no_contender_makes_alone_is_that_of_the_case(case: Case, p
 def test_an_exception_is_recorded_message_first(case: Case, plan: Plan) -> None:
     result = run_case(case, plan, child("raise ValueError('no weights')"))
     assert result.status is Status.FAILED
-    assert result.error.startswith("ValueError: no weights\nTraceback")
+    assert result.error == "ValueError: no weights", "without the traceback"
 
 
 def test_a_hang_is_ended(case: Case, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +126,30 @@ def test_probe() -> None:
     reason = probe(Contender(provider="NoSuchEP"))
     assert reason.startswith("NoSuchEP: not in onnxruntime") and "this runtime has" in reason
     assert "\n" not in reason
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("XyntraEp", "XyntraEp: not in onnxruntime .* did you mean 'XyntraEP'"),
+        ("CUDAExecutionProvidr", "did you mean 'CUDAExecutionProvider'"),
+        pytest.param("XyntraEP:claim=al", "XyntraEP: claim='al' is not valid. did you mean 'all'", marks=pytest.mark.native),
+        pytest.param("XyntraEP:min_island=0", "min_island='0' is not valid. it wants an integer", marks=pytest.mark.native),
+    ],
+)
+def test_a_contender_that_nobody_has_is_told_the_nearest_one(spec: str, reason: str) -> None:
+    found = probe(Contender.parse(spec))
+    assert re.search(reason, found) and "\n" not in found, found
+
+
+def test_a_device_that_is_not_there_is_said_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> None:
+        raise ConfigError("backend=cuda cannot be had: there is none", where="XyntraEP", hint="buy one")
+
+    monkeypatch.setattr(devices, "cuda_target", absent)
+    check_options(Contender.parse("XyntraEP:backend=auto"))
+    with pytest.raises(BenchError, match=r"XyntraEP: backend=cuda cannot be had: there is none. buy one"):
+        check_options(Contender.parse("XyntraEP:backend=cuda"))
 
 
 def test_memory_is_measured_in_processes_of_their_own(case: Case, plan: Plan) -> None:

@@ -5,16 +5,16 @@ import io
 
 from rich.console import Console
 
-from bench.plan import QUICK
-from bench.results import CaseResult, Measurement, Ratio, Run, Status, Verdict, Weights
-from bench.show import refused_percentiles, show_summary
+from bench.plan import QUICK, Target
+from bench.results import Accuracy, CaseResult, Check, Measurement, Ratio, Run, Status, Verdict, Weights
+from bench.show import COLUMNS, outcome, refused_percentiles, rows, show_cases, summary
 from bench.statistics import latency
 from tests.reports.conftest import ENVIRONMENT
 
 
 def compared(model: str, median: float, verdict: Verdict) -> CaseResult:
     ratio = Ratio(middle=median, low=median, high=median, pairs=12, rounds=3)
-    m = Measurement(label="A", provider="A", options={}, status=Status.OK, ratio=ratio, verdict=verdict)
+    m = Measurement(label="A", provider="A", options={}, status=Status.OK, against="CPU", ratio=ratio, verdict=verdict)
     return CaseResult(
         model=model,
         family="",
@@ -44,14 +44,60 @@ def test_percentiles_that_few_runs_cannot_tell_are_named() -> None:
     )
 
 
-def test_the_summary_names_the_cases_that_lose_worst_first() -> None:
+FAILED = Measurement(label="A", provider="A", options={}, status=Status.FAILED, error="Fail: no such\nmore", against="CPU")
+
+
+def with_contender(case: CaseResult, m: Measurement) -> CaseResult:
+    return dataclasses.replace(case, contenders=(m,))
+
+
+def told(*cases: CaseResult, target: Target = Target.ZOO) -> list[str]:
+    return list(summary(Run(environment=ENVIRONMENT, budget=QUICK, target=target, cases=cases)))
+
+
+def test_the_summary_counts_every_row_and_claims_nothing_of_those_that_are_unsure() -> None:
+    wrong = Check(state=Accuracy.INACCURATE, max_err=1e-5, error=0.5)
+    lost = dataclasses.replace(compared("w", 1.0, Verdict.SAME), status=Status.CRASHED, error="killed", contenders=())
+    few = Measurement(label="A", provider="A", options={}, status=Status.OK, against="CPU")
     cases = (
         compared("x", 0.9, Verdict.SLOWER),
         compared("y", 4.0, Verdict.FASTER),
         compared("z", 0.5, Verdict.SLOWER),
-        compared("u", 0.98, Verdict.UNSURE),
+        compared("s", 1.0, Verdict.SAME),
+        compared("u", 98.0, Verdict.UNSURE),
+        with_contender(compared("n", 1.0, Verdict.SAME), few),
+        with_contender(compared("f", 1.0, Verdict.SAME), FAILED),
+        with_contender(compared("i", 1.0, Verdict.SAME), dataclasses.replace(few, check=wrong)),
+        lost,
     )
-    console = Console(file=io.StringIO(), width=200)
-    show_summary(console, Run(environment=ENVIRONMENT, budget=QUICK, cases=cases))
-    text = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO above
-    assert text == "A: 1.15x in geometric mean of 4; slower in 2: z b1 t2 0.50x, x b1 t2 0.90x\n"
+    assert told(*cases) == [
+        "A: faster in 1, slower in 2, same in 1, unsure in 2, failed in 3; 1.16x in geometric mean of the 4 that are sure",
+        "  slower: z b1 t2 0.50x, x b1 t2 0.90x",
+    ]
+
+
+def test_without_a_row_that_is_sure_there_is_no_mean() -> None:
+    assert told(compared("u", 98.0, Verdict.UNSURE)) == [
+        "A: faster in 0, slower in 0, same in 0, unsure in 1, failed in 0; none is sure, so there is no mean"
+    ]
+    lost = dataclasses.replace(compared("w", 1.0, Verdict.SAME), status=Status.CRASHED, contenders=())
+    assert told(lost, lost) == ["all: failed in 2"] and told() == []
+
+
+def test_a_row_that_failed_says_why_in_one_line() -> None:
+    case = with_contender(compared("x", 1.0, Verdict.SAME), FAILED)
+    [(cells, _)] = rows(case)
+    assert len(cells) == len(COLUMNS) and cells[COLUMNS.index("error")] == "failed" and cells[-1] == "Fail: no such"
+    assert outcome(case) == "x b1 t2: A failed: Fail: no such"
+    whole = dataclasses.replace(case, status=Status.FAILED, error="the CPU provider cannot run it", contenders=())
+    [(cells, _)] = rows(whole)
+    assert len(cells) == len(COLUMNS) and cells[-2:] == ["", "the CPU provider cannot run it"]
+
+
+def test_on_a_pipe_the_table_has_columns() -> None:
+    console = Console(file=io.StringIO(), width=20)
+    show_cases(console, [compared("a-long-name", 1.0, Verdict.SAME), with_contender(compared("x", 1.0, Verdict.SAME), FAILED)])
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]  # the StringIO above
+    assert len(lines) == 3 and "\t" not in "".join(lines) and "\x1b" not in "".join(lines)
+    assert {line[lines[0].index("shape") :][:2] for line in lines[1:]} == {"b1"}
+    assert lines[2].index("failed") == lines[0].index("error") and lines[2].endswith("Fail: no such")

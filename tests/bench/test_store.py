@@ -129,6 +129,7 @@ def test_unreadable_files_are_explained(tmp_path: Path, plan: Plan, environment:
     with pytest.raises(BenchError, match="no such file"):
         load(tmp_path / "absent.json")
     with pytest.raises(BenchError, match=r"no stored results. `bench run zoo"):
+        (tmp_path / "empty").mkdir()
         Stored.at(tmp_path / "empty").newest()
     for text, message in (
         ("{", "not JSON"),
