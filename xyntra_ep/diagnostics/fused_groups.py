@@ -61,7 +61,7 @@ class Left:
 
 def find_islands(graph: Graph) -> Partition:
     """What XyntraEP could claim of ``graph`` (option claim=all), before any kernel is compiled."""
-    declined = analyse(graph)
+    declined, graph = analyse(graph)
     while True:
         before = len(declined)
         islands: list[Island] = []
