@@ -24,8 +24,9 @@ def _width(b: Builder, x: Value) -> int:
     return max(0, x.shape[-1] + b.pick((-1, 1))) if b.chance(b.contrary) else x.shape[-1]
 
 
-def _list(b: Builder, n: int) -> list[float]:
-    return [float(v) for v in Fill().draw(b.rng, (n,), np.dtype(np.float32))]
+def _list(b: Builder, n: int) -> list[float] | None:
+    """None for none: an attribute cannot be an empty list."""
+    return [float(v) for v in Fill().draw(b.rng, (n,), np.dtype(np.float32))] or None
 
 
 def _scaler(b: Builder) -> None:
@@ -46,7 +47,7 @@ def _imputer(b: Builder) -> None:
             "Imputer",
             [x],
             domain=ML,
-            imputed_value_int64s=[b.whole(-9, 9) for _ in range(n)],
+            imputed_value_int64s=[b.whole(-9, 9) for _ in range(n)] or None,
             replaced_value_int64=b.whole(-2, 2),
         )
         return
@@ -69,8 +70,9 @@ def _array_feature_extractor(b: Builder) -> None:
 
 
 def _feature_vectorizer(b: Builder) -> None:
-    x = _samples(b)
-    others = [b.tensor([x.extents[0], b.extent()][: x.rank], x.dtype, fixed=0) for _ in range(b.whole(0, 2))]
+    """Not of an empty batch, which ends ONNX Runtime's process."""
+    x = b.any((b.pick(FEATURES),), least=1, most=2, where=lambda v: all(n > 0 for n in v.extents[0]))
+    others = [b.input([x.extents[0], b.extent()][: x.rank], x.dtype) for _ in range(b.whole(0, 2))]
     parts = [x, *others]
     widths = [max(0, v.shape[-1] + b.pick((0, 0, 0, 1, -1))) for v in parts]
     b.one("FeatureVectorizer", parts, domain=ML, inputdimensions=widths)
