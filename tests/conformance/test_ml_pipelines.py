@@ -89,3 +89,12 @@ def _failing(model: ModelProto, x: Array) -> str:
 )
 def test_what_onnx_runtime_refuses(op: str, x: Array, attributes: dict[str, Any], text: str) -> None:
     assert text in _failing(ml_model([ml_node(op, "x", "y", **attributes)], {"x": x}, {"y": 0}), x)
+
+
+@pytest.mark.parametrize("column", [-1, 3])
+def test_columns_count_from_the_front(column: int) -> None:
+    feeds = {"x": X, "i": np.array([0, column])}
+    session = planned(ml_model([ml_node("ArrayFeatureExtractor", "x i", "y")], feeds, {"y": 0}))
+    assert explain(session).claimed
+    with pytest.raises(Exception, match="index is out of range"):
+        session.run(None, feeds)
