@@ -17,6 +17,7 @@ from onnx import ValueInfoProto, helper, numpy_helper
 
 Array = NDArray[Any]
 OPSET, CONTRIB = 25, "com.microsoft"
+ML, ML_OPSET = "ai.onnx.ml", 3
 F32, F16 = np.float32, np.float16
 
 
@@ -58,7 +59,7 @@ class SpecialCase:
         ]
         initializers = [numpy_helper.from_array(a, name) for name, a in constants.items()]
         graph = helper.make_graph([node], "g", values, [ValueInfoProto(name=name) for name in outputs], initializers)
-        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid(CONTRIB, 1)]
+        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid(CONTRIB, 1), helper.make_opsetid(ML, ML_OPSET)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
@@ -388,6 +389,41 @@ def _samples(dtype: Any, length: int) -> list[SpecialCase]:
     return found
 
 
+def _ml(length: int) -> list[SpecialCase]:
+    """Features: there is no half precision of them."""
+    found = []
+    x = rows_with(F32, length)
+
+    def add(op: str, feeds: Sequence[Array], label: str = "", outputs: int = 1, absolute: float = 0.0, **attributes: Any) -> None:
+        name = "-".join((str(length), label))
+        case = SpecialCase(op=op, feeds=feeds, attributes=attributes, domain=ML, label=name, outputs=outputs, absolute=absolute)
+        found.append(case)
+
+    each = np.linspace(-1, 2, length).tolist()
+    for label, values in (("each", each), ("all", [0.5])):
+        add("Scaler", [x], label, offset=values, scale=values)
+        for replaced in (np.nan, np.inf, 0.0):
+            add("Imputer", [x], f"{label}-{replaced}", imputed_value_floats=values, replaced_value_float=replaced)
+    for norm in ("MAX", "L1", "L2"):
+        add("Normalizer", [x], norm, norm=norm)
+        for dtype in (np.int32, np.int64):
+            wide = np.resize(integers(dtype)[integers(dtype) != np.iinfo(dtype).min], (9, length))
+            add("Normalizer", [wide], norm, norm=norm)
+    add("Binarizer", [x[~np.isnan(x).any(axis=1)]], threshold=0.25)
+    add("ArrayFeatureExtractor", [x, np.array([length - 1, 0])])
+    add("FeatureVectorizer", [x, x], inputdimensions=[length - 1, length + 1])
+    for how in ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"):
+        for classes in (1, 2, 3):
+            tame = rows_with(F32, length, OVERFLOWS)
+            weights = np.random.default_rng(classes).standard_normal(classes * length).tolist()
+            linear = {"coefficients": weights, "intercepts": [0.5, -1.0, 2.0][:classes], "post_transform": how}
+            label = f"{how}-{classes}"
+            add("LinearRegressor", [tame], label, absolute=1e-5, targets=classes, **linear)
+            labels = [7, -2, 5][: max(2, classes)]
+            add("LinearClassifier", [tame], label, 2, absolute=1e-5, classlabels_ints=labels, **linear)
+    return found
+
+
 def _rows(dtype: Any) -> list[SpecialCase]:
     parts = (_reductions, _normalisations, _pools, _products, _samples, _attentions)
     return [case for length in (3, 21) for part in parts for case in part(dtype, length)]
@@ -397,7 +433,7 @@ def special_cases(dtype: Any = F32) -> Mapping[str, SpecialCase]:
     """All cases by name: those of float32 with integers, or those of another float type."""
     found = [*_unary(dtype), *_binary(dtype), *_rows(dtype)]
     if dtype is F32:
-        found += [*_casts(), *_integers()]
+        found += [*_casts(), *_integers(), *_ml(3), *_ml(21)]
     by_name = {case.name: case for case in found}
     assert len(by_name) == len(found), "two cases of one name"
     return by_name

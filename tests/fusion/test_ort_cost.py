@@ -6,9 +6,11 @@ import dataclasses
 import json
 import math
 
+import numpy as np
 import pytest
 
 from tests.support.graph_from_model import graph_from_model
+from tests.support.ml_models import single
 from tests.support.model_text import normal, parse
 from xyntra_ep.fusion.ort_cost import TABLE, Ceilings, Efficiency, Load, Rate, Sized, load, load_of, shared_ns, work_ns
 from xyntra_ep.fusion.ort_fusions import absorbed
@@ -76,6 +78,15 @@ def test_a_node_is_some_units_of_a_row(text: str, constants: dict[str, object], 
 )
 def test_what_only_hands_its_input_on_is_no_work(text: str) -> None:
     assert loads(text, s=[8, 4])[-1] is None
+
+
+@pytest.mark.parametrize(("rows", "row"), [(1, "product.row"), (8, "product.few"), (64, "product.many")])
+def test_a_linear_model_is_a_product(rows: int, row: str) -> None:
+    """Its weights are attributes."""
+    model = single("LinearRegressor", {"x": np.zeros((rows, 4), np.float32)}, fixed=True, coefficients=[1.0] * 12, targets=3)
+    node, x = graph_from_model(model).nodes[0], Sized(shape=(rows, 4), dtype=DType.F32)
+    found = load_of(node, [x], [Sized(shape=(rows, 3), dtype=DType.F32)], load())
+    assert found == Load(row=row, units=2.0 * rows * 12, bytes=48)
 
 
 def test_near_data_costs_computing_and_far_data_the_memory() -> None:

@@ -108,7 +108,7 @@ def test_convexity_is_judged_independently() -> None:
 
 
 def reasons(graph: Graph) -> dict[str, str]:
-    return {graph.nodes[n].op_type: reason for n, reason in analyse(graph).items()}
+    return {graph.nodes[n].op_type: reason for n, reason in analyse(graph)[0].items()}
 
 
 def test_reasons() -> None:
@@ -116,7 +116,7 @@ def test_reasons() -> None:
         parse("(float[N] x) => (float[N] y, int64[A,B] z) { z = NonZero(x) s = Unknown(x) t = Relu(s) y = Exp(x) }")
     )
     assert reasons(graph) == {"NonZero": "unsupported", "Unknown": "unsupported", "Relu": "dtype of input s"}
-    assert next(reasons_by_kind(graph, analyse(graph))) == ("NonZero(unsupported)", 1)
+    assert next(reasons_by_kind(graph, analyse(graph)[0])) == ("NonZero(unsupported)", 1)
 
 
 def test_nodes_after_a_declined_one_are_ours() -> None:

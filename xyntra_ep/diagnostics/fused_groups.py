@@ -62,7 +62,7 @@ class Left:
 def find_islands(graph: Graph, least: int = 1) -> Partition:
     """What XyntraEP could claim of ``graph`` (option claim=all) in islands of ``least`` nodes or more, before any kernel is
     compiled."""
-    declined = analyse(graph)
+    declined, graph = analyse(graph)
     while True:
         before = len(declined)
         islands: list[Island] = []

@@ -23,6 +23,7 @@ FEW_ROWS = 16
 # What costs ORT a node and nothing more: it hands the buffer on, or computes with a few integers.
 _VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout", "Shape", "Size", "Range"})
 _PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul"})
+_LINEAR = frozenset({"LinearRegressor", "LinearClassifier"})  # products with weights that are attributes
 _MOVES = frozenset({"Gather", "GatherND", "GatherElements", "Slice", "Split", "Concat", "Transpose", "Expand", "Tile", "Pad"})
 _POOLS = {"MaxPool": "MaxPool", "AveragePool": "AveragePool", "LpPool": "AveragePool"}
 _INPUT_SIZED = ("Reduce", "Arg", "Global", "TopK")  # what such an operator costs follows from what it reads
@@ -119,6 +120,8 @@ def load_of(node: Node, inputs: Sequence[Sized | None], outputs: Sequence[Sized]
     made, size = outputs[0], sum(t.bytes for t in (*given, *outputs))
     if op in _PRODUCTS:
         return _product(node, given, made)
+    if op in _LINEAR:
+        return _linear(node, given[0])
     if op == "Einsum":
         return Load(row="product.heads", units=2.0 * _letters(node, given), bytes=size)
     if op in ("Conv", "ConvTranspose"):
@@ -146,13 +149,19 @@ def _product(node: Node, given: Sequence[Sized], made: Sized) -> Load:
     a, b = given[:2]
     depth = a.shape[-2] if node.op_type == "Gemm" and node.attr("transA", 0) else a.shape[-1]
     rows = made.elements // max(1, made.shape[-1]) if b.is_const else made.shape[-2] if len(made.shape) > 1 else 1
-    if rows == 1:
-        row = "product.row"
-    elif b.is_const:
-        row = "product.few" if rows < FEW_ROWS else "product.many"
-    else:
-        row = "product.heads" if math.prod(made.shape[:-2]) > 1 else "product.two"
+    stacked = math.prod(made.shape[:-2]) > 1
+    row = _with_weights(rows) if b.is_const or rows == 1 else "product.heads" if stacked else "product.two"
     return Load(row=row, units=2.0 * made.elements * depth, bytes=b.bytes)
+
+
+def _with_weights(rows: int) -> str:
+    """The row of a product with a constant matrix."""
+    return "product.row" if rows == 1 else "product.few" if rows < FEW_ROWS else "product.many"
+
+
+def _linear(node: Node, x: Sized) -> Load:
+    weights, rows = len(node.attr("coefficients", ())), x.elements // max(1, x.shape[-1])
+    return Load(row=_with_weights(rows), units=2.0 * rows * weights, bytes=weights * DType.F32.bytes)
 
 
 def _attention(node: Node, given: Sequence[Sized], size: float) -> Load:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.graph import Graph, Node, NodeId
+from xyntra_ep.fusion.ranks import by_definition, with_ranks
 from xyntra_ep.fusion.trace import OPS, Context, SymbolPolicy
 
 QUANTIZE = "QuantizeLinear"
@@ -20,11 +21,14 @@ DEQUANTIZE = "DequantizeLinear"
 FUNCTION_DOMAIN = "ai.xyntra"
 
 
-def analyse(graph: Graph) -> dict[NodeId, str]:
-    """Reasons of all nodes that cannot be ours, by tracing the whole graph once; what a declined node makes is then opaque."""
+def analyse(graph: Graph) -> tuple[dict[NodeId, str], Graph]:
+    """Reasons of all nodes that cannot be ours, by tracing the whole graph once; what a declined node makes is then opaque.
+    And the graph, with the ranks that were found on the way."""
+    graph = with_ranks(graph, by_definition(graph))
     context = Context(graph=graph, checks=Checks(speculate=True))
     policy = SymbolPolicy(context, trust=True)
     reasons: dict[NodeId, str] = {}
+    ranks: dict[str, int] = {}
     position = 0
 
     def declare(name: str) -> None:
@@ -49,7 +53,8 @@ def analyse(graph: Graph) -> dict[NodeId, str]:
                 if name:
                     context.tensors.pop(name, None)
                     _quietly(declare, name)
-    return reasons
+        ranks |= {name: context.tensors[name].rank for name in node.outputs if name in context.tensors}
+    return reasons, with_ranks(graph, ranks)
 
 
 def _quietly(declare: object, name: str) -> None:

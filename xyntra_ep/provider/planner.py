@@ -206,7 +206,7 @@ class _Planner:
 
     def run(self) -> CompileResult:
         """Partition and compile until nothing new fails."""
-        self.declined = analyse(self.graph)
+        self.declined, self.graph = analyse(self.graph)
         result = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         for attempt in range(ROUNDS):
             islands = self._islands()

@@ -43,8 +43,12 @@ def _known_indices(indices: Tensor) -> list[int] | None:
 
 
 def _gather(c: Context, node: Node, inputs: Inputs) -> Tensor:
-    t, indices = one(inputs, 0), one(inputs, 1)
-    axis = normal_axis(int(node.attr("axis", 0)), t.rank)
+    t = one(inputs, 0)
+    return gather(c, t, one(inputs, 1), normal_axis(int(node.attr("axis", 0)), t.rank))
+
+
+def gather(c: Context, t: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """Parts of ``t`` along ``axis``; the axes of ``indices`` take its place."""
     extent = t.shape[axis]
     shape = (*t.shape[:axis], *indices.shape, *t.shape[axis + 1 :])
     known = _known_indices(indices)
