@@ -19,6 +19,7 @@ from typing import Any
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.fusion.cost import SIZES, Estimate
+from xyntra_ep.guard import is_fault
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea.core_ir.dims import TYPICAL
 
@@ -69,6 +70,16 @@ class Declined:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A fault of our own, the stage of planning that met it, and the nodes that it cost."""
+
+    stage: str
+    reason: str
+    nodes: tuple[int, ...]
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GraphReport:
     """One graph that ONNX Runtime showed: the model's, or that of a control-flow body. ``stored``: the plan came from the
     cache.
@@ -86,6 +97,7 @@ class GraphReport:
     digest: str = ""
     device: str = ""  # where islands run; empty for the CPU
     placement: str = ""  # why there; empty where the options say it
+    faults: tuple[Fault, ...] = ()
 
     @property
     def claimed(self) -> int:
@@ -102,6 +114,12 @@ class Explanation:
     @property
     def claimed(self) -> int:
         return sum(g.claimed for g in self.graphs)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What faults of ours were met, each once: XyntraEP is to be mended, the model is not."""
+        failures = [g.failure for g in self.graphs if is_fault(g.failure)]
+        return tuple(dict.fromkeys([*failures, *(fault.reason for g in self.graphs for fault in g.faults)]))
 
     def reason(self, name: str) -> str:
         """Why the node called ``name`` runs where it does."""
@@ -183,7 +201,13 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         device=str(plan.get("device", "")),
         placement=str(entry.get("moved") or plan.get("placement", "")),
         digest=str(entry.get("digest", "")),
+        faults=tuple(_fault(row) for row in plan.get("faults", ())),
     )
+
+
+def _fault(row: Mapping[str, Any]) -> Fault:
+    nodes = tuple(map(int, row["nodes"]))
+    return Fault(stage=str(row["stage"]), reason=str(row["reason"]), nodes=nodes, traceback=str(row["traceback"]))
 
 
 def _kernel(row: Mapping[str, Any]) -> Kernel:

@@ -7,21 +7,23 @@ without a predecessor of ours joins the latest island that it may. One big islan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.errors import InternalError, UnsupportedError
 from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.graph import Graph, Node, NodeId
 from xyntra_ep.fusion.trace import OPS, Context, SymbolPolicy
+from xyntra_ep.guard import guarded
 
 QUANTIZE = "QuantizeLinear"
 DEQUANTIZE = "DequantizeLinear"
 FUNCTION_DOMAIN = "ai.xyntra"
 
 
-def analyse(graph: Graph) -> dict[NodeId, str]:
-    """Reasons of all nodes that cannot be ours, by tracing the whole graph once; what a declined node makes is then opaque."""
+def analyse(graph: Graph, tell: Callable[[NodeId, InternalError], None] | None = None) -> dict[NodeId, str]:
+    """Reasons of all nodes that cannot be ours, by tracing the whole graph once; what a declined node makes is then opaque.
+    ``tell`` is told of faults of our own, each of which costs one node."""
     context = Context(graph=graph, checks=Checks(speculate=True))
     policy = SymbolPolicy(context, trust=True)
     reasons: dict[NodeId, str] = {}
@@ -35,27 +37,34 @@ def analyse(graph: Graph) -> dict[NodeId, str]:
 
     for value in graph.values.values():
         if value.name not in graph.producer and not value.is_constant:
-            _quietly(declare, value.name)
+            _quietly(declare, value.name, context)
     for node in graph.nodes:
-        reason = _obstacle(graph, node)
-        if not reason:
-            try:
+        reason = ""
+        try:
+            with guarded("lowering"):
+                reason = _obstacle(graph, node)
+            if not reason:
                 context.run(node)
-            except UnsupportedError as error:
-                reason = error.what
+        except UnsupportedError as error:
+            reason = error.what
+            if tell is not None and isinstance(error, InternalError):
+                tell(node.id, error)
         if reason:
             reasons[node.id] = reason
             for name in node.outputs:
                 if name:
                     context.tensors.pop(name, None)
-                    _quietly(declare, name)
+                    _quietly(declare, name, context)
     return reasons
 
 
-def _quietly(declare: object, name: str) -> None:
+def _quietly(declare: Callable[[str], None], name: str, context: Context) -> None:
     """A value that cannot be a tensor of ours stays undeclared: its readers decline."""
     try:
-        declare(name)  # type: ignore[operator]  # the closure above
+        with guarded("lowering"):
+            declare(name)
+    except InternalError as error:
+        context.lost[name] = error
     except UnsupportedError:
         return
 
