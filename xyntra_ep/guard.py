@@ -31,18 +31,20 @@ def is_fault(reason: str) -> bool:
     return reason.startswith(_MARK)
 
 
+def is_ours(error: BaseException) -> bool:
+    """Whether an exception is a fault of ours. Our own errors are expected, but for a failed check of our IR. A full disk or
+    memory is no fault of ours, and may be another time; nor is what is meant for the program, as Ctrl-C."""
+    expected = isinstance(error, XyntraError | OSError | MemoryError) and not isinstance(error, InvariantError)
+    return isinstance(error, Exception) and not expected
+
+
 @contextmanager
 def guarded(stage: str) -> Iterator[None]:
-    """What nobody expected becomes an InternalError, recorded as any other decline; with XYNTRA_DEBUG it stays what it is.
-
-    Our own errors are expected, but for a failed check of our IR. A full disk or memory is no fault of ours, and may be another
-    time: it passes, too.
-    """
+    """What nobody expected becomes an InternalError, recorded as any other decline; with XYNTRA_DEBUG it stays what it is."""
     try:
         yield
     except Exception as error:
-        expected = isinstance(error, XyntraError | OSError | MemoryError) and not isinstance(error, InvariantError)
-        if expected or knobs.current().debug:
+        if not is_ours(error) or knobs.current().debug:
             raise
         details = "".join(traceback.format_exception(error))
         raise InternalError(reason_of(error), where=stage, details=details) from error
