@@ -88,9 +88,10 @@ bool Evaluation::prepare(const std::vector<InputView>& inputs) {
                 "XyntraEP: island '" + island_.name + "' has no plan for " + shapes_text(island_, inputs));
   }
   for (const PlanCheck& check : found->checks) {
-    if (values_[check.expr] == 0) {
-      refuse(check.message, inputs);
-    }
+    if (values_[check.expr] != 0) continue;
+    int64_t a = 0, b = 0;
+    const bool differ = found->exprs.unequal(check.expr, values_, a, b);
+    refuse(check.message + (differ ? ": " + std::to_string(a) + " and " + std::to_string(b) : ""), inputs);
   }
   find_output_dims(*found, inputs);
   check_units(*found, inputs);

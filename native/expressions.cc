@@ -154,6 +154,15 @@ std::vector<uint8_t> Expressions::spoiled(const std::vector<int64_t>& values) co
   return bad;
 }
 
+bool Expressions::unequal(uint32_t condition, const std::vector<int64_t>& values, int64_t& a, int64_t& b) const noexcept {
+  const Expr* e = &exprs_[condition];
+  // Operands come earlier, so this ends. Of what broadcasting allows, equality is said first.
+  while (e->op == kAnd || e->op == kOr) e = &exprs_[static_cast<std::size_t>(values[e->a] == 0 ? e->a : e->b)];
+  if (e->op != kEq) return false;
+  a = values[e->a], b = values[e->b];
+  return a != b;
+}
+
 std::vector<int64_t> Expressions::fixed_values() const {
   const std::vector<int64_t> zeros(symbols_.size());
   std::vector<int64_t> values(exprs_.size());

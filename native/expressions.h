@@ -28,6 +28,8 @@ class Expressions {
 
   const std::vector<Symbol>& symbols() const noexcept { return symbols_; }
   std::size_t size() const noexcept { return exprs_.size(); }
+  // Of a condition that does not hold: the two numbers that it wants to be equal. False where it wants something else.
+  bool unequal(uint32_t condition, const std::vector<int64_t>& values, int64_t& a, int64_t& b) const noexcept;
   // Does the value follow from the plan alone?
   bool is_fixed(uint32_t expr) const noexcept { return fixed_[expr] != 0; }
   // The values with all symbols taken as 0: right where is_fixed().

@@ -41,7 +41,8 @@ int chosen_ordinal(const Ort& ort, const OrtKeyValuePairs* const* facts, std::si
   return chosen;
 }
 
-// Sorted. ORT has read device_id where it was given, and a device can be chosen without it: so it is what was chosen.
+// Sorted. ORT has read device_id where it was given, and a device can be chosen without it: so it is what was chosen. What ORT
+// could not read stays as it was given, for the planner to refuse; -1 is the number that the CPU has.
 Options read_options(const Ort& ort, const OrtSessionOptions* session, int ordinal) {
   const Owned entries(ort, get(ort, session, api::kGetSessionOptionsConfigEntries), api::kReleaseKeyValuePairs);
   const Text* keys = nullptr;
@@ -53,8 +54,10 @@ Options read_options(const Ort& ort, const OrtSessionOptions* session, int ordin
   Options options;
   for (std::size_t i = 0; i < n; ++i) {
     const std::string_view key = keys[i];
-    if (key.substr(0, prefix.size()) != prefix || key.substr(prefix.size()) == kDeviceOption) continue;
-    options.emplace_back(key.substr(prefix.size()), values[i]);
+    if (key.substr(0, prefix.size()) != prefix) continue;
+    const std::string_view name = key.substr(prefix.size());
+    if (name == kDeviceOption && (ordinal != kHost || values[i] == std::to_string(kHost))) continue;
+    options.emplace_back(name, values[i]);
   }
   if (ordinal != kHost) options.emplace_back(kDeviceOption, std::to_string(ordinal));
   std::sort(options.begin(), options.end());

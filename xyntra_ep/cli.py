@@ -18,14 +18,14 @@ from xyntra_ep import __version__
 from xyntra_ep.errors import ConfigError, XyntraError, did_you_mean
 from xyntra_ep.options import Claim
 
-FAILED, MISUSED, NOTHING_COMPARED = 1, 2, 4
+FAILED, MISUSED, OUR_FAULT, NOTHING_COMPARED = 1, 2, 3, 4
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 all is well, 1 something is missing, drifts or is damaged, 2 the question was wrong, 4 XyntraEP computed
-    nothing that could be compared."""
+    """Exit status: 0 all is well, 1 something is missing, drifts or is damaged, 2 the question was wrong, 3 a fault of ours,
+    4 XyntraEP computed nothing that could be compared."""
     chosen = _read(sys.argv[1:] if arguments is None else arguments)
     try:
         with _compilers_shown():
@@ -229,7 +229,11 @@ def _explain(chosen: argparse.Namespace) -> int:
         _print(reason, {"node": chosen.node, "reason": reason}, chosen)
     else:
         _print(found, found.raw, chosen)
-    return 0
+    if not found.faults:
+        return 0
+    asked = f"please report it with what `xyntra explain {chosen.model} --json` prints"
+    print(f"xyntra: a fault of XyntraEP, not of the model ({'; '.join(found.faults)}). {asked}", file=sys.stderr)
+    return OUR_FAULT
 
 
 def _fuse(chosen: argparse.Namespace) -> int:

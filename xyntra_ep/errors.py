@@ -3,6 +3,7 @@
     XyntraError              base of all; prints "where: what. hint"
       ConfigError            the caller fixes it: a bad name, a bad value, a missing tool
       UnsupportedError       we decline; the partitioner records it and ONNX Runtime keeps the node
+        InternalError        an exception that nobody expected, as a decline: our bug (`xyntra_ep/guard.py`)
       CompileError           a compiler refused our text; carries source and log
       InvariantError         a check of our own IR failed; carries the pass and the IR text
 
@@ -49,6 +50,14 @@ class ConfigError(XyntraError):
 
 class UnsupportedError(XyntraError):
     """We do not do this. Inside a session it becomes a recorded decline, never a crash."""
+
+
+class InternalError(UnsupportedError):
+    """An exception that nobody expected, at the stage of planning that ``where`` names: our bug. ``details``: its traceback."""
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "", details: str = "") -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.details = details
 
 
 class CompileError(XyntraError):

@@ -222,7 +222,7 @@ def odd(node):
 trace.find_op = odd
 """
     outcome = child(tmp_path / "cache", prepare=prepare)
-    assert outcome.reasons[0] == {**CLAIMED, "Tanh": "internal error (KeyError: 'tanh')"}
+    assert outcome.reasons[0] == {**CLAIMED, "Tanh": "internal: KeyError: 'tanh'"}
 
 
 def test_dumps_are_written_every_time(tmp_path: Path) -> None:

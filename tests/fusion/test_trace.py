@@ -70,7 +70,7 @@ class TestDeclines:
             raise IndexError("off by one")
 
         monkeypatch.setattr(trace_module, "find_op", lambda node: OpSpec(name="Relu", lower=broken))
-        assert reason("(float[N] x) => (float[] y) { y = Relu(x) }") == "internal error (IndexError: off by one)"
+        assert reason("(float[N] x) => (float[] y) { y = Relu(x) }") == "internal: IndexError: off by one"
 
 
 class TestOptionalInputs:

@@ -69,8 +69,8 @@ def test_garbage_is_looked_for_less_often_while_planning(threshold: int) -> None
     ("error", "text"),
     [
         (UnsupportedError("no compiler", hint="install gcc"), b"no compiler. install gcc"),
-        (ValueError("odd"), b"ValueError: odd ("),
-        (RecursionError("deep"), b"RecursionError: deep ("),
+        (ValueError("odd"), b"internal: ValueError: odd ("),
+        (RecursionError("deep"), b"internal: RecursionError: deep ("),
     ],
 )
 def test_an_exception_is_a_reason(error: BaseException, text: bytes) -> None:
@@ -114,4 +114,4 @@ def test_with_debug_the_reason_has_a_traceback() -> None:
 
 def test_a_damaged_buffer_is_a_reason() -> None:
     assert call(lambda raw, digest: b"", written(2)[:-3])[0] is False
-    assert call(lambda raw, digest: b"", b"nothing at all")[1].startswith(b"ValueError: this is no graph buffer")
+    assert call(lambda raw, digest: b"", b"nothing at all")[1].startswith(b"internal: ValueError: this is no graph buffer")

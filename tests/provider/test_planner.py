@@ -152,7 +152,7 @@ def test_an_island_that_cannot_be_built_is_left(raw: RawGraph, tmp_path: Path, m
     monkeypatch.setattr(planner, "build_program", broken)
     plan = read_manifest(planner.plan_graph(with_options(raw, tmp_path), DIGEST))
     declined = {d["op_type"]: d["reason"] for d in json.loads(plan.report)["declined"]}
-    assert declined == {"NonZero": "unsupported", "Exp": "internal error (ZeroDivisionError: oh)"}
+    assert declined == {"NonZero": "unsupported", "Exp": "internal: ZeroDivisionError: oh"}
 
 
 def test_constants_that_callers_may_replace() -> None:

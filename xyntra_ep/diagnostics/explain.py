@@ -22,6 +22,7 @@ from xyntra_ep.diagnostics.feeds import Sizes
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.fusion.cost import Estimate
+from xyntra_ep.guard import is_fault
 from xyntra_ep.provider import registration
 
 _WIDTH = 100
@@ -68,6 +69,16 @@ class Declined:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A fault of our own, the stage of planning that met it, and the nodes that it cost."""
+
+    stage: str
+    reason: str
+    nodes: tuple[int, ...]
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GraphReport:
     """One graph that ONNX Runtime showed: the model's, or that of a control-flow body. ``stored``: the plan came from the
     cache.
@@ -90,6 +101,7 @@ class GraphReport:
     dims: tuple[str, ...] = ()  # the symbolic ones of its inputs
     products: tuple[str, ...] = ()  # precisions that are faster here than the one the session has
     inlined: bool = False  # ONNX Runtime inlines functions in it next and shows it again: what stays of it is told there
+    faults: tuple[Fault, ...] = ()
 
     @property
     def claimed(self) -> int:
@@ -117,6 +129,12 @@ class Explanation:
     @property
     def total(self) -> int:
         return sum(g.total for g in self.graphs)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What faults of ours were met, each once: XyntraEP is to be mended, the model is not."""
+        failures = [g.failure for g in self.graphs if is_fault(g.failure)]
+        return tuple(dict.fromkeys([*failures, *(fault.reason for g in self.graphs for fault in g.faults)]))
 
     def reason(self, name: str) -> str:
         """Why the node called ``name`` runs where it does."""
@@ -222,7 +240,13 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         dims=tuple(map(str, plan.get("dims", ()))),
         products=tuple(map(str, plan.get("products", ()))),
         inlined=bool(plan.get("inlined")),
+        faults=tuple(_fault(row) for row in plan.get("faults", ())),
     )
+
+
+def _fault(row: Mapping[str, Any]) -> Fault:
+    nodes = tuple(map(int, row["nodes"]))
+    return Fault(stage=str(row["stage"]), reason=str(row["reason"]), nodes=nodes, traceback=str(row["traceback"]))
 
 
 def _kernel(row: Mapping[str, Any]) -> Kernel:

@@ -14,6 +14,7 @@ from xyntra_ep.fusion.graph import Graph, NodeId
 from xyntra_ep.fusion.partition import analyse, partition
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import TraceError, trace
+from xyntra_ep.guard import guarded
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Gemm, Program, RowReduce, ValueKind, outputs_of
 
 _RANK: dict[type, int] = {Attention: 3, Gemm: 2, Conv: 2, RowReduce: 1}  # whose name a group gets when ops share nodes
@@ -75,7 +76,8 @@ def find_islands(graph: Graph, least: int = 1) -> Partition:
                     raise UnsupportedError("its result is not used")
                 traced = trace(graph, members, inputs, trust=True)
                 traced.faults.clear()  # whoever runs the functions judges the data
-                islands.append(Island(nodes=tuple(members), program=build_program(traced, inputs, outputs)))
+                with guarded("building"):
+                    islands.append(Island(nodes=tuple(members), program=build_program(traced, inputs, outputs)))
             except TraceError as error:
                 declined[error.node] = error.what
             except UnsupportedError as error:

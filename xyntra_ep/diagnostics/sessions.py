@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from xyntra_ep.errors import ConfigError
+from xyntra_ep.options import DEVICE_ID
 from xyntra_ep.provider import registration
 
 PROVIDER, CPU = "XyntraEP", "CPUExecutionProvider"
@@ -41,8 +42,12 @@ def open_session(
         registration.register()
         providers.insert(0, (PROVIDER, dict(options)))
     try:
-        return ort.InferenceSession(source, settings, providers=providers)
+        return ort.InferenceSession(source, settings, providers=providers, enable_fallback=0)
     except Exception as error:  # ONNX Runtime's own classes have no common base of their own
+        number = (options or {}).get(DEVICE_ID)
+        if number is not None and "Unknown Provider Type" in str(error):  # ORT looks for the device before it asks us
+            what = f"{DEVICE_ID}={number} cannot be had: this machine shows no NVIDIA GPU of that number"
+            raise ConfigError(what, where=PROVIDER, hint="leave it out; xyntra doctor lists what there is") from error
         raise _refused(error, "a model in memory" if isinstance(model, bytes) else str(model)) from error
 
 

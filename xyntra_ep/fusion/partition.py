@@ -7,23 +7,24 @@ without a predecessor of ours joins the latest island that it may. One big islan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.errors import InternalError, UnsupportedError
 from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.graph import Graph, Node, NodeId
 from xyntra_ep.fusion.ranks import by_definition, with_ranks
 from xyntra_ep.fusion.trace import OPS, Context, SymbolPolicy
+from xyntra_ep.guard import guarded
 
 QUANTIZE = "QuantizeLinear"
 DEQUANTIZE = "DequantizeLinear"
 FUNCTION_DOMAIN = "ai.xyntra"
 
 
-def analyse(graph: Graph) -> tuple[dict[NodeId, str], Graph]:
+def analyse(graph: Graph, tell: Callable[[NodeId, InternalError], None] | None = None) -> tuple[dict[NodeId, str], Graph]:
     """Reasons of all nodes that cannot be ours, by tracing the whole graph once; what a declined node makes is then opaque.
-    And the graph, with the ranks that were found on the way."""
+    And the graph, with the ranks that were found on the way. ``tell`` hears of faults of our own, each of which costs one node."""
     graph = with_ranks(graph, by_definition(graph))
     context = Context(graph=graph, checks=Checks(speculate=True))
     policy = SymbolPolicy(context, trust=True)
@@ -39,28 +40,35 @@ def analyse(graph: Graph) -> tuple[dict[NodeId, str], Graph]:
 
     for value in graph.values.values():
         if value.name not in graph.producer and not value.is_constant:
-            _quietly(declare, value.name)
+            _quietly(declare, value.name, context)
     for node in graph.nodes:
-        reason = _obstacle(graph, node)
-        if not reason:
-            try:
+        reason = ""
+        try:
+            with guarded("lowering"):
+                reason = _obstacle(graph, node)
+            if not reason:
                 context.run(node)
-            except UnsupportedError as error:
-                reason = error.what
+        except UnsupportedError as error:
+            reason = error.what
+            if tell is not None and isinstance(error, InternalError):
+                tell(node.id, error)
         if reason:
             reasons[node.id] = reason
             for name in node.outputs:
                 if name:
                     context.tensors.pop(name, None)
-                    _quietly(declare, name)
+                    _quietly(declare, name, context)
         ranks |= {name: context.tensors[name].rank for name in node.outputs if name in context.tensors}
     return reasons, with_ranks(graph, ranks)
 
 
-def _quietly(declare: object, name: str) -> None:
+def _quietly(declare: Callable[[str], None], name: str, context: Context) -> None:
     """A value that cannot be a tensor of ours stays undeclared: its readers decline."""
     try:
-        declare(name)  # type: ignore[operator]  # the closure above
+        with guarded("lowering"):
+            declare(name)
+    except InternalError as error:
+        context.lost[name] = error
     except UnsupportedError:
         return
 

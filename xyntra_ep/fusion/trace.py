@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.errors import InternalError, UnsupportedError
 from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.frames import elementwise
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
@@ -22,6 +22,7 @@ from xyntra_ep.fusion.op_spec import OpSpec as OpSpec
 from xyntra_ep.fusion.op_spec import admit, admit_types
 from xyntra_ep.fusion.structure import conditions
 from xyntra_ep.fusion.tensor import Leaf, Reshape, RowNode, Tensor, TNode, View, from_content
+from xyntra_ep.guard import guarded
 from xyntra_ep.registry import Registry
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir import expr as E
@@ -59,6 +60,7 @@ class Context:
     bindings: list[Binding] = field(default_factory=list)
     faults: list[tuple[Tensor, str]] = field(default_factory=list)  # bools: one is true, and the run fails with the message
     judged: set[tuple[int, int, Expr]] = field(default_factory=set)  # data of which `faults` has the judgement
+    lost: dict[str, InternalError] = field(default_factory=dict)  # values that a fault of ours left undeclared
     depends: set[str] = field(default_factory=set)  # large constants whose bytes decided something
     current: NodeId = FIRST
 
@@ -122,24 +124,25 @@ class Context:
         found = self.tensors.get(name)
         if found is None:
             value = self.graph.values[name]
+            if name in self.lost:
+                raise self.lost[name]
             if not value.is_constant:
                 raise UnsupportedError(f"dtype of input {name}" if value.dtype is None else f"unknown rank of input {name}")
             found = self.tensors[name] = _constant_tensor(value)
         return found
 
     def run(self, node: Node) -> None:
-        """Trace one node; its outputs become known."""
+        """Trace one node; its outputs become known. A fault of ours costs this node (InternalError)."""
+        with guarded("lowering"):
+            self._run(node)
+
+    def _run(self, node: Node) -> None:
         spec = find_op(node)
         self.current = node.id
         self.checks.where = node.title
         inputs = [self.tensor(name) for name in node.inputs]
         admit_types(spec, inputs)
-        try:
-            result = spec.lower(self, node, inputs)
-        except UnsupportedError:
-            raise
-        except Exception as error:  # our bug, met by an odd model: one node is lost, not the session
-            raise UnsupportedError(f"internal error ({type(error).__name__}: {error})") from error
+        result = spec.lower(self, node, inputs)
         outputs = [result] if isinstance(result, Tensor) else list(result)
         for name, t in zip(node.outputs, outputs, strict=False):
             if not name:
@@ -217,11 +220,12 @@ def _constant_tensor(value: GraphValue) -> Tensor:
 
 
 class TraceError(UnsupportedError):
-    """A node of an island that turned out not to be ours (``node``)."""
+    """A node of an island that turned out not to be ours (``node``), and why (``cause``)."""
 
     def __init__(self, node: NodeId, error: UnsupportedError) -> None:
         super().__init__(error.what, where=error.where, hint=error.hint)
         self.node = node
+        self.cause = error
 
 
 class SymbolPolicy:
@@ -256,7 +260,8 @@ def trace(graph: Graph, nodes: Sequence[NodeId], inputs: Sequence[str], trust: b
     context = Context(graph=graph, checks=Checks(speculate=trust))
     policy = SymbolPolicy(context, trust)
     for position, name in enumerate(inputs):
-        context.add_input(name, position, lambda value, axis, p=position: policy.size(value, axis, p))  # type: ignore[misc]  # default binds p
+        with guarded("lowering"):
+            context.add_input(name, position, lambda value, axis, p=position: policy.size(value, axis, p))  # type: ignore[misc]  # default binds p
     for i in nodes:
         try:
             context.run(graph.nodes[i])

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from xyntra_ep import ending, knobs
 from xyntra_ep.errors import XyntraError
+from xyntra_ep.guard import is_ours, reason_of
 
 if TYPE_CHECKING:
     from xyntra_ep.provider.graph_buffer import RawGraph
@@ -110,7 +111,7 @@ def _reason(error: BaseException) -> str:
         return str(error)
     import traceback
 
-    text = "".join(traceback.format_exception_only(error)).strip()
+    text = reason_of(error) if is_ours(error) else "".join(traceback.format_exception_only(error)).strip()
     frames = traceback.extract_tb(error.__traceback__)
     if frames:
         text += f" ({frames[-1].filename}:{frames[-1].lineno})"

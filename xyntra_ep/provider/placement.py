@@ -71,7 +71,13 @@ def _judged(placement: Placement, options: Options, hash128: Hash128) -> Placeme
 
 def _asked(options: Options, device_id: str | None) -> Placement:
     if device_id is not None:
-        return Placement(device=_with_tensors(options, int(device_id)))
+        try:
+            ordinal = knobs.parse_int(device_id, least=0)
+        except ValueError as error:
+            raise ConfigError(
+                f"{options_module.DEVICE_ID}={device_id!r} is not valid", where=options_module.PROVIDER, hint=f"it {error}"
+            ) from None
+        return Placement(device=_with_tensors(options, ordinal))
     choose = _CHOOSING.get(options.backend.value)
     if choose is not None:
         return choose(options)

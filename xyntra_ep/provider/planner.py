@@ -2,7 +2,8 @@
 
     RawGraph -> options -> fusion.Graph -> analyse -> partition -> per island: trace, schedule -> compile -> plan bytes
 
-What fails on the way un-claims the nodes at fault, with the reason, and the rest is partitioned again.
+What fails on the way un-claims the nodes at fault, with the reason, and the rest is partitioned again. A fault of our own is a
+failure as any other (`xyntra_ep/guard.py`): it costs the node, where that can be found, else the island.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from xyntra_ep import knobs
 from xyntra_ep import options as options_module
-from xyntra_ep.errors import CompileError, ConfigError, UnsupportedError
+from xyntra_ep.errors import CompileError, ConfigError, InternalError, UnsupportedError, XyntraError
 from xyntra_ep.fusion.cost import DEVICE_DOUBT, Comparison, Estimate, cpu_cannot, time_text
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.ort_cost import Ceilings
@@ -24,6 +24,7 @@ from xyntra_ep.fusion.precision import choose_precision
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.fusion.trace import TraceError, trace
+from xyntra_ep.guard import guarded
 from xyntra_ep.options import Claim, Options, Precision
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.graph_buffer import RawGraph
@@ -38,6 +39,7 @@ from xyntra_ep.tracea.interface.islands import (
     CompileResult,
     Island,
     StepCost,
+    check_plan,
     compile_islands,
     report_of,
     step_costs,
@@ -51,6 +53,7 @@ from xyntra_ep.tracea.runtime.plan_store import distrusted, store_plan
 
 _PRECISION_OF = {DType.BF16: Precision.BF16, DType.F16: Precision.FP16}
 ROUNDS = 6  # of un-claiming what failed; after that whole islands go
+SEARCHES = 16  # for the node at which a fault of ours begins; after that whole islands go
 SAID_AT_MOST = 1024  # graphs: who is given more than that hears of an old one again
 _said: dict[str, None] = {}  # digests of graphs whose line this process has logged, the oldest first
 _LEVELS = {"verbose": LogLevel.VERBOSE, "info": LogLevel.INFO, "warning": LogLevel.WARNING, "error": LogLevel.ERROR}
@@ -202,30 +205,38 @@ class _Planner:
     traced: list[TraceContext] = field(default_factory=list)  # of each island's first alternative
     estimates: dict[str, Estimate] = field(default_factory=dict)  # by the island's name, all at one point: for people
     note: str = ""
+    faults: list[tuple[InternalError, list[NodeId]]] = field(default_factory=list)  # of ours, and the nodes they cost
+    searches: int = 0
     lasting: bool = True  # whether the next session would come to the same plan: not after a disk was full or a compiler hung
 
     def run(self) -> CompileResult:
         """Partition and compile until nothing new fails."""
-        self.declined, self.graph = analyse(self.graph)
+        self.declined, self.graph = analyse(self.graph, lambda node, error: self.faults.append((error, [node])))
         result = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         for attempt in range(ROUNDS):
             islands = self._islands()
             try:
-                result = compile_islands(islands, self.context)
+                with guarded("compiling"):
+                    result = compile_islands(islands, self.context)
             except (UnsupportedError, OSError) as error:  # no compiler, or no place to work in
-                self.note = str(error)
-                self.lasting = False
-                reason = error.what if isinstance(error, UnsupportedError) else str(error)
-                self._decline_all({n for g in self.members for n in g}, reason)
+                if not isinstance(error, InternalError):
+                    self.note = str(error)
+                    self.lasting = False
+                self._decline_all({n for g in self.members for n in g}, error)
                 return CompileResult(islands=(), kernels=(), failures=(), compiled=0)
             last = attempt == ROUNDS - 1  # what is declined now would be planned no more
             if not result.failures and (last or not self._decline_losers(result)):
                 break
             for failure in result.failures:
                 self.lasting = self.lasting and not isinstance(failure.error, CompileError)
-                whole = failure.op is None or not failure.nodes or attempt == ROUNDS - 2
-                nodes = set(self.members[failure.island]) if whole else {NodeId(n) for n in failure.nodes}
-                self._decline_all(nodes, failure.reason)
+                group = self.members[failure.island]
+                if attempt == ROUNDS - 2:
+                    nodes = set(group)
+                elif failure.op is None or not failure.nodes:
+                    nodes = self._where_it_begins(group) if isinstance(failure.error, InternalError) else set(group)
+                else:
+                    nodes = {NodeId(n) for n in failure.nodes}
+                self._decline_all(nodes, failure.error)
         return result
 
     def _decline_losers(self, result: CompileResult) -> bool:
@@ -236,11 +247,16 @@ class _Planner:
             return False
         for group, traced, entry in zip(self.members, self.traced, result.islands, strict=True):
             assert entry is not None
-            comparison = self._comparison(group, traced, entry.alternatives[0].planned.program, step_costs(entry))
-            self.estimates[entry.name] = comparison.typical()
+            try:
+                with guarded("estimating"):
+                    comparison = self._comparison(group, traced, entry.alternatives[0].planned.program, step_costs(entry))
+                    self.estimates[entry.name] = comparison.typical()
+                    total, slow = comparison.total(), comparison.slow() if self._only_winners else {}
+            except InternalError as error:
+                self._decline_all(set(group), error)
+                continue
             if not self._only_winners:
                 continue
-            total, slow = comparison.total(), comparison.slow()
             for node, estimate in slow.items():
                 self._decline_all({node}, f"declined: {estimate}")
             if not slow and total.loses and not cpu_cannot(self.graph, group):
@@ -285,9 +301,33 @@ class _Planner:
         """Whether what loses to ONNX Runtime is given back. Who names a device gets it."""
         return self.options.claim is Claim.PROFITABLE and self.context.device is None
 
-    def _decline_all(self, nodes: set[NodeId], reason: str) -> None:
+    def _decline_all(self, nodes: set[NodeId], why: Exception | str) -> None:
+        if isinstance(why, InternalError):
+            self.faults.append((why, sorted(nodes)))
         for n in nodes:
-            self.declined.setdefault(n, reason)
+            self.declined.setdefault(n, why.what if isinstance(why, XyntraError) else str(why))
+
+    def _where_it_begins(self, group: list[NodeId]) -> set[NodeId]:
+        """The node of ``group`` that a fault of ours comes with: the last of the fewest first ones that have it. All, where
+        planning finds none."""
+        self.searches += 1
+        if self.searches > SEARCHES or not self._is_at_fault(group):
+            return set(group)
+        right, wrong = 0, len(group)
+        while wrong - right > 1:
+            middle = (right + wrong) // 2
+            right, wrong = (right, middle) if self._is_at_fault(group[:middle]) else (middle, wrong)
+        return {group[wrong - 1]}
+
+    def _is_at_fault(self, group: list[NodeId]) -> bool:
+        """Whether a fault of ours hinders an island of ``group``."""
+        inputs, outputs = self.graph.boundary(group)
+        try:
+            traced, programs = self._alternatives(group, inputs, outputs)
+            check_plan(self._island(group, inputs, outputs, traced[0], programs), self.context)
+        except UnsupportedError as error:
+            return isinstance(error, InternalError)
+        return False
 
     def _islands(self) -> list[Island]:
         """The islands over what is not declined, each with its alternatives; what cannot be built is declined and retried."""
@@ -314,45 +354,72 @@ class _Planner:
         inputs, outputs = self.graph.boundary(group)
         if not outputs:
             return "its result is not used"
+        try:
+            traced, programs = self._alternatives(group, inputs, outputs)
+            island = self._island(group, inputs, outputs, traced[0], programs, f"island{len(islands)}")
+        except TraceError as error:
+            self._decline_all({error.node}, error.cause)
+            return None
+        except InternalError as error:
+            self._decline_all(self._where_it_begins(group), error)
+            return None
+        except UnsupportedError as error:
+            return error.what
+        self.depends |= {name for context in traced for name in context.depends}
+        try:
+            with guarded("estimating"):
+                hopeless = self._hopeless(group, traced[0], programs[0])
+        except InternalError as error:
+            self._decline_all(set(group), error)
+            return None
+        if hopeless is not None:
+            return hopeless
+        self.members.append(group)
+        self.traced.append(traced[0])
+        islands.append(island)
+        return None
+
+    def _alternatives(
+        self, group: list[NodeId], inputs: Sequence[str], outputs: Sequence[str]
+    ) -> tuple[list[TraceContext], list[Program]]:
+        """The programs of an island of ``group``, and what each was traced in. Raises TraceError where a node cannot be done."""
         programs: list[Program] = []
         contexts: list[TraceContext] = []
         for trust in (True, False):
             try:
                 traced = trace(self.graph, group, inputs, trust=trust)
+            except TraceError as error:
+                if programs and not isinstance(error.cause, InternalError):  # without it feeds could be refused
+                    error.cause.what = f"needs what the model declares about shapes ({error.what})"
+                raise
+            with guarded("building programs"):
                 program = build_program(traced, inputs, outputs)
                 choose_precision(program, self.precision.product, halves=self.context.halves)
                 if self.context.device is not None:
                     limit_elements(program)
-            except TraceError as error:
-                if programs:  # only the alternative that assumes nothing failed: without it feeds could be refused
-                    error.what = f"needs what the model declares about shapes ({error.what})"
-                self._decline_all({error.node}, error.what)
-                return None
-            except UnsupportedError as error:
-                return error.what
-            except Exception as error:  # our bug: these nodes stay on CPU, the others need not
-                if knobs.current().debug:
-                    raise
-                return f"internal error ({type(error).__name__}: {error})"
-            self.depends |= traced.depends
             programs.append(program)
             contexts.append(traced)
             if not program.guards:
                 break
-        if (hopeless := self._hopeless(group, contexts[0], programs[0])) is not None:
-            return hopeless
-        self.members.append(group)
-        self.traced.append(contexts[0])
-        islands.append(
-            Island(
-                name=f"island{len(islands)}",
+        return contexts, programs
+
+    def _island(
+        self,
+        group: list[NodeId],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        traced: TraceContext,
+        programs: Sequence[Program],
+        name: str = "",
+    ) -> Island:
+        with guarded("building programs"):
+            return Island(
+                name=name,
                 nodes=tuple(self.graph.nodes[n].ort_id for n in group),
                 inputs=tuple(self._entry(name, traced) for name in inputs),
                 outputs=tuple(self._entry(name, traced) for name in outputs),
                 alternatives=tuple(programs),
             )
-        )
-        return None
 
     def _hopeless(self, group: list[NodeId], traced: TraceContext, program: Program) -> str | None:
         """Why nothing need be compiled to know that ORT is faster: what we would spend without computing anything is too much."""
@@ -408,7 +475,14 @@ class _Planner:
             if entry is None:
                 continue
             estimate = self.estimates.get(entry.name)
-            kernels, steps = report_of(entry, result.kernels, self.context, estimate.ops_ns if estimate is not None else None)
+            try:
+                with guarded("reporting"):
+                    kernels, steps = report_of(
+                        entry, result.kernels, self.context, estimate.ops_ns if estimate is not None else None
+                    )
+            except InternalError as error:  # the island is ours all the same
+                self.faults.append((error, group))
+                kernels, steps = [], []
             row: dict[str, Any] = {"name": entry.name, "nodes": list(group), "kernels": kernels, "steps": steps}
             if estimate is not None:
                 row |= {"ours_ns": round(estimate.ours_ns), "ort_ns": round(estimate.ort_ns), "size": estimate.size}
@@ -425,6 +499,10 @@ class _Planner:
                     "reason": reason,
                 }
                 for n, reason in sorted(self.declined.items())
+            ],
+            "faults": [
+                {"stage": error.where, "reason": error.what, "nodes": list(nodes), "traceback": error.details}
+                for error, nodes in self.faults
             ],
             "cache": self.context.root.reason,
             "precision": self.precision.shortfall or str(self.options.precision),

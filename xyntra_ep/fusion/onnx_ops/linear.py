@@ -22,7 +22,7 @@ def matmul(c: Context, a: Tensor, b: Tensor) -> Tensor:
     """NumPy's matmul for operands of rank >= 2, f32 out for float operands."""
     as_float(a)
     as_float(b)
-    c.require_equal(a.shape[-1], b.shape[-2], "MatMul: inner dimensions differ")
+    c.require_equal(a.shape[-1], b.shape[-2], "inner dimensions differ")
     batch = broadcast_shapes(c.checks, a.shape[:-2], b.shape[:-2])
     depth = c.checks.root(a.shape[-1])  # that of constant weights, where a model does not say a's
     a = c.checks.fit(a, (*batch, a.shape[-2], depth))

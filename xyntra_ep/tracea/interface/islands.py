@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xyntra_ep.errors import CompileError, InvariantError, UnsupportedError, XyntraError
+from xyntra_ep.errors import CompileError, InternalError, UnsupportedError, XyntraError
+from xyntra_ep.guard import guarded
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.ops import Attention, CoreOp, Program
 from xyntra_ep.tracea.interface.compiled import device_kernel
@@ -21,12 +22,13 @@ from xyntra_ep.tracea.planning.manifest import (
     Manifest,
     TensorEntry,
     merge_constants,
+    write_island,
     write_manifest,
 )
 from xyntra_ep.tracea.planning.plan import PlanError, PlannedProgram
 from xyntra_ep.tracea.planning.planner import Announce, plan_program
 from xyntra_ep.tracea.runtime.cache_root import KERNELS
-from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel
+from xyntra_ep.tracea.runtime.kernel_cache import Compilation, CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
 
@@ -83,17 +85,25 @@ def compile_islands(islands: Sequence[Island], context: Context) -> CompileResul
             programs, why_not = _plan(i, island, context, announce)
             planned.append(programs)
             failures += why_not
+        lost: dict[str, CompiledKernel | CompileError | InternalError] = {}
         for kernel in (k for programs in planned for p in programs for k in p.kernels):
-            announce(kernel)
-        results = dict(zip(distinct, compilation.finish(list(distinct.values())), strict=True))
+            try:
+                with guarded("compiling"):
+                    announce(kernel)
+            except InternalError as error:
+                lost[kernel.text] = error
+        results = lost | dict(zip(distinct, _compile(compilation, list(distinct.values()), context), strict=True))
     for i, programs in enumerate(planned):
         failures += [f for p in programs for f in _kernel_failures(i, p, results)]
     bad = {f.island for f in failures}
     kernels = _KernelList(results)
-    entries = [
-        None if i in bad else _entry(island, programs, kernels)
-        for i, (island, programs) in enumerate(zip(islands, planned, strict=True))
-    ]
+    entries: list[IslandEntry | None] = []
+    for i, (island, programs) in enumerate(zip(islands, planned, strict=True)):
+        try:
+            entries.append(None if i in bad else _entry(island, programs, kernels.number))
+        except InternalError as error:
+            entries.append(None)
+            failures.append(IslandFailure(island=i, op=None, nodes=island.nodes, error=error))
     return CompileResult(
         islands=tuple(entries),
         kernels=tuple(kernels.entries),
@@ -102,7 +112,9 @@ def compile_islands(islands: Sequence[Island], context: Context) -> CompileResul
     )
 
 
-def _plan(number: int, island: Island, context: Context, announce: Announce) -> tuple[list[PlannedProgram], list[IslandFailure]]:
+def _plan(
+    number: int, island: Island, context: Context, announce: Announce | None
+) -> tuple[list[PlannedProgram], list[IslandFailure]]:
     """The alternatives that can be planned, and why the others cannot."""
     programs: list[PlannedProgram] = []
     failures: list[IslandFailure] = []
@@ -110,14 +122,44 @@ def _plan(number: int, island: Island, context: Context, announce: Announce) -> 
         try:
             if context.device is not None:  # a device's memory is not looked at: it reads the nearest element, and no run fails
                 program = dataclasses.replace(program, faults=[])
-            programs.append(plan_program(program, context.caps, builder=context.builder, announce=announce))
+            with guarded("planning"):
+                programs.append(plan_program(program, context.caps, builder=context.builder, announce=announce))
         except PlanError as error:
             failures += [
                 IslandFailure(island=number, op=f.op, nodes=program.sources[f.op], error=f.error) for f in error.failures
             ]
-        except InvariantError as error:
+        except InternalError as error:
             failures.append(IslandFailure(island=number, op=None, nodes=island.nodes, error=error))
     return programs, failures
+
+
+def check_plan(island: Island, context: Context) -> None:
+    """Plan an island, compiling nothing. Raises InternalError where a fault of ours hinders that which is not one op's alone."""
+    programs, failures = _plan(0, island, context, announce=None)
+    for failure in failures:
+        if failure.op is None:
+            raise failure.error
+    if not failures:
+        _entry(island, programs, lambda _: 0)
+
+
+def _compile(
+    compilation: Compilation, sources: Sequence[KernelSource], context: Context
+) -> list[CompiledKernel | CompileError | InternalError]:
+    """Each source as a compiled kernel, or why not; one by one where a fault of ours hinders compiling them together."""
+    try:
+        with guarded("compiling"):
+            return [*compilation.finish(sources)]
+    except InternalError:
+        return [_compile_alone(source, context) for source in sources]
+
+
+def _compile_alone(source: KernelSource, context: Context) -> CompiledKernel | CompileError | InternalError:
+    try:
+        with guarded("compiling"):
+            return context.kernels.compile_many([source])[0]
+    except InternalError as error:
+        return error
 
 
 def write_plan(
@@ -225,7 +267,7 @@ def step_costs(entry: IslandEntry) -> tuple[StepCost, ...]:
 class _KernelList:
     """The kernels of a plan file, each once, numbered as they are first asked for."""
 
-    def __init__(self, results: Mapping[str, CompiledKernel | CompileError]) -> None:
+    def __init__(self, results: Mapping[str, CompiledKernel | CompileError | InternalError]) -> None:
         self._results = results
         self._numbers: dict[str, int] = {}
         self.entries: list[KernelEntry] = []
@@ -247,24 +289,27 @@ class _KernelList:
         return self._numbers[source.text]
 
 
-def _entry(island: Island, programs: Sequence[PlannedProgram], kernels: _KernelList) -> IslandEntry:
-    return IslandEntry(
-        name=island.name,
-        nodes=island.nodes,
-        inputs=island.inputs,
-        outputs=island.outputs,
-        constants=merge_constants(programs),
-        alternatives=tuple(Alternative(planned=p, kernels=tuple(kernels.number(k) for k in p.kernels)) for p in programs),
-    )
+def _entry(island: Island, programs: Sequence[PlannedProgram], number: Callable[[KernelSource], int]) -> IslandEntry:
+    """The island as the plan has it; ``number`` of a kernel in its list. Raises InternalError where it cannot be written."""
+    with guarded("writing the plan"):
+        entry = IslandEntry(
+            name=island.name,
+            nodes=island.nodes,
+            inputs=island.inputs,
+            outputs=island.outputs,
+            constants=merge_constants(programs),
+            alternatives=tuple(Alternative(planned=p, kernels=tuple(number(k) for k in p.kernels)) for p in programs),
+        )
+        return dataclasses.replace(entry, data=write_island(entry))
 
 
 def _kernel_failures(
-    island: int, planned: PlannedProgram, results: Mapping[str, CompiledKernel | CompileError]
+    island: int, planned: PlannedProgram, results: Mapping[str, CompiledKernel | CompileError | InternalError]
 ) -> list[IslandFailure]:
     failures = []
     for number, kernel in enumerate(planned.kernels):
         result = results[kernel.text]
-        if isinstance(result, CompileError):
+        if not isinstance(result, CompiledKernel):
             failures += [
                 IslandFailure(island=island, op=op, nodes=planned.program.sources[op], error=result)
                 for op in planned.ops_of_kernel(number)

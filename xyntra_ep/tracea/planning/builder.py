@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xyntra_ep.errors import InvariantError, UnsupportedError
+from xyntra_ep.guard import guarded
 from xyntra_ep.tracea.core_ir.dims import Size, substitute, symbol
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.core_ir.work import NO_WORK, SizedWork, sized_work
@@ -79,11 +80,10 @@ class OpBuilder:
             context = BuildContext(caps=self.caps, program=program, gpu=self._gpu, constants=constants, strict=self._strict)
             result: Built | UnsupportedError
             try:
-                result = self._build(op, context)
+                with guarded("building kernels"):
+                    result = self._build(op, context)
             except UnsupportedError as error:
                 result = error
-            except InvariantError as error:  # our own mistake in one kernel must not cost the whole island
-                result = UnsupportedError(f"internal check failed: {error.what}")
             found = self._built[key.key] = (key, result)
         first, result = found
         if isinstance(result, UnsupportedError):

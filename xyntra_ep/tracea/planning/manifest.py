@@ -60,7 +60,8 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IslandEntry:
-    """``constants``: graph names, in the order that alternatives refer to by ``Program.constants`` names."""
+    """``constants``: graph names, in the order that alternatives refer to by ``Program.constants`` names. ``data``: all of it as
+    the file has it, where that was written already."""
 
     name: str
     nodes: tuple[int, ...]
@@ -68,6 +69,7 @@ class IslandEntry:
     outputs: tuple[TensorEntry, ...]
     constants: tuple[str, ...]
     alternatives: tuple[Alternative, ...]
+    data: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,7 @@ def write_manifest(manifest: Manifest, hash128: Hash128) -> bytes:
         out.u32(kernel.shared_bytes)
     out.u32(len(manifest.islands))
     for island in manifest.islands:
-        _island(out, island)
+        out.raw(island.data or write_island(island))
     body = bytes(out.data)
     return body + hash128(body)
 
@@ -153,7 +155,9 @@ class _Writer:
         self.bytes(text.encode("utf-8"))
 
 
-def _island(out: _Writer, island: IslandEntry) -> None:
+def write_island(island: IslandEntry) -> bytes:
+    """The part of the plan file that is about one island."""
+    out = _Writer()
     out.text(island.name)
     out.raw(struct.pack(f"<I{len(island.nodes)}Q", len(island.nodes), *island.nodes))
     for tensors in (island.inputs, island.outputs):
@@ -167,6 +171,7 @@ def _island(out: _Writer, island: IslandEntry) -> None:
     out.u32(len(island.alternatives))
     for alternative in island.alternatives:
         _alternative(out, alternative, island.constants)
+    return bytes(out.data)
 
 
 def _alternative(out: _Writer, alternative: Alternative, constants: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xyntra_ep.errors import CompileError, InvariantError, UnsupportedError
+from xyntra_ep.guard import guarded
 from xyntra_ep.tracea.core_ir.dims import Dim, Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, load
@@ -98,14 +99,15 @@ def _build_all(
     failures: list[OpFailure] = []
     for i in live:
         try:
-            built = builder.build(program.ops[i], program, known)
-        except (UnsupportedError, CompileError, InvariantError) as error:
+            with guarded("building kernels"):
+                built = builder.build(program.ops[i], program, known)
+                if announce is not None:
+                    for launch in built.launches:
+                        announce(launch.source)
+        except (UnsupportedError, CompileError) as error:
             failures.append(OpFailure(op=i, error=error))
         else:
             ops.append(_Op(i, program.ops[i], i in once, built))
-            if announce is not None:
-                for launch in built.launches:
-                    announce(launch.source)
     if failures:
         raise PlanError(failures)
     return ops
@@ -123,7 +125,8 @@ def _copy_weights(program: Program, ops: list[_Op], known: frozenset[int], build
                 continue
             copy = _identity(program, value)
             try:
-                built = builder.build(copy, program, known)
+                with guarded("building kernels"):
+                    built = builder.build(copy, program, known)
             except UnsupportedError as error:
                 failures.append(OpFailure(op=op.index, error=error))
             else:
