@@ -24,7 +24,7 @@ FUNCTION_DOMAIN = "ai.xyntra"
 
 def analyse(graph: Graph, tell: Callable[[NodeId, InternalError], None] | None = None) -> tuple[dict[NodeId, str], Graph]:
     """Reasons of all nodes that cannot be ours, by tracing the whole graph once; what a declined node makes is then opaque.
-    And the graph, with the ranks that were found on the way. ``tell`` hears of faults of our own, each of which costs one node."""
+    And the graph, with the ranks that were found on the way. ``tell`` hears of faults of ours, each of which costs one node."""
     graph = with_ranks(graph, by_definition(graph))
     context = Context(graph=graph, checks=Checks(speculate=True))
     policy = SymbolPolicy(context, trust=True)
