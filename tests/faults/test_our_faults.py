@@ -108,7 +108,7 @@ def test_a_fault_costs_what_it_happened_in(
 
     onnx.save(model(), path := tmp_path / "model.onnx")
     capsys.readouterr()
-    assert main(["explain", str(path), "--json", "-o", "claim=all"]) == 3
+    assert main(["explain", str(path), "--json", "-O", "claim=all"]) == 3
     said = capsys.readouterr()
     assert json.loads(said.out)[0]["plan"]["faults"][0]["traceback"] == fault.traceback
     (line,) = said.err.splitlines()
@@ -120,7 +120,7 @@ def test_a_fault_costs_what_it_happened_in(
 
 def test_without_a_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     onnx.save(model(), path := tmp_path / "model.onnx")
-    assert main(["explain", str(path), "-o", "claim=all"]) == 0
+    assert main(["explain", str(path), "-O", "claim=all"]) == 0
     assert not capsys.readouterr().err
 
 
@@ -131,7 +131,7 @@ def test_a_graph_that_cannot_be_looked_at(
     monkeypatch.setenv("XYNTRA_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(planner, "partition", lambda *_: 1 / 0)
     onnx.save(model(), path := tmp_path / "model.onnx")
-    assert main(["explain", str(path), "-o", "claim=all"]) == 3
+    assert main(["explain", str(path), "-O", "claim=all"]) == 3
     said = capsys.readouterr()
     assert "XyntraEP takes nothing: internal: ZeroDivisionError: division by zero" in said.out and "please report it" in said.err
 

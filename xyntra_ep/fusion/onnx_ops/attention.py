@@ -33,9 +33,10 @@ from xyntra_ep.tracea.core_ir.expr import Expr
 RAW, SOFTCAPPED, MASKED, PROBABILITY = range(4)  # qk_matmul_output_mode
 
 
-def split_heads(t: Tensor, heads: int) -> Tensor:
+def split_heads(c: Context, t: Tensor, heads: int) -> Tensor:
     """[B, S, H * D] -> [B, H, S, D]"""
     width = t.shape[2] // heads
+    c.require_equal(t.shape[2], width * heads, "the hidden size is no multiple of the number of heads")
     return t.reshape((t.shape[0], t.shape[1], heads, width)).permute((0, 2, 1, 3))
 
 
@@ -78,14 +79,18 @@ class Scores:
     def query(self) -> Expr:
         return E.axis(2) if self.group == 1 else E.call("mod", E.axis(2), E.size(self.queries))
 
-    def mask(self, c: Context, mask: Tensor, operand: int, value: Expr, known: Size | None = None) -> tuple[Tensor, Expr]:
+    def mask(
+        self, c: Context, mask: Tensor, operand: int, value: Expr, known: Size | None = None, *, pads: bool = False
+    ) -> tuple[Tensor, Expr]:
         """``value`` with a mask that broadcasts; keys beyond a shorter mask are masked out. ``known``: a width of the mask that
-        is meant to be shorter."""
+        is meant to be shorter. ``pads``: one of a single column is short, too, and not repeated (ONNX from version 24 on)."""
         width = mask.shape[-1] if known is None else known
-        short = known is not None or (isinstance(width, int) and isinstance(self.keys, int) and 1 < width < self.keys)
+        least = 0 if pads else 1
+        short = known is not None or (isinstance(width, int) and isinstance(self.keys, int) and least < width < self.keys)
         wanted = [*self.full[:3], width if short else self.keys][-mask.rank :]
-        for have, want in zip(mask.shape, wanted, strict=True):
-            c.require(either(eq(have, want), eq(have, 1)), "Attention: the mask does not broadcast")
+        for i, (have, want) in enumerate(zip(mask.shape, wanted, strict=True)):
+            repeats = eq(have, 1) if not (pads and i == mask.rank - 1) else 0
+            c.require(either(eq(have, want), repeats), "Attention: the mask does not broadcast")
         mask = mask.expand([have if have == 1 else want for have, want in zip(mask.shape, wanted, strict=True)])
         at = [E.axis(0), self.head, self.query, E.axis(3)][-mask.rank :]
         loaded = E.load(operand, *(E.const(0) if n == 1 else i for n, i in zip(mask.shape, at, strict=True)), dtype=mask.dtype)
@@ -101,7 +106,7 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     flat = q.rank == 3
     if flat:
         q_heads, kv_heads = int(node.need("q_num_heads")), int(node.need("kv_num_heads"))
-        q, k, v = split_heads(q, q_heads), split_heads(k, kv_heads), split_heads(v, kv_heads)
+        q, k, v = (split_heads(c, t, n) for t, n in ((q, q_heads), (k, kv_heads), (v, kv_heads)))
     for extent in (q.shape[0], q.shape[2]):
         c.require(lt(0, extent), "batch size and sequence lengths must be greater than 0")
     for t in (k, v):
@@ -130,7 +135,7 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     operands = [raw]
     value = capped
     if mask is not None:
-        expanded, value = sizes.mask(c, mask, 1, value)
+        expanded, value = sizes.mask(c, mask, 1, value, pads=node.version >= 24)
         operands.append(expanded)
     if valid is not None:
         c.require_equal(valid.size, sizes.batch, "one number of keys for each batch is wanted")
@@ -161,7 +166,7 @@ def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x, cos, sin, positions = float_input(inputs, 0), one(inputs, 1), one(inputs, 2), maybe(inputs, 3)
     flat = x.rank == 3
     if flat:
-        x = split_heads(x, int(node.need("num_heads")))
+        x = split_heads(c, x, int(node.need("num_heads")))
     require_tables(c, x, cos, sin, int(node.attr("rotary_embedding_dim", 0)))
     operands = [x, cos, sin]
     if positions is None:

@@ -127,9 +127,9 @@ def _multi_head_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Te
         if k.rank != 3:
             raise UnsupportedError("MultiHeadAttention with a bias and transposed keys")
         q, k, v = _biased(c, [q, k, v], bias)
-    q = split_heads(q, heads)
+    q = split_heads(c, q, heads)
     if k.rank == 3:
-        k, v = split_heads(k, heads), split_heads(v, heads)
+        k, v = split_heads(c, k, heads), split_heads(c, v, heads)
     for t in (k, v):
         c.require_equal(t.shape[1], heads, "keys and values have another number of heads than queries")
     for past_t in (past_k, past_v):
@@ -171,7 +171,7 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
         joined = c.map([joined, bias], lambda t, b: E.call("add", t, b), DType.F32)
     joined = as_dtype(joined, x.dtype)
     starts = (0, widths[0], widths[0] + widths[1])
-    q, k, v = (split_heads(part(joined, 2, s, w), heads) for s, w in zip(starts, widths, strict=True))
+    q, k, v = (split_heads(c, part(joined, 2, s, w), heads) for s, w in zip(starts, widths, strict=True))
     before: Size = 0
     if past is not None:  # [2, B, N, P, H]
         for have, want in zip((*past.shape[:3], past.shape[4]), (2, x.shape[0], heads, k.shape[3]), strict=True):
@@ -193,7 +193,7 @@ def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
         heads, hidden, half = int(node.attr("num_heads", 0)), x.shape[2], cos.shape[1]
         if not isinstance(hidden, int) or not isinstance(half, int):
             raise UnsupportedError("com.microsoft.RotaryEmbedding with an unknown head size")
-        x = split_heads(x, heads or hidden // (2 * half))
+        x = split_heads(c, x, heads or hidden // (2 * half))
     require_tables(c, x, cos, sin, width)
     c.require(le(x.shape[2], cos.shape[0]), "more tokens than the tables have rows")
     require_positions(c, positions, x, cos)

@@ -99,7 +99,7 @@ def _cache(c: Context, inputs: Inputs, new: Size) -> _Cache:
     return _Cache(ends=ends, before=before, new=new, total=total)
 
 
-def _heads(node: Node, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
+def _heads(c: Context, node: Node, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
     """q[B, N, S, H], k and v[B, M, S, H], from a tensor each or from one that has all."""
     q, k, v = float_input(inputs, 0), maybe(inputs, 1), maybe(inputs, 2)
     heads, kv_heads = int(node.need("num_heads")), int(node.need("kv_num_heads"))
@@ -110,7 +110,7 @@ def _heads(node: Node, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
         size = width // (heads + 2 * kv_heads)
         starts = (0, heads * size, (heads + kv_heads) * size, width)
         q, k, v = (part(q, 2, start, end - start) for start, end in pairwise(starts))
-    return split_heads(q, heads), split_heads(k, kv_heads), split_heads(v, kv_heads)
+    return split_heads(c, q, heads), split_heads(c, k, kv_heads), split_heads(c, v, kv_heads)
 
 
 def _turned(node: Node, inputs: Inputs, x: Tensor, cache: _Cache) -> Tensor:
@@ -134,7 +134,7 @@ def _turned(node: Node, inputs: Inputs, x: Tensor, cache: _Cache) -> Tensor:
 def _group_query_attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
     if wanted_outputs(node) > 3:
         raise UnsupportedError("GroupQueryAttention with scores as a result")
-    q, k, v = _heads(node, inputs)
+    q, k, v = _heads(c, node, inputs)
     width, group = q.shape[3], int(node.need("num_heads")) // int(node.need("kv_num_heads"))
     if not isinstance(width, int):
         raise UnsupportedError("GroupQueryAttention with an unknown head size")

@@ -52,7 +52,8 @@ def concat(c: Context, parts: list[Tensor], axis: int) -> Tensor:
 
 
 def _common(c: Context, parts: Sequence[Tensor], axis: int, i: int) -> Size:
-    """The extent of axis ``i`` of all parts but those that have no elements along ``axis``."""
+    """The extent of axis ``i`` of all parts but those that have no elements along ``axis``. Where it is 0, so that all is empty,
+    the others have it too: ONNX Runtime then takes that of the first part, and leaves the result unwritten."""
     common = parts[0].shape[i]
     if all(c.checks.same(t.shape[i], common) for t in parts):
         return common
@@ -61,7 +62,8 @@ def _common(c: Context, parts: Sequence[Tensor], axis: int, i: int) -> Size:
     for t in reversed(parts):
         common = select(dims.eq(t.shape[axis], 0), common, t.shape[i])
     for t in parts:
-        c.require(dims.either(dims.eq(t.shape[i], common), dims.eq(t.shape[axis], 0)), "shapes differ")
+        empty = dims.eq(t.shape[axis], 0) * dims.lt(0, common)
+        c.require(dims.either(dims.eq(t.shape[i], common), empty), "shapes differ")
     return common
 
 
