@@ -41,7 +41,7 @@ def test_sizes_and_values_differ_from_run_to_run() -> None:
 
 
 def test_all_opsets_and_forms_are_drawn() -> None:
-    cases = _cases(5, range(150))
+    cases = _cases(12, range(150))
     opsets = {o.version for case in cases for o in case.proto().opset_import if o.domain == ""}
     assert len(opsets) > 15
     assert any(len(case.proto().graph.output) > 1 for case in cases)
