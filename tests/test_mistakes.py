@@ -105,7 +105,7 @@ OTHERS = [
     ("bench bars", "Missing argument 'files"),
     ("bench bars absent.json", "absent.json: no such file"),
     ("bench report --chek", "No such option: --chek"),
-    ("bench report --readme absent.md", "absent.md: no such file"),
+    ("bench report --readme absent.md", "no such file"),
 ]
 # fmt: on
 
