@@ -27,12 +27,14 @@ _EXACT = """
 EXACT = frozenset(_EXACT.split())
 # Of each result, relative. Half precision: ORT rounds between steps that we take in float32. Double: ours are float32 inside.
 LEVELS = {np.dtype(np.float32): 2e-6, np.dtype(np.float16): 2e-3, np.dtype(np.float64): 2e-6}
+CANCELLED = 16  # so much less, but of the largest element: what is left of terms that cancel each other
 SEEDS = (1.0, 2.0, 3.0)
 AMPLIFIED = 8.0  # a few noisy runs are no bound on what could happen
 
 
 def blurred(model: onnx.ModelProto, types: Mapping[str, np.dtype], seed: float) -> onnx.ModelProto:
-    """``y`` of a node that computes becomes y * (1 + level * r), r random in [-1, 1) for each element: equal ones part, too.
+    """``y`` of a node that computes becomes y * (1 + level * r), and a little of the largest element is added; r is random in
+    [-1, 1) for each element, so that equal ones part.
 
     ``types``: of inner values.
     """
@@ -55,13 +57,22 @@ def blurred(model: onnx.ModelProto, types: Mapping[str, np.dtype], seed: float) 
 
 def _noise(sharp: str, name: str, dtype: np.dtype, seed: float) -> list[onnx.NodeProto]:
     level, kind = LEVELS[dtype], helper.np_dtype_to_tensor_dtype(dtype)
-    factor = f"{name}.factor"
+
+    def uniform(what: str, low: float, high: float) -> onnx.NodeProto:
+        output = f"{name}.{what}"
+        return helper.make_node("RandomUniformLike", [sharp], [output], dtype=TensorProto.FLOAT, low=low, high=high, seed=seed)
+
     return [
-        helper.make_node(
-            "RandomUniformLike", [sharp], [factor], dtype=TensorProto.FLOAT, low=1 - level, high=1 + level, seed=seed
-        ),
-        helper.make_node("Cast", [factor], [f"{name}.noise"], to=kind),
-        helper.make_node("Mul", [sharp, f"{name}.noise"], [name]),
+        uniform("factor", 1 - level, 1 + level),
+        helper.make_node("Cast", [f"{name}.factor"], [f"{name}.noise"], to=kind),
+        helper.make_node("Mul", [sharp, f"{name}.noise"], [f"{name}.moved"]),
+        helper.make_node("Cast", [sharp], [f"{name}.float"], to=TensorProto.FLOAT),
+        helper.make_node("Abs", [f"{name}.float"], [f"{name}.size"]),
+        helper.make_node("ReduceMax", [f"{name}.size"], [f"{name}.largest"], keepdims=0),
+        uniform("part", -level / CANCELLED, level / CANCELLED),
+        helper.make_node("Mul", [f"{name}.largest", f"{name}.part"], [f"{name}.rest"]),
+        helper.make_node("Cast", [f"{name}.rest"], [f"{name}.left"], to=kind),
+        helper.make_node("Add", [f"{name}.moved", f"{name}.left"], [name]),
     ]
 
 

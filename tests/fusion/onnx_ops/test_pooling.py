@@ -12,6 +12,9 @@ import pytest
 from onnx import TensorProto
 
 from tests.support.alternatives import one_island
+from tests.support.model_text import cpu, normal, parse
+from tests.support.sessions import planned
+from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.tracea.core_ir.ops import RowReduce
 
 
@@ -36,3 +39,17 @@ def test_padding_keeps_the_taps_before_the_image() -> None:
     island = one_island(model("MaxPool", kernel_shape=[20, 3], pads=[10, 1, 10, 1]))
     (rows,) = island.ops(RowReduce)
     assert rows.inner == (17, 3)
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+@pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 0, 0, 1]])
+def test_padding_is_counted_up_to_its_end(pads: list[int]) -> None:
+    """A window that is larger than the padded image is the only one, and is cut there."""
+    attributes = f"count_include_pad=1, kernel_shape=[2,3], strides=[3,4], pads={pads}"
+    pool = parse(f"(float[N,2,H,W] x) => (float[] y) {{ y = AveragePool<{attributes}>(x) }}", 22)
+    session = planned(pool, {"claim": "all"})
+    assert explain(session).claimed == 1
+    for height, width in ((1, 1), (1, 5), (2, 2), (6, 9)):
+        x = normal(2, 2, height, width)
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], cpu(pool, {"x": x})[0], rtol=1e-6, atol=1e-6)

@@ -15,7 +15,7 @@ from xyntra_ep.fusion.op_spec import AUTO_PAD, FLAG, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import RowNode, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, either, eq, lt
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, either, eq, lt, product, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
@@ -128,12 +128,17 @@ def _average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = float_input(inputs, 0)
     pool = _pool(c, node, x)
     rank = len(pool.kernel)
-    within_pads = not node.attr("ceil_mode", 0) or node.attr("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER")
-    if pool.never_padded or (node.attr("count_include_pad", 0) and within_pads):
+    fitted = node.attr("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER")
+    trailing = [int(p) for p in node.attr("pads") or [0] * (2 * rank)][rank:]
+    ends = [n + p for n, p in zip(x.shape[2:], trailing, strict=True)]
+    if pool.never_padded or (node.attr("count_include_pad", 0) and fitted):
         number: Expr = f(math.prod(pool.kernel))
+    elif node.attr("count_include_pad", 0) and not node.attr("ceil_mode", 0):
+        # A window goes beyond the padding only where it is larger than all there is, and then it is the only one.
+        reached = (ceildiv(end + first, d) for end, first, d in zip(ends, pool.pads, pool.dilations, strict=True))
+        number = E.call("to_f", E.size(product(smin(k, n) for k, n in zip(pool.kernel, reached, strict=True))))
     elif node.attr("count_include_pad", 0):
-        trailing = [int(p) for p in node.attr("pads") or [0] * (2 * rank)][rank:]
-        number = pool.taps([n + p for n, p in zip(x.shape[2:], trailing, strict=True)])
+        number = pool.taps(ends)
     else:
         number = pool.taps(None)
     return pool.reduce(ReduceKind.SUM, f(0), _same, lambda acc: E.call("div", acc, number))
