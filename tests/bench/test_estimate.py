@@ -109,7 +109,7 @@ def test_a_row_that_turns_out_dear_costs_a_later_one_and_not_the_time(
     monkeypatch.setattr(execute, "run_case", slow)
     monkeypatch.setattr(execute, "_prepare", lambda plan, store, tick: None)
     monkeypatch.setattr(execute, "_costs_s", lambda plan, cases, tick: {case.label: 20.0 for case in cases})
-    monkeypatch.setattr(execute, "probe", lambda contender: "")
+    monkeypatch.setattr(execute, "_measure_ceilings", lambda plan, store, tick: None)
     execute.execute(plan, tmp_path / "r.json", resume=False)
     run = load(tmp_path / "r.json")
     assert [found.label for found in run.cases] == [plan.cases[0].label]
