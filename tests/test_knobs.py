@@ -14,6 +14,7 @@ from xyntra_ep.knobs import Knobs
 
 ROOT = Path(__file__).resolve().parent.parent
 CMAKE = {"XYNTRA_WERROR", "XYNTRA_BUILD_HOST", "XYNTRA_BUILD_FUZZ"}
+MISSPELT = {"XYNTRA_PRECISON"}  # by the documents, which show what is said then
 
 
 def test_all_variables_arrive() -> None:
@@ -81,7 +82,7 @@ def test_every_variable_that_documents_and_tools_name_is_known() -> None:
         files += [path for path in (ROOT / folder).rglob("*.[mp][dy]") if not path.name.startswith("test_")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in files)
     found = set(re.findall(r"\bXYNTRA_[A-Z0-9_]*[A-Z0-9]", text))
-    assert len(found) > 10 and knobs.unknown(dict.fromkeys(found - CMAKE)) == []
+    assert len(found) > 10 and knobs.unknown(dict.fromkeys(found - CMAKE - MISSPELT)) == []
 
 
 def test_what_is_wrong_does_not_keep_the_rest_from_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
