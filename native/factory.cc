@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cuda_presence.h"
 #include "data_transfer.h"
@@ -64,14 +65,14 @@ Options read_options(const Ort& ort, const OrtSessionOptions* session, int ordin
   return options;
 }
 
-// The factory that speaks for us between sessions.
-struct Speaker {
+// The factories that there are, by age: a library may be registered under several names. The last speaks for us between sessions.
+struct Speakers {
   std::mutex mutex;
-  const Factory* factory = nullptr;
+  std::vector<const Factory*> factories;
 };
 
-Speaker& speaker() {
-  static auto* const instance = new Speaker;
+Speakers& speakers() {
+  static auto* const instance = new Speakers;
   return *instance;
 }
 
@@ -90,14 +91,15 @@ Factory::Factory(const Ort& ort, const OrtLogger* logger) : OrtEpFactory{}, ort_
   GetSupportedDevices = devices_callback;
   CreateEp = create_callback;
   ReleaseEp = release_callback;
-  const std::lock_guard lock(speaker().mutex);
-  speaker().factory = this;
+  const std::lock_guard lock(speakers().mutex);
+  speakers().factories.push_back(this);
 }
 
 Factory::~Factory() {
   {
-    const std::lock_guard lock(speaker().mutex);
-    if (speaker().factory == this) speaker().factory = nullptr;
+    const std::lock_guard lock(speakers().mutex);
+    std::vector<const Factory*>& all = speakers().factories;
+    all.erase(std::remove(all.begin(), all.end(), this), all.end());
   }
   for (const GpuEntry& gpu : gpus_) {
     if (gpu.memory != nullptr) ort_[api::kReleaseMemoryInfo](gpu.memory);
@@ -106,9 +108,10 @@ Factory::~Factory() {
 }
 
 bool Factory::say(int level, const std::string& message) {
-  const std::lock_guard lock(speaker().mutex);
-  if (speaker().factory == nullptr) return false;
-  speaker().factory->ort_.log(speaker().factory->logger_, level, message);
+  const std::lock_guard lock(speakers().mutex);
+  if (speakers().factories.empty()) return false;
+  const Factory& last = *speakers().factories.back();
+  last.ort_.log(last.logger_, level, message);
   return true;
 }
 

@@ -67,6 +67,8 @@ def test_who_shows_it_hears_it_instead(said: Said, tmp_path: Path) -> None:
 
 def test_it_goes_to_the_log_of_onnxruntime(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     registration.register()
+    ort.register_execution_provider_library("once_more", registration.get_library_path())
+    ort.unregister_execution_provider_library("once_more")  # takes no voice but its own away
     ort.set_default_logger_severity(2)  # whatever tests before have left
     assert registration.say(LogLevel.WARNING, "a word")
     assert "[W:onnxruntime:" in (text := capfd.readouterr().err) and "a word" in text
