@@ -34,13 +34,13 @@ class XyntraError(Exception):
         return f"{text.rstrip('.')}. {self.hint}" if self.hint else text
 
 
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """The hint for a name that does not exist: the nearest one that does, else all of them.
+def did_you_mean(name: str, known: Sequence[str], cutoff: float = 0.6) -> str:
+    """The hint for a name that does not exist: the nearest one that does, of a likeness (0 to 1) of ``cutoff`` or more, else all.
 
     >>> did_you_mean("clam", ["backend", "claim"])
     "did you mean 'claim'?"
     """
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
 
 

@@ -96,7 +96,7 @@ class Knobs:
     register: bool = True  # XYNTRA_REGISTER=0: `import xyntra_ep` does not register the provider
     cc: str | None = None  # XYNTRA_CC: the C compiler, a name or a path
     isa: str | None = None  # XYNTRA_ISA: avx512, avx2 or scalar: the widest instruction set to use of those the machine has
-    debug: int = 0  # XYNTRA_DEBUG: 1 plan, 2 groups and declines, 3 IR, 4 source, 5 every rewrite
+    debug: int = 0  # XYNTRA_DEBUG: 1 faults of ours are raised, with their tracebacks; 4 sources of kernels are kept
     sanitize: str = ""  # XYNTRA_SANITIZE: kernels report what they do wrong; 1 (address,undefined) or thread: docs/soundness.md
     compile_timeout_s: float = 60.0  # XYNTRA_COMPILE_TIMEOUT_S: for one kernel
     jobs: int = dataclasses.field(default_factory=lambda: _cpus())  # XYNTRA_JOBS: compilers at a time

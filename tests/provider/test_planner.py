@@ -16,6 +16,7 @@ from xyntra_ep.errors import CompileError, UnsupportedError, XyntraError
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.provider import planner
+from xyntra_ep.provider.fusion_graph import graph_of
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.tracea.core_ir.ops import Program
 from xyntra_ep.tracea.interface.context import Context
@@ -41,11 +42,11 @@ def with_options(raw: RawGraph, cache: Path, **options: str) -> RawGraph:
 
 
 def test_a_graph_in_our_terms(raw: RawGraph) -> None:
-    graph = planner.graph_of(raw)
+    graph = graph_of(raw)
     assert [n.op_type for n in graph.nodes] == ["Exp", "NonZero", "Cast", "Neg"]
     assert [n.id for n in graph.nodes] == [0, 1, 2, 3] and not graph.is_subgraph
     assert graph.values["x"].is_input and graph.values["x"].shape == ("N",)
-    assert planner.graph_of(replace(raw, is_subgraph=True)).is_subgraph
+    assert graph_of(replace(raw, is_subgraph=True)).is_subgraph
 
 
 class TestLog:
@@ -110,7 +111,7 @@ class TestFailures:
         whole: bool,
     ) -> dict[str, str]:
         """The planner's declines when every kernel of op ``bad`` fails."""
-        graph = planner.graph_of(raw)
+        graph = graph_of(raw)
         numbers = {n.id for n in graph.nodes if n.op_type == bad}
 
         def failing(islands: list[Island], context: Context) -> CompileResult:

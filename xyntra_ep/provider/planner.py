@@ -17,7 +17,7 @@ from typing import Any
 from xyntra_ep import options as options_module
 from xyntra_ep.errors import CompileError, ConfigError, InternalError, UnsupportedError, XyntraError
 from xyntra_ep.fusion.cost import DEVICE_DOUBT, Comparison, Estimate, cpu_cannot, time_text
-from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
+from xyntra_ep.fusion.graph import Graph, GraphValue, NodeId
 from xyntra_ep.fusion.ort_cost import Ceilings
 from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reasons_by_kind
 from xyntra_ep.fusion.precision import choose_precision
@@ -27,10 +27,11 @@ from xyntra_ep.fusion.trace import TraceError, trace
 from xyntra_ep.guard import guarded
 from xyntra_ep.options import Claim, Options, Precision
 from xyntra_ep.provider import registration
+from xyntra_ep.provider.fusion_graph import graph_of
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.provider.placement import Placement, confirmed, place
 from xyntra_ep.provider.waiting import announced
-from xyntra_ep.tracea.core_ir.dtypes import DType, from_ort
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program, ValueKind
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
@@ -144,47 +145,6 @@ def _planned(graph: Graph, options: Options, placement: Placement, hash128: Hash
     )
     work = _Planner(graph, options, context, agree(options.precision, context), placement, lasting=placement.lasting)
     return work, work.run()
-
-
-def graph_of(raw: RawGraph, strict: bool = False) -> Graph:
-    """The fusion graph of a raw one; node ids become positions, missing names become ''."""
-    names = [v.name for v in raw.values]
-
-    def pick(indices: tuple[int, ...]) -> tuple[str, ...]:
-        return tuple("" if i < 0 else names[i] for i in indices)
-
-    values = {
-        v.name: GraphValue(
-            name=v.name,
-            dtype=from_ort(v.elem_type),
-            elem_type=v.elem_type,
-            shape=None if v.shape is None else tuple(d or None if isinstance(d, str) else d for d in v.shape),
-            is_input=v.is_input,
-            is_output=v.is_output,
-            is_constant=v.is_constant,
-            constant_bytes=v.nbytes,
-            read=v.array if v.is_constant else None,
-        )
-        for v in raw.values
-    }
-    nodes = tuple(
-        Node(
-            id=NodeId(position),
-            ort_id=n.id,
-            name=n.name,
-            op_type=n.op_type,
-            domain=n.domain,
-            version=n.since_version,
-            inputs=pick(n.inputs),
-            outputs=pick(n.outputs),
-            attrs=n.attrs,
-            implicit_inputs=pick(n.implicit_inputs),
-            owner=n.ep_name,
-            has_subgraph=n.n_subgraphs > 0,
-        )
-        for position, n in enumerate(raw.nodes)
-    )
-    return Graph(nodes=nodes, values=values, opsets=raw.opsets, name=raw.name, is_subgraph=raw.is_subgraph, strict=strict)
 
 
 def _bytes_of(value: GraphValue) -> bytes:

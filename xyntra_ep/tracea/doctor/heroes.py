@@ -7,11 +7,10 @@ rate of 16-bit products is that with sums in f32, which GeForce cards make at ha
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from xyntra_ep.errors import ConfigError
+from xyntra_ep.errors import ConfigError, did_you_mean
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import SM_80, SM_90A, Gpu
 from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS
 
@@ -115,9 +114,7 @@ def hero_named(name: str) -> Hero:
         if hero.architecture == asked.removesuffix("a"):
             return hero
     known = [*BY_NAME, *dict.fromkeys(hero.architecture for hero in HEROES)]
-    near = difflib.get_close_matches(asked, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    raise ConfigError(f"no GPU {name!r} is known", where="architecture", hint=hint)
+    raise ConfigError(f"no GPU {name!r} is known", where="architecture", hint=did_you_mean(asked, known, cutoff=0.5))
 
 
 def _number(hero: Hero) -> int:

@@ -7,12 +7,11 @@ Context().plan_kernel("gemm", m=128, architecture="h200")         for a GPU that
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xyntra_ep.errors import ConfigError
+from xyntra_ep.errors import ConfigError, did_you_mean
 from xyntra_ep.options import Backend, Precision
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.ops import ValueKind
@@ -148,9 +147,7 @@ def _device(context: Context, backend: str | None, architecture: str | None) -> 
     asked = (backend or Backend.AUTO.value).lower()
     names = [member.value for member in Backend]
     if asked not in names:
-        near = difflib.get_close_matches(asked, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
-        raise ConfigError(f"no backend {backend!r}", where=_WHERE, hint=hint)
+        raise ConfigError(f"no backend {backend!r}", where=_WHERE, hint=did_you_mean(asked, names))
     if architecture is not None:
         device = known_target(architecture)
         if backend is not None and asked != device.backend:
@@ -175,6 +172,4 @@ def _precision(text: str) -> Precision:
     names = [member.value for member in Precision]
     if text.lower() in names:
         return Precision(text.lower())
-    near = difflib.get_close_matches(text.lower(), names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
-    raise ConfigError(f"no precision {text!r}", where=_WHERE, hint=hint)
+    raise ConfigError(f"no precision {text!r}", where=_WHERE, hint=did_you_mean(text.lower(), names))

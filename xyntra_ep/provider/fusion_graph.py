@@ -1,0 +1,48 @@
+"""The fusion graph of what native code has shown of a model."""
+
+from __future__ import annotations
+
+from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
+from xyntra_ep.provider.graph_buffer import RawGraph
+from xyntra_ep.tracea.core_ir.dtypes import from_ort
+
+
+def graph_of(raw: RawGraph, strict: bool = False) -> Graph:
+    """The fusion graph of a raw one; node ids become positions, missing names become ''."""
+    names = [v.name for v in raw.values]
+
+    def pick(indices: tuple[int, ...]) -> tuple[str, ...]:
+        return tuple("" if i < 0 else names[i] for i in indices)
+
+    values = {
+        v.name: GraphValue(
+            name=v.name,
+            dtype=from_ort(v.elem_type),
+            elem_type=v.elem_type,
+            shape=None if v.shape is None else tuple(d or None if isinstance(d, str) else d for d in v.shape),
+            is_input=v.is_input,
+            is_output=v.is_output,
+            is_constant=v.is_constant,
+            constant_bytes=v.nbytes,
+            read=v.array if v.is_constant else None,
+        )
+        for v in raw.values
+    }
+    nodes = tuple(
+        Node(
+            id=NodeId(position),
+            ort_id=n.id,
+            name=n.name,
+            op_type=n.op_type,
+            domain=n.domain,
+            version=n.since_version,
+            inputs=pick(n.inputs),
+            outputs=pick(n.outputs),
+            attrs=n.attrs,
+            implicit_inputs=pick(n.implicit_inputs),
+            owner=n.ep_name,
+            has_subgraph=n.n_subgraphs > 0,
+        )
+        for position, n in enumerate(raw.nodes)
+    )
+    return Graph(nodes=nodes, values=values, opsets=raw.opsets, name=raw.name, is_subgraph=raw.is_subgraph, strict=strict)
