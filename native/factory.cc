@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -19,21 +18,24 @@ namespace xyntra {
 namespace {
 
 constexpr const char* kOrdinalKey = "cuda_device_id";  // ORT's option device_id is compared with it
+constexpr const char* kAbsentKey = "is_absent";
 constexpr std::string_view kDeviceOption = "device_id";
 constexpr int kHost = -1;
 
-Owned<OrtKeyValuePairs> pairs_of(const Ort& ort, std::initializer_list<std::pair<Text, std::string>> facts) {
+Owned<OrtKeyValuePairs> pairs_of(const Ort& ort, Facts facts) {
   OrtKeyValuePairs* pairs = nullptr;
   ort[api::kCreateKeyValuePairs](&pairs);
   for (const auto& [key, value] : facts) ort[api::kAddKeyValuePair](pairs, key, value.c_str());
   return {ort, pairs, api::kReleaseKeyValuePairs};
 }
 
-// Of the devices that a session was given, that of its tensors.
+// Of the devices that a session was given, that of its tensors. One that is absent is no choice, unless it is the only one.
 int chosen_ordinal(const Ort& ort, const OrtKeyValuePairs* const* facts, std::size_t n) {
   int chosen = kHost;
   for (std::size_t i = 0; i < n; ++i) {
-    const Text text = facts[i] != nullptr ? ort[api::kGetKeyValue](facts[i], kOrdinalKey) : nullptr;
+    const auto fact = [&](Text key) { return facts[i] != nullptr ? ort[api::kGetKeyValue](facts[i], key) : Text{}; };
+    const Text text = fact(kOrdinalKey);
+    if (n > 1 && fact(kAbsentKey) != nullptr) continue;
     const int ordinal = text != nullptr ? std::atoi(text) : kHost;
     if (ordinal != kHost && chosen != kHost && ordinal != chosen)
       throw Error(kInvalidArgument, "XyntraEP runs a session on one device, and was given several");
@@ -127,15 +129,19 @@ OrtStatus* Factory::devices_callback(OrtEpFactory* self, const OrtHardwareDevice
     };
     const OrtHardwareDevice* const* const end = devices + n;
     const auto cpu = std::find_if(devices, end, is_cpu);  // one device: a machine's CPUs are one to us
-    if (cpu != end && most > 0) out[(*n_out)++] = factory.describe(*cpu, kHost, nullptr);
+    if (cpu != end && most > 0) out[(*n_out)++] = factory.describe(*cpu, {{kOrdinalKey, std::to_string(kHost)}});
     const int gpus = cuda_devices_at_hand();
     // CUDA numbers devices in an order of its own, so several that ORT lists cannot be told apart without the driver.
     const bool sure = gpus == 1 && std::count_if(devices, end, is_gpu) == 1;
     for (int ordinal = 0; ordinal < gpus && *n_out < most; ++ordinal) {
       const GpuEntry& gpu = factory.entry_of(ordinal);
       const OrtHardwareDevice* const hardware = factory.hardware_of(ordinal, sure ? *std::find_if(devices, end, is_gpu) : nullptr);
-      out[(*n_out)++] = factory.describe(hardware, ordinal, gpu.memory);
+      out[(*n_out)++] = factory.describe(hardware, {{kOrdinalKey, std::to_string(ordinal)}}, gpu.memory);
     }
+    // Who asks for a number that nothing has is told by ONNX Runtime that it does not know XyntraEP. Of the first such number, which
+    // is 0 without a GPU, we are asked, and the planner says what is missing.
+    if (cpu != end && *n_out < most)
+      out[(*n_out)++] = factory.describe(*cpu, {{kOrdinalKey, std::to_string(gpus)}, {kAbsentKey, "1"}});
   });
 }
 
@@ -160,10 +166,10 @@ const OrtHardwareDevice* Factory::hardware_of(int ordinal, const OrtHardwareDevi
   return gpu.made;
 }
 
-OrtEpDevice* Factory::describe(const OrtHardwareDevice* device, int ordinal, const OrtMemoryInfo* memory) {
+OrtEpDevice* Factory::describe(const OrtHardwareDevice* device, Facts facts, const OrtMemoryInfo* memory) {
   OrtEpDevice* described = nullptr;
-  const Owned facts = pairs_of(ort_, {{kOrdinalKey, std::to_string(ordinal)}});
-  ort_.check(ort_.ep()[ep_api::kCreateEpDevice](this, device, facts.get(), nullptr, &described));
+  const Owned pairs = pairs_of(ort_, facts);
+  ort_.check(ort_.ep()[ep_api::kCreateEpDevice](this, device, pairs.get(), nullptr, &described));
   if (memory != nullptr) ort_.check(ort_.ep()[ep_api::kAddAllocatorInfo](described, memory));
   return described;
 }

@@ -4,13 +4,18 @@
 // session on a CUDA device has its tensors there. None of them is opened before a session or a tensor wants it.
 #pragma once
 
+#include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ep.h"
 #include "ort.h"
 
 namespace xyntra {
+
+// What ORT's listing of devices tells, and what it compares options with.
+using Facts = std::initializer_list<std::pair<Text, std::string>>;
 
 class Factory : public OrtEpFactory {
  public:
@@ -41,7 +46,7 @@ class Factory : public OrtEpFactory {
     OrtMemoryInfo* memory = nullptr;
   };
 
-  OrtEpDevice* describe(const OrtHardwareDevice* device, int ordinal, const OrtMemoryInfo* memory);
+  OrtEpDevice* describe(const OrtHardwareDevice* device, Facts facts, const OrtMemoryInfo* memory = nullptr);
   GpuEntry& entry_of(int ordinal);
   const OrtHardwareDevice* hardware_of(int ordinal, const OrtHardwareDevice* listed);
 

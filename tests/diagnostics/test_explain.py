@@ -206,9 +206,8 @@ def test_a_session_without_the_provider(mlp: Path) -> None:
 def test_a_wrong_option_and_a_wrong_path_are_the_callers(mlp: Path) -> None:
     with pytest.raises(ConfigError, match="no provider option 'clam'"):
         explain(mlp, options={"clam": "all"})
-    for number in ("0", "99"):  # on a machine without the GPU, ONNX Runtime does not come to ask us
-        with pytest.raises(ConfigError, match=f"XyntraEP: device_id={number} cannot be had: this machine shows no NVIDIA GPU"):
-            explain(mlp, options={"device_id": number})
+    with pytest.raises(ConfigError, match=r"XyntraEP: device_id=99 cannot be had: this machine shows no NVIDIA GPU"):
+        explain(mlp, options={"device_id": "99"})  # ONNX Runtime does not come to ask us
     for text in ("x", ""):
         with pytest.raises(ConfigError, match=f"device_id='{text}' is not valid. it wants an integer of at least 0"):
             explain(mlp, options={"device_id": text})

@@ -34,7 +34,6 @@ from xyntra_ep.tracea.interface.devices import cuda_target
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("nvrtc")]
 NVIDIA = 0x10DE
-SECOND = "XyntraEP with devices"
 errors = ort.capi.onnxruntime_pybind11_state
 COPIES = tuple(f"Memcpy{way}{kind}" for way in ("HtoD", "DtoH", "DtoD") for kind in ("", "Async"))
 ALLOCATIONS = ("MemAlloc", "MemFree", "MemAllocHost", "GraphInstantiate", "StreamCreate", "ModuleGetFunction")
@@ -56,14 +55,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def devices() -> Iterator[None]:
-    """The library once more, where two CUDA devices seem to be."""
+    """The library registered anew, where two CUDA devices seem to be."""
+
+    def register_anew() -> None:
+        gc.collect()
+        ort.unregister_execution_provider_library("XyntraEP")
+        ort.register_execution_provider_library("XyntraEP", registration.get_library_path())
+
     registration.register()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XYNTRA_CUDA_DEVICES", "2")
-        ort.register_execution_provider_library(SECOND, registration.get_library_path())
+        register_anew()
     yield
-    gc.collect()
-    ort.unregister_execution_provider_library(SECOND)
+    register_anew()
 
 
 @pytest.fixture
@@ -139,7 +143,7 @@ def test_the_number_selects_the_device(gpu: FakeCuda, folder: Path) -> None:
         assert [graph.device for graph in explain(made).graphs] == [f"CUDA / Simulated GPU / sm_80 / {identity}"]
         close(made.run(None, feeds(3))[0], wanted(feeds(3))[0])
     used = {d.ep_metadata["cuda_device_id"] for d in ort.get_ep_devices() if d.ep_name == "XyntraEP"}
-    assert used == {"-1", "0", "1"}
+    assert used == {"-1", "0", "1", "2"}, "the last for an error of our own"
 
 
 def test_a_session_that_names_no_device_has_its_tensors_on_the_host(gpu: FakeCuda, folder: Path) -> None:
@@ -154,6 +158,8 @@ def test_a_session_that_names_no_device_has_its_tensors_on_the_host(gpu: FakeCud
 def test_a_device_that_is_not_there_is_refused_by_name_and_by_number(gpu: FakeCuda, folder: Path) -> None:
     with pytest.raises(RuntimeError, match="Unknown Provider Type: XyntraEP"):  # ONNX Runtime's own words
         session(folder, device_id="7")
+    with pytest.raises(errors.InvalidArgument, match=r"the CUDA driver has no device 2\. device_id can be 0, 1"):
+        session(folder, device_id="2")
     gpu.set(devices=1)  # of two that seemed to be there
     with pytest.raises(errors.InvalidArgument, match=r"the CUDA driver has no device 1\. device_id can be 0"):
         session(folder, device_id="1", claim="all")
@@ -452,11 +458,12 @@ def test_registration_touches_no_driver_and_the_process_may_fork() -> None:
     import os, sys
     import onnxruntime as ort, xyntra_ep
     ours = [d for d in ort.get_ep_devices() if d.ep_name == "XyntraEP"]
-    assert [d.ep_metadata["cuda_device_id"] for d in ours] == ["-1", "0", "1", "2"], ours
+    assert [d.ep_metadata["cuda_device_id"] for d in ours] == ["-1", "0", "1", "2", "3"], ours
+    assert [d.ep_metadata.get("is_absent") for d in ours] == [None] * 4 + ["1"]
     assert "libcuda" not in open("/proc/self/maps").read()
     child = os.fork()
     if child == 0:
-        os._exit(3 if len(ort.get_ep_devices()) == 5 else 4)
+        os._exit(3 if len(ort.get_ep_devices()) == 6 else 4)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
     """
     environment = {**os.environ, "XYNTRA_CUDA_DEVICES": "3"}

@@ -65,6 +65,24 @@ class TestWithTheLibrary:
         assert result.stdout.splitlines() == [reason, "False"]
         assert result.stderr.splitlines() == [f"XyntraEP is not registered: {reason}"]
 
+    def test_a_number_that_no_gpu_has_is_answered_by_us(self, tmp_path: Path) -> None:
+        onnx.save(parse("(float[N] x) => (float[] y) { y = Exp(x) }"), tmp_path / "model.onnx")
+        code = (
+            "import sys, onnxruntime as ort, xyntra_ep\n"
+            "def made(settings, *asked):\n"
+            "    return ort.InferenceSession(sys.argv[0], settings, providers=list(asked), enable_fallback=0).get_providers()\n"
+            f"sys.argv[0] = {str(tmp_path / 'model.onnx')!r}\n"
+            "try: made(None, ('XyntraEP', {'device_id': '0'}))\n"
+            "except Exception as error: print(error)\n"
+            "for number in ({}, {'device_id': '-1'}): assert made(None, ('XyntraEP', number))[0] == 'XyntraEP'\n"
+            "chosen = ort.SessionOptions()\n"
+            "chosen.add_provider_for_devices([d for d in ort.get_ep_devices() if d.ep_name == 'XyntraEP'], {})\n"
+            "assert made(chosen)[0] == 'XyntraEP', 'of all devices, that which is there'\n"
+        )
+        result = python(code, XYNTRA_CUDA_DEVICES="0")
+        assert result.returncode == 0, result.stderr
+        assert "INVALID_ARGUMENT : XyntraEP: backend=cuda cannot be had: " in result.stdout
+
     def test_what_nobody_reads_is_said_once_in_a_process(self, tmp_path: Path) -> None:
         (tmp_path / "fusion.toml").write_text("[providr]\nclaim = 'all'\n")
         model = parse("(float[N] x) => (float[] y) { y = Exp(x) }")
