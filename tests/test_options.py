@@ -58,6 +58,8 @@ def test_defaults(tmp_path: Path) -> None:
         ("fp32_strict", "on", True),
         ("fp32_strict", "0", False),
         ("fp32_strict", "False", False),
+        ("dim_hints", " height=640, width = 480,", (("height", 640), ("width", 480))),
+        ("dim_hints", "", ()),
         ("log_level", "error", LogLevel.ERROR),
         ("log_level", "verbose", LogLevel.VERBOSE),
     ],
@@ -107,6 +109,7 @@ CHANGED = {
     "cache_dir": "/elsewhere",
     "dump_dir": "/dump",
     "fp32_strict": "1",
+    "dim_hints": "n=2",
     "log_level": "error",
 }
 

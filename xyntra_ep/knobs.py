@@ -114,6 +114,7 @@ class Knobs:
     cache_dir: str | None = None
     dump_dir: str | None = None
     fp32_strict: str | None = None
+    dim_hints: str | None = None
     log_level: str | None = None
 
     @property

@@ -56,6 +56,30 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+class DimHints(tuple[tuple[str, int], ...]):
+    """Names of dimensions and what they usually are.
+
+    >>> DimHints.parse("height=640, width=640")
+    DimHints((('height', 640), ('width', 640)))
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> DimHints:
+        """Raises ValueError for what is not ``NAME=SIZE,NAME=SIZE``, or a name that stands there twice."""
+        found: dict[str, int] = {}
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            name, equals, size = (piece.strip() for piece in part.rpartition("="))
+            if not (name and equals) or name in found:
+                raise ValueError("wants NAME=SIZE,NAME=SIZE, each name once")
+            found[name] = knobs.parse_int(size, least=1)
+        return cls(found.items())
+
+    def __repr__(self) -> str:
+        return f"DimHints({super().__repr__()})"
+
+
 # Planned, so that asking for them is answered with "not in this release" and not with "no such option".
 LATER_OPTIONS = ("tune", "fast_math", "deterministic", "trace")
 
@@ -123,6 +147,12 @@ class Options:
         default=False,
         doc="NaN and Inf show where they do in ONNX Runtime, and nowhere else: no Winograd convolution, no hidden keys left out",
     )
+    dim_hints: DimHints = option(
+        default_factory=DimHints,
+        shown_default="none",
+        doc="what dimensions usually are that have names in the model and no size, as in `height=640,width=640`; kernels are "
+        "chosen for these sizes and serve all others, too. Without a hint, names and places tell (docs/dynamic-shapes.md)",
+    )
     log_level: LogLevel = option(
         default=LogLevel.INFO,
         doc="least severe message given to ONNX Runtime's logger, whose own level then applies (that of "
@@ -163,7 +193,7 @@ def _row(field: dataclasses.Field[Any], hint: Any) -> OptionRow:
         values = tuple(member.value for member in kind)
     else:
         least = field.metadata["least"]
-        values = {bool: ("0", "1"), int: (f"integer, at least {least}",), Path: ("path",)}[kind]
+        values = {bool: ("0", "1"), int: (f"integer, at least {least}",), Path: ("path",), DimHints: ("NAME=SIZE,...",)}[kind]
     default = field.metadata["shown_default"]
     if default is None:
         value: Any = field.default
@@ -249,6 +279,8 @@ def _convert(row: OptionRow, text: str, where: str, base: Path | None = None) ->
             return knobs.parse_flag(text)
         if row.kind is int:
             return knobs.parse_int(text, least=row.least)
+        if row.kind is DimHints:
+            return DimHints.parse(text)
     except ValueError as error:
         raise ConfigError(f"{row.name}={text!r} is not valid", where=where, hint=f"it {error}") from None
     folded = text.lower()
@@ -343,7 +375,7 @@ def table() -> str:
     """All options as a Markdown table."""
     lines = ["| option | values | default | environment | meaning |", "|---|---|---|---|---|"]
     for row in rows():
-        values = ", ".join(f"`{value}`" for value in row.values) if row.kind not in (int, Path) else row.values[0]
+        values = ", ".join(f"`{value}`" for value in row.values) if row.kind not in (int, Path, DimHints) else row.values[0]
         lines.append(f"| `{row.name}` | {values} | `{row.default}` | `{row.variable}` | {row.doc} |")
     return "\n".join(lines)
 

@@ -119,11 +119,11 @@ def test_only_what_is_true_of_a_model_is_advised() -> None:
     assert helping(declined=declined(lost), claim="all") == []
     claim = "claim=all: 1 node more, slower than in ONNX Runtime by the estimates"
     assert helping(declined=declined(lost), claim="profitable") == [claim]
-    sizes, *_ = helping(declined=declined(f"{lost} at sizes of 1 on one core"), claim="profitable")
+    sizes, *_ = helping(declined=declined(f"{lost} at n=128 on one core"), claim="profitable", assumed="n=128")
     assert sizes.startswith(
-        "sizes that are known: 1 node would be slower than in ONNX Runtime at the worst of 1, 16, 128 for n; --dim"
+        "sizes that are known: 1 node would be slower than in ONNX Runtime at what n usually are; option dim_hints"
     )
-    assert helping(declined=declined(f"{lost} at sizes of 1 on one core"), claim="profitable", dims=[]) == [claim]
+    assert helping(declined=declined(f"{lost} at n=128 on one core"), claim="profitable", dims=[], assumed="n=128") == [claim]
     assert helping(measured=False) != []
 
 
@@ -144,11 +144,11 @@ def test_times_say_what_they_are_of() -> None:
     def said(**plan: Any) -> str:
         return basis(parse([{**ENTRY, "plan": {**ENTRY["plan"], **plan}}]).graphs)
 
-    [island, _] = ENTRY["plan"]["islands"]
-    known = [{**island, "size": 0}]
-    assert said(measured=True, islands=known) == "times are estimates for one core by figures measured on this machine"
-    assert said(dims=[]).endswith("this kind of machine, sizes that are not known being 128")
-    assert said(device="cuda:x") == "times are estimates of single kernels on the device, sizes that are not known being 128"
+    assert said(measured=True) == "times are estimates for one core by figures measured on this machine"
+    assert said(assumed="x: [1, 128]", dims=[]).endswith("this kind of machine, for x: [1, 128]")
+    assert said(assumed="n=128").endswith("this kind of machine, for n=128; --dim NAME=SIZE gives others")
+    on_device = "times are estimates of single kernels on the device, sizes that are not known being usual ones"
+    assert said(device="cuda:x") == on_device
     assert said(islands=[]) == ""
 
 
@@ -165,9 +165,9 @@ def test_sizes_that_are_fixed(mlp: Path) -> None:
     found = explain(mlp, options={"claim": "all"}, sizes={"n": 8})
     assert str(found).startswith("as in a session that fixes n=8 (")
     [graph] = found.graphs
-    assert graph.dims == () and all(island.size == 0 for island in graph.islands)
+    assert graph.dims == () and graph.assumed == ""
     [free] = explain(mlp, options={"claim": "all"}).graphs
-    assert free.dims == ("n",) and [i.size for i in free.islands] == [128] and free.claim == "all" and not free.measured
+    assert free.dims == ("n",) and free.assumed == "n=1" and free.claim == "all" and not free.measured
     for island in (*graph.islands, *free.islands):
         assert 0 < sum(k.cost_ns for k in island.kernels if k.alternative == 0) <= island.ours_ns
     with pytest.raises(ConfigError, match=r"^--dim: the model's inputs have no dimension 'm'. there are n$"):

@@ -72,6 +72,12 @@ class TestLog:
         assert f"the next process compiles all again, because the cache {file} is not a directory" in plan.log_line
         assert "dump_dir cannot be written" in plan.log_line and plan.log_level is LogLevel.WARNING
 
+    def test_a_hint_that_no_dimension_has(self, raw: RawGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(planner, "_said", {})
+        plan = read_manifest(planner.plan_graph(with_options(raw, tmp_path, dim_hints="N=2,M=3"), DIGEST))
+        assert ", dim_hints: the model's inputs have no dimension 'M'. there are N; " in plan.log_line
+        assert plan.log_level is LogLevel.WARNING and json.loads(plan.report)["assumed"] == "N=2"
+
     def test_below_the_level_asked_for(self, raw: RawGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(planner, "_said", {})
         plan = read_manifest(planner.plan_graph(with_options(raw, tmp_path, log_level="error"), DIGEST))

@@ -240,7 +240,7 @@ class TestSessions:
         model = parse("(float[N] x) => (float[N] y) { y = Exp(x) }")
         agree(model, {"x": normal(4)}, planned(model, {"claim": "profitable"}))
         assert plans.claimed(0) == 0 and re.fullmatch(
-            r"declined: est. .* us, ORT .* us at sizes of 1 on one core", plans.reasons(0)["Exp"]
+            r"declined: est. .* us, ORT .* us at N=1 on one core, 0[.].*x over the sizes that are usual", plans.reasons(0)["Exp"]
         )
 
     def test_min_island(self, plans: Planned) -> None:

@@ -6,9 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from xyntra_ep.fusion.cost import SIZES
-from xyntra_ep.tracea.core_ir.dims import TYPICAL
-
 if TYPE_CHECKING:
     from xyntra_ep.diagnostics.explain import GraphReport
 
@@ -24,11 +21,11 @@ def advice(graphs: Sequence[GraphReport]) -> Iterator[str]:
         yield f"an operator that XyntraEP has not: {op_type}, {_nodes(count)} of this model"
     lost = [d for d in declined if d.reason.startswith("declined: est.")]
     dims = _dims(graphs)
-    if lost and dims and any(" at sizes of " in d.reason for d in lost):
-        sizes = ", ".join(map(str, SIZES))
+    if dims and any(graph.assumed and f" at {graph.assumed}" in d.reason for graph in graphs for d in lost):
         yield (
-            f"sizes that are known: {_nodes(len(lost))} would be slower than in ONNX Runtime at the worst of {sizes} for {dims};"
-            " --dim shows a session that fixes them (SessionOptions.add_free_dimension_override_by_name)"
+            f"sizes that are known: {_nodes(len(lost))} would be slower than in ONNX Runtime at what {dims} usually are; option"
+            " dim_hints says what they are, --dim shows a session that fixes them"
+            " (SessionOptions.add_free_dimension_override_by_name)"
         )
     if lost and any(graph.claim == "profitable" for graph in graphs):
         yield f"claim=all: {_nodes(len(lost))} more, slower than in ONNX Runtime by the estimates"
@@ -49,13 +46,12 @@ def basis(graphs: Sequence[GraphReport]) -> str:
     if not islands:
         return ""
     if any(graph.device for graph, _ in islands):
-        return f"times are estimates of single kernels on the device, sizes that are not known being {TYPICAL}"
+        return "times are estimates of single kernels on the device, sizes that are not known being usual ones"
     figures = "measured on this machine" if all(graph.measured for graph, _ in islands) else "assumed for this kind of machine"
     text = f"times are estimates for one core by figures {figures}"
-    if any(island.size for _, island in islands):
-        dims = _dims(graphs)
-        text += f", sizes that are not known{f' ({dims})' if dims else ''} being {TYPICAL}"
-        text += "; --dim NAME=SIZE gives others" if dims else ""
+    if assumed := ", ".join(dict.fromkeys(graph.assumed for graph in graphs if graph.assumed)):
+        text += f", for {assumed}"
+        text += "; --dim NAME=SIZE gives others" if _dims(graphs) else ""
     return text
 
 

@@ -51,7 +51,6 @@ class IslandReport:
     steps: tuple[tuple[int, ...], ...] = ()  # of each alternative: the position in `kernels` that each run step belongs to
     ours_ns: int = 0  # what a run is estimated to take, on one core; 0: no estimate
     ort_ns: int = 0
-    size: int = 0  # what sizes that are not known are taken for; 0: all are known
 
     @property
     def estimate(self) -> str:
@@ -99,6 +98,7 @@ class GraphReport:
     claim: str = ""  # the option
     measured: bool = False  # whether estimates are by figures of this machine, or by assumed ones
     dims: tuple[str, ...] = ()  # the symbolic ones of its inputs
+    assumed: str = ""  # what they are taken for in estimates
     products: tuple[str, ...] = ()  # precisions that are faster here than the one the session has
     inlined: bool = False  # ONNX Runtime inlines functions in it next and shows it again: what stays of it is told there
     faults: tuple[Fault, ...] = ()
@@ -215,10 +215,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         ours_ns, ort_ns = int(island.get("ours_ns", 0)), int(island.get("ort_ns", 0))
         steps = tuple(tuple(map(int, rows)) for rows in island.get("steps", ()))
         name = str(island["name"])
-        size = int(island.get("size", 0))
-        islands.append(
-            IslandReport(name=name, nodes=members, kernels=kernels, steps=steps, ours_ns=ours_ns, ort_ns=ort_ns, size=size)
-        )
+        islands.append(IslandReport(name=name, nodes=members, kernels=kernels, steps=steps, ours_ns=ours_ns, ort_ns=ort_ns))
     declined = [
         Declined(node=int(d["node"]), op_type=d["op_type"], name=d["name"], reason=d["reason"]) for d in plan.get("declined", ())
     ]
@@ -238,6 +235,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         claim=str(plan.get("claim", "")),
         measured=bool(plan.get("measured")),
         dims=tuple(map(str, plan.get("dims", ()))),
+        assumed=str(plan.get("assumed", "")),
         products=tuple(map(str, plan.get("products", ()))),
         inlined=bool(plan.get("inlined")),
         faults=tuple(_fault(row) for row in plan.get("faults", ())),

@@ -18,16 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyntra_ep.errors import ConfigError, UnsupportedError
+from xyntra_ep.fusion.plausible import SEQUENCE, by_name, of_dim
 
 Array = NDArray[Any]
-BATCH, SEQUENCE, IMAGE, COLOURS = 1, 128, 224, 3  # sizes of dims that nobody gave
-_COLOURS = (1, 3, 4)
-_WORDS = {
-    BATCH: ("batch", "bs"),
-    SEQUENCE: ("seq", "past", "len", "time", "token", "context", "position"),
-    IMAGE: ("height", "width", "image", "pixel"),
-    COLOURS: ("channel",),
-}
 _NUMPY = {
     "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(int64)": np.int64,
     "tensor(int32)": np.int32, "tensor(int16)": np.int16, "tensor(int8)": np.int8, "tensor(uint64)": np.uint64,
@@ -58,10 +51,10 @@ class Sizes:
         for entry in session.get_inputs():
             for axis, dim in enumerate(entry.shape):
                 if isinstance(dim, str) and dim not in known:
-                    made_up.setdefault(dim, _plausible(entry, axis))
+                    made_up.setdefault(dim, of_dim(entry.shape, axis).usual)
         sums = {name: terms for name in made_up if len(terms := re.split(r"\s*\+\s*", name)) > 1}
         for name, terms in sums.items():  # as exporters write "past_sequence_length + 1"
-            made_up[name] = sum(int(t) if t.isdigit() else {**made_up, **known}.get(t, _by_name(t)) for t in terms)
+            made_up[name] = sum(int(t) if t.isdigit() else {**made_up, **known}.get(t, _usual(t)) for t in terms)
         sizes = {**made_up, **known}
         unnamed = [e for e in session.get_inputs() if e.name not in feeds and any(_is_unnamed(d) for d in e.shape)]
         return cls(given=known, made_up=made_up, shapes={e.name: _shape(e, sizes) for e in unnamed})
@@ -89,24 +82,8 @@ def _check_sizes(given: Mapping[str, int], known: Sequence[str]) -> None:
             raise ConfigError(f"{name}={size} is no size", where="--dim", hint="it wants an integer of at least 0")
 
 
-def _plausible(entry: Any, axis: int) -> int:
-    """By the dim's name, else by its place: the first is a batch; four dims with one, three or four channels are an image."""
-    name, rank = str(entry.shape[axis] or "").lower(), len(entry.shape)
-    if any(word in name for words in _WORDS.values() for word in words):
-        return _by_name(name)
-    if axis == 0 and rank > 1:
-        return BATCH
-    if rank == 4:
-        last = entry.shape[-1]
-        if isinstance(last, int) and last in _COLOURS and not isinstance(entry.shape[1], int):  # channels last
-            return IMAGE
-        if not isinstance(entry.shape[1], int) or entry.shape[1] in _COLOURS:
-            return COLOURS if axis == 1 else IMAGE
-    return SEQUENCE
-
-
-def _by_name(name: str) -> int:
-    return next((size for size, words in _WORDS.items() if any(word in name.lower() for word in words)), SEQUENCE)
+def _usual(name: str) -> int:
+    return (by_name(name) or SEQUENCE).usual
 
 
 def made_up(session: Any, sizes: Sizes, *, seed: int, besides: Mapping[str, Array]) -> dict[str, Array]:
@@ -134,7 +111,7 @@ def made_up(session: Any, sizes: Sizes, *, seed: int, besides: Mapping[str, Arra
 def _shape(entry: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """What an input's declared shape is with ``sizes``; dims without a name are made up."""
     return tuple(
-        _plausible(entry, axis) if _is_unnamed(dim) else sizes[dim] if isinstance(dim, str) else dim
+        of_dim(entry.shape, axis).usual if _is_unnamed(dim) else sizes[dim] if isinstance(dim, str) else dim
         for axis, dim in enumerate(entry.shape)
     )
 

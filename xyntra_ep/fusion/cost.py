@@ -2,21 +2,22 @@
 
 ORT's time is its table of efficiencies times the machine's ceilings (`ort_cost`), less what its own optimizer fuses; ours is what
 the plan says of its steps, never less than the memory's time, with a fee for each step and for entering the island. Both are
-taken with every unknown size at each of a few values, on one core and on all: the worst case decides. No time is measured, so
-that the same machine and model give the same claims.
+taken at the sizes that people serve (`plausible`), on one core and on all: the expected gain over the sizes decides, where it is
+worse. No time is measured, so that the same machine and model give the same claims.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from xyntra_ep.fusion.graph import Graph, NodeId
 from xyntra_ep.fusion.ort_cost import PARALLEL_NS, Ceilings, Load, Sized, load, load_of, shared_ns, work_ns
 from xyntra_ep.fusion.ort_fusions import absorbed
+from xyntra_ep.fusion.plausible import assumed_text
 from xyntra_ep.fusion.trace import Context
-from xyntra_ep.tracea.core_ir.dims import TYPICAL, evaluate, product
+from xyntra_ep.tracea.core_ir.dims import evaluate, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import (
     Attention,
@@ -26,6 +27,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Operand,
     Pointwise,
     Program,
+    Range,
     RowReduce,
     Scan,
     TopK,
@@ -37,7 +39,7 @@ from xyntra_ep.tracea.interface.islands import StepCost
 WORTH = 0.02  # of ORT's time for an island: a kernel that loses less is not worth parting it
 ISLAND_NS = 300.0  # entering an island; measured: one of our own costs what one of ORT's nodes does
 STEP_NS = 60.0  # launching a kernel
-SIZES = (1, 16, 128)  # what an unknown size is taken for
+UNKNOWN = Range(16, 128, 512)  # what a size is taken for of which nobody knows anything
 HEAVY_DOUBT = 1.15  # what the estimate of a product may be off by, and its kernel still be the faster one
 DEVICE_DOUBT = {False: 1.5, True: HEAVY_DOUBT}  # the same of a device, by whether anything was measured on it
 SLOW = 2.0  # a kernel this much slower than ORT's nodes is given back, if that also pays for parting the island
@@ -45,25 +47,34 @@ SLOW = 2.0  # a kernel this much slower than ORT's nodes is given back, if that 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Nanoseconds of one run, ours and ORT's, at one point: unknown sizes are ``size`` (0: there are none), on ``threads`` cores
-    (0: nobody asked)."""
+    """Nanoseconds of one run, ours and ORT's, at one point: unknown sizes are those of ``at`` ("": there are none), on
+    ``threads`` cores (0: nobody asked). ``gain``: expected over all sizes, geometric mean; None where this point is all that
+    counts."""
 
     ours_ns: float
     ort_ns: float
     heavy: bool = False  # products and convolutions carry it
-    size: int = 0
+    at: str = ""
     threads: int = 0
+    gain: float | None = None
     ops_ns: Mapping[int, float] = field(default_factory=dict)  # ours, of each op of the program that is carried out in a run
 
     @property
     def loses(self) -> bool:
-        return self.ours_ns > self.ort_ns * (HEAVY_DOUBT if self.heavy else 1.0)
+        return self.ratio * (HEAVY_DOUBT if self.heavy else 1.0) < 1.0
+
+    @property
+    def ratio(self) -> float:
+        """ORT's time over ours."""
+        return self.gain if self.gain is not None else self.ort_ns / max(self.ours_ns, 1.0)
 
     def __str__(self) -> str:
         text = f"est. {time_text(self.ours_ns)}, ORT {time_text(self.ort_ns)}"
-        if self.size:
-            text += f" at sizes of {self.size}"
-        return f"{text} on {cores_text(self.threads)}" if self.threads else text
+        if self.at:
+            text += f" at {self.at}"
+        if self.threads:
+            text += f" on {cores_text(self.threads)}"
+        return text if self.gain is None or not self.at else f"{text}, {self.gain:.2g}x over the sizes that are usual"
 
 
 def cores_text(cores: int) -> str:
@@ -108,31 +119,33 @@ class Comparison:
         self._threads = sorted({1, max(1, cores)})
         self._table = load()
         self._absorbed = absorbed(graph, members)
+        self._at = assumed_text(graph) if program.bindings else ""
         self._heavy = any(isinstance(program.ops[step.op], Gemm | Conv | Attention) for step in steps)
 
     def total(self) -> Estimate:
-        """The whole island, where it compares worst."""
-        return max(self._estimates(SIZES, self._threads), key=lambda e: e.ours_ns / max(e.ort_ns, 1.0))
+        """The whole island, on as many cores as it compares worst on, at usual sizes."""
+        found = []
+        for threads in self._threads:
+            points = [self._estimate(symbols, threads) for symbols in self._points()]
+            gain = math.exp(sum(math.log(max(e.ort_ns, 1.0) / max(e.ours_ns, 1.0)) for e in points) / len(points))
+            found.append(replace(points[len(points) // 2], gain=gain))
+        return min(found, key=lambda e: e.ratio)
 
     def typical(self) -> Estimate:
-        """The whole island on one core, unknown sizes being typical: one point for all islands of a graph."""
-        [found] = self._estimates((TYPICAL,), (1,))
-        return found
+        """The whole island on one core, at usual sizes: one point for all islands of a graph."""
+        return self._estimate(self._usual(), 1)
 
-    def _estimates(self, sizes: Sequence[int], cores: Sequence[int]) -> Iterator[Estimate]:
-        for size, symbols in self._points(sizes):
-            ort, ours = self._ort(symbols), self._ours(symbols)
-            for threads in cores:
-                theirs = sum(shared_ns(ns, threads) + self._table.node_ns for ns in ort.values())
-                ops_ns = {op: time.on(threads) for op, time in ours.items()}
-                mine = ISLAND_NS + sum(ops_ns.values())
-                yield Estimate(ours_ns=mine, ort_ns=theirs, heavy=self._heavy, size=size, threads=threads, ops_ns=ops_ns)
+    def _estimate(self, symbols: Mapping[str, int], threads: int) -> Estimate:
+        theirs = sum(shared_ns(ns, threads) + self._table.node_ns for ns in self._ort(symbols).values())
+        ops_ns = {op: time.on(threads) for op, time in self._ours(symbols).items()}
+        mine = ISLAND_NS + sum(ops_ns.values())
+        return Estimate(ours_ns=mine, ort_ns=theirs, heavy=self._heavy, at=self._at, threads=threads, ops_ns=ops_ns)
 
     def on_device(self, inputs: Sequence[str], outputs: Sequence[str], costs: DeviceCosts) -> Estimate:
         """The island on a device, its tensors on the host, against ORT on all cores. All the sizes together, because a device is
         chosen for what takes long."""
         ours = ort = 0.0
-        for _, symbols in self._points():
+        for symbols in self._points():
             there, back = ([t.bytes for n in names if (t := self._sized(n, symbols)) is not None] for names in (inputs, outputs))
             ours += costs.total_ns(there, back, sum(max(0, evaluate(step.cost_ns, symbols)) for step in self._steps))
             ort += self._ort_on_all(symbols)
@@ -140,8 +153,8 @@ class Comparison:
 
     def share_on_cpu(self, cost_ns: Callable[[CoreOp], float]) -> float:
         """Of ORT's time, what our own kernels on the processor would take of it, at most all: what they would lose is ORT's.
-        ``cost_ns``: the estimate of an op's kernel there, on one core, unknown sizes being typical."""
-        symbols = self._program.with_definitions({b.name: TYPICAL for b in self._program.bindings})
+        ``cost_ns``: the estimate of an op's kernel there, on one core, at usual sizes."""
+        symbols = self._usual()
         ops = {step.op for step in self._steps}
         ours = ISLAND_NS + sum(shared_ns(cost_ns(self._program.ops[op]), self._threads[-1]) + STEP_NS for op in ops)
         return min(1.0, ours / max(1.0, self._ort_on_all(symbols)))
@@ -152,7 +165,7 @@ class Comparison:
     def slow(self) -> dict[NodeId, Estimate]:
         """Nodes whose kernel loses so much that it is better to part the island and let ORT have them."""
         found: dict[NodeId, Estimate] = {}
-        for size, symbols in self._points():
+        for symbols in self._points():
             ort, ours = self._ort(symbols), self._ours(symbols)
             claims = [n for op in ours for n in self._program.sources[op]]
             for op, mine in ours.items():
@@ -168,15 +181,21 @@ class Comparison:
                 for threads in self._threads:
                     theirs = sum((shared_ns(ort[n], threads) + self._table.node_ns) / claims.count(n) for n in nodes if n in ort)
                     if mine.on(threads) > SLOW * theirs + parting:
-                        lost = Estimate(ours_ns=mine.on(threads), ort_ns=theirs, size=size, threads=threads)
+                        lost = Estimate(ours_ns=mine.on(threads), ort_ns=theirs, at=self._at, threads=threads)
                         found |= dict.fromkeys(nodes, lost)
         return found
 
-    def _points(self, sizes: Sequence[int] = SIZES) -> Iterator[tuple[int, Mapping[str, int]]]:
-        """Unknown sizes, and what all symbols are then; once, as 0, where nothing is unknown."""
-        names = [b.name for b in self._program.bindings]
-        for size in sizes if names else (0,):
-            yield size, self._program.with_definitions(dict.fromkeys(names, size))
+    def _points(self) -> list[Mapping[str, int]]:
+        """What symbols may be, small, usual and large; once where all are known."""
+        if not self._program.bindings:
+            return [self._program.with_definitions({})]
+        return [self._symbols(k) for k in range(3)]
+
+    def _usual(self) -> Mapping[str, int]:
+        return self._symbols(1)
+
+    def _symbols(self, k: int) -> Mapping[str, int]:
+        return self._program.with_definitions({b.name: (b.plausible or UNKNOWN)[k] for b in self._program.bindings})
 
     def _ort(self, symbols: Mapping[str, int]) -> dict[NodeId, float]:
         """Work of each node on one core; what is fused away is left out."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Range
 
 NodeId = NewType("NodeId", int)  # position in Graph.nodes, which is a topological order
 DeclaredDim = int | str | None  # size, symbolic name, or unknown
@@ -76,6 +77,8 @@ class Graph:
     name: str = ""
     is_subgraph: bool = False  # the body of an If or Loop: nobody checks the sizes of what is fed to it
     strict: bool = False  # option fp32_strict: NaN and Inf show where they do in ONNX Runtime, and nowhere else
+    dim_hints: Mapping[str, int] = field(default_factory=dict)  # option dim_hints: what named dimensions usually are
+    plausible: Mapping[str, tuple[Range, ...]] = field(default_factory=dict)  # sizes of values, found while tracing all of it
 
     @cached_property
     def producer(self) -> Mapping[str, NodeId]:

@@ -8,14 +8,17 @@ without a predecessor of ours joins the latest island that it may. One big islan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from xyntra_ep.errors import InternalError, UnsupportedError
 from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.graph import Graph, Node, NodeId
+from xyntra_ep.fusion.plausible import traced_sizes
 from xyntra_ep.fusion.ranks import by_definition, with_ranks
 from xyntra_ep.fusion.trace import OPS, Context, SymbolPolicy
 from xyntra_ep.guard import guarded
+from xyntra_ep.tracea.core_ir.ops import Range
 
 QUANTIZE = "QuantizeLinear"
 DEQUANTIZE = "DequantizeLinear"
@@ -24,7 +27,8 @@ FUNCTION_DOMAIN = "ai.xyntra"
 
 def analyse(graph: Graph, tell: Callable[[NodeId, InternalError], None] | None = None) -> tuple[dict[NodeId, str], Graph]:
     """Reasons of all nodes that cannot be ours, by tracing the whole graph once; what a declined node makes is then opaque.
-    And the graph, with the ranks that were found on the way. ``tell`` hears of faults of ours, each of which costs one node."""
+    And the graph, with the ranks and plausible sizes that were found on the way. ``tell`` hears of faults of ours, each of which
+    costs one node."""
     graph = with_ranks(graph, by_definition(graph))
     context = Context(graph=graph, checks=Checks(speculate=True))
     policy = SymbolPolicy(context, trust=True)
@@ -32,11 +36,11 @@ def analyse(graph: Graph, tell: Callable[[NodeId, InternalError], None] | None =
     ranks: dict[str, int] = {}
     position = 0
 
-    def declare(name: str) -> None:
+    def declare(name: str, like: Sequence[Range] = ()) -> None:
         nonlocal position
         p = position
         position += 1
-        context.add_input(name, p, lambda value, axis: policy.size(value, axis, p))
+        context.add_input(name, p, lambda value, axis: policy.size(value, axis, p, like))
 
     for value in graph.values.values():
         if value.name not in graph.producer and not value.is_constant:
@@ -54,12 +58,22 @@ def analyse(graph: Graph, tell: Callable[[NodeId, InternalError], None] | None =
                 tell(node.id, error)
         if reason:
             reasons[node.id] = reason
-            for name in node.outputs:
-                if name:
-                    context.tensors.pop(name, None)
-                    _quietly(declare, name, context)
+            for name in filter(None, node.outputs):
+                context.tensors.pop(name, None)
+                like = _operand_sizes(context, node, graph.values[name].shape)
+                _quietly(partial(declare, like=like), name, context)
         ranks |= {name: context.tensors[name].rank for name in node.outputs if name in context.tensors}
-    return reasons, with_ranks(graph, ranks)
+    graph = with_ranks(graph, ranks)
+    return reasons, replace(graph, plausible=traced_sizes(context.tensors, context.bindings))
+
+
+def _operand_sizes(context: Context, node: Node, shape: Sequence[object] | None) -> Sequence[Range]:
+    """The plausible sizes of the first operand that has as many axes as ``shape``: most operators keep most of them."""
+    for name in node.inputs:
+        t = context.tensors.get(name)
+        if t is not None and shape is not None and t.rank == len(shape):
+            return traced_sizes({name: t}, context.bindings).get(name, ())
+    return ()
 
 
 def _quietly(declare: Callable[[str], None], name: str, context: Context) -> None:

@@ -20,6 +20,7 @@ from xyntra_ep.fusion.frames import elementwise
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.op_spec import OpSpec as OpSpec
 from xyntra_ep.fusion.op_spec import admit, admit_types
+from xyntra_ep.fusion.plausible import Sizes
 from xyntra_ep.fusion.structure import conditions
 from xyntra_ep.fusion.tensor import Leaf, Reshape, RowNode, Tensor, TNode, View, from_content
 from xyntra_ep.guard import guarded
@@ -29,7 +30,7 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import Binding, ReduceKind, Stage, SymbolKind
+from xyntra_ep.tracea.core_ir.ops import Binding, Range, ReduceKind, Stage, SymbolKind
 
 FIRST = NodeId(0)
 SMALL_CONSTANT_BYTES = 1024  # the graph digest covers constants up to this size, so plans may depend on their bytes
@@ -235,15 +236,24 @@ class SymbolPolicy:
     def __init__(self, context: Context, trust: bool) -> None:
         self._context = context
         self._trust = trust
+        self._plausible = Sizes.of(context.graph)
         self._named: dict[str, Size] = {}
 
-    def size(self, value: GraphValue, axis: int, position: int) -> Size:
+    def size(self, value: GraphValue, axis: int, position: int, like: Sequence[Range] = ()) -> Size:
         assert value.shape is not None
         declared = value.shape[axis]
         if isinstance(declared, int) and value.is_input and not self._context.graph.is_subgraph:
             return declared  # ORT refuses feeds that differ
         raw = symbol(f"d{position}_{axis}")
-        self._context.bindings.append(Binding(name=f"d{position}_{axis}", kind=SymbolKind.DIM, input=position, index=axis))
+        self._context.bindings.append(
+            Binding(
+                name=f"d{position}_{axis}",
+                kind=SymbolKind.DIM,
+                input=position,
+                index=axis,
+                plausible=self._plausible.of_axis(value, axis, like),
+            )
+        )
         if not self._trust or declared is None:
             return raw
         if isinstance(declared, int):

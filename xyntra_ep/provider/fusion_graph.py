@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.tracea.core_ir.dtypes import from_ort
 
 
-def graph_of(raw: RawGraph, strict: bool = False) -> Graph:
+def graph_of(raw: RawGraph, strict: bool = False, dim_hints: Mapping[str, int] | None = None) -> Graph:
     """The fusion graph of a raw one; node ids become positions, missing names become ''."""
     names = [v.name for v in raw.values]
 
@@ -45,4 +47,12 @@ def graph_of(raw: RawGraph, strict: bool = False) -> Graph:
         )
         for position, n in enumerate(raw.nodes)
     )
-    return Graph(nodes=nodes, values=values, opsets=raw.opsets, name=raw.name, is_subgraph=raw.is_subgraph, strict=strict)
+    return Graph(
+        nodes=nodes,
+        values=values,
+        opsets=raw.opsets,
+        name=raw.name,
+        is_subgraph=raw.is_subgraph,
+        strict=strict,
+        dim_hints=dim_hints or {},
+    )

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from xyntra_ep import options as options_module
-from xyntra_ep.errors import CompileError, ConfigError, InternalError, UnsupportedError, XyntraError
+from xyntra_ep.errors import CompileError, ConfigError, InternalError, UnsupportedError, XyntraError, did_you_mean
 from xyntra_ep.fusion.cost import DEVICE_DOUBT, Comparison, Estimate, cpu_cannot, time_text
 from xyntra_ep.fusion.graph import Graph, GraphValue, NodeId
 from xyntra_ep.fusion.ort_cost import Ceilings
 from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reasons_by_kind
+from xyntra_ep.fusion.plausible import assumed_text
 from xyntra_ep.fusion.precision import choose_precision
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import Context as TraceContext
@@ -70,7 +71,7 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     except ConfigError as error:
         empty = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))
-    graph = graph_of(raw, strict=options.fp32_strict)
+    graph = graph_of(raw, strict=options.fp32_strict, dim_hints=dict(options.dim_hints))
     with announced(options.cache_dir, _LEVELS[options.log_level.value]):
         work, result = _planned(graph, options, placement, hash128)
         if placement.may_move:
@@ -416,11 +417,16 @@ class _Planner:
 
     def _unlike_asked(self) -> list[str]:
         """What was asked for and could not be had, though there are kernels."""
-        what = [self.precision.shortfall]
+        what = [self.precision.shortfall, *self._unused_hints()]
         if self.context.root.reason:
             what.append(f"the next process compiles all again, because the cache {self.context.root.reason}")
         what.append(self.context.kernels.dump_problem)
         return [text for text in what if text]
+
+    def _unused_hints(self) -> list[str]:
+        dims = self._dims()
+        unused = [name for name in self.graph.dim_hints if name not in dims and not self.graph.is_subgraph]
+        return [f"dim_hints: the model's inputs have no dimension {name!r}. {did_you_mean(name, dims)}" for name in unused]
 
     def made_anew(self, digest: str) -> str:
         """Why what the cache had of this graph is not used, where somebody else can have made it."""
@@ -445,7 +451,7 @@ class _Planner:
                 kernels, steps = [], []
             row: dict[str, Any] = {"name": entry.name, "nodes": list(group), "kernels": kernels, "steps": steps}
             if estimate is not None:
-                row |= {"ours_ns": round(estimate.ours_ns), "ort_ns": round(estimate.ort_ns), "size": estimate.size}
+                row |= {"ours_ns": round(estimate.ours_ns), "ort_ns": round(estimate.ort_ns)}
             islands.append(row)
         return {
             "graph": self.graph.name,
@@ -473,6 +479,7 @@ class _Planner:
             "claim": str(self.options.claim),
             "measured": self.context.has_ceilings,
             "dims": self._dims(),
+            "assumed": "" if self.graph.is_subgraph else assumed_text(self.graph),
             "products": self._products(),
         }
 

@@ -16,12 +16,18 @@ Every symbol stands for a tensor dimension and is therefore >= 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import IntEnum
 from functools import lru_cache
 from typing import TypeAlias
 
-TYPICAL = 128  # what an estimate takes a size for that is known at run time only
+TYPICAL = 128  # what an estimate takes a size for that is known at run time only, and of which nobody knows anything
+Assumed: TypeAlias = tuple[Mapping[str, int], ...]  # what symbols are: small, usual, large
+_NOTHING: Assumed = ({}, {}, {})
+_assumed: ContextVar[Assumed] = ContextVar("_assumed", default=_NOTHING)
 
 
 class DimOp(IntEnum):
@@ -513,9 +519,29 @@ def evaluate(size: Size, symbols: Mapping[str, int]) -> int:
     return total
 
 
+@contextmanager
+def assuming(points: Assumed) -> Iterator[None]:
+    """Within it `typical` takes symbols for what the usual one of ``points`` says."""
+    token = _assumed.set(points)
+    try:
+        yield
+    finally:
+        _assumed.reset(token)
+
+
 def typical(size: Size, symbol: int = TYPICAL) -> int:
-    """``size`` with ``symbol`` for every symbol: for estimates."""
-    return evaluate(size, dict.fromkeys(symbols_of(size), symbol))
+    """``size`` at what is assumed of its symbols, and at ``symbol`` for others: for estimates."""
+    assumed = _assumed.get()[1]
+    return evaluate(size, {name: assumed.get(name, symbol) for name in symbols_of(size)})
+
+
+def expected(cost: Callable[[], float]) -> float:
+    """What ``cost``, of what `typical` says, is over all sizes that are assumed: the geometric mean."""
+    logarithms = []
+    for point in _assumed.get():
+        with assuming((point, point, point)):
+            logarithms.append(math.log(max(cost(), 1.0)))
+    return math.exp(sum(logarithms) / len(logarithms))
 
 
 def substitute(size: Size, replacements: Mapping[str, Size]) -> Size:

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
-from xyntra_ep.tracea.core_ir.dims import Size, evaluate, product
+from xyntra_ep.tracea.core_ir.dims import Size, evaluate, product, symbols_of
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
@@ -251,14 +252,24 @@ class SymbolKind(StrEnum):
     ELEMENT = "element"
 
 
+class Range(NamedTuple):
+    """Sizes that a symbol is expected to have: a small one, the usual one, a large one."""
+
+    small: int
+    usual: int
+    large: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """Where a symbol's value comes from: a dimension of an input, or an element of an integer input tensor."""
+    """Where a symbol's value comes from: a dimension of an input, or an element of an integer input tensor. ``plausible``: what
+    estimates take it for; None where nobody knows."""
 
     name: str
     kind: SymbolKind
     input: int
     index: int
+    plausible: Range | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -282,6 +293,18 @@ class Program:
         symbols = dict(bound)
         for name, size in self.definitions:
             symbols[name] = evaluate(size, symbols)
+        return symbols
+
+    @property
+    def assumed(self) -> tuple[dict[str, int], ...]:
+        """What symbols may be, small, usual and large: those of which something is known."""
+        return tuple(self._assumed(k) for k in range(len(Range._fields)))
+
+    def _assumed(self, k: int) -> dict[str, int]:
+        symbols = {b.name: b.plausible[k] for b in self.bindings if b.plausible is not None}
+        for name, size in self.definitions:
+            if symbols_of(size) <= symbols.keys():
+                symbols[name] = evaluate(size, symbols)
         return symbols
 
     def operand(self, value: int) -> Operand:

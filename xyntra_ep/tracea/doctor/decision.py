@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.tracea.core_ir.dims import expected
 from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config, Variant
 
@@ -59,7 +61,7 @@ def decide(
             config, cost_ns, evidence = result.config, result.time_ns, Evidence.MEASURED
         else:
             config, evidence = variant.default(op, context), Evidence.ESTIMATE
-            cost_ns = variant.cost_ns(op, config, context)
+            cost_ns = expected(partial(variant.cost_ns, op, config, context))
         admitted.append((cost_ns, variant.rank, variant.name, variant, config, evidence))
     if not admitted:
         reasons = "; ".join(f"{name}: {why}" for name, why in rejected) or "there is no variant for it"

@@ -12,7 +12,7 @@ from typing import Any
 
 from xyntra_ep.errors import InvariantError, UnsupportedError
 from xyntra_ep.guard import guarded
-from xyntra_ep.tracea.core_ir.dims import Size, substitute, symbol
+from xyntra_ep.tracea.core_ir.dims import Size, assuming, substitute, symbol
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.core_ir.work import NO_WORK, SizedWork, sized_work
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned, decide
@@ -70,21 +70,24 @@ class OpBuilder:
 
     def decide(self, op: CoreOp, context: BuildContext) -> Decision:
         tuned = self._tuned_for(op) if self._tuned_for is not None else None
-        return decide(op, context, self._variants.get(type(op), ()), tuned)
+        with assuming(context.program.assumed):
+            return decide(op, context, self._variants.get(type(op), ()), tuned)
 
     def build(self, op: CoreOp, program: Program, constants: frozenset[int]) -> Built:
         """The launches of ``op``. Raises UnsupportedError when no variant admits it."""
         key = op_key(op, program, constants)
-        found = self._built.get(key.key)
+        assumed = program.assumed
+        alike = (key.key, tuple(point.get(name) for point in assumed for name in key.symbols))
+        found = self._built.get(alike)
         if found is None:
             context = BuildContext(caps=self.caps, program=program, gpu=self._gpu, constants=constants, strict=self._strict)
             result: Built | UnsupportedError
             try:
-                with guarded("building kernels"):
+                with guarded("building kernels"), assuming(assumed):
                     result = self._build(op, context)
             except UnsupportedError as error:
                 result = error
-            found = self._built[key.key] = (key, result)
+            found = self._built[alike] = (key, result)
         first, result = found
         if isinstance(result, UnsupportedError):
             raise result
