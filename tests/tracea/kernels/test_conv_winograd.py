@@ -69,6 +69,27 @@ def test_winograd(case: ConvCase, outputs: int, shared: int, caps: Capabilities)
     check_program(program, inputs, constants, caps, F2_ERR if outputs == 2 else F4_ERR, variants=[variant])
 
 
+@pytest.mark.parametrize("symbolic", ["h", "w", "nhw"])
+@pytest.mark.parametrize("shared", [0, 1])
+@pytest.mark.parametrize("outputs", [2, 4])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name())
+def test_images_whose_size_only_a_run_knows(case: ConvCase, outputs: int, shared: int, symbolic: str) -> None:
+    """With fewer tiles than a block has, and with more: from 1 to 8 x 8 of them."""
+    for tiles in (5, 13, 25):
+        program, inputs, constants = conv_program(replace(case, symbolic=symbolic))
+        variant = configured(outputs=outputs, shared=shared, tiles=tiles)
+        check_program(program, inputs, constants, WIDEST, F2_ERR if outputs == 2 else F4_ERR, variants=[variant])
+
+
+def test_one_plan_has_any_number_of_tiles_in_its_last_block() -> None:
+    """Register tiles of 2^k rows: each remainder of the largest."""
+    for width in (2, 5, 9, 13, 17, 21, 25, 29, 33, 37, 61, 65):
+        case = ConvCase(x=(2, 16, 4, width), w=(32, 16, 3, 3), pads=SAME, tail=("bias", "residual"), symbolic="w")
+        program, inputs, constants = conv_program(case)
+        variant = configured(outputs=4, shared=1, tiles=16)
+        check_program(program, inputs, constants, WIDEST, F4_ERR, variants=[variant])
+
+
 @pytest.mark.parametrize("l2_bytes", [1 << 16, 1 << 30])
 @pytest.mark.parametrize("outputs", [2, 4])
 def test_deep_sums_are_split_and_panels_may_come_first(outputs: int, l2_bytes: int) -> None:
@@ -113,7 +134,7 @@ def test_what_is_not_admitted() -> None:
     assert why() is None
     assert why(strict=True) == "its transforms would spread NaN and Inf (fp32_strict)"
     assert why(symbolic="n") is None
-    assert why(symbolic="w") == "the image's size is not fixed"
+    assert why(symbolic="nhw") is None
     assert why(strides=(2, 2)) == "strides or dilations"
     assert why(w=(32, 16, 1, 1)) == "the kernel is not 3x3"
     assert why(w=(32, 8, 3, 3), group=2) == "2 groups"

@@ -109,10 +109,11 @@ def multiply(k: KernelBuilder, plan: WinogradShape, u: Pointer, rows: int, rate:
     return _close(k, f)
 
 
-def output_transform(k: KernelBuilder, plan: WinogradShape, epilogue: Epilogue, out: Pointer) -> Callee:
-    """f(m, image, channel, y, x): the outputs of one tile whose first one is (y, x), for one panel."""
+def output_transform(k: KernelBuilder, plan: WinogradShape, epilogue: Epilogue, out: Pointer, at_edge: bool) -> Callee:
+    """f(m, image, channel, y, x): the outputs of one tile whose first one is (y, x), for one panel. ``at_edge``: the image may
+    end within the tile."""
     shape, size, outputs = plan.shape, plan.matrices.inputs, plan.outputs
-    f = FunctionBuilder("output")
+    f = FunctionBuilder("output_at_edge" if at_edge else "output")
     m = f.argument("m", _READ)
     image, channel, y, x = (f.argument(name, INDEX) for name in ("image", "channel", "y", "x"))
     last = plan.width if shape.cout % plan.width == 0 else f.let("last", vmin(plan.width, shape.cout - channel))
@@ -129,16 +130,15 @@ def output_transform(k: KernelBuilder, plan: WinogradShape, epilogue: Epilogue, 
         for row in range(outputs):
             for column in range(outputs):
                 conditions = [
-                    lt(start + i, n)
+                    lt(start + i, k.param(n))
                     for start, i, n in ((y, row, shape.y.out), (x, column, shape.x.out))
-                    # The last tile of a row or column may be cut.
-                    if i and isinstance(n, int) and n % outputs
+                    if at_edge and i and not plan.divides(n)
                 ]
                 point = shape.point(image, at, y + row, x + column)
                 with f.when(all_of(conditions)) if conditions else nullcontext():
-                    here = epilogue.at(f) if conditions else here
-                    value = here.value(point, results[row][column], plan.lanes, count)
-                    here.store(shape.op.output, out, point, value, count)
+                    there = epilogue.at(f) if conditions else here
+                    value = there.value(point, results[row][column], plan.lanes, count)
+                    there.store(shape.op.output, out, point, value, count)
     return _close(k, f)
 
 

@@ -20,7 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, expected
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._conv_blocking import largest_tile
 from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES
@@ -38,6 +40,7 @@ _TRANSFORM = {2: 5, 4: 7}  # of an element of a tile and back, each, by outputs:
 _CHAIN_COST = 4  # what ending a chain costs an accumulator, likewise
 _SETUP_NS = 2000.0
 _CHAIN = {2: 64, 4: 16}  # longest sum over channels in one accumulator, by outputs
+_LARGER = 4  # tiles of the largest image over those of a usual one, where only a run knows
 _LARGE_TILES_GAIN = 1.2  # by which F(4x4) must win: its U takes four times the memory of the weights
 
 
@@ -58,20 +61,31 @@ class WinogradShape:
         return cls(shape=shape, lanes=caps.lanes, matrices=winograd(config["outputs"]), **config)
 
     @property
-    def grid(self) -> tuple[int, int]:
+    def grid(self) -> tuple[Size, Size]:
         """Tiles down and across an image."""
-        rows, columns = (line.out for line in (self.shape.y, self.shape.x))
-        assert isinstance(rows, int) and isinstance(columns, int)
-        return -(-rows // self.outputs), -(-columns // self.outputs)
+        return ceildiv(self.shape.y.out, self.outputs), ceildiv(self.shape.x.out, self.outputs)
 
     @property
-    def image_tiles(self) -> int:
+    def image_tiles(self) -> Size:
         return self.grid[0] * self.grid[1]
 
     @property
-    def blocks(self) -> int:
+    def blocks(self) -> Size:
         """Of an image; the last one overlaps the one before it where tiles do not divide evenly."""
-        return -(-self.image_tiles // self.tiles)
+        return ceildiv(self.image_tiles, self.tiles)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the size of the image is known."""
+        return isinstance(self.image_tiles, int)
+
+    def divides(self, extent: Size) -> bool:
+        """Whether tiles divide this extent of the image evenly, whatever it is."""
+        return isinstance(extent, int) and extent % self.outputs == 0
+
+    @property
+    def usual_blocks(self) -> int:
+        return typical(self.blocks)
 
     @property
     def products(self) -> int:
@@ -125,19 +139,23 @@ class WinogradShape:
 
     def panels_first(self, caps: Capabilities) -> bool:
         """Whether units go through all blocks before the next panel: where that reads less from beyond L2."""
-        v_bytes = self.blocks * self.v_elements * DType.F32.bytes
-        less = v_bytes <= caps.l2_bytes // 2 or self.panels * v_bytes <= self.blocks * self.u_bytes
+        v_bytes = self.usual_blocks * self.v_elements * DType.F32.bytes
+        less = v_bytes <= caps.l2_bytes // 2 or self.panels * v_bytes <= self.usual_blocks * self.u_bytes
         return bool(self.shared) and not self.u_fits(caps) and less
 
     def row_tiles(self, caps: Capabilities) -> list[int]:
-        """The rows of a block's products, cut into register tiles."""
-        count = -(-self.tiles // largest_tile(self.vectors, caps))
+        """The rows of a block's products, cut into register tiles; where the last block may have fewer, of 2^k rows."""
+        most = largest_tile(self.vectors, caps)
+        if not self.is_fixed:
+            return [1 << (most.bit_length() - 1)] * -(-self.tiles >> (most.bit_length() - 1))
+        count = -(-self.tiles // most)
         size, longer = divmod(self.tiles, count)
         return [size + (i < longer) for i in range(count)]
 
     def image_ns(self, caps: Capabilities) -> float:
-        """Estimated time of one image on one core: arithmetic, or the stream of U."""
-        tiles, channels = self.blocks * self.tiles, self.row // self.lanes + self.panels * self.vectors
+        """Estimated time of one image of the usual size on one core: arithmetic, or the stream of U."""
+        tiles = self.usual_blocks * self.tiles if self.is_fixed else typical(self.image_tiles)
+        channels = self.row // self.lanes + self.panels * self.vectors
         steps = tiles * self.products * self.shape.cin * self.panels * self.vectors * (1 + _CHAIN_COST / self.chain)
         steps += tiles * self.products * channels * _TRANSFORM[self.outputs]
         work_ns = 2 * self.lanes * steps / caps.fma_gflops
@@ -151,7 +169,7 @@ class WinogradShape:
 def choose_winograd(shape: ConvShape, caps: Capabilities) -> dict[str, int]:
     """The analytic default."""
     small, large = (_choose_tiles(shape, outputs, caps) for outputs in (2, 4))
-    small_ns, large_ns = (WinogradShape.of(shape, config, caps).cost_ns(caps) for config in (small, large))
+    small_ns, large_ns = (expected(partial(WinogradShape.of(shape, config, caps).cost_ns, caps)) for config in (small, large))
     return large if large_ns * _LARGE_TILES_GAIN < small_ns else small
 
 
@@ -165,11 +183,12 @@ def _choose_tiles(shape: ConvShape, outputs: int, caps: Capabilities) -> dict[st
         return WinogradShape.of(shape, config(tiles, 0), caps)
 
     # Alone, with V on the stack, where that leaves enough units; the most tiles that fit read U the fewest times.
-    alone = [n for n in range(_LEAST_TILES, _MOST_TILES + 1) if plan(n).fits_stack and plan(n).blocks >= _LEAST_UNITS]
+    count = max(1, typical(plan(1).image_tiles))
+    most = count if plan(1).is_fixed else count * _LARGER
+    alone = [n for n in range(_LEAST_TILES, _MOST_TILES + 1) if plan(n).fits_stack and plan(n).usual_blocks >= _LEAST_UNITS]
     if alone and plan(1).u_fits(caps):
-        return config(-(-plan(1).image_tiles // plan(alone[-1]).blocks), 0)
-    count = plan(1).image_tiles
-    sizes = range(min(_LEAST_TILES, count), count + 1)
+        return config(-(-count // plan(alone[-1]).usual_blocks), 0)
+    sizes = range(min(_LEAST_TILES, most), most + 1)
     fit = [n for n in sizes if plan(n).m_elements * DType.F32.bytes <= _M_BYTES] or [sizes[0]]
-    enough = [n for n in fit if plan(n).blocks * plan(n).panels >= _LEAST_SHARED] or [fit[0]]
-    return config(-(-count // plan(enough[-1]).blocks), 1)
+    enough = [n for n in fit if plan(n).usual_blocks * plan(n).panels >= _LEAST_SHARED] or [fit[0]]
+    return config(-(-most // -(-most // enough[-1])), 1)

@@ -3,7 +3,9 @@ sum, as accurate, but NaN and infinity spread over the tile they are in."""
 
 from __future__ import annotations
 
-from xyntra_ep.tracea.core_ir.dims import Size, product
+from contextlib import nullcontext
+
+from xyntra_ep.tracea.core_ir.dims import Size, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape, why_not_channels_last
@@ -22,7 +24,7 @@ from xyntra_ep.tracea.kernels.variant import (
     Variant,
 )
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, le, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, le, lt, vmin
 
 _LEAST_CHANNELS = 16  # with fewer the transforms outweigh what they save
 
@@ -36,8 +38,6 @@ def admits(op: Conv, context: BuildContext) -> str | None:
         return "the kernel is not 3x3"
     if op.strides != (1, 1) or op.dilations != (1, 1):
         return "strides or dilations"
-    if any(not isinstance(n, int) for n in (*op.domain[2:], *op.inputs[0].shape[2:], *op.pads)):
-        return "the image's size is not fixed"
     if 0 in op.domain[2:]:
         return "there are no outputs"
     if (why := why_not_channels_last(op, context)) is not None:
@@ -78,7 +78,7 @@ class _Kernel:
             v = k.array("v", DType.F32, plan.v_elements)
             m = k.array("m", DType.F32, plan.m_elements)
             first = self._first_tile(block)
-            with k.loop("tile", 0, plan.tiles) as tile:
+            with k.loop("tile", 0, self._tiles_of_block(first)) as tile:
                 self._input_tile(image, first + tile, k.pointer("v_tile", v, tile * plan.row))
             with k.loop("panel", 0, plan.panels) as panel:
                 self._panel(image, block, panel, v, m)
@@ -93,8 +93,10 @@ class _Kernel:
         grid: tuple[Size, ...] = (plan.shape.batch, plan.blocks, plan.tiles)
         with k.units() as unit:
             image, block, tile = k.split(unit, grid)
-            at = (image * plan.blocks + block) * plan.v_elements + tile * plan.row
-            self._input_tile(image, self._first_tile(block) + tile, k.pointer("v_tile", target, at))
+            at = (image * k.param(plan.blocks) + block) * plan.v_elements + tile * plan.row
+            number = self._first_tile(block) + tile
+            with nullcontext() if plan.is_fixed else k.when(lt(number, k.param(plan.image_tiles))):
+                self._input_tile(image, number, k.pointer("v_tile", target, at))
         return self._finish(product(grid), 0.1)
 
     def output(self, u: TempBuffer, v: TempBuffer) -> KernelCall:
@@ -109,7 +111,7 @@ class _Kernel:
             image, outer, inner = k.split(unit, grid)
             panel, block = (outer, inner) if self.by_panel else (inner, outer)
             m = k.array("m", DType.F32, plan.m_elements)
-            at = (image * plan.blocks + block) * plan.v_elements
+            at = (image * k.param(plan.blocks) + block) * plan.v_elements
             self._panel(image, block, panel, k.pointer("v_block", source, at), m)
         return self._finish(product(grid), 0.9)
 
@@ -129,17 +131,32 @@ class _Kernel:
         self.buffers += [u, ValueBuffer(value=op.output.value), *epilogue.buffers]
         self.rows = plan.row_tiles(self.context.caps)
         # The rows of a product share in fetching the next one's U. No further ahead: what waits for its turn takes room in L2.
-        self.rate = -(-AHEAD_UNIT * plan.width // (16 * len(self.rows))) if plan.is_streamed else 0
-        self.multiply = {n: multiply(k, plan, u_pointer, n, self.rate) for n in sorted(set(self.rows))}
-        self.transform = output_transform(k, plan, epilogue, out)
+        shares = max(1, min(len(self.rows), typical(plan.image_tiles) // self.rows[0]))
+        self.rate = -(-AHEAD_UNIT * plan.width // (16 * shares)) if plan.is_streamed else 0
+        sizes = sorted(set(self.rows)) if plan.is_fixed else self._halves()
+        self.multiply = {n: multiply(k, plan, u_pointer, n, self.rate) for n in sizes}
+        self.complete = output_transform(k, plan, epilogue, out, at_edge=False)
+        self.cut = None
+        if not all(plan.divides(line.out) for line in (plan.shape.y, plan.shape.x)):
+            self.cut = output_transform(k, plan, epilogue, out, at_edge=True)
 
     def _first_tile(self, block: Rvalue) -> Rvalue:
-        plan = self.plan
-        return self.k.let("first", vmin(block * plan.tiles, plan.image_tiles - plan.tiles))
+        """The last block of an image ends with it; of an image whose size only a run knows it has fewer tiles instead."""
+        k, plan = self.k, self.plan
+        first = block * plan.tiles
+        return k.let("first", vmin(first, k.param(plan.image_tiles - plan.tiles)) if plan.is_fixed else first)
+
+    def _tiles_of_block(self, first: Rvalue) -> Rvalue | int:
+        k, plan = self.k, self.plan
+        return plan.tiles if plan.is_fixed else k.let("tiles", vmin(plan.tiles, k.param(plan.image_tiles) - first))
+
+    def _halves(self) -> list[int]:
+        """Rows of a product that are computed together, so that any number of them is a few of the first and one of others."""
+        return [1 << i for i in reversed(range(self.rows[0].bit_length()))]
 
     def _input_tile(self, image: Rvalue, tile: Rvalue, v: Pointer) -> None:
         k, plan, shape = self.k, self.plan, self.plan.shape
-        size, columns = plan.matrices.inputs, plan.grid[1]
+        size, columns = plan.matrices.inputs, k.param(plan.grid[1])
         y = k.let("y", (tile // columns) * plan.outputs - k.param(shape.y.pad))
         x = k.let("x", (tile % columns) * plan.outputs - k.param(shape.x.pad))
         at = k.param(shape.x_offset) + image * k.param(shape.x_strides[0])
@@ -153,31 +170,56 @@ class _Kernel:
 
     def _panel(self, image: Rvalue, block: Rvalue, panel: Rvalue, v: Pointer, m: Pointer) -> None:
         k, plan = self.k, self.plan
-        first, columns = self._first_tile(block), plan.grid[1]
+        first, columns = self._first_tile(block), k.param(plan.grid[1])
         step = plan.shape.cin * plan.width
         share = plan.shape.cin * self.rate // AHEAD_UNIT * 16
+        tiles = self._tiles_of_block(first)
+
+        def rows(n: int, row: Rvalue | int, ordinal: Rvalue | int) -> None:
+            call(
+                k,
+                self.multiply[n],
+                k.pointer("v_rows", v, e * plan.v_step + row * plan.row),
+                u_at,
+                k.pointer("m_rows", m, (e * plan.tiles + row) * plan.width),
+                k.let("ahead", u_at + (step + ordinal * share)),
+            )
+
         with k.loop("e", 0, plan.products) as e:
             u_at = k.let("u_at", (panel * plan.products + e) * step)
-            row = 0
-            for i, n in enumerate(self.rows):
-                call(
-                    k,
-                    self.multiply[n],
-                    k.pointer("v_rows", v, e * plan.v_step + row * plan.row),
-                    u_at,
-                    k.pointer("m_rows", m, (e * plan.tiles + row) * plan.width),
-                    k.let("ahead", u_at + (step + i * share)),
-                )
-                row += n
+            if isinstance(tiles, int):
+                for i, n in enumerate(self.rows):
+                    rows(n, sum(self.rows[:i]), i)
+            else:
+                largest, *others = self._halves()
+                with k.loop("i", 0, k.let("whole", tiles // largest)) as whole:
+                    rows(largest, k.let("row", whole * largest), whole)
+                for n in others:
+                    with k.when(lt(0, tiles // n % 2)):
+                        rows(n, k.let("row", tiles // (2 * n) * (2 * n)), tiles // largest)
         # Tiles before the block's own were the previous block's.
-        with k.loop("tile", k.let("skip", block * plan.tiles - first), plan.tiles) as tile:
+        with k.loop("tile", k.let("skip", block * plan.tiles - first), tiles) as tile:
             number = k.let("number", first + tile)
             y, x = (number // columns) * plan.outputs, (number % columns) * plan.outputs
-            call(k, self.transform, k.pointer("m_tile", m, tile * plan.width), image, panel * plan.width, y, x)
+            self._outputs(k.pointer("m_tile", m, tile * plan.width), image, panel * plan.width, k.let("y", y), k.let("x", x))
+
+    def _outputs(self, m: Pointer, image: Rvalue, channel: Rvalue, y: Rvalue, x: Rvalue) -> None:
+        k, plan = self.k, self.plan
+        if self.cut is None:
+            call(k, self.complete, m, image, channel, y, x)
+            return
+        ends = [(plan.shape.y.out, y), (plan.shape.x.out, x)]
+        with k.when(all_of([le(first + plan.outputs, k.param(n)) for n, first in ends if not plan.divides(n)])):
+            call(k, self.complete, m, image, channel, y, x)
+        with k.otherwise():
+            call(k, self.cut, m, image, channel, y, x)
 
     def _finish(self, units: Size, share: float) -> KernelCall:
         kernel, params = self.k.finish()
-        cost_ns = self.plan.shape.batch * round(self.plan.image_ns(self.context.caps) * share)
+        image_ns = self.plan.image_ns(self.context.caps) * share
+        tiles = self.plan.image_tiles
+        of_image = round(image_ns) if isinstance(tiles, int) else tiles * round(image_ns / max(1, typical(tiles)))
+        cost_ns = self.plan.shape.batch * of_image
         return KernelCall(kernel=kernel, buffers=tuple(self.buffers), params=params, units=units, cost_ns=cost_ns)
 
 
