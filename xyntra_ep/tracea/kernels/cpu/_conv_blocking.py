@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
+from xyntra_ep.tracea.core_ir.dims import expected
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, Line, moving_ns, typical
 from xyntra_ep.tracea.kernels.variant import Axis
@@ -56,10 +58,10 @@ def row_steps(line: Line, pixels: int, vectors: int, depth: int) -> float:
     out = typical(line.out)
     count = max(1, -(-out // pixels))
     size, longer = divmod(out, count)
-    total = 0.0
-    for n, times in ((size + 1, longer), (size, count - longer)):
-        total += times * (tile_steps(n, vectors) * depth + n * vectors * _OUTPUT_COST + 20)
-    return total
+    tiles = [(size + 1, longer), (size, count - longer)]
+    if not isinstance(line.out, int):  # as `_conv_row` cuts it then
+        tiles = [(pixels, out // pixels), *((1 << i, out % pixels >> i & 1) for i in range(pixels.bit_length()))]
+    return sum(times * (tile_steps(n, vectors) * depth + n * vectors * _OUTPUT_COST + 20) for n, times in tiles)
 
 
 def work_steps(shape: ConvShape, pixels: int, vectors: int, caps: Capabilities) -> float:
@@ -119,7 +121,9 @@ def _choose_tile(shape: ConvShape, caps: Capabilities) -> tuple[int, int]:
         most = 14 if shape.cin == 1 else 12
         return max(1, min(most, caps.vector_registers - 2 - min(8, shape.x.kernel))), 1
     tiles = [(largest_tile(v, caps), v) for v in (2, 3, 4, 1)]
-    return min(tiles, key=lambda t: work_steps(shape, t[0], t[1], caps))
+    if not isinstance(shape.x.out, int):  # whose tiles cannot be made nearly equal: those are best that rows are multiples of
+        tiles = [(n, v) for most, v in tiles for n in range(most, most // 2, -1)]
+    return min(tiles, key=lambda t: expected(partial(work_steps, shape, t[0], t[1], caps)))
 
 
 def _fewer_pixels(b: Blocking, least_rows: int) -> Blocking:

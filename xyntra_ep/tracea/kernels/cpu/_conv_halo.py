@@ -14,9 +14,9 @@ from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, f32, vmin
 _BYTES_PER_NS = 8
 
 
-def halo_ns(shape: ConvShape) -> float:
-    """Estimated time of the copy, 0 where none is needed."""
-    if not needs_halo(shape.x):
+def halo_ns(shape: ConvShape, checks: bool = False) -> float:
+    """Estimated time of the copy, 0 where none is needed. ``checks``: the kernel has tiles that check."""
+    if not needs_halo(shape.x, checks):
         return 0.0
     pixels = typical(shape.batch * shape.y.inside * shape.x.inside)
     return pixels * shape.channels * DType.F32.bytes / _BYTES_PER_NS

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from xyntra_ep.tracea.core_ir.dims import Size, product, smax
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, Line
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index, le, vmax, vmin
 
 _LONGEST_EDGE = 8  # taps in a row for which tiles at the edges get code of their own; more of them: a copy with a halo
 
@@ -28,10 +28,12 @@ class TapRun:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """``size`` neighbouring pixels, computed together."""
+    """``size`` neighbouring pixels, computed together. ``is_checked``: each column of x may lie outside, which only a run knows;
+    what does counts as 0."""
 
     size: int
     runs: tuple[TapRun, ...]
+    is_checked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,16 @@ class Segment:
     pixel: Size
 
 
-def needs_halo(line: Line) -> bool:
-    """Whether x must be copied to a buffer with zeros at both ends of each row."""
-    return not line.is_inside and (not line.is_fixed or line.kernel > _LONGEST_EDGE)
+def needs_halo(line: Line, checks: bool = False) -> bool:
+    """Whether x must be copied to a buffer with zeros at both ends of each row. ``checks``: the kernel has tiles that check."""
+    return not line.is_inside and (line.kernel > _LONGEST_EDGE or not (line.is_fixed or checks))
+
+
+def is_complete(k: KernelBuilder, line: Line, tile: Tile, pixel: Rvalue) -> Rvalue:
+    """Whether all that ``tile`` reads from ``pixel`` on is inside x."""
+    first = pixel * line.stride - k.param(line.pad)
+    end = first + ((tile.size - 1) * line.stride + (line.kernel - 1) * line.dilation + 1)
+    return le(0, first) & le(end, k.param(line.inside))
 
 
 def with_halo(shape: ConvShape) -> tuple[ConvShape, Size, Size]:

@@ -114,6 +114,18 @@ class TileFunction(FunctionBuilder):
                     found.setdefault(i * line.stride + kx * line.dilation, []).append((i, kx))
         return sorted(found.items())
 
+    def column(self, x: Pointer, column: int, count: Rvalue | None) -> Rvalue:
+        """A vector of channels of column ``column`` of x, whose column 0 is at ``x``."""
+        code, line = self.code, self.code.shape.x
+        at = index(column * code.shape.x_strides[2])
+        if not self.tile.is_checked:
+            return self.let("a", self.load(x, at, code.lanes, count))
+        value = self.variable("a", Const(f32(code.lanes), 0.0))
+        place = self.arg["pixel"] * line.stride + (column - code.kernel.param(line.pad))
+        with self.when(le(0, place) & lt(place, code.kernel.param(line.inside))):
+            self.assign(value, self.load(x, at, code.lanes, count))
+        return value
+
     def fetch_outputs(self) -> None:
         """Ask for all cache lines of residuals, and of outputs that follow few multiplications, long before their use."""
         for i in range(self.tile.size):

@@ -6,12 +6,14 @@ keep x in the cache, units of one block of panels the weights. What is larger an
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._conv_blocking import Blocking
 from xyntra_ep.tracea.kernels.cpu._conv_halo import copy_with_halo
 from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES, pack_weights, packed_bytes, panels
-from xyntra_ep.tracea.kernels.cpu._conv_row import Segment, kernel_rows, needs_halo, split_row
+from xyntra_ep.tracea.kernels.cpu._conv_row import Segment, is_complete, kernel_rows, needs_halo, split_row
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, moving_ns, typical
 from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT, Accumulate, TileCode
 from xyntra_ep.tracea.kernels.shared.conv_taps import taps
@@ -22,13 +24,13 @@ from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, vmax, vmin
 
 
 def build_conv(
-    name: str, shape: ConvShape, blocking: Blocking, context: BuildContext, accumulate: Accumulate
+    name: str, shape: ConvShape, blocking: Blocking, context: BuildContext, accumulate: Accumulate, checks: bool = False
 ) -> list[KernelCall]:
-    """Pack the weights, perhaps copy x with a halo, compute."""
+    """Pack the weights, perhaps copy x with a halo, compute. ``checks``: ``accumulate`` knows tiles that check."""
     pack, packed = pack_weights(shape, blocking.vectors * context.caps.lanes, context.caps.lanes)
     x, dtype, copies = shape.op.inputs[0], DType.F32, []
     source: ValueBuffer | TempBuffer
-    if needs_halo(shape.x):
+    if needs_halo(shape.x, checks):
         copy, source, shape = copy_with_halo(shape, context.caps)
         copies = [copy]
     else:
@@ -175,4 +177,11 @@ class _Walk:
             ahead = here["ahead"]
             if code.ahead_rate is not None:
                 ahead = k.let("ahead", ahead + t * self._share())
-            code.call(segment.tile, {**here, "at": at, "pixel": pixel, "ahead": ahead})
+            arguments = {**here, "at": at, "pixel": pixel, "ahead": ahead}
+            if shape.x.is_inside or shape.x.is_fixed:
+                code.call(segment.tile, arguments)
+            else:
+                with k.when(is_complete(k, shape.x, segment.tile, pixel)):
+                    code.call(segment.tile, arguments)
+                with k.otherwise():
+                    code.call(replace(segment.tile, is_checked=True), arguments)

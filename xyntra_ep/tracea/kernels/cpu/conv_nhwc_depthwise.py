@@ -15,7 +15,7 @@ from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape, moving_ns, typi
 from xyntra_ep.tracea.kernels.cpu._conv_tile import TileFunction
 from xyntra_ep.tracea.kernels.cpu._conv_walk import build_conv
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
-from xyntra_ep.tracea.semantic_ir.nodes import Fma, Pointer, Rvalue, index
+from xyntra_ep.tracea.semantic_ir.nodes import Fma, Pointer, Rvalue
 
 _ROW_IN_REGISTERS = 8  # taps; of longer rows each weight is loaded for its multiplications
 
@@ -44,7 +44,7 @@ def _rows(f: TileFunction, count: Rvalue | None) -> None:
             return
         b = [f.let("b", f.load(w, kx * code.lanes, code.lanes)) for kx in range(taps)]
         for column, meetings in f.columns():
-            value = f.let("a", f.load(x, index(column * shape.x_strides[2]), code.lanes, count))
+            value = f.column(x, column, count)
             for i, kx in meetings:
                 f.assign(f.acc[i][0], Fma(value, b[kx], f.acc[i][0]))
 
@@ -62,7 +62,7 @@ def _long_row(f: TileFunction, x: Pointer, w: Pointer, count: Rvalue | None) -> 
 def _depthwise_ns(op: Conv, config: Config, context: BuildContext) -> float:
     shape, caps = conv_shape(op), context.caps
     steps = work_steps(shape, config["pixels"], 1, caps)
-    return steps * caps.lanes * 2 / caps.fma_gflops + typical(moving_ns(shape)) + halo_ns(shape)
+    return steps * caps.lanes * 2 / caps.fma_gflops + typical(moving_ns(shape)) + halo_ns(shape, checks=True)
 
 
 VARIANTS = [
@@ -73,7 +73,9 @@ VARIANTS = [
         space=lambda op, context: blocking_space(conv_shape(op), context.caps),
         default=lambda op, context: choose_blocking(conv_shape(op), context.caps).config(),
         cost_ns=_depthwise_ns,
-        build=lambda op, config, context: build_conv("conv_depthwise", conv_shape(op), Blocking.of(config), context, accumulate),
+        build=lambda op, config, context: build_conv(
+            "conv_depthwise", conv_shape(op), Blocking.of(config), context, accumulate, checks=True
+        ),
         rank=10,
     )
 ]
