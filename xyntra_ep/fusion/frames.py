@@ -117,6 +117,22 @@ def _reshaped_frame(inputs: Sequence[Tensor], shape: tuple[Size, ...], base: tup
     return moved, lambda result: result.reshape(shape)
 
 
+def order_of(t: Tensor) -> tuple[int, ...] | None:
+    """The permutation through which ``t`` shows what is computed in another order of axes; None where it shows that as it is."""
+    if isinstance(t.node, View) and isinstance(t.node.step, Permute) and _is_lazy(t.node.base):
+        return t.node.step.perm
+    return None
+
+
+def in_order(perm: tuple[int, ...] | None, t: Tensor) -> Tensor:
+    """``t``, a `Map`, stored so that ``perm`` shows it in its own order of axes: a neighbour of what lies in memory like that."""
+    if perm is None or not isinstance(t.node, Map):
+        return t
+    shape = [t.shape[perm.index(i)] for i in range(t.rank)]
+    body = E.rewrite(t.node.body, lambda e: E.axis(perm[e.attr]) if e.kind == "axis" else None)
+    return Tensor(tuple(shape), t.dtype, Map(inputs=t.node.inputs, body=body, keep=t.node.keep)).permute(perm)
+
+
 def materialise(t: Tensor) -> Tensor:
     """A copy of ``t`` stored contiguously in its own axis order (a Leaf or anchor that already is comes back as it is)."""
     if not isinstance(t.node, View):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.frames import order_of
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import (
     Inputs,
@@ -43,6 +44,10 @@ def concat(c: Context, parts: list[Tensor], axis: int) -> Tensor:
     extent = sum((t.shape[axis] for t in parts), start=0)
     if len(parts) == 1:
         return parts[0]
+    perm = order_of(parts[0])
+    if perm is not None and all(order_of(t) == perm for t in parts):  # where they lie, channels last mostly
+        inverse = [perm.index(i) for i in range(len(perm))]
+        return concat(c, [t.permute(inverse) for t in parts], perm[axis]).permute(perm)
     shape = (*other[:axis], extent, *other[axis + 1 :])
     if len(parts) == 2 and isinstance(parts[0].shape[axis], int):
         joined = _rearranged(parts[0], parts[1], axis, shape)

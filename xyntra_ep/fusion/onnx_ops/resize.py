@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.frames import in_order, order_of
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, clamp_index, f, maybe, normal_axis, one, total, wrapped
 from xyntra_ep.fusion.onnx_ops._sampling import Axis, coordinates, cubic, linear, nearest
@@ -78,7 +79,7 @@ def _resize(c: Context, node: Node, inputs: Inputs) -> Tensor:
     body = _weighted(per_axis, lambda at: E.load(0, *at, dtype=x.dtype))
     if taps.inside is not None:
         body = E.call("where", taps.inside, body, E.const(outside, x.dtype))
-    return Tensor(shape, x.dtype, Map(inputs=(x, *taps.tables), body=wrapped(x.dtype, body)))
+    return in_order(order_of(x), Tensor(shape, x.dtype, Map(inputs=(x, *taps.tables), body=wrapped(x.dtype, body))))
 
 
 _LINEAR_AXES: Mapping[int, Sequence[Sequence[int]]] = {2: ((0, 1),), 3: ((0, 1, 2),), 4: ((2, 3), (1, 2)), 5: ((2, 3, 4),)}
