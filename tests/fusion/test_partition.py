@@ -132,7 +132,7 @@ def test_quantised_neighbours_stay_together() -> None:
               q2 = QuantizeLinear(m, s, z) y = DequantizeLinear(q2, s, z) }"""
         )
     )
-    assert reasons(graph) == dict.fromkeys(("QuantizeLinear", "DequantizeLinear", "Relu"), "qdq")
+    assert reasons(graph) == dict.fromkeys(("QuantizeLinear", "DequantizeLinear", "Relu"), "quantised")
 
 
 def test_control_flow_stays() -> None:

@@ -186,7 +186,7 @@ class TestGraphs:
               q2 = QuantizeLinear(m, s, z) y = DequantizeLinear(q2, s, z) }"""
         )
         agree(model, {"x": normal(4, 8)}, planned(model, level=ort.GraphOptimizationLevel.ORT_DISABLE_ALL), 0.2)
-        assert set(plans.reasons(0).values()) == {"qdq"} and plans.claimed(0) == 0
+        assert set(plans.reasons(0).values()) == {"quantised"} and plans.claimed(0) == 0
 
 
 class TestSessions:

@@ -22,6 +22,7 @@ from xyntra_ep.tracea.core_ir.ops import Range
 
 QUANTIZE = "QuantizeLinear"
 DEQUANTIZE = "DequantizeLinear"
+QUANTISED = "quantised"  # ONNX Runtime multiplies it in 8 bits
 FUNCTION_DOMAIN = "ai.xyntra"
 
 
@@ -91,11 +92,11 @@ def _obstacle(graph: Graph, node: Node) -> str:
     if node.owner:
         return f"taken by {node.owner}"
     if node.op_type in (QUANTIZE, DEQUANTIZE):
-        return "qdq"
+        return QUANTISED
     feeds = [graph.nodes[graph.producer[i]].op_type for i in node.inputs if i in graph.producer]
     fed = [graph.nodes[c].op_type for o in node.outputs for c in graph.consumers.get(o, ())]
     # Claiming the float op between them would destroy ORT's own int8 fusion (decision 14).
-    return "qdq" if DEQUANTIZE in feeds or QUANTIZE in fed else ""
+    return QUANTISED if DEQUANTIZE in feeds or QUANTIZE in fed else ""
 
 
 @dataclass(slots=True)
