@@ -88,6 +88,16 @@ def test_a_cache_that_is_not_there_is_not_made(tmp_path: Path, capsys: Capture) 
     assert "absent: no such directory" in capsys.readouterr().err and not (tmp_path / "absent").exists()
 
 
+@pytest.mark.parametrize("action", ["ls", "verify", "prune --max-age 1d"])
+def test_asking_makes_no_cache(action: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XYNTRA_CACHE_DIR", str(cache := tmp_path / "deep" / "cache"))
+    assert main(["cache", *action.split()]) == 0
+    said = f"{cache}: there is no cache yet, the first session makes it"
+    assert (said in capsys.readouterr().out) == (not action.startswith("prune")) and not cache.parent.exists()
+    cache.mkdir(parents=True)
+    assert main(["cache", *action.split(), "--dir", str(cache)]) == 0 and not list(cache.iterdir())
+
+
 def test_a_cache_that_is_not_to_be_trusted(cache: Path, capsys: Capture) -> None:
     cache.chmod(0o777)
     assert main(["cache", "ls", "--dir", str(cache)]) == 1

@@ -20,6 +20,7 @@ from xyntra_ep.options import Claim
 
 FAILED, MISUSED, OUR_FAULT, NOTHING_COMPARED = 1, 2, 3, 4
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+_NO_CACHE = "there is no cache yet, the first session makes it"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -276,14 +277,16 @@ def _cache(chosen: argparse.Namespace) -> int:
     from xyntra_ep import knobs
     from xyntra_ep.provider import registration
     from xyntra_ep.tracea.runtime import maintenance
-    from xyntra_ep.tracea.runtime.cache_root import open_root
+    from xyntra_ep.tracea.runtime.cache_root import is_absent, look_at
 
     if chosen.dir is not None and not chosen.dir.is_dir():
         raise ConfigError("no such directory", where=str(chosen.dir))
     limited = chosen.max_size is not None or chosen.max_age is not None
     if chosen.action == "prune" and not limited and not chosen.zoo:
         raise ConfigError("nothing says what to remove", where="xyntra cache prune", hint="give --max-size, --max-age or --zoo")
-    root = open_root(chosen.dir if chosen.dir is not None else registration.default_cache_dir())
+    asked = chosen.dir if chosen.dir is not None else registration.default_cache_dir()
+    absent = is_absent(asked)
+    root = look_at(asked)
     if root.reason:
         raise XyntraError(root.reason, where="xyntra cache")
     if chosen.action == "prune":
@@ -293,11 +296,12 @@ def _cache(chosen: argparse.Namespace) -> int:
         _print(f"removed {len(removed)} files, {_megabytes(removed)}", removed, chosen)
         return 0
     if chosen.action == "verify":
-        return _verify(chosen, root)
+        return _verify(chosen, root, absent)
     found = maintenance.entries(root)
     zoo = knobs.current().zoo_root
     models = maintenance.models(zoo) if chosen.dir is None else []
-    lines = [*_listed(found), f"{root.path}: {_totals(found)}"]
+    total = _NO_CACHE if absent else _totals(found)
+    lines = [*_listed(found), f"{root.asked}: {total}"]
     if models:
         lines += ["", *_listed(models), f"{zoo}: {_totals(models)}; `xyntra cache prune --zoo` removes them"]
     _print("\n".join(lines), [*found, *models], chosen)
@@ -320,7 +324,7 @@ def _totals(found: Sequence[Any]) -> str:
     return f"{len(found)} files, {_megabytes(found)}" + (f" ({', '.join(parts)})" if parts else "")
 
 
-def _verify(chosen: argparse.Namespace, root: Any) -> int:
+def _verify(chosen: argparse.Namespace, root: Any, absent: bool) -> int:
     from xyntra_ep.provider import registration
     from xyntra_ep.tracea.runtime import maintenance
     from xyntra_ep.tracea.runtime.hashing import hash128_of
@@ -334,7 +338,9 @@ def _verify(chosen: argparse.Namespace, root: Any) -> int:
     if chosen.repair:
         for entry, _ in bad:
             maintenance.remove(entry)
-    if hash128 is None:
+    if absent:
+        lines.append(f"{root.asked}: {_NO_CACHE}")
+    elif hash128 is None:
         lines.append("plans were not checked: the plugin library cannot be opened")
     verdict = f"{len(bad)} damaged{', removed' if bad and chosen.repair else ''}"
     _print("\n".join([*lines, verdict]), [{"path": e.path, "problem": why} for e, why in bad], chosen)

@@ -23,6 +23,28 @@ def test_a_machine_where_all_is_well(tmp_path: Path) -> None:
     text = str(found)
     assert "nothing is missing" in text and "not measured (xyntra doctor --measure)" in text
     assert "(used)" in text and "Gemm" in found.variants
+    assert f"library    {registration.get_library_path()}\n" in text
+
+
+def test_looking_makes_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = tmp_path / "deep" / "cache"
+    found = doctor(cache_dir=asked)
+    assert not asked.parent.exists() and not found.cache_made
+    assert f"cache      {asked}: none yet, a session makes it\n" in str(found)
+    (tmp_path / "deep").touch()
+    assert any("a cache that lasts: " in what for what, _ in doctor(cache_dir=asked).missing)
+
+
+def test_a_source_folder_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python` in that folder imports it, the `xyntra` command does not: what the command says holds for both."""
+    (tmp_path / "xyntra_ep").mkdir()
+    (tmp_path / "xyntra_ep" / "__init__.py").touch()
+    monkeypatch.chdir(tmp_path)
+    found = doctor(cache_dir=tmp_path / "cache")
+    what = f"the provider, in programs that start in this folder: they import {tmp_path / 'xyntra_ep'}, which has no library"
+    assert (what, "run them from another folder, or `make native` here") in found.missing and not found.ok
+    (tmp_path / "xyntra_ep" / "libxyntra_ep.so").touch()
+    assert all(what != text for text, _ in doctor(cache_dir=tmp_path / "cache").missing)
 
 
 def test_kernels_are_those_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +61,7 @@ def test_measured_ceilings_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     doctor(cache_dir=tmp_path / "cache")
     plan, kernel = tmp_path / "cache" / "plans" / "0.plan", tmp_path / "cache" / "kernels" / "k.so"
     for path in (plan, kernel):
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(exist_ok=True, parents=True)
         path.touch()
     measured = doctor(measure=True, cache_dir=tmp_path / "cache").ceilings
     assert kernel.exists() and not plan.exists()  # it was made with other figures

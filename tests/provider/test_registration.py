@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import subprocess
 import sys
 import types
@@ -189,6 +190,22 @@ def test_no_library(fresh: registration._State, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(registration, "_PACKAGE", tmp_path)
     with pytest.raises(ConfigError, match="the library cannot be opened"):
         registration.register()
+
+
+def test_a_source_folder_that_hides_the_installed_package(tmp_path: Path) -> None:
+    """As after `pip install .` in a clone: started there, python imports the sources, which have no library."""
+    clone, site = tmp_path / "clone", tmp_path / "site"
+    shutil.copytree(Path(xyntra_ep.__file__).parent, clone / "xyntra_ep", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    (site / "xyntra_ep").mkdir(parents=True)
+    (site / "xyntra_ep" / "libxyntra_ep.so").touch()
+    words = [sys.executable, "-c", "import xyntra_ep"]
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=clone, env=environment, check=False)
+    said = (
+        f"XyntraEP is not registered: {clone / 'xyntra_ep'}: this is the source folder, which has no library; the installed package"
+        f" is at {site / 'xyntra_ep'}. run from another folder, or `make native` here\n"
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", said)
 
 
 def test_onnxruntime_refuses(fresh: registration._State, monkeypatch: pytest.MonkeyPatch) -> None:

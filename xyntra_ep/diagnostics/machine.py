@@ -20,7 +20,7 @@ from xyntra_ep.tracea.interface.device_costs import ASSUMED
 from xyntra_ep.tracea.interface.devices import DeviceTarget, cuda_target, known_target, opencl_target
 from xyntra_ep.tracea.interface.teaching import KernelPlan
 from xyntra_ep.tracea.runtime import cuda, nvrtc, opencl
-from xyntra_ep.tracea.runtime.cache_root import atomic_write
+from xyntra_ep.tracea.runtime.cache_root import atomic_write, look_at, open_root
 from xyntra_ep.tracea.runtime.compilers import REMEDY, Candidate, survey
 from xyntra_ep.tracea.runtime.cuda import CudaSurvey
 from xyntra_ep.tracea.runtime.hashing import hash128_of
@@ -51,6 +51,7 @@ class Checkup:
     trials: tuple[str, ...]  # what our kernels on each GPU have shown
     heroes: tuple[KernelPlan, ...]  # what the largest kernels would be on the CUDA device, or on the GPU that was asked about
     cache: str
+    cache_made: bool  # False: the first session makes it
     cache_files: int
     cache_bytes: int
     variants: dict[str, tuple[str, ...]]
@@ -66,12 +67,14 @@ class Checkup:
         m = self.machine
         lines = [
             f"xyntra-ep {self.version}, onnxruntime {self.ort}, {'registered' if self.registered else 'NOT registered'}",
+            f"library    {self.library}",
             f"machine    {m.model}, {m.architecture}, {m.isa}, {m.cores} cores usable,"
             f" L1d {m.l1d_bytes >> 10} KiB, L2 {m.l2_bytes >> 10} KiB, L3 {m.l3_bytes >> 20} MiB",
             f"bfloat16   {_bfloat16_text(m)}",
             f"ceilings   {_ceilings_text(self.ceilings)}",
             "targets    cpu, and what is listed below: a GPU that pays by itself, any by backend=cuda or backend=opencl",
-            f"cache      {self.cache}: {self.cache_files} files, {self.cache_bytes / 1e6:.1f} MB",
+            f"cache      {self.cache}: "
+            + (f"{self.cache_files} files, {self.cache_bytes / 1e6:.1f} MB" if self.cache_made else "none yet, a session makes it"),
         ]
         lines += [
             f"options    {line}" for line in self.configuration or ("defaults: no variable is set, and no fusion.toml is here",)
@@ -108,17 +111,22 @@ def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir:
 def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache_dir: Path | None) -> Checkup:
     from xyntra_ep import __version__
 
-    context = Context(cache_dir=cache_dir if cache_dir is not None else registration.default_cache_dir())
+    asked = cache_dir if cache_dir is not None else registration.default_cache_dir()
+    root = open_root(asked) if measure else look_at(asked)
+    context = Context(cache_dir=root.path)
     missing: list[tuple[str, str]] = []
     try:
         registration.register()
     except XyntraError as error:
         missing.append((f"the provider is not registered: {error.where}: {error.what}", error.hint))
+    if (here := registration.source_folder_here()) is not None:
+        what = f"the provider, in programs that start in this folder: they import {here}, which has no library"
+        missing.append((what, "run them from another folder, or `make native` here"))
     found = tuple(survey(context.root))
     if not any(c.compiler is not None for c in found):
         missing.append(("a C compiler; nothing can be compiled", REMEDY))
-    if context.root.reason:
-        missing.append((f"a cache that lasts: {context.root.reason}", "set XYNTRA_CACHE_DIR to a directory of your own"))
+    if root.reason:
+        missing.append((f"a cache that lasts: {root.reason}", "set XYNTRA_CACHE_DIR to a directory of your own"))
     configuration, unusable = options.inspect()
     wrong += [str(error) for error in unusable] + options.unknown()
     if unread := options.unread_file():
@@ -151,7 +159,8 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
         nvrtc=_nvrtc_version(),
         trials=tuple(trial_lines(context, gpus, drivers, measure=measure)),
         heroes=heroes,
-        cache=str(context.root.path),
+        cache=str(root.path if root.reason else root.asked),
+        cache_made=root.reason != "" or root.path == root.asked,
         cache_files=len(files),
         cache_bytes=sum(e.size_bytes for e in files),
         variants={_name(op): tuple(_usable(rows, context)) for op, rows in cpu_variants().items()},

@@ -14,6 +14,7 @@ import os
 import platform
 import re
 import shutil
+import sys
 import threading
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -34,6 +35,7 @@ _WARNING = 2  # of ONNX Runtime's severities
 _COMPILERS = ("clang", *(f"clang-{n}" for n in range(24, 15, -1)), "gcc", *(f"gcc-{n}" for n in range(17, 11, -1)), "cc", "zig")
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+_LIBRARY = "libxyntra_ep.so"
 
 
 @dataclass(slots=True)
@@ -53,7 +55,7 @@ _lock = threading.RLock()
 
 def get_library_path() -> str:
     """The plugin library, for `onnxruntime.register_execution_provider_library`."""
-    return str(_PACKAGE / "libxyntra_ep.so")
+    return str(_PACKAGE / _LIBRARY)
 
 
 def get_ep_name() -> str:
@@ -199,6 +201,12 @@ def _open() -> ctypes.CDLL:
     try:
         opened = ctypes.CDLL(path)
     except OSError as error:
+        if not os.path.lexists(path) and (installed := _hidden_by(_PACKAGE)) is not None:
+            raise ConfigError(
+                f"this is the source folder, which has no library; the installed package is at {installed}",
+                where=str(_PACKAGE),
+                hint="run from another folder, or `make native` here",
+            ) from error
         raise ConfigError(
             f"the library cannot be opened ({error})",
             where=path,
@@ -240,6 +248,19 @@ def _open() -> ctypes.CDLL:
         ctypes.c_uint64,
     ]
     return opened
+
+
+def _hidden_by(package: Path) -> Path | None:
+    """The installed package that an import would find if the source folder ``package`` did not come first."""
+    found = (Path(entry or os.curdir).resolve() / package.name for entry in sys.path)
+    return next((other for other in found if other != package and (other / _LIBRARY).is_file()), None)
+
+
+def source_folder_here() -> Path | None:
+    """The source folder without a library that `python` takes for the package where it is started in this directory."""
+    here = Path.cwd() / _PACKAGE.name
+    shadows = here != _PACKAGE and (here / "__init__.py").is_file() and not (here / _LIBRARY).exists()
+    return here if shadows else None
 
 
 def _code_version() -> str:

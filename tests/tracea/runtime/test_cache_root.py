@@ -12,7 +12,7 @@ import pytest
 
 from xyntra_ep import knobs
 from xyntra_ep.tracea.runtime import cache_root
-from xyntra_ep.tracea.runtime.cache_root import atomic_write, open_root
+from xyntra_ep.tracea.runtime.cache_root import atomic_write, look_at, open_root
 
 
 def test_a_new_root_is_its_owners_alone(tmp_path: Path) -> None:
@@ -35,6 +35,20 @@ def test_a_folder_in_it_that_others_may_write_is_not_used(tmp_path: Path) -> Non
     root = open_root(tmp_path / "root")
     root.kernels.chmod(0o770)
     assert "has kernels/, which can be written by others" in open_root(root.path).reason
+
+
+def test_looking_makes_nothing(tmp_path: Path) -> None:
+    asked = tmp_path / "a" / "b"
+    found = look_at(asked)
+    assert (found.asked, found.reason) == (asked, "") and found.path != asked and not (tmp_path / "a").exists()
+    assert look_at(open_root(asked).path) == open_root(asked)
+    (tmp_path / "file").touch()
+    assert "cannot be used (Not a directory)" in look_at(tmp_path / "file" / "b").reason
+    assert "is not a directory" in look_at(tmp_path / "file").reason
+    (wide := tmp_path / "wide").mkdir()
+    wide.chmod(0o777)
+    assert "can be written by others (chmod 700 repairs it)" in look_at(wide).reason
+    assert "is not safe there" in look_at(wide / "b").reason and not list(wide.iterdir())
 
 
 @pytest.mark.parametrize("folder", [".", "root/kernels", "root/plans", "root/tmp"])

@@ -63,6 +63,37 @@ def open_root(asked: Path) -> CacheRoot:
     return CacheRoot(path=private, asked=absolute, reason=f"{absolute} {reason}; using {private}")
 
 
+def is_absent(asked: Path) -> bool:
+    """Whether nothing was ever kept there, and nothing speaks against it yet."""
+    path = asked.expanduser().absolute()
+    return not os.path.lexists(path) or (path.is_dir() and not (path / KERNELS).exists())
+
+
+def look_at(asked: Path) -> CacheRoot:
+    """As `open_root`, but what is absent stays so: a private directory stands in for it. ``reason`` says only whether it could be
+    made."""
+    if not is_absent(asked):
+        return open_root(asked)
+    absolute, private = asked.expanduser().absolute(), _private_root()
+    problem = _hindrance(absolute)
+    return CacheRoot(path=private, asked=absolute, reason=f"{absolute} {problem}; using {private}" if problem else "")
+
+
+def _hindrance(path: Path) -> str:
+    """Why `_prepare` could not make ``path``, judged by the last folder on the way that there is ("" = it could)."""
+    try:
+        folder = next(p for p in (path, *path.parents) if p.exists())
+        if not folder.is_dir():
+            return "cannot be used (Not a directory)"
+        if folder == path and (problem := _distrust(path)):
+            return problem
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return "is not writable" if folder == path else "cannot be used (Permission denied)"
+        return _around(folder)
+    except OSError as error:
+        return f"cannot be used ({error.strerror or error})"
+
+
 def _prepare(path: Path) -> str:
     """Make the directories; why ``path`` cannot be used ("" = it can)."""
     try:
