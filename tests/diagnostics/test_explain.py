@@ -12,6 +12,7 @@ from xyntra_ep.diagnostics.advice import advice, basis
 from xyntra_ep.diagnostics.explain import explain, parse
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.errors import ConfigError
+from xyntra_ep.tracea.interface.context import Context
 
 ENTRY: dict[str, Any] = {
     "graph": "g",
@@ -53,8 +54,7 @@ def test_records_become_a_table() -> None:
     assert found.claimed == 2
     assert str(found).splitlines() == [
         "nodes are what ONNX Runtime's optimizations leave of the file's, which `xyntra fuse` counts",
-        "times are estimates for one core by figures assumed for this kind of machine, sizes that are not known (n) being 128;"
-        " --dim NAME=SIZE gives others",
+        "times are estimates for one core by figures assumed for this kind of machine",
         "",
         "g: 2 of 4 nodes on XyntraEP in 1 islands (stored plan)",
         "  island0: 2 nodes, 1 kernels (est. 2.1 us, ORT 4.25 us): Relu, Shape",
@@ -117,27 +117,80 @@ def test_only_what_is_true_of_a_model_is_advised() -> None:
     ]
     assert helping(declined=declined("island of 2 below min_island")) == ["a smaller min_island: 1 node more"]
     assert helping(declined=declined(lost), claim="all") == []
-    claim = "claim=all: 1 node more, slower than in ONNX Runtime by the estimates"
-    assert helping(declined=declined(lost), claim="profitable") == [claim]
+    assert helping(declined=declined(lost), claim="profitable") == []
     sizes, *_ = helping(declined=declined(f"{lost} at n=128 on one core"), claim="profitable", assumed="n=128")
     assert sizes.startswith(
         "sizes that are known: 1 node would be slower than in ONNX Runtime at what n usually are; option dim_hints"
     )
-    assert helping(declined=declined(f"{lost} at n=128 on one core"), claim="profitable", dims=[], assumed="n=128") == [claim]
+    assert helping(declined=declined(f"{lost} at n=128 on one core"), claim="profitable", dims=[], assumed="n=128") == []
     assert helping(measured=False) != []
+    unknown = [f"unknown rank of input {name}" for name in "aabcd"]
+    assert helping(declined=declined(*unknown[:3])) == [
+        "shapes in the model: 3 nodes may be had where its value_info says how many axes a, b have, which ONNX Runtime cannot"
+        " tell (docs/troubleshooting.md)"
+    ]
+    assert (
+        "5 nodes may be had where its value_info says how many axes a, b, c, ... have" in helping(declined=declined(*unknown))[0]
+    )
 
 
-def test_a_faster_precision_is_advised_where_there_are_products() -> None:
+def test_a_faster_precision_is_advised_where_it_gains_clearly() -> None:
     [island, _] = ENTRY["plan"]["islands"]
     [kernel] = island["kernels"]
     for variant, advised in (("gemm.packed_b", 1), ("pointwise.vector", 0), ("gemm.pairs_bf16", 0)):
         islands = [{**island, "kernels": [{**kernel, "variant": variant}]}]
-        found = helping(islands=islands, products=["bf16"])
+        found = helping(islands=islands, products={"bf16": [1500, 1000]})
         assert len(found) == advised
-        assert all(
-            text.startswith("precision=bf16: this machine multiplies faster in it, and products are 100%") for text in found
-        )
-        assert helping(islands=islands) == []
+        assert all(text.startswith("precision=bf16: est. 1.5x as fast, because products are 71% of the est") for text in found)
+        assert all(text.endswith("; it costs accuracy (docs/precision.md)") for text in found)
+        assert helping(islands=islands) == [] == helping(islands=islands, products={"bf16": [1500, 1500]})
+    few = [{**island, "kernels": [{**kernel, "variant": "gemm.packed_b", "cost_ns": 400}]}]
+    assert helping(islands=few, products={"bf16": [400, 100]}) == [], "a fifth of the island's time, or it is not worth it"
+
+
+def test_kernels_that_are_alike_share_a_line() -> None:
+    [island, _] = ENTRY["plan"]["islands"]
+    [kernel] = island["kernels"]
+    copies = [{**kernel, "label": "copy", "notes": [], "cost_ns": 10}] * 3
+    masks = [{**kernel, "label": "mask", "notes": [], "cost_ns": 15}]
+    islands = [{**island, "kernels": [kernel, *copies, kernel, *masks], "ours_ns": 6000}]
+    other = [{**island, "kernels": [{**kernel, "notes": []}], "ours_ns": 0}]
+    plans = [{**ENTRY, "unclaimed": {}, "plan": {**ENTRY["plan"], "islands": rows}} for rows in (islands, other)]
+    lines = [line for line in str(parse(plans)).splitlines() if line.startswith("    ") and "Det" not in line]
+    assert lines == [
+        "    relu x2                  pointwise.vector               3.0 us  40%  Relu",
+        "      flat: all the way",
+        "    4 more, of kinds below 1% (--json has them)             0.0 us   1%",
+        "    relu                     pointwise.vector               1.5 us  20%  Relu",
+    ], "percentages are of both islands"
+
+
+def test_control_flow_costs_nothing() -> None:
+    rows = [{"node": 2, "op_type": "Loop", "name": "l", "reason": "control-flow"}]
+    found = parse([{**ENTRY, "unclaimed": {}, "plan": {**ENTRY["plan"], "declined": rows}}])
+    assert (found.claimed, found.total) == (3, 3)
+    assert "  control flow: Loop; the bodies are graphs of their own" in str(found) and "on CPU" not in str(found)
+
+
+def test_what_loses_is_counted_and_can_be_had() -> None:
+    rows = declined("declined: est. 3 us, ORT 2 us", "unsupported")
+    for claim, note in (("profitable", " (1 by the estimates; claim=all takes those all the same)"), ("all", "")):
+        found = parse([{**ENTRY, "unclaimed": {}, "plan": {**ENTRY["plan"], "declined": rows, "claim": claim}}])
+        assert f"  on CPU, 2 nodes{note}:\n" in str(found)
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_another_precision_is_estimated(mlp: Path) -> None:
+    """Of what the session computes; none of the other precisions asks."""
+    [graph] = explain(mlp, options={"claim": "all"}, sizes={"n": 256}).graphs
+    machine = {str(half): half for half in Context().halves}
+    assert set(graph.products) == set(machine)
+    for now, then in graph.products.values():
+        kernels = [k for island in graph.islands for k in island.usual]
+        assert 0 < then <= now and kernels
+    [graph] = explain(mlp, options={"claim": "all", "precision": "int8w"}).graphs
+    assert graph.products == {}
 
 
 def test_times_say_what_they_are_of() -> None:

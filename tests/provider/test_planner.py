@@ -61,6 +61,21 @@ class TestLog:
         (stored,) = (tmp_path / "plans").glob("*.plan")
         assert read_manifest(stored.read_bytes()).log_level is LogLevel.INFO
 
+    def test_control_flow_is_no_loss(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(planner, "_said", {})
+        body = "b (int64 i, bool go, float[N] u) => (bool on, float[N] v) { on = Identity(go) v = Tanh(u) }"
+        for rest, said, level in (
+            ("y = Identity(l)", "1 of 1 nodes in 1 islands, and apart from these the bodies of Loop", LogLevel.INFO),
+            ("y = NonZero(l)", "; 1 on CPU: NonZero(unsupported) 1", LogLevel.WARNING),
+        ):
+            kind = "float[N]" if "Identity" in rest else "int64[]"
+            model = parse(f"(float[N] x, int64 m) => ({kind} y) {{ a = Exp(x) l = Loop(m, , a) <body = {body}> {rest} }}")
+            with watched_planner() as plans:
+                planned(model)
+            [graph] = [graph for graph in plans.graphs if not graph.is_subgraph]
+            plan = read_manifest(planner.plan_graph(with_options(graph, tmp_path), DIGEST[:-1] + str(level.value)))
+            assert said in plan.log_line and "control-flow" not in plan.log_line and plan.log_level is level
+
     def test_bodies_are_quiet(self, raw: RawGraph, tmp_path: Path) -> None:
         plan = read_manifest(planner.plan_graph(replace(with_options(raw, tmp_path), is_subgraph=True), DIGEST))
         assert plan.log_level is LogLevel.VERBOSE

@@ -202,8 +202,8 @@ def test_a_source_folder_that_hides_the_installed_package(tmp_path: Path) -> Non
     environment = {**os.environ, "PYTHONPATH": str(site)}
     ran = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=clone, env=environment, check=False)
     said = (
-        f"XyntraEP is not registered: {clone / 'xyntra_ep'}: this is the source folder, which has no library; the installed package"
-        f" is at {site / 'xyntra_ep'}. run from another folder, or `make native` here\n"
+        f"XyntraEP is not registered: {clone / 'xyntra_ep'}: this is the source folder, which has no library; the installed"
+        f" package is at {site / 'xyntra_ep'}. run from another folder, or `make native` here\n"
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", said)
 

@@ -11,21 +11,20 @@ from __future__ import annotations
 import ctypes
 import json
 import uuid
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from xyntra_ep.diagnostics.advice import advice, basis
+from xyntra_ep.diagnostics.explain_text import graph_text
 from xyntra_ep.diagnostics.feeds import Sizes
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.fusion.cost import Estimate
+from xyntra_ep.fusion.trace import CONTROL_FLOW
 from xyntra_ep.guard import is_fault
 from xyntra_ep.provider import registration
-
-_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +54,16 @@ class IslandReport:
     @property
     def estimate(self) -> str:
         return str(Estimate(ours_ns=self.ours_ns, ort_ns=self.ort_ns)) if self.ours_ns else ""
+
+    @property
+    def usual(self) -> list[Kernel]:
+        """Those that run when feeds have the sizes that the model declares."""
+        return [k for k in self.kernels if k.alternative == 0]
+
+    @property
+    def whole_ns(self) -> int:
+        """Of a run: what its kernels take, and entering it, where that is known."""
+        return self.ours_ns or sum(k.cost_ns for k in self.usual)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +108,7 @@ class GraphReport:
     measured: bool = False  # whether estimates are by figures of this machine, or by assumed ones
     dims: tuple[str, ...] = ()  # the symbolic ones of its inputs
     assumed: str = ""  # what they are taken for in estimates
-    products: tuple[str, ...] = ()  # precisions that are faster here than the one the session has
+    products: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # by other precisions: of all kernels, ns now and then
     inlined: bool = False  # ONNX Runtime inlines functions in it next and shows it again: what stays of it is told there
     faults: tuple[Fault, ...] = ()
 
@@ -108,9 +117,14 @@ class GraphReport:
         return sum(len(i.nodes) for i in self.islands)
 
     @property
+    def control_flow(self) -> tuple[Declined, ...]:
+        """Nodes with bodies. They stay with ONNX Runtime, and nothing is lost by that: the bodies are graphs of their own."""
+        return tuple(d for d in self.declined if d.reason == CONTROL_FLOW)
+
+    @property
     def total(self) -> int:
         """Nodes whose place is decided here."""
-        return self.claimed if self.inlined else len(self.nodes)
+        return self.claimed if self.inlined else len(self.nodes) - len(self.control_flow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,12 +169,13 @@ class Explanation:
     def __str__(self) -> str:
         planned = [g for g in self.graphs if not g.failure]
         if not planned:
-            return "\n".join(map(_graph_text, self.graphs)) or "XyntraEP was shown no graph"
+            return "\n".join(graph_text(graph, 0) for graph in self.graphs) or "XyntraEP was shown no graph"
         fixed = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
         head = [f"as in a session that fixes {fixed} (SessionOptions.add_free_dimension_override_by_name)"] if fixed else []
         head.append("nodes are what ONNX Runtime's optimizations leave of the file's, which `xyntra fuse` counts")
         head += [text] if (text := basis(planned)) else []
-        parts = ["\n".join(head), *map(_graph_text, self.graphs)]
+        whole_ns = sum(island.whole_ns for graph in planned for island in graph.islands)
+        parts = ["\n".join(head), *(graph_text(graph, whole_ns) for graph in self.graphs)]
         if found := list(advice(planned)):
             parts.append("\n".join(["what would help:", *(f"  {text}" for text in found)]))
         return "\n\n".join(parts)
@@ -236,7 +251,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         measured=bool(plan.get("measured")),
         dims=tuple(map(str, plan.get("dims", ()))),
         assumed=str(plan.get("assumed", "")),
-        products=tuple(map(str, plan.get("products", ()))),
+        products={str(name): (int(now), int(then)) for name, (now, then) in (plan.get("products") or {}).items()},
         inlined=bool(plan.get("inlined")),
         faults=tuple(_fault(row) for row in plan.get("faults", ())),
     )
@@ -259,52 +274,3 @@ def _kernel(row: Mapping[str, Any]) -> Kernel:
         notes=tuple(map(str, row.get("notes", ()))),
         alternative=int(row.get("alternative", 0)),
     )
-
-
-def _graph_text(graph: GraphReport) -> str:
-    if graph.failure:
-        return f"XyntraEP takes nothing: {graph.failure}"
-    if graph.inlined and not graph.claimed:
-        return f"{graph.name or 'graph'}: it has functions, which ONNX Runtime inlines next"
-    lines = [
-        f"{graph.name or 'graph'}: {graph.claimed} of {graph.total} nodes on XyntraEP in {len(graph.islands)} islands"
-        f" ({'stored plan' if graph.stored else 'planned now'})",
-    ]
-    if graph.cache:
-        lines.append(f"  cache: {graph.cache}")
-    if graph.options:
-        lines.append(f"  options: {graph.options}")
-    if graph.device:
-        lines.append(f"  device: {graph.device}")
-    if graph.placement:
-        lines.append(f"  backend=auto: {'the device' if graph.device else 'the CPU'}, because {graph.placement}")
-    if graph.precision not in ("", "fp32"):
-        lines.append(f"  precision: {graph.precision}")
-    for island in graph.islands:
-        kinds = Counter(graph.nodes[n][0] for n in island.nodes)
-        usual = [k for k in island.kernels if k.alternative == 0]
-        whole_ns = island.ours_ns or sum(k.cost_ns for k in usual)  # entering the island is in the first of them
-        estimate = f" ({island.estimate})" if island.estimate else ""
-        lines.append(f"  {island.name}: {len(island.nodes)} nodes, {len(usual)} kernels{estimate}: {_counted(kinds)}")
-        for kernel in usual:
-            ops = _counted(Counter(graph.nodes[n][0] for n in kernel.nodes if n in graph.nodes))
-            share = kernel.cost_ns / whole_ns if whole_ns else 0
-            lines.append(f"    {kernel.label:<24} {kernel.variant:<24} {kernel.cost_ns / 1000:>9.1f} us {share:>4.0%}  {ops}")
-            lines += [f"      {note}" for note in kernel.notes]
-            lines += [f"      {launch['text']}" for launch in kernel.launches if launch["report"]]
-        if len(usual) < len(island.kernels):
-            lines.append(f"    {len(island.kernels) - len(usual)} more for feeds whose sizes differ from what the model declares")
-    if graph.declined:
-        lines.append(f"  on CPU, {len(graph.declined)} nodes:")
-        by_reason: dict[tuple[str, str], list[str]] = {}
-        for d in graph.declined:
-            by_reason.setdefault((d.op_type, d.reason), []).append(d.name)
-        for (op_type, reason), names in by_reason.items():
-            shown = ", ".join(n for n in names[:3] if n)
-            more = f" ({shown}{', ...' if len(names) > 3 else ''})" if shown else ""
-            lines.append(f"    {len(names):>4} {op_type}: {reason}{more}"[: 2 * _WIDTH])
-    return "\n".join(lines)
-
-
-def _counted(kinds: Counter[str]) -> str:
-    return ", ".join(kind if n == 1 else f"{kind} x{n}" for kind, n in kinds.most_common(6))

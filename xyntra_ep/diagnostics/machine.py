@@ -65,6 +65,7 @@ class Checkup:
 
     def __str__(self) -> str:
         m = self.machine
+        kept = f"{self.cache_files} files, {self.cache_bytes / 1e6:.1f} MB" if self.cache_made else "none yet, a session makes it"
         lines = [
             f"xyntra-ep {self.version}, onnxruntime {self.ort}, {'registered' if self.registered else 'NOT registered'}",
             f"library    {self.library}",
@@ -73,8 +74,7 @@ class Checkup:
             f"bfloat16   {_bfloat16_text(m)}",
             f"ceilings   {_ceilings_text(self.ceilings)}",
             "targets    cpu, and what is listed below: a GPU that pays by itself, any by backend=cuda or backend=opencl",
-            f"cache      {self.cache}: "
-            + (f"{self.cache_files} files, {self.cache_bytes / 1e6:.1f} MB" if self.cache_made else "none yet, a session makes it"),
+            f"cache      {self.cache}: {kept}",
         ]
         lines += [
             f"options    {line}" for line in self.configuration or ("defaults: no variable is set, and no fusion.toml is here",)

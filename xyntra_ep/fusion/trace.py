@@ -33,6 +33,7 @@ from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Binding, Range, ReduceKind, Stage, SymbolKind
 
 FIRST = NodeId(0)
+CONTROL_FLOW = "control-flow"  # the reason of a node with bodies: those are graphs of their own, and planned as such
 SMALL_CONSTANT_BYTES = 1024  # the graph digest covers constants up to this size, so plans may depend on their bytes
 
 
@@ -42,7 +43,7 @@ OPS: Registry[OpSpec] = Registry("xyntra_ep.fusion.onnx_ops", "OPS")
 def find_op(node: Node) -> OpSpec:
     """The row for a node; declines a node that has none or that it was not written for."""
     if node.has_subgraph:
-        raise UnsupportedError("control-flow")
+        raise UnsupportedError(CONTROL_FLOW)
     key = f"{node.domain}.{node.op_type}" if node.domain and node.domain != "ai.onnx" else node.op_type
     if key not in OPS:
         raise UnsupportedError("unsupported")

@@ -23,13 +23,14 @@ from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reas
 from xyntra_ep.fusion.plausible import assumed_text
 from xyntra_ep.fusion.precision import choose_precision
 from xyntra_ep.fusion.schedule import build_program
+from xyntra_ep.fusion.trace import CONTROL_FLOW, TraceError, trace
 from xyntra_ep.fusion.trace import Context as TraceContext
-from xyntra_ep.fusion.trace import TraceError, trace
 from xyntra_ep.guard import guarded
 from xyntra_ep.options import Claim, Options, Precision
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.fusion_graph import graph_of
 from xyntra_ep.provider.graph_buffer import RawGraph
+from xyntra_ep.provider.other_precision import times
 from xyntra_ep.provider.placement import Placement, confirmed, place
 from xyntra_ep.provider.waiting import announced
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -47,7 +48,7 @@ from xyntra_ep.tracea.interface.islands import (
     step_costs,
     write_plan,
 )
-from xyntra_ep.tracea.interface.precision import Agreed, agree
+from xyntra_ep.tracea.interface.precision import PRODUCTS, Agreed, agree
 from xyntra_ep.tracea.planning.manifest import LogLevel, TensorEntry
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128
@@ -396,24 +397,32 @@ class _Planner:
     # -- what the user is told
 
     def log_line(self) -> tuple[LogLevel, str]:
-        total = len(self.graph.nodes)
-        claimed = total - len(self.declined)
+        lost = {n: why for n, why in self.declined.items() if why != CONTROL_FLOW}
+        total = len(self.graph.nodes) - len(self.declined) + len(lost)
+        claimed = total - len(lost)
         text = f"XyntraEP: {claimed} of {total} nodes in {len(self.members) if claimed else 0} islands"
         if self.context.device is not None:
             text += f" on {self.context.device.name}"
+        if len(lost) < len(self.declined):
+            text += f", {self._bodies()}"
         unread = options_module.unread_file()
-        unlike_asked = ([unread] if unread else []) + (self._unlike_asked() if claimed else [])
+        unlike_asked = ([unread] if unread else []) + (self._unlike_asked() if claimed or len(lost) < len(self.declined) else [])
         text += "".join(f", {what}" for what in unlike_asked)
-        if not self.declined:
+        if not lost:
             return LogLevel.WARNING if unlike_asked else LogLevel.INFO, text
         if awaits_inlining(self.graph):
             return LogLevel.INFO, f"XyntraEP: {total} nodes, some of them functions that are inlined next"
         if self.note:  # the same for all that could have been had
-            return LogLevel.WARNING, f"{text}; {len(self.declined)} on CPU: {self.note}"
-        kinds = list(reasons_by_kind(self.graph, self.declined))
+            return LogLevel.WARNING, f"{text}; {len(lost)} on CPU: {self.note}"
+        kinds = list(reasons_by_kind(self.graph, lost))
         shown = ", ".join(f"{kind} {n}" for kind, n in kinds[:6]) + (", ..." if len(kinds) > 6 else "")
-        text += f"; {len(self.declined)} on CPU: {shown}"
+        text += f"; {len(lost)} on CPU: {shown}"
         return LogLevel.WARNING, text
+
+    def _bodies(self) -> str:
+        """ONNX Runtime shows them as graphs of their own, which log nothing, so that there is one line for a model."""
+        kinds = dict.fromkeys(self.graph.nodes[n].op_type for n, why in sorted(self.declined.items()) if why == CONTROL_FLOW)
+        return f"and apart from these the bodies of {' and '.join(kinds)} (`xyntra explain` tells of them)"
 
     def _unlike_asked(self) -> list[str]:
         """What was asked for and could not be had, though there are kernels."""
@@ -480,7 +489,7 @@ class _Planner:
             "measured": self.context.has_ceilings,
             "dims": self._dims(),
             "assumed": "" if self.graph.is_subgraph else assumed_text(self.graph),
-            "products": self._products(),
+            "products": self._products(result),
         }
 
     def _dims(self) -> list[str]:
@@ -490,8 +499,19 @@ class _Planner:
         inputs = (v for v in self.graph.values.values() if v.is_input and v.shape is not None and not v.is_constant)
         return list(dict.fromkeys(d for v in inputs for d in v.shape or () if isinstance(d, str)))
 
-    def _products(self) -> list[str]:
-        """The precisions that are faster here than what the session computes its products in."""
+    def _products(self, result: CompileResult) -> dict[str, list[int]]:
+        """The precisions that the machine multiplies faster in than in what the session asked for: what the islands' kernels take
+        together, as they are and in it."""
         if self.options.precision is not Precision.FP32 or self.precision.shortfall:
-            return []
-        return sorted(_PRECISION_OF[t] for t in self.context.halves)
+            return {}
+        planned = [entry.alternatives[0].planned for entry in result.islands if entry is not None]
+        found = {}
+        for half in sorted(self.context.halves, key=str):
+            precision = _PRECISION_OF[half]
+            try:
+                with guarded("estimating"):
+                    found[str(precision)] = [round(ns) for ns in times(planned, PRODUCTS[precision], self.context)]
+            except UnsupportedError as error:
+                if isinstance(error, InternalError):
+                    self.faults.append((error, []))
+        return found
