@@ -115,7 +115,7 @@ def test_reasons() -> None:
     graph = graph_from_model(
         parse("(float[N] x) => (float[N] y, int64[A,B] z) { z = NonZero(x) s = Unknown(x) t = Relu(s) y = Exp(x) }")
     )
-    assert reasons(graph) == {"NonZero": "unsupported", "Unknown": "unsupported", "Relu": "dtype of input s"}
+    assert reasons(graph) == {"NonZero": "unsupported", "Unknown": "unsupported", "Relu": "no known tensor type of input s"}
     assert next(reasons_by_kind(graph, analyse(graph)[0])) == ("NonZero(unsupported)", 1)
 
 

@@ -22,6 +22,7 @@ import onnx.inliner
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
+from xyntra_ep.diagnostics.fused_types import types_of, untyped
 from xyntra_ep.diagnostics.sessions import check_file
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
@@ -71,6 +72,7 @@ def source_of(model: ModelProto, folder: Path, *, strict: bool = False) -> Sourc
     if len(model.functions) > len(known):
         model = onnx.inliner.inline_selected_functions(model, known, exclude=True)
     typed = onnx.shape_inference.infer_shapes(_without_weights(model), data_prop=True)
+    told = types_of(typed, missing) if (missing := untyped(typed)) else {}
     opsets = {"" if o.domain in ONNX_DOMAINS else o.domain: o.version for o in model.opset_import}
     constant_nodes = tuple(n for n in model.graph.node if n.op_type == "Constant" and n.domain in ONNX_DOMAINS)
     constant_names = {n.output[0] for n in constant_nodes}
@@ -82,7 +84,7 @@ def source_of(model: ModelProto, folder: Path, *, strict: bool = False) -> Sourc
     outputs = {o.name for o in model.graph.output}
     for name, tensor in tensors.items():
         values[name] = _constant_value(name, tensor, folder, name in outputs)
-    for value in (*typed.graph.input, *typed.graph.output, *typed.graph.value_info):
+    for value in (*typed.graph.input, *typed.graph.output, *typed.graph.value_info, *told.values()):
         values.setdefault(value.name, _value(value, value.name in fed, value.name in outputs))
     nodes = tuple(_node(proto, NodeId(i), opsets) for i, proto in enumerate(protos))
     for node in nodes:
@@ -172,6 +174,11 @@ def _node(proto: NodeProto, number: NodeId, opsets: Mapping[str, int]) -> Node:
         implicit_inputs=tuple(captured),
         has_subgraph=any(True for _ in _subgraphs(proto)),
     )
+
+
+def nodes_inside(node: NodeProto) -> int:
+    """How many nodes there are in the bodies of ``node``, and in theirs."""
+    return sum(1 + nodes_inside(inner) for graph in _subgraphs(node) for inner in graph.node)
 
 
 def names_read(node: NodeProto) -> Iterator[str]:

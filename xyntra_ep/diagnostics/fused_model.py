@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xyntra_ep.errors import ConfigError, XyntraError
+from xyntra_ep.fusion.trace import CONTROL_FLOW
 from xyntra_ep.options import Claim, Options, parse
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class Unfused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedModel:
-    """What was written. ``functions``: how often each is called. ``declined``: nodes that ONNX Runtime keeps, by reason."""
+    """What was written. ``functions``: how often each is called. ``declined``: nodes that ONNX Runtime keeps, by reason.
+    ``bodies``: how many nodes the bodies of control flow have, by operator: they stay as they are."""
 
     output: Path
     nodes_before: int
@@ -44,16 +46,28 @@ class FusedModel:
     functions: Mapping[str, int]
     unfused: tuple[Unfused, ...]
     declined: Mapping[str, int]
+    bodies: Mapping[str, int]
 
     def __str__(self) -> str:
         calls = sum(self.functions.values())
-        lines = [
-            f"{self.output}: {self.nodes_before} nodes in {self.islands} islands became {self.nodes_after},"
-            f" {calls} of them calls of {len(self.functions)} functions"
-        ]
+        if calls:
+            made = f"{calls} of them calls of {len(self.functions)} functions"
+        elif self.islands:
+            made = "none of them a function: " + ("see below" if self.unfused else "each kernel computes a single node")
+        else:
+            made = "none of them a function: XyntraEP could take no node"
+        lines = [f"{self.output}: {self.nodes_before} nodes in {self.islands} islands became {self.nodes_after}, {made}"]
         lines += [f"  {count:>5} {name}" for name, count in self.functions.items()]
         lines += [f"  stay single nodes: {', '.join(group.nodes)}: {group.reason}" for group in self.unfused]
-        lines += [f"  on CPU: {reason}, {count} nodes" for reason, count in self.declined.items()]
+        lines += [
+            f"  on CPU: {reason}, {count} nodes"
+            for reason, count in self.declined.items()
+            if not reason.endswith(f"({CONTROL_FLOW})")
+        ]
+        lines += [
+            f"  bodies of {kind}, {count} nodes in them, stay as they are; a session fuses each as a graph of its own"
+            for kind, count in self.bodies.items()
+        ]
         lines.append("  nodes are those of the file; `xyntra explain` counts what ONNX Runtime's optimizations leave of them")
         return "\n".join(lines)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from xyntra_ep.diagnostics.fused_groups import Partition
 from xyntra_ep.fusion.graph import Graph
+from xyntra_ep.fusion.trace import CONTROL_FLOW
 
 
 def as_text(graph: Graph, partition: Partition) -> str:
@@ -20,6 +21,8 @@ def as_text(graph: Graph, partition: Partition) -> str:
     lines = [first]
     for node, line in zip(graph.nodes, nodes, strict=True):
         reason = partition.declined.get(node.id)
+        if reason == CONTROL_FLOW:
+            reason += ", its bodies are graphs of their own and not drawn"
         lines.append(f"[{home.get(node.id, '-')}]{line}" + (f"   # {reason}" if reason else ""))
     return "\n".join([*lines, last])
 

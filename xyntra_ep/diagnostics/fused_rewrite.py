@@ -18,7 +18,7 @@ from onnx import FunctionProto, ModelProto, NodeProto, helper
 
 from custom_ops import DOMAIN, VERSION
 from xyntra_ep.diagnostics.fused_bodies import OLDEST_OPSET, attribute_names, named_body
-from xyntra_ep.diagnostics.fused_graph import Source, names_read, source_of
+from xyntra_ep.diagnostics.fused_graph import Source, names_read, nodes_inside, source_of
 from xyntra_ep.diagnostics.fused_groups import Group, Left, find_groups, find_islands
 from xyntra_ep.diagnostics.fused_model import FusedModel, Unfused
 from xyntra_ep.diagnostics.fused_named import NamedCall, named_call
@@ -103,6 +103,9 @@ def rewrite(model: ModelProto, folder: Path, target: Path, options: Options) -> 
         left.append(Left(nodes=tuple(sorted(smallest.nodes)), reason="its kernel and another wait for each other"))
         groups.remove(smallest)
         work = _Rewriter(source)
+    bodies: Counter[str] = Counter()
+    for proto in source.protos:
+        bodies[proto.op_type] += nodes_inside(proto)
     _replace(source, order, work)
     reasons = Counter(f"{graph.nodes[n].op_type}({why})" for n, why in partition.declined.items())
     return source.model, FusedModel(
@@ -113,6 +116,7 @@ def rewrite(model: ModelProto, folder: Path, target: Path, options: Options) -> 
         functions=dict(work.calls.most_common()),
         unfused=tuple(Unfused(nodes=tuple(graph.nodes[n].title for n in group.nodes), reason=group.reason) for group in left),
         declined=dict(reasons.most_common()),
+        bodies=dict((+bodies).most_common()),
     )
 
 

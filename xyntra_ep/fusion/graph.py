@@ -122,7 +122,7 @@ class Graph:
         if v is None or not name:
             return name or "_"
         dims = "?" if v.shape is None else "x".join("?" if d is None else str(d) for d in v.shape)
-        return f"%{name}:{v.dtype or v.elem_type}[{dims}]"
+        return f"%{name}:{v.dtype or v.elem_type or '?'}[{dims}]"
 
     def text(self) -> str:
         """One line per node: outputs = op(inputs) {attributes}."""

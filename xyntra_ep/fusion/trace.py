@@ -129,7 +129,7 @@ class Context:
             if name in self.lost:
                 raise self.lost[name]
             if not value.is_constant:
-                raise UnsupportedError(f"dtype of input {name}" if value.dtype is None else f"unknown rank of input {name}")
+                raise UnsupportedError(_stranger(value))
             found = self.tensors[name] = _constant_tensor(value)
         return found
 
@@ -151,7 +151,9 @@ class Context:
                 continue
             declared = self.graph.values[name]
             if declared.dtype is not t.dtype:
-                raise UnsupportedError(f"dtype {declared.dtype or declared.elem_type}")
+                if not declared.elem_type:
+                    raise UnsupportedError(f"nobody says what type output {name} has")
+                raise UnsupportedError(f"dtype {declared.dtype or f'{declared.elem_type} of ONNX'}")
             self.tensors[name] = t
             self._finish(t, node.id)
         missing = [name for name in node.outputs[len(outputs) :] if name]
@@ -170,6 +172,13 @@ class Context:
             for condition, message in conditions(t, self.checks):
                 self.checks.require(condition, message)
             stack.extend(operands_of(t.node))
+
+
+def _stranger(value: GraphValue) -> str:
+    """Why ``value``, which nothing of ours makes, cannot be read."""
+    if value.dtype is not None:
+        return f"unknown rank of input {value.name}"
+    return f"dtype of input {value.name}" if value.elem_type else f"no known tensor type of input {value.name}"
 
 
 def _stored(t: Tensor) -> tuple[int, int]:
