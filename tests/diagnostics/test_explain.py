@@ -126,12 +126,10 @@ def test_only_what_is_true_of_a_model_is_advised() -> None:
     assert helping(measured=False) != []
     unknown = [f"unknown rank of input {name}" for name in "aabcd"]
     assert helping(declined=declined(*unknown[:3])) == [
-        "shapes in the model: 3 nodes may be had where its value_info says how many axes a, b have, which ONNX Runtime cannot"
-        " tell (docs/troubleshooting.md)"
+        "shapes in the model: 3 nodes may be had where its value_info gives shapes to a, b, which ONNX Runtime cannot infer"
+        " (docs/control-flow.md)"
     ]
-    assert (
-        "5 nodes may be had where its value_info says how many axes a, b, c, ... have" in helping(declined=declined(*unknown))[0]
-    )
+    assert "5 nodes may be had where its value_info gives shapes to a, b, c, ..." in helping(declined=declined(*unknown))[0]
 
 
 def test_a_faster_precision_is_advised_where_it_gains_clearly() -> None:

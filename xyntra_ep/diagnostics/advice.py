@@ -35,8 +35,8 @@ def advice(graphs: Sequence[GraphReport]) -> Iterator[str]:
         names = list(dict.fromkeys(strangers))
         shown = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
         yield (
-            f"shapes in the model: {_nodes(len(strangers))} may be had where its value_info says how many axes {shown} have, "
-            "which ONNX Runtime cannot tell (docs/troubleshooting.md)"
+            f"shapes in the model: {_nodes(len(strangers))} may be had where its value_info gives shapes to {shown},"
+            " which ONNX Runtime cannot infer (docs/control-flow.md)"
         )
     if small := [d for d in declined if d.reason.endswith(" below min_island")]:
         yield f"a smaller min_island: {_nodes(len(small))} more"

@@ -28,8 +28,10 @@ single value, that is the neutral one, and what others ask for is not there.
 
 Element types: float is {", ".join(FLOATS)}; integer {", ".join(INTEGERS)}; number is float or integer; index
 {", ".join(INDICES)}; any is number or bool. They stand in the order of the inputs, the last is that of all further ones.
-"""
 
+If, Loop, Scan and whatever else has bodies stay with ONNX Runtime (`control-flow`); the bodies are graphs of their own, and are
+fused ([control-flow.md](control-flow.md)).
+"""
 _DEVIATIONS = (
     (
         "ReduceMax, ReduceMin, Hardmax, GlobalMaxPool along the last axis",
