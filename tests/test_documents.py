@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import xyntra_ep
 from tests.support.documents import RUN, SHOWN, Block, alike, blocks, problems, script
+from xyntra_ep.diagnostics.compare import compare
+from xyntra_ep.diagnostics.explain import Explanation
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -90,6 +95,22 @@ def test_links_lead_somewhere(document: Path) -> None:
 def anchors(document: Path) -> set[str]:
     titles = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_signatures_are_as_the_api_has_them() -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
+    shown = re.findall(r"`(\w+)(\([^`]*\))`", prose)
+    assert {"explain", "doctor", "compare", "register"} <= {name for name, _ in shown}
+    assert [(name, as_shown) for name, as_shown in shown if as_shown != signature(name)] == []
+
+
+def signature(name: str) -> str:
+    """As the page writes it: without types, and without self."""
+    elsewhere: dict[str, Callable[..., object]] = {"compare": compare, "reason": Explanation.reason}
+    found = inspect.signature(elsewhere[name] if name in elsewhere else getattr(xyntra_ep, name))
+    bare = [p.replace(annotation=p.empty) for p in found.parameters.values() if p.name != "self"]
+    return str(inspect.Signature(bare))
 
 
 def test_every_page_is_in_the_index() -> None:
