@@ -33,6 +33,15 @@ def test_a_wrong_name_is_an_attribute_error() -> None:
         xyntra_ep.registr  # noqa: B018
 
 
+def test_the_page_about_uninstalling_names_what_is_installed() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)
+    page = (ROOT / "docs" / "uninstall.md").read_text(encoding="utf-8")
+    said = page.partition("installs five folders into")[2].partition("\n\n")[0]
+    named = set(re.findall(r"`(\w+)`", said))
+    assert named == {*project["tool"]["scikit-build"]["wheel"]["packages"], *project["project"]["scripts"]}
+
+
 def test_native_code_has_the_same_version() -> None:
     header = (ROOT / "native" / "version.h").read_text(encoding="utf-8")
     assert re.findall(r'"(\d+\.\d+\.\d+)"', header) == [xyntra_ep.__version__]
