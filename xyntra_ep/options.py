@@ -128,7 +128,8 @@ class Options:
         doc="what matrix products, convolutions and attention multiply in; sums are always f32 (`bf16` needs AMX, AMD's "
         "AVX512_BF16 or an NVIDIA GPU; `fp16` a GPU: it has three bits more and ends at 65504; `tf32` an NVIDIA GPU: the bits of "
         "fp16 with the range of fp32, in tensors that stay fp32; `int8w`, on processors: constant matrices in 8 bits, for models "
-        "bound by reading them). What the device has not is computed in the next of bf16, fp16, fp32, and a warning says so",
+        "bound by reading them). What the device has not is computed in the next of bf16, fp16, fp32, and a warning says so "
+        "when the model is planned",
     )
     claim: Claim = option(
         default=Claim.PROFITABLE,
