@@ -164,9 +164,10 @@ def test_kernels_that_are_alike_share_a_line() -> None:
 
 
 def test_control_flow_costs_nothing() -> None:
-    rows = [{"node": 2, "op_type": "Loop", "name": "l", "reason": "control-flow"}]
+    rows = [{"node": 2, "op_type": "Loop", "name": "n2", "reason": "control-flow"}]
     found = parse([{**ENTRY, "unclaimed": {}, "plan": {**ENTRY["plan"], "declined": rows}}])
     assert (found.claimed, found.total) == (3, 3)
+    assert found.reason("n2").endswith(" n2 stays with ONNX Runtime, as control flow does; its bodies are graphs of their own")
     assert "  control flow: Loop; the bodies are graphs of their own" in str(found) and "on CPU" not in str(found)
 
 

@@ -163,6 +163,8 @@ class Explanation:
                             f" by {', '.join(variants)}" if variants else ", folded away"
                         )
                 found = [d.reason for d in graph.declined if d.node == number]
+                if found == [CONTROL_FLOW]:
+                    return f"{op_type} {name} stays with ONNX Runtime, as control flow does; its bodies are graphs of their own"
                 return f"{op_type} {name} stays on CPU: {found[0] if found else 'no reason is recorded'}"
         raise ConfigError(f"no node {name!r}", where="explain", hint="optimized models rename nodes; print the explanation")
 
