@@ -12,7 +12,7 @@ from xyntra_ep import options
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import parse
 
-ALL = "backend, precision, claim, min_island, cache_dir, dump_dir, fp32_strict, log_level"
+ALL = "backend, precision, claim, min_island, cache_dir, dump_dir, fp32_strict, dim_hints, log_level"
 
 
 @pytest.fixture(autouse=True)
