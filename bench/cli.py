@@ -364,7 +364,3 @@ def _budget(quick: bool, min_time_s: float | None, max_time_s: float | None) -> 
     budget = QUICK if quick else FULL
     budget = dataclasses.replace(budget, min_time_s=budget.min_time_s if min_time_s is None else min_time_s)
     return budget if max_time_s is None else dataclasses.replace(budget, max_time_s=max_time_s, may_cut=True)
-
-
-if __name__ == "__main__":
-    main()

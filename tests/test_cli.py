@@ -128,13 +128,13 @@ def test_compilers_are_shown_on_a_terminal(terminal: bool, monkeypatch: pytest.M
     assert stderr.getvalue() == (f"{line}1 of 3{line}2 of 3\r\x1b[K" if terminal else "")
 
 
-@pytest.mark.parametrize("command", [["xyntra_ep.cli"], ["zoo"], ["bench.cli"], ["bench.cli", "run"]])
+@pytest.mark.parametrize("command", [["xyntra_ep.cli"], ["zoo"], ["bench"], ["bench", "run"]])
 def test_a_bare_command_shows_its_help_and_ends_with_2(command: list[str]) -> None:
     ran = _module(*command)
     assert ran.returncode == 2 and "usage: " in ran.stdout.lower() and "Traceback" not in ran.stderr
 
 
-@pytest.mark.parametrize(("module", "name"), [("xyntra_ep.cli", "xyntra"), ("zoo", "zoo"), ("bench.cli", "bench")])
+@pytest.mark.parametrize(("module", "name"), [("xyntra_ep.cli", "xyntra"), ("zoo", "zoo"), ("bench", "bench")])
 def test_version(module: str, name: str) -> None:
     ran = _module(module, "--version")
     assert ran.returncode == 0 and ran.stdout.startswith(f"{name} ") and ran.stdout.count("\n") == 1

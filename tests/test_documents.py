@@ -19,7 +19,7 @@ from xyntra_ep.diagnostics.explain import Explanation
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = {"xyntra": "-m xyntra_ep.cli", "bench": "-m bench.cli", "python": ""}
+COMMANDS = {"xyntra": "-m xyntra_ep.cli", "bench": "-m bench", "python": ""}
 LINK = re.compile(r"\]\(([^)\s#]+)?(?:#([\w-]+))?\)")
 
 

@@ -22,6 +22,8 @@ from xyntra_ep.cli import main as xyntra
 from zoo.__main__ import main as zoo
 
 MODEL = parse("(float[N] x) => (float[] y) { y = Exp(x) }")
+ROOT = Path(__file__).resolve().parent.parent
+FROM_HERE = {**os.environ, "PYTHONPATH": str(ROOT)}
 COMMANDS: dict[str, Callable[[], object]] = {"xyntra": xyntra, "bench": bench, "zoo": zoo}
 # fmt: off
 XYNTRA = [
@@ -157,3 +159,20 @@ def test_a_variable_that_was_wrong_from_the_start() -> None:
     ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 2 and ran.stdout == "" and "Traceback" not in ran.stderr
     assert ran.stderr.splitlines()[-1] == "xyntra: XYNTRA_JOBS: '0' is not valid. it wants an integer of at least 1"
+
+
+@pytest.mark.parametrize(
+    ("line", "absent"),
+    [
+        ("bench --help", "typer"),
+        ("bench list", "typer"),
+        ("bench run model model.onnx", "typer"),
+        ("bench run model model.onnx", "onnx"),
+    ],
+)
+def test_bench_without_its_packages(line: str, absent: str) -> None:
+    """As after a plain `pip install xyntra-ep`, which has the script."""
+    code = f"import sys; sys.modules[{absent!r}] = None; sys.argv = {shlex.split(line)}; from bench.__main__ import main; main()"
+    ran = subprocess.run([sys.executable, "-c", code], env=FROM_HERE, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == f"bench: needs the package {absent}. pip install 'xyntra-ep[bench]'\n"

@@ -193,7 +193,7 @@ def test_list_names_everything_and_what_is_not_installed(monkeypatch: pytest.Mon
 def test_mistakes_print_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
     root, here = Path(__file__).parents[2], tmp_path / "here"
     here.mkdir()
-    command = [sys.executable, "-m", "bench.cli", *arguments]
+    command = [sys.executable, "-m", "bench", *arguments]
     environment = {"PYTHONPATH": str(root), "HOME": str(tmp_path), "PATH": ""}
     done = subprocess.run(command, capture_output=True, text=True, cwd=here, env=environment, check=False)
     assert done.returncode == 2
