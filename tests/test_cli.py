@@ -108,8 +108,8 @@ def test_a_cache_that_is_not_to_be_trusted(cache: Path, capsys: Capture) -> None
     ("arguments", "message"),
     [
         (["explain", "absent.onnx"], "xyntra: absent.onnx: no such file. give the path of an ONNX model"),
-        (["explain", "absent.onnx", "-O", "claim"], "xyntra: xyntra: 'claim' is not NAME=VALUE"),
-        (["compare", "absent.onnx", "--dim", "n=many"], "write it as NAME=SIZE"),
+        (["explain", "absent.onnx", "-O", "claim"], "xyntra: -O: 'claim' is not NAME=VALUE"),
+        (["compare", "absent.onnx", "--dim", "n=many"], "xyntra: --dim: n=many is no size"),
     ],
 )
 def test_a_wrong_question_ends_with_2(arguments: list[str], message: str, capsys: Capture) -> None:

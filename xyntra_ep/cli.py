@@ -5,23 +5,21 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import math
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from xyntra_ep import __version__
-from xyntra_ep.errors import ConfigError, XyntraError, did_you_mean
+from xyntra_ep.arguments import MISUSED, Parser, age_s, pairs, size_bytes, sizes
+from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.options import Claim
 
-FAILED, MISUSED, OUR_FAULT, NOTHING_COMPARED = 1, 2, 3, 4
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+FAILED, OUR_FAULT, NOTHING_COMPARED = 1, 3, 4
 _NO_CACHE = "there is no cache yet, the first session makes it"
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_OF_ACTION = {"max_size": "prune", "max_age": "prune", "zoo": "prune", "repair": "verify"}  # options of `cache`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,25 +64,12 @@ def _compilers_shown() -> Iterator[None]:
         show(0, 0)
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as errors do."""
-
-    def error(self, message: str) -> NoReturn:
-        if found := re.match(r"argument (.+): invalid choice: '(.*)' \(choose from (.+)\)", message):
-            choices = [choice.strip(" '") for choice in found[3].split(",")]
-            message = f"{found[1]}: there is no {found[2]!r}. {did_you_mean(found[2], choices)}"
-        self.exit(MISUSED, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-
 def _read(words: Sequence[str]) -> argparse.Namespace:
     """The command line; what does not exist is answered with the nearest that does."""
     parser, commands = _parser()
     chosen, rest = parser.parse_known_args(words)
     if rest:
-        asked, wrong = commands.get(words[0], parser), rest[0].partition("=")[0]
-        if wrong.startswith("-"):
-            asked.error(f"there is no option {wrong!r}. {did_you_mean(wrong, list(asked._option_string_actions))}")
-        asked.error(f"nothing is done with {wrong!r}")
+        commands.get(words[0], parser).refuse(rest)
     if chosen.command is None:
         parser.print_help()
         parser.exit(MISUSED)
@@ -100,14 +85,14 @@ _EXAMPLES = {
 }
 
 
-def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     """Of the command line, and of each command."""
-    parser = _Parser(prog="xyntra", description="Ask XyntraEP what it does and why.", epilog="example: xyntra explain model.onnx")
+    parser = Parser(prog="xyntra", description="Ask XyntraEP what it does and why.", epilog="example: xyntra explain model.onnx")
     parser.add_argument("--version", action="version", version=f"xyntra {__version__}")
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(metavar="COMMAND")
 
-    def command(name: str, text: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+    def command(name: str, text: str, run: Callable[[argparse.Namespace], int]) -> Parser:
         added = commands.add_parser(name, help=text, description=text, epilog=f"example: {_EXAMPLES[name]}")
         added.add_argument("--json", action="store_true", help="print JSON")
         added.set_defaults(command=run)
@@ -140,62 +125,20 @@ def _parser() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentPa
     cache = command("cache", "look after compiled kernels and plans, and the models that the zoo has built", _cache)
     cache.add_argument("action", choices=("ls", "verify", "prune"))
     cache.add_argument("--dir", type=Path, help="the cache directory (default: as sessions find it)")
-    cache.add_argument("--max-size", type=_size, metavar="SIZE", help="prune: keep at most, as in 500M or 2G")
-    cache.add_argument("--max-age", type=_age, metavar="AGE", help="prune: unused for longer, as in 30d or 12h")
+    cache.add_argument("--max-size", type=size_bytes, metavar="SIZE", help="prune: keep at most, as in 500M or 2G")
+    cache.add_argument("--max-age", type=age_s, metavar="AGE", help="prune: unused for longer, as in 30d or 12h")
     cache.add_argument("--zoo", action="store_true", help="prune: remove the models of the zoo, which are built when asked for")
     cache.add_argument("--repair", action="store_true", help="verify: remove what is damaged")
     return parser, commands.choices
 
 
-def _options(parser: argparse.ArgumentParser, note: str) -> None:
+def _options(parser: Parser, note: str) -> None:
     text = f"a provider option; {note}"
     parser.add_argument("-O", "--option", action="append", default=[], metavar="NAME=VALUE", help=text)
 
 
-def _dims(parser: argparse.ArgumentParser) -> None:
+def _dims(parser: Parser) -> None:
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help="size of a symbolic dimension; repeat")
-
-
-def _sizes(given: Sequence[str]) -> dict[str, int]:
-    try:
-        return {name: int(value) for name, value in _pairs(given).items()}
-    except ValueError as error:
-        raise ConfigError(str(error), where="--dim", hint="write it as NAME=SIZE") from None
-
-
-def _pairs(given: Sequence[str]) -> dict[str, str]:
-    pairs = {}
-    for text in given:
-        name, found, value = text.partition("=")
-        if not found or not name:
-            raise ConfigError(f"{text!r} is not NAME=VALUE", where="xyntra")
-        pairs[name] = value
-    return pairs
-
-
-def _size(text: str) -> int:
-    number, unit = text[:-1], text[-1:].lower()
-    if unit.isdigit():
-        number, unit = text, ""
-    try:
-        return int(_positive(number) * _UNITS[unit])
-    except (ValueError, KeyError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; write it as 500M or 2G") from None
-
-
-def _positive(text: str) -> float:
-    """Of what is below 0, or no number, everything would be too much."""
-    value = float(text)
-    if not 0 <= value < math.inf:
-        raise ValueError
-    return value
-
-
-def _age(text: str) -> float:
-    try:
-        return _positive(text[:-1]) * _SECONDS[text[-1:].lower()]
-    except (ValueError, KeyError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no age; write it as 30d or 12h") from None
 
 
 def _print(value: object, as_json: Any, chosen: argparse.Namespace) -> None:
@@ -224,7 +167,7 @@ def _doctor(chosen: argparse.Namespace) -> int:
 def _explain(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.explain import explain
 
-    found = explain(chosen.model, options=_pairs(chosen.option), sizes=_sizes(chosen.dim))
+    found = explain(chosen.model, options=pairs(chosen.option, "-O"), sizes=sizes(chosen.dim, "--dim"))
     if chosen.node is not None:
         reason = found.reason(chosen.node)
         _print(reason, {"node": chosen.node, "reason": reason}, chosen)
@@ -241,10 +184,10 @@ def _fuse(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.fused_model import format_of, fuse, picture
 
     form = (chosen.format or "text") if chosen.output is None else format_of(chosen.output, chosen.format)
-    options = _pairs(chosen.option)
+    options = pairs(chosen.option, "-O")
     if form == "onnx":
         if chosen.output is None:
-            raise ConfigError("an ONNX model needs a file", where="xyntra fuse", hint="write it as -o fused.onnx")
+            raise ConfigError("an ONNX model needs a file", where="fuse", hint="write it as -o fused.onnx")
         found = fuse(chosen.model, chosen.output, options=options)
         _print(found, found, chosen)
         return 0
@@ -263,10 +206,12 @@ def _compare(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.compare import compare
 
     if chosen.feed and chosen.feeds:
-        raise ConfigError("--feed and --feeds together", where="xyntra compare", hint="give one of them")
-    feeds = chosen.feeds or {name: Path(file) for name, file in _pairs(chosen.feed).items()}
-    options = _pairs(chosen.option) | ({"claim": chosen.claim} if chosen.claim else {})
-    found = compare(chosen.model, feeds=feeds, options=options, nodes=chosen.nodes, seed=chosen.seed, sizes=_sizes(chosen.dim))
+        raise ConfigError("--feed and --feeds together", where="compare", hint="give one of them")
+    feeds = chosen.feeds or {name: Path(file) for name, file in pairs(chosen.feed, "--feed", "NAME=FILE").items()}
+    options = pairs(chosen.option, "-O") | ({"claim": chosen.claim} if chosen.claim else {})
+    found = compare(
+        chosen.model, feeds=feeds, options=options, nodes=chosen.nodes, seed=chosen.seed, sizes=sizes(chosen.dim, "--dim")
+    )
     _print(found, found, chosen)
     if not found.ok:
         return FAILED
@@ -279,16 +224,21 @@ def _cache(chosen: argparse.Namespace) -> int:
     from xyntra_ep.tracea.runtime import maintenance
     from xyntra_ep.tracea.runtime.cache_root import is_absent, look_at
 
+    for name, action in _OF_ACTION.items():
+        value = getattr(chosen, name)
+        if value is not None and value is not False and chosen.action != action:
+            option = f"--{name.replace('_', '-')}"
+            raise ConfigError(f"{option} says nothing there", where=f"cache {chosen.action}", hint=f"it is of `cache {action}`")
     if chosen.dir is not None and not chosen.dir.is_dir():
         raise ConfigError("no such directory", where=str(chosen.dir))
     limited = chosen.max_size is not None or chosen.max_age is not None
     if chosen.action == "prune" and not limited and not chosen.zoo:
-        raise ConfigError("nothing says what to remove", where="xyntra cache prune", hint="give --max-size, --max-age or --zoo")
+        raise ConfigError("nothing says what to remove", where="cache prune", hint="give --max-size, --max-age or --zoo")
     asked = chosen.dir if chosen.dir is not None else registration.default_cache_dir()
     absent = is_absent(asked)
     root = look_at(asked)
     if root.reason:
-        raise XyntraError(root.reason, where="xyntra cache")
+        raise XyntraError(root.reason, where="cache")
     if chosen.action == "prune":
         removed = maintenance.prune(root, max_bytes=chosen.max_size, max_age_s=chosen.max_age) if limited else []
         if chosen.zoo:
