@@ -59,7 +59,9 @@ ARROWS: dict[str, tuple[str, ...]] = {
 # The graph side sees of Tracea its interface and its core IR, not what these lead to.
 STRICT = {"xyntra_ep.fusion"}
 # Loose leaves: importable from everywhere, importing only each other.
-COMMON = tuple(f"xyntra_ep.{name}" for name in ("errors", "knobs", "registry", "options", "trusted_file", "ending", "guard"))
+COMMON = tuple(
+    f"xyntra_ep.{name}" for name in ("errors", "knobs", "registry", "options", "trusted_file", "ending", "guard", "wording")
+)
 # Measuring needs the provider when it runs, not when it is imported.
 INSIDE_FUNCTIONS = {"bench": ("xyntra_ep",)}
 

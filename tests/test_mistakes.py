@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 
@@ -21,6 +22,7 @@ from tests.support.model_text import parse
 from xyntra_ep.cli import main as xyntra
 from zoo.__main__ import main as zoo
 
+WORDS = parse("(string[N] s) => (string[N] y) { y = Identity(s) }")
 MODEL = parse("(float[N] x) => (float[] y) { y = Exp(x) }")
 ROOT = Path(__file__).resolve().parent.parent
 FROM_HERE = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -52,6 +54,9 @@ XYNTRA = [
     ("xyntra compare model.onnx --dim N", "xyntra: --dim: 'N' is not NAME=SIZE"),
     ("xyntra compare model.onnx --feed x", "xyntra: --feed: 'x' is not NAME=FILE"),
     ("xyntra compare model.onnx --feed x=x.npy --feeds folder", "xyntra: compare: --feed and --feeds together"),
+    ("xyntra compare model.onnx --dim M=3", "xyntra: --dim: the model's inputs have no dimension 'M'. there are N"),
+    ("xyntra compare words.onnx", "input 's': cannot make up a tensor(string). give it: --feed s=FILE"),
+    ("xyntra compare model.onnx --feeds objects.npz", "'x' is an array of Python objects, which are not read. store strings"),
     ("xyntra compare model.onnx --option precison=bf16", "no provider option 'precison'. did you mean 'precision'?"),
     ("xyntra fuse", "required: model"),
     ("xyntra fuse absent.onnx", "absent.onnx: no such file"),
@@ -126,6 +131,8 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signal, "signal", lambda *_: None)  # bench's own is for a process of its own
     monkeypatch.setenv("TERMINAL_WIDTH", "200")
     onnx.save(MODEL, "model.onnx")
+    onnx.save(WORDS, "words.onnx")
+    np.savez("objects.npz", x=np.array(["a"], object))
     Path("text.onnx").write_text("not a model")
     Path("folder").mkdir()
     os.symlink("loop.onnx", "loop.onnx")

@@ -16,6 +16,7 @@ from xyntra_ep import __version__
 from xyntra_ep.arguments import MISUSED, Parser, age_s, pairs, size_bytes, sizes
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.options import Claim
+from xyntra_ep.wording import asked_in_a_shell
 
 FAILED, OUR_FAULT, NOTHING_COMPARED = 1, 3, 4
 _NO_CACHE = "there is no cache yet, the first session makes it"
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     4 XyntraEP computed nothing that could be compared."""
     chosen = _read(sys.argv[1:] if arguments is None else arguments)
     try:
-        with _compilers_shown():
+        with asked_in_a_shell(), _compilers_shown():
             return int(chosen.command(chosen))
     except ConfigError as error:
         print(f"xyntra: {error}", file=sys.stderr)

@@ -86,9 +86,9 @@ def test_what_cannot_be_compared(mlp: Path, tmp_path: Path) -> None:
     (junk := tmp_path / "junk.onnx").write_text("junk")
     with pytest.raises(ConfigError, match=r"junk.onnx: is not an ONNX model. give the path of an ONNX model$"):
         compare(junk)
-    with pytest.raises(ConfigError, match=r"^--dim: the model's inputs have no dimension 'm'. there are n$"):
+    with pytest.raises(ConfigError, match=r"^sizes: the model's inputs have no dimension 'm'. there are n$"):
         compare(mlp, sizes={"m": 3})
-    with pytest.raises(ConfigError, match=r"^--dim: n=-1 is no size. it wants an integer of at least 0$"):
+    with pytest.raises(ConfigError, match=r"^sizes: n=-1 is no size. it wants an integer of at least 0$"):
         compare(mlp, sizes={"n": -1})
     with pytest.raises(ConfigError, match=r"^compare: seed=-1 is none. it wants an integer of at least 0$"):
         compare(mlp, seed=-1)
@@ -117,11 +117,13 @@ def test_a_session_is_compared_as_it_would_be(tmp_path: Path, capsys: Capture) -
 
 
 @pytest.mark.native
-def test_the_dimension_that_is_to_be_given_is_named(tmp_path: Path) -> None:
+def test_the_dimension_that_is_to_be_given_is_named(tmp_path: Path, capsys: Capture) -> None:
     model = build("g (float[batch, seq, 8] x) => (float[batch, seq, 8] y) {y = Add(x, places)}", {"places": (1, 16, 8)}, opset=17)
     onnx.save(model, tmp_path / "places.onnx")
-    with pytest.raises(ConfigError, match=r"does not run it: .* seq=128 is made up, with 16 it runs: say --dim seq=16$"):
+    with pytest.raises(ConfigError, match=r"does not run it: .* seq=128 is made up, with 16 it runs: give sizes=\{'seq': 16\}$"):
         compare(tmp_path / "places.onnx")
+    assert main(["compare", str(tmp_path / "places.onnx")]) == 2
+    assert capsys.readouterr().err.endswith("seq=128 is made up, with 16 it runs: give --dim seq=16\n")
 
 
 @pytest.mark.native

@@ -12,7 +12,7 @@ import pytest
 from onnx import numpy_helper
 
 from xyntra_ep.diagnostics.feeds import Sizes, made_up, read_feeds
-from xyntra_ep.errors import ConfigError, UnsupportedError
+from xyntra_ep.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def test_what_is_made_up_is_seeded_and_of_the_type() -> None:
     a, b = (made_up(inputs, Sizes.of(inputs, {}, {}), seed=3, besides={}) for _ in range(2))
     assert all(a[name].tobytes() == b[name].tobytes() for name in a)
     assert set(a["ids"]) == {0, 1} and a["attention_mask"].all() and a["on"].all() and a["x"].dtype == np.float32
-    with pytest.raises(UnsupportedError, match=r"^input 's': cannot make up a tensor\(string\). give it by --feed$"):
+    with pytest.raises(ConfigError, match=r"^input 's': cannot make up a tensor\(string\). give it: feeds=\{'s': ...\}$"):
         shapes(Entry("s", [1], "tensor(string)"))
 
 
@@ -124,15 +124,31 @@ def test_files_that_cannot_be_fed(tmp_path: Path) -> None:
         (tmp_path / name).write_text("junk")
     (tmp_path / "empty.npy").touch()
     (tmp_path / "folder").mkdir()
-    refused(r"objects.npy: is no array of numbers \(.*allow_pickle=False\)$", {"x": tmp_path / "objects.npy"})
-    refused(r"objects.npz: 'x' is no array of numbers \(.*allow_pickle=False\)$", tmp_path / "objects.npz")
+    refused(
+        r"objects.npy: is an array of Python objects, which are not read. store strings with .astype\(str\)$",
+        {"x": tmp_path / "objects.npy"},
+    )
+    refused(
+        r"objects.npz: 'x' is an array of Python objects, which are not read. store strings with .astype\(str\)$",
+        tmp_path / "objects.npz",
+    )
     refused(r"junk.npy: is no array of numbers", {"x": tmp_path / "junk.npy"})
     refused(r"empty.npy: is no array of numbers", {"x": tmp_path / "empty.npy"})
     refused(r"junk.npz: is no array of numbers", tmp_path / "junk.npz")
     refused(r"junk.pb: is no ONNX tensor$", {"x": tmp_path / "junk.pb"})
     refused(r"junk.txt: .txt is no kind of array that can be read. give .npy or .pb$", {"x": tmp_path / "junk.txt"})
-    refused(r"junk.txt: is neither a .npz nor a folder. give single arrays by --feed NAME=FILE$", tmp_path / "junk.txt")
+    refused(r"junk.txt: is neither a .npz nor a folder. give single arrays by feeds=", tmp_path / "junk.txt")
     refused(r"folder: has no input_0.pb. give a .npz, or the folder of a test data set$", tmp_path / "folder")
     refused(r"absent.npy: cannot be read: No such file or directory$", {"x": tmp_path / "absent.npy"})
     refused(r"^feeds: the model has no input 'z'. it has x, i, w$", {"z": FLOATS})
     refused(r"^feed 'x': is of shape \[2\], the model wants \[n, 2\]$", {"x": FLOATS[0, :2]})
+
+
+def test_strings(tmp_path: Path) -> None:
+    inputs = Inputs([Entry("s", ["n"], "tensor(string)")])
+    words = np.array(["a", "bé"])
+    np.savez(tmp_path / "words.npz", s=words)
+    assert read_feeds(inputs, tmp_path / "words.npz")["s"].tolist() == ["a", "bé"]
+    assert read_feeds(inputs, {"s": words.astype(object)})["s"].tolist() == ["a", "bé"]
+    with pytest.raises(ConfigError, match=r"^feed 's': is float32, the model wants strings. store strings with .astype\(str\)$"):
+        read_feeds(inputs, {"s": FLOATS[:, 0]})

@@ -20,6 +20,7 @@ from xyntra_ep.diagnostics.feeds import Array, Sizes, made_up, read_feeds
 from xyntra_ep.diagnostics.sessions import open_session, said_by
 from xyntra_ep.errors import ConfigError, UnsupportedError, XyntraError
 from xyntra_ep.options import Claim, Precision
+from xyntra_ep.wording import wording
 
 # What sessions are held to by the precision that they ask for, as `bench` does (bench/contenders.py).
 MAX_DRIFT: Mapping[Precision, float] = {
@@ -129,7 +130,7 @@ def compare(
         tensors = tuple(by_name[name] for name in producers if name in by_name)
     explained = explain(ours)
     compared = {d.name for d in outputs}
-    force = ", --claim all takes what it can" if asked.claim is not Claim.ALL else ""
+    force = f", {wording().claim_all} takes what it can" if asked.claim is not Claim.ALL else ""
     return Comparison(
         outputs=outputs,
         tensors=tensors,
@@ -189,12 +190,12 @@ def _size_to_give(made: _Feeds) -> str:
                 made.session.run(None, replace(made, sizes=tried).feeds)
             except Exception:  # the next one, then
                 continue
-            return f"{name}={size} is made up, with {other} it runs: say --dim {name}={other}"
+            return f"{name}={size} is made up, with {other} it runs: give {wording().size(name, other)}"
     if made.sizes.made_up:
-        return f"sizes are made up ({made.sizes}): say --dim NAME=SIZE"
+        return f"sizes are made up ({made.sizes}): give {wording().some_size}"
     if made.sizes.shapes:
-        return f"sizes are made up ({made.sizes}): give --feed NAME=FILE"
-    return "give --feed NAME=FILE"
+        return f"sizes are made up ({made.sizes}): give {wording().some_feed}"
+    return f"give {wording().some_feed}"
 
 
 def _drifts(ours: Any, wanted: Mapping[str, Any], feeds: Mapping[str, Array], producers: Mapping[str, str]) -> tuple[Drift, ...]:

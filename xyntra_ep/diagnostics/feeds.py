@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xyntra_ep.errors import ConfigError, UnsupportedError
+from xyntra_ep.errors import ConfigError
 from xyntra_ep.fusion.plausible import SEQUENCE, by_name, of_dim
+from xyntra_ep.wording import wording
 
 Array = NDArray[Any]
 _NUMPY = {
@@ -26,6 +27,8 @@ _NUMPY = {
     "tensor(int32)": np.int32, "tensor(int16)": np.int16, "tensor(int8)": np.int8, "tensor(uint64)": np.uint64,
     "tensor(uint32)": np.uint32, "tensor(uint16)": np.uint16, "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_,
 }  # fmt: skip
+_TEXT = "OSU"  # kinds of arrays that ONNX Runtime takes strings from
+_AS_STRINGS = "store strings with .astype(str)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +79,10 @@ def dims_of(session: Any) -> list[str]:
 def _check_sizes(given: Mapping[str, int], known: Sequence[str]) -> None:
     for name, size in given.items():
         if name not in known:
-            hint = f"there are {', '.join(sorted(known))}" if known else "there are none"
-            raise ConfigError(f"the model's inputs have no dimension {name!r}", where="--dim", hint=hint)
+            hint = f"there are {', '.join(sorted(known))}" if known else "all of them are fixed"
+            raise ConfigError(f"the model's inputs have no dimension {name!r}", where=wording().sizes, hint=hint)
         if size < 0:
-            raise ConfigError(f"{name}={size} is no size", where="--dim", hint="it wants an integer of at least 0")
+            raise ConfigError(f"{name}={size} is no size", where=wording().sizes, hint="it wants an integer of at least 0")
 
 
 def _usual(name: str) -> int:
@@ -88,7 +91,7 @@ def _usual(name: str) -> int:
 
 def made_up(session: Any, sizes: Sizes, *, seed: int, besides: Mapping[str, Array]) -> dict[str, Array]:
     """Normal floats, small non-negative integers (they are often indices), ones for masks, true bools; for inputs that are not
-    in ``besides``. Raises ConfigError for a negative seed, UnsupportedError for inputs that nothing can be made up for."""
+    in ``besides``. Raises ConfigError for a negative seed, and for inputs that nothing can be made up for."""
     if seed < 0:
         raise ConfigError(f"seed={seed} is none", where="compare", hint="it wants an integer of at least 0")
     rng = np.random.default_rng(seed)
@@ -97,7 +100,8 @@ def made_up(session: Any, sizes: Sizes, *, seed: int, besides: Mapping[str, Arra
         if entry.name in besides:
             continue
         if entry.type not in _NUMPY:
-            raise UnsupportedError(f"cannot make up a {entry.type}", where=f"input {entry.name!r}", hint="give it by --feed")
+            hint = f"give it: {wording().feed(entry.name)}"
+            raise ConfigError(f"cannot make up a {entry.type}", where=f"input {entry.name!r}", hint=hint)
         dtype, shape = np.dtype(_NUMPY[entry.type]), _shape(entry, sizes.all)
         if dtype.kind == "f":
             feeds[entry.name] = rng.standard_normal(shape).astype(dtype)
@@ -143,6 +147,8 @@ def _check_feed(entry: Any, array: Array) -> None:
     wanted = _NUMPY.get(entry.type)
     if wanted is not None and array.dtype != np.dtype(wanted):
         raise ConfigError(f"is {array.dtype}, the model wants {np.dtype(wanted)}", where=f"feed {entry.name!r}")
+    if entry.type == "tensor(string)" and array.dtype.kind not in _TEXT:
+        raise ConfigError(f"is {array.dtype}, the model wants strings", where=f"feed {entry.name!r}", hint=_AS_STRINGS)
     shape = list(entry.shape)
     fits = len(shape) == array.ndim and all(
         not isinstance(d, int) or d in (-1, n) for d, n in zip(shape, array.shape, strict=True)
@@ -170,7 +176,7 @@ def _together(path: Path, inputs: Sequence[str]) -> Iterator[tuple[str, Array]]:
                 except ValueError as error:  # objects
                     raise _no_array(f"{name!r} is", error, path) from error
     else:
-        raise ConfigError("is neither a .npz nor a folder", where=str(path), hint="give single arrays by --feed NAME=FILE")
+        raise ConfigError("is neither a .npz nor a folder", where=str(path), hint=f"give single arrays by {wording().some_feed}")
 
 
 def _array(path: Path) -> Array:
@@ -196,7 +202,9 @@ def _loaded(path: Path) -> Any:
 
 
 def _no_array(what: str, error: Exception, path: Path) -> ConfigError:
-    return ConfigError(f"{what} no array of numbers ({' '.join(str(error).split())})", where=str(path))
+    if "Object arrays" in str(error):
+        return ConfigError(f"{what} an array of Python objects, which are not read", where=str(path), hint=_AS_STRINGS)
+    return ConfigError(f"{what} no array of numbers or strings ({' '.join(str(error).split())})", where=str(path))
 
 
 def _tensor(path: Path) -> Array:
