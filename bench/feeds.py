@@ -26,6 +26,7 @@ DTYPES = {
     "tensor(uint8)": np.uint8,
     "tensor(bool)": np.bool_,
 }
+TRIPS = 3  # of a loop: with 0, which a random index may be, its body would not be measured
 EXAMPLE = 128  # the size of a dynamic dim in an advice
 
 
@@ -52,8 +53,8 @@ def load_feeds(path: Path) -> Feeds:
 
 
 def synthetic_feeds(inputs: Sequence[Any], shapes: Mapping[str, tuple[int, ...]], seed: int, batch: int = 1) -> Feeds:
-    """Normal floats, ones for masks, and zeros and ones for other integers: legal for any vocabulary. Shapes are those of
-    `dims_of`."""
+    """Normal floats, ones for masks, true bools, and zeros and ones for integers, which are legal for any vocabulary; single ones
+    are 3. Shapes are those of `dims_of`."""
     dims = dims_of(inputs, shapes, batch)
     rng = np.random.default_rng(seed)
     return {value.name: _tensor(value, dims[value.name], rng) for value in inputs}
@@ -114,10 +115,17 @@ def _note_sizes(value: Any, given: tuple[int, ...], sizes: dict[str, int]) -> No
             sizes.setdefault(dim, size)
 
 
+def is_scalar(value: Any) -> bool:
+    """Whether the model declares an input as one value: a count, an axis, a temperature."""
+    return list(value.shape) in ([], [1])
+
+
 def _tensor(value: Any, dims: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[Any]:
     dtype = np.dtype(DTYPES[value.type])
     if dtype.kind == "f":
         return rng.standard_normal(dims).astype(dtype)
-    if "mask" in value.name.lower():
+    if dtype.kind == "b" or "mask" in value.name.lower():
         return np.ones(dims, dtype)
+    if is_scalar(value):
+        return np.full(dims, TRIPS, dtype)
     return rng.integers(0, 2, dims).astype(dtype)

@@ -27,6 +27,8 @@ def test_inputs_are_made_from_types_and_shapes() -> None:
     assert (feeds["attention_mask"] == 1).all()
     assert feeds["pixels"].shape == (2, 3, 8, 8), "their first dims have one name"
     assert synthetic_feeds([IMAGE], {}, seed=0)["pixels"].shape == (1, 3, 8, 8), "a free first dim is the batch"
+    scalars = [declared("trips", "tensor(int64)"), declared("count", "tensor(int32)", 1), declared("on", "tensor(bool)")]
+    assert [array.tolist() for array in synthetic_feeds(scalars, {}, seed=0).values()] == [3, [3], True]
     assert feeds["pixels"].dtype == np.float32 and feeds["pixels"].std() > 0.5
 
 

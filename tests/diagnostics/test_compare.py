@@ -9,7 +9,8 @@ import pytest
 from bench.contenders import DEFAULT_MAX_ERR, Contender
 from tests.diagnostics.fused_support import build
 from xyntra_ep.cli import main
-from xyntra_ep.diagnostics.compare import MAX_DRIFT, Comparison, compare, drift
+from xyntra_ep.diagnostics.compare import MAX_DRIFT, Comparison, compare
+from xyntra_ep.diagnostics.drift import drift
 from xyntra_ep.diagnostics.feeds import Sizes
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import Precision
@@ -27,6 +28,8 @@ def test_drift_is_relative_to_the_largest_element() -> None:
     found = drift("y", f(1, 2, 4.5), f(1, 2, 4))
     assert (found.relative, found.absolute, found.largest, found.alive) == (0.125, 0.5, 4.0, True)
     assert not drift("y", f(0, 0), f(0, 1e-6)).alive
+    assert drift("y", f(0, 0), f(0, 1e-6)).note == "the reference is nearly zero: this proves nothing"
+    assert drift("y", f(), f()).note == "has no elements: this proves nothing"
 
 
 @pytest.mark.parametrize(
@@ -124,6 +127,43 @@ def test_the_dimension_that_is_to_be_given_is_named(tmp_path: Path, capsys: Capt
         compare(tmp_path / "places.onnx")
     assert main(["compare", str(tmp_path / "places.onnx")]) == 2
     assert capsys.readouterr().err.endswith("seq=128 is made up, with 16 it runs: give --dim seq=16\n")
+
+
+LOOP = """g (int64 trips, float[8, 8] x) => (float[t, 8, 8] h) {
+    going = Constant <value = bool {1}> ()
+    last, h = Loop <body = b (int64 i, bool on, float[8, 8] s) => (bool again, float[8, 8] next, float[8, 8] seen) {
+        again = Identity (on)
+        m = MatMul (s, w)
+        next = Tanh (m)
+        seen = Identity (next)
+    }> (trips, going, x)
+}"""
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Path:
+    onnx.save(build(LOOP, {"w": (8, 8)}, opset=17), tmp_path / "loop.onnx")
+    return tmp_path / "loop.onnx"
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_a_loop_runs_and_its_trip_count_is_shown(loop: Path, capsys: Capture) -> None:
+    found = compare(loop, options={"claim": "all"})
+    assert found.scalars == {"trips": 3} and found.outputs[0].alive and found.claimed >= 1
+    assert "\nvalues: trips=3 (made up)\n" in str(found)
+    np.save(loop.with_name("none.npy"), np.array(0))
+    main(["compare", str(loop), "--claim", "all", "--feed", f"trips={loop.with_name('none.npy')}"])
+    out = capsys.readouterr().out
+    assert "made up" not in out and out.endswith("ok  has no elements: this proves nothing\n")
+
+
+@pytest.mark.native
+def test_a_value_that_is_made_up_is_named_where_the_model_does_not_run(tmp_path: Path) -> None:
+    model = build("g (float[2, 4] x, int64 row) => (float[4] y) {y = Gather(x, row)}", {}, opset=17)
+    onnx.save(model, tmp_path / "gather.onnx")
+    with pytest.raises(ConfigError, match=r"does not run it: .* values are made up \(row=3\): give feeds="):
+        compare(tmp_path / "gather.onnx")
 
 
 @pytest.mark.native

@@ -85,10 +85,14 @@ def test_what_is_made_up_is_seeded_and_of_the_type() -> None:
         Entry("ids", [50], "tensor(int64)"),
         Entry("attention_mask", [9], "tensor(int64)"),
         Entry("on", [2], "tensor(bool)"),
+        Entry("trips", [], "tensor(int64)"),
+        Entry("count", [1], "tensor(int32)"),
+        Entry("labels", ["batch"], "tensor(int64)"),
     ]
     inputs = Inputs(entries)
     a, b = (made_up(inputs, Sizes.of(inputs, {}, {}), seed=3, besides={}) for _ in range(2))
     assert all(a[name].tobytes() == b[name].tobytes() for name in a)
+    assert (a["trips"].item(), a["count"].tolist()) == (3, [3]) and a["labels"].max() < 2
     assert set(a["ids"]) == {0, 1} and a["attention_mask"].all() and a["on"].all() and a["x"].dtype == np.float32
     with pytest.raises(ConfigError, match=r"^input 's': cannot make up a tensor\(string\). give it: feeds=\{'s': ...\}$"):
         shapes(Entry("s", [1], "tensor(string)"))

@@ -8,15 +8,16 @@ print(compare("model.onnx", nodes=True))       # every intermediate tensor too (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from xyntra_ep import options as options_module
+from xyntra_ep.diagnostics.drift import Drift, drift
 from xyntra_ep.diagnostics.explain import explain
-from xyntra_ep.diagnostics.feeds import Array, Sizes, made_up, read_feeds
+from xyntra_ep.diagnostics.feeds import Array, Sizes, is_scalar, made_up, read_feeds
 from xyntra_ep.diagnostics.sessions import open_session, said_by
 from xyntra_ep.errors import ConfigError, UnsupportedError, XyntraError
 from xyntra_ep.options import Claim, Precision
@@ -34,22 +35,6 @@ _TRIED = (64, 32, 16, 256, 512, 224, 8, 1)  # for a dimension with whose made-up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
-    """How far one tensor is from the CPU provider's. ``relative``: max |a - b| / max |b| over finite elements, inf when
-    NaN or infinities are in other places (or integers differ at all)."""
-
-    name: str
-    op_type: str  # "" for outputs of the model
-    relative: float
-    absolute: float
-    largest: float  # max |b|; near 0 says that the reference is dead and proves nothing
-
-    @property
-    def alive(self) -> bool:
-        return self.largest >= 1e-3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """Outputs, and with ``nodes=True`` the intermediate tensors in the order of the graph. XyntraEP computed ``claimed`` of
     ``total`` nodes; where that is none, ONNX Runtime was compared with itself.
@@ -61,6 +46,7 @@ class Comparison:
     claimed: int
     total: int
     sizes: Sizes
+    scalars: Mapping[str, float] = field(default_factory=dict)  # inputs of one value that was made up
     skipped: tuple[str, ...] = ()  # outputs that are no tensors of numbers
     hint: str = ""  # where nothing was claimed
 
@@ -79,11 +65,13 @@ class Comparison:
             lines = [f"WARNING: {lines[0]}: ONNX Runtime is compared with itself. {self.hint}"]
         if sizes := str(self.sizes):
             lines.append(f"sizes: {sizes}")
+        if self.scalars:
+            lines.append(f"values: {_told(self.scalars)} (made up)")
         lines.append(f"{'tensor':<40} {'max |a-b| / max |b|':>20} {'max |a-b|':>12} {'max |b|':>12}")
         for d in self.outputs:
             verdict = "ok" if d.relative <= self.max_drift else "DRIFT"
-            note = "" if d.alive else "  the reference is nearly zero: this proves nothing"
-            lines.append(f"{d.name:<40} {d.relative:>20.3g} {d.absolute:>12.3g} {d.largest:>12.3g}  {verdict}{note}")
+            numbers = f"{d.name:<40} {d.relative:>20.3g} {d.absolute:>12.3g} {d.largest:>12.3g}"
+            lines.append(f"{numbers}  {verdict}  {d.note}".rstrip())
         lines += [f"{name:<40} not compared: no tensor of numbers" for name in self.skipped]
         if self.tensors:
             first = self.first
@@ -138,6 +126,7 @@ def compare(
         claimed=explained.claimed,
         total=explained.total,
         sizes=made.sizes,
+        scalars=made.scalars,
         skipped=tuple(name for name in wanted if name not in compared),
         hint=f"`xyntra explain` says why{force}",
     )
@@ -156,19 +145,16 @@ class _Feeds:
     def feeds(self) -> dict[str, Array]:
         return {**made_up(self.session, self.sizes, seed=self.seed, besides=self.given), **self.given}
 
+    @property
+    def scalars(self) -> dict[str, float]:
+        """Those that were made up: on one of them may hang how often a loop runs, and so what is compared at all."""
+        feeds = self.feeds
+        entries = [e for e in self.session.get_inputs() if is_scalar(e) and e.name not in self.given]
+        return {e.name: feeds[e.name].reshape(-1)[0].item() for e in entries}
 
-def drift(name: str, got: Array, wanted: Array, op_type: str = "") -> Drift:
-    """See ``Drift``."""
-    a, b = got.astype(np.float64), wanted.astype(np.float64)
-    finite = np.isfinite(b)
-    largest = float(np.abs(b[finite]).max(initial=0.0))
-    if a.shape != b.shape or not np.array_equal(np.where(finite, 0, b), np.where(finite & np.isfinite(a), 0, a), equal_nan=True):
-        return Drift(name=name, op_type=op_type, relative=float("inf"), absolute=float("inf"), largest=largest)
-    absolute = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
-    relative = absolute / largest if largest else (0.0 if absolute == 0 else float("inf"))
-    if wanted.dtype.kind != "f" and absolute:
-        relative = float("inf")
-    return Drift(name=name, op_type=op_type, relative=relative, absolute=absolute, largest=largest)
+
+def _told(scalars: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in scalars.items())
 
 
 def _wanted(reference: Any, made: _Feeds) -> dict[str, Any]:
@@ -191,11 +177,11 @@ def _size_to_give(made: _Feeds) -> str:
             except Exception:  # the next one, then
                 continue
             return f"{name}={size} is made up, with {other} it runs: give {wording().size(name, other)}"
-    if made.sizes.made_up:
-        return f"sizes are made up ({made.sizes}): give {wording().some_size}"
-    if made.sizes.shapes:
-        return f"sizes are made up ({made.sizes}): give {wording().some_feed}"
-    return f"give {wording().some_feed}"
+    sizes = [f"sizes are made up ({made.sizes})"] if made.sizes.made_up or made.sizes.shapes else []
+    values = [f"values are made up ({_told(made.scalars)})"] if made.scalars else []
+    ways = [wording().some_size] if made.sizes.made_up else []
+    told = f"{' and '.join([*sizes, *values])}: " if sizes or values else ""
+    return f"{told}give {' or '.join([*ways, wording().some_feed])}"
 
 
 def _drifts(ours: Any, wanted: Mapping[str, Any], feeds: Mapping[str, Array], producers: Mapping[str, str]) -> tuple[Drift, ...]:

@@ -28,6 +28,7 @@ _NUMPY = {
     "tensor(uint32)": np.uint32, "tensor(uint16)": np.uint16, "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_,
 }  # fmt: skip
 _TEXT = "OSU"  # kinds of arrays that ONNX Runtime takes strings from
+_TRIPS = 3  # of a loop: with 0 its body would not run, with 1 nothing would be carried from one trip to the next
 _AS_STRINGS = "store strings with .astype(str)"
 
 
@@ -90,8 +91,9 @@ def _usual(name: str) -> int:
 
 
 def made_up(session: Any, sizes: Sizes, *, seed: int, besides: Mapping[str, Array]) -> dict[str, Array]:
-    """Normal floats, small non-negative integers (they are often indices), ones for masks, true bools; for inputs that are not
-    in ``besides``. Raises ConfigError for a negative seed, and for inputs that nothing can be made up for."""
+    """For inputs that are not in ``besides``: normal floats, small integers (they are often indices), single ones that
+    a loop can have as its trip count, ones for masks, true bools. Raises ConfigError for a negative seed, and for inputs that
+    nothing can be made up for."""
     if seed < 0:
         raise ConfigError(f"seed={seed} is none", where="compare", hint="it wants an integer of at least 0")
     rng = np.random.default_rng(seed)
@@ -107,9 +109,16 @@ def made_up(session: Any, sizes: Sizes, *, seed: int, besides: Mapping[str, Arra
             feeds[entry.name] = rng.standard_normal(shape).astype(dtype)
         elif dtype.kind == "b" or "mask" in entry.name.lower():
             feeds[entry.name] = np.ones(shape, dtype)
+        elif is_scalar(entry):
+            feeds[entry.name] = np.full(shape, _TRIPS, dtype)
         else:
             feeds[entry.name] = rng.integers(0, 2, shape).astype(dtype)
     return feeds
+
+
+def is_scalar(entry: Any) -> bool:
+    """Whether the model declares an input as one value: a count, an axis, a temperature."""
+    return list(entry.shape) in ([], [1])
 
 
 def _shape(entry: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:

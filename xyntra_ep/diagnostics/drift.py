@@ -1,0 +1,47 @@
+"""How far an output is from what it should be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from xyntra_ep.diagnostics.feeds import Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """How far one tensor is from the CPU provider's. ``relative``: max |a - b| / max |b| over finite elements, inf when
+    NaN or infinities are in other places (or integers differ at all)."""
+
+    name: str
+    op_type: str  # "" for outputs of the model
+    relative: float
+    absolute: float
+    largest: float  # max |b|; near 0 says that the reference is dead and proves nothing
+    empty: bool = False  # as is one without elements, of a loop that never ran for example
+
+    @property
+    def alive(self) -> bool:
+        return self.largest >= 1e-3
+
+    @property
+    def note(self) -> str:
+        """Why nothing follows from it; "" where something does."""
+        if self.empty:
+            return "has no elements: this proves nothing"
+        return "" if self.alive else "the reference is nearly zero: this proves nothing"
+
+
+def drift(name: str, got: Array, wanted: Array, op_type: str = "") -> Drift:
+    """See ``Drift``."""
+    a, b = got.astype(np.float64), wanted.astype(np.float64)
+    finite = np.isfinite(b)
+    largest = float(np.abs(b[finite]).max(initial=0.0))
+    if a.shape != b.shape or not np.array_equal(np.where(finite, 0, b), np.where(finite & np.isfinite(a), 0, a), equal_nan=True):
+        return Drift(name=name, op_type=op_type, relative=float("inf"), absolute=float("inf"), largest=largest)
+    absolute = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
+    relative = absolute / largest if largest else (0.0 if absolute == 0 else float("inf"))
+    if wanted.dtype.kind != "f" and absolute:
+        relative = float("inf")
+    return Drift(name=name, op_type=op_type, relative=relative, absolute=absolute, largest=largest, empty=not b.size)
