@@ -18,14 +18,14 @@ from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.options import Claim
 from xyntra_ep.wording import asked_in_a_shell
 
-FAILED, OUR_FAULT, NOTHING_COMPARED = 1, 3, 4
+FAILED, OUR_FAULT, NOTHING_COMPARED, NOTHING_PROVEN = 1, 3, 4, 5
 _NO_CACHE = "there is no cache yet, the first session makes it"
 _OF_ACTION = {"max_size": "prune", "max_age": "prune", "zoo": "prune", "repair": "verify"}  # options of `cache`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 all is well, 1 something is missing, drifts or is damaged, 2 the question was wrong, 3 a fault of ours,
-    4 XyntraEP computed nothing that could be compared."""
+    4 XyntraEP computed nothing that could be compared, 5 no output had values that could have been wrong."""
     chosen = _read(sys.argv[1:] if arguments is None else arguments)
     try:
         with asked_in_a_shell(), _compilers_shown():
@@ -146,10 +146,14 @@ def _print(value: object, as_json: Any, chosen: argparse.Namespace) -> None:
     print(json.dumps(as_json, indent=1, default=_plain) if chosen.json else value)
 
 
+def _fields(record: Any) -> dict[str, object]:
+    return {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+
+
 def _plain(value: object) -> object:
     """What json does not know: records by field, sets sorted, paths as text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return _fields(value)
     if isinstance(value, frozenset | set):
         return sorted(value)
     if isinstance(value, Mapping):
@@ -213,10 +217,12 @@ def _compare(chosen: argparse.Namespace) -> int:
     found = compare(
         chosen.model, feeds=feeds, options=options, nodes=chosen.nodes, seed=chosen.seed, sizes=sizes(chosen.dim, "--dim")
     )
-    _print(found, found, chosen)
-    if not found.ok:
+    _print(found, {"ok": found.ok, **_fields(found)}, chosen)
+    if found.drifts:
         return FAILED
-    return 0 if found.claimed else NOTHING_COMPARED
+    if not found.claimed:
+        return NOTHING_COMPARED
+    return 0 if found.proves else NOTHING_PROVEN
 
 
 def _cache(chosen: argparse.Namespace) -> int:

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from bench.contenders import DEFAULT_MAX_ERR, Contender
 from tests.diagnostics.fused_support import build
 from xyntra_ep.cli import main
 from xyntra_ep.diagnostics.compare import MAX_DRIFT, Comparison, compare
-from xyntra_ep.diagnostics.drift import drift
+from xyntra_ep.diagnostics.drift import drift, labels, numbers
 from xyntra_ep.diagnostics.feeds import Sizes
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import Precision
@@ -58,7 +61,7 @@ def test_integers_are_equal_or_not() -> None:
 def test_the_first_tensor_that_drifts_is_named() -> None:
     tensors = tuple(drift(n, f(1 + e), f(1), op) for n, e, op in (("a", 0, "Relu"), ("b", 0.5, "Gelu"), ("c", 1, "Add")))
     outputs = (drift("y", f(2), f(1)),)
-    found = Comparison(outputs=outputs, tensors=tensors, max_drift=1e-3, claimed=1, total=2, sizes=NO_SIZES)
+    found = Comparison(outputs=outputs, tensors=tensors, max_drift=1e-3, claimed=1, total=2, nodes_total=3, sizes=NO_SIZES)
     assert not found.ok and found.first is not None and found.first.name == "b"
     assert "first drift above 0.001: b (Gelu), 0.5" in str(found) and "DRIFT" in str(found)
 
@@ -153,9 +156,91 @@ def test_a_loop_runs_and_its_trip_count_is_shown(loop: Path, capsys: Capture) ->
     assert found.scalars == {"trips": 3} and found.outputs[0].alive and found.claimed >= 1
     assert "\nvalues: trips=3 (made up)\n" in str(found)
     np.save(loop.with_name("none.npy"), np.array(0))
-    main(["compare", str(loop), "--claim", "all", "--feed", f"trips={loop.with_name('none.npy')}"])
+    assert main(["compare", str(loop), "--claim", "all", "--feed", f"trips={loop.with_name('none.npy')}"]) == 5
     out = capsys.readouterr().out
-    assert "made up" not in out and out.endswith("ok  has no elements: this proves nothing\n")
+    assert "trips=3" not in out and "ok  has no elements: this proves nothing\nWARNING: nothing is proven: " in out
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_intermediate_tensors_are_of_a_session_of_their_own(loop: Path, mlp: Path) -> None:
+    """With all tensors as outputs ONNX Runtime's optimizer and XyntraEP leave other nodes."""
+    found = compare(mlp, options={"claim": "all", "min_island": "4"}, nodes=True)
+    assert 0 < found.nodes_claimed <= found.nodes_total == 8 and not found.bodies
+    told = f"where XyntraEP computed {found.nodes_claimed} of 8 nodes\n"
+    assert f"\nintermediate tensors are of a session that has all of them as outputs, {told}" in str(found)
+    found = compare(loop, nodes=True)
+    assert "\n4 nodes in bodies of Loop cannot be compared one by one" in str(found)
+
+
+@pytest.mark.native
+def test_intermediate_tensors_of_onnx_runtime_alone(mlp: Path) -> None:
+    found = compare(mlp, options={"min_island": "99"}, nodes=True)
+    assert "\nWARNING: intermediate tensors are of a session" in str(found)
+    assert "computed 0 of 8 nodes: ONNX Runtime is compared with itself\n" in str(found)
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_outputs_that_prove_nothing_are_not_ok(tmp_path: Path, capsys: Capture) -> None:
+    model = build("g (float[1000] x) => (float[1000] y) {n = Neg(x) m = Mul(x, n) y = Relu(m)}", {}, opset=17)
+    onnx.save(model, tmp_path / "zero.onnx")
+    asked = ["compare", str(tmp_path / "zero.onnx"), "--claim", "all"]
+    assert main(asked) == 5
+    out = capsys.readouterr().out
+    assert "ok  the reference is nearly zero: this proves nothing\nWARNING: nothing is proven: " in out
+    assert out.endswith("give inputs of your own by --feed or --feeds, or another --seed\n")
+    assert main([*asked, "--json"]) == 5
+    assert json.loads(capsys.readouterr().out)["ok"] is False
+    found = compare(tmp_path / "zero.onnx", options={"claim": "all"})
+    assert not found.ok and not found.drifts and found.hint == "give feeds of your own, or another seed"
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_json_says_whether_all_is_well(mlp: Path, capsys: Capture) -> None:
+    assert main(["compare", str(mlp), "--claim", "all", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["ok"] is True and told["claimed"] > 0 and told["hint"] == ""
+
+
+def classifier(labels: list[str] | list[int]) -> onnx.ModelProto:
+    """A linear one, whose probabilities are maps, as converters from scikit-learn write it."""
+    of_text = isinstance(labels[0], str)
+    linear: dict[str, Any] = {"classlabels_strings" if of_text else "classlabels_ints": labels}
+    zipped: dict[str, Any] = {"classlabels_strings" if of_text else "classlabels_int64s": labels}
+    linear["coefficients"] = np.random.default_rng(0).standard_normal(12).tolist()
+    nodes = [
+        helper.make_node("LinearClassifier", ["x"], ["label", "p"], domain="ai.onnx.ml", intercepts=[0.0] * 3, **linear),
+        helper.make_node("ZipMap", ["p"], ["maps"], domain="ai.onnx.ml", **zipped),
+    ]
+    made = helper.make_tensor_type_proto(1, [])
+    key = TensorProto.STRING if of_text else TensorProto.INT64
+    maps = helper.make_sequence_type_proto(helper.make_map_type_proto(key, made))
+    outputs = [helper.make_tensor_value_info("label", key, ["n"]), helper.make_value_info("maps", maps)]
+    graph = helper.make_graph(nodes, "classes", [helper.make_tensor_value_info("x", 1, ["n", 4])], outputs)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_maps_are_compared_by_their_values(tmp_path: Path) -> None:
+    onnx.save(classifier(["a", "b", "c"]), tmp_path / "strings.onnx")
+    found = compare(tmp_path / "strings.onnx", options={"claim": "all"}, sizes={"n": 5})
+    assert [d.name for d in found.outputs] == ["maps"] and found.outputs[0].alive and found.skipped == ("label",)
+    onnx.save(classifier([0, 7, 9]), tmp_path / "ints.onnx")
+    found = compare(tmp_path / "ints.onnx", options={"claim": "all"}, sizes={"n": 5})
+    assert [d.name for d in found.outputs] == ["label", "maps"] and not found.drifts
+
+
+def test_what_of_an_output_are_numbers() -> None:
+    values = numbers([{"b": 2.0, "a": 1.0}, {"a": 3.0, "b": 4.0}])
+    assert values is not None and values.tolist() == [1, 2, 3, 4]
+    assert labels([{"b": 2.0, "a": 1.0}, {"c": 3.0}]) == [["a", "b"], ["c"]]
+    assert numbers(np.array(["text"])) is None and numbers([np.zeros(2)]) is None and numbers([{1: "text"}]) is None
+    empty = numbers([])
+    assert empty is not None and empty.size == 0
 
 
 @pytest.mark.native

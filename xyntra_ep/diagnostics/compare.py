@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from xyntra_ep import options as options_module
-from xyntra_ep.diagnostics.drift import Drift, drift
+from xyntra_ep.diagnostics.drift import Drift, drift, labels, numbers
 from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.diagnostics.feeds import Array, Sizes, is_scalar, made_up, read_feeds
+from xyntra_ep.diagnostics.node_outputs import with_all_outputs
 from xyntra_ep.diagnostics.sessions import open_session, said_by
-from xyntra_ep.errors import ConfigError, UnsupportedError, XyntraError
+from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.options import Claim, Precision
 from xyntra_ep.wording import wording
 
@@ -37,7 +38,8 @@ _TRIED = (64, 32, 16, 256, 512, 224, 8, 1)  # for a dimension with whose made-up
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """Outputs, and with ``nodes=True`` the intermediate tensors in the order of the graph. XyntraEP computed ``claimed`` of
-    ``total`` nodes; where that is none, ONNX Runtime was compared with itself.
+    ``total`` nodes; where that is none, ONNX Runtime was compared with itself. Intermediate tensors are those of another
+    session, in which it computed ``nodes_claimed`` of ``nodes_total``.
     """
 
     outputs: tuple[Drift, ...]
@@ -46,13 +48,28 @@ class Comparison:
     claimed: int
     total: int
     sizes: Sizes
-    scalars: Mapping[str, float] = field(default_factory=dict)  # inputs of one value that was made up
-    skipped: tuple[str, ...] = ()  # outputs that are no tensors of numbers
-    hint: str = ""  # where nothing was claimed
+    scalars: Mapping[str, object] = field(default_factory=dict)  # inputs of one value that was made up
+    skipped: tuple[str, ...] = ()  # outputs that have no numbers
+    hint: str = ""  # where nothing was claimed, or nothing is proven
+    nodes_claimed: int = 0
+    nodes_total: int = 0
+    bodies: Mapping[str, int] = field(
+        default_factory=dict
+    )  # with ``nodes``: by operator, nodes in bodies, whose tensors are not seen
+
+    @property
+    def drifts(self) -> bool:
+        return any(d.relative > self.max_drift for d in self.outputs)
+
+    @property
+    def proves(self) -> bool:
+        """Whether a wrong result would have been seen in some output."""
+        return any(d.alive for d in self.outputs)
 
     @property
     def ok(self) -> bool:
-        return all(d.relative <= self.max_drift for d in self.outputs)
+        """XyntraEP computed something, an output shows it, and none drifts."""
+        return self.claimed > 0 and self.proves and not self.drifts
 
     @property
     def first(self) -> Drift | None:
@@ -72,7 +89,20 @@ class Comparison:
             verdict = "ok" if d.relative <= self.max_drift else "DRIFT"
             numbers = f"{d.name:<40} {d.relative:>20.3g} {d.absolute:>12.3g} {d.largest:>12.3g}"
             lines.append(f"{numbers}  {verdict}  {d.note}".rstrip())
-        lines += [f"{name:<40} not compared: no tensor of numbers" for name in self.skipped]
+        lines += [f"{name:<40} not compared: it has no numbers" for name in self.skipped]
+        if self.claimed and not self.proves and not self.drifts:
+            lines.append(f"WARNING: nothing is proven: no output has values that could be wrong. {self.hint}")
+        if self.nodes_total:
+            lines += self._nodes_text()
+        return "\n".join(lines)
+
+    def _nodes_text(self) -> list[str]:
+        computed = f"XyntraEP computed {self.nodes_claimed} of {self.nodes_total} nodes"
+        lines = [f"intermediate tensors are of a session that has all of them as outputs, where {computed}"]
+        if not self.nodes_claimed:
+            lines = [f"WARNING: {lines[0]}: ONNX Runtime is compared with itself"]
+        if self.bodies:
+            lines.append(f"{sum(self.bodies.values())} nodes in bodies of {', '.join(self.bodies)} cannot be compared one by one")
         if self.tensors:
             first = self.first
             lines.append(
@@ -82,7 +112,7 @@ class Comparison:
             )
             worst = sorted(self.tensors, key=lambda d: -d.relative)[:5]
             lines += [f"  {d.relative:>10.3g}  {d.op_type} {d.name}" for d in worst]
-        return "\n".join(lines)
+        return lines
 
 
 def compare(
@@ -110,25 +140,39 @@ def compare(
     wanted = _wanted(reference, made)
     ours = open_session(model, options or {})
     outputs = _drifts(ours, wanted, made.feeds, {})
-    tensors: tuple[Drift, ...] = ()
-    if nodes:
-        opened, producers = _with_all_outputs(Path(model))
-        everything = _drifts(open_session(opened, options or {}), _wanted(open_session(opened), made), made.feeds, producers)
-        by_name = {d.name: d for d in everything}
-        tensors = tuple(by_name[name] for name in producers if name in by_name)
     explained = explain(ours)
     compared = {d.name for d in outputs}
-    force = f", {wording().claim_all} takes what it can" if asked.claim is not Claim.ALL else ""
-    return Comparison(
+    hint = ""
+    if not explained.claimed:
+        force = f", {wording().claim_all} takes what it can" if asked.claim is not Claim.ALL else ""
+        hint = f"`xyntra explain` says why{force}"
+    elif not any(d.alive for d in outputs):
+        hint = f"give {wording().own_feeds}"
+    found = Comparison(
         outputs=outputs,
-        tensors=tensors,
+        tensors=(),
         max_drift=MAX_DRIFT[asked.precision] if max_drift is None else max_drift,
         claimed=explained.claimed,
         total=explained.total,
         sizes=made.sizes,
         scalars=made.scalars,
         skipped=tuple(name for name in wanted if name not in compared),
-        hint=f"`xyntra explain` says why{force}",
+        hint=hint,
+    )
+    return _with_nodes(found, Path(model), made, options or {}) if nodes else found
+
+
+def _with_nodes(found: Comparison, model: Path, made: _Feeds, options: Mapping[str, str]) -> Comparison:
+    opened = with_all_outputs(model)
+    session = open_session(opened.model, options)
+    by_name = {d.name: d for d in _drifts(session, _wanted(open_session(opened.model), made), made.feeds, opened.producers)}
+    explained = explain(session)
+    return replace(
+        found,
+        tensors=tuple(by_name[name] for name in opened.producers if name in by_name),
+        nodes_claimed=explained.claimed,
+        nodes_total=explained.total,
+        bodies=opened.bodies,
     )
 
 
@@ -146,14 +190,14 @@ class _Feeds:
         return {**made_up(self.session, self.sizes, seed=self.seed, besides=self.given), **self.given}
 
     @property
-    def scalars(self) -> dict[str, float]:
+    def scalars(self) -> dict[str, object]:
         """Those that were made up: on one of them may hang how often a loop runs, and so what is compared at all."""
         feeds = self.feeds
         entries = [e for e in self.session.get_inputs() if is_scalar(e) and e.name not in self.given]
         return {e.name: feeds[e.name].reshape(-1)[0].item() for e in entries}
 
 
-def _told(scalars: Mapping[str, float]) -> str:
+def _told(scalars: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in scalars.items())
 
 
@@ -190,29 +234,15 @@ def _drifts(ours: Any, wanted: Mapping[str, Any], feeds: Mapping[str, Array], pr
     except Exception as error:  # ONNX Runtime's own classes have no common base of their own
         raise XyntraError(said_by(error), where="XyntraEP does not run what the CPU provider does") from error
     return tuple(
-        drift(name, np.asarray(a), b, producers.get(name, ""))
+        _drift(name, a, b, producers.get(name, ""))
         for a, (name, b) in zip(got, wanted.items(), strict=True)
-        if isinstance(b, np.ndarray) and b.dtype.kind in "fiub"
+        if numbers(b) is not None
     )
 
 
-def _with_all_outputs(path: Path) -> tuple[bytes, dict[str, str]]:
-    """The model with every typed intermediate tensor as an output, and who makes each, in the order of the graph."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise ConfigError("comparing by node needs the onnx package", where="compare", hint="pip install onnx") from error
-    model = onnx.shape_inference.infer_shapes(onnx.load(path))
-    graph = model.graph
-    typed = {v.name: v for v in graph.value_info}
-    present = {o.name for o in graph.output}
-    producers: dict[str, str] = {}
-    for node in graph.node:
-        for name in node.output:
-            if name in typed and name not in present:
-                graph.output.append(typed[name])
-            if name in typed or name in present:
-                producers[name] = node.op_type
-    if model.ByteSize() >= 1 << 31:
-        raise UnsupportedError("the model is too large to be changed in memory", where=str(path), hint="compare without nodes")
-    return model.SerializeToString(), producers
+def _drift(name: str, got: Any, wanted: Any, op_type: str) -> Drift:
+    a, b = numbers(got), numbers(wanted)
+    assert b is not None
+    if a is None or labels(got) != labels(wanted):  # other labels are as wrong as another shape
+        a = np.empty((0, 0))
+    return drift(name, a, b, op_type)

@@ -1,8 +1,9 @@
-"""How far an output is from what it should be."""
+"""How far an output is from what it should be, and what of it are numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,3 +46,25 @@ def drift(name: str, got: Array, wanted: Array, op_type: str = "") -> Drift:
     if wanted.dtype.kind != "f" and absolute:
         relative = float("inf")
     return Drift(name=name, op_type=op_type, relative=relative, absolute=absolute, largest=largest, empty=not b.size)
+
+
+def numbers(output: Any) -> Array | None:
+    """A tensor of numbers, or the values of maps from labels to numbers, as ``ZipMap`` makes them: in the order of their rows and
+    labels. None for what has no numbers.
+
+    >>> numbers([{"cat": 0.25, "dog": 0.75}])
+    array([0.25, 0.75])
+    """
+    if isinstance(output, np.ndarray):
+        return output if output.dtype.kind in "fiub" else None
+    maps = [output] if isinstance(output, dict) else output
+    if not isinstance(maps, list) or not all(isinstance(row, dict) for row in maps):
+        return None
+    values = np.array([row[label] for row in maps for label in sorted(row)])
+    return values if values.dtype.kind in "fiub" else None
+
+
+def labels(output: Any) -> list[list[Any]]:
+    """Of each map; of a tensor none."""
+    maps = [output] if isinstance(output, dict) else output if isinstance(output, list) else []
+    return [sorted(row) for row in maps if isinstance(row, dict)]
