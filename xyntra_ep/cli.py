@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from xyntra_ep import __version__
-from xyntra_ep.arguments import MISUSED, Parser, age_s, pairs, size_bytes, sizes
+from xyntra_ep.arguments import MISUSED, Parser, age_s, pairs, shapes, size_bytes, sizes
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.options import Claim
 from xyntra_ep.wording import asked_in_a_shell
@@ -140,6 +140,11 @@ def _options(parser: Parser, note: str) -> None:
 
 def _dims(parser: Parser) -> None:
     parser.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help="size of a symbolic dimension; repeat")
+    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=64x20", help="shape of an input; repeat")
+
+
+def _sizes(chosen: argparse.Namespace) -> dict[str, Any]:
+    return {"sizes": sizes(chosen.dim, "--dim"), "shapes": shapes(chosen.shape, "--shape")}
 
 
 def _print(value: object, as_json: Any, chosen: argparse.Namespace) -> None:
@@ -172,7 +177,7 @@ def _doctor(chosen: argparse.Namespace) -> int:
 def _explain(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.explain import explain
 
-    found = explain(chosen.model, options=pairs(chosen.option, "-O"), sizes=sizes(chosen.dim, "--dim"))
+    found = explain(chosen.model, options=pairs(chosen.option, "-O"), **_sizes(chosen))
     if chosen.node is not None:
         reason = found.reason(chosen.node)
         _print(reason, {"node": chosen.node, "reason": reason}, chosen)
@@ -214,9 +219,7 @@ def _compare(chosen: argparse.Namespace) -> int:
         raise ConfigError("--feed and --feeds together", where="compare", hint="give one of them")
     feeds = chosen.feeds or {name: Path(file) for name, file in pairs(chosen.feed, "--feed", "NAME=FILE").items()}
     options = pairs(chosen.option, "-O") | ({"claim": chosen.claim} if chosen.claim else {})
-    found = compare(
-        chosen.model, feeds=feeds, options=options, nodes=chosen.nodes, seed=chosen.seed, sizes=sizes(chosen.dim, "--dim")
-    )
+    found = compare(chosen.model, feeds=feeds, options=options, nodes=chosen.nodes, seed=chosen.seed, **_sizes(chosen))
     _print(found, {"ok": found.ok, **_fields(found)}, chosen)
     if found.drifts:
         return FAILED

@@ -14,7 +14,7 @@ from tests.diagnostics.fused_support import build
 from xyntra_ep.cli import main
 from xyntra_ep.diagnostics.compare import MAX_DRIFT, Comparison, compare
 from xyntra_ep.diagnostics.drift import drift, labels, numbers
-from xyntra_ep.diagnostics.feeds import Sizes
+from xyntra_ep.diagnostics.sizes import Sizes
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import Precision
 
@@ -130,6 +130,24 @@ def test_the_dimension_that_is_to_be_given_is_named(tmp_path: Path, capsys: Capt
         compare(tmp_path / "places.onnx")
     assert main(["compare", str(tmp_path / "places.onnx")]) == 2
     assert capsys.readouterr().err.endswith("seq=128 is made up, with 16 it runs: give --dim seq=16\n")
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_shapes_that_are_given(tmp_path: Path, mlp: Path, capsys: Capture) -> None:
+    text = "g (float[a, 64] x, float[n, 64] z) => (float[c, 64] y) {m = MatMul(x, w) y = Add(m, z)}"
+    model = build(text, {"w": (64, 64)}, opset=17)
+    model.graph.input[0].type.tensor_type.shape.dim[0].ClearField("dim_param")
+    onnx.save(model, tmp_path / "nameless.onnx")
+    asked = ["compare", str(tmp_path / "nameless.onnx"), "--claim", "all"]
+    assert main([*asked, "--shape", "x=20x64", "--dim", "n=20"]) == 0
+    assert "\nsizes: n=20, x: [20, 64]\n" in capsys.readouterr().out
+    assert main([*asked, "--shape", "x=20x64", "--shape", "z=30x64"]) == 2
+    assert "does not run it: " in capsys.readouterr().err
+    assert main([*asked, "--dim", "m=20"]) == 2
+    assert capsys.readouterr().err.endswith("without names (x: [?, 64]): give a shape, as in --shape x=1x64\n")
+    with pytest.raises(ConfigError, match=r"^shapes: x is given as a feed, which has its own shape. leave one of them out$"):
+        compare(mlp, feeds={"x": np.zeros((2, 64), np.float32)}, shapes={"x": (2, 64)})
 
 
 LOOP = """g (int64 trips, float[8, 8] x) => (float[t, 8, 8] h) {

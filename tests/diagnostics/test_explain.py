@@ -10,10 +10,12 @@ import pytest
 from tests.diagnostics.fused_support import build
 from xyntra_ep.diagnostics.advice import advice, basis
 from xyntra_ep.diagnostics.explain import explain, parse
+from xyntra_ep.diagnostics.fixed_shapes import with_shapes
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.interface.context import Context
 
+NAMELESS = "g (float[a, 64] x, float[b, 64] z) => (float[c, 64] y) {m = MatMul(x, w) r = Relu(m) y = Add(r, z)}"
 ENTRY: dict[str, Any] = {
     "graph": "g",
     "stored": True,
@@ -197,7 +199,7 @@ def test_times_say_what_they_are_of() -> None:
         return basis(parse([{**ENTRY, "plan": {**ENTRY["plan"], **plan}}]).graphs)
 
     assert said(measured=True) == "times are estimates for one core by figures measured on this machine"
-    assert said(assumed="x: [1, 128]", dims=[]).endswith("this kind of machine, for x: [1, 128]")
+    assert said(assumed="x: [1, 128]", dims=[]).endswith("machine, for x: [1, 128]; --shape INPUT=64x20 gives others")
     assert said(assumed="n=128").endswith("this kind of machine, for n=128; --dim NAME=SIZE gives others")
     on_device = "times are estimates of single kernels on the device, sizes that are not known being usual ones"
     assert said(device="cuda:x") == on_device
@@ -222,7 +224,7 @@ def test_sizes_that_are_fixed(mlp: Path) -> None:
     assert free.dims == ("n",) and free.assumed == "n=1" and free.claim == "all" and not free.measured
     for island in (*graph.islands, *free.islands):
         assert 0 < sum(k.cost_ns for k in island.kernels if k.alternative == 0) <= island.ours_ns
-    with pytest.raises(ConfigError, match=r"^--dim: the model's inputs have no dimension 'm'. there are n$"):
+    with pytest.raises(ConfigError, match=r"^sizes: the model's inputs have no dimension 'm'. there are n$"):
         explain(mlp, sizes={"m": 8})
     with pytest.raises(ConfigError, match=r"^explain: a session has its sizes. give a path, or leave out the sizes$"):
         explain(open_session(mlp, {}), sizes={"n": 8})
@@ -266,3 +268,48 @@ def test_a_wrong_option_and_a_wrong_path_are_the_callers(mlp: Path) -> None:
     assert explain(mlp, options={"device_id": "-1"}).graphs, "the number of the processor"
     with pytest.raises(ConfigError, match="no such file"):
         explain(mlp.with_name("absent.onnx"))
+
+
+def nameless(folder: Path) -> Path:
+    """As exporters of scikit-learn's models write it; its weights are in a file of their own."""
+    model = build(NAMELESS, {"w": (64, 64)}, opset=17)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].ClearField("dim_param")
+    onnx.save(model, folder / "nameless.onnx", save_as_external_data=True, location="weights", size_threshold=0)
+    return folder / "nameless.onnx"
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_shapes_of_dims_without_names(tmp_path: Path) -> None:
+    path = nameless(tmp_path)
+    found = explain(path, options={"claim": "all"}, shapes={"x": [8, 64], "z": [8, 64]})
+    assert str(found).startswith("as in a session of the model with these shapes of its inputs: x: [8, 64], z: [8, 64]\n")
+    assert found.claimed == 3 and found.graphs[0].assumed == ""
+    without = r"have dimensions without names \(x: \[\?, 64\], z: \[\?, 64\]\): give a shape, as in shapes=\{'x': \(1, 64\)\}$"
+    with pytest.raises(ConfigError, match=rf"^sizes: the model's inputs have no dimension 'm'. they {without}"):
+        explain(path, sizes={"m": 8})
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_shapes_of_dims_with_names_are_sizes(mlp: Path) -> None:
+    found = explain(mlp, options={"claim": "all"}, shapes={"x": (8, 64)})
+    assert found.sizes == {"n": 8} and not found.shapes
+    assert found.graphs[0].dims == ()
+
+
+@pytest.mark.native
+def test_shapes_that_do_not_fit(mlp: Path) -> None:
+    for shapes, sizes, message in (
+        ({"v": (8, 64)}, {}, r"^shapes: the model has no input 'v'. it has x$"),
+        ({"x": (8, 63)}, {}, r"^shapes: x cannot have the shape \[8, 63\]. it is \[n, 64\]$"),
+        ({"x": (8,)}, {}, r"^shapes: x cannot have the shape \[8\]. it is"),
+        ({"x": (8, 64)}, {"n": 9}, r"^shapes: x has n=8, and n=9 is given. give one of them$"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            explain(mlp, shapes=shapes, sizes=sizes)
+    ort_form = mlp.with_name("junk.onnx")
+    ort_form.write_bytes(b"junk")
+    with pytest.raises(ConfigError, match=r"^.*junk.onnx: a shape is fixed in ONNX models only. give the .onnx"):
+        with_shapes(ort_form, {"x": (1,)})

@@ -11,7 +11,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from xyntra_ep.diagnostics.feeds import Sizes, made_up, read_feeds
+from xyntra_ep.diagnostics.feeds import made_up, read_feeds
+from xyntra_ep.diagnostics.sizes import Sizes
 from xyntra_ep.errors import ConfigError
 
 

@@ -65,7 +65,7 @@ def basis(graphs: Sequence[GraphReport]) -> str:
     text = f"times are estimates for one core by figures {figures}"
     if assumed := ", ".join(dict.fromkeys(graph.assumed for graph in graphs if graph.assumed)):
         text += f", for {assumed}"
-        text += "; --dim NAME=SIZE gives others" if _dims(graphs) else ""
+        text += f"; {'--dim NAME=SIZE' if _dims(graphs) else '--shape INPUT=64x20'} gives others"
     return text
 
 

@@ -7,7 +7,7 @@ print(compare("model.onnx", nodes=True))       # every intermediate tensor too (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,10 @@ import numpy as np
 from xyntra_ep import options as options_module
 from xyntra_ep.diagnostics.drift import Drift, drift, labels, numbers
 from xyntra_ep.diagnostics.explain import explain
-from xyntra_ep.diagnostics.feeds import Array, Sizes, is_scalar, made_up, read_feeds
+from xyntra_ep.diagnostics.feeds import is_scalar, made_up, read_feeds
 from xyntra_ep.diagnostics.node_outputs import with_all_outputs
 from xyntra_ep.diagnostics.sessions import open_session, said_by
+from xyntra_ep.diagnostics.sizes import Array, Sizes
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.options import Claim, Precision
 from xyntra_ep.wording import wording
@@ -123,12 +124,13 @@ def compare(
     nodes: bool = False,
     seed: int = 0,
     sizes: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     max_drift: float | None = None,
 ) -> Comparison:
     """Run ``model`` on both providers, with ``options`` as a session has them. Inputs that are not in ``feeds`` (arrays, or files
-    as `read_feeds` takes them) are made up by ``seed``, with ``sizes`` for symbolic dimensions and plausible ones for the others.
-    Without ``max_drift``: the bound of the precision that is asked for. Raises ConfigError where the CPU provider does not run
-    the model.
+    as `read_feeds` takes them) are made up by ``seed``, with ``sizes`` for symbolic dimensions, ``shapes`` for whole inputs and
+    plausible sizes for the others. Without ``max_drift``: the bound of the precision that is asked for. Raises ConfigError where
+    the CPU provider does not run the model.
 
     ``nodes`` makes every tensor an output. That changes what can be fused, so it finds kernels that compute wrongly, not
     fusions that are wrong as such; the drift of the outputs is therefore measured on the model as it is.
@@ -136,7 +138,7 @@ def compare(
     asked = options_module.parse(options or {})
     reference = open_session(model)
     given = read_feeds(reference, feeds or {})
-    made = _Feeds(session=reference, given=given, sizes=Sizes.of(reference, sizes or {}, given), seed=seed)
+    made = _Feeds(session=reference, given=given, sizes=Sizes.of(reference, sizes or {}, given, shapes), seed=seed)
     wanted = _wanted(reference, made)
     ours = open_session(model, options or {})
     outputs = _drifts(ours, wanted, made.feeds, {})
@@ -215,7 +217,7 @@ def _size_to_give(made: _Feeds) -> str:
     """Which dimension is to be given, by trying: one size after another for each that was made up."""
     for name, size in made.sizes.made_up.items():
         for other in (s for s in _TRIED if s != size):
-            tried = Sizes.of(made.session, {**made.sizes.given, name: other}, made.given)
+            tried = Sizes.of(made.session, {**made.sizes.given, name: other}, made.given, made.sizes.fixed)
             try:
                 made.session.run(None, replace(made, sizes=tried).feeds)
             except Exception:  # the next one, then
@@ -224,6 +226,7 @@ def _size_to_give(made: _Feeds) -> str:
     sizes = [f"sizes are made up ({made.sizes})"] if made.sizes.made_up or made.sizes.shapes else []
     values = [f"values are made up ({_told(made.scalars)})"] if made.scalars else []
     ways = [wording().some_size] if made.sizes.made_up else []
+    ways += [wording().shape(name, shape) for name, shape in made.sizes.shapes.items()]
     told = f"{' and '.join([*sizes, *values])}: " if sizes or values else ""
     return f"{told}give {' or '.join([*ways, wording().some_feed])}"
 

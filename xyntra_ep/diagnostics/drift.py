@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xyntra_ep.diagnostics.feeds import Array
+from xyntra_ep.diagnostics.sizes import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

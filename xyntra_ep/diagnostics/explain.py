@@ -2,6 +2,7 @@
 
 print(xyntra_ep.explain("model.onnx"))                      # a session is made for the question
 print(explain("model.onnx", sizes={"seq": 64}))             # and this dimension fixed in it
+print(explain("model.onnx", shapes={"x": (64, 20)}))        # and the shape of this input
 print(xyntra_ep.explain(session))                           # of a session that exists
 explain(session).reason("node_17")                          # why one node is not ours
 """
@@ -18,8 +19,8 @@ from typing import Any
 
 from xyntra_ep.diagnostics.advice import advice, basis
 from xyntra_ep.diagnostics.explain_text import graph_text
-from xyntra_ep.diagnostics.feeds import Sizes
 from xyntra_ep.diagnostics.sessions import open_session
+from xyntra_ep.diagnostics.sizes import Shape, Sizes
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.fusion.cost import Estimate
 from xyntra_ep.fusion.trace import CONTROL_FLOW
@@ -130,11 +131,12 @@ class GraphReport:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """All graphs of a session. ``str`` gives the table, ``raw`` what native code handed over; ``sizes`` are of dimensions that
-    were fixed for the question."""
+    were fixed for the question, ``shapes`` of inputs that were, in the model."""
 
     graphs: tuple[GraphReport, ...]
     raw: Sequence[Mapping[str, Any]]
     sizes: Mapping[str, int] = field(default_factory=dict)
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
 
     @property
     def claimed(self) -> int:
@@ -174,6 +176,8 @@ class Explanation:
             return "\n".join(graph_text(graph, 0) for graph in self.graphs) or "XyntraEP was shown no graph"
         fixed = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
         head = [f"as in a session that fixes {fixed} (SessionOptions.add_free_dimension_override_by_name)"] if fixed else []
+        shapes = ", ".join(f"{name}: {list(shape)}" for name, shape in self.shapes.items())
+        head += [f"as in a session of the model with these shapes of its inputs: {shapes}"] if shapes else []
         head.append("nodes are what ONNX Runtime's optimizations leave of the file's, which `xyntra fuse` counts")
         head += [text] if (text := basis(planned)) else []
         whole_ns = sum(island.whole_ns for graph in planned for island in graph.islands)
@@ -183,15 +187,24 @@ class Explanation:
         return "\n\n".join(parts)
 
 
-def explain(model: Any, *, options: Mapping[str, str] | None = None, sizes: Mapping[str, int] | None = None) -> Explanation:
+def explain(
+    model: Any,
+    *,
+    options: Mapping[str, str] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Explanation:
     """The records of a session, or of one made for the model at a path, with provider ``options`` and the ``sizes`` of symbolic
-    dimensions fixed. Raises ConfigError for what is no model, and for what is no dimension of its inputs."""
+    dimensions, or the ``shapes`` of inputs, fixed. Raises ConfigError for what is no model, and for what is no dimension or
+    input of it."""
     made = isinstance(model, str | Path | bytes)
-    if sizes:
+    by_name: Mapping[str, int] = {}
+    in_model: Mapping[str, Shape] = {}
+    if sizes or shapes:
         if not made:
             raise ConfigError("a session has its sizes", where="explain", hint="give a path, or leave out the sizes")
-        Sizes.of(open_session(model), sizes, {})
-    session = open_session(model, options or {}, sizes=sizes) if made else model
+        by_name, in_model = _fixed(open_session(model), sizes or {}, shapes or {})
+    session = open_session(model, options or {}, sizes=by_name, shapes=in_model) if made else model
     if not hasattr(session, "get_providers"):
         raise ConfigError(
             f"a {type(model).__name__} is no model", where="explain", hint="give a path, a model's bytes or a session"
@@ -200,7 +213,19 @@ def explain(model: Any, *, options: Mapping[str, str] | None = None, sizes: Mapp
         raise ConfigError("the session has no XyntraEP", where="explain", hint='providers=["XyntraEP", "CPUExecutionProvider"]')
     token = uuid.uuid4().hex
     session.set_ep_dynamic_options({"xyntra.explain_token": token})
-    return replace(parse(json.loads(_take(token.encode()))), sizes=dict(sizes or {}))
+    return replace(parse(json.loads(_take(token.encode()))), sizes=by_name, shapes=in_model)
+
+
+def _fixed(
+    session: Any, sizes: Mapping[str, int], shapes: Mapping[str, Sequence[int]]
+) -> tuple[Mapping[str, int], Mapping[str, Shape]]:
+    """What ONNX Runtime fixes by its name, and the shapes of inputs for which that is not enough."""
+    asked = Sizes.of(session, sizes, {}, shapes)
+    by_name = {
+        entry.name: tuple(asked.given.get(dim, -1) if isinstance(dim, str) else dim for dim in entry.shape)
+        for entry in session.get_inputs()
+    }
+    return asked.given, {name: shape for name, shape in asked.fixed.items() if shape != by_name[name]}
 
 
 def _take(token: bytes) -> bytes:

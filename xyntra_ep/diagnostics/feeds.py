@@ -7,21 +7,17 @@ feeds = {**made_up(session, sizes, seed=0, besides=given), **given}
 
 from __future__ import annotations
 
-import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from xyntra_ep.diagnostics.sizes import Array, Sizes, declared, fits
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.fusion.plausible import SEQUENCE, by_name, of_dim
 from xyntra_ep.wording import wording
 
-Array = NDArray[Any]
 _NUMPY = {
     "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(int64)": np.int64,
     "tensor(int32)": np.int32, "tensor(int16)": np.int16, "tensor(int8)": np.int8, "tensor(uint64)": np.uint64,
@@ -30,64 +26,6 @@ _NUMPY = {
 _TEXT = "OSU"  # kinds of arrays that ONNX Runtime takes strings from
 _TRIPS = 3  # of a loop: with 0 its body would not run, with 1 nothing would be carried from one trip to the next
 _AS_STRINGS = "store strings with .astype(str)"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """Of the symbolic dims of a model's inputs, by name. ``given`` are the caller's (or those of arrays that they gave),
-    ``made_up`` the others; ``shapes`` those of inputs with dims that have no name. ``of`` raises ConfigError for what is no dim
-    of the model or no size."""
-
-    given: Mapping[str, int]
-    made_up: Mapping[str, int]
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, session: Any, given: Mapping[str, int], feeds: Mapping[str, Array]) -> Sizes:
-        _check_sizes(given, dims_of(session))
-        known = dict(given)
-        for entry in session.get_inputs():
-            if (array := feeds.get(entry.name)) is not None:
-                for dim, size in zip(entry.shape, array.shape, strict=True):
-                    if isinstance(dim, str):
-                        known.setdefault(dim, size)
-        made_up: dict[str, int] = {}
-        for entry in session.get_inputs():
-            for axis, dim in enumerate(entry.shape):
-                if isinstance(dim, str) and dim not in known:
-                    made_up.setdefault(dim, of_dim(entry.shape, axis).usual)
-        sums = {name: terms for name in made_up if len(terms := re.split(r"\s*\+\s*", name)) > 1}
-        for name, terms in sums.items():  # as exporters write "past_sequence_length + 1"
-            made_up[name] = sum(int(t) if t.isdigit() else {**made_up, **known}.get(t, _usual(t)) for t in terms)
-        sizes = {**made_up, **known}
-        unnamed = [e for e in session.get_inputs() if e.name not in feeds and any(_is_unnamed(d) for d in e.shape)]
-        return cls(given=known, made_up=made_up, shapes={e.name: _shape(e, sizes) for e in unnamed})
-
-    @property
-    def all(self) -> dict[str, int]:
-        return {**self.made_up, **self.given}
-
-    def __str__(self) -> str:
-        named = [f"{name}={size}{' (made up)' if name in self.made_up else ''}" for name, size in self.all.items()]
-        return ", ".join([*named, *(f"{name}: {list(shape)} (made up)" for name, shape in self.shapes.items())])
-
-
-def dims_of(session: Any) -> list[str]:
-    """The names of the symbolic dims of the inputs, in their order."""
-    return list(dict.fromkeys(d for entry in session.get_inputs() for d in entry.shape if isinstance(d, str)))
-
-
-def _check_sizes(given: Mapping[str, int], known: Sequence[str]) -> None:
-    for name, size in given.items():
-        if name not in known:
-            hint = f"there are {', '.join(sorted(known))}" if known else "all of them are fixed"
-            raise ConfigError(f"the model's inputs have no dimension {name!r}", where=wording().sizes, hint=hint)
-        if size < 0:
-            raise ConfigError(f"{name}={size} is no size", where=wording().sizes, hint="it wants an integer of at least 0")
-
-
-def _usual(name: str) -> int:
-    return (by_name(name) or SEQUENCE).usual
 
 
 def made_up(session: Any, sizes: Sizes, *, seed: int, besides: Mapping[str, Array]) -> dict[str, Array]:
@@ -104,7 +42,7 @@ def made_up(session: Any, sizes: Sizes, *, seed: int, besides: Mapping[str, Arra
         if entry.type not in _NUMPY:
             hint = f"give it: {wording().feed(entry.name)}"
             raise ConfigError(f"cannot make up a {entry.type}", where=f"input {entry.name!r}", hint=hint)
-        dtype, shape = np.dtype(_NUMPY[entry.type]), _shape(entry, sizes.all)
+        dtype, shape = np.dtype(_NUMPY[entry.type]), sizes.shape_of(entry)
         if dtype.kind == "f":
             feeds[entry.name] = rng.standard_normal(shape).astype(dtype)
         elif dtype.kind == "b" or "mask" in entry.name.lower():
@@ -119,18 +57,6 @@ def made_up(session: Any, sizes: Sizes, *, seed: int, besides: Mapping[str, Arra
 def is_scalar(entry: Any) -> bool:
     """Whether the model declares an input as one value: a count, an axis, a temperature."""
     return list(entry.shape) in ([], [1])
-
-
-def _shape(entry: Any, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """What an input's declared shape is with ``sizes``; dims without a name are made up."""
-    return tuple(
-        of_dim(entry.shape, axis).usual if _is_unnamed(dim) else sizes[dim] if isinstance(dim, str) else dim
-        for axis, dim in enumerate(entry.shape)
-    )
-
-
-def _is_unnamed(dim: object) -> bool:
-    return not isinstance(dim, str) and (not isinstance(dim, int) or dim < 0)
 
 
 # -- from files
@@ -158,13 +84,9 @@ def _check_feed(entry: Any, array: Array) -> None:
         raise ConfigError(f"is {array.dtype}, the model wants {np.dtype(wanted)}", where=f"feed {entry.name!r}")
     if entry.type == "tensor(string)" and array.dtype.kind not in _TEXT:
         raise ConfigError(f"is {array.dtype}, the model wants strings", where=f"feed {entry.name!r}", hint=_AS_STRINGS)
-    shape = list(entry.shape)
-    fits = len(shape) == array.ndim and all(
-        not isinstance(d, int) or d in (-1, n) for d, n in zip(shape, array.shape, strict=True)
-    )
-    if not fits:
-        declared = ", ".join("?" if d is None else str(d) for d in shape)
-        raise ConfigError(f"is of shape {list(array.shape)}, the model wants [{declared}]", where=f"feed {entry.name!r}")
+    if not fits(entry, array.shape):
+        what = f"is of shape {list(array.shape)}, the model wants {declared(entry)}"
+        raise ConfigError(what, where=f"feed {entry.name!r}")
 
 
 def _together(path: Path, inputs: Sequence[str]) -> Iterator[tuple[str, Array]]:

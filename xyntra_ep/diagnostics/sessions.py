@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from xyntra_ep.diagnostics.fixed_shapes import with_shapes
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import DEVICE_ID
 from xyntra_ep.provider import registration
@@ -15,6 +16,7 @@ PROVIDER, CPU = "XyntraEP", "CPUExecutionProvider"
 # How ONNX Runtime speaks of files that are none, and of weights in files of their own that are not there.
 _NO_MODEL = ("Protobuf parsing failed", "No graph was found in the protobuf")
 _DATA = re.compile(r'External data path does not exist: "([^"]*)"')
+_DATA_FOLDER = "session.model_external_initializers_file_folder_path"  # of a model that comes as bytes
 _QUIET = 4  # ORT's own lines would repeat what a report, or an exception, says
 
 
@@ -24,9 +26,11 @@ def open_session(
     *,
     threads: int = 0,
     sizes: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Any:
     """A session; with the provider and its ``options``, or on the CPU provider alone for None. ``threads`` 0: ORT's choice.
-    ``sizes``: symbolic dimensions that are fixed, by name. Raises ConfigError where the model cannot be opened."""
+    ``sizes``: symbolic dimensions that are fixed, by name; ``shapes``: inputs that are, in the model. Raises ConfigError where
+    the model cannot be opened."""
     import onnxruntime as ort
 
     settings = ort.SessionOptions()
@@ -37,6 +41,10 @@ def open_session(
     source = model if isinstance(model, bytes) else str(model)
     if not isinstance(model, bytes):
         check_file(Path(model))
+    if shapes:
+        source = with_shapes(model, shapes)
+        if not isinstance(model, bytes):
+            settings.add_session_config_entry(_DATA_FOLDER, str(Path(model).parent))
     providers: list[Any] = [CPU]
     if options is not None:
         registration.register()
