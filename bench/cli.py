@@ -28,6 +28,7 @@ from bench.execute import command, execute, result_path
 from bench.gpus import find_gpus
 from bench.inventory import inventory
 from bench.micro import micro_cases
+from bench.own_feeds import own_feeds, with_feeds
 from bench.plan import (
     FULL,
     QUICK,
@@ -149,17 +150,27 @@ def run_model(
     json: Json = None,
     resume: Resume = False,
     seed: Annotated[int, typer.Option(help="Of the made-up inputs.")] = 0,
+    feeds: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Inputs from a .npz, or a folder with input_0.pb, input_1.pb ...")
+    ] = None,
+    feed: Annotated[list[str] | None, typer.Option(metavar="NAME=FILE", help="An input from a .npy or .pb. Repeat.")] = None,
     max_err: Annotated[float, typer.Option(help="Largest max|a-b| / max|b| of an fp32 run.")] = DEFAULT_MAX_ERR,
     min_time: MinTime = None,
     max_time: MaxTime = None,
 ) -> None:
-    """A model of your own, with inputs made up from its declared types."""
+    """A model of your own, with inputs of your own or made up from its declared types."""
     counts, batches, scenarios = parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), parse_scenarios(scenario)
     cases = with_bound(file_cases(file, shape or [], counts, batches, scenarios, seed=seed, max_err=max_err), p99_bound)
-    check_inputs(cases)
-    budget = _budget(quick, min_time, max_time)
-    plan = _plan(Target.MODEL, cases, checked_contenders(providers or DEFAULT), budget, quick=quick)
-    execute(plan, result_path(json, file.stem, resume=resume), resume=resume)
+    with tempfile.TemporaryDirectory(prefix="xyntra-feeds-") as folder:
+        given = own_feeds(file, feeds, feed or []) if feeds or feed else {}
+        if given:
+            cases = with_feeds(cases, given, Path(folder))
+        counts_made_up = check_inputs(cases, given)
+        budget = _budget(quick, min_time, max_time)
+        plan = _plan(Target.MODEL, cases, checked_contenders(providers or DEFAULT), budget, quick=quick)
+        if counts_made_up:
+            typer.echo(f"made up: {counts_made_up}. --feed NAME=FILE gives others", err=True)
+        execute(plan, result_path(json, file.stem, resume=resume), resume=resume)
 
 
 @app.command("micro", epilog="Example: bench micro 'conv*' --quick")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.feeds import dims_of
+from bench.feeds import TRIPS, dims_of, is_count
 from bench.plan import Case
+
+ORT_FORM = ".ort"  # ONNX Runtime's own, which only a session reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,14 +22,17 @@ class Declared:
     shape: tuple[int | str | None, ...]
 
 
-def check_inputs(cases: Sequence[Case]) -> None:
-    """Whether inputs can be made up for all cases of somebody's model, which is one file."""
+def check_inputs(cases: Sequence[Case], given: Collection[str] = ()) -> str:
+    """Whether inputs that are not `given` can be made up for all cases of somebody's model, which is one file. Returns what
+    single integers are made up as: how often a loop runs may hang on them."""
     file = Path(cases[0].file)
-    if file.suffix == ".ort":  # ONNX Runtime's own form, which only a session reads
-        return
+    if file.suffix == ORT_FORM:
+        return ""
     inputs = declared_inputs(file)
     for case in cases:
-        dims_of(inputs, case.shapes, case.batch)
+        dims_of(inputs, case.shapes, case.batch, given)
+    counts = [value.name for value in inputs if value.name not in given and is_count(value)]
+    return ", ".join(f"{name}={TRIPS}" for name in counts)
 
 
 def declared_inputs(file: Path) -> list[Declared]:

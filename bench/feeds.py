@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,8 @@ def case_path(case: Case) -> Path:
 def case_feeds(case: Case, inputs: Sequence[Any]) -> Feeds:
     """Feeds for the session whose `get_inputs()` is given."""
     if case.file:
-        return synthetic_feeds(inputs, case.shapes, case.seed, case.batch)
+        given = load_feeds(Path(case.feeds)) if case.feeds else {}
+        return synthetic_feeds(inputs, case.shapes, case.seed, case.batch, given)
     return zoo[case.model].feeds(case.batch, case.seq or 1, case.seed)
 
 
@@ -52,17 +53,29 @@ def load_feeds(path: Path) -> Feeds:
         return {name: stored[f"arr_{i}"] for i, name in enumerate(names, start=1)}
 
 
-def synthetic_feeds(inputs: Sequence[Any], shapes: Mapping[str, tuple[int, ...]], seed: int, batch: int = 1) -> Feeds:
+def synthetic_feeds(
+    inputs: Sequence[Any],
+    shapes: Mapping[str, tuple[int, ...]],
+    seed: int,
+    batch: int = 1,
+    given: Mapping[str, npt.NDArray[Any]] | None = None,
+) -> Feeds:
     """Normal floats, ones for masks, true bools, and zeros and ones for integers, which are legal for any vocabulary; single ones
     are 3. Shapes are those of `dims_of`."""
-    dims = dims_of(inputs, shapes, batch)
+    given = given or {}
+    dims = dims_of(inputs, shapes, batch, given)
     rng = np.random.default_rng(seed)
-    return {value.name: _tensor(value, dims[value.name], rng) for value in inputs}
+    repeated = {v.name: np.concatenate([given[v.name]] * batch) for v in inputs if v.name in given and _has_free_batch(v)}
+    known = {**given, **repeated}
+    return {v.name: known[v.name] if v.name in known else _tensor(v, dims[v.name], rng) for v in inputs}
 
 
-def dims_of(inputs: Sequence[Any], shapes: Mapping[str, tuple[int, ...]], batch: int = 1) -> dict[str, tuple[int, ...]]:
+def dims_of(
+    inputs: Sequence[Any], shapes: Mapping[str, tuple[int, ...]], batch: int = 1, given: Collection[str] = ()
+) -> dict[str, tuple[int, ...]]:
     """The shape of every input. What `shapes` says of a dim that has a name counts for the other inputs too; a dynamic first
-    dim that nothing is said of is 1, every other must be given. `batch` multiplies the dynamic first dims."""
+    dim that nothing is said of is 1, every other must be given. `batch` multiplies the dynamic first dims.
+    Inputs that are `given` need not be of a type that can be made up; `shapes` has theirs."""
     names = [value.name for value in inputs]
     if unknown := [name for name in shapes if name not in names]:
         raise BenchError(f"--shape {unknown[0]}: the model has no such input. it has {', '.join(names)}")
@@ -70,8 +83,8 @@ def dims_of(inputs: Sequence[Any], shapes: Mapping[str, tuple[int, ...]], batch:
         raise BenchError(f"a batch of {batch}: no input of the model has a dynamic first dim. export it with one")
     sizes: dict[str, int] = {}
     for value in inputs:
-        if value.type not in DTYPES:
-            raise BenchError(f"input {value.name}: cannot make up {value.type}. only tensors of numbers and bools")
+        if value.type not in DTYPES and value.name not in given:
+            raise BenchError(f"input {value.name}: cannot make up {value.type}. give it: --feed {value.name}=FILE")
         if value.name in shapes:
             _note_sizes(value, shapes[value.name], sizes)
     lacking: dict[str, Any] = {}  # by input, the first dim that nothing is known of
@@ -115,9 +128,10 @@ def _note_sizes(value: Any, given: tuple[int, ...], sizes: dict[str, int]) -> No
             sizes.setdefault(dim, size)
 
 
-def is_scalar(value: Any) -> bool:
-    """Whether the model declares an input as one value: a count, an axis, a temperature."""
-    return list(value.shape) in ([], [1])
+def is_count(value: Any) -> bool:
+    """Whether the model declares an input as one integer."""
+    dtype = np.dtype(DTYPES.get(value.type, np.float32))
+    return dtype.kind in "iu" and list(value.shape) in ([], [1]) and "mask" not in value.name.lower()
 
 
 def _tensor(value: Any, dims: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[Any]:
@@ -126,6 +140,6 @@ def _tensor(value: Any, dims: tuple[int, ...], rng: np.random.Generator) -> npt.
         return rng.standard_normal(dims).astype(dtype)
     if dtype.kind == "b" or "mask" in value.name.lower():
         return np.ones(dims, dtype)
-    if is_scalar(value):
+    if is_count(value):
         return np.full(dims, TRIPS, dtype)
     return rng.integers(0, 2, dims).astype(dtype)

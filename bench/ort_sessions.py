@@ -95,7 +95,7 @@ class OrtSession:
         return self._run(None, feeds)
 
     def outputs(self, feeds: Feeds, names: Sequence[str]) -> list[npt.NDArray[Any]]:
-        return [np.asarray(output) for output in self._run(list(names), feeds)]
+        return [_array(output) for output in self._run(list(names), feeds)]
 
     def placement(self) -> Placement | None:
         """Nodes and groups by provider; None where the runtime does not tell."""
@@ -198,6 +198,13 @@ def warnings_of(provider: str, captured: Captured) -> tuple[str, ...]:
     """
     own = (line for line in captured.lines if provider in line and "[W:" in line)
     return tuple(dict.fromkeys(line.partition("] ")[2].removesuffix("\x1b[m") or line for line in own))
+
+
+def _array(output: Any) -> npt.NDArray[Any]:
+    """Of the maps that `ZipMap` makes: their values, in the order of rows and labels."""
+    if isinstance(output, list) and all(isinstance(row, dict) for row in output):
+        return np.array([row[label] for row in output for label in sorted(row)])
+    return np.asarray(output)
 
 
 def _plain(counts: Counter[str]) -> Mapping[str, int]:

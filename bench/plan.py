@@ -101,6 +101,7 @@ class Case:
     max_err: float = DEFAULT_MAX_ERR
     file: str = ""
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    feeds: str = ""  # a file of `own_feeds` with inputs of the caller's, of which `shapes` has the shapes
     p99_bound_ms: float | None = None  # of a server; None is five runs of the CPU provider
     new_tokens: int = 0  # that a loop makes of its prompt
     memory: bool = False  # measured too, in processes of their own

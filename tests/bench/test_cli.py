@@ -3,8 +3,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 from bench import cli, execute, inventory
@@ -55,6 +59,49 @@ def test_run_model_takes_a_file_and_shapes(tmp_path: Path) -> None:
     assert case.model == Path(model).name and "input_ids=2x8" in case.shape
     assert str(Path(model).parent) not in file.read_text(), "results name no folder of this machine"
     assert f"bench run model {Path(model).name} --shape" in load(file).command
+
+
+def test_run_model_takes_feeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strings, of which none can be made up, through a classifier whose probabilities are maps."""
+    ml: dict[str, Any] = {"domain": "ai.onnx.ml"}
+    nodes = [
+        helper.make_node("LabelEncoder", ["s"], ["x"], keys_strings=["a", "b"], values_floats=[1.0, 2.0], **ml),
+        helper.make_node(
+            "LinearClassifier",
+            ["x"],
+            ["l", "p"],
+            coefficients=[0.5, -1.0],
+            intercepts=[0.0, 0.1],
+            classlabels_strings=["n", "y"],
+            **ml,
+        ),
+        helper.make_node("ZipMap", ["p"], ["maps"], classlabels_strings=["n", "y"], **ml),
+    ]
+    maps = helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+    outputs = [
+        helper.make_tensor_value_info("l", TensorProto.STRING, [None]),
+        helper.make_value_info("maps", helper.make_sequence_type_proto(maps)),
+    ]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("s", TensorProto.STRING, [None, 1])], outputs)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "words.onnx")
+    np.savez(tmp_path / "words.npz", s=np.array([["a"], ["b"], ["b"]]))
+    monkeypatch.chdir(tmp_path)
+    invoke("run", "model", "words.onnx", "--feeds", "words.npz", "--threads", "1", *FAST, "--json", "r.json")
+    (case,) = load(Path("r.json")).cases
+    assert case.shape == "s=3x1" and case.contenders[0].check is not None and case.contenders[0].check.output == "maps"
+    for given, message in (
+        ([], "input s: cannot make up tensor(string). give it: --feed s=FILE"),
+        (["--feed", "s"], "--feed: 's' is not NAME=FILE"),
+        (["--feed", "t=words.npz"], "words.npz: .npz is no kind of array that can be read. give .npy or .pb"),
+        (["--feeds", "words.npz", "--feed", "s=s.npy"], "--feed and --feeds together. give one of them"),
+        (
+            ["--feeds", "words.npz", "--shape", "s=2x1"],
+            "--shape s: it is given as a feed, which has its own shape. leave one of them out",
+        ),
+    ):
+        error = CliRunner().invoke(cli.app, ["run", "model", "words.onnx", *given, *FAST]).exception
+        assert isinstance(error, BenchError) and str(error) == message
 
 
 def test_micro_measures_single_operators_and_says_which_lose(tmp_path: Path) -> None:

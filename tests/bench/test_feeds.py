@@ -40,6 +40,14 @@ def test_a_batch_multiplies_dynamic_first_dims() -> None:
         synthetic_feeds([table], {}, seed=0, batch=4)
 
 
+def test_inputs_that_are_given_stay_and_need_no_known_type() -> None:
+    words = declared("words", "tensor(string)", "batch")
+    feeds = synthetic_feeds([words, IDS], {"words": (2,), "input_ids": (2, 5)}, 0, 3, {"words": np.array(["a", "b"])})
+    assert feeds["words"].tolist() == ["a", "b"] * 3 and feeds["input_ids"].shape == (6, 5)
+    with pytest.raises(BenchError, match=r"^input words: cannot make up tensor\(string\). give it: --feed words=FILE$"):
+        synthetic_feeds([words], {}, seed=0)
+
+
 def test_what_is_said_of_a_named_dim_counts_for_the_other_inputs() -> None:
     past = declared("past", "tensor(float)", "batch", 12, "past_seq", 64)
     assert dims_of([MASK, IDS, past], {"input_ids": (2, 5), "past": (2, 12, 7, 64)}) == {
