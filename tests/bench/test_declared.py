@@ -38,3 +38,13 @@ def test_what_is_no_model_is_said(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_text("garbage")
     with pytest.raises(BenchError, match=r"m\.onnx: not an ONNX model. export one"):
         check_inputs([Case(model="m", file=str(tmp_path / "m.onnx"))])
+
+
+def test_single_integers_that_are_made_up_are_told(tmp_path: Path) -> None:
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, shape) for name, shape in (("trips", []), ("k", [1]), ("y", [1]))
+    ]
+    graph = helper.make_graph([helper.make_node("Add", ["trips", "k"], ["y"])], "g", values[:2], values[2:])
+    onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
+    cases = [Case(model="m", file=str(tmp_path / "m.onnx"))]
+    assert check_inputs(cases) == "trips=3, k=3" and check_inputs(cases, ["k"]) == "trips=3"
