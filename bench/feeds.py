@@ -84,7 +84,7 @@ def dims_of(
     sizes: dict[str, int] = {}
     for value in inputs:
         if value.type not in DTYPES and value.name not in given:
-            raise BenchError(f"input {value.name}: cannot make up {value.type}. give it: --feed {value.name}=FILE")
+            raise BenchError(f"input {value.name}: cannot make up {value.type}. `bench run model` takes --feed {value.name}=FILE")
         if value.name in shapes:
             _note_sizes(value, shapes[value.name], sizes)
     lacking: dict[str, Any] = {}  # by input, the first dim that nothing is known of

@@ -91,7 +91,7 @@ def test_run_model_takes_feeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (case,) = load(Path("r.json")).cases
     assert case.shape == "s=3x1" and case.contenders[0].check is not None and case.contenders[0].check.output == "maps"
     for given, message in (
-        ([], "input s: cannot make up tensor(string). give it: --feed s=FILE"),
+        ([], "input s: cannot make up tensor(string). `bench run model` takes --feed s=FILE"),
         (["--feed", "s"], "--feed: 's' is not NAME=FILE"),
         (["--feed", "t=words.npz"], "words.npz: .npz is no kind of array that can be read. give .npy or .pb"),
         (["--feeds", "words.npz", "--feed", "s=s.npy"], "--feed and --feeds together. give one of them"),

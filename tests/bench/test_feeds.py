@@ -44,7 +44,9 @@ def test_inputs_that_are_given_stay_and_need_no_known_type() -> None:
     words = declared("words", "tensor(string)", "batch")
     feeds = synthetic_feeds([words, IDS], {"words": (2,), "input_ids": (2, 5)}, 0, 3, {"words": np.array(["a", "b"])})
     assert feeds["words"].tolist() == ["a", "b"] * 3 and feeds["input_ids"].shape == (6, 5)
-    with pytest.raises(BenchError, match=r"^input words: cannot make up tensor\(string\). give it: --feed words=FILE$"):
+    with pytest.raises(
+        BenchError, match=r"^input words: cannot make up tensor\(string\). `bench run model` takes --feed words=FILE$"
+    ):
         synthetic_feeds([words], {}, seed=0)
 
 
