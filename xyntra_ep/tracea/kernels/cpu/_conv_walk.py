@@ -67,6 +67,7 @@ class _Walk:
     ) -> None:
         op, caps = shape.op, context.caps
         self.shape, self.blocking, self.caps = shape, blocking, caps
+        self.peak_gflops = caps.bf16_gflops if w_dtype is DType.BF16 else caps.fma_gflops
         tile = f"{blocking.pixels}x{blocking.vectors}"
         self.k = k = KernelBuilder(f"xy_{name}_{shape.y.kernel}x{shape.x.kernel}_{x_dtype}_{tile}")
         x, w = k.buffer("x", x_dtype), k.buffer("w", w_dtype)
@@ -118,7 +119,7 @@ class _Walk:
             buffers=(x, packed, ValueBuffer(value=shape.op.output.value), *self.epilogue.buffers),
             params=params,
             units=product(grid),
-            cost_ns=ceildiv(taps(shape.op) * 2, max(1, int(self.caps.fma_gflops))) + moving_ns(shape),
+            cost_ns=ceildiv(taps(shape.op) * 2, max(1, int(self.peak_gflops))) + moving_ns(shape),
         )
 
     def _block(self, stem: str, number: Rvalue, length: int, end: Size) -> tuple[Rvalue, Rvalue]:

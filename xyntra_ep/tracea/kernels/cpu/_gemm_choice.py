@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, product, typical
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._gemm_columns import even_panels
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
@@ -15,10 +16,12 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 _NEAR = 5  # how much faster than from memory data comes from L2, at least
 
 
-def product_ns(shape: GemmShape, caps: Capabilities, columns: Size | None = None) -> Size:
-    """The arithmetic of the whole product on one core at its peak, in nanoseconds. ``columns``: those of whole tiles."""
+def product_ns(shape: GemmShape, caps: Capabilities, columns: Size | None = None, pairs: bool = False) -> Size:
+    """The arithmetic of the whole product on one core at its peak, in nanoseconds. ``columns``: those of whole tiles. ``pairs``:
+    of bfloat16."""
     n = shape.n if columns is None else columns
-    return (2 * shape.m * n * shape.depth * product(shape.batch_extents)) // max(1, int(caps.fma_gflops))
+    peak = caps.bf16_gflops if pairs else caps.fma_gflops
+    return (2 * shape.m * n * shape.depth * product(shape.batch_extents)) // max(1, int(peak))
 
 
 def padded_ns(shape: GemmShape, caps: Capabilities, columns: Size) -> float:
@@ -27,9 +30,9 @@ def padded_ns(shape: GemmShape, caps: Capabilities, columns: Size) -> float:
     return bound * typical(product_ns(shape, caps, columns))
 
 
-def weight_ns(shape: GemmShape, caps: Capabilities) -> Size:
-    """Reading b once: from memory, or from L2 where it may stay between runs."""
-    size = 4 * shape.n * shape.depth
+def weight_ns(shape: GemmShape, caps: Capabilities, dtype: DType = DType.F32) -> Size:
+    """Reading b, of ``dtype``, once: from memory, or from L2 where it may stay between runs."""
+    size = dtype.bytes * shape.n * shape.depth
     is_near = isinstance(size, int) and size <= caps.l2_bytes
     return size // max(1, int(caps.dram_gbs * (_NEAR if is_near else 1)))
 

@@ -99,6 +99,7 @@ class _Multiply:
 
     def call(self) -> KernelCall:
         chunks = self._units()
+        arithmetic = product_ns(self.shape, self.caps, self.b.panels.columns, self.tile.pairs)
         kernel, params = self.k.finish()
         return KernelCall(
             kernel=kernel,
@@ -110,7 +111,7 @@ class _Multiply:
             ),
             params=params,
             units=product(self.shape.batch_extents) * self.panels * chunks,
-            cost_ns=smax(product_ns(self.shape, self.caps, self.b.panels.columns), weight_ns(self.shape, self.caps)),
+            cost_ns=smax(arithmetic, weight_ns(self.shape, self.caps, self.b.dtype)),
         )
 
     # -- the loops over panels and rows
