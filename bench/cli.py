@@ -1,4 +1,4 @@
-"""`bench run zoo | run model FILE | micro | device | list | determinism | compare A B | gate FILE | bars FILES | report`."""
+"""`bench run zoo | run model FILE | micro | nets | device | list | determinism | compare A B | gate FILE | bars | report`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bench import device_results, micro
+from bench import device_results, micro, nets
 from bench.compare import compare_runs
 from bench.compare_table import markdown_of, show_comparison
 from bench.contenders import DEFAULT_MAX_ERR, DEVICE_BACKENDS, Contender
@@ -28,6 +28,7 @@ from bench.execute import command, execute, result_path
 from bench.gpus import find_gpus
 from bench.inventory import inventory
 from bench.micro import micro_cases
+from bench.nets import net_cases
 from bench.own_feeds import own_feeds, with_feeds
 from bench.plan import (
     FULL,
@@ -189,6 +190,24 @@ def run_micro(
         budget = micro.QUICK_BUDGET if quick else micro.BUDGET
         plan = _plan(Target.MICRO, cases, contenders, budget, quick=quick)
         execute(plan, result_path(json, "micro", resume=resume), resume=resume)
+
+
+@app.command("nets", epilog="Example: bench nets unet --quick")
+def run_nets(
+    pattern: Annotated[str, typer.Argument(help="Nets or points: unet, '*/224x224'.")] = "*",
+    providers: Providers = None,
+    threads: Threads = "1",
+    quick: Quick = False,
+    json: Json = None,
+    resume: Resume = False,
+) -> None:
+    """Nets whose image sizes only a run knows, at several sizes: what does it cost not to know them?"""
+    contenders = checked_contenders(providers or nets.CONTENDERS)
+    with tempfile.TemporaryDirectory(prefix="xyntra-nets-") as folder:
+        cases = net_cases(pattern, parse_counts(threads, "--threads"), Path(folder))
+        budget = nets.QUICK_BUDGET if quick else nets.BUDGET
+        plan = _plan(Target.MICRO, cases, contenders, budget, quick=quick)
+        execute(plan, result_path(json, "nets", resume=resume), resume=resume)
 
 
 @app.command("device", epilog="Example: bench device gemm --backend cuda")

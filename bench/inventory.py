@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from bench.chains import CHAINS
 from bench.contenders import BASELINE, OPENVINO, PLUGINS, TORCH, Contender
+from bench.nets import NETS
 from bench.plan import MEANING, Scenario
 from bench.run import probe
 from zoo import zoo
@@ -16,6 +17,7 @@ def inventory() -> list[tuple[str, Sequence[str]]]:
     """Titles with their rows."""
     return [
         ("models (bench run zoo -m NAME)", [_model(name) for name in zoo.names()]),
+        ("nets with dynamic image sizes (bench nets NAME)", [f"{net.name:20} {len(net.sizes)} sizes" for net in NETS]),
         ("chains (bench micro NAME)", [f"{chain.name:20} {len(list(chain.points()))} points" for chain in CHAINS]),
         ("scenarios (--scenario NAME)", [f"{scenario:20} {MEANING[scenario]}" for scenario in Scenario]),
         ("contenders (-e NAME:key=value)", [_contender(name) for name in _known()]),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.plan import Target
+from bench.plan import Scenario, Target
 from bench.results import Run
 from bench.store import Stored, dump
 from reports import creation, render_report, reports
@@ -18,13 +18,14 @@ def test_every_report_renders_and_names_its_source(name: str, results: Path, run
     if on_a_device := name in ("gpu", "occupancy"):
         (results / "device.json").write_text(dump(on_device(run)))
     text = render_report(name, Stored.at(results))
-    source = "`device.json`" if on_a_device else "`other.json`" if name == "micro" else "`example.json`"
+    of_small_models = name in ("micro", "nets")
+    source = "`device.json`" if on_a_device else "`other.json`" if of_small_models else "`example.json`"
     if name == "ratios":  # the head of a document, whose tables name the rest
         assert "AVX2 (Example CPU, 2026-05-04): 1.30x to 1.30x in fp32 (2 rows, 0 of them slower, 1 without a ratio)" in text
         return
     for part in (source, "Example CPU", "quota 1.5 cores", "onnxruntime 1.31.1", "0123456789ab"):
         assert part in text
-    assert ("2020-01-01" if name == "micro" else "2026-05-04") in text and "A quick run" in text
+    assert ("2020-01-01" if of_small_models else "2026-05-04") in text and "A quick run" in text
     for block in text.split("\n\n"):
         lines = [line for line in block.splitlines() if line.startswith("|")]
         assert len({line.replace("\\|", "").count("|") for line in lines}) <= 1, "every row has every column"
@@ -115,6 +116,21 @@ def test_micro_has_the_worst_first_and_what_failed_last(results: Path, run: Run)
     rows = [line.split(" | ") for line in render_report("micro", Stored.at(results)).splitlines() if line.startswith("| ")]
     assert [row[0] for row in rows[1:]] == ["| slow", "| wins", "| wrong", "| dies"]
     assert rows[1][5].startswith("0.65x") and rows[3][5] == "-" and rows[4][6] == "crashed"
+
+
+def test_nets_stand_beside_themselves_and_the_cpu(results: Path, run: Run) -> None:
+    [itself] = [c for c in run.cases if c.scenario is Scenario.SPECIALISED]
+    theirs_fixed = measurement("CPUExecutionProvider fixed", 120.0)
+    whole = dataclasses.replace(itself, model="unet/160x224", contenders=(theirs_fixed, *itself.contenders))
+    (results / "other.json").write_text(dump(dataclasses.replace(run, target=Target.MICRO, cases=(whole,))))
+    [header, row] = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in render_report("nets", Stored.at(results)).splitlines()
+        if line.startswith("| ")
+    ]
+    found = dict(zip(header, row, strict=True))
+    assert (found["net"], found["size"]) == ("unet", "160x224")
+    assert (found["x ORT"], found["x ORT fixed"]) == ("2.60x", "1.20x") and found["fixed / dynamic [95 %]"].startswith("2.00x [")
 
 
 def test_an_interrupted_run_is_called_one(tmp_path: Path, run: Run) -> None:

@@ -1,0 +1,69 @@
+"""Nets whose image sizes only a run knows: dynamic and fixed, beside ONNX Runtime."""
+
+from __future__ import annotations
+
+from bench.contenders import BASELINE
+from bench.plan import Scenario, Target
+from bench.results import CaseResult, Measurement, Run, Status
+from bench.show import milliseconds
+from reports._markdown import cases_of, plain, provenance, speed_up, table
+from reports.registry import Report
+
+HEADER = (
+    "net", "size", "threads", "ORT p50 ms", "dynamic p50 ms", "x ORT", "fixed p50 ms", "x ORT fixed", "fixed / dynamic [95 %]",
+)  # fmt: skip
+NOTE = (
+    "Small nets with random weights (`bench/nets.py`), whose height, width and batch are dynamic. Dynamic: the model as it is, "
+    "one plan for all sizes of a net. Fixed: the sizes fixed before the session is created, by free dimension overrides. ORT: "
+    "its CPU provider, which has the model as it is, and the fixed one beside our fixed one. Sessions take turns in one process; "
+    "x ORT are quotients of medians, the last column is of paired turns: 1.00 loses nothing by not knowing sizes."
+)
+
+
+def render(run: Run, source: str) -> str:
+    cases = cases_of(run, Scenario.SPECIALISED)
+    rows = [row for case in cases if (row := _row(case)) is not None]
+    return f"{table(HEADER, rows, left=2)}\n\n{NOTE}\n\n{provenance(run, source)}\n"
+
+
+def _row(case: CaseResult) -> list[str] | None:
+    by_label = {m.label: m for m in case.arms}
+    ours = next((m for m in case.arms if m.against and m.contender.provider != BASELINE), None)
+    if ours is None:
+        return None
+    net, _, size = case.model.partition("/")
+    if ours.status is not Status.OK:
+        return [net, size, str(case.threads), *["-"] * 5, plain(str(ours.status))]
+    fixed, cpu, cpu_fixed = (by_label.get(name) for name in (ours.against, BASELINE, f"{BASELINE} fixed"))
+    return [
+        net,
+        size,
+        str(case.threads),
+        milliseconds(_p50(cpu)),
+        milliseconds(_p50(ours)),
+        _quotient(cpu, ours),
+        milliseconds(_p50(fixed)),
+        _quotient(cpu_fixed, fixed),
+        speed_up(ours.ratio),
+    ]
+
+
+def _p50(m: Measurement | None) -> int | None:
+    return m.latency.p50_ns if m is not None and m.latency is not None else None
+
+
+def _quotient(theirs: Measurement | None, ours: Measurement | None) -> str:
+    a, b = _p50(theirs), _p50(ours)
+    return f"{a / b:.2f}x" if a and b else "-"
+
+
+REPORTS = [
+    Report(
+        name="nets",
+        title="Images of any size",
+        target=Target.MICRO,
+        scenario=Scenario.SPECIALISED,
+        render=render,
+        nothing="Not measured yet.",
+    )
+]
