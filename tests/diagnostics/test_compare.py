@@ -53,6 +53,24 @@ def test_special_values_must_be_where_they_are(got: np.ndarray, wanted: np.ndarr
     assert drift("y", got, wanted).relative == relative
 
 
+@pytest.mark.parametrize(
+    ("got", "wanted", "note"),
+    [
+        (f(NAN, 1), f(NAN, 1), "1 elements are not finite, and the same in both"),
+        (
+            f(NAN, 0),
+            f(NAN, 0),
+            "1 elements are not finite, and the same in both; the reference is nearly zero: this proves nothing",
+        ),
+        (f(NAN, INF), f(NAN, INF), "no finite element, in either: this proves nothing"),
+        (f(INF, 1, 1), f(NAN, 1, NAN), "2 elements of the reference are not finite, and 2 are not alike in this"),
+        (f(NAN, 1), f(1, 1), "0 elements of the reference are not finite, and 1 are not alike in this"),
+    ],
+)
+def test_elements_that_are_not_finite_are_counted(got: np.ndarray, wanted: np.ndarray, note: str) -> None:
+    assert drift("y", got, wanted).note == note
+
+
 def test_integers_are_equal_or_not() -> None:
     a = np.array([1000000, 5])
     assert drift("i", a, a).relative == 0 and drift("i", a + 1, a).relative == float("inf")
@@ -216,6 +234,20 @@ def test_outputs_that_prove_nothing_are_not_ok(tmp_path: Path, capsys: Capture) 
 
 @pytest.mark.native
 @pytest.mark.compiler("cc")
+def test_outputs_without_a_finite_element_prove_nothing(tmp_path: Path, capsys: Capture) -> None:
+    onnx.save(build("g (float[8] x) => (float[8] y) {y = Relu(x)}", {}, opset=17), tmp_path / "relu.onnx")
+    np.save(tmp_path / "x.npy", np.full(8, NAN, np.float32))
+    asked = ["compare", str(tmp_path / "relu.onnx"), "--claim", "all", "--feed", f"x={tmp_path / 'x.npy'}"]
+    assert main(asked) == 5
+    out = capsys.readouterr().out
+    assert " -  ok  no finite element, in either: this proves nothing\nWARNING: nothing is proven: " in out
+    assert main([*asked, "--json"]) == 5
+    told = json.loads(capsys.readouterr().out)
+    assert not told["ok"] and told["outputs"][0]["largest"] is None and told["outputs"][0]["not_finite"] == 8
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
 def test_json_says_whether_all_is_well(mlp: Path, capsys: Capture) -> None:
     assert main(["compare", str(mlp), "--claim", "all", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -279,6 +311,18 @@ def test_feeds_from_a_file(mlp: Path, tmp_path: Path) -> None:
     assert by_command == 0
     np.savez(tmp_path / "all.npz", x=np.full((3, 64), 2, np.float32))
     assert main(["compare", str(mlp), "--feeds", str(tmp_path / "all.npz"), "--claim", "all"]) == 0
+
+
+@pytest.mark.native
+def test_a_size_that_is_not_that_of_a_feed(mlp: Path, tmp_path: Path, capsys: Capture) -> None:
+    """Arrays are run as they are, so another size would be said and not be compared."""
+    x = np.zeros((3, 64), np.float32)
+    with pytest.raises(ConfigError, match=r"^sizes: feed 'x' has n=3, and n=2 is given. give one of them$"):
+        compare(mlp, feeds={"x": x}, sizes={"n": 2})
+    np.save(tmp_path / "x.npy", x)
+    assert main(["compare", str(mlp), "--feed", f"x={tmp_path / 'x.npy'}", "--dim", "n=2", "--json"]) == 2
+    told = capsys.readouterr()
+    assert told.err == "xyntra: --dim: feed 'x' has n=3, and n=2 is given. give one of them\n" and not told.out
 
 
 @pytest.mark.native

@@ -88,7 +88,7 @@ class Comparison:
         lines.append(f"{'tensor':<40} {'max |a-b| / max |b|':>20} {'max |a-b|':>12} {'max |b|':>12}")
         for d in self.outputs:
             verdict = "ok" if d.relative <= self.max_drift else "DRIFT"
-            numbers = f"{d.name:<40} {d.relative:>20.3g} {d.absolute:>12.3g} {d.largest:>12.3g}"
+            numbers = f"{d.name:<40} {d.relative:>20.3g} {d.absolute:>12.3g} {_figure(d.largest):>12}"
             lines.append(f"{numbers}  {verdict}  {d.note}".rstrip())
         lines += [f"{name:<40} not compared: it has no numbers" for name in self.skipped]
         if self.claimed and not self.proves and not self.drifts:
@@ -197,6 +197,10 @@ class _Feeds:
         feeds = self.feeds
         entries = [e for e in self.session.get_inputs() if is_scalar(e) and e.name not in self.given]
         return {e.name: feeds[e.name].reshape(-1)[0].item() for e in entries}
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
 
 
 def _told(scalars: Mapping[str, object]) -> str:

@@ -19,33 +19,57 @@ class Drift:
     op_type: str  # "" for outputs of the model
     relative: float
     absolute: float
-    largest: float  # max |b|; near 0 says that the reference is dead and proves nothing
+    largest: float | None  # max |b| over finite elements, None without any; near 0 says that the reference is dead
     empty: bool = False  # as is one without elements, of a loop that never ran for example
+    not_finite: int = 0  # how many elements of b are NaN or infinite
+    unlike: int = 0  # how many are so in one and not in the other, or NaN in one and infinite in the other
 
     @property
     def alive(self) -> bool:
-        return self.largest >= 1e-3
+        return self.largest is not None and self.largest >= 1e-3
 
     @property
     def note(self) -> str:
-        """Why nothing follows from it; "" where something does."""
+        """Why nothing follows from it, or what of it was not measured; "" where all was."""
         if self.empty:
             return "has no elements: this proves nothing"
-        return "" if self.alive else "the reference is nearly zero: this proves nothing"
+        if self.unlike:
+            return f"{self.not_finite} elements of the reference are not finite, and {self.unlike} are not alike in this"
+        if self.largest is None:
+            return "no finite element, in either: this proves nothing"
+        told = [f"{self.not_finite} elements are not finite, and the same in both"] if self.not_finite else []
+        return "; ".join(told if self.alive else [*told, "the reference is nearly zero: this proves nothing"])
 
 
 def drift(name: str, got: Array, wanted: Array, op_type: str = "") -> Drift:
     """See ``Drift``."""
     a, b = got.astype(np.float64), wanted.astype(np.float64)
     finite = np.isfinite(b)
-    largest = float(np.abs(b[finite]).max(initial=0.0))
-    if a.shape != b.shape or not np.array_equal(np.where(finite, 0, b), np.where(finite & np.isfinite(a), 0, a), equal_nan=True):
-        return Drift(name=name, op_type=op_type, relative=float("inf"), absolute=float("inf"), largest=largest)
+    largest = float(np.abs(b[finite]).max(initial=0.0)) if finite.any() else None
+    inf = float("inf")
+
+    def found(relative: float, absolute: float, unlike: int = 0) -> Drift:
+        return Drift(
+            name=name,
+            op_type=op_type,
+            relative=relative,
+            absolute=absolute,
+            largest=largest,
+            empty=not b.size,
+            not_finite=int(b.size - finite.sum()),
+            unlike=unlike,
+        )
+
+    if a.shape != b.shape:
+        return found(inf, inf)
+    alike = (finite & np.isfinite(a)) | (np.isnan(a) & np.isnan(b)) | (np.isinf(b) & (a == b))
+    if not alike.all():
+        return found(inf, inf, int(alike.size - alike.sum()))
     absolute = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
-    relative = absolute / largest if largest else (0.0 if absolute == 0 else float("inf"))
+    relative = absolute / largest if largest else (0.0 if absolute == 0 else inf)
     if wanted.dtype.kind != "f" and absolute:
-        relative = float("inf")
-    return Drift(name=name, op_type=op_type, relative=relative, absolute=absolute, largest=largest, empty=not b.size)
+        relative = inf
+    return found(relative, absolute)
 
 
 def numbers(output: Any) -> Array | None:

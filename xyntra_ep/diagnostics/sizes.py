@@ -38,7 +38,8 @@ class Sizes:
         """Raises ConfigError for what is no dim or no input of the model, no size, or does not fit."""
         fixed = {name: tuple(shape) for name, shape in (shapes or {}).items()}
         _check_sizes(given, session)
-        _check_shapes(fixed, given, feeds, session)
+        _check_shapes(fixed, feeds, session)
+        _check_agreement(fixed, given, feeds, session)
         told = {**fixed, **{name: array.shape for name, array in feeds.items()}}
         known = dict(given)
         for entry in session.get_inputs():
@@ -103,7 +104,7 @@ def _check_sizes(given: Mapping[str, int], session: Any) -> None:
             raise ConfigError(f"{name}={size} is no size", where=wording().sizes, hint="it wants an integer of at least 0")
 
 
-def _check_shapes(fixed: Mapping[str, Shape], given: Mapping[str, int], feeds: Mapping[str, Array], session: Any) -> None:
+def _check_shapes(fixed: Mapping[str, Shape], feeds: Mapping[str, Array], session: Any) -> None:
     entries = {entry.name: entry for entry in session.get_inputs()}
     where = wording().shapes
     for name, shape in fixed.items():
@@ -113,11 +114,17 @@ def _check_shapes(fixed: Mapping[str, Shape], given: Mapping[str, int], feeds: M
             raise ConfigError(f"{name} cannot have the shape {list(shape)}", where=where, hint=f"it is {declared(entries[name])}")
         if name in feeds:
             raise ConfigError(f"{name} is given as a feed, which has its own shape", where=where, hint="leave one of them out")
-        for dim, size in zip(entries[name].shape, shape, strict=True):
+
+
+def _check_agreement(fixed: Mapping[str, Shape], given: Mapping[str, int], feeds: Mapping[str, Array], session: Any) -> None:
+    """Of sizes by name with those of shapes and of arrays, which are what runs."""
+    for entry in session.get_inputs():
+        shape = feeds[entry.name].shape if entry.name in feeds else fixed.get(entry.name, ())
+        for dim, size in zip(entry.shape, shape, strict=False):
             if isinstance(dim, str) and given.get(dim, size) != size:
-                raise ConfigError(
-                    f"{name} has {dim}={size}, and {dim}={given[dim]} is given", where=where, hint="give one of them"
-                )
+                who, where = (f"feed {entry.name!r}", wording().sizes) if entry.name in feeds else (entry.name, wording().shapes)
+                what = f"{who} has {dim}={size}, and {dim}={given[dim]} is given"
+                raise ConfigError(what, where=where, hint="give one of them")
 
 
 def _usual(name: str) -> int:
