@@ -15,8 +15,8 @@ from bench.accuracy import relative_error
 from bench.codec import decode, encode
 from bench.device_points import POINTS, SAMPLED, TINY_POINTS, Array, Point, from_bits, to_bits
 from bench.device_results import PointResult
+from bench.known import give_known
 from bench.torch_timing import Stopwatch
-from bench.trials import give_trials
 
 WARM_UP, RUNS = 2, 10
 
@@ -42,7 +42,7 @@ def measure_point(point: Point, backend: str, folder: Path) -> PointResult:
     settings = ort.SessionOptions()
     settings.log_severity_level = 3
     options = {"backend": backend, "claim": "all", "cache_dir": str(folder)}
-    give_trials(folder)
+    give_known(folder)
     with knobs.scope(avoid=(*knobs.current().avoid, *point.avoided)):
         session = ort.InferenceSession(str(file), settings, providers=[("XyntraEP", options)], enable_fallback=0)
     feeds = {name: _value(ort, x, point.precision) for name, x in inputs.items() if name not in point.constant}

@@ -19,13 +19,14 @@ from bench.arms import Arm
 from bench.contenders import BASELINE, CPU_BACKEND, FP32, OPENVINO, PLUGINS, TORCH, Contender, did_you_mean
 from bench.errors import BenchError, Unavailable
 from bench.inside import look_inside, repetitions
+from bench.known import give_known
 from bench.results import Inside, Placement
 from bench.stderr import Captured, stderr_captured
-from bench.trials import give_trials
 
 if TYPE_CHECKING:  # `sessions` imports this module when it is asked for
     from bench.sessions import Feeds, FixedShapes, Session
 
+MEASURED = "planned by the ceilings that `xyntra doctor --measure` keeps, as sessions here are"
 WARNING, ERROR = 2, 3  # of ONNX Runtime's log
 # Pool threads spin while a session runs, and not between its runs: there several sessions share a process, and the threads of
 # the one that had its turn would take the cores of the one that has it (two equal sessions came out 2x apart).
@@ -140,7 +141,7 @@ class OrtFactory:
         if self._provider in PLUGINS:
             if "cache_dir" not in self._options:
                 self._options["cache_dir"] = str(cache_dir)
-                give_trials(cache_dir)
+                give_known(cache_dir)
             self._options.setdefault("backend", CPU_BACKEND)
 
     def create(self, *, watched: bool = False) -> tuple[Session, int]:
@@ -185,9 +186,10 @@ def graphs_of(session: Any) -> Sequence[Any]:
 
 
 def choices(graphs: Sequence[Any]) -> tuple[str, ...]:
-    """Where `backend=auto` computes, and why there; empty where the option says it."""
-    told = (f"backend=auto: {graph.device or 'the CPU'}, because {graph.placement}" for graph in graphs if graph.placement)
-    return tuple(dict.fromkeys(told))
+    """Where `backend=auto` computes, and why there, if no option says it; and whether figures of this machine decided what is
+    taken, which another has not."""
+    told = [f"backend=auto: {graph.device or 'the CPU'}, because {graph.placement}" for graph in graphs if graph.placement]
+    return (*dict.fromkeys(told), *([MEASURED] if any(graph.measured for graph in graphs) else []))
 
 
 def warnings_of(provider: str, captured: Captured) -> tuple[str, ...]:

@@ -245,8 +245,9 @@ def _mean(speed_ups: Sequence[float]) -> str:
 
 
 def show_notes(console: Console, run: Run) -> None:
-    """Failures in full, then each warning once with what to do and where it was seen."""
+    """Failures in full, then what runtimes said and each warning, once, with where it was seen."""
     seen: dict[Warn, list[str]] = {}
+    told: dict[str, list[str]] = {}
     for case in run.cases:
         where = f"{case.model} {case.shape} t{case.threads}"
         if case.scenario is not Scenario.SINGLE_STREAM:
@@ -259,9 +260,11 @@ def show_notes(console: Console, run: Run) -> None:
             if m.status is not Status.OK:
                 note(console, f"{where} {m.label}: {m.status}: {m.error}")
             for text in m.notes:
-                note(console, f"{where} {m.label}: {text}")
+                told.setdefault(text, []).append(f"{where} {m.label}")
             for warn in m.warnings:
                 seen.setdefault(warn, []).append(f"{where} {m.label}")
+    for text, places in told.items():
+        note(console, f"{', '.join(places[:3])}{' ...' if len(places) > 3 else ''}: {text}")
     if text := refused_percentiles(run):
         note(console, text)
     if run.left_out:

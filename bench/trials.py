@@ -1,17 +1,14 @@
 """XyntraEP's trials of its kernels on a GPU, made once before anything is measured: `python -m bench.trials BACKEND...`.
 
 What they show decides which variants sessions choose, and whether `backend=auto` takes the GPU at all, so what is measured must
-know it as any session does. It is kept in the user's own cache. Each contender has an empty cache for itself, which is given what
-was shown: else its first session would make the trials again, and its creation be measured with them.
+know it as any session does. It is kept in the user's own cache, and given to the caches of contenders (`bench/known.py`).
 """
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 LIMIT_S = 300.0
 
@@ -28,16 +25,6 @@ def make_trials(backends: Sequence[str], environment: dict[str, str]) -> str:
         return f"trials on {', '.join(backends)}: not made within {LIMIT_S:.0f} s"
     last = (done.stderr.splitlines() or [f"exit status {done.returncode}"])[-1]
     return f"trials on {', '.join(backends)}: cannot be made: {last}" if done.returncode else ""
-
-
-def give_trials(cache_dir: Path) -> None:
-    """What is on record to a contender's cache, which is made where it is not there yet."""
-    from xyntra_ep import knobs
-    from xyntra_ep.tracea.runtime.cache_root import TRIALS, open_root
-
-    known = knobs.current().cache_root / TRIALS
-    if known.is_file():
-        shutil.copy2(known, open_root(cache_dir).path / TRIALS)
 
 
 def main(backends: Sequence[str]) -> None:

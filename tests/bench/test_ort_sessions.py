@@ -84,5 +84,6 @@ def test_where_a_session_computes_is_what_it_says(
 
 
 def test_why_auto_is_where_it_is() -> None:
-    graphs = [SimpleNamespace(placement=why, device=device) for why, device in (("x works", "CUDA / x"), ("", ""), ("slow", ""))]
+    rows = (("x works", "CUDA / x"), ("", ""), ("slow", ""))
+    graphs = [SimpleNamespace(placement=why, device=device, measured=False) for why, device in rows]
     assert choices(graphs) == ("backend=auto: CUDA / x, because x works", "backend=auto: the CPU, because slow")

@@ -1,0 +1,30 @@
+"""What XyntraEP has measured of this machine, for contenders' caches.
+
+Each contender has an empty cache for itself. Ceilings (`xyntra doctor --measure`), tuning results and trials decide what a
+session takes and by which kernels, so a contender gets those of the user's own cache: what is measured is what a session does
+here. Without the trials its first session would make them, and its creation be measured with them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def give_known(cache_dir: Path) -> None:
+    """To a contender's cache, which is made where there is something to give."""
+    from xyntra_ep.provider.registration import default_cache_dir
+    from xyntra_ep.tracea.doctor import ceilings
+    from xyntra_ep.tracea.optimizer import store
+    from xyntra_ep.tracea.runtime.cache_root import TRIALS, atomic_write, open_root
+    from xyntra_ep.trusted_file import read_trusted
+
+    for name in (ceilings.FILE, store.FILE, TRIALS):
+        known = default_cache_dir() / name
+        try:
+            data, changed = read_trusted(known), known.stat()
+        except OSError:  # it is not there, or a session would not read it either
+            continue
+        root = open_root(cache_dir)
+        atomic_write(root.path / name, data, root.tmp)
+        os.utime(root.path / name, ns=(changed.st_atime_ns, changed.st_mtime_ns))  # trials that failed count for a day
