@@ -98,6 +98,19 @@ def test_asking_makes_no_cache(action: str, tmp_path: Path, capsys: Capture, mon
     assert main(["cache", *action.split(), "--dir", str(cache)]) == 0 and not list(cache.iterdir())
 
 
+def test_a_cache_that_is_read_only(cache: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.access
+    # as superuser the real call says yes to everything
+    monkeypatch.setattr(os, "access", lambda path, mode: real(path, mode) and not mode & os.W_OK)
+    assert main(["cache", "ls", "--dir", str(cache)]) == 0
+    assert capsys.readouterr().out.endswith("(2 kernels 0.0 MB), read-only\n")
+    assert main(["cache", "verify", "--dir", str(cache)]) == 1
+    assert capsys.readouterr().out.endswith(f"{cache}: read-only\n1 damaged\n")
+    for action in (["verify", "--repair"], ["prune", "--max-age", "0s"]):
+        assert main(["cache", *action, "--dir", str(cache)]) == 1
+        assert capsys.readouterr().err == f"xyntra: {cache}: is read-only, so nothing can be removed\n"
+
+
 def test_a_cache_that_is_not_to_be_trusted(cache: Path, capsys: Capture) -> None:
     cache.chmod(0o777)
     assert main(["cache", "ls", "--dir", str(cache)]) == 1

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from xyntra_ep.errors import ConfigError, did_you_mean
 
 MISUSED = 2
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -87,11 +87,8 @@ def size_bytes(text: str) -> int:
     >>> size_bytes("500M")
     500000000
     """
-    number, unit = text[:-1], text[-1:].lower()
-    if unit.isdigit():
-        number, unit = text, ""
     try:
-        return int(_positive(number) * _UNITS[unit])
+        return int(_positive(text[:-1]) * _UNITS[text[-1:].lower()])
     except (ValueError, KeyError):
         raise argparse.ArgumentTypeError(f"{text!r} is no size; write it as 500M or 2G") from None
 

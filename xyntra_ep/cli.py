@@ -246,9 +246,13 @@ def _cache(chosen: argparse.Namespace) -> int:
         raise ConfigError("nothing says what to remove", where="cache prune", hint="give --max-size, --max-age or --zoo")
     asked = chosen.dir if chosen.dir is not None else registration.default_cache_dir()
     absent = is_absent(asked)
+    if chosen.dir is not None and absent and any(chosen.dir.iterdir()):
+        raise ConfigError("is no cache", where=str(chosen.dir), hint="a cache has a folder kernels/")
     root = look_at(asked)
     if root.reason:
         raise XyntraError(root.reason, where="cache")
+    if root.read_only and (chosen.repair or limited):
+        raise XyntraError("is read-only, so nothing can be removed", where=str(root.asked))
     if chosen.action == "prune":
         removed = maintenance.prune(root, max_bytes=chosen.max_size, max_age_s=chosen.max_age) if limited else []
         if chosen.zoo:
@@ -261,7 +265,7 @@ def _cache(chosen: argparse.Namespace) -> int:
     zoo = knobs.current().zoo_root
     models = maintenance.models(zoo) if chosen.dir is None else []
     total = _NO_CACHE if absent else _totals(found)
-    lines = [*_listed(found), f"{root.asked}: {total}"]
+    lines = [*_listed(found), f"{root.asked}: {total}{', read-only' if root.read_only else ''}"]
     if models:
         lines += ["", *_listed(models), f"{zoo}: {_totals(models)}; `xyntra cache prune --zoo` removes them"]
     _print("\n".join(lines), [*found, *models], chosen)
@@ -302,6 +306,8 @@ def _verify(chosen: argparse.Namespace, root: Any, absent: bool) -> int:
         lines.append(f"{root.asked}: {_NO_CACHE}")
     elif hash128 is None:
         lines.append("plans were not checked: the plugin library cannot be opened")
+    if root.read_only:
+        lines.append(f"{root.asked}: read-only")
     verdict = f"{len(bad)} damaged{', removed' if bad and chosen.repair else ''}"
     _print("\n".join([*lines, verdict]), [{"path": e.path, "problem": why} for e, why in bad], chosen)
     return FAILED if bad and not chosen.repair else 0

@@ -12,6 +12,7 @@ from xyntra_ep.errors import ConfigError
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea.doctor.variants import cpu_variants
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX512
 
 
@@ -33,6 +34,19 @@ def test_looking_makes_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert f"cache      {asked}: none yet, a session makes it\n" in str(found)
     (tmp_path / "deep").touch()
     assert any("a cache that lasts: " in what for what, _ in doctor(cache_dir=asked).missing)
+
+
+def test_a_cache_that_is_read_only_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = open_root(tmp_path / "cache")
+    real = os.access
+    # as superuser the real call says yes to everything
+    monkeypatch.setattr(os, "access", lambda path, mode: real(path, mode) and not mode & os.W_OK)
+    what = f"a cache that lasts: {root.path} is not writable, and there is nothing in it"
+    assert what in [what for what, _ in doctor(cache_dir=root.path).missing]
+    (root.plans / "a.plan").write_bytes(b"x" * 10)
+    found = doctor(cache_dir=root.path)
+    assert found.cache_read_only and not any("cache" in what for what, _ in found.missing)
+    assert f"cache      {root.path}: 1 files, 0.0 MB; read-only: what is in it is used, all else is " in str(found)
 
 
 def test_a_source_folder_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,7 @@ class Checkup:
     heroes: tuple[KernelPlan, ...]  # what the largest kernels would be on the CUDA device, or on the GPU that was asked about
     cache: str
     cache_made: bool  # False: the first session makes it
+    cache_read_only: bool  # sessions use what is in it, and keep nothing
     cache_files: int
     cache_bytes: int
     variants: dict[str, tuple[str, ...]]
@@ -66,6 +67,8 @@ class Checkup:
     def __str__(self) -> str:
         m = self.machine
         kept = f"{self.cache_files} files, {self.cache_bytes / 1e6:.1f} MB" if self.cache_made else "none yet, a session makes it"
+        if self.cache_read_only:
+            kept += "; read-only: what is in it is used, all else is compiled by each process"
         lines = [
             f"xyntra-ep {self.version}, onnxruntime {self.ort}, {'registered' if self.registered else 'NOT registered'}",
             f"library    {self.library}",
@@ -125,8 +128,11 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
     found = tuple(survey(context.root))
     if not any(c.compiler is not None for c in found):
         missing.append(("a C compiler; nothing can be compiled", REMEDY))
-    if root.reason:
-        missing.append((f"a cache that lasts: {root.reason}", "set XYNTRA_CACHE_DIR to a directory of your own"))
+    files = entries(root)
+    if reason := root.reason or (
+        f"{root.path} is not writable, and there is nothing in it" if root.read_only and not files else ""
+    ):
+        missing.append((f"a cache that lasts: {reason}", "set XYNTRA_CACHE_DIR to a directory of your own"))
     configuration, unusable = options.inspect()
     wrong += [str(error) for error in unusable] + options.unknown()
     if unread := options.unread_file():
@@ -137,7 +143,6 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
             known = measure_ceilings(context)
         except XyntraError as error:
             missing.append((f"measured ceilings: {error.what}", "mend the compiler first"))
-    files = entries(context.root)
     gpus = cuda.survey(Path(registration.get_library_path()))
     drivers = opencl.survey()
     device = known_target(architecture) if architecture else None if gpus.missing else cuda_target(gpus)
@@ -161,6 +166,7 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
         heroes=heroes,
         cache=str(root.path if root.reason else root.asked),
         cache_made=root.reason != "" or root.path == root.asked,
+        cache_read_only=root.read_only,
         cache_files=len(files),
         cache_bytes=sum(e.size_bytes for e in files),
         variants={_name(op): tuple(_usable(rows, context)) for op, rows in cpu_variants().items()},

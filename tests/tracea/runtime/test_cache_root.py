@@ -152,6 +152,10 @@ def test_a_read_only_root_is_not_used(tmp_path: Path, monkeypatch: pytest.Monkey
     # as superuser the real call says yes to everything
     monkeypatch.setattr(os, "access", lambda path, mode: real(path, mode) and not mode & os.W_OK)
     assert "is not writable" in open_root(tmp_path / "root").reason
+    found = look_at(tmp_path / "root")
+    assert found.read_only and found.path == tmp_path / "root" and not found.reason, "but it can be looked at"
+    (tmp_path / "root" / "plans").chmod(0o777)
+    assert look_at(tmp_path / "root").reason and not look_at(tmp_path / "root").read_only
 
 
 def test_a_noexec_root_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

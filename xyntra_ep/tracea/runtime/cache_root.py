@@ -35,6 +35,7 @@ class CacheRoot:
     path: Path
     asked: Path
     reason: str = ""
+    read_only: bool = False  # only of one that was looked at: what is in it is used, and nothing is kept
 
     @property
     def kernels(self) -> Path:
@@ -71,12 +72,27 @@ def is_absent(asked: Path) -> bool:
 
 def look_at(asked: Path) -> CacheRoot:
     """As `open_root`, but what is absent stays so: a private directory stands in for it. ``reason`` says only whether it could be
-    made."""
+    made. One that cannot be written is looked at all the same, as sessions read what is in it."""
+    absolute = asked.expanduser().absolute()
     if not is_absent(asked):
-        return open_root(asked)
-    absolute, private = asked.expanduser().absolute(), _private_root()
+        return CacheRoot(path=absolute, asked=absolute, read_only=True) if _is_read_only(absolute) else open_root(asked)
+    private = _private_root()
     problem = _hindrance(absolute)
     return CacheRoot(path=private, asked=absolute, reason=f"{absolute} {problem}; using {private}" if problem else "")
+
+
+def _is_read_only(path: Path) -> bool:
+    """Whether nothing but that speaks against a cache that is there."""
+    try:
+        there = [folder for folder in (path, path / KERNELS, path / PLANS, path / TMP) if folder.is_dir()]
+        return (
+            path in there
+            and not any(_distrust(folder) or _around(folder) for folder in there)
+            and all(os.access(folder, os.R_OK | os.X_OK) for folder in there)
+            and not all(os.access(folder, os.W_OK) for folder in there)
+        )
+    except OSError:
+        return False
 
 
 def _hindrance(path: Path) -> str:
