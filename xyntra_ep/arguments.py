@@ -38,16 +38,18 @@ class Parser(argparse.ArgumentParser):
 
 
 def pairs(given: Sequence[str], option: str, form: str = "NAME=VALUE") -> dict[str, str]:
-    """Of an option that is repeated, the last of each name.
+    """Of an option that is repeated. One name with two values is a mistake: which of them was meant?
 
     >>> pairs(["claim=all", "precision=bf16"], "-O")
     {'claim': 'all', 'precision': 'bf16'}
     """
-    found = {}
+    found: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise ConfigError(f"{text!r} is not {form}", where=option)
+        if found.get(name, value) != value:
+            raise ConfigError(f"{name}={found[name]} and {name}={value}", where=option, hint="give one of them")
         found[name] = value
     return found
 
@@ -62,8 +64,7 @@ def sizes(given: Sequence[str], option: str) -> dict[str, int]:
         try:
             found[name] = int(value)
         except ValueError:
-            hint = "it wants an integer of at least 0"
-            raise ConfigError(f"{name}={value} is no size", where=option, hint=hint) from None
+            raise ConfigError(f"{name}={value} is no size", where=option, hint="it wants an integer") from None
     return found
 
 

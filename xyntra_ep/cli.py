@@ -105,7 +105,7 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     explain = command("explain", "which node of a model runs where and why", _explain)
     explain.add_argument("model", type=Path)
     explain.add_argument("--node", help="only why this node runs where it does")
-    _dims(explain)
+    _dims(explain, "fixed in the session that is made for the question")
     _options(explain, "as in a session; `-O claim=all` shows what could be fused")
     fuse = command("fuse", "write the fused graph: standard ONNX with a function for each kernel, DOT, JSON or text", _fuse)
     fuse.add_argument("model", type=Path)
@@ -120,7 +120,8 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     compare.add_argument(
         "--feeds", type=Path, metavar="FILE", help="inputs from a .npz, or a folder with input_0.pb, input_1.pb ..."
     )
-    _dims(compare)
+    _dims(compare, "of the inputs that are made up")
+    compare.add_argument("--fix", action="store_true", help="fix the sizes that are given in the session, as `explain` does")
     compare.add_argument("--claim", choices=[c.value for c in Claim], help="all: also what would lose to ONNX Runtime")
     _options(compare, "as in a session")
     cache = command("cache", "look after compiled kernels and plans, and the models that the zoo has built", _cache)
@@ -138,9 +139,11 @@ def _options(parser: Parser, note: str) -> None:
     parser.add_argument("-O", "--option", action="append", default=[], metavar="NAME=VALUE", help=text)
 
 
-def _dims(parser: Parser) -> None:
-    parser.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help="size of a symbolic dimension; repeat")
-    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=64x20", help="shape of an input; repeat")
+def _dims(parser: Parser, use: str) -> None:
+    parser.add_argument(
+        "--dim", action="append", default=[], metavar="NAME=SIZE", help=f"size of a symbolic dimension, {use}; repeat"
+    )
+    parser.add_argument("--shape", action="append", default=[], metavar="INPUT=64x20", help=f"shape of an input, {use}; repeat")
 
 
 def _sizes(chosen: argparse.Namespace) -> dict[str, Any]:
@@ -219,7 +222,8 @@ def _compare(chosen: argparse.Namespace) -> int:
         raise ConfigError("--feed and --feeds together", where="compare", hint="give one of them")
     feeds = chosen.feeds or {name: Path(file) for name, file in pairs(chosen.feed, "--feed", "NAME=FILE").items()}
     options = pairs(chosen.option, "-O") | ({"claim": chosen.claim} if chosen.claim else {})
-    found = compare(chosen.model, feeds=feeds, options=options, nodes=chosen.nodes, seed=chosen.seed, **_sizes(chosen))
+    asked = {"nodes": chosen.nodes, "seed": chosen.seed, "fix": chosen.fix, **_sizes(chosen)}
+    found = compare(chosen.model, feeds=feeds, options=options, **asked)
     _print(found, {"ok": found.ok, **_fields(found)}, chosen)
     if found.drifts:
         return FAILED

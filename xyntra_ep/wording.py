@@ -21,7 +21,9 @@ class Wording:
 
     sizes: str
     shapes: str
+    fix: str
     some_size: str
+    size_of: str
     one_size: str
     one_shape: str
     one_feed: str
@@ -31,6 +33,9 @@ class Wording:
 
     def size(self, name: str, size: int) -> str:
         return self.one_size.format(name=name, size=size)
+
+    def some_size_of(self, name: str) -> str:
+        return self.size_of.format(name=name)
 
     def shape(self, name: str, shape: Sequence[int]) -> str:
         return self.one_shape.format(name=name, shape=tuple(shape), x="x".join(map(str, shape)))
@@ -42,7 +47,9 @@ class Wording:
 _PYTHON = Wording(
     sizes="sizes",
     shapes="shapes",
+    fix="fix",
     some_size="sizes={name: size}",
+    size_of="sizes={{{name!r}: size}}",
     one_size="sizes={{{name!r}: {size}}}",
     one_shape="shapes={{{name!r}: {shape}}}",
     one_feed="feeds={{{name!r}: ...}}",
@@ -53,7 +60,9 @@ _PYTHON = Wording(
 _SHELL = Wording(
     sizes="--dim",
     shapes="--shape",
+    fix="--fix",
     some_size="--dim NAME=SIZE",
+    size_of="--dim {name}=SIZE",
     one_size="--dim {name}={size}",
     one_shape="--shape {name}={x}",
     one_feed="--feed {name}=FILE",

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
@@ -112,7 +113,7 @@ def test_what_cannot_be_compared(mlp: Path, tmp_path: Path) -> None:
         compare(junk)
     with pytest.raises(ConfigError, match=r"^sizes: the model's inputs have no dimension 'm'. there are n$"):
         compare(mlp, sizes={"m": 3})
-    with pytest.raises(ConfigError, match=r"^sizes: n=-1 is no size. it wants an integer of at least 0$"):
+    with pytest.raises(ConfigError, match=r"^sizes: n=-1 is no size. it wants an integer from 0 to 2147483647$"):
         compare(mlp, sizes={"n": -1})
     with pytest.raises(ConfigError, match=r"^compare: seed=-1 is none. it wants an integer of at least 0$"):
         compare(mlp, seed=-1)
@@ -148,6 +149,52 @@ def test_the_dimension_that_is_to_be_given_is_named(tmp_path: Path, capsys: Capt
         compare(tmp_path / "places.onnx")
     assert main(["compare", str(tmp_path / "places.onnx")]) == 2
     assert capsys.readouterr().err.endswith("seq=128 is made up, with 16 it runs: give --dim seq=16\n")
+
+
+@pytest.mark.native
+def test_only_sizes_that_are_made_up_are_suspects(tmp_path: Path, capsys: Capture) -> None:
+    model = build("g (float[a, 3] x, float[b, 3] z) => (float[c, 3] y) {y = Add(x, z)}", {}, opset=17)
+    onnx.save(model, tmp_path / "two.onnx")
+    asked = ["compare", str(tmp_path / "two.onnx")]
+    assert main([*asked, "--dim", "a=2", "--dim", "b=5"]) == 2
+    assert capsys.readouterr().err.endswith(". these sizes do not fit the model (a=2, b=5)\n")
+    np.save(tmp_path / "x.npy", np.zeros((2, 3), np.float32))
+    np.save(tmp_path / "z.npy", np.zeros((5, 3), np.float32))
+    assert main([*asked, "--feed", f"x={tmp_path / 'x.npy'}", "--feed", f"z={tmp_path / 'z.npy'}"]) == 2
+    assert capsys.readouterr().err.endswith(". these sizes do not fit the model (a=2, b=5)\n")
+    three = build("g (float[a, 3] x, float[b, 3] z) => (float[d, 3] y) {s = Add(x, w) y = Add(s, z)}", {"w": (7, 3)}, opset=17)
+    onnx.save(three, tmp_path / "three.onnx")
+    with pytest.raises(
+        ConfigError, match=r"sizes are made up \(b=1\): give sizes=\{'b': size\} or feeds=\{name: file or array\}$"
+    ):
+        compare(tmp_path / "three.onnx", sizes={"a": 5})
+
+
+@pytest.mark.native
+@pytest.mark.compiler("cc")
+def test_a_session_that_fixes_the_sizes_is_compared(mlp: Path, tmp_path: Path, capsys: Capture) -> None:
+    """What `explain` tells of a session with `--dim` is what is then run."""
+    asked = ["compare", str(mlp), "--claim", "all", "--dim", "n=7"]
+    assert main([*asked, "--fix"]) == 0
+    out = capsys.readouterr().out
+    assert "\nsizes: n=7; those that are given are fixed in the session\n" in out
+    assert main(asked) == 0 and "fixed" not in capsys.readouterr().out
+    seen: list[list[object]] = []
+    real = ort.InferenceSession.run
+
+    def run(session: ort.InferenceSession, *given: Any) -> Any:
+        seen.append(session.get_inputs()[0].shape)
+        return real(session, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ort.InferenceSession, "run", run)
+        compare(mlp, options={"claim": "all"}, shapes={"x": (7, 64)}, fix=True, nodes=True)
+    assert seen == [["n", 64], [7, 64], ["n", 64], [7, 64]], "the reference, and ours; of the outputs, and of all tensors"
+    model = onnx.load(mlp)
+    model.graph.input[0].type.tensor_type.shape.dim[0].ClearField("dim_param")
+    onnx.save(model, tmp_path / "nameless.onnx")
+    found = compare(tmp_path / "nameless.onnx", options={"claim": "all"}, shapes={"x": (7, 64)}, fix=True)
+    assert found.fixed and found.claimed and not found.drifts
 
 
 @pytest.mark.native

@@ -301,12 +301,17 @@ def test_shapes_of_dims_with_names_are_sizes(mlp: Path) -> None:
 
 @pytest.mark.native
 def test_shapes_that_do_not_fit(mlp: Path) -> None:
-    for shapes, sizes, message in (
+    wrong: list[tuple[Any, Any, str]] = [
         ({"v": (8, 64)}, {}, r"^shapes: the model has no input 'v'. it has x$"),
         ({"x": (8, 63)}, {}, r"^shapes: x cannot have the shape \[8, 63\]. it is \[n, 64\]$"),
+        ({}, {"n": "64"}, r"^sizes: n='64' is no size. it wants an integer from 0 to 2147483647$"),
+        ({}, {"n": 2.0}, r"^sizes: n=2.0 is no size. "),
+        ({}, {"n": 2**31}, r"^sizes: n=2147483648 is no size. "),
+        ({"x": ("8", 64)}, {}, r"^shapes: x has '8', which is no size. it wants an integer from 0 to 2147483647$"),
         ({"x": (8,)}, {}, r"^shapes: x cannot have the shape \[8\]. it is"),
         ({"x": (8, 64)}, {"n": 9}, r"^shapes: x has n=8, and n=9 is given. give one of them$"),
-    ):
+    ]
+    for shapes, sizes, message in wrong:
         with pytest.raises(ConfigError, match=message):
             explain(mlp, shapes=shapes, sizes=sizes)
     ort_form = mlp.with_name("junk.onnx")

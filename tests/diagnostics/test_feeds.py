@@ -99,6 +99,11 @@ def test_what_is_made_up_is_seeded_and_of_the_type() -> None:
         shapes(Entry("s", [1], "tensor(string)"))
 
 
+def test_what_is_too_large_to_be_made_up() -> None:
+    with pytest.raises(ConfigError, match=r"^input 'x': \[2147483647, 2147483647\] is too large. give less$"):
+        shapes(Entry("x", ["n", "n"]), n=2**31 - 1)
+
+
 INPUTS = Inputs([Entry("x", ["n", 2]), Entry("i", [2], "tensor(int64)")], [Entry("w", [1])])
 FLOATS, INTEGERS = np.ones((3, 2), np.float32), np.array([4, 5])
 

@@ -7,8 +7,9 @@ print(compare("model.onnx", nodes=True))       # every intermediate tensor too (
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ class Comparison:
     claimed: int
     total: int
     sizes: Sizes
+    fixed: bool = False  # whether the session had the given ones fixed
     scalars: Mapping[str, object] = field(default_factory=dict)  # inputs of one value that was made up
     skipped: tuple[str, ...] = ()  # outputs that have no numbers
     hint: str = ""  # where nothing was claimed, or nothing is proven
@@ -82,7 +84,7 @@ class Comparison:
         if not self.claimed:
             lines = [f"WARNING: {lines[0]}: ONNX Runtime is compared with itself. {self.hint}"]
         if sizes := str(self.sizes):
-            lines.append(f"sizes: {sizes}")
+            lines.append(f"sizes: {sizes}{'; those that are given are fixed in the session' if self.fixed else ''}")
         if self.scalars:
             lines.append(f"values: {_told(self.scalars)} (made up)")
         lines.append(f"{'tensor':<40} {'max |a-b| / max |b|':>20} {'max |a-b|':>12} {'max |b|':>12}")
@@ -125,12 +127,14 @@ def compare(
     seed: int = 0,
     sizes: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    fix: bool = False,
     max_drift: float | None = None,
 ) -> Comparison:
     """Run ``model`` on both providers, with ``options`` as a session has them. Inputs that are not in ``feeds`` (arrays, or files
     as `read_feeds` takes them) are made up by ``seed``, with ``sizes`` for symbolic dimensions, ``shapes`` for whole inputs and
-    plausible sizes for the others. Without ``max_drift``: the bound of the precision that is asked for. Raises ConfigError where
-    the CPU provider does not run the model.
+    plausible sizes for the others. ``fix``: the session with the provider has those that are given fixed, as that of `explain`
+    has; else all sizes are open in it. Without ``max_drift``: the bound of the precision that is asked for. Raises ConfigError
+    where the CPU provider does not run the model.
 
     ``nodes`` makes every tensor an output. That changes what can be fused, so it finds kernels that compute wrongly, not
     fusions that are wrong as such; the drift of the outputs is therefore measured on the model as it is.
@@ -138,9 +142,14 @@ def compare(
     asked = options_module.parse(options or {})
     reference = open_session(model)
     given = read_feeds(reference, feeds or {})
-    made = _Feeds(session=reference, given=given, sizes=Sizes.of(reference, sizes or {}, given, shapes), seed=seed)
+    known = Sizes.of(reference, sizes or {}, given, shapes)
+    by_name, in_model = known.fixing(reference) if fix else ({}, {})
+    if fix and not by_name and not in_model:
+        raise ConfigError("nothing is fixed", where=wording().fix, hint=f"give {wording().some_size}")
+    made = _Feeds(session=reference, given=given, sizes=known, seed=seed)
     wanted = _wanted(reference, made)
-    ours = open_session(model, options or {})
+    opened = partial(open_session, options=options or {}, sizes=by_name, shapes=in_model)
+    ours = opened(model)
     outputs = _drifts(ours, wanted, made.feeds, {})
     explained = explain(ours)
     compared = {d.name for d in outputs}
@@ -156,25 +165,27 @@ def compare(
         max_drift=MAX_DRIFT[asked.precision] if max_drift is None else max_drift,
         claimed=explained.claimed,
         total=explained.total,
-        sizes=made.sizes,
+        sizes=known,
+        fixed=fix,
         scalars=made.scalars,
         skipped=tuple(name for name in wanted if name not in compared),
         hint=hint,
     )
-    return _with_nodes(found, Path(model), made, options or {}) if nodes else found
+    return _with_nodes(found, Path(model), made, opened) if nodes else found
 
 
-def _with_nodes(found: Comparison, model: Path, made: _Feeds, options: Mapping[str, str]) -> Comparison:
-    opened = with_all_outputs(model)
-    session = open_session(opened.model, options)
-    by_name = {d.name: d for d in _drifts(session, _wanted(open_session(opened.model), made), made.feeds, opened.producers)}
+def _with_nodes(found: Comparison, path: Path, made: _Feeds, opened: Callable[[bytes], Any]) -> Comparison:
+    """``opened``: a session with the provider, as the outputs' was."""
+    all_of = with_all_outputs(path)
+    session = opened(all_of.model)
+    by_name = {d.name: d for d in _drifts(session, _wanted(open_session(all_of.model), made), made.feeds, all_of.producers)}
     explained = explain(session)
     return replace(
         found,
-        tensors=tuple(by_name[name] for name in opened.producers if name in by_name),
+        tensors=tuple(by_name[name] for name in all_of.producers if name in by_name),
         nodes_claimed=explained.claimed,
         nodes_total=explained.total,
-        bodies=opened.bodies,
+        bodies=all_of.bodies,
     )
 
 
@@ -218,7 +229,7 @@ def _wanted(reference: Any, made: _Feeds) -> dict[str, Any]:
 
 
 def _size_to_give(made: _Feeds) -> str:
-    """Which dimension is to be given, by trying: one size after another for each that was made up."""
+    """Which dimension is to be given, by trying: one size after another for each that was made up. What was given is no guess."""
     for name, size in made.sizes.made_up.items():
         for other in (s for s in _TRIED if s != size):
             tried = Sizes.of(made.session, {**made.sizes.given, name: other}, made.given, made.sizes.fixed)
@@ -227,12 +238,15 @@ def _size_to_give(made: _Feeds) -> str:
             except Exception:  # the next one, then
                 continue
             return f"{name}={size} is made up, with {other} it runs: give {wording().size(name, other)}"
-    sizes = [f"sizes are made up ({made.sizes})"] if made.sizes.made_up or made.sizes.shapes else []
-    values = [f"values are made up ({_told(made.scalars)})"] if made.scalars else []
-    ways = [wording().some_size] if made.sizes.made_up else []
+    guesses = made.sizes.guesses
+    told = [f"sizes are made up ({guesses})"] if guesses else []
+    told += [f"values are made up ({_told(made.scalars)})"] if made.scalars else []
+    if not told:
+        sizes = f" ({made.sizes})" if str(made.sizes) else ""
+        return f"{'these sizes' if sizes else 'the inputs'} do not fit the model{sizes}"
+    ways = [wording().some_size_of(name) for name in made.sizes.made_up]
     ways += [wording().shape(name, shape) for name, shape in made.sizes.shapes.items()]
-    told = f"{' and '.join([*sizes, *values])}: " if sizes or values else ""
-    return f"{told}give {' or '.join([*ways, wording().some_feed])}"
+    return f"{' and '.join(told)}: give {' or '.join([*ways, wording().some_feed])}"
 
 
 def _drifts(ours: Any, wanted: Mapping[str, Any], feeds: Mapping[str, Array], producers: Mapping[str, str]) -> tuple[Drift, ...]:

@@ -203,7 +203,8 @@ def explain(
     if sizes or shapes:
         if not made:
             raise ConfigError("a session has its sizes", where="explain", hint="give a path, or leave out the sizes")
-        by_name, in_model = _fixed(open_session(model), sizes or {}, shapes or {})
+        asked = open_session(model)
+        by_name, in_model = Sizes.of(asked, sizes or {}, {}, shapes).fixing(asked)
     session = open_session(model, options or {}, sizes=by_name, shapes=in_model) if made else model
     if not hasattr(session, "get_providers"):
         raise ConfigError(
@@ -214,18 +215,6 @@ def explain(
     token = uuid.uuid4().hex
     session.set_ep_dynamic_options({"xyntra.explain_token": token})
     return replace(parse(json.loads(_take(token.encode()))), sizes=by_name, shapes=in_model)
-
-
-def _fixed(
-    session: Any, sizes: Mapping[str, int], shapes: Mapping[str, Sequence[int]]
-) -> tuple[Mapping[str, int], Mapping[str, Shape]]:
-    """What ONNX Runtime fixes by its name, and the shapes of inputs for which that is not enough."""
-    asked = Sizes.of(session, sizes, {}, shapes)
-    by_name = {
-        entry.name: tuple(asked.given.get(dim, -1) if isinstance(dim, str) else dim for dim in entry.shape)
-        for entry in session.get_inputs()
-    }
-    return asked.given, {name: shape for name, shape in asked.fixed.items() if shape != by_name[name]}
 
 
 def _take(token: bytes) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from xyntra_ep.diagnostics.sizes import Array, Sizes, declared, fits
+from xyntra_ep.diagnostics.sizes import Array, Shape, Sizes, declared, fits
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.wording import wording
 
@@ -42,16 +42,23 @@ def made_up(session: Any, sizes: Sizes, *, seed: int, besides: Mapping[str, Arra
         if entry.type not in _NUMPY:
             hint = f"give it: {wording().feed(entry.name)}"
             raise ConfigError(f"cannot make up a {entry.type}", where=f"input {entry.name!r}", hint=hint)
-        dtype, shape = np.dtype(_NUMPY[entry.type]), sizes.shape_of(entry)
-        if dtype.kind == "f":
-            feeds[entry.name] = rng.standard_normal(shape).astype(dtype)
-        elif dtype.kind == "b" or "mask" in entry.name.lower():
-            feeds[entry.name] = np.ones(shape, dtype)
-        elif is_scalar(entry):
-            feeds[entry.name] = np.full(shape, _TRIPS, dtype)
-        else:
-            feeds[entry.name] = rng.integers(0, 2, shape).astype(dtype)
+        shape = sizes.shape_of(entry)
+        try:
+            feeds[entry.name] = _values(entry, shape, rng)
+        except (MemoryError, ValueError) as error:  # numpy's for more than memory has, and for more than it can count
+            raise ConfigError(f"{list(shape)} is too large", where=f"input {entry.name!r}", hint="give less") from error
     return feeds
+
+
+def _values(entry: Any, shape: Shape, rng: np.random.Generator) -> Array:
+    dtype = np.dtype(_NUMPY[entry.type])
+    if dtype.kind == "f":
+        return rng.standard_normal(shape).astype(dtype)
+    if dtype.kind == "b" or "mask" in entry.name.lower():
+        return np.ones(shape, dtype)
+    if is_scalar(entry):
+        return np.full(shape, _TRIPS, dtype)
+    return rng.integers(0, 2, shape).astype(dtype)
 
 
 def is_scalar(entry: Any) -> bool:

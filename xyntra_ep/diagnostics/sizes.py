@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from xyntra_ep.wording import wording
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
+LARGEST = 2**31 - 1  # more elements no dim of a tensor has that could be run
+WANTED = f"it wants an integer from 0 to {LARGEST}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +39,9 @@ class Sizes:
         shapes: Mapping[str, Sequence[int]] | None = None,
     ) -> Sizes:
         """Raises ConfigError for what is no dim or no input of the model, no size, or does not fit."""
-        fixed = {name: tuple(shape) for name, shape in (shapes or {}).items()}
         _check_sizes(given, session)
+        given = {name: int(size) for name, size in given.items()}
+        fixed = {name: tuple(shape) for name, shape in (shapes or {}).items()}
         _check_shapes(fixed, feeds, session)
         _check_agreement(fixed, given, feeds, session)
         told = {**fixed, **{name: array.shape for name, array in feeds.items()}}
@@ -62,6 +66,20 @@ class Sizes:
     def shape_of(self, entry: Any) -> Shape:
         """Of an input."""
         return self.fixed.get(entry.name) or _shape(entry, {**self.made_up, **self.given})
+
+    def fixing(self, session: Any) -> tuple[Mapping[str, int], Mapping[str, Shape]]:
+        """What of the caller's a session fixes: dims, by their names, and the shapes of inputs for which that is not enough."""
+        by_name = {
+            entry.name: tuple(self.given.get(dim, -1) if isinstance(dim, str) else dim for dim in entry.shape)
+            for entry in session.get_inputs()
+        }
+        return self.given, {name: shape for name, shape in self.fixed.items() if shape != by_name[name]}
+
+    @property
+    def guesses(self) -> str:
+        """Those that nobody gave, with their names."""
+        unnamed = [f"{name}: {list(shape)}" for name, shape in self.shapes.items()]
+        return ", ".join([*(f"{name}={size}" for name, size in self.made_up.items()), *unnamed])
 
     def __str__(self) -> str:
         named = [f"{name}={size} (made up)" for name, size in self.made_up.items()]
@@ -100,8 +118,12 @@ def _check_sizes(given: Mapping[str, int], session: Any) -> None:
                 hints.append(f"they have dimensions without names ({there}): give a shape, as in {example}")
             what = f"the model's inputs have no dimension {name!r}"
             raise ConfigError(what, where=wording().sizes, hint="; ".join(hints))
-        if size < 0:
-            raise ConfigError(f"{name}={size} is no size", where=wording().sizes, hint="it wants an integer of at least 0")
+        if not _is_size(size):
+            raise ConfigError(f"{name}={size!r} is no size", where=wording().sizes, hint=WANTED)
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, Integral) and 0 <= int(value) <= LARGEST
 
 
 def _check_shapes(fixed: Mapping[str, Shape], feeds: Mapping[str, Array], session: Any) -> None:
@@ -110,7 +132,9 @@ def _check_shapes(fixed: Mapping[str, Shape], feeds: Mapping[str, Array], sessio
     for name, shape in fixed.items():
         if name not in entries:
             raise ConfigError(f"the model has no input {name!r}", where=where, hint=f"it has {', '.join(entries)}")
-        if not fits(entries[name], shape) or min(shape, default=0) < 0:
+        if wrong := [size for size in shape if not _is_size(size)]:
+            raise ConfigError(f"{name} has {wrong[0]!r}, which is no size", where=where, hint=WANTED)
+        if not fits(entries[name], shape):
             raise ConfigError(f"{name} cannot have the shape {list(shape)}", where=where, hint=f"it is {declared(entries[name])}")
         if name in feeds:
             raise ConfigError(f"{name} is given as a feed, which has its own shape", where=where, hint="leave one of them out")
