@@ -65,9 +65,8 @@ def _against_itself(case: Case, contender: Contender) -> Iterator[Arm]:
         yield Arm(label=f"{name} t1", contender=contender, threads=1)
         yield Arm(label=f"{name} t{n}", contender=contender, threads=n, against=f"{name} t1")
     else:
-        fixed = f"{name} fixed"
-        yield Arm(label=name, contender=contender, threads=n, against=fixed)
-        yield Arm(label=fixed, contender=contender, threads=n, specialised=True)
+        yield Arm(label=name, contender=contender, threads=n)
+        yield Arm(label=f"{name} fixed", contender=contender, threads=n, specialised=True, against=name)
 
 
 def _peers(arm: Arm, arms: Sequence[Arm]) -> Iterator[str]:

@@ -52,6 +52,7 @@ PERCENTILES = (
     ("p99.9", "p999_ns", MIN_N_P999),
 )
 AGAINST_THE_CPU = (Scenario.SINGLE_STREAM, Scenario.MULTI_STREAM, Scenario.SERVER, Scenario.OFFLINE, Scenario.GENERATE)
+AGAINST_ITSELF = {Scenario.SCALING: "one thread", Scenario.SPECIALISED: "dynamic"}
 SURE = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME)
 STYLES = {
     Verdict.FASTER: "green",
@@ -87,7 +88,7 @@ def rows(case: CaseResult) -> Iterator[tuple[list[str], Verdict | None]]:
         yield [*head, str(case.threads), "", *_without_figures(Verdict.NO_DATA, case.status, case.error)], Verdict.NO_DATA
         return
     for m in case.arms:
-        yield head + _cells(case, m), None if m is case.baseline else m.verdict
+        yield head + _cells(case, m), m.verdict if m.against or m.lacking else None
 
 
 def _cells(case: CaseResult, m: Measurement) -> list[str]:
@@ -129,12 +130,23 @@ def outcome(case: CaseResult) -> str:
     >>> outcome(CaseResult(**head, weights=Weights.RANDOM, status=Status.OK, contenders=(fast, dead)))
     'vit b1 t2: A 1.25x faster; B crashed: killed by SIGSEGV'
     """
-    told = [f"{m.label} {f'{m.ratio.middle:.2f}x {m.verdict}' if m.ratio else m.lacking or m.verdict}" for m in case.contenders]
+    told = [_told(case.scenario, m) for m in case.contenders if m.ratio or m.against or m.lacking]
     return f"{case.label}: {case.failure or '; '.join(told)}"
 
 
+def _told(scenario: Scenario, m: Measurement) -> str:
+    if m.ratio is None:
+        return f"{m.label} {m.lacking or m.verdict}"
+    if (itself := AGAINST_ITSELF.get(scenario)) is None:
+        return f"{m.label} {m.ratio.middle:.2f}x {m.verdict}"
+    joined = {Verdict.FASTER: "than", Verdict.SLOWER: "than", Verdict.SAME: "as"}.get(m.verdict, "beside")
+    return f"{m.label}: {m.ratio.middle:.2f}x {m.verdict} {joined} {itself}"
+
+
 def verdict(case: CaseResult, m: Measurement) -> str:
-    """With a mark where the time was up before the least that a row takes."""
+    """With a mark where the time was up before the least that a row takes; none of a row that others are compared with."""
+    if not m.against and not m.lacking:
+        return ""
     return f"{m.verdict}, {case.stopped}" if case.stopped is Stopped.CUT else str(m.verdict)
 
 

@@ -60,8 +60,8 @@ def test_multi_stream_compares_as_single_stream_does() -> None:
     assert arms(Scenario.MULTI_STREAM, XYNTRA, PEER) == arms(Scenario.SINGLE_STREAM, XYNTRA, PEER)
 
 
-def test_the_dynamic_form_is_compared_with_the_specialised_one() -> None:
+def test_the_specialised_form_is_compared_with_the_dynamic_one() -> None:
     found = arms(Scenario.SPECIALISED, XYNTRA)
-    assert found["XyntraEP"].against == "XyntraEP fixed" and not found["XyntraEP"].specialised
-    assert found["XyntraEP fixed"].specialised and found["XyntraEP fixed"].against == ""
+    assert found["XyntraEP fixed"].against == "XyntraEP" and found["XyntraEP fixed"].specialised
+    assert found["XyntraEP"].against == "" and not found["XyntraEP"].specialised
     assert all(arm.threads == 2 for arm in found.values())

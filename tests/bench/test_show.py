@@ -5,9 +5,9 @@ import io
 
 from rich.console import Console
 
-from bench.plan import QUICK, Target
+from bench.plan import QUICK, Scenario, Target
 from bench.results import Accuracy, CaseResult, Check, Measurement, Ratio, Run, Status, Verdict, Weights
-from bench.show import COLUMNS, outcome, refused_percentiles, rows, show_cases, summary
+from bench.show import COLUMNS, outcome, refused_percentiles, rows, show_cases, show_notes, summary
 from bench.statistics import latency
 from tests.reports.conftest import ENVIRONMENT
 
@@ -44,6 +44,7 @@ def test_percentiles_that_few_runs_cannot_tell_are_named() -> None:
     )
 
 
+RIGHT = Check(state=Accuracy.OK, max_err=1e-5, error=0.0)
 FAILED = Measurement(label="A", provider="A", options={}, status=Status.FAILED, error="Fail: no such\nmore", against="CPU")
 
 
@@ -92,6 +93,29 @@ def test_a_row_that_failed_says_why_in_one_line() -> None:
     whole = dataclasses.replace(case, status=Status.FAILED, error="the CPU provider cannot run it", contenders=())
     [(cells, _)] = rows(whole)
     assert len(cells) == len(COLUMNS) and cells[-2:] == ["", "the CPU provider cannot run it"]
+
+
+def test_a_contender_beside_itself_says_what_it_is_compared_with() -> None:
+    """The form that others are compared with has figures and no verdict, and is not said to have no data."""
+    case = dataclasses.replace(compared("x", 1.8, Verdict.FASTER), scenario=Scenario.SPECIALISED)
+    [fixed] = case.contenders
+    dynamic = Measurement(label="A", provider="A", options={}, status=Status.OK, latency=latency([1000] * 9), check=RIGHT)
+    fixed = dataclasses.replace(fixed, label="A fixed", against="A", latency=latency([555] * 9), check=RIGHT)
+    case = dataclasses.replace(case, contenders=(dynamic, fixed))
+    assert outcome(case) == "x b1 t2 specialised: A fixed: 1.80x faster than dynamic"
+    assert [(cells[COLUMNS.index("verdict")], style) for cells, style in rows(case)] == [("", None), ("faster", Verdict.FASTER)]
+    same = dataclasses.replace(fixed, verdict=Verdict.SAME, label="A t2")
+    scaling = dataclasses.replace(case, scenario=Scenario.SCALING, contenders=(dynamic, same))
+    assert outcome(scaling) == "x b1 t2 scaling: A t2: 1.80x same as one thread"
+
+
+def test_what_several_rows_are_told_alike_is_said_once() -> None:
+    console = Console(file=io.StringIO(), width=200)
+    case = compared("x", 1.0, Verdict.SAME)
+    case = with_contender(case, dataclasses.replace(case.contenders[0], notes=("planned",)))
+    cases = (case, dataclasses.replace(case, threads=4))
+    show_notes(console, Run(environment=ENVIRONMENT, budget=QUICK, target=Target.MODEL, cases=cases))
+    assert console.file.getvalue() == "! x b1 t2 A, x b1 t4 A: planned\n"  # type: ignore[attr-defined]  # the StringIO above
 
 
 def test_on_a_pipe_the_table_has_columns() -> None:
