@@ -25,6 +25,7 @@ from bench.device_run import DeviceStore, points_like
 from bench.environment import read_environment, version_of
 from bench.errors import BenchError
 from bench.execute import command, execute, result_path
+from bench.first_run import check_runs
 from bench.gpus import find_gpus
 from bench.inventory import inventory
 from bench.micro import micro_cases
@@ -87,7 +88,13 @@ Scenarios = Annotated[
 Threads = Annotated[str, typer.Option(help="Intra-op thread counts.", metavar="N,N")]
 Batches = Annotated[str, typer.Option(metavar="N,N", help="Batch sizes, which multiply the dynamic first dims of the inputs.")]
 Quick = Annotated[bool, typer.Option("--quick", help="100 runs of each session, sure or not, and fewer rows.")]
-Json = Annotated[Path | None, typer.Option("--json", help="Result file, written case by case. Default: below results/.")]
+Json = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        help="Result file, written case by case. Default: a new one in the folder results/ of where you are, made if need be.",
+    ),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the interrupted run in --json. Refused if things differ.")]
 Bound = Annotated[float | None, typer.Option(help="Milliseconds p99 may take in `server`. Default: 5 runs of the CPU provider.")]
 MinTime = Annotated[float | None, typer.Option(help="Least seconds of turns per case.")]
@@ -169,6 +176,7 @@ def run_model(
         counts_made_up = check_inputs(cases, given)
         budget = _budget(quick, min_time, max_time)
         plan = _plan(Target.MODEL, cases, checked_contenders(providers or DEFAULT), budget, quick=quick)
+        check_runs(cases)
         if counts_made_up:
             typer.echo(f"made up: {counts_made_up}. --feed NAME=FILE gives others", err=True)
         execute(plan, result_path(json, file.stem, resume=resume), resume=resume)

@@ -74,9 +74,7 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
                 runners[arm.label] = _start(case, arm, *prepared[arm.label], feeds, names)
     if arms[0].label not in runners:  # without the reference there is nothing to measure
         why = " ".join(failed[arms[0].label][1].split())
-        asked = "feeds fit the model" if case.feeds else "shapes given with --shape fit each other"
-        hint = f". do the {asked}?" if case.shapes else ""
-        raise BenchError(f"the CPU provider, which all are compared with, cannot run it: {why}{hint}")
+        raise BenchError(f"the CPU provider, which all are compared with, cannot run it: {why}")
 
     def after_round() -> None:
         watch.glance()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -190,7 +191,10 @@ def file_cases(
     fitting = [scenario for scenario in scenarios if scenario is not Scenario.GENERATE]
     if not fitting:
         raise BenchError("--scenario generate: only models of the zoo, whose past and present are known. try `bench run zoo`")
-    parsed = dict(parse_shape(shape) for shape in shapes)
+    parsed: dict[str, tuple[int, ...]] = {}
+    for name, shape in map(parse_shape, shapes):
+        if parsed.setdefault(name, shape) != shape:
+            raise BenchError(f"--shape {name}: given twice. give one of them")
     case = Case(model=file.name, seed=seed, max_err=max_err, file=str(file.resolve()), shapes=parsed)
     return tuple(expand(case, threads, batches, fitting))
 
@@ -233,6 +237,9 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     >>> parse_shape("input_ids=1x128")
     ('input_ids', (1, 128))
     """
+    if re.search(r"=[\dx]*,", text):
+        each = " ".join(f"--shape {shape.strip()}" for shape in text.split(","))
+        raise BenchError(f"shape '{text}': one input at a time. give {each}")
     name, equals, dims = text.rpartition("=")
     parts = dims.split("x") if dims else []
     if not equals or not name or not all(part.isdecimal() for part in parts):

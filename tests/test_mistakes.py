@@ -115,6 +115,8 @@ OTHERS = [
     ("bench run zoo --within 0", "Invalid value for '--within'"),
     ("bench run model", "Missing argument 'file'"),
     ("bench run model absent.onnx", "absent.onnx: no such file"),
+    ("bench run model model.onnx --shape x=3,y=4", "shape 'x=3,y=4': one input at a time. give --shape x=3 --shape y=4"),
+    ("bench run model model.onnx --shape x=3 --shape x=4", "--shape x: given twice. give one of them"),
     ("bench run model model.onnx --max-err few", "Invalid value for '--max-err'"),
     ("bench micro nosuch", "'nosuch': no chain of that name"),
     ("bench micro --quik", "No such option: --quik"),

@@ -1,0 +1,37 @@
+"""Whether the CPU provider, which all are compared with, runs somebody's model at all: asked once, before minutes go into
+ceilings and cases that all would end the same."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.codec import encode
+from bench.errors import BenchError
+from bench.estimate import ESTIMATE, LIMIT_S
+from bench.plan import Case
+from bench.run import ChildFailed, in_child
+
+NOT_RUN = "the CPU provider, which all are compared with, cannot run it"
+
+
+def check_runs(cases: Sequence[Case]) -> None:
+    """Of each batch, in a process of its own: it may take that along."""
+    for case in {case.batch: case for case in cases}.values():
+        with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as folder:
+            try:
+                in_child(ESTIMATE, encode(case), Path(folder), LIMIT_S)
+            except ChildFailed as failure:
+                raise BenchError(f"{Path(case.file).name}: {NOT_RUN}: {_said(failure)}{_hint(case)}") from None
+
+
+def _hint(case: Case) -> str:
+    """Behind what the runtime says, where the caller gave what may be wrong."""
+    asked = "feeds fit the model" if case.feeds else "shapes given with --shape fit each other"
+    return f". do the {asked}?" if case.shapes else ""
+
+
+def _said(failure: ChildFailed) -> str:
+    """The sentence, without "onnxruntime.capi...: [ONNXRuntimeError] : 2 : INVALID_ARGUMENT"."""
+    return failure.text.partition("\n")[0].split(" : ", 3)[-1].rstrip(".")
