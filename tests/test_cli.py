@@ -52,12 +52,12 @@ def test_the_models_of_the_zoo(cache: Path, tmp_path: Path, capsys: Capture, mon
     assert main(["cache", "ls"]) == 0
     *_, row, total = capsys.readouterr().out.splitlines()
     assert row.split()[-2:] == ["model", model.name]
-    assert total.startswith(f"{zoo}: 1 files, ") and total.endswith("; `xyntra cache prune --zoo` removes them")
+    assert total.startswith(f"{zoo}: 1 file, ") and total.endswith("; `xyntra cache prune --zoo` removes them")
     assert main(["cache", "ls", "--json"]) == 0
     assert [e["kind"] for e in json.loads(capsys.readouterr().out)] == ["kernel", "kernel", "model"]
     assert main(["cache", "ls", "--dir", str(cache)]) == 0 and model.name not in capsys.readouterr().out
     assert main(["cache", "prune", "--zoo"]) == 0
-    assert "removed 1 files" in capsys.readouterr().out
+    assert "removed 1 file" in capsys.readouterr().out
     assert [path.name for path in zoo.iterdir()] == ["my-own.onnx"], "and nothing that the zoo has not built"
     assert len(list((cache / "kernels").iterdir())) == 2
 
@@ -72,7 +72,7 @@ def test_cache_verify_and_repair(cache: Path, capsys: Capture) -> None:
 
 def test_cache_prune(cache: Path, capsys: Capture) -> None:
     assert main(["cache", "prune", "--max-size", "1.01k", "--dir", str(cache)]) == 0
-    assert "removed 1 files" in capsys.readouterr().out
+    assert "removed 1 file" in capsys.readouterr().out
     assert main(["cache", "prune", "--max-age", "0s", "--dir", str(cache), "--json"]) == 0
     [removed] = json.loads(capsys.readouterr().out)
     assert removed["kind"] == "kernel"

@@ -16,7 +16,7 @@ from xyntra_ep import __version__
 from xyntra_ep.arguments import MISUSED, Parser, age_s, pairs, shapes, size_bytes, sizes
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.options import Claim
-from xyntra_ep.wording import asked_in_a_shell
+from xyntra_ep.wording import asked_in_a_shell, counted
 
 FAILED, OUR_FAULT, NOTHING_COMPARED, NOTHING_PROVEN = 1, 3, 4, 5
 _NO_CACHE = "there is no cache yet, the first session makes it"
@@ -261,7 +261,7 @@ def _cache(chosen: argparse.Namespace) -> int:
         removed = maintenance.prune(root, max_bytes=chosen.max_size, max_age_s=chosen.max_age) if limited else []
         if chosen.zoo:
             removed += [model for model in maintenance.models(knobs.current().zoo_root) if maintenance.remove(model)]
-        _print(f"removed {len(removed)} files, {_megabytes(removed)}", removed, chosen)
+        _print(f"removed {counted(len(removed), 'file')}, {_megabytes(removed)}", removed, chosen)
         return 0
     if chosen.action == "verify":
         return _verify(chosen, root, absent)
@@ -288,8 +288,8 @@ def _listed(found: Sequence[Any]) -> list[str]:
 def _totals(found: Sequence[Any]) -> str:
     """How many files there are and how large, of all and of each kind."""
     kinds = {e.kind: [x for x in found if x.kind is e.kind] for e in found}
-    parts = [f"{len(of)} {kind}{'s' if len(of) != 1 else ''} {_megabytes(of)}" for kind, of in sorted(kinds.items())]
-    return f"{len(found)} files, {_megabytes(found)}" + (f" ({', '.join(parts)})" if parts else "")
+    parts = [f"{counted(len(of), kind)} {_megabytes(of)}" for kind, of in sorted(kinds.items())]
+    return f"{counted(len(found), 'file')}, {_megabytes(found)}" + (f" ({', '.join(parts)})" if parts else "")
 
 
 def _verify(chosen: argparse.Namespace, root: Any, absent: bool) -> int:

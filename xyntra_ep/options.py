@@ -146,7 +146,8 @@ class Options:
     )
     fp32_strict: bool = option(
         default=False,
-        doc="NaN and Inf show where they do in ONNX Runtime, and nowhere else: no Winograd convolution, no hidden keys left out",
+        doc="NaN and Inf show where they do in ONNX Runtime, and nowhere else: no Winograd convolution, no hidden keys left out. "
+        "Some operators keep their own answer, where ONNX Runtime has no single one (docs/precision.md)",
     )
     dim_hints: DimHints = option(
         default_factory=DimHints,

@@ -73,6 +73,14 @@ _SHELL = Wording(
 _current = ContextVar("wording", default=_PYTHON)
 
 
+def counted(count: int, noun: str) -> str:
+    """
+    >>> counted(1, "node"), counted(0, "node")
+    ('1 node', '0 nodes')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def wording() -> Wording:
     return _current.get()
 

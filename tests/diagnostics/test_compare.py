@@ -57,15 +57,15 @@ def test_special_values_must_be_where_they_are(got: np.ndarray, wanted: np.ndarr
 @pytest.mark.parametrize(
     ("got", "wanted", "note"),
     [
-        (f(NAN, 1), f(NAN, 1), "1 elements are not finite, and the same in both"),
+        (f(NAN, 1), f(NAN, 1), "not finite, and the same in both: 1 element"),
         (
             f(NAN, 0),
             f(NAN, 0),
-            "1 elements are not finite, and the same in both; the reference is nearly zero: this proves nothing",
+            "not finite, and the same in both: 1 element; the reference is nearly zero: this proves nothing",
         ),
         (f(NAN, INF), f(NAN, INF), "no finite element, in either: this proves nothing"),
-        (f(INF, 1, 1), f(NAN, 1, NAN), "2 elements of the reference are not finite, and 2 are not alike in this"),
-        (f(NAN, 1), f(1, 1), "0 elements of the reference are not finite, and 1 are not alike in this"),
+        (f(INF, 1, 1), f(NAN, 1, NAN), "not finite: 2 elements of the reference, and 2 not alike in this"),
+        (f(NAN, 1), f(1, 1), "not finite: 0 elements of the reference, and 1 not alike in this"),
     ],
 )
 def test_elements_that_are_not_finite_are_counted(got: np.ndarray, wanted: np.ndarray, note: str) -> None:
@@ -109,7 +109,9 @@ def test_what_is_asked_of_a_reduced_precision(mlp: Path) -> None:
 
 def test_what_cannot_be_compared(mlp: Path, tmp_path: Path) -> None:
     (junk := tmp_path / "junk.onnx").write_text("junk")
-    with pytest.raises(ConfigError, match=r"junk.onnx: is not an ONNX model. give the path of an ONNX model$"):
+    with pytest.raises(
+        ConfigError, match=r"junk.onnx: is not an ONNX model, or not the whole of one. give the path of an ONNX model$"
+    ):
         compare(junk)
     with pytest.raises(ConfigError, match=r"^sizes: the model's inputs have no dimension 'm'. there are n$"):
         compare(mlp, sizes={"m": 3})

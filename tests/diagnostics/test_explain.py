@@ -58,8 +58,8 @@ def test_records_become_a_table() -> None:
         "nodes are what ONNX Runtime's optimizations leave of the file's, which `xyntra fuse` counts",
         "times are estimates for one core by figures assumed for this kind of machine",
         "",
-        "g: 2 of 4 nodes on XyntraEP in 1 islands (stored plan)",
-        "  island0: 2 nodes, 1 kernels (est. 2.1 us, ORT 4.25 us): Relu, Shape",
+        "g: 2 of 4 nodes on XyntraEP in 1 island (stored plan)",
+        "  island0: 2 nodes, 1 kernel (est. 2.1 us, ORT 4.25 us): Relu, Shape",
         "    relu                     pointwise.vector               1.5 us  71%  Relu",
         "      flat: all the way",
         "  on CPU, 2 nodes:",
@@ -239,7 +239,7 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
     for path, message in (
         (tmp_path, "is a folder. give the path of an ONNX model"),
         (tmp_path / "empty.onnx", "is empty. give the path of an ONNX model"),
-        (tmp_path / "junk.onnx", "is not an ONNX model. give the path of an ONNX model"),
+        (tmp_path / "junk.onnx", "is not an ONNX model, or not the whole of one. give the path of an ONNX model"),
         (tmp_path / "m.onnx", f"its data is not there: {tmp_path / 'w.bin'}. it belongs where the model was exported with it"),
     ):
         with pytest.raises(ConfigError) as refused:

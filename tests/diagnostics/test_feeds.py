@@ -142,7 +142,10 @@ def test_files_that_cannot_be_fed(tmp_path: Path) -> None:
         r"objects.npz: 'x' is an array of Python objects, which are not read. store strings with .astype\(str\)$",
         tmp_path / "objects.npz",
     )
-    refused(r"junk.npy: is no array of numbers", {"x": tmp_path / "junk.npy"})
+    (tmp_path / "short.npy").write_bytes((tmp_path / "objects.npy").read_bytes()[:5])
+    no_array = r" is no array of numbers or strings, or not the whole of one. write it with numpy.save or numpy.savez$"
+    refused(rf"short.npy:{no_array}", {"x": tmp_path / "short.npy"})
+    refused(rf"junk.npy:{no_array}", {"x": tmp_path / "junk.npy"})
     refused(r"empty.npy: is no array of numbers", {"x": tmp_path / "empty.npy"})
     refused(r"junk.npz: is no array of numbers", tmp_path / "junk.npz")
     refused(r"junk.pb: is no ONNX tensor$", {"x": tmp_path / "junk.pb"})

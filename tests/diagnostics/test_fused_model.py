@@ -165,7 +165,7 @@ def test_the_command(mlp_model: onnx.ModelProto, tmp_path: Path, capsys: Capture
     source, target = tmp_path / "m.onnx", tmp_path / "f.onnx"
     onnx.save(mlp_model, source)
     assert main(["fuse", str(source), "-o", str(target)]) == 0
-    assert f"{target}: 6 nodes in 1 islands became 3, 2 of them calls of 2 functions" in capsys.readouterr().out
+    assert f"{target}: 6 nodes in 1 island became 3, 2 of them calls of 2 functions" in capsys.readouterr().out
     assert main(["fuse", str(source), "-o", str(target), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["nodes_after"] == 3
     assert main(["fuse", str(source)]) == 0

@@ -46,7 +46,7 @@ def test_a_cache_that_is_read_only_is_looked_at(tmp_path: Path, monkeypatch: pyt
     (root.plans / "a.plan").write_bytes(b"x" * 10)
     found = doctor(cache_dir=root.path)
     assert found.cache_read_only and not any("cache" in what for what, _ in found.missing)
-    assert f"cache      {root.path}: 1 files, 0.0 MB; read-only: what is in it is used, all else is " in str(found)
+    assert f"cache      {root.path}: 1 file, 0.0 MB; read-only: what is in it is used, all else is " in str(found)
 
 
 def test_a_source_folder_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

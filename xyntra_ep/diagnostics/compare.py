@@ -24,7 +24,7 @@ from xyntra_ep.diagnostics.sessions import open_session, said_by
 from xyntra_ep.diagnostics.sizes import Array, Sizes
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.options import Claim, Precision
-from xyntra_ep.wording import wording
+from xyntra_ep.wording import counted, wording
 
 # What sessions are held to by the precision that they ask for, as `bench` does (bench/contenders.py).
 MAX_DRIFT: Mapping[Precision, float] = {
@@ -105,7 +105,8 @@ class Comparison:
         if not self.nodes_claimed:
             lines = [f"WARNING: {lines[0]}: ONNX Runtime is compared with itself"]
         if self.bodies:
-            lines.append(f"{sum(self.bodies.values())} nodes in bodies of {', '.join(self.bodies)} cannot be compared one by one")
+            inside = counted(sum(self.bodies.values()), "node")
+            lines.append(f"{inside} in bodies of {', '.join(self.bodies)} cannot be compared one by one")
         if self.tensors:
             first = self.first
             lines.append(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from xyntra_ep.diagnostics.sizes import Array
+from xyntra_ep.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +35,10 @@ class Drift:
         if self.empty:
             return "has no elements: this proves nothing"
         if self.unlike:
-            return f"{self.not_finite} elements of the reference are not finite, and {self.unlike} are not alike in this"
+            return f"not finite: {counted(self.not_finite, 'element')} of the reference, and {self.unlike} not alike in this"
         if self.largest is None:
             return "no finite element, in either: this proves nothing"
-        told = [f"{self.not_finite} elements are not finite, and the same in both"] if self.not_finite else []
+        told = [f"not finite, and the same in both: {counted(self.not_finite, 'element')}"] if self.not_finite else []
         return "; ".join(told if self.alive else [*told, "the reference is nearly zero: this proves nothing"])
 
 

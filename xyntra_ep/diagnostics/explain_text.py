@@ -1,6 +1,6 @@
 """The page of `explain`, graph by graph.
 
-small: 3 of 4 nodes on XyntraEP in 1 islands (planned now)
+small: 3 of 4 nodes on XyntraEP in 1 island (planned now)
   island0: 3 nodes, 2 kernels (est. 2.1 us, ORT 4.25 us): MatMul x2, Relu
     gemm x2                  gemm.packed_b                  1.5 us  71%  MatMul
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+
+from xyntra_ep.wording import counted
 
 if TYPE_CHECKING:
     from xyntra_ep.diagnostics.explain import Declined, GraphReport, Kernel
@@ -25,7 +27,7 @@ def graph_text(graph: GraphReport, whole_ns: int) -> str:
     if graph.inlined and not graph.claimed:
         return f"{graph.name or 'graph'}: it has functions, which ONNX Runtime inlines next"
     lines = [
-        f"{graph.name or 'graph'}: {graph.claimed} of {graph.total} nodes on XyntraEP in {len(graph.islands)} islands"
+        f"{graph.name or 'graph'}: {graph.claimed} of {graph.total} nodes on XyntraEP in {counted(len(graph.islands), 'island')}"
         f" ({'stored plan' if graph.stored else 'planned now'})",
     ]
     if graph.cache:
@@ -42,7 +44,9 @@ def graph_text(graph: GraphReport, whole_ns: int) -> str:
         kinds = Counter(graph.nodes[n][0] for n in island.nodes)
         usual = island.usual
         estimate = f" ({island.estimate})" if island.estimate else ""
-        lines.append(f"  {island.name}: {len(island.nodes)} nodes, {len(usual)} kernels{estimate}: {_counted(kinds)}")
+        lines.append(
+            f"  {island.name}: {counted(len(island.nodes), 'node')}, {counted(len(usual), 'kernel')}{estimate}: {_counted(kinds)}"
+        )
         lines += _kernel_lines(graph, usual, whole_ns)
         if len(usual) < len(island.kernels):
             lines.append(f"    {len(island.kernels) - len(usual)} more for feeds whose sizes differ from what the model declares")
@@ -78,7 +82,7 @@ def _kernel_lines(graph: GraphReport, kernels: Sequence[Kernel], whole_ns: int) 
 def _declined_lines(declined: Sequence[Declined], only_winners: bool) -> Iterator[str]:
     slower = sum(d.reason.startswith("declined: est.") for d in declined)
     note = f" ({slower} by the estimates; claim=all takes those all the same)" if slower and only_winners else ""
-    yield f"  on CPU, {len(declined)} nodes{note}:"
+    yield f"  on CPU, {counted(len(declined), 'node')}{note}:"
     by_reason: dict[tuple[str, str], list[str]] = {}
     for d in declined:
         by_reason.setdefault((d.op_type, d.reason), []).append(d.name)

@@ -142,7 +142,8 @@ def _loaded(path: Path) -> Any:
 def _no_array(what: str, error: Exception, path: Path) -> ConfigError:
     if "Object arrays" in str(error):
         return ConfigError(f"{what} an array of Python objects, which are not read", where=str(path), hint=_AS_STRINGS)
-    return ConfigError(f"{what} no array of numbers or strings ({' '.join(str(error).split())})", where=str(path))
+    hint = "write it with numpy.save or numpy.savez"  # what numpy itself says of junk advises to unpickle it
+    return ConfigError(f"{what} no array of numbers or strings, or not the whole of one", where=str(path), hint=hint)
 
 
 def _tensor(path: Path) -> Array:

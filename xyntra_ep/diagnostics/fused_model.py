@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.fusion.trace import CONTROL_FLOW
 from xyntra_ep.options import Claim, Options, parse
+from xyntra_ep.wording import counted
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -51,21 +52,22 @@ class FusedModel:
     def __str__(self) -> str:
         calls = sum(self.functions.values())
         if calls:
-            made = f"{calls} of them calls of {len(self.functions)} functions"
+            made = f"{calls} of them calls of {counted(len(self.functions), 'function')}"
         elif self.islands:
             made = "none of them a function: " + ("see below" if self.unfused else "each kernel computes a single node")
         else:
             made = "none of them a function: XyntraEP could take no node"
-        lines = [f"{self.output}: {self.nodes_before} nodes in {self.islands} islands became {self.nodes_after}, {made}"]
+        before = f"{counted(self.nodes_before, 'node')} in {counted(self.islands, 'island')}"
+        lines = [f"{self.output}: {before} became {self.nodes_after}, {made}"]
         lines += [f"  {count:>5} {name}" for name, count in self.functions.items()]
         lines += [f"  stay single nodes: {', '.join(group.nodes)}: {group.reason}" for group in self.unfused]
         lines += [
-            f"  on CPU: {reason}, {count} nodes"
+            f"  on CPU: {reason}, {counted(count, 'node')}"
             for reason, count in self.declined.items()
             if not reason.endswith(f"({CONTROL_FLOW})")
         ]
         lines += [
-            f"  bodies of {kind}, {count} nodes in them, stay as they are; a session fuses each as a graph of its own"
+            f"  bodies of {kind}, {counted(count, 'node')} in them, stay as they are; a session fuses each as a graph of its own"
             for kind, count in self.bodies.items()
         ]
         lines.append("  nodes are those of the file; `xyntra explain` counts what ONNX Runtime's optimizations leave of them")
@@ -121,9 +123,14 @@ def picture(model: str | Path, form: str, *, options: Mapping[str, str] | None =
     return PRINTERS[form](graph, find_islands(graph, asked.min_island))
 
 
+_HEEDED = ("claim", "min_island", "fp32_strict")
+
+
 def _asked(given: Mapping[str, str]) -> Options:
     """A file is for any machine: what pays on this one is not asked."""
     asked = parse({"claim": "all", **given})
+    if idle := [name for name in given if name not in _HEEDED]:
+        raise ConfigError(f"{idle[0]} changes nothing in a fused model", where="fuse", hint=f"there are {', '.join(_HEEDED[1:])}")
     if asked.claim is not Claim.ALL:
         hint = "leave it out; `xyntra explain` says what pays here"
         raise ConfigError("claim=profitable is about one machine, the fused model for all", where="fuse", hint=hint)

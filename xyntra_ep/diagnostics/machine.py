@@ -27,6 +27,7 @@ from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.maintenance import EntryKind, entries, remove
 from xyntra_ep.tracea.runtime.opencl import OpenClSurvey
+from xyntra_ep.wording import counted
 
 _LARGEST = ("gemm", "conv", "flash_attention_2")
 _PRECISIONS = ("bf16", "fp32")
@@ -66,7 +67,11 @@ class Checkup:
 
     def __str__(self) -> str:
         m = self.machine
-        kept = f"{self.cache_files} files, {self.cache_bytes / 1e6:.1f} MB" if self.cache_made else "none yet, a session makes it"
+        kept = (
+            f"{counted(self.cache_files, 'file')}, {self.cache_bytes / 1e6:.1f} MB"
+            if self.cache_made
+            else "none yet, a session makes it"
+        )
         if self.cache_read_only:
             kept += "; read-only: what is in it is used, all else is compiled by each process"
         lines = [

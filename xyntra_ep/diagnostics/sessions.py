@@ -77,7 +77,7 @@ def check_file(path: Path) -> None:
 def _refused(error: Exception, model: str) -> ConfigError:
     said = said_by(error)
     if any(mark in said for mark in _NO_MODEL):
-        return ConfigError("is not an ONNX model", where=model, hint="give the path of an ONNX model")
+        return ConfigError("is not an ONNX model, or not the whole of one", where=model, hint="give the path of an ONNX model")
     if (missing := _DATA.search(said)) is not None:
         hint = "it belongs where the model was exported with it"
         return ConfigError(f"its data is not there: {missing[1]}", where=model, hint=hint)
