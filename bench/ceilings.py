@@ -28,7 +28,7 @@ def measure_ceilings(threads: Sequence[int], environment: dict[str, str]) -> tup
     for count in threads:
         with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as folder:
             result = Path(folder) / "ceilings.json"
-            command = [sys.executable, "-m", "bench.ceilings", str(count), str(result)]
+            command = [sys.executable, "-P", "-m", "bench.ceilings", str(count), str(result)]
             try:
                 done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_S, check=False)
             except subprocess.TimeoutExpired:

@@ -31,7 +31,7 @@ def measure_device_ceilings(backend: str, environment: dict[str, str]) -> tuple[
     there to try kernels, not to be fast."""
     with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as folder:
         result = Path(folder) / "ceilings.json"
-        command = [sys.executable, "-m", "bench.device_ceilings", backend, str(result)]
+        command = [sys.executable, "-P", "-m", "bench.device_ceilings", backend, str(result)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_S, check=False)
         except subprocess.TimeoutExpired:

@@ -28,7 +28,7 @@ def find_gpus() -> tuple[GpuFacts, ...]:
     """None where they cannot be asked for; that no provider runs there is said by its contender."""
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "bench.gpus"],
+            [sys.executable, "-P", "-m", "bench.gpus"],
             capture_output=True,
             text=True,
             env=child_environment(),

@@ -39,7 +39,7 @@ def _measure(chain: tuple[str, ...]) -> dict[str, int]:
     runs = []
     for _ in range(1 + REPEATS):  # the first fills the file cache and does not count
         done = subprocess.run(
-            [sys.executable, "-c", SCRIPT, *chain], capture_output=True, text=True, env=child_environment(), check=False
+            [sys.executable, "-P", "-c", SCRIPT, *chain], capture_output=True, text=True, env=child_environment(), check=False
         )
         runs.append([int(line) for line in done.stdout.split()])
     counted = runs[1:]

@@ -89,7 +89,7 @@ def time_limit_s(case: Case, plan: Plan) -> float:
 
 def probe(contender: Contender) -> str:
     """Why the contender cannot be measured here, in a line, empty when it can; asked in a child, as loading may crash."""
-    command = [sys.executable, "-m", "bench.sessions", contender.label]
+    command = [sys.executable, "-P", "-m", "bench.sessions", contender.label]
     done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
     if done.returncode == 0:
         return ""
@@ -109,20 +109,21 @@ def checked_contenders(specs: Sequence[str]) -> tuple[Contender, ...]:
 
 def kernel_compiler() -> str:
     """What XyntraEP builds its kernels with, empty where it or a compiler is lacking; asked in a child too."""
-    command = [sys.executable, "-m", "bench.inside"]
+    command = [sys.executable, "-P", "-m", "bench.inside"]
     done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def kernels_isa() -> str:
     """The class of processors that XyntraEP makes its kernels for here; XYNTRA_ISA may hold it down. Empty without XyntraEP."""
-    command = [sys.executable, "-m", "bench.inside", "isa"]
+    command = [sys.executable, "-P", "-m", "bench.inside", "isa"]
     done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def child_environment() -> dict[str, str]:
-    """The child must find this package also when it was started from a checkout that is not installed."""
+    """The child must find this package also when it was started from a checkout that is not installed. It is started with -P:
+    a folder `bench` of the caller's own, where they happen to be, would be found first."""
     here = str(Path(__file__).parent.parent)
     inherited = os.environ.get("PYTHONPATH", "")
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (here, inherited)))}
@@ -144,7 +145,7 @@ def in_child(module: tuple[str, ...], job: Any, scratch: Path, limit_s: float) -
     alive_file.touch()
     job_file.write_text(json.dumps(job))
     with log_file.open("wb") as log:
-        command = [sys.executable, *module, str(job_file), str(result_file)]
+        command = [sys.executable, "-P", *module, str(job_file), str(result_file)]
         child = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=child_environment())
         try:
             code = _wait(child, alive_file, limit_s)

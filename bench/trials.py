@@ -18,7 +18,7 @@ def make_trials(backends: Sequence[str], environment: dict[str, str]) -> str:
     may take it along."""
     if not backends:
         return ""
-    command = [sys.executable, "-m", "bench.trials", *backends]
+    command = [sys.executable, "-P", "-m", "bench.trials", *backends]
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:

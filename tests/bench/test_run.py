@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from bench import run as module
+from bench.codec import encode
 from bench.contenders import Contender
 from bench.errors import BenchError
+from bench.estimate import ESTIMATE
 from bench.ort_sessions import check_options
 from bench.plan import Case, Plan, Scenario
 from bench.results import Status, lacks_data
-from bench.run import probe, run_case
+from bench.run import in_child, kernels_isa, probe, run_case
 from bench.show import COLUMNS, rows
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.interface import devices
@@ -74,6 +76,15 @@ def test_a_crash_is_that_of_its_contender_alone(case: Case, plan: Plan) -> None:
     assert cells[COLUMNS.index("error")] == "crashed" and cells[COLUMNS.index("verdict")] == "no data"
     assert cells[COLUMNS.index("reason")] == "killed by SIGSEGV"
     assert lacks_data(result), "the exit status says so"
+
+
+def test_a_folder_of_the_callers_is_not_imported(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "__init__.py").touch()
+    monkeypatch.chdir(tmp_path)
+    assert probe(CPU) == "" and kernels_isa()
+    result = in_child(ESTIMATE, encode(case), tmp_path, 60.0)
+    assert result["run_s"] > 0
 
 
 def test_the_only_contender_that_crashes_leaves_the_baseline(case: Case, plan: Plan) -> None:
