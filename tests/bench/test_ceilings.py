@@ -20,9 +20,9 @@ class Child:
         self.counts: list[int] = []
 
     def __call__(self, command: list[str], **_: object) -> Child:
-        assert command[:3] == [sys.executable, "-m", "bench.ceilings"]
-        self.counts.append(int(command[3]))
-        Path(command[4]).write_text(json.dumps(encode(CEILINGS)))
+        assert command[:4] == [sys.executable, "-P", "-m", "bench.ceilings"]
+        self.counts.append(int(command[4]))
+        Path(command[5]).write_text(json.dumps(encode(CEILINGS)))
         return self
 
     @property
