@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Rvalue
@@ -39,6 +40,7 @@ class Winograd:
         return self.outputs + TAPS - 1
 
 
+@cache
 def winograd(outputs: int) -> Winograd:
     points = POINTS[outputs]
     n = len(points) + 1

@@ -189,6 +189,6 @@ def _choose_tiles(shape: ConvShape, outputs: int, caps: Capabilities) -> dict[st
     if alone and plan(1).u_fits(caps):
         return config(-(-count // plan(alone[-1]).usual_blocks), 0)
     sizes = range(min(_LEAST_TILES, most), most + 1)
-    fit = [n for n in sizes if plan(n).m_elements * DType.F32.bytes <= _M_BYTES] or [sizes[0]]
+    fit = sizes[: max(1, _M_BYTES // (plan(1).m_elements * DType.F32.bytes) - sizes[0] + 1)]
     enough = [n for n in fit if plan(n).usual_blocks * plan(n).panels >= _LEAST_SHARED] or [fit[0]]
     return config(-(-most // -(-most // enough[-1])), 1)
