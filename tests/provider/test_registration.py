@@ -198,8 +198,9 @@ def test_a_source_folder_that_hides_the_installed_package(tmp_path: Path) -> Non
     shutil.copytree(Path(xyntra_ep.__file__).parent, clone / "xyntra_ep", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     (site / "xyntra_ep").mkdir(parents=True)
     (site / "xyntra_ep" / "libxyntra_ep.so").touch()
-    words = [sys.executable, "-c", "import xyntra_ep"]
-    environment = {**os.environ, "PYTHONPATH": str(site)}
+    words = [sys.executable, "-S", "-c", "import xyntra_ep"]  # without an editable installation, which comes before folders
+    packages = Path(onnx.__file__).parent.parent
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(site), str(packages)))}
     ran = subprocess.run(words, capture_output=True, text=True, timeout=120, cwd=clone, env=environment, check=False)
     said = (
         f"XyntraEP is not registered: {clone / 'xyntra_ep'}: this is the source folder, which has no library; the installed"
