@@ -25,7 +25,7 @@ CONTENDERS = ("XyntraEP", "XyntraEP:claim=all")
 def micro_cases(pattern: str, threads: Sequence[int], folder: Path) -> tuple[Case, ...]:
     """The points whose name matches, as in `conv*` or `*/m1-*`; their models are written to `folder`."""
     points = [(chain, axes) for chain in CHAINS for axes in chain.points()]
-    wanted = [(chain, axes) for chain, axes in points if _matches(point_name(chain, axes), pattern)]
+    wanted = [(chain, axes) for chain, axes in points if matches(point_name(chain, axes), pattern)]
     if not wanted:
         raise BenchError(f"'{pattern}': no chain of that name. there are {', '.join(chain.name for chain in CHAINS)}")
     return tuple(case for chain, axes in wanted for case in _cases(chain, axes, threads, folder))
@@ -39,7 +39,7 @@ def point_name(chain: Chain, axes: Axes) -> str:
     return f"{chain.name}/{'-'.join(f'{axis}{size}' for axis, size in axes.items())}"
 
 
-def _matches(name: str, pattern: str) -> bool:
+def matches(name: str, pattern: str) -> bool:
     return fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name.partition("/")[0], pattern)
 
 

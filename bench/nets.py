@@ -6,7 +6,6 @@ created. Weights are random: times do not depend on them.
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.errors import BenchError
+from bench.micro import matches
 from bench.plan import Budget, Case, Scenario
 from zoo.graph_builder import GraphBuilder, Value
 
@@ -192,7 +192,7 @@ NETS = (
 def net_cases(pattern: str, threads: Sequence[int], folder: Path) -> tuple[Case, ...]:
     """The points whose name matches, as in `unet` or `*/224x224`; their models are written to `folder`."""
     points = [(net, size) for net in NETS for size in net.sizes]
-    wanted = [(net, size) for net, size in points if _matches(point_name(net, size), pattern)]
+    wanted = [(net, size) for net, size in points if matches(point_name(net, size), pattern)]
     if not wanted:
         raise BenchError(f"'{pattern}': no net of that name. there are {', '.join(net.name for net in NETS)}")
     files = {net.name: folder / f"{net.name}.onnx" for net, _ in wanted}
@@ -219,7 +219,3 @@ def point_name(net: Net, size: Size) -> str:
     'plain/160x224'
     """
     return f"{net.name}/{size[0]}x{size[1]}"
-
-
-def _matches(name: str, pattern: str) -> bool:
-    return fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(name.partition("/")[0], pattern)

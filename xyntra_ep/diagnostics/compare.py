@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +190,7 @@ def _with_nodes(found: Comparison, path: Path, made: _Feeds, opened: Callable[[b
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Feeds:
     """What the caller gave for ``session``, and the rest, made up."""
 
@@ -199,7 +199,7 @@ class _Feeds:
     sizes: Sizes
     seed: int
 
-    @property
+    @cached_property
     def feeds(self) -> dict[str, Array]:
         return {**made_up(self.session, self.sizes, seed=self.seed, besides=self.given), **self.given}
 

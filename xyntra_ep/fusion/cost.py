@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from xyntra_ep.fusion.graph import Graph, NodeId
 from xyntra_ep.fusion.ort_cost import PARALLEL_NS, Ceilings, Load, Sized, load, load_of, shared_ns, work_ns
 from xyntra_ep.fusion.ort_fusions import absorbed
-from xyntra_ep.fusion.plausible import assumed_text
+from xyntra_ep.fusion.plausible import SEQUENCE, assumed_text
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir.dims import evaluate, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -27,7 +28,6 @@ from xyntra_ep.tracea.core_ir.ops import (
     Operand,
     Pointwise,
     Program,
-    Range,
     RowReduce,
     Scan,
     TopK,
@@ -39,7 +39,6 @@ from xyntra_ep.tracea.interface.islands import StepCost
 WORTH = 0.02  # of ORT's time for an island: a kernel that loses less is not worth parting it
 ISLAND_NS = 300.0  # entering an island; measured: one of our own costs what one of ORT's nodes does
 STEP_NS = 60.0  # launching a kernel
-UNKNOWN = Range(16, 128, 512)  # what a size is taken for of which nobody knows anything
 HEAVY_DOUBT = 1.15  # what the estimate of a product may be off by, and its kernel still be the faster one
 DEVICE_DOUBT = {False: 1.5, True: HEAVY_DOUBT}  # the same of a device, by whether anything was measured on it
 SLOW = 2.0  # a kernel this much slower than ORT's nodes is given back, if that also pays for parting the island
@@ -126,18 +125,18 @@ class Comparison:
         """The whole island, on as many cores as it compares worst on, at usual sizes."""
         found = []
         for threads in self._threads:
-            points = [self._estimate(symbols, threads) for symbols in self._points()]
+            points = [self._estimate(point, threads) for point in self._points]
             gain = math.exp(sum(math.log(max(e.ort_ns, 1.0) / max(e.ours_ns, 1.0)) for e in points) / len(points))
             found.append(replace(points[len(points) // 2], gain=gain))
         return min(found, key=lambda e: e.ratio)
 
     def typical(self) -> Estimate:
         """The whole island on one core, at usual sizes: one point for all islands of a graph."""
-        return self._estimate(self._usual(), 1)
+        return self._estimate(self._usual, 1)
 
-    def _estimate(self, symbols: Mapping[str, int], threads: int) -> Estimate:
-        theirs = sum(shared_ns(ns, threads) + self._table.node_ns for ns in self._ort(symbols).values())
-        ops_ns = {op: time.on(threads) for op, time in self._ours(symbols).items()}
+    def _estimate(self, point: _Point, threads: int) -> Estimate:
+        theirs = sum(shared_ns(ns, threads) + self._table.node_ns for ns in point.ort.values())
+        ops_ns = {op: time.on(threads) for op, time in point.ours.items()}
         mine = ISLAND_NS + sum(ops_ns.values())
         return Estimate(ours_ns=mine, ort_ns=theirs, heavy=self._heavy, at=self._at, threads=threads, ops_ns=ops_ns)
 
@@ -145,28 +144,28 @@ class Comparison:
         """The island on a device, its tensors on the host, against ORT on all cores. All the sizes together, because a device is
         chosen for what takes long."""
         ours = ort = 0.0
-        for symbols in self._points():
-            there, back = ([t.bytes for n in names if (t := self._sized(n, symbols)) is not None] for names in (inputs, outputs))
-            ours += costs.total_ns(there, back, sum(max(0, evaluate(step.cost_ns, symbols)) for step in self._steps))
-            ort += self._ort_on_all(symbols)
+        for point in self._points:
+            at = point.symbols
+            there, back = ([t.bytes for n in names if (t := self._sized(n, at)) is not None] for names in (inputs, outputs))
+            ours += costs.total_ns(there, back, sum(max(0, evaluate(step.cost_ns, at)) for step in self._steps))
+            ort += self._ort_on_all(point)
         return Estimate(ours_ns=ours, ort_ns=ort)
 
     def share_on_cpu(self, cost_ns: Callable[[CoreOp], float]) -> float:
         """Of ORT's time, what our own kernels on the processor would take of it, at most all: what they would lose is ORT's.
         ``cost_ns``: the estimate of an op's kernel there, on one core, at usual sizes."""
-        symbols = self._usual()
         ops = {step.op for step in self._steps}
         ours = ISLAND_NS + sum(shared_ns(cost_ns(self._program.ops[op]), self._threads[-1]) + STEP_NS for op in ops)
-        return min(1.0, ours / max(1.0, self._ort_on_all(symbols)))
+        return min(1.0, ours / max(1.0, self._ort_on_all(self._usual)))
 
-    def _ort_on_all(self, symbols: Mapping[str, int]) -> float:
-        return sum(shared_ns(ns, self._threads[-1]) + self._table.node_ns for ns in self._ort(symbols).values())
+    def _ort_on_all(self, point: _Point) -> float:
+        return sum(shared_ns(ns, self._threads[-1]) + self._table.node_ns for ns in point.ort.values())
 
     def slow(self) -> dict[NodeId, Estimate]:
         """Nodes whose kernel loses so much that it is better to part the island and let ORT have them."""
         found: dict[NodeId, Estimate] = {}
-        for symbols in self._points():
-            ort, ours = self._ort(symbols), self._ours(symbols)
+        for point in self._points:
+            ort, ours = point.ort, point.ours
             claims = [n for op in ours for n in self._program.sources[op]]
             for op, mine in ours.items():
                 nodes = [NodeId(n) for n in self._program.sources[op]]
@@ -176,7 +175,7 @@ class Comparison:
                 parting = (
                     WORTH * sum(ort.values())
                     + 2 * ISLAND_NS
-                    + 2 * self._memory_ns(self._program.ops[op], symbols, self._ceilings.near_bytes)
+                    + 2 * self._memory_ns(self._program.ops[op], point.symbols, self._ceilings.near_bytes)
                 )
                 for threads in self._threads:
                     theirs = sum((shared_ns(ort[n], threads) + self._table.node_ns) / claims.count(n) for n in nodes if n in ort)
@@ -185,17 +184,17 @@ class Comparison:
                         found |= dict.fromkeys(nodes, lost)
         return found
 
-    def _points(self) -> list[Mapping[str, int]]:
-        """What symbols may be, small, usual and large; once where all are known."""
-        if not self._program.bindings:
-            return [self._program.with_definitions({})]
-        return [self._symbols(k) for k in range(3)]
+    @cached_property
+    def _points(self) -> list[_Point]:
+        """At small, usual and large sizes; once where all are known."""
+        ranges = {b.name: b.plausible or SEQUENCE for b in self._program.bindings}
+        sizes = [{name: r[k] for name, r in ranges.items()} for k in range(3)] if ranges else [{}]
+        points = [self._program.with_definitions(symbols) for symbols in sizes]
+        return [_Point(symbols, self._ort(symbols), self._ours(symbols)) for symbols in points]
 
-    def _usual(self) -> Mapping[str, int]:
-        return self._symbols(1)
-
-    def _symbols(self, k: int) -> Mapping[str, int]:
-        return self._program.with_definitions({b.name: (b.plausible or UNKNOWN)[k] for b in self._program.bindings})
+    @property
+    def _usual(self) -> _Point:
+        return self._points[len(self._points) // 2]
 
     def _ort(self, symbols: Mapping[str, int]) -> dict[NodeId, float]:
         """Work of each node on one core; what is fused away is left out."""
@@ -239,6 +238,15 @@ class Comparison:
             most = evaluate(product(op.domain if isinstance(op, Pointwise) else op.outer + op.inner), symbols)
         moved += sum(min(_bytes(o, symbols), most * o.dtype.bytes) for o in op.inputs)
         return moved / self._ceilings.dram_gbs if moved > near_bytes else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """An island at certain sizes: what its nodes cost ORT on one core, and what each op costs us."""
+
+    symbols: Mapping[str, int]
+    ort: Mapping[NodeId, float]
+    ours: Mapping[int, _OpTime]
 
 
 @dataclass(slots=True)

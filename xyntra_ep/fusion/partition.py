@@ -61,19 +61,20 @@ def analyse(graph: Graph, tell: Callable[[NodeId, InternalError], None] | None =
             reasons[node.id] = reason
             for name in filter(None, node.outputs):
                 context.tensors.pop(name, None)
-                like = _operand_sizes(context, node, graph.values[name].shape)
+                like = _operand_sizes(context, node, graph.values[name].shape, policy.ranges)
                 _quietly(partial(declare, like=like), name, context)
         ranks |= {name: context.tensors[name].rank for name in node.outputs if name in context.tensors}
     graph = with_ranks(graph, ranks)
-    return reasons, replace(graph, plausible=traced_sizes(context.tensors, context.bindings))
+    sizes = ((name, traced_sizes(t, policy.ranges)) for name, t in context.tensors.items())
+    return reasons, replace(graph, plausible={name: found for name, found in sizes if found})
 
 
-def _operand_sizes(context: Context, node: Node, shape: Sequence[object] | None) -> Sequence[Range]:
+def _operand_sizes(context: Context, node: Node, shape: Sequence[object] | None, ranges: Mapping[str, Range]) -> Sequence[Range]:
     """The plausible sizes of the first operand that has as many axes as ``shape``: most operators keep most of them."""
     for name in node.inputs:
         t = context.tensors.get(name)
         if t is not None and shape is not None and t.rank == len(shape):
-            return traced_sizes({name: t}, context.bindings).get(name, ())
+            return traced_sizes(t, ranges)
     return ()
 
 

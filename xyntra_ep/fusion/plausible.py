@@ -7,13 +7,13 @@ values: what is claimed follows the expected gain over all of them, and kernels 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.fusion.graph import DeclaredDim, Graph, GraphValue
 from xyntra_ep.fusion.tensor import Tensor
-from xyntra_ep.tracea.core_ir.dims import evaluate
-from xyntra_ep.tracea.core_ir.ops import Binding, Range
+from xyntra_ep.tracea.core_ir.dims import Size, evaluate, symbols_of
+from xyntra_ep.tracea.core_ir.ops import Range
 
 BATCH = Range(1, 1, 8)
 SEQUENCE = Range(16, 128, 512)  # also what nothing tells of
@@ -93,17 +93,20 @@ class Sizes:
         return (by_name(declared) if declared else None) or like[axis]
 
 
-def traced_sizes(tensors: Mapping[str, Tensor], bindings: Iterable[Binding]) -> dict[str, tuple[Range, ...]]:
-    """Of each value that a walk over the whole graph has traced; ``bindings``: of the symbols in its sizes."""
-    ranges = {b.name: b.plausible for b in bindings if b.plausible is not None}
-    points = [{name: r[k] for name, r in ranges.items()} for k in range(3)]
-    found: dict[str, tuple[Range, ...]] = {}
-    for name, t in tensors.items():
-        try:
-            found[name] = tuple(Range(*(max(0, evaluate(size, point)) for point in points)) for size in t.shape)
-        except KeyError:  # a size that depends on data
-            continue
-    return found
+def traced_sizes(t: Tensor, ranges: Mapping[str, Range]) -> tuple[Range, ...]:
+    """Of each axis of a tensor that a walk over the whole graph has traced, by the ``ranges`` of symbols; () where one of its
+    sizes depends on data."""
+    try:
+        return tuple(_range_of(size, ranges) for size in t.shape)
+    except KeyError:
+        return ()
+
+
+def _range_of(size: Size, ranges: Mapping[str, Range]) -> Range:
+    if isinstance(size, int):
+        return Range(size, size, size)
+    known = {name: ranges[name] for name in symbols_of(size)}
+    return Range(*(max(0, evaluate(size, {name: r[k] for name, r in known.items()})) for k in range(len(Range._fields))))
 
 
 def assumed_text(graph: Graph) -> str:

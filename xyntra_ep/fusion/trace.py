@@ -247,6 +247,7 @@ class SymbolPolicy:
         self._context = context
         self._trust = trust
         self._plausible = Sizes.of(context.graph)
+        self.ranges: dict[str, Range] = {}  # of the symbols, by name: what they are taken for in estimates
         self._named: dict[str, Size] = {}
 
     def size(self, value: GraphValue, axis: int, position: int, like: Sequence[Range] = ()) -> Size:
@@ -255,15 +256,9 @@ class SymbolPolicy:
         if isinstance(declared, int) and value.is_input and not self._context.graph.is_subgraph:
             return declared  # ORT refuses feeds that differ
         raw = symbol(f"d{position}_{axis}")
-        self._context.bindings.append(
-            Binding(
-                name=f"d{position}_{axis}",
-                kind=SymbolKind.DIM,
-                input=position,
-                index=axis,
-                plausible=self._plausible.of_axis(value, axis, like),
-            )
-        )
+        name = f"d{position}_{axis}"
+        self.ranges[name] = plausible = self._plausible.of_axis(value, axis, like)
+        self._context.bindings.append(Binding(name=name, kind=SymbolKind.DIM, input=position, index=axis, plausible=plausible))
         if not self._trust or declared is None:
             return raw
         if isinstance(declared, int):

@@ -433,9 +433,12 @@ class _Planner:
         return [text for text in what if text]
 
     def _unused_hints(self) -> list[str]:
+        if self.graph.is_subgraph:
+            return []
         dims = self._dims()
-        unused = [name for name in self.graph.dim_hints if name not in dims and not self.graph.is_subgraph]
-        return [f"dim_hints: the model's inputs have no dimension {name!r}. {did_you_mean(name, dims)}" for name in unused]
+        unused = [name for name in self.graph.dim_hints if name not in dims]
+        hints = {name: did_you_mean(name, dims) if dims else "all of them are fixed, or have no name" for name in unused}
+        return [f"dim_hints: the model's inputs have no dimension {name!r}. {hint}" for name, hint in hints.items()]
 
     def made_anew(self, digest: str) -> str:
         """Why what the cache had of this graph is not used, where somebody else can have made it."""

@@ -537,8 +537,11 @@ def typical(size: Size, symbol: int = TYPICAL) -> int:
 
 def expected(cost: Callable[[], float]) -> float:
     """What ``cost``, of what `typical` says, is over all sizes that are assumed: the geometric mean."""
+    points = _assumed.get()
+    if all(point == points[0] for point in points):  # nothing varies
+        return cost()
     logarithms = []
-    for point in _assumed.get():
+    for point in points:
         with assuming((point, point, point)):
             logarithms.append(math.log(max(cost(), 1.0)))
     return math.exp(sum(logarithms) / len(logarithms))
