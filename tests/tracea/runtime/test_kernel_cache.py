@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import multiprocessing
 import os
 import stat
@@ -197,7 +198,8 @@ def test_a_full_disk_under_us(root: CacheRoot, monkeypatch: pytest.MonkeyPatch) 
         raise OSError(28, "No space left on device")
 
     cache = make(root)
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(os, "link", full)
+    monkeypatch.setattr("shutil.copy2", full)
     assert "No space left on device" in refused(cache, answer(1)).what
     monkeypatch.setattr(Path, "write_text", full)
     assert "No space left on device" in refused(cache, answer(1)).what
@@ -225,6 +227,35 @@ def test_the_hash_of_the_file_is_given(root: CacheRoot) -> None:
     cache = KernelCache(root, find_compiler(root), (), hash128=lambda data: len(data).to_bytes(16, "little"))
     for kernel in (one(cache, answer(5)), one(cache, answer(5))):
         assert int.from_bytes(kernel.hash128, "little") == kernel.path.stat().st_size
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_what_two_publish_at_once_stays_as_the_first_has_it(
+    root: CacheRoot, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    """Other kernels lie beside it in the second's file, and the plan of the first names the first's file by its hash."""
+    if not links:
+        monkeypatch.setattr(os, "link", _no_links)
+    both = [KernelCache(root, find_compiler(root), (), hash128=_digest) for _ in range(2)]
+    with both[0].compilation() as first, both[1].compilation() as second:
+        for number in (1, 2):
+            first.add(answer(number))
+        for number in (2, 3):
+            second.add(answer(number))
+        made = [*first.finish([answer(1), answer(2)]), *second.finish([answer(2), answer(3)])]
+    assert [isinstance(kernel, CompiledKernel) for kernel in made] == [True] * 4
+    for kernel in made:
+        assert isinstance(kernel, CompiledKernel)
+        assert kernel.hash128 == _digest(kernel.path.read_bytes()), kernel.symbol
+        assert call(kernel) == int(kernel.symbol.removeprefix("answer"))
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()[:16]
+
+
+def _no_links(*_: object) -> None:
+    raise PermissionError("no links here")
 
 
 def _compile_in_child(path: str, number: int) -> None:

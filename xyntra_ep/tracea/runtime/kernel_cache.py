@@ -105,6 +105,11 @@ class KernelCache:
         """The kernel ``source``, whose key is ``key``, if the cache has it; dumped if that is asked for."""
         if self._dump_dir is not None:
             self._dump(key, source)
+        digest = self._stored(key)
+        return None if digest is None else self._compiled(key, source, digest, cached=True)
+
+    def _stored(self, key: str) -> bytes | None:
+        """The digest of the file that has this name, if that is intact."""
         try:
             status = self._path(key).stat()
         except OSError:
@@ -119,7 +124,7 @@ class KernelCache:
             if not intact(data):
                 return None
             self._checked[file] = self._digest(data)
-        return self._compiled(key, source, self._checked[file], cached=True)
+        return self._checked[file]
 
     def command(self, unit: str) -> list[str]:
         """What compiles the unit of this name in the folder where its source lies."""
@@ -130,8 +135,9 @@ class KernelCache:
     ) -> dict[str, CompiledKernel | CompileError]:
         """The kernels (by key) of one file, which ``outcome`` says to lie in ``folder`` under the name of the first."""
         name = self.compiler.name
+        digests: dict[str, bytes] = {}
         made = folder / (next(iter(unit)) + self.compiler.suffix)
-        problem, data = "", b""
+        problem = ""
         if outcome.problem:
             problem = f"{name} {outcome.problem}{_first_error(outcome.log)}"
         else:
@@ -140,18 +146,17 @@ class KernelCache:
                 if refusal := self.compiler.refusal(data):
                     problem = f"{name} wrote {refusal}"
                 else:
-                    data = self._store(made, data, unit)
+                    digests = self._store(made, data, unit)
             except FileNotFoundError:
                 problem = f"{name} reported success and wrote nothing"
             except OSError as error:
                 problem = f"cannot store the kernel ({error})"
         if problem:
             return {key: _refused(source, problem, outcome.log) for key, source in unit.items()}
-        digest = self._digest(data)
-        return {key: self._compiled(key, source, digest, cached=False) for key, source in unit.items()}
+        return {key: self._compiled(key, source, digests[key], cached=False) for key, source in unit.items()}
 
-    def _store(self, made: Path, data: bytes, unit: Mapping[str, KernelSource]) -> bytes:
-        """Seal the file and give it the name of each of its kernels; the bytes as they are stored."""
+    def _store(self, made: Path, data: bytes, unit: Mapping[str, KernelSource]) -> dict[str, bytes]:
+        """Seal the file and give it the name of each of its kernels; what has that name then, by its digest."""
         sealed = seal(data)
         with made.open("ab") as file:
             file.write(sealed[len(data) :])
@@ -161,10 +166,21 @@ class KernelCache:
                 written = made.with_name(f"{key}.kept.c")
                 written.write_text(source.readable, encoding="utf-8")
                 written.replace(self.root.kernels / f"{key}.c")
+        digest = self._digest(sealed)
+        return {key: self._named(made, key, digest) for key in unit}
+
+    def _named(self, made: Path, key: str, digest: bytes) -> bytes:
+        """Give the file the name of a kernel, unless another process has published that kernel since: the files of two compilers
+        differ, since other kernels are in them, and the plans of both must find what they recorded."""
+        try:
+            os.link(made, self._path(key))
+        except OSError:  # it is there, or this file system has no links
+            if (first := self._stored(key)) is not None:
+                return first
             named = made.with_name(f"{key}.named")
             _link_or_copy(made, named)
             named.replace(self._path(key))
-        return sealed
+        return digest
 
     def _digest(self, data: bytes) -> bytes:
         return self._hash128(data) if self._hash128 is not None else b""
