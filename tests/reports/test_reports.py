@@ -9,7 +9,8 @@ from bench.plan import Scenario, Target
 from bench.results import Run
 from bench.store import Stored, dump
 from reports import creation, render_report, reports
-from tests.reports.conftest import case, contender, measurement, on_device, with_peer
+from reports._kernels import cpu_roofs, groups
+from tests.reports.conftest import CEILINGS, INSIDE, case, contender, measurement, on_device, with_peer
 from zoo.registry import RegistryError
 
 
@@ -18,7 +19,7 @@ def test_every_report_renders_and_names_its_source(name: str, results: Path, run
     if on_a_device := name in ("gpu", "occupancy"):
         (results / "device.json").write_text(dump(on_device(run)))
     text = render_report(name, Stored.at(results))
-    of_small_models = name in ("micro", "nets")
+    of_small_models = name in ("micro", "nets", "kernels")
     source = "`device.json`" if on_a_device else "`other.json`" if of_small_models else "`example.json`"
     if name == "ratios":  # the head of a document, whose tables name the rest
         assert "AVX2 (Example CPU, 2026-05-04): 1.30x to 1.30x in fp32 (2 rows, 0 of them slower, 1 without a ratio)" in text
@@ -116,6 +117,21 @@ def test_micro_has_the_worst_first_and_what_failed_last(results: Path, run: Run)
     rows = [line.split(" | ") for line in render_report("micro", Stored.at(results)).splitlines() if line.startswith("| ")]
     assert [row[0] for row in rows[1:]] == ["| slow", "| wins", "| wrong", "| dies"]
     assert rows[1][5].startswith("0.65x") and rows[3][5] == "-" and rows[4][6] == "crashed"
+
+
+def test_kernels_of_single_operators_stand_under_their_roofs(results: Path, run: Run) -> None:
+    (results / "other.json").write_text(dump(dataclasses.replace(run, target=Target.MICRO, cases=run.cases[:1])))
+    [header, row] = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in render_report("kernels", Stored.at(results)).splitlines()
+        if line.startswith("| wins") or line.startswith("| point")
+    ]
+    found = dict(zip(header, row, strict=True))
+    kernels = groups(INSIDE, cpu_roofs(CEILINGS))
+    ns, flops, least_ns = (sum(getattr(g, name) for g in kernels) for name in ("ns", "flops", "roof_ns"))
+    assert found["kernel"] == f"{kernels[0].variant} +{len(INSIDE.kernels) - 1}"
+    assert found["GFLOP/s"] == f"{flops / ns:.3g}" and found["% of roof"] == f"{least_ns / ns:.0%}"
+    assert found["roof"] == kernels[0].bound and found["speed-up [95 %]"].startswith("1.30x [")
 
 
 def test_nets_stand_beside_themselves_and_the_cpu(results: Path, run: Run) -> None:
