@@ -65,7 +65,7 @@ class TestLog:
         monkeypatch.setattr(planner, "_said", {})
         body = "b (int64 i, bool go, float[N] u) => (bool on, float[N] v) { on = Identity(go) v = Tanh(u) }"
         for rest, said, level in (
-            ("y = Identity(l)", "1 of 1 nodes in 1 islands, and apart from these the bodies of Loop", LogLevel.INFO),
+            ("y = Identity(l)", "1 of 1 node in 1 island, and apart from these the bodies of Loop", LogLevel.INFO),
             ("y = NonZero(l)", "; 1 on CPU: NonZero(unsupported) 1", LogLevel.WARNING),
         ):
             kind = "float[N]" if "Identity" in rest else "int64[]"

@@ -53,6 +53,7 @@ from xyntra_ep.tracea.planning.manifest import LogLevel, TensorEntry
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128
 from xyntra_ep.tracea.runtime.plan_store import distrusted, store_plan
+from xyntra_ep.wording import counted
 
 _PRECISION_OF = {DType.BF16: Precision.BF16, DType.F16: Precision.FP16}
 ROUNDS = 6  # of un-claiming what failed; after that whole islands go
@@ -400,7 +401,7 @@ class _Planner:
         lost = {n: why for n, why in self.declined.items() if why != CONTROL_FLOW}
         total = len(self.graph.nodes) - len(self.declined) + len(lost)
         claimed = total - len(lost)
-        text = f"XyntraEP: {claimed} of {total} nodes in {len(self.members) if claimed else 0} islands"
+        text = f"XyntraEP: {claimed} of {counted(total, 'node')} in {counted(len(self.members) if claimed else 0, 'island')}"
         if self.context.device is not None:
             text += f" on {self.context.device.name}"
         if len(lost) < len(self.declined):
