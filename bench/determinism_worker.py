@@ -61,7 +61,8 @@ def digest(names: Sequence[str], outputs: Sequence[npt.NDArray[Any]]) -> str:
     hashed = hashlib.sha256()
     for name, output in zip(names, outputs, strict=True):
         hashed.update(f"{name} {output.dtype.str} {output.shape}".encode())
-        hashed.update(np.ascontiguousarray(output).tobytes())
+        # The elements of strings are pointers.
+        hashed.update(repr(output.tolist()).encode() if output.dtype.hasobject else np.ascontiguousarray(output).tobytes())
     return hashed.hexdigest()[:DIGITS]
 
 

@@ -98,6 +98,13 @@ def test_a_digest_knows_bits_shapes_types_and_names() -> None:
     assert digest(["y"], [zero.T]) == digest(["y"], [np.zeros((3, 2), np.float32)]), "by elements, not by layout"
 
 
+def test_a_digest_of_strings_is_of_their_text() -> None:
+    """Not of where they lie in memory."""
+    words = [np.array(["".join(("a", "b")), other], dtype=object) for other in ("c", "c", "d")]
+    first, again, changed = (digest(["y"], [array]) for array in words)
+    assert first == digest(["y"], [np.array(["ab", "c"], dtype=object)]) == again != changed
+
+
 def test_the_command_hashes_in_processes_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "d.json"
     asked = ["determinism", "-m", "resnet50-tiny", "-e", "CPUExecutionProvider", "--threads", "1", "--runs", "2"]

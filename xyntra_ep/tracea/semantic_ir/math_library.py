@@ -57,6 +57,7 @@ _GELU_TANH_TAIL_BF16 = (
 _TANH_P = (-1.22034128e-11, 3.05849444e-8, 2.80074241e-5, 0.00386832594, 0.136799136, 0.999999999)
 _TANH_Q = (1.28736424e-6, 3.93862799e-4, 0.0272458321, 0.470132457, 1.0)
 _ROUND_MAGIC = 12582912.0  # 1.5 * 2^23: adding it leaves the nearest integer in the low mantissa bits
+_MAGIC_BITS = 0x4B400000  # of it as a float: its low 22 bits are 0
 
 Body = Callable[[FunctionBuilder, Rvalue, int], Rvalue]
 
@@ -74,12 +75,15 @@ def _call(b: FunctionBuilder, name: str, x: Rvalue, lanes: int) -> Rvalue:
 
 
 def _exp2_polynomial(b: FunctionBuilder, x: Rvalue, lanes: int, coefficients: Sequence[float] = _EXP2) -> tuple[Rvalue, Rvalue]:
-    """(integer part as i32, 2^fraction) of x; |x| below 2^22."""
+    """(integer part as i32, plus _MAGIC_BITS; 2^fraction) of x; |x| below 2^22."""
     shifted = b.let("t", x + _ROUND_MAGIC)
     whole = b.let("n", shifted - _ROUND_MAGIC)
     fraction = b.let("f", x - whole)
-    bits = b.let("k", binary("sub", Bitcast(i32(lanes), shifted), Const(i32(lanes), 0x4B400000)))
-    return bits, b.let("p", horner(fraction, coefficients))
+    return Bitcast(i32(lanes), shifted), b.let("p", horner(fraction, coefficients))
+
+
+def _without_magic(b: FunctionBuilder, bits: Rvalue, lanes: int) -> Rvalue:
+    return b.let("k", binary("sub", bits, Const(i32(lanes), _MAGIC_BITS)))
 
 
 def _scale(b: FunctionBuilder, p: Rvalue, k: Rvalue, lanes: int) -> Rvalue:
@@ -91,15 +95,16 @@ def _scale(b: FunctionBuilder, p: Rvalue, k: Rvalue, lanes: int) -> Rvalue:
 
 
 def _exp2(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
-    k, p = _exp2_polynomial(b, b.let("y", vmax(-151.0, vmin(130.0, x))), lanes)
-    return _scale(b, p, k, lanes)
+    bits, p = _exp2_polynomial(b, b.let("y", vmax(-151.0, vmin(130.0, x))), lanes)
+    return _scale(b, p, _without_magic(b, bits, lanes), lanes)
 
 
 def _exp2_nonpositive(b: FunctionBuilder, x: Rvalue, lanes: int, coefficients: Sequence[float] = _EXP2) -> Rvalue:
     """2^x for x <= 0: 0 from -127 down, NaN stays. The clamped argument has no fraction, so its polynomial is exactly 1 and
-    the exponent field ends at 0: no denormals, which cost a hundred cycles wherever they are multiplied."""
-    k, p = _exp2_polynomial(b, b.let("y", vmax(-127.0, x)), lanes, coefficients)
-    return Bitcast(f32(lanes), binary("add", Bitcast(i32(lanes), p), binary("shl", k, 23)))
+    the exponent field ends at 0: no denormals, which cost a hundred cycles wherever they are multiplied. The shift drops all bits
+    of the magic number."""
+    bits, p = _exp2_polynomial(b, b.let("y", vmax(-127.0, x)), lanes, coefficients)
+    return Bitcast(f32(lanes), binary("add", Bitcast(i32(lanes), p), binary("shl", bits, 23)))
 
 
 def _exp2_weight(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
@@ -117,7 +122,7 @@ def _exp_polynomial(b: FunctionBuilder, y: Rvalue, lanes: int) -> tuple[Rvalue, 
     shifted = b.let("t", Fma(y, Const(y.type, _LOG2E), Const(y.type, _ROUND_MAGIC)))
     n = b.let("n", shifted - _ROUND_MAGIC)
     r = b.let("r", Fma(n, Const(y.type, -1.42860677e-6), Fma(n, Const(y.type, -0.693145752), y)))
-    k = b.let("k", binary("sub", Bitcast(i32(lanes), shifted), Const(i32(lanes), 0x4B400000)))
+    k = _without_magic(b, Bitcast(i32(lanes), shifted), lanes)
     return k, b.let("p", horner(b.let("f", r * _LOG2E), _EXP2))
 
 

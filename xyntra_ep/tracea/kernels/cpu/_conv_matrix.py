@@ -22,6 +22,7 @@ from xyntra_ep.tracea.core_ir.expr import walk
 from xyntra_ep.tracea.kernels.cpu._conv_pairs_pack import PairRuns
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, typical
 from xyntra_ep.tracea.kernels.cpu._row_units import equal_part
+from xyntra_ep.tracea.kernels.cpu._streams import fetch_beside
 from xyntra_ep.tracea.kernels.cpu._waiting_sums import WaitingSums
 from xyntra_ep.tracea.kernels.shared.conv_taps import taps
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
@@ -163,7 +164,7 @@ class _Matrix:
                     w_at = k.let("w_at", panel * self.step)
                     arguments: list[Rvalue] = [Offset(self.x, upper[0]), Offset(self.x, lower[0]), Offset(self.w, w_at)]
                     if self.fetch:
-                        arguments += [Offset(self.w, w_at + self.step + block * rate * self.runs.depth), rate]
+                        arguments += [Offset(self.w, w_at + self.step), block * rate * (self.runs.depth // K_STEP), rate]
                     k.call(function, *arguments, waiting.free, *waiting.arguments, *captured)
                     waiting.replace([height, image, panel * CHANNELS, *upper[1:], *lower[1:3], past])
         function, captured = self._last()
@@ -184,7 +185,7 @@ class _Matrix:
         f = FunctionBuilder("block")
         x_tiles = [f.argument(name, _READ) for name in ("upper", "lower")]
         w = f.argument("w", _READ)
-        ahead = (f.argument("following", _READ), f.argument("rate", INDEX)) if self.fetch else None
+        ahead = (f.argument("following", _READ), f.argument("fetched", INDEX), f.argument("rate", INDEX)) if self.fetch else None
         sums = f.argument("sums", _SCRATCH)
         waiting = self._waiting(f)
         for register in (*_SUMS[0], *_SUMS[1]):
@@ -208,8 +209,7 @@ class _Matrix:
                             f.tile_load(_W[j], w, k_step * _TILE_OF_W + j * TILE_CHANNELS * self.runs.depth, K_STEP)
                         f.emit(TileDot(register, _X[i], _W[j]))
                 if ahead is not None:
-                    with f.loop("line", 0, ahead[1]) as line:
-                        f.prefetch(ahead[0], (k_step * ahead[1] + line) * _LINE)
+                    fetch_beside(f, ahead[0], self.step, ahead[1] + k_step * ahead[2], ahead[2])
                 first = f.let("first", vmin(k_step * rows_in_step, BLOCK_PIXELS))
                 self._finish(f, waiting, first, f.let("next", vmin(first + rows_in_step, BLOCK_PIXELS)))
         for i in range(2):

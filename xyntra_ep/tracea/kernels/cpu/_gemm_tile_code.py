@@ -73,7 +73,8 @@ class TileCode:
                 lines = max(1, lines_of_a_turn(tile, elements_of_a_line(args[1])) // SHARES)
                 ahead = Ahead(pointer=args[2], lines=lines, step=args[3])
             elif self.fetch:
-                ahead = fetch_itself(tile, args[1])
+                steps = self.kernel.param(self.steps) if self.parts is None else args[own - 1]
+                ahead = fetch_itself(block, tile, args[1], steps)
             partial = None if self.parts is None else Partial(scratch=args[own - 2], steps=args[own - 1])
             at: list[Rvalue] = [*args[own:]]
             row_of_a = at.pop() if self._takes_row_of_a(wide) else self.kernel.param(self.a_row)

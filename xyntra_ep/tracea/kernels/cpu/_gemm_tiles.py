@@ -21,6 +21,7 @@ from xyntra_ep.tracea.kernels.cpu._gemm_multiply import ROW_BLOCKS, UNITS
 from xyntra_ep.tracea.kernels.cpu._gemm_pack_pairs import PairPanels
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily, TileFunction
 from xyntra_ep.tracea.kernels.cpu._row_units import equal_part
+from xyntra_ep.tracea.kernels.cpu._streams import fetch_beside
 from xyntra_ep.tracea.kernels.cpu._waiting_sums import WaitingSums
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
@@ -75,6 +76,7 @@ class _Tiles:
         self.left = left
         self.weights = weights
         self.depth = panels.depth
+        self.steps = panels.depth // K_STEP
         self.lanes = context.caps.lanes
         self.caps = context.caps
         self.panels = ceildiv(shape.n, COLUMNS)
@@ -136,7 +138,7 @@ class _Tiles:
                     w_at = k.let("w_at", panel * self.step)
                     args: list[Rvalue] = [Offset(self.a, a_at), Offset(self.w, w_at)]
                     if self.fetch:
-                        args += [Offset(self.w, w_at + self.step + (block - begin) * rate * self.depth), rate]
+                        args += [Offset(self.w, w_at + self.step), (block - begin) * rate * self.steps, rate]
                     tiles.call(self._tile_rows(height), [*args, upper, ready.free, *ready.arguments])
                     column = k.let("column", panel * COLUMNS)
                     ready.replace([row - start, vmin(height, m - row), *batch, row, column])
@@ -184,7 +186,7 @@ class _Tiles:
         m = self.shape.m
         arguments: list[tuple[str, Type | PointerType]] = [("a", PointerType(DType.BF16)), ("w", PointerType(DType.BF16))]
         if self.fetch:
-            arguments += [("following", PointerType(DType.BF16)), ("rate", INDEX)]
+            arguments += [("following", PointerType(DType.BF16)), ("fetched", INDEX), ("rate", INDEX)]
         arguments += [("upper", INDEX), ("sums", _SCRATCH), *self._of_ready()]
         sizes = [1, 2] if not isinstance(m, int) else [2 if self._always_two() else 1]
         return TileFamily(self.k, "block", sizes, arguments, self._block)
@@ -203,14 +205,14 @@ class _Tiles:
 
     def _block(self, block: FunctionBuilder, tile_rows: int, args: list[Var]) -> None:
         a, w = args[:2]
-        ahead = (args[2], args[3]) if self.fetch else None
-        upper, sums, *ready = args[4:] if self.fetch else args[2:]
+        ahead = args[2:5] if self.fetch else None
+        upper, sums, *ready = args[5:] if self.fetch else args[2:]
         for i in range(tile_rows):
             for register in _SUMS[i]:
                 block.emit(TileZero(register))
-        row, steps = self.k.param(self.left.row), self.depth // K_STEP
-        rows_in_step = -(-BLOCK_ROWS // steps)
-        with block.loop("step", 0, steps) as step:
+        row = self.k.param(self.left.row)
+        rows_in_step = -(-BLOCK_ROWS // self.steps)
+        with block.loop("step", 0, self.steps) as step:
             for i in range(tile_rows):
                 block.tile_load(_A[i], a, upper * row * i + step * K_STEP, row)
                 for j, register in enumerate(_SUMS[i]):
@@ -218,8 +220,7 @@ class _Tiles:
                         block.tile_load(_B[j], w, step * _TILE_OF_B + j * TILE_COLUMNS * self.depth, K_STEP)
                     block.emit(TileDot(register, _A[i], _B[j]))
             if ahead is not None:
-                with block.loop("line", 0, ahead[1]) as line:
-                    block.prefetch(ahead[0], (step * ahead[1] + line) * _LINE)
+                fetch_beside(block, ahead[0], self.step, ahead[1] + step * ahead[2], ahead[2])
             rows = ready[2]
             first = block.let("first", vmin(step * rows_in_step, rows))
             self._finish(block, ready, first, block.let("next", vmin(first + rows_in_step, rows)))
