@@ -30,7 +30,7 @@ from bench.gpus import find_gpus
 from bench.inventory import inventory
 from bench.micro import micro_cases
 from bench.nets import net_cases
-from bench.own_feeds import own_feeds, with_feeds
+from bench.own_feeds import gives_all, own_feeds, with_feeds
 from bench.plan import (
     FULL,
     QUICK,
@@ -105,6 +105,10 @@ MaxTime = Annotated[
         "published."
     ),
 ]
+FeedsFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Inputs from a .npz, or a folder with input_0.pb, input_1.pb ...")
+]
+FeedFiles = Annotated[list[str] | None, typer.Option(metavar="NAME=FILE", help="An input from a .npy or .pb. Repeat.")]
 QUICK_WITHIN = 10.0  # minutes: `make zoo` also installs and builds, and ends within fifteen
 Within = Annotated[
     float | None,
@@ -158,10 +162,8 @@ def run_model(
     json: Json = None,
     resume: Resume = False,
     seed: Annotated[int, typer.Option(help="Of the made-up inputs.")] = 0,
-    feeds: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Inputs from a .npz, or a folder with input_0.pb, input_1.pb ...")
-    ] = None,
-    feed: Annotated[list[str] | None, typer.Option(metavar="NAME=FILE", help="An input from a .npy or .pb. Repeat.")] = None,
+    feeds: FeedsFile = None,
+    feed: FeedFiles = None,
     max_err: Annotated[float, typer.Option(help="Largest max|a-b| / max|b| of an fp32 run.")] = DEFAULT_MAX_ERR,
     min_time: MinTime = None,
     max_time: MaxTime = None,
@@ -171,8 +173,7 @@ def run_model(
     cases = with_bound(file_cases(file, shape or [], counts, batches, scenarios, seed=seed, max_err=max_err), p99_bound)
     with tempfile.TemporaryDirectory(prefix="xyntra-feeds-") as folder:
         given = own_feeds(file, feeds, feed or []) if feeds or feed else {}
-        if given:
-            cases = with_feeds(cases, given, Path(folder))
+        cases = with_feeds(cases, given, Path(folder))
         counts_made_up = check_inputs(cases, given)
         budget = _budget(quick, min_time, max_time)
         plan = _plan(Target.MODEL, cases, checked_contenders(providers or DEFAULT), budget, quick=quick)
@@ -262,7 +263,9 @@ def determinism(
     shape: Annotated[list[str] | None, typer.Option(metavar="NAME=1x128", help="Shape of an input of --file. Repeat.")] = None,
     providers: Providers = None,
     threads: Threads = "1,2",
-    seeds: Annotated[str, typer.Option(metavar="N,N", help="Of the inputs.")] = "1,2",
+    seeds: Annotated[str, typer.Option(metavar="N,N", help="Of the inputs that are made up.")] = "1,2",
+    feeds: FeedsFile = None,
+    feed: FeedFiles = None,
     runs: Annotated[int, typer.Option(min=1, help="Runs of each seed in each process.")] = 3,
     processes: Annotated[int, typer.Option(min=1, help="Processes, each with a session of its own.")] = 2,
     json: Json = None,
@@ -271,19 +274,28 @@ def determinism(
     counts = parse_counts(threads, "--threads")
     cases = file_cases(file, shape or [], counts, seed=0, max_err=0.0) if file else zoo_cases(model or [], counts, quick=True)
     contenders = checked_contenders(providers or DEFAULT)
-    result = Determinism(
-        command=command(),
-        started=now(),
-        environment=read_environment(kernel_compiler(), find_gpus()),
-        seeds=parse_counts(seeds, "--seeds"),
-        runs=runs,
-        processes=processes,
-    )
-    path = result_path(json, "determinism", resume=False)
-    write_atomically(path, dump(result))
-    for configuration in configurations(cases, contenders, result):
-        result = dataclasses.replace(result, configurations=(*result.configurations, configuration))
+    chosen = parse_counts(seeds, "--seeds")
+    with tempfile.TemporaryDirectory(prefix="xyntra-feeds-") as folder:
+        if feeds or feed:
+            if file is None:
+                raise BenchError("--feed: of which model? name it with --file")
+            given = own_feeds(file, feeds, feed or [])
+            cases = with_feeds(cases, given, Path(folder))
+            check_inputs(cases, given)
+            chosen = chosen[:1] if gives_all(file, given) else chosen  # nothing is left that a seed could change
+        result = Determinism(
+            command=command(),
+            started=now(),
+            environment=read_environment(kernel_compiler(), find_gpus()),
+            seeds=chosen,
+            runs=runs,
+            processes=processes,
+        )
+        path = result_path(json, "determinism", resume=False)
         write_atomically(path, dump(result))
+        for configuration in configurations(cases, contenders, result):
+            result = dataclasses.replace(result, configurations=(*result.configurations, configuration))
+            write_atomically(path, dump(result))
     result = dataclasses.replace(result, finished=now())
     write_atomically(path, dump(result))
     show_determinism(Console(), result)

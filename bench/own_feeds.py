@@ -50,12 +50,19 @@ def own_feeds(model: Path, together: Path | None, single: Sequence[str]) -> Feed
 
 def with_feeds(cases: Sequence[Case], feeds: Feeds, folder: Path) -> tuple[Case, ...]:
     """The cases with these inputs, whose shapes are theirs; the other inputs are made up."""
+    if not feeds:
+        return tuple(cases)
     for case in cases:
         if twice := [name for name in feeds if name in case.shapes]:
             raise BenchError(f"--shape {twice[0]}: it is given as a feed, which has its own shape. leave one of them out")
     save_feeds(feeds, folder / FILE)
     shapes = {name: array.shape for name, array in feeds.items()}
     return tuple(replace(case, feeds=str(folder / FILE), shapes={**shapes, **case.shapes}) for case in cases)
+
+
+def gives_all(model: Path, feeds: Feeds) -> bool:
+    """Whether no input is left to make up."""
+    return all(value.name in feeds for value in _asked(model).get_inputs())
 
 
 def _asked(model: Path) -> Any:

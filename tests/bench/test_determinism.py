@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from jsonschema import Draft202012Validator
+from onnx.parser import parse_model
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -19,6 +21,7 @@ from bench.codec import decode
 from bench.determinism import Bits, Configuration, Determinism, Hashes, over_threads
 from bench.determinism_run import show_determinism
 from bench.determinism_worker import digest
+from bench.errors import BenchError
 from bench.results import Status
 from bench.store import SCHEMA_FILE
 from tests.reports.conftest import ENVIRONMENT
@@ -122,3 +125,21 @@ def test_the_command_hashes_in_processes_of_their_own(tmp_path: Path, monkeypatc
         (1, 2, 2),
     ]
     assert result.finished
+
+
+def test_inputs_of_ones_own_leave_seeds_to_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = parse_model('<ir_version: 9, opset_import: ["" : 17]> g (float[2] a, float[2] b) => (float[2] y) { y = Add(a, b) }')
+    onnx.save(model, tmp_path / "add.onnx")
+    for name in "ab":
+        np.save(tmp_path / f"{name}.npy", np.ones(2, np.float32))
+    asked = ["determinism", "-e", "CPUExecutionProvider", "--threads", "1", "--runs", "1", "--processes", "1"]
+    monkeypatch.setattr(sys, "argv", ["bench", *asked])
+    given = [f"--feed={name}={tmp_path / name}.npy" for name in "ab"]
+    for feeds, seeds in ((given, [1]), (given[:1], [1, 2])):
+        file = tmp_path / f"{len(feeds)}.json"
+        done = CliRunner().invoke(app, [*asked, "--file", str(tmp_path / "add.onnx"), *feeds, "--json", str(file)])
+        assert done.exit_code == 0, done.output
+        [cpu] = decode(Determinism, json.loads(file.read_text())).configurations
+        assert cpu.bits is Bits.EQUAL and [h.seed for h in cpu.hashes] == seeds
+    refused = CliRunner().invoke(app, [*asked, *given])
+    assert isinstance(refused.exception, BenchError) and "name it with --file" in str(refused.exception)
