@@ -234,17 +234,17 @@ class _Multiply:
         return self.k.let("rate", (blocks + (lines - 1)) // vmax(blocks, 1))
 
     def _share(self, tile: Tile, w: Rvalue, block: Rvalue, chunk: Rvalue, rate: Rvalue, steps: Size) -> list[Rvalue]:
-        """Where the part of what follows starts that ``block`` fetches, and how far it goes on with each step of k. What follows
-        is as large as the ``steps`` from ``w`` on that are in use: the next ones, or the next panel's.
+        """Where what ``block`` fetches starts, and how far each stream of it goes on with each step of k. What follows is as
+        large as the ``steps`` from ``w`` on that are in use: the next ones, or the next panel's.
 
         The blocks before may have fetched all of it already; and where rows come first, the first chunk brings in what then
         stays. The fetches then go to the panel in use.
         """
-        k, unroll = self.k, tile.unroll
+        k, unroll, streams = self.k, tile.unroll, self.code.streams(tile)
         step = k.param(steps) * self.code.row_of_panel(tile)  # the size of what follows too, or a vector more
-        pace = k.let("pace", rate * (elements_of_a_line(self.weights) // unroll))
+        pace = k.let("pace", rate * (elements_of_a_line(self.weights) // (unroll * streams)))
         done = k.let("done", block * pace * k.param(steps // unroll * unroll))
-        missing = lt(done, step)
+        missing = lt(done * streams, step)
         if self.rows_first:
             missing = missing * lt(chunk, 1)
         return [Offset(self.weights, k.let("following", w + Select(missing, step + done, index(0)))), pace]

@@ -68,8 +68,8 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ahead:
-    """What to fetch into L2 meanwhile: in each turn of the k loop ``lines`` cache lines, ``apart`` elements from one to the next
-    (None: all in a row), ``step`` elements further on for each step of k.
+    """What to fetch into L2 meanwhile: in each turn of the k loop ``lines`` cache lines, ``apart`` elements from one to the next,
+    ``step`` elements further on for each step of k.
 
     The number is a literal, since a loop would cut the turn in pieces: compilers then spill sums (15 % of the time). Where fewer
     lines are wanted the step is shorter, and a line is asked for again, which is nearly free.
@@ -78,7 +78,7 @@ class Ahead:
     pointer: Pointer
     lines: int
     step: Rvalue
-    apart: Rvalue | None = None
+    apart: Rvalue
 
 
 def elements_of_a_line(pointer: Pointer) -> int:
@@ -131,8 +131,7 @@ def accumulate(
             _step(block, tile, a, b, sums[u % tile.phases], k + u, count)
             if ahead is not None:
                 for i in range(u * ahead.lines // tile.unroll, (u + 1) * ahead.lines // tile.unroll):
-                    apart = elements_of_a_line(ahead.pointer) if ahead.apart is None else ahead.apart
-                    block.prefetch(ahead.pointer, line + i * apart)
+                    block.prefetch(ahead.pointer, line + i * ahead.apart)
     if has_rest and depth % tile.unroll != index(0):
         with block.loop("k", whole, depth) as k:
             _step(block, tile, a, b, sums[0], k, count)

@@ -13,11 +13,11 @@ from xyntra_ep.tracea.kernels.cpu._gemm_finish import SharedFinish
 from xyntra_ep.tracea.kernels.cpu._gemm_parts import Partial, Parts
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import (
+    LINE_BYTES,
     Ahead,
     Matrix,
     Tile,
     accumulate,
-    elements_of_a_line,
     fetch_itself,
     lines_of_a_turn,
 )
@@ -54,8 +54,8 @@ class TileCode:
         """f(a, w, [following, pace], batch..., row, column), for each of the ``sizes``. With parts: f(a, w, [following, pace],
         partial, steps, [column], [a_row]), which names nothing of the kernel, so that kernels of many products have it in common.
 
-        ``among_others``: the tiles of several blocks of rows, which together fetch what follows, ``pace`` elements for each step
-        of k.
+        ``among_others``: the tiles of several blocks of rows, which together fetch what follows, ``pace`` elements of each stream
+        for each step of k.
         """
         shares = self.fetch and among_others
         a = DType.BF16 if wide.pairs else self.shape.op.inputs[0].dtype
@@ -70,8 +70,10 @@ class TileCode:
             tile = replace(wide, rows=rows)
             ahead = None
             if shares:
-                lines = max(1, lines_of_a_turn(tile, elements_of_a_line(args[1])) // SHARES)
-                ahead = Ahead(pointer=args[2], lines=lines, step=args[3])
+                streams = self.streams(wide)
+                part = self.kernel.param(self.steps) if self.parts is None else index(self.parts.length)
+                apart = part * (self.row_of_panel(wide) // streams)
+                ahead = Ahead(pointer=args[2], lines=streams, step=args[3], apart=apart)
             elif self.fetch:
                 steps = self.kernel.param(self.steps) if self.parts is None else args[own - 1]
                 ahead = fetch_itself(block, tile, args[1], steps)
@@ -92,7 +94,7 @@ class TileCode:
         a_k = self.shape.a_k
         if self.parts is None or not self._takes_row_of_a(wide) or not self.layout.padded or not isinstance(a_k, int):
             return None
-        return wide, self.fetch, self.parts.whole_turns, a_k
+        return wide, self.fetch, self.parts.length, self.parts.whole_turns, a_k
 
     def position(self, wide: Tile, at: Sequence[Rvalue]) -> list[Rvalue]:
         """What tiles as ``wide`` are told of the place ``at`` (batch..., row, column) of their sums, and ``a_row``."""
@@ -109,6 +111,11 @@ class TileCode:
         if self.parts is None:
             return range(coordinates)
         return range(coordinates - (0 if self.layout.padded else 1), coordinates)
+
+    def streams(self, wide: Tile) -> int:
+        """Parts of what follows that blocks of rows fetch side by side, a line of each in a turn (see `fetch_itself`)."""
+        lines = max(1, lines_of_a_turn(wide, LINE_BYTES // self.layout.dtype.bytes) // SHARES)
+        return 1 << (lines.bit_length() - 1)
 
     def row_of_panel(self, tile: Tile) -> int:
         """Elements of a row of a packed panel."""
