@@ -16,7 +16,8 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._gemm_choice import product_ns, weight_ns
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import RowBlocks, TileFamily, block_sizes, divide_rows
-from xyntra_ep.tracea.kernels.cpu._gemm_tile import LINE_BYTES, Matrix, Tile, accumulate, fetch_itself
+from xyntra_ep.tracea.kernels.cpu._gemm_tile import Matrix, Tile, accumulate, fetch_itself
+from xyntra_ep.tracea.kernels.cpu._streams import LINE_BYTES
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xyntra_ep.tracea.kernels.cpu._streams import LINE_BYTES
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import PairDot
 from xyntra_ep.tracea.semantic_ir.nodes import (
@@ -30,8 +31,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     i32,
     index,
 )
-
-LINE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

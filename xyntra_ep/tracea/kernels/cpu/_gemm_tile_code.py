@@ -13,7 +13,6 @@ from xyntra_ep.tracea.kernels.cpu._gemm_finish import SharedFinish
 from xyntra_ep.tracea.kernels.cpu._gemm_parts import Partial, Parts
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import (
-    LINE_BYTES,
     Ahead,
     Matrix,
     Tile,
@@ -21,6 +20,7 @@ from xyntra_ep.tracea.kernels.cpu._gemm_tile import (
     fetch_itself,
     lines_of_a_turn,
 )
+from xyntra_ep.tracea.kernels.cpu._streams import LINE_BYTES
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
