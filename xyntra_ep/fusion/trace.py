@@ -255,8 +255,8 @@ class SymbolPolicy:
         declared = value.shape[axis]
         if isinstance(declared, int) and value.is_input and not self._context.graph.is_subgraph:
             return declared  # ORT refuses feeds that differ
-        raw = symbol(f"d{position}_{axis}")
         name = f"d{position}_{axis}"
+        raw = symbol(name)
         self.ranges[name] = plausible = self._plausible.of_axis(value, axis, like)
         self._context.bindings.append(Binding(name=name, kind=SymbolKind.DIM, input=position, index=axis, plausible=plausible))
         if not self._trust or declared is None:

@@ -39,6 +39,7 @@ def fetched(
     kernel: Kernel, caps: Capabilities, folder: Path, sizes: Sequence[int], w: int, units: int, *params: int
 ) -> list[int]:
     """The numbers of the cache lines of buffer ``w`` in the order in which they are prefetched; ``sizes``: bytes of buffers."""
+    # Compiled for any machine of this architecture, whatever the kernel was written for: what it fetches is the same.
     text = emit(kernel, caps).replace("__builtin_prefetch(", "tell((").replace(", 0, 2);", "));")
     assert "tell(" in text
     source, library = folder / "k.c", folder / "k.so"

@@ -22,7 +22,7 @@ from xyntra_ep.tracea.core_ir.expr import walk
 from xyntra_ep.tracea.kernels.cpu._conv_pairs_pack import PairRuns
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, typical
 from xyntra_ep.tracea.kernels.cpu._row_units import equal_part
-from xyntra_ep.tracea.kernels.cpu._streams import fetch_beside
+from xyntra_ep.tracea.kernels.cpu._streams import elements_of_a_line, fetch_beside
 from xyntra_ep.tracea.kernels.cpu._waiting_sums import WaitingSums
 from xyntra_ep.tracea.kernels.shared.conv_taps import taps
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
@@ -51,7 +51,6 @@ CHANNELS = 2 * TILE_CHANNELS
 _TILE_OF_W = K_STEP * TILE_CHANNELS  # elements
 BLOCK_PIXELS = 2 * TILE_ROWS
 _SUMS_OF_BLOCK = BLOCK_PIXELS * CHANNELS
-_LINE = 32  # bfloat16 in a cache line
 _SUMS, _X, _W = ((0, 1), (2, 3)), (4, 5), (6, 7)  # tile registers
 _READ = PointerType(DType.BF16)
 _SCRATCH = PointerType(DType.F32, writable=True)
@@ -142,7 +141,7 @@ class _Matrix:
         height = k.let("height", vmax((pixels + across - 1) // across, 1))
         number, blocks = k.param(tiles), k.let("blocks", (k.param(tiles) + 1) // 2)
         function, captured = self._function()
-        lines = CHANNELS * K_STEP // _LINE
+        lines = CHANNELS * K_STEP // elements_of_a_line(self.w)
         share = vmax(blocks, 1)
         rate = k.let("rate", (share + (lines - 1)) // share)
         wide = TILE_ROW_BYTES

@@ -19,8 +19,9 @@ from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows, rows_in_place
 from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_panel
 from xyntra_ep.tracea.kernels.cpu._gemm_parts import BLOCKS, parts_of
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import RowBlocks, block_sizes, divide_rows
-from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile, elements_of_a_line, lines_of_a_turn
+from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile, lines_of_a_turn
 from xyntra_ep.tracea.kernels.cpu._gemm_tile_code import TileCode
+from xyntra_ep.tracea.kernels.cpu._streams import elements_of_a_line
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, ValueBuffer

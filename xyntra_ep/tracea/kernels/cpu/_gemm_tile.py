@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xyntra_ep.tracea.kernels.cpu._streams import LINE_BYTES
+from xyntra_ep.tracea.kernels.cpu._streams import elements_of_a_line
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import PairDot
 from xyntra_ep.tracea.semantic_ir.nodes import (
@@ -23,7 +23,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Fma,
     Offset,
     Pointer,
-    PointerType,
     Rvalue,
     Splat,
     Var,
@@ -78,12 +77,6 @@ class Ahead:
     lines: int
     step: Rvalue
     apart: Rvalue
-
-
-def elements_of_a_line(pointer: Pointer) -> int:
-    kind = pointer.vtype
-    assert isinstance(kind, PointerType)
-    return LINE_BYTES // kind.dtype.bytes
 
 
 def lines_of_a_turn(tile: Tile, elements_of_line: int) -> int:

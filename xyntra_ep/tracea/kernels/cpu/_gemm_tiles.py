@@ -21,7 +21,7 @@ from xyntra_ep.tracea.kernels.cpu._gemm_multiply import ROW_BLOCKS, UNITS
 from xyntra_ep.tracea.kernels.cpu._gemm_pack_pairs import PairPanels
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily, TileFunction
 from xyntra_ep.tracea.kernels.cpu._row_units import equal_part
-from xyntra_ep.tracea.kernels.cpu._streams import fetch_beside
+from xyntra_ep.tracea.kernels.cpu._streams import elements_of_a_line, fetch_beside
 from xyntra_ep.tracea.kernels.cpu._waiting_sums import WaitingSums
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
@@ -48,7 +48,6 @@ TILE_COLUMNS = TILE_ROW_BYTES // 4  # sums in a row of a tile
 COLUMNS = 2 * TILE_COLUMNS
 BLOCK_ROWS = 2 * TILE_ROWS
 _TILE_OF_B = K_STEP * TILE_COLUMNS  # elements
-_LINE = 32  # bfloat16 in a cache line
 _SUMS_OF_BLOCK = BLOCK_ROWS * COLUMNS
 _SCRATCH = PointerType(DType.F32, writable=True)
 _SUMS, _A, _B = ((0, 1), (2, 3)), (4, 5), (6, 7)  # tile registers
@@ -177,7 +176,7 @@ class _Tiles:
     def _rate(self, number: Rvalue, chunks: Size) -> Rvalue:
         """Lines to fetch in each step of k, so that the blocks of a chunk fetch the next panel once."""
         least = self.k.let("least", vmax(number // self.k.param(chunks), 1))
-        lines = COLUMNS * K_STEP // _LINE
+        lines = COLUMNS * K_STEP // elements_of_a_line(self.w)
         return self.k.let("rate", (least + (lines - 1)) // least)
 
     # -- the block

@@ -14,12 +14,16 @@ LINE_BYTES = 64
 STREAMS = 8
 
 
+def elements_of_a_line(pointer: Pointer) -> int:
+    kind = pointer.vtype
+    assert isinstance(kind, PointerType)
+    return LINE_BYTES // kind.dtype.bytes
+
+
 def fetch_beside(block: BlockBuilder, pointer: Pointer, length: int, first: Rvalue, count: Rvalue) -> None:
     """Prefetch ``count`` cache lines of ``length`` elements at ``pointer``: those with numbers from ``first`` on, where line i is
     the (i / STREAMS)-th of part i mod STREAMS. ``length``: the same number of whole lines in each part."""
-    kind = pointer.vtype
-    assert isinstance(kind, PointerType)
-    line = LINE_BYTES // kind.dtype.bytes
+    line = elements_of_a_line(pointer)
     part, rest = divmod(length, line * STREAMS)
     assert not rest
     with block.loop("line", 0, count) as i:
