@@ -29,11 +29,11 @@ DIGEST = "0123456789abcdef0123456789abcdef"
 
 
 @pytest.fixture
-def raw() -> RawGraph:
-    """x -> Exp -> a -> NonZero -> b -> Cast -> c -> Neg -> y"""
+def raw(tmp_path: Path) -> RawGraph:
+    """x -> Exp -> a -> NonZero -> b -> Cast -> c -> Neg -> y; in a cache where no other worker's plan of it is found instead."""
     model = parse("(float[N] x) => (float[] y) { a = Exp(x) b = NonZero(a) c = Cast<to = 1>(b) y = Neg(c) }")
     with watched_planner() as plans:
-        planned(model)
+        planned(model, {"cache_dir": str(tmp_path / "session")})
     return plans.graphs[0]
 
 
