@@ -79,4 +79,4 @@ def watched_planner() -> Iterator[Planned]:
 def forget_plans(cache: Path) -> None:
     """Kernels stay, plans are made anew."""
     for path in (cache / PLANS).glob("*.plan"):
-        path.unlink()
+        path.unlink(missing_ok=True)  # another worker may be doing the same
