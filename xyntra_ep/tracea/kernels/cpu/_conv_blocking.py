@@ -20,6 +20,8 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 # the next one reads it; 32 are enough for 16 threads to be busy to the end, if units are still so long that they reuse weights.
 _UNITS = ((8, 1_000), (32, 10_000))
 _LARGE_PANEL = 1.03
+_LANES_FROM_L2 = 3.2  # of a panel that come while one vector is multiplied: a vector of 16 lanes takes 5 steps, one of 8 half
+_IN_FLIGHT = 8  # sums that a step must have, or it waits for those of the step before: two units, four cycles
 _OUTPUT_COST = 4  # in multiplications by a vector: what it takes to finish and store a vector of outputs
 
 
@@ -48,12 +50,13 @@ def largest_tile(vectors: int, caps: Capabilities) -> int:
     return max(1, min(12, most))
 
 
-def tile_steps(pixels: int, vectors: int) -> float:
-    """Time per step of k of a tile, in multiplications by a vector: registers, loads, or the panel's way from L2."""
-    return max(pixels * vectors, pixels + vectors + 1, 5 * vectors)
+def tile_steps(pixels: int, vectors: int, lanes: int) -> float:
+    """Time per step of k of a tile, in multiplications by a vector: registers, loads, the panel's way from L2, or the sums'
+    latency."""
+    return max(pixels * vectors, pixels + vectors + 1, vectors * lanes / _LANES_FROM_L2, _IN_FLIGHT)
 
 
-def row_steps(line: Line, pixels: int, vectors: int, depth: int) -> float:
+def row_steps(line: Line, pixels: int, vectors: int, depth: int, lanes: int) -> float:
     """Time for one row of pixels and one panel."""
     out = typical(line.out)
     count = max(1, -(-out // pixels))
@@ -61,7 +64,7 @@ def row_steps(line: Line, pixels: int, vectors: int, depth: int) -> float:
     tiles = [(size + 1, longer), (size, count - longer)]
     if not isinstance(line.out, int):  # as `_conv_row` cuts it then
         tiles = [(pixels, out // pixels), *((1 << i, out % pixels >> i & 1) for i in range(pixels.bit_length()))]
-    return sum(times * (tile_steps(n, vectors) * depth + n * vectors * _OUTPUT_COST + 20) for n, times in tiles)
+    return sum(times * (tile_steps(n, vectors, lanes) * depth + n * vectors * _OUTPUT_COST + 20) for n, times in tiles)
 
 
 def work_steps(shape: ConvShape, pixels: int, vectors: int, caps: Capabilities) -> float:
@@ -69,7 +72,7 @@ def work_steps(shape: ConvShape, pixels: int, vectors: int, caps: Capabilities) 
     panels = shape.groups * -(-shape.cout // (vectors * caps.lanes))
     depth = shape.y.kernel * shape.x.kernel * shape.cin
     rows = typical(shape.batch) * typical(shape.y.out)
-    steps = panels * rows * row_steps(shape.x, pixels, vectors, depth)
+    steps = panels * rows * row_steps(shape.x, pixels, vectors, depth, caps.lanes)
     # A panel that crowds x out of L2 is read from further away.
     is_large = depth * vectors * caps.lanes * DType.F32.bytes > caps.l2_bytes / 4
     return steps * _LARGE_PANEL ** (vectors - 1) if is_large else steps
