@@ -40,31 +40,31 @@ static __attribute__((noinline)) void alone_16_2(const float *a, const float *w,
   f32x16 c6 = (f32x16){0};
   f32x16 c7 = (f32x16){0};
   for (i64 k_ = 0; k_ < 4; k_ += 4) {
-    const i64 line_ = (k_ * 4);
+    const i64 line_ = (k_ * 16);
     const f32x16 w_ = (*(const f32x16 *)(w + (k_ * 16)));
     const f32x16 x_ = xy_splat_f32x16(((float)*(a + k_)));
     c_ = (x_ * w_ + c_);
     const f32x16 x1 = xy_splat_f32x16(((float)*(a + (5 + k_))));
     c1 = (x1 * w_ + c1);
-    __builtin_prefetch(w + 64 + line_, 0, 2);
+    __builtin_prefetch(w + 512 + line_, 0, 3);
     const f32x16 w1 = (*(const f32x16 *)(w + ((k_ + 1) * 16)));
     const f32x16 x2 = xy_splat_f32x16(((float)*(a + (k_ + 1))));
     c2 = (x2 * w1 + c2);
     const f32x16 x3 = xy_splat_f32x16(((float)*(a + (5 + (k_ + 1)))));
     c3 = (x3 * w1 + c3);
-    __builtin_prefetch(w + 64 + (line_ + 16), 0, 2);
+    __builtin_prefetch(w + 512 + (line_ + 16), 0, 3);
     const f32x16 w2 = (*(const f32x16 *)(w + ((k_ + 2) * 16)));
     const f32x16 x4 = xy_splat_f32x16(((float)*(a + (k_ + 2))));
     c4 = (x4 * w2 + c4);
     const f32x16 x5 = xy_splat_f32x16(((float)*(a + (5 + (k_ + 2)))));
     c5 = (x5 * w2 + c5);
-    __builtin_prefetch(w + 64 + (line_ + 32), 0, 2);
+    __builtin_prefetch(w + 512 + (line_ + 32), 0, 3);
     const f32x16 w3 = (*(const f32x16 *)(w + ((k_ + 3) * 16)));
     const f32x16 x6 = xy_splat_f32x16(((float)*(a + (k_ + 3))));
     c6 = (x6 * w3 + c6);
     const f32x16 x7 = xy_splat_f32x16(((float)*(a + (5 + (k_ + 3)))));
     c7 = (x7 * w3 + c7);
-    __builtin_prefetch(w + 64 + (line_ + 48), 0, 2);
+    __builtin_prefetch(w + 512 + (line_ + 48), 0, 3);
   }
   for (i64 k1 = 4; k1 < 5; k1 += 1) {
     const f32x16 w4 = (*(const f32x16 *)(w + (k1 * 16)));

@@ -75,7 +75,7 @@ static __attribute__((noinline)) void alone_12_2(const float *a, const float *w,
   f32x4 c10 = (f32x4){0};
   f32x4 c11 = (f32x4){0};
   for (i64 k_ = 0; k_ < 4; k_ += 4) {
-    const i64 line_ = (k_ * 4);
+    const i64 line_ = (k_ * 12);
     const f32x4 w_ = (*(const f32x4 *)(w + (k_ * 12)));
     const f32x4 w1 = (*(const f32x4 *)(w + ((k_ * 12) + 4)));
     const f32x4 w2 = (*(const f32x4 *)(w + ((k_ * 12) + 8)));
@@ -98,7 +98,7 @@ static __attribute__((noinline)) void alone_12_2(const float *a, const float *w,
     c9 = (x3 * w3 + c9);
     c10 = (x3 * w4 + c10);
     c11 = (x3 * w5 + c11);
-    __builtin_prefetch(w + 48 + line_, 0, 2);
+    __builtin_prefetch(w + 128 + line_, 0, 3);
     const f32x4 w6 = (*(const f32x4 *)(w + ((k_ + 2) * 12)));
     const f32x4 w7 = (*(const f32x4 *)(w + (((k_ + 2) * 12) + 4)));
     const f32x4 w8 = (*(const f32x4 *)(w + (((k_ + 2) * 12) + 8)));
@@ -110,7 +110,7 @@ static __attribute__((noinline)) void alone_12_2(const float *a, const float *w,
     c3 = (x5 * w6 + c3);
     c4 = (x5 * w7 + c4);
     c5 = (x5 * w8 + c5);
-    __builtin_prefetch(w + 48 + (line_ + 16), 0, 2);
+    __builtin_prefetch(w + 128 + (line_ + 16), 0, 3);
     const f32x4 w9 = (*(const f32x4 *)(w + ((k_ + 3) * 12)));
     const f32x4 w10 = (*(const f32x4 *)(w + (((k_ + 3) * 12) + 4)));
     const f32x4 w11 = (*(const f32x4 *)(w + (((k_ + 3) * 12) + 8)));
@@ -122,7 +122,7 @@ static __attribute__((noinline)) void alone_12_2(const float *a, const float *w,
     c9 = (x7 * w9 + c9);
     c10 = (x7 * w10 + c10);
     c11 = (x7 * w11 + c11);
-    __builtin_prefetch(w + 48 + (line_ + 32), 0, 2);
+    __builtin_prefetch(w + 128 + (line_ + 32), 0, 3);
   }
   for (i64 k1 = 4; k1 < 5; k1 += 1) {
     const f32x4 w12 = (*(const f32x4 *)(w + (k1 * 12)));

@@ -99,31 +99,31 @@ static __attribute__((noinline)) void alone_16_2(const unsigned short *a, const 
   f32x16 c6 = (f32x16){0};
   f32x16 c7 = (f32x16){0};
   for (i64 k_ = 0; k_ < 0; k_ += 4) {
-    const i64 line_ = (k_ * 8);
+    const i64 line_ = (k_ * 32);
     const i32x16 w_ = xy_load_pairs_i32x16(w + (k_ * 32));
     const i32x16 x_ = xy_splat_i32x16(xy_load_pairs_i32x1(a + (k_ * 2)));
     c_ = xy_pair_dot_f32x16(x_, w_, c_);
     const i32x16 x1 = xy_splat_i32x16(xy_load_pairs_i32x1(a + (6 + (k_ * 2))));
     c1 = xy_pair_dot_f32x16(x1, w_, c1);
-    __builtin_prefetch(w + line_, 0, 2);
+    __builtin_prefetch(w + 1024 + line_, 0, 3);
     const i32x16 w1 = xy_load_pairs_i32x16(w + ((k_ + 1) * 32));
     const i32x16 x2 = xy_splat_i32x16(xy_load_pairs_i32x1(a + ((k_ + 1) * 2)));
     c2 = xy_pair_dot_f32x16(x2, w1, c2);
     const i32x16 x3 = xy_splat_i32x16(xy_load_pairs_i32x1(a + (6 + ((k_ + 1) * 2))));
     c3 = xy_pair_dot_f32x16(x3, w1, c3);
-    __builtin_prefetch(w + line_, 0, 2);
+    __builtin_prefetch(w + 1024 + (line_ + 32), 0, 3);
     const i32x16 w2 = xy_load_pairs_i32x16(w + ((k_ + 2) * 32));
     const i32x16 x4 = xy_splat_i32x16(xy_load_pairs_i32x1(a + ((k_ + 2) * 2)));
     c4 = xy_pair_dot_f32x16(x4, w2, c4);
     const i32x16 x5 = xy_splat_i32x16(xy_load_pairs_i32x1(a + (6 + ((k_ + 2) * 2))));
     c5 = xy_pair_dot_f32x16(x5, w2, c5);
-    __builtin_prefetch(w + line_, 0, 2);
+    __builtin_prefetch(w + 1024 + (line_ + 64), 0, 3);
     const i32x16 w3 = xy_load_pairs_i32x16(w + ((k_ + 3) * 32));
     const i32x16 x6 = xy_splat_i32x16(xy_load_pairs_i32x1(a + ((k_ + 3) * 2)));
     c6 = xy_pair_dot_f32x16(x6, w3, c6);
     const i32x16 x7 = xy_splat_i32x16(xy_load_pairs_i32x1(a + (6 + ((k_ + 3) * 2))));
     c7 = xy_pair_dot_f32x16(x7, w3, c7);
-    __builtin_prefetch(w + line_, 0, 2);
+    __builtin_prefetch(w + 1024 + (line_ + 96), 0, 3);
   }
   for (i64 k1 = 0; k1 < 3; k1 += 1) {
     const i32x16 w4 = xy_load_pairs_i32x16(w + (k1 * 32));

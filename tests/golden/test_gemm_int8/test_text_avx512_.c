@@ -118,7 +118,7 @@ static __attribute__((noinline)) void direct_16_2(const float *a, const signed c
     c6 = (x6 * w3 + c6);
     const f32x16 x7 = xy_splat_f32x16(((float)*(a + (5 + (k_ + 3)))));
     c7 = (x7 * w3 + c7);
-    __builtin_prefetch(w + 64 + line_, 0, 2);
+    __builtin_prefetch(w + 2048 + line_, 0, 3);
   }
   for (i64 k1 = 4; k1 < 5; k1 += 1) {
     const f32x16 w4 = xy_load_i8_f32x16(w + (k1 * 16));

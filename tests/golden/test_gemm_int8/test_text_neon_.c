@@ -173,7 +173,7 @@ static __attribute__((noinline)) void direct_12_2(const float *a, const signed c
     c9 = (x7 * w9 + c9);
     c10 = (x7 * w10 + c10);
     c11 = (x7 * w11 + c11);
-    __builtin_prefetch(w + 64 + line_, 0, 2);
+    __builtin_prefetch(w + 512 + line_, 0, 3);
   }
   for (i64 k1 = 4; k1 < 5; k1 += 1) {
     const f32x4 w12 = xy_load_i8_f32x4(w + (k1 * 12));

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.kernels.cpu import gemm_packed_b
-from xyntra_ep.tracea.kernels.cpu._gemm_tile import Matrix, Tile, accumulate, fetch_itself
+from xyntra_ep.tracea.kernels.cpu._gemm_tile import NEAR, Matrix, Tile, accumulate, fetch_itself
 from xyntra_ep.tracea.kernels.cpu._streams import LINE_BYTES, STREAMS, fetch_beside
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.runtime.compilers import find_compiler
@@ -40,7 +41,7 @@ def fetched(
 ) -> list[int]:
     """The numbers of the cache lines of buffer ``w`` in the order in which they are prefetched; ``sizes``: bytes of buffers."""
     # Compiled for any machine of this architecture, whatever the kernel was written for: what it fetches is the same.
-    text = emit(kernel, caps).replace("__builtin_prefetch(", "tell((").replace(", 0, 2);", "));")
+    text = emit(kernel, caps).replace("__builtin_prefetch(", "tell((").replace(", 0, 2);", "));").replace(", 0, 3);", "));")
     assert "tell(" in text
     source, library = folder / "k.c", folder / "k.so"
     source.write_text(RECORDER + text)
@@ -71,40 +72,81 @@ def test_blocks_together_fetch_all_lines_in_several_streams(lines: int, tmp_path
     assert [line % part for line in found] == [i for i in range(part) for _ in range(STREAMS)], "each part in order"
 
 
-@pytest.mark.parametrize(("vectors", "unroll", "steps"), [(6, 4, 64), (2, 4, 256), (1, 2, 32)])
-def test_a_tile_fetches_what_comes_next_a_line_of_each_stream_a_turn(
-    vectors: int, unroll: int, steps: int, tmp_path: Path
-) -> None:
-    tile = Tile(rows=1, vectors=vectors, lanes=8, unroll=unroll)
+def fetched_by_itself(tile: Tile, steps: int, caps: Capabilities, folder: Path) -> tuple[int, list[int]]:
+    """The number of lines in a panel of so many steps, and those that a tile of one row asks for meanwhile."""
     k = KernelBuilder("tile")
     w, out = k.buffer("w", DType.F32), k.buffer("out", DType.F32, writable=True)
     with k.units():
-        ahead = fetch_itself(k, tile, w, index(steps))
+        ahead = fetch_itself(k, tile, w, index(steps), caps)
         rows = Matrix(pointer=w, row=index(0), step=index(1))
         sums = accumulate(k, tile, rows, Matrix(pointer=w, row=index(tile.columns), step=index(1)), index(steps), ahead=ahead)
         for j, c in enumerate(sums[0]):
             k.store(out, j * tile.lanes, c)
     size = steps * tile.columns * DType.F32.bytes
     kernel, _ = k.finish()
-    found = fetched(kernel, AVX2, tmp_path, [2 * size, 1 << 12], 0, 1)
-    lines, turns = size // LINE_BYTES, steps // unroll
+    return size // LINE_BYTES, fetched(kernel, caps, folder, [2 * size, 1 << 12], 0, 1)
+
+
+@pytest.mark.parametrize(("vectors", "unroll", "steps"), [(6, 4, 64), (2, 4, 256), (1, 2, 32)])
+def test_a_tile_fetches_what_comes_next_a_line_of_each_stream_a_turn(
+    vectors: int, unroll: int, steps: int, tmp_path: Path
+) -> None:
+    tile = Tile(rows=1, vectors=vectors, lanes=8, unroll=unroll)
+    lines, found = fetched_by_itself(tile, steps, replace(AVX2, far_streams=True), tmp_path)
+    turns = steps // unroll
     assert sorted(found) == list(range(lines, 2 * lines)), "each line of what comes next, once"
     streams = lines // turns
     for turn in range(turns):
         assert found[turn * streams : (turn + 1) * streams] == [lines + i * turns + turn for i in range(streams)]
 
 
+@pytest.mark.parametrize(("vectors", "steps"), [(2, 256), (1, 64)])
+def test_without_far_streams_a_tile_fetches_a_little_ahead_in_order(vectors: int, steps: int, tmp_path: Path) -> None:
+    tile = Tile(rows=1, vectors=vectors, lanes=8)
+    lines, found = fetched_by_itself(tile, steps, AVX2, tmp_path)
+    ahead_lines = NEAR * tile.lanes
+    assert found == list(range(ahead_lines, ahead_lines + lines)), "each line once, in the order of use"
+
+
+def fetched_by_blocks(m: int, depth: int, columns: int, caps: Capabilities, folder: Path) -> list[int]:
+    """As ``fetched``, by a product with two panels."""
+    program, _, _ = build(GemmCase(m=m, k=depth, n=2 * columns, symbolic=""))
+    context = BuildContext(caps=caps, program=program, constants=frozenset({1}))
+    [variant], op = gemm_packed_b.VARIANTS, gemm_of(program)
+    call = variant.build(op, {"rows": 8, "columns": columns}, context)[-1]
+    sizes = [m * depth * 4, 3 * depth * columns * 4, m * 2 * columns * 4, 64]
+    return fetched(call.kernel, caps, folder, sizes, 1, 2, *(evaluate(p, {}) for p in call.params))
+
+
+@pytest.mark.parametrize("m", [16, 24])
+def test_of_a_few_blocks_without_far_streams_the_first_fetches_a_little_ahead(m: int, tmp_path: Path) -> None:
+    depth, part, columns = 512, 256, 48
+    found = fetched_by_blocks(m, depth, columns, AVX512, tmp_path)
+    lines, near = part * columns * 4 // LINE_BYTES, NEAR * AVX512.lanes
+    each = [found[i : i + lines] for i in range(0, len(found), lines)]  # of a part and a block
+    blocks = m // 8
+    assert len(each) == 4 * blocks, "two parts of two panels"
+    for i, seen in enumerate(each):
+        first = i // blocks * lines
+        if i % blocks == 0:
+            assert seen == list(range(first + near, first + near + lines)), "in the order of use"
+        else:
+            assert set(seen) <= set(range(first, first + 12)), "the same lines in each turn, which are there"
+
+
+def test_of_many_blocks_without_far_streams_each_fetches_its_share(tmp_path: Path) -> None:
+    depth, part, columns = 512, 256, 48
+    found = fetched_by_blocks(16 * 8, depth, columns, AVX512, tmp_path)
+    lines = part * columns * 4 // LINE_BYTES
+    assert set(found) >= set(range(lines, 4 * lines)), "all that follows the first part"
+
+
 @pytest.mark.parametrize("m", [16, 24, 40])
 def test_blocks_of_rows_share_in_fetching_the_next_part(m: int, tmp_path: Path) -> None:
     """Each goes on where the one before ended, in four streams: three blocks and more fetch all that follows."""
     depth, part, columns = 512, 256, 48
-    program, _, _ = build(GemmCase(m=m, k=depth, n=2 * columns, symbolic=""))
-    context = BuildContext(caps=AVX512, program=program, constants=frozenset({1}))
-    [variant], op = gemm_packed_b.VARIANTS, gemm_of(program)
-    call = variant.build(op, {"rows": 8, "columns": columns}, context)[-1]
     lines = part * columns * 4 // LINE_BYTES
-    sizes = [m * depth * 4, 3 * depth * columns * 4, m * 2 * columns * 4, 64]
-    found = fetched(call.kernel, AVX512, tmp_path, sizes, 1, 2, *(evaluate(p, {}) for p in call.params))
+    found = fetched_by_blocks(m, depth, columns, replace(AVX512, far_streams=True), tmp_path)
     for following in (1, 2, 3):
         there = [line - following * lines for line in found if following * lines <= line < (following + 1) * lines]
         assert len(set(there)) >= (lines if m > 16 else lines * 2 // 3)

@@ -154,6 +154,7 @@ def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabili
         fma_gflops=fma,
         bf16_gflops=bf16,
         dram_gbs=ceilings.dram_gbs if ceilings is not None else dram_gbs,
+        far_streams=machine.vendor == "GenuineIntel",
         cores=machine.cores,
     )
 

@@ -102,6 +102,13 @@ class CpuTarget:
     def prefetch(self, address: str, locality: int, write: bool) -> str:
         return f"__builtin_prefetch({address}, {int(write)}, {locality});"
 
+    def add_product(self, kind: Type, total: str, a: str, b: str) -> str | None:
+        # GCC 12 lets a sum move to the register of its last factor; where 15 of 16 are in use it then finds none for the next
+        # turn of the loop, and keeps one sum in memory (6 x 16 rows and columns: 79 of 89 GFLOP/s, so 85).
+        if self.isa is not Isa.AVX2 or kind != Type(Elem.F32, 8):
+            return None
+        return f'__asm__("vfmadd231ps %2, %1, %0" : "+x"({total}) : "x"({a}), "x"({b}));'
+
     def float_literal(self, value: float) -> str:
         if math.isnan(value):
             return '__builtin_nanf("")'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -22,13 +23,16 @@ from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
 )
 from xyntra_ep.tracea.semantic_ir.nodes import (
     COMPARE,
+    Assign,
     Binary,
     Bitcast,
     Const,
     Convert,
     Elem,
+    Fma,
     Gather,
     Iota,
+    Let,
     Load,
     Prefetch,
     Reduce,
@@ -37,6 +41,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Splat,
     Statement,
     Store,
+    Type,
     Var,
 )
 
@@ -48,6 +53,11 @@ class VectorTarget(Target, Protocol):
 
     def storage(self, dtype: DType) -> str: ...
     def prefetch(self, address: str, locality: int, write: bool) -> str: ...
+    def add_product(self, kind: Type, total: str, a: str, b: str) -> str | None:
+        """The statement by which the variable ``total`` of ``kind`` takes a * b on in the register that it is in; None where the
+        compiler's own choice is as good."""
+        ...
+
     def tile_configure(self, shapes: Sequence[tuple[str, str]]) -> str:
         """Rows and bytes of a row of each tile register, as text."""
         ...
@@ -63,6 +73,7 @@ class VectorPrinter(CPrinter):
     def __init__(self, target: VectorTarget) -> None:
         super().__init__(target)
         self.target = target
+        self._foldable: frozenset[Var] = frozenset()
         self._visit |= {
             Splat: self._splat,
             Iota: lambda e: f"({self.target.type(e.to)}){{{', '.join(str(i) for i in range(max(1, e.to.lanes)))}}}",
@@ -78,8 +89,16 @@ class VectorPrinter(CPrinter):
             PairDot: lambda e: f"{self._helper('pair_dot', e.type)}({self.expr(e.a)}, {self.expr(e.b)}, {self.expr(e.c)})",
         }
 
+    def block(self, statements: tuple[Statement, ...], depth: int) -> None:
+        outer, self._foldable = self._foldable, _loaded_for_one_product(statements)
+        super().block(statements, depth)
+        self._foldable = outer
+
     def _statement(self, s: Statement, depth: int) -> None:
         match s:
+            case Assign(var=total, value=Fma(a=Var() as a, b=Var() as b, c=c)) if c is total and not {a, b} & self._foldable:
+                text = self.target.add_product(total.type, total.name, a.name, b.name)
+                self._line(depth, text or f"{total.name} = {self.expr(s.value)};")
             case Prefetch():
                 self._line(depth, self.target.prefetch(self.address(s.pointer, s.index), s.locality, s.write))
             case StorePairs():
@@ -189,3 +208,10 @@ class VectorPrinter(CPrinter):
 
     def _shuffle(self, e: Shuffle) -> str:
         return f"__builtin_shufflevector({self.expr(e.a)}, {self.expr(e.b)}, {', '.join(map(str, e.lanes))})"
+
+
+def _loaded_for_one_product(statements: tuple[Statement, ...]) -> frozenset[Var]:
+    """Vectors that a compiler loads by the instruction that multiplies with them."""
+    products = [s.value for s in statements if isinstance(s, Assign) and isinstance(s.value, Fma)]
+    uses = Counter(factor for product in products for factor in (product.a, product.b))
+    return frozenset(s.var for s in statements if isinstance(s, Let) and isinstance(s.value, Load) and uses[s.var] == 1)

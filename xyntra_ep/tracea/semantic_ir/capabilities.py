@@ -20,6 +20,8 @@ class Capabilities:
     ``avx512_bf16``: pairs of bfloat16 multiply at twice the rate of f32 (vdpbf16ps; not so on Intel, where it is slower than
     f32 itself). ``avx512_bf16_convert``: the instructions exist, however slowly they multiply; they round to bfloat16 fast.
     ``amx_bf16``: matrix tiles of bfloat16 (tdpbf16ps), which the operating system grants.
+    ``far_streams``: memory is read fastest by prefetches far ahead, in several places at once (Intel); elsewhere by prefetches a
+    little ahead, in the order of use.
     """
 
     isa: Isa
@@ -35,6 +37,7 @@ class Capabilities:
     fma_gflops: float = 100.0  # one core, fp32
     bf16_gflops: float = 0.0  # one core, bfloat16 products by the fastest instruction there is; 0 without one
     dram_gbs: float = 20.0
+    far_streams: bool = False
     cores: int = 1
 
     @property

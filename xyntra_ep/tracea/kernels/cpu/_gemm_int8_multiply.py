@@ -201,7 +201,7 @@ class _Multiply:
         return [Offset(self.a, a_at), *data, *walk.batch, row, walk.column]
 
     def _direct_tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], at: list[Var]) -> None:
-        ahead = fetch_itself(block, tile, data[1], index(self.depth)) if tile.lanes > 1 else None
+        ahead = fetch_itself(block, tile, data[1], index(self.depth), self.caps) if tile.lanes > 1 else None
         sums = accumulate(block, tile, self._rows_of_a(data[0]), self._panel(data[1]), index(self.depth), ahead=ahead)
         self._finish(block, tile, sums, at)
 

@@ -24,7 +24,7 @@ from xyntra_ep.tracea.kernels.cpu._streams import LINE_BYTES
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
-from xyntra_ep.tracea.semantic_ir.capabilities import Isa
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Pointer, PointerType, Rvalue, Type, Var, index, le
 
 MOST_FREE_ROWS = 8  # of a tile whose rows of a may lie any number of elements apart, see ``_takes_row_of_a``
@@ -45,7 +45,7 @@ class TileCode:
     steps: Size
     parts: Parts | None
     fetch: bool
-    isa: Isa
+    caps: Capabilities
     out: Var
     epilogue: Epilogue
     shared_finish: SharedFinish | None
@@ -70,13 +70,10 @@ class TileCode:
             tile = replace(wide, rows=rows)
             ahead = None
             if shares:
-                streams = self.streams(wide)
-                part = self.kernel.param(self.steps) if self.parts is None else index(self.parts.length)
-                apart = part * (self.row_of_panel(wide) // streams)
-                ahead = Ahead(pointer=args[2], lines=streams, step=args[3], apart=apart)
+                ahead = self._ahead_of_blocks(wide, args[2], args[3])
             elif self.fetch:
                 steps = self.kernel.param(self.steps) if self.parts is None else args[own - 1]
-                ahead = fetch_itself(block, tile, args[1], steps)
+                ahead = fetch_itself(block, tile, args[1], steps, self.caps)
             partial = None if self.parts is None else Partial(scratch=args[own - 2], steps=args[own - 1])
             at: list[Rvalue] = [*args[own:]]
             row_of_a = at.pop() if self._takes_row_of_a(wide) else self.kernel.param(self.a_row)
@@ -89,12 +86,20 @@ class TileCode:
         stem = f"{'tile' if among_others else 'alone'}_{wide.columns}"
         return TileFamily(self.kernel, stem, sizes, [*arguments, *position], body, self._common(wide))
 
+    def _ahead_of_blocks(self, wide: Tile, following: Var, pace: Var) -> Ahead:
+        if not self.caps.far_streams:
+            line = LINE_BYTES // self.layout.dtype.bytes
+            return Ahead(pointer=following, lines=lines_of_a_turn(wide, line), step=pace, apart=index(line), locality=3)
+        streams = self.streams(wide)
+        part = self.kernel.param(self.steps) if self.parts is None else index(self.parts.length)
+        return Ahead(pointer=following, lines=streams, step=pace, apart=part * (self.row_of_panel(wide) // streams))
+
     def _common(self, wide: Tile) -> tuple[object, ...] | None:
         """What the tiles depend on when they name nothing of the kernel."""
         a_k = self.shape.a_k
         if self.parts is None or not self._takes_row_of_a(wide) or not self.layout.padded or not isinstance(a_k, int):
             return None
-        return wide, self.fetch, self.parts.length, self.parts.whole_turns, a_k
+        return wide, self.fetch, self.caps.far_streams, self.parts.length, self.parts.whole_turns, a_k
 
     def position(self, wide: Tile, at: Sequence[Rvalue]) -> list[Rvalue]:
         """What tiles as ``wide`` are told of the place ``at`` (batch..., row, column) of their sums, and ``a_row``."""
@@ -113,7 +118,10 @@ class TileCode:
         return range(coordinates - (0 if self.layout.padded else 1), coordinates)
 
     def streams(self, wide: Tile) -> int:
-        """Parts of what follows that blocks of rows fetch side by side, a line of each in a turn (see `fetch_itself`)."""
+        """Parts of what follows that blocks of rows fetch side by side, a line of each in a turn (see `fetch_itself`); 1 without
+        far streams."""
+        if not self.caps.far_streams:
+            return 1
         lines = max(1, lines_of_a_turn(wide, LINE_BYTES // self.layout.dtype.bytes) // SHARES)
         return 1 << (lines.bit_length() - 1)
 
@@ -165,7 +173,7 @@ class TileCode:
         def some(left: Rvalue | None) -> None:
             finish.call(self.kernel, tile, sums, rows, at, left)
 
-        free = self.isa is Isa.AVX512 and self.shape.op.output.dtype in _MASKED
+        free = self.caps.isa is Isa.AVX512 and self.shape.op.output.dtype in _MASKED
         self._in_columns(self.kernel, tile, at[-1], free, some)
 
     def _in_columns(
@@ -186,7 +194,7 @@ class TileCode:
 
     def _masks_are_free(self) -> bool:
         stored = {self.shape.op.output.dtype, *(() if self.layout.padded else (self.layout.dtype,))}
-        return self.isa is Isa.AVX512 and stored <= _MASKED
+        return self.caps.isa is Isa.AVX512 and stored <= _MASKED
 
     def _finish(
         self, block: FunctionBuilder, tile: Tile, sums: list[list[Rvalue]], at: list[Rvalue], left: Rvalue | None

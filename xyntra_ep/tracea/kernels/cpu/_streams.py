@@ -2,7 +2,8 @@
 order, and one page at a time does not keep the memory busy.
 
 Emerald Rapids, one core, weights of BERT at 128 rows from memory while matrix tiles are multiplied: 8.5 GB/s by prefetches of one
-line after the other (a prefetch holds one of 16 fill buffers until its line is there), 9.7 GB/s of eight parts side by side.
+line after the other (a prefetch holds one of 16 fill buffers until its line is there), 9.7 GB/s of eight parts side by side. So
+it is on Intel's, which alone have these tiles; elsewhere order is better (`Capabilities.far_streams`).
 """
 
 from __future__ import annotations
