@@ -15,7 +15,7 @@ from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
 from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa, Prefetching
 
 ZEN = "fpu sse2 avx avx2 fma f16c avx512f avx512bw avx512dq avx512vl avx512_bf16 avx512_vnni"
 
@@ -75,6 +75,14 @@ def test_pairs_of_bf16_only_where_they_are_fast(tmp_path: Path) -> None:
     assert (amd.has_bf16, amd.amx_bf16, amd.bf16_gflops) == (True, False, 2 * amd.fma_gflops)
     intel = capabilities(machine_at(tmp_path / "intel", ZEN, "GenuineIntel"))
     assert not intel.avx512_bf16 and not intel.has_bf16
+
+
+def test_how_memory_is_read_fastest(tmp_path: Path) -> None:
+    amd, intel = machine_at(tmp_path / "amd", ZEN), machine_at(tmp_path / "intel", ZEN, "GenuineIntel")
+    assert capabilities(intel).prefetching is Prefetching.FAR
+    assert capabilities(amd).prefetching is Prefetching.NEAR
+    assert capabilities(replace(amd, l2_bytes=512 << 10)).prefetching is Prefetching.BURST
+    assert capabilities(replace(intel, l2_bytes=512 << 10)).prefetching is Prefetching.FAR
 
 
 def test_a_machine_can_be_limited(tmp_path: Path) -> None:

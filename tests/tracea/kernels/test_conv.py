@@ -20,7 +20,7 @@ from xyntra_ep.tracea.kernels.cpu import (
     conv_nhwc_small_groups,
 )
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Prefetching
 
 pytestmark = pytest.mark.compiler("cc")
 
@@ -203,6 +203,11 @@ def test_deep_sums_are_as_exact_as_short_ones(case: ConvCase, caps: Capabilities
 @pytest.mark.parametrize("case", DEEP, ids=case_id)
 def test_units_go_through_all_pixels_before_the_next_panel_where_weights_are_large(case: ConvCase) -> None:
     check(case, replace(WIDEST, l2_bytes=1 << 10), DIRECT)
+
+
+@pytest.mark.parametrize("case", DEEP, ids=case_id)
+def test_bursts_change_no_sum(case: ConvCase) -> None:
+    check(case, replace(WIDEST, prefetching=Prefetching.BURST), DIRECT, max_err=7e-7)
 
 
 def test_large_weights_are_fetched_ahead() -> None:

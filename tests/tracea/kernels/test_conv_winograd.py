@@ -15,7 +15,7 @@ from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.cpu import conv_nhwc_winograd
 from xyntra_ep.tracea.kernels.cpu._winograd_matrices import TAPS, Matrix, winograd
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Prefetching
 
 pytestmark = pytest.mark.compiler("cc")
 
@@ -110,7 +110,8 @@ def test_large_weights_are_fetched_ahead() -> None:
     case = ConvCase(x=(1, 128, 7, 7), w=(64, 128, 3, 3), pads=SAME)
     program, inputs, constants = conv_program(case)
     assert any("__builtin_prefetch" in k.text for k in plan_for(program, AVX512, [WINOGRAD]).kernels)
-    check_program(program, inputs, constants, WIDEST, F4_ERR, variants=[WINOGRAD])
+    for prefetching in Prefetching:
+        check_program(program, inputs, constants, replace(WIDEST, prefetching=prefetching), F4_ERR, variants=[WINOGRAD])
 
 
 def test_nan_spreads_no_further_than_its_tile() -> None:

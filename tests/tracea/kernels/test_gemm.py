@@ -273,7 +273,8 @@ def test_best_tile_pads_least() -> None:
     assert best_tile(64, AVX512) == {"rows": 12, "columns": 32}
     assert best_tile(10, AVX512) == {"rows": 16, "columns": 16}
     assert best_tile(50257, AVX512) == {"rows": 12, "columns": 32}
-    assert best_tile(768, AVX2) == {"rows": 6, "columns": 16}
+    assert best_tile(768, AVX2) == {"rows": 4, "columns": 24}
+    assert best_tile(64, AVX2) == {"rows": 6, "columns": 16}
 
 
 def test_best_even_tile_has_few_panels_that_are_not_narrow() -> None:
@@ -281,7 +282,8 @@ def test_best_even_tile_has_few_panels_that_are_not_narrow() -> None:
     assert best_even_tile(65, AVX512) == {"rows": 8, "columns": 48}
     assert best_even_tile(64, AVX512) == {"rows": 12, "columns": 32}
     assert best_even_tile(10, AVX512) == {"rows": 16, "columns": 16}
-    assert best_even_tile(24, AVX2) == {"rows": 6, "columns": 16}
+    assert best_even_tile(24, AVX2) == {"rows": 4, "columns": 24}
+    assert best_even_tile(16, AVX2) == {"rows": 6, "columns": 16}
     assert best_even_tile(8, AVX2) == {"rows": 12, "columns": 8}
 
 

@@ -10,17 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.machine import need
+from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.emitters.cpu import emit
-from xyntra_ep.tracea.kernels.cpu import gemm_packed_b
+from xyntra_ep.tracea.kernels.cpu import conv_nhwc_direct, conv_nhwc_winograd, gemm_packed_b
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import NEAR, Matrix, Tile, accumulate, fetch_itself
 from xyntra_ep.tracea.kernels.cpu._streams import LINE_BYTES, STREAMS, fetch_beside
-from xyntra_ep.tracea.kernels.variant import BuildContext
-from xyntra_ep.tracea.runtime.compilers import find_compiler
+from xyntra_ep.tracea.kernels.variant import BuildContext, TempBuffer, Variant
+from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, Capabilities, Prefetching
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel, index
 
 pytestmark = pytest.mark.compiler("cc")
@@ -37,15 +40,22 @@ __attribute__((visibility("default"))) long long told(long long *to) {{
 
 
 def fetched(
-    kernel: Kernel, caps: Capabilities, folder: Path, sizes: Sequence[int], w: int, units: int, *params: int
+    kernel: Kernel,
+    caps: Capabilities,
+    folder: Path,
+    sizes: Sequence[int],
+    w: int,
+    units: int,
+    *params: int,
+    flags: Sequence[str] = (),
 ) -> list[int]:
     """The numbers of the cache lines of buffer ``w`` in the order in which they are prefetched; ``sizes``: bytes of buffers."""
     # Compiled for any machine of this architecture, whatever the kernel was written for: what it fetches is the same.
     text = emit(kernel, caps).replace("__builtin_prefetch(", "tell((").replace(", 0, 2);", "));").replace(", 0, 3);", "));")
-    assert "tell(" in text
-    source, library = folder / "k.c", folder / "k.so"
+    stem = f"k{len(list(folder.iterdir()))}"  # a library that is loaded already would be found again
+    source, library = folder / f"{stem}.c", folder / f"{stem}.so"
     source.write_text(RECORDER + text)
-    command = [*find_compiler().command, "-O1", "-shared", "-fPIC", "-w", str(source), "-o", str(library), "-lm"]
+    command = [*find_compiler().command, "-O1", "-shared", "-fPIC", "-w", *flags, str(source), "-o", str(library), "-lm"]
     subprocess.run(command, check=True, capture_output=True)
     loaded = ctypes.CDLL(str(library))
     memory = [ctypes.create_string_buffer(size + 2 * LINE_BYTES) for size in sizes]
@@ -92,7 +102,7 @@ def test_a_tile_fetches_what_comes_next_a_line_of_each_stream_a_turn(
     vectors: int, unroll: int, steps: int, tmp_path: Path
 ) -> None:
     tile = Tile(rows=1, vectors=vectors, lanes=8, unroll=unroll)
-    lines, found = fetched_by_itself(tile, steps, replace(AVX2, far_streams=True), tmp_path)
+    lines, found = fetched_by_itself(tile, steps, replace(AVX2, prefetching=Prefetching.FAR), tmp_path)
     turns = steps // unroll
     assert sorted(found) == list(range(lines, 2 * lines)), "each line of what comes next, once"
     streams = lines // turns
@@ -146,9 +156,48 @@ def test_blocks_of_rows_share_in_fetching_the_next_part(m: int, tmp_path: Path) 
     """Each goes on where the one before ended, in four streams: three blocks and more fetch all that follows."""
     depth, part, columns = 512, 256, 48
     lines = part * columns * 4 // LINE_BYTES
-    found = fetched_by_blocks(m, depth, columns, replace(AVX512, far_streams=True), tmp_path)
+    found = fetched_by_blocks(m, depth, columns, replace(AVX512, prefetching=Prefetching.FAR), tmp_path)
     for following in (1, 2, 3):
         there = [line - following * lines for line in found if following * lines <= line < (following + 1) * lines]
         assert len(set(there)) >= (lines if m > 16 else lines * 2 // 3)
         streams = [line // (lines // 4) for line in dict.fromkeys(there)]
         assert streams == [0, 1, 2, 3] * (len(streams) // 4)
+
+
+CONV = ConvCase(x=(1, 128, 28, 28), w=(128, 128, 3, 3), pads=(1, 1, 1, 1))
+
+
+def fetched_by_conv(variant: Variant[Conv], caps: Capabilities, folder: Path) -> tuple[int, list[int]]:
+    """The number of cache lines of the packed weights of ``CONV``, and those that its last kernel asks for."""
+    program, _, _ = conv_program(CONV)
+    [op] = [node for node in program.ops if isinstance(node, Conv)]
+    context = BuildContext(caps=caps, program=program, constants=frozenset({1, 2}))
+    call = variant.build(op, variant.default(op, context), context)[-1]
+    assert isinstance(call.units, int)
+    w = next(i for i, buffer in enumerate(call.buffers) if isinstance(buffer, TempBuffer) and i > 0)
+    weights = call.buffers[w]
+    assert isinstance(weights, TempBuffer) and isinstance(weights.size_bytes, int)
+    sizes = [1 << 20] * len(call.buffers)
+    sizes[w] = 2 * weights.size_bytes
+    params, flags = [evaluate(p, {}) for p in call.params], target_flags(caps.isa)
+    found = fetched(call.kernel, caps, folder, sizes, w, call.units, *params, flags=flags)
+    return weights.size_bytes // LINE_BYTES, found
+
+
+@pytest.mark.parametrize("variant", [*conv_nhwc_direct.VARIANTS, *conv_nhwc_winograd.VARIANTS], ids=lambda v: v.name)
+def test_bursts_ask_for_each_line_of_the_weights_once_in_a_block_of_pixels(variant: Variant[Conv], tmp_path: Path) -> None:
+    need(AVX2)
+    lines, found = fetched_by_conv(variant, replace(AVX2, prefetching=Prefetching.BURST), tmp_path)
+    inside = [line for line in found if line < lines]
+    assert len(set(inside)) >= 0.85 * lines, "all but the first panel, an eighth"
+    assert len(inside) <= 2 * lines, "once in each of two blocks of pixels"
+    _, others = fetched_by_conv(variant, AVX2, tmp_path)
+    assert len(others) > 1.5 * len(found), "a turn of a loop over k asks again for what it has"
+
+
+def test_where_bursts_are_wanted_few_rows_are_left_to_the_processor(tmp_path: Path) -> None:
+    burst = replace(AVX2, prefetching=Prefetching.BURST)
+    _, alone = fetched_by_itself(Tile(rows=1, vectors=2, lanes=8), 256, burst, tmp_path)
+    assert alone == []
+    found = fetched_by_blocks(16, 512, 48, replace(AVX512, prefetching=Prefetching.BURST), tmp_path)
+    assert len(set(found)) <= 4 * 12, "of each part the lines that a turn begins with, which are there"

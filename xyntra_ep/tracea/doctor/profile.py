@@ -12,7 +12,7 @@ from pathlib import Path
 
 from xyntra_ep import knobs
 from xyntra_ep.tracea.doctor import matrix_tiles
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa, Prefetching
 
 _ARM = ("aarch64", "arm64")
 _AVX512 = frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c"})
@@ -154,9 +154,18 @@ def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabili
         fma_gflops=fma,
         bf16_gflops=bf16,
         dram_gbs=ceilings.dram_gbs if ceilings is not None else dram_gbs,
-        far_streams=machine.vendor == "GenuineIntel",
+        prefetching=_prefetching(machine),
         cores=machine.cores,
     )
+
+
+def _prefetching(machine: Machine) -> Prefetching:
+    """Measured on Emerald Rapids, on Zen 4 (1 MiB of L2), and on Zen 3 (512 KiB). There GPT-2's decode takes 33.9 ms with near
+    ones, without any 29.1; and convolutions that ask in each turn of a loop over k, for most lines again and again, make
+    ResNet-50 6 % slower than no prefetches do, where bursts make it 2 % faster."""
+    if machine.vendor == "GenuineIntel":
+        return Prefetching.FAR
+    return Prefetching.BURST if machine.vendor == "AuthenticAMD" and machine.l2_bytes < 1 << 20 else Prefetching.NEAR
 
 
 def usable_cores(root: Path = Path("/")) -> int:

@@ -13,6 +13,15 @@ class Isa(StrEnum):
     SCALAR = "scalar"
 
 
+class Prefetching(StrEnum):
+    """How a processor reads memory fastest: by prefetches a little ahead in the order of use; by those far ahead, in several
+    places at once; or by itself, and where there is work meanwhile by bursts of prefetches, each line asked for once."""
+
+    BURST = "burst"
+    NEAR = "near"
+    FAR = "far"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """A CPU as kernels see it. ``lanes`` is the number of f32 in a vector register.
@@ -20,8 +29,6 @@ class Capabilities:
     ``avx512_bf16``: pairs of bfloat16 multiply at twice the rate of f32 (vdpbf16ps; not so on Intel, where it is slower than
     f32 itself). ``avx512_bf16_convert``: the instructions exist, however slowly they multiply; they round to bfloat16 fast.
     ``amx_bf16``: matrix tiles of bfloat16 (tdpbf16ps), which the operating system grants.
-    ``far_streams``: memory is read fastest by prefetches far ahead, in several places at once (Intel); elsewhere by prefetches a
-    little ahead, in the order of use.
     """
 
     isa: Isa
@@ -37,7 +44,7 @@ class Capabilities:
     fma_gflops: float = 100.0  # one core, fp32
     bf16_gflops: float = 0.0  # one core, bfloat16 products by the fastest instruction there is; 0 without one
     dram_gbs: float = 20.0
-    far_streams: bool = False
+    prefetching: Prefetching = Prefetching.NEAR
     cores: int = 1
 
     @property

@@ -22,11 +22,12 @@ from xyntra_ep.tracea.kernels.cpu._conv_halo import halo_ns
 from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES, packed_bytes
 from xyntra_ep.tracea.kernels.cpu._conv_row import TapRun
 from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape, overlapped
-from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT, TileFunction
+from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT, BURST_RATE, TileFunction, lines_until, unroll_of
 from xyntra_ep.tracea.kernels.cpu._conv_walk import build_conv
+from xyntra_ep.tracea.kernels.cpu._streams import fetch_burst
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Rvalue, binary, f32, lt, splat, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Rvalue, f32, lt, splat, vmin
 
 _LINE = 64 // DType.F32.bytes  # elements of a cache line
 _CHAIN = 128
@@ -104,8 +105,9 @@ class _Totals:
 Steps = Callable[[Rvalue | int, Rvalue | int], None]
 
 
-def _steps(f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue) -> Steps:
-    """``steps(begin, end)`` emits acc += x[pixels of the run][at + begin, at + end) * w[start + begin, start + end)."""
+def _steps(f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue, unroll: int) -> Steps:
+    """``steps(begin, end)`` emits acc += x[pixels of the run][at + begin, at + end) * w[start + begin, start + end); ``unroll``
+    divides end - begin."""
     code = f.code
     x = f.pointer("x", code.x, at)
     w = f.pointer("w", code.w, f.arg["panel"] + start * code.width)
@@ -114,24 +116,38 @@ def _steps(f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue) -> Steps:
     if rate is not None:
         ahead = f.pointer("next", code.w, f.arg["ahead"] + start * rate // AHEAD_UNIT * _LINE)
 
+    def step(k: Rvalue) -> None:
+        b = [f.let("b", f.load(w, k * code.width + j * code.lanes, code.lanes)) for j in range(code.vectors)]
+        for i in range(run.low, run.high):
+            a = f.let("a", splat(f.load(x, k + i * pixel_step, 1), code.lanes))
+            for j in range(code.vectors):
+                f.assign(f.acc[i][j], Fma(a, b[j], f.acc[i][j]))
+
+    bursts = rate is not None and code.bursts and rate <= BURST_RATE
+
     def steps(begin: Rvalue | int, end: Rvalue | int) -> None:
-        with f.loop("k", begin, end) as k:
-            b = [f.let("b", f.load(w, k * code.width + j * code.lanes, code.lanes)) for j in range(code.vectors)]
-            for i in range(run.low, run.high):
-                a = f.let("a", splat(f.load(x, k + i * pixel_step, 1), code.lanes))
-                for j in range(code.vectors):
-                    f.assign(f.acc[i][j], Fma(a, b[j], f.acc[i][j]))
-            if rate is not None:
-                f.prefetch(ahead, binary("shr", k * rate, AHEAD_UNIT.bit_length() - 1) * _LINE)
+        if rate is not None and bursts:
+            fetch_burst(f, ahead, lines_until(begin, rate), lines_until(end, rate))
+        with f.loop("k", begin, end, unroll) as k:
+            for u in range(unroll):
+                step(k + u)
+                if rate is not None and not bursts and u % _steps_of_a_line(rate) == 0:
+                    f.prefetch(ahead, lines_until(k + u, rate) * _LINE)
 
     return steps
+
+
+def _steps_of_a_line(rate: int) -> int:
+    """How many steps pass, at least, before the next line is wanted: a power of 2."""
+    return 1 << ((AHEAD_UNIT // rate).bit_length() - 1)
 
 
 def _multiply_and_fetch(f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue, depth: int) -> None:
     """Few multiplications for each output: its lines are asked for one pixel after another, or they would keep what the
     multiplications wait for out of the few buffers between the caches."""
-    steps = _steps(f, run, at, start)
-    length = -(-depth // f.tile.size)
+    unroll = unroll_of(f.tile.size * f.code.vectors, depth)
+    steps = _steps(f, run, at, start, unroll)
+    length = -(-depth // (f.tile.size * unroll)) * unroll
     with f.loop("i", 0, f.tile.size) as i:
         f.fetch_pixel(i)
         begin = f.let("begin", i * length)
@@ -140,11 +156,12 @@ def _multiply_and_fetch(f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue,
 
 def _multiply(totals: _Totals | None, f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue, depth: int) -> None:
     """acc += x[pixels of the run][at, at + depth) * w[start, start + depth)."""
-    steps = _steps(f, run, at, start)
+    unroll = unroll_of(f.tile.size * f.code.vectors, depth)
+    steps = _steps(f, run, at, start, unroll)
     if totals is None or depth < _CHAIN // 2:
         steps(0, depth)
         return
-    length = -(-depth // max(1, round(depth / _CHAIN)))
+    length = -(-depth // (max(1, round(depth / _CHAIN)) * unroll)) * unroll
     with f.loop("begin", 0, depth, length) as begin:
         end = f.let("end", vmin(begin + length, depth) if depth % length else begin + length)
         steps(begin, end)

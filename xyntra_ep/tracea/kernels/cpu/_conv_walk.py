@@ -20,6 +20,7 @@ from xyntra_ep.tracea.kernels.shared.conv_taps import taps
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.capabilities import Prefetching
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, vmax, vmin
 
 
@@ -80,6 +81,7 @@ class _Walk:
         self.code = TileCode(
             kernel=k, shape=shape, epilogue=self.epilogue, accumulate=accumulate, x=x, w=w, out=out,
             vectors=blocking.vectors, lanes=caps.lanes, ahead_rate=self._ahead_rate(),
+            bursts=caps.prefetching is Prefetching.BURST,
         )  # fmt: skip
 
     def _ahead_rate(self) -> int | None:

@@ -26,6 +26,7 @@ from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.capabilities import Prefetching
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Offset, Rvalue, Select, f32, index, le, lt, vmax, vmin
 
 UNITS = 32  # enough for 16 threads to end at about the same time
@@ -240,7 +241,7 @@ class _Multiply:
         large as the ``steps`` from ``w`` on that are in use: the next ones, or the next panel's.
 
         Without far streams a few blocks cannot fetch all of it in time: the first of them fetches a little ahead for itself, as a
-        single one does (Zen 4, m x 4096 x 4096 for m = 8, 12, 16: 7.1, 8.5, 10.2 ms, so 5.1, 6.2, 8.2).
+        single one does where that is good (Zen 4, m x 4096 x 4096 for m = 8, 12, 16: 7.1, 8.5, 10.2 ms, so 5.1, 6.2, 8.2).
 
         The blocks before may have fetched all of it already; and where rows come first, the first chunk brings in what then
         stays. The fetches then go to the panel in use.
@@ -253,10 +254,10 @@ class _Multiply:
         if self.rows_first:
             missing = missing * lt(chunk, 1)
         following = Select(missing, step + done, index(0))
-        if not self.caps.far_streams:
+        if self.caps.prefetching is not Prefetching.FAR:
             line = elements_of_a_line(self.weights)
             few = k.let("few", le(lines_of_a_turn(tile, line), rate * FEW_BLOCKS))
-            first = lt(block, 1)
+            first = lt(block, 1) if self.caps.prefetching is Prefetching.NEAR else index(0)
             following = Select(few, first * (NEAR * tile.lanes * line), following)
             pace = k.let("pace", Select(few, first * self.code.row_of_panel(tile), pace))
         return [Offset(self.weights, k.let("following", w + following)), pace]

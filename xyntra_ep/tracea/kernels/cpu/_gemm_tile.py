@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from xyntra_ep.tracea.kernels.cpu._streams import elements_of_a_line
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder
-from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Prefetching
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import PairDot
 from xyntra_ep.tracea.semantic_ir.nodes import (
     Const,
@@ -88,17 +88,19 @@ def lines_of_a_turn(tile: Tile, elements_of_line: int) -> int:
     return max(1, (2 if tile.pairs else 1) * tile.columns * tile.unroll // elements_of_line)
 
 
-def fetch_itself(block: BlockBuilder, tile: Tile, pointer: Pointer, steps: Rvalue, caps: Capabilities) -> Ahead:
-    """For a tile that is bound by memory: what it will use next.
+def fetch_itself(block: BlockBuilder, tile: Tile, pointer: Pointer, steps: Rvalue, caps: Capabilities) -> Ahead | None:
+    """For a tile that is bound by memory: what it will use next; None where the processor's own prefetchers do better.
 
     With far streams: what lies behind the ``steps`` of k in use, which is as large. Each line of a turn is of a stream of its
     own: a processor's prefetcher goes ahead within a page, and one page at a time does not keep the memory busy (Emerald Rapids,
     one row, 48 columns: 15.4 GB/s, in order 14.4). Else a little ahead in the panel and in the one behind it (Zen 4, one row, 16
     columns: 25.8 GB/s; 15.0 by far streams, as they and the loads want different pages): into L1 for several rows, which wait for
     L2, too (6 x 4096 x 8192: 6.8 ms, else 10.2), into L2 for one, which does not (7 % faster)."""
+    if caps.prefetching is Prefetching.BURST:
+        return None
     line = elements_of_a_line(pointer)
     lines = lines_of_a_turn(tile, line)
-    if not caps.far_streams:
+    if caps.prefetching is not Prefetching.FAR:
         near = Offset(pointer, index(NEAR * tile.lanes * line))
         step, locality = index(lines * line // tile.unroll), 2 if tile.rows == 1 else 3
         return Ahead(pointer=near, lines=lines, step=step, apart=index(line), locality=locality)

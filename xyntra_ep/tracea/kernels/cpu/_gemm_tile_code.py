@@ -24,7 +24,7 @@ from xyntra_ep.tracea.kernels.cpu._streams import LINE_BYTES
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
-from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa, Prefetching
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Pointer, PointerType, Rvalue, Type, Var, index, le
 
 MOST_FREE_ROWS = 8  # of a tile whose rows of a may lie any number of elements apart, see ``_takes_row_of_a``
@@ -87,9 +87,10 @@ class TileCode:
         return TileFamily(self.kernel, stem, sizes, [*arguments, *position], body, self._common(wide))
 
     def _ahead_of_blocks(self, wide: Tile, following: Var, pace: Var) -> Ahead:
-        if not self.caps.far_streams:
+        if self.caps.prefetching is not Prefetching.FAR:
             line = LINE_BYTES // self.layout.dtype.bytes
-            return Ahead(pointer=following, lines=lines_of_a_turn(wide, line), step=pace, apart=index(line), locality=3)
+            locality = 3 if self.caps.prefetching is Prefetching.NEAR else 2
+            return Ahead(pointer=following, lines=lines_of_a_turn(wide, line), step=pace, apart=index(line), locality=locality)
         streams = self.streams(wide)
         part = self.kernel.param(self.steps) if self.parts is None else index(self.parts.length)
         return Ahead(pointer=following, lines=streams, step=pace, apart=part * (self.row_of_panel(wide) // streams))
@@ -99,7 +100,7 @@ class TileCode:
         a_k = self.shape.a_k
         if self.parts is None or not self._takes_row_of_a(wide) or not self.layout.padded or not isinstance(a_k, int):
             return None
-        return wide, self.fetch, self.caps.far_streams, self.parts.length, self.parts.whole_turns, a_k
+        return wide, self.fetch, self.caps.prefetching, self.parts.length, self.parts.whole_turns, a_k
 
     def position(self, wide: Tile, at: Sequence[Rvalue]) -> list[Rvalue]:
         """What tiles as ``wide`` are told of the place ``at`` (batch..., row, column) of their sums, and ``a_row``."""
@@ -120,7 +121,7 @@ class TileCode:
     def streams(self, wide: Tile) -> int:
         """Parts of what follows that blocks of rows fetch side by side, a line of each in a turn (see `fetch_itself`); 1 without
         far streams."""
-        if not self.caps.far_streams:
+        if self.caps.prefetching is not Prefetching.FAR:
             return 1
         lines = max(1, lines_of_a_turn(wide, LINE_BYTES // self.layout.dtype.bytes) // SHARES)
         return 1 << (lines.bit_length() - 1)

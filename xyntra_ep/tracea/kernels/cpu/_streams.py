@@ -3,7 +3,7 @@ order, and one page at a time does not keep the memory busy.
 
 Emerald Rapids, one core, weights of BERT at 128 rows from memory while matrix tiles are multiplied: 8.5 GB/s by prefetches of one
 line after the other (a prefetch holds one of 16 fill buffers until its line is there), 9.7 GB/s of eight parts side by side. So
-it is on Intel's, which alone have these tiles; elsewhere order is better (`Capabilities.far_streams`).
+it is on Intel's, which alone have these tiles; elsewhere order is better (`Prefetching`).
 """
 
 from __future__ import annotations
@@ -30,3 +30,10 @@ def fetch_beside(block: BlockBuilder, pointer: Pointer, length: int, first: Rval
     with block.loop("line", 0, count) as i:
         number = block.let("number", first + i)
         block.prefetch(pointer, (number % STREAMS * part + number // STREAMS) * line)
+
+
+def fetch_burst(block: BlockBuilder, pointer: Pointer, first: Rvalue, stop: Rvalue) -> None:
+    """Prefetch the cache lines [first, stop) from ``pointer`` on, into L2."""
+    size = elements_of_a_line(pointer)
+    with block.loop("line", first, stop) as line:
+        block.prefetch(pointer, line * size)

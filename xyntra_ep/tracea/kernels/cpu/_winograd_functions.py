@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import reduce
+from math import gcd
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT
+from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT, lines_until, unroll_of
+from xyntra_ep.tracea.kernels.cpu._streams import fetch_burst
 from xyntra_ep.tracea.kernels.cpu._winograd_matrices import both_sides
 from xyntra_ep.tracea.kernels.cpu._winograd_shape import WinogradShape
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
@@ -21,7 +23,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     PointerType,
     Rvalue,
     Var,
-    binary,
     f32,
     le,
     lt,
@@ -76,9 +77,9 @@ def input_transform(k: KernelBuilder, plan: WinogradShape, x: Pointer, at_edge: 
     return _close(k, f)
 
 
-def multiply(k: KernelBuilder, plan: WinogradShape, u: Pointer, rows: int, rate: int) -> Callee:
+def multiply(k: KernelBuilder, plan: WinogradShape, u: Pointer, rows: int, rate: int, bursts: bool) -> Callee:
     """f(v, u_at, m, ahead): rows of M = rows of V times one U. Meanwhile cache lines from ``ahead`` on are fetched, ``rate``
-    of them per ``AHEAD_UNIT`` steps.
+    of them per ``AHEAD_UNIT`` steps; ``bursts``: between the loops, see `Prefetching`.
 
     No sum runs over more than ``plan.chain`` channels; sums of sums are made in M.
     """
@@ -86,18 +87,23 @@ def multiply(k: KernelBuilder, plan: WinogradShape, u: Pointer, rows: int, rate:
     v, u_at = f.argument("v", _READ), f.argument("u_at", INDEX)
     m, ahead = f.argument("m", _WRITE), f.argument("ahead", INDEX)
     cin, length = plan.shape.cin, min(plan.chain, plan.shape.cin)
+    unroll = unroll_of(rows * plan.vectors, gcd(cin, length))
     with f.loop("first", 0, cin, length) as first:
         acc = [[f.variable("acc", Const(f32(plan.lanes), 0.0)) for _ in range(plan.vectors)] for _ in range(rows)]
         end = vmin(first + length, cin) if cin % length else first + length
-        with f.loop("k", first, f.let("end", end)) as step:
-            at = u_at + step * plan.width
-            b = [f.let("b", f.load(u, at + j * plan.lanes, plan.lanes)) for j in range(plan.vectors)]
-            for i in range(rows):
-                a = f.let("a", splat(f.load(v, step + i * plan.row, 1), plan.lanes))
-                for j in range(plan.vectors):
-                    f.assign(acc[i][j], Fma(a, b[j], acc[i][j]))
-            line = f.let("line", binary("shr", step * rate, AHEAD_UNIT.bit_length() - 1)) if rate else step
-            for i in range(-(-rate // AHEAD_UNIT)):
+        end = f.let("end", end)
+        if bursts:
+            fetch_burst(f, f.pointer("next", u, ahead), lines_until(first, rate), lines_until(end, rate))
+        with f.loop("k", first, end, unroll) as turn:
+            for step in (turn + i for i in range(unroll)):
+                at = u_at + step * plan.width
+                b = [f.let("b", f.load(u, at + j * plan.lanes, plan.lanes)) for j in range(plan.vectors)]
+                for i in range(rows):
+                    a = f.let("a", splat(f.load(v, step + i * plan.row, 1), plan.lanes))
+                    for j in range(plan.vectors):
+                        f.assign(acc[i][j], Fma(a, b[j], acc[i][j]))
+            line = f.let("line", lines_until(turn, rate)) if rate and not bursts else turn
+            for i in range(0 if bursts else -(-rate * unroll // AHEAD_UNIT)):
                 f.prefetch(u, ahead + (line + i) * _LINE)
         places = [(i * plan.width + j * plan.lanes, acc[i][j]) for i in range(rows) for j in range(plan.vectors)]
         with f.when(lt(0, first)):

@@ -9,7 +9,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape, why_not_channels_last
-from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT
+from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT, BURST_RATE
 from xyntra_ep.tracea.kernels.cpu._winograd_functions import all_of, call, input_transform, multiply, output_transform
 from xyntra_ep.tracea.kernels.cpu._winograd_pack import transform_weights
 from xyntra_ep.tracea.kernels.cpu._winograd_shape import WinogradShape, choose_winograd
@@ -24,6 +24,7 @@ from xyntra_ep.tracea.kernels.variant import (
     Variant,
 )
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.capabilities import Prefetching
 from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, le, lt, vmin
 
 _LEAST_CHANNELS = 16  # with fewer the transforms outweigh what they save
@@ -134,7 +135,8 @@ class _Kernel:
         shares = max(1, min(len(self.rows), typical(plan.image_tiles) // self.rows[0]))
         self.rate = -(-AHEAD_UNIT * plan.width // (16 * shares)) if plan.is_streamed else 0
         sizes = sorted(set(self.rows)) if plan.is_fixed else self._halves()
-        self.multiply = {n: multiply(k, plan, u_pointer, n, self.rate) for n in sizes}
+        bursts = 0 < self.rate <= BURST_RATE and self.context.caps.prefetching is Prefetching.BURST
+        self.multiply = {n: multiply(k, plan, u_pointer, n, self.rate, bursts) for n in sizes}
         self.complete = output_transform(k, plan, epilogue, out, at_edge=False)
         self.cut = None
         if not all(plan.divides(line.out) for line in (plan.shape.y, plan.shape.x)):

@@ -35,7 +35,7 @@ from xyntra_ep.tracea.kernels.variant import (
     Variant,
 )
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
-from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Prefetching
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Offset, Pointer, PointerType, Rvalue, Type, Var, index, vmin
 
 
@@ -237,6 +237,8 @@ def _ahead(
     caps: Capabilities,
 ) -> Ahead | None:
     """What block ``number`` fetches: its part of the next panel; where there is but one, the next rows of an a from far."""
+    if caps.prefetching is Prefetching.BURST:
+        return None
     if not isinstance(shape.n, int) or shape.n > tile.lanes:
         blocks = max(1, -(-typical(shape.m) // tile.rows))
         panel = (Offset(b[0], b[1] * tile.lanes), b[1])
