@@ -65,8 +65,9 @@ def _against_itself(case: Case, contender: Contender) -> Iterator[Arm]:
         yield Arm(label=f"{name} t1", contender=contender, threads=1)
         yield Arm(label=f"{name} t{n}", contender=contender, threads=n, against=f"{name} t1")
     else:
-        yield Arm(label=name, contender=contender, threads=n)
-        yield Arm(label=f"{name} fixed", contender=contender, threads=n, specialised=True, against=name)
+        theirs, theirs_fixed = ((BASELINE,), (f"{BASELINE} fixed",)) if contender.provider != BASELINE else ((), ())
+        yield Arm(label=name, contender=contender, threads=n, peers=theirs)
+        yield Arm(label=f"{name} fixed", contender=contender, threads=n, specialised=True, against=name, peers=theirs_fixed)
 
 
 def _peers(arm: Arm, arms: Sequence[Arm]) -> Iterator[str]:

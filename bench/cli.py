@@ -1,4 +1,5 @@
-"""`bench run zoo | run model FILE | micro | nets | device | list | determinism | compare A B | gate FILE | bars | report`."""
+"""`bench run zoo | run model FILE | micro | nets | architectures | device | list | determinism | compare A B | gate FILE |
+bars | report`."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bench import device_results, micro, nets
+from bench import architecture_cases, device_results, micro, nets
+from bench.architecture_cases import cases_of_architectures
 from bench.compare import compare_runs
 from bench.compare_table import markdown_of, show_comparison
 from bench.contenders import DEFAULT_MAX_ERR, DEVICE_BACKENDS, Contender
@@ -217,6 +219,25 @@ def run_nets(
         budget = nets.QUICK_BUDGET if quick else nets.BUDGET
         plan = _plan(Target.MICRO, cases, contenders, budget, quick=quick)
         execute(plan, result_path(json, "nets", resume=resume), resume=resume)
+
+
+@app.command("architectures", epilog="Example: bench architectures 'unet*' --quick")
+def run_architectures(
+    pattern: Annotated[str, typer.Argument(help="Their names: bert, 'resn*'.")] = "*",
+    providers: Providers = None,
+    threads: Threads = "1",
+    quick: Quick = False,
+    json: Json = None,
+    resume: Resume = False,
+    within: Within = None,
+) -> None:
+    """Models of all kinds as PyTorch exports them, dynamic and fixed: is any of them slower?"""
+    contenders = checked_contenders(providers or architecture_cases.CONTENDERS)
+    cases = cases_of_architectures(pattern, parse_counts(threads, "--threads"))
+    budget = architecture_cases.QUICK_BUDGET if quick else architecture_cases.BUDGET
+    plan = _plan(Target.ARCHITECTURES, cases, contenders, budget, quick=quick)
+    plan = dataclasses.replace(plan, within_s=None if within is None else within * 60)
+    execute(plan, result_path(json, "architectures", resume=resume), resume=resume)
 
 
 @app.command("device", epilog="Example: bench device gemm --backend cuda")

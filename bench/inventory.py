@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 from collections.abc import Sequence
 
+from bench.architectures import architectures
 from bench.chains import CHAINS
 from bench.contenders import BASELINE, OPENVINO, PLUGINS, TORCH, Contender
 from bench.nets import NETS
@@ -18,6 +19,7 @@ def inventory() -> list[tuple[str, Sequence[str]]]:
     return [
         ("models (bench run zoo -m NAME)", [_model(name) for name in zoo.names()]),
         ("nets with dynamic image sizes (bench nets NAME)", [f"{net.name:20} {len(net.sizes)} sizes" for net in NETS]),
+        ("architectures (bench architectures NAME)", architectures.names()),
         ("chains (bench micro NAME)", [f"{chain.name:20} {len(list(chain.points()))} points" for chain in CHAINS]),
         ("scenarios (--scenario NAME)", [f"{scenario:20} {MEANING[scenario]}" for scenario in Scenario]),
         ("contenders (-e NAME:key=value)", [_contender(name) for name in _known()]),

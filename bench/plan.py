@@ -133,6 +133,7 @@ class Target(StrEnum):
     ZOO = "zoo"
     MODEL = "model"
     MICRO = "micro"
+    ARCHITECTURES = "architectures"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

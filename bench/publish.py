@@ -61,13 +61,16 @@ class Missed:
         return f"{self.rule} in {len(self.places)} of {self.of} ({shown})"
 
 
-def missed(run: Run, scenario: Scenario) -> tuple[Missed, ...]:
-    """What the cases of a scenario miss. Cases and contenders that failed miss nothing: their rows say that they failed."""
+def missed(run: Run, scenario: Scenario, *, percentiles: bool = True) -> tuple[Missed, ...]:
+    """What the cases of a scenario miss, for a table that tells ``percentiles`` or none. Cases and contenders that failed miss
+    nothing: their rows say that they failed."""
     cases = [case for case in run.cases if case.scenario is scenario and case.status is Status.OK]
     found = [Missed(rule=rule) for rule in _of_run(run)]
     by_case = {case.label: set(_of_case(case)) for case in cases}
     by_row = {f"{case.label} {m.label}": set(_of_row(case, m)) for case in cases for m in case.arms if m.latency}
     for rule in Rule:
+        if rule is Rule.TELLS_P99 and not percentiles:
+            continue
         for what, places in (("cases", by_case), ("rows", by_row)):
             if missing := tuple(where for where, rules in places.items() if rule in rules):
                 found.append(Missed(rule=rule, places=missing, of=f"{len(places)} {what}"))

@@ -28,7 +28,7 @@ def published(results: Stored, report: Report, isa: IsaClass | None = None) -> t
     if not found:
         return None
     path, run = (under_rules or found)[-1]
-    if run.rules and (misses := missed(run, report.scenario)):
+    if run.rules and (misses := missed(run, report.scenario, percentiles=report.percentiles)):
         raise BenchError(f"{path.name}: not for publishing: {refusal(misses)}. take the file away to keep the tables as they are")
     return path, run
 

@@ -57,12 +57,17 @@ def _key(model: ZooModel, weights: Path | None) -> str:
     digest = hashlib.sha256(f"{model.name} {model.seed}".encode())
     sources = {Path(builder.__code__.co_filename), *(here / name for name in SHARED), *here.glob("_*.py")}
     for source in sorted(sources):
-        digest.update(ast.dump(ast.parse(source.read_bytes())).encode())  # layout and comments do not count
+        digest.update(meaning_of(source))
     if weights is None:
         return digest.hexdigest()[:16]
     with weights.open("rb") as file:
         digest.update(hashlib.file_digest(file, "sha256").digest())
     return f"w{digest.hexdigest()[:16]}"
+
+
+def meaning_of(source: Path) -> bytes:
+    """Of a file of Python: its layout and comments do not count."""
+    return ast.dump(ast.parse(source.read_bytes())).encode()
 
 
 def _write(model: onnx.ModelProto, path: Path) -> None:

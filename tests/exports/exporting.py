@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 import warnings
 from collections.abc import Mapping
 from enum import StrEnum
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 import transformers
 
+from bench.architectures._export import calibrate, enliven
 from tests.exports.cases import Dims, ExportCase
 
 
@@ -40,37 +41,15 @@ class AsFunction(torch.nn.Module):  # type: ignore[misc]  # torch has no types h
 
 
 def build(case: ExportCase, settings: Mapping[str, Any]) -> Any:
-    """The model with weights that keep every part alive: LayerScale of 1e-6, zero biases and a BatchNorm that never saw data
-    would hide what they multiply."""
     torch.manual_seed(0)
     config = getattr(transformers, case.config)(**settings)
     if case.kernels:
         config._attn_implementation = case.kernels
     model = getattr(transformers, case.model)(config).eval()
-    with torch.no_grad():
-        for name, p in model.named_parameters():
-            if p.dim() > 1 and not name.endswith("embeddings.weight"):
-                p.normal_(0, 1 / math.sqrt(p[0].numel()))
-            elif p.dim() > 1:
-                p.normal_(0, 0.5)
-            else:
-                p.normal_(0 if "bias" in name else 1, 0.1)
-    calibrate(model, case)
+    enliven(model)
+    seeds = itertools.count()
+    calibrate(model, lambda: AsFunction(model, case)(*tensors(case, model.config, case.sizes[-1], next(seeds))))
     return model
-
-
-def calibrate(model: Any, case: ExportCase) -> None:
-    """Let BatchNorm see what it will normalise."""
-    norms = [m for m in model.modules() if isinstance(m, torch.nn.BatchNorm2d)]
-    if not norms:
-        return
-    for m in norms:
-        m.momentum = 0.5
-        m.train()
-    with torch.no_grad():
-        for seed in range(4):
-            AsFunction(model, case)(*tensors(case, model.config, case.sizes[-1], seed))
-    model.eval()
 
 
 def tensors(case: ExportCase, config: Any, dims: Dims, seed: int) -> tuple[Any, ...]:

@@ -1,0 +1,41 @@
+"""Nets with LSTM and GRU: text in pictures, speech, series."""
+
+from bench.architectures._architecture import Architecture, Exporter, Input, net
+
+ARCHITECTURES = [
+    Architecture(
+        name="crnn",
+        build=net("Crnn"),
+        inputs={"line": Input(dims=("batch", 1, 32, "width"))},
+        sizes={"width": 320},
+        exporter=Exporter.TRACED,
+    ),
+    Architecture(
+        name="speech-lstm",
+        build=net("SpeechLstm"),
+        inputs={"mel": Input(dims=("batch", "frames", 80))},
+        sizes={"frames": 200},
+        exporter=Exporter.TRACED,
+    ),
+    Architecture(
+        name="gru-denoiser",
+        build=net("GruDenoiser"),
+        inputs={"bands": Input(dims=("batch", "frames", 42))},
+        sizes={"frames": 100},
+        exporter=Exporter.TRACED,
+    ),
+    Architecture(
+        name="lstm-forecaster",
+        build=net("Forecaster"),
+        inputs={"series": Input(dims=("batch", 30, 8))},
+        sizes={"batch": 16},
+        exporter=Exporter.TRACED,
+    ),
+    Architecture(
+        name="tagger",
+        build=net("Tagger"),
+        inputs={"input_ids": Input(dims=("batch", "sequence"), type="tensor(int64)")},
+        sizes={"sequence": 40},
+        exporter=Exporter.TRACED,
+    ),
+]
