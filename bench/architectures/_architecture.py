@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -70,12 +71,11 @@ def transformer(model: str, **settings: Any) -> Callable[[], Any]:
 
 
 def net(name: str, **settings: Any) -> Callable[[], Any]:
-    """A class of `_nets.py`."""
+    """A class of a module beside this one, as in ``_pictures.UNet``."""
 
     def build() -> Any:
-        from bench.architectures import _nets
-
-        return getattr(_nets, name)(**settings)
+        module, _, kind = name.partition(".")
+        return getattr(importlib.import_module(f"{__package__}.{module}"), kind)(**settings)
 
     return build
 

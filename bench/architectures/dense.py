@@ -16,8 +16,10 @@ def _picture(module: object, *inputs: object) -> object:
 
 
 ARCHITECTURES = [
-    Architecture(name="unet", build=net("UNet"), inputs=ANY_IMAGE, sizes={"height": 256, "width": 256}, exporter=Exporter.TRACED),
-    Architecture(name="deeplab", build=net("DeepLab"), inputs=ANY_IMAGE, sizes={"height": 257, "width": 321}),
+    Architecture(
+        name="unet", build=net("_pictures.UNet"), inputs=ANY_IMAGE, sizes={"height": 256, "width": 256}, exporter=Exporter.TRACED
+    ),
+    Architecture(name="deeplab", build=net("_pictures.DeepLab"), inputs=ANY_IMAGE, sizes={"height": 257, "width": 321}),
     Architecture(
         name="segformer-b0",
         build=transformer("SegformerForSemanticSegmentation"),
@@ -26,7 +28,9 @@ ARCHITECTURES = [
         sizes={"height": 256, "width": 256},
         exporter=Exporter.TRACED,
     ),
-    Architecture(name="yolo", build=net("Yolo"), inputs=ANY_IMAGE, sizes={"height": 320, "width": 320}, exporter=Exporter.TRACED),
+    Architecture(
+        name="yolo", build=net("_pictures.Yolo"), inputs=ANY_IMAGE, sizes={"height": 320, "width": 320}, exporter=Exporter.TRACED
+    ),
     Architecture(
         name="yolos-tiny",
         call=_boxes,
@@ -62,14 +66,14 @@ ARCHITECTURES = [
     ),
     Architecture(
         name="style-transfer",
-        build=net("StyleTransfer"),
+        build=net("_pictures.StyleTransfer"),
         inputs=ANY_IMAGE,
         sizes={"height": 224, "width": 224},
         exporter=Exporter.TRACED,
     ),
     Architecture(
         name="super-resolution",
-        build=net("SubPixel"),
+        build=net("_pictures.SubPixel"),
         inputs={"pixel_values": Input(dims=("batch", 1, "height", "width"))},
         sizes={"height": 160, "width": 160},
     ),
@@ -80,7 +84,7 @@ ARCHITECTURES = [
         exporter=Exporter.TRACED,
         build=transformer("Swin2SRForImageSuperResolution", embed_dim=60, depths=[2, 2], num_heads=[6, 6], image_size=64),
     ),
-    Architecture(name="gan-generator", build=net("Generator"), inputs={"z": Input(dims=("batch", 100))}),
-    Architecture(name="keypoints", build=net("Hourglass"), inputs=ANY_IMAGE, sizes={"height": 192, "width": 256}),
+    Architecture(name="gan-generator", build=net("_pictures.Generator"), inputs={"z": Input(dims=("batch", 100))}),
+    Architecture(name="keypoints", build=net("_pictures.Hourglass"), inputs=ANY_IMAGE, sizes={"height": 192, "width": 256}),
     Architecture(name="hiera", build=transformer("HieraModel", depths=[1, 2, 4, 1]), call=hidden, inputs=image(224)),
 ]
