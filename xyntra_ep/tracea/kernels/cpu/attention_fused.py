@@ -30,6 +30,7 @@ from xyntra_ep.tracea.kernels.cpu._attention_large import LargeElements
 from xyntra_ep.tracea.kernels.cpu._attention_pack import pack_keys, pack_values, packed_of
 from xyntra_ep.tracea.kernels.cpu._attention_scores import Scores
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape, shape_of
+from xyntra_ep.tracea.kernels.cpu._attention_sight import Sight
 from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates, Weighing
 from xyntra_ep.tracea.kernels.cpu._attention_sweep import Sweep
 from xyntra_ep.tracea.kernels.cpu._attention_tiles import Products, SumArguments, WeightedSums
@@ -48,7 +49,7 @@ from xyntra_ep.tracea.kernels.variant import (
     Variant,
 )
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Offset, Rvalue, Var, binary, index, le
+from xyntra_ep.tracea.semantic_ir.nodes import Offset, Rvalue, Var, index, le
 
 WIDEST = 512  # columns of v whose sums fit the stack
 STRIP = 32  # columns of a tile at most: 12 x 32 keeps q's broadcasts and v's rows in balance
@@ -104,7 +105,7 @@ def _cost(shape: AttentionShape, context: BuildContext) -> Size:
     """The arithmetic at the machine's peak, and a quarter for softmax and packing; a causal mask halves it."""
     scores = product([*shape.batch, shape.rows, shape.columns])
     flops = 2 * scores * (shape.depth + shape.width) * 5 // 4
-    return flops // (max(1, int(context.caps.fma_gflops)) * (2 if shape.causal is not None else 1))
+    return flops // (max(1, int(context.caps.fma_gflops)) * (2 if shape.hides_half else 1))
 
 
 # -- the kernel
@@ -127,7 +128,8 @@ class _Attend:
         self.buffers.append(ValueBuffer(value=op.output.value))
         self.packed_keys = self._buffer("keys", DType.F32, keys) if keys is not None else None
         self.packed_values = self._buffer("values", DType.F32, values) if values is not None else None
-        self.scores = Scores(k, context.program, shape)
+        self.sight = Sight(k, context.program, shape)
+        self.scores = Scores(k, context.program, shape, self.sight)
 
     def _buffer(self, stem: str, dtype: DType, buffer: ValueBuffer | TempBuffer) -> Var:
         self.buffers.append(buffer)
@@ -139,7 +141,7 @@ class _Attend:
         kernel, params = self.k.finish()
         return KernelCall(
             kernel=kernel,
-            buffers=(*self.buffers, *self.scores.buffers),
+            buffers=(*self.buffers, *self.sight.buffers, *self.scores.buffers),
             params=params,
             units=product(shape.batch) * ceildiv(shape.rows, shape.tile.rows),
             cost_ns=_cost(shape, self.context),
@@ -159,18 +161,20 @@ class _Attend:
             batch, head, block = k.split(unit, [*shape.batch, ceildiv(shape.rows, tile.rows)])
             self.head = [batch, head]
             self.first, self.count = rows_of_block(k, shape.rows, tile.rows, block)
+            self.sight.enter(self.head, self.first, self.count)
             self.scores.enter(self.head, self.first, self.weights)
             self.states.reset()
-            Sweep(k, shape, self, None if shape.causal is None or shape.causal.limit is None else self._large).emit()
+            looks = shape.causal is not None and shape.causal.limit is not None
+            Sweep(k, shape, self, self._large if looks else None).emit(self.sight.block)
 
     def weigh(self, column: Rvalue, here: Rvalue) -> None:
         self._multiply(column, here)
         self.scores.begin(column)
         self.states.weigh(self.count, here)
 
-    def _large(self, sight: Rvalue) -> Rvalue:
-        """Whether the block's rows of q, or the columns of k from ``sight`` on, have an element that is not within the mask's
-        limit; a single block of rows, whose k is not packed, does not look."""
+    def _large(self, hidden: Sequence[tuple[Rvalue, Rvalue]]) -> Rvalue:
+        """Whether the block's rows of q, or the ``hidden`` columns of k, have an element that is not within the mask's limit; a
+        single block of rows, whose k is not packed, does not look."""
         k, shape, tile, mask = self.k, self.shape, self.shape.tile, self.shape.causal
         assert mask is not None and mask.limit is not None and self.packed_keys is not None and isinstance(shape.depth, int)
         large = k.variable("may_be", index(1))
@@ -181,14 +185,16 @@ class _Attend:
                 at = self._head(shape.q) + (self.first + i) * k.param(shape.q.strides[2])
                 rows.look(k.pointer("row", self.q, at), index(shape.depth), shape.q.strides[3])
             whole = shape.panels * tile.columns
-            at = self._packed_head(shape.k) * k.param(whole * shape.depth) + sight * shape.depth
-            keys.look(k.pointer("rest", self.packed_keys, at), (k.param(whole) - sight) * shape.depth)
+            head = self._packed_head(shape.k) * k.param(whole * shape.depth)
+            for begin, end in hidden:
+                end = k.param(whole) if end == k.param(shape.columns) else end  # zeros past the last column
+                keys.look(k.pointer("rest", self.packed_keys, head + begin * shape.depth), (end - begin) * shape.depth)
             k.assign(large, rows.found | keys.found)
         return large
 
-    def sum(self, column: Rvalue, here: Rvalue, last: Rvalue) -> None:
+    def sum(self, column: Rvalue, here: Rvalue, first: Rvalue, last: Rvalue) -> None:
         k, shape = self.k, self.shape
-        running = None if self.sums_so_far is None else (self.sums_so_far, self.states.factors, binary("eq", column, 0), last)
+        running = None if self.sums_so_far is None else (self.sums_so_far, self.states.factors, first, last)
 
         def call(v: Var, at: Rvalue, v_row: Rvalue) -> None:
             rows_of_v = Offset(v, k.let("v_at", at + column * v_row))
