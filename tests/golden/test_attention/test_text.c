@@ -512,11 +512,11 @@ void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 beg
     const i64 i3 = (i1 / 2);
     const i64 first_ = (i_ * 6);
     const i64 count_ = xy_min_index((8 - first_), 6);
+    const i64 sight_ = xy_min_index((((xy_max_index((first_ + count_), 0) + 15) / 16) * 16), 20);
     *(f32x8 *)(maxima_) = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
     *(f32x8 *)(totals_) = (f32x8){0};
     *(f32x8 *)(tops_) = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
     *(f32x8 *)(parts_) = (f32x8){0};
-    const i64 sight_ = xy_min_index((((xy_max_index((first_ + count_), 0) + 15) / 16) * 16), 20);
     const i64 passes_ = xy_max_index(((sight_ + 31) / 32), 1);
     const i64 each_ = ((xy_max_index((((sight_ + (passes_ - 1)) / passes_) + 15), 16) / 16) * 16);
     for (i64 pass_ = 0; pass_ < passes_; pass_ += 1) {

@@ -22,7 +22,7 @@ class AttentionCase:
     """``layout``: how q, k, v and the result lie, as axes of (batch, head, row, d) from the outermost. ``shared``: k and v have
     one head for all. ``masks``: row, full, bool, bias (by head), relative (gathered by distance), causal (by ``past`` and
     ``masked``), added (the same as a number that is added), ends (row s sees ``window`` columns, 0: all, up to s mod
-    ``queries`` + what is read for its batch: one of ``lasts``). ``symbolic``: of b, s and t, those that are named in the program."""
+    ``queries`` + what is read for its batch: one of ``lasts``). ``symbolic``: of b, s and t, those that the program names."""
 
     b: int = 1
     h: int = 2

@@ -42,11 +42,7 @@ def test_bounds_of_conditions() -> None:
     assert _bound(call("lt", call("sub", ROW, const(5)), COLUMN)) == "from s + -4"
     assert _bound(call("le", COLUMN, call("sub", ROW, const(5))), seen=False) == "from s + -4"
     assert _bound(call("le", call("sub", ROW, COLUMN), const(5))) == "from s + -5"
-    assert (
-        _bound(call("lt", COLUMN, READ)) == "below add(mul(in3[i0], 1), 0)"
-        or _bound(call("lt", COLUMN, READ)) == ("below add(in3[i0], 0)")
-        or _bound(call("lt", COLUMN, READ)) == "below in3[i0]"
-    )
+    assert _bound(call("lt", COLUMN, READ)) == "below in3[i0]"
     query = call("mod", ROW, size(N))
     assert _bound(call("le", COLUMN, _add(query, READ))) == "below s mod n + add(in3[i0], 1)"
     assert _bound(call("le", READ, COLUMN), seen=False) == "below in3[i0]"
@@ -145,10 +141,9 @@ def test_hidden_panels_are_not_looked_at(caps: Capabilities, s: int) -> None:
 
 
 @pytest.mark.parametrize("caps", MACHINES)
-@pytest.mark.parametrize("masked", [LOWEST, -1e4])
-def test_finite_windows_over_equally_low_scores(caps: Capabilities, masked: float) -> None:
+def test_finite_windows_over_equally_low_scores(caps: Capabilities) -> None:
     """Rows of which another mask leaves nothing in the window weigh what lies before it and behind the end, too."""
-    case = AttentionCase(s=26, t=180, masks=("row", "ends"), lasts=(70,), window=30, masked=masked)
+    case = AttentionCase(s=26, t=180, masks=("row", "ends"), lasts=(70,), window=30, masked=LOWEST)
     program, inputs = build(case)
-    inputs[3][..., 20:150] = masked
+    inputs[3][..., 20:150] = LOWEST
     check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)

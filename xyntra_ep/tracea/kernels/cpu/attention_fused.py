@@ -10,10 +10,11 @@
                     tiles of weighted sums, rows of v read in place
                     the last pass: times 1 / total in registers -> store
 
-Up to 512 columns there is one pass, which is the plain softmax. Columns that a causal mask hides from all rows of a block are
-left out; when the mask's number is finite that is exact only if every row has a score far above it, so the kernel looks, and
-does the rest of the columns where that fails (a row whose visible scores are as low as the mask). Where the mask is added to the
-scores, it looks at the rows of q and the packed columns of k, too: elements that are huge, or no numbers, show.
+Up to 512 columns there is one pass, which is the plain softmax. Columns that a causal mask, a window or an end of the keys hides
+from all rows of a block are left out; when the mask's number is finite that is exact only if every row has a score far above it,
+so the kernel looks, and does the rest of the columns where that fails (a row whose visible scores are as low as the mask). Where
+the mask is added to the scores, it looks at the rows of q and the packed columns of k, too: elements that are huge, or no numbers,
+show.
 """
 
 from __future__ import annotations
