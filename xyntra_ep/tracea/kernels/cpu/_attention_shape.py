@@ -23,6 +23,7 @@ class AttentionShape:
     op: Attention
     tile: Tile
     causal: CausalMask | None
+    groups: int = 1  # of a tile's rows, in a block
     only_few: bool = False  # made for a single block of rows, whatever ``rows`` may become
 
     @property
@@ -80,6 +81,11 @@ class AttentionShape:
     def sum_stride(self) -> int:
         """From one row of the weighted sums to the next: whole vectors."""
         return -(-self.width // self.tile.lanes) * self.tile.lanes
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of q that go over the columns together: what they read of k and v comes from the first-level cache but once."""
+        return self.groups * self.tile.rows
 
     @property
     def packs(self) -> Size:

@@ -13,8 +13,8 @@
 Up to 512 columns there is one pass, which is the plain softmax. Columns that a causal mask, a window or an end of the keys hides
 from all rows of a block are left out; when the mask's number is finite that is exact only if every row has a score far above it,
 so the kernel looks, and does the rest of the columns where that fails (a row whose visible scores are as low as the mask). Where
-the mask is added to the scores, it looks at the rows of q and the packed columns of k, too: elements that are huge, or no numbers,
-show.
+the mask is added to the scores, it looks at the rows of q and the packed columns of k, too: elements that are huge, or no
+numbers, show.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Offset, Rvalue, Var, index, le
 
 WIDEST = 512  # columns of v whose sums fit the stack
+BLOCK = 24  # rows of q at most that share what is read of k and v
+WIDE = 256  # of depth and width together
 STRIP = 32  # columns of a tile at most: 12 x 32 keeps q's broadcasts and v's rows in balance
 
 
@@ -78,11 +80,11 @@ def default(op: Attention, context: BuildContext) -> Config:
 
 
 def cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
-    return float(typical(_cost(shape_of(op, _tile(config, context), context, looks=True), context))) + 300.0
+    return float(typical(_cost(_shape(op, config, context), context))) + 300.0
 
 
 def build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
-    shape = shape_of(op, _tile(config, context), context, looks=True)
+    shape = _shape(op, config, context)
     keys = pack_keys(shape, context) if shape.packs != 0 else None
     values = pack_values(shape, context) if shape.packs_v != 0 else None
     attend = _Attend(shape, packed_of(keys), packed_of(values), context).call()
@@ -95,6 +97,22 @@ def build_few(op: Attention, context: BuildContext) -> KernelCall:
     assert op.inputs[1].strides[3] == op.inputs[2].strides[3] == 1
     call = _Attend(shape_of(op, tile, context, only_few=True), None, None, context).call()
     return replace(call, units=call.units * (1 - lt(tile.rows, op.inputs[0].shape[2])))
+
+
+def _shape(op: Attention, config: Config, context: BuildContext) -> AttentionShape:
+    shape = shape_of(op, _tile(config, context), context, looks=True)
+    return replace(shape, groups=_groups(shape))
+
+
+def _groups(shape: AttentionShape) -> int:
+    """How many tiles of rows go over the columns together. Six rows of AVX2 wait for k and v from L2 (Zen 4, 2048 columns, heads
+    of 128: 95 to 85 ms). Twelve do so less, and of wide heads their scores and sums would no longer fit L1 (256: 80 to 86 ms)."""
+    rows = shape.tile.rows
+    is_wide = not isinstance(shape.depth, int) or shape.depth + shape.width > WIDE
+    if rows >= BLOCK // 2 and is_wide:
+        return 1
+    groups = max(1, BLOCK // rows)
+    return max(1, min(groups, -(-shape.rows // rows))) if isinstance(shape.rows, int) else groups
 
 
 def _tile(config: Config, context: BuildContext) -> Tile:
@@ -144,24 +162,24 @@ class _Attend:
             kernel=kernel,
             buffers=(*self.buffers, *self.sight.buffers, *self.scores.buffers),
             params=params,
-            units=product(shape.batch) * ceildiv(shape.rows, shape.tile.rows),
+            units=product(shape.batch) * ceildiv(shape.rows, shape.block_rows),
             cost_ns=_cost(shape, self.context),
         )
 
     def _body(self) -> None:
         """A unit is one block of rows of one head."""
-        k, shape, tile = self.k, self.shape, self.shape.tile
+        k, shape, most = self.k, self.shape, self.shape.block_rows
         self.products = Products(k, shape) if shape.packs != 0 else None
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(shape.op.output.shape)]
         result = Epilogue(k, self.context.program, acc(), shape.op.inputs, shape.op.output.shape, groups, lane_group=3)
         self.sums = WeightedSums(k, shape, result, self.out)
-        self.weights = k.array("scores", DType.F32, tile.rows * shape.score_stride)
-        self.sums_so_far = None if shape.is_single_pass else k.array("sums", DType.F32, tile.rows * shape.sum_stride)
+        self.weights = k.array("scores", DType.F32, most * shape.score_stride)
+        self.sums_so_far = None if shape.is_single_pass else k.array("sums", DType.F32, most * shape.sum_stride)
         self.states = RowStates(k, shape, self.weights, Weighing(find_top=self.scores.find_top, factor=self.scores.factor))
         with k.units() as unit:
-            batch, head, block = k.split(unit, [*shape.batch, ceildiv(shape.rows, tile.rows)])
+            batch, head, block = k.split(unit, [*shape.batch, ceildiv(shape.rows, most)])
             self.head = [batch, head]
-            self.first, self.count = rows_of_block(k, shape.rows, tile.rows, block)
+            self.first, self.count = rows_of_block(k, shape.rows, most, block)
             self.sight.enter(self.head, self.first, self.count)
             self.scores.enter(self.head, self.first, self.weights)
             self.states.reset()
