@@ -141,6 +141,14 @@ def test_hidden_panels_are_not_looked_at(caps: Capabilities, s: int) -> None:
 
 
 @pytest.mark.parametrize("caps", MACHINES)
+def test_sums_of_a_block_begin_anew(caps: Capabilities) -> None:
+    """The first pass of a window is not at column 0: it must not take up what the last block left, NaN here."""
+    program, inputs = build(AttentionCase(s=3, t=1300, masks=("ends",), lasts=(1100,), window=800))
+    inputs[2][:, 0, 600] = np.nan
+    check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
 def test_finite_windows_over_equally_low_scores(caps: Capabilities) -> None:
     """Rows of which another mask leaves nothing in the window weigh what lies before it and behind the end, too."""
     case = AttentionCase(s=26, t=180, masks=("row", "ends"), lasts=(70,), window=30, masked=LOWEST)

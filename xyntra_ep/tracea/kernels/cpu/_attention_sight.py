@@ -99,10 +99,10 @@ class Sight:
             return first + count + self._offset(bound, -1) if last else first + self._offset(bound)
         k, period = self._k, self._period(bound)
         query = k.let("query", first % period)
-        whole = le(query + count, period)  # else the block goes over the end of the queries of one head
         if last:
-            return Select(whole, query + count - 1, period - 1) + self._offset(bound)
-        return Select(whole, query, index(0)) + self._offset(bound)
+            return vmin(query + count, period) - 1 + self._offset(bound)
+        # A block that goes over the end of the queries of one head has the first one of the next.
+        return Select(le(query + count, period), query, index(0)) + self._offset(bound)
 
     def _period(self, bound: Bound) -> Rvalue:
         assert bound.query is not None
