@@ -25,6 +25,7 @@ class Chain:
     build: Callable[[_Graph, Axes], Value]
     axes: tuple[str, ...]
     shapes: tuple[Shape, ...]
+    opset: int = OPSET
 
     def points(self) -> Iterator[Axes]:
         for shape in self.shapes:
@@ -32,7 +33,7 @@ class Chain:
 
     def model(self, axes: Axes) -> tuple[onnx.ModelProto, Mapping[str, Shape]]:
         """The model and the shapes of its inputs."""
-        graph = _Graph(self.name)
+        graph = _Graph(self.name, self.opset)
         out = self.build(graph, axes)
         graph.g.output("out", out, [f"out_{i}" for i in range(graph.out_rank)])
         return graph.g.model(), graph.inputs
@@ -41,8 +42,8 @@ class Chain:
 class _Graph:
     """A graph under construction that remembers the shapes of its inputs."""
 
-    def __init__(self, name: str) -> None:
-        self.g = GraphBuilder(name, opset=OPSET)
+    def __init__(self, name: str, opset: int) -> None:
+        self.g = GraphBuilder(name, opset=opset)
         self.inputs: dict[str, Shape] = {}
         self.out_rank = 2
         self._rng = np.random.default_rng(0)
@@ -91,6 +92,42 @@ def _attention(graph: _Graph, axes: Axes) -> Value:
     return g.MatMul(g.Softmax(scores, axis=-1), value)
 
 
+def _masked(graph: _Graph, axes: Axes) -> Value:
+    """`attention` with a constant triangle that is added to the scores, as exporters write it."""
+    g, dims = graph.g, (1, axes["heads"], axes["seq"], axes["dim"])
+    query, key, value = (graph.input(name, *dims) for name in ("query", "key", "value"))
+    scores = g.Mul(g.MatMul(query, g.Transpose(key, perm=[0, 1, 3, 2])), g.const(axes["dim"] ** -0.5))
+    triangle = np.where(np.tri(axes["seq"], dtype=bool), np.float32(0), np.float32(-1e9))
+    return g.MatMul(g.Softmax(g.Add(scores, g.weight("mask", triangle[None, None])), axis=-1), value)
+
+
+def _causal(graph: _Graph, axes: Axes) -> Value:
+    return graph.g.Attention(*_grouped(graph, axes, axes["seq"], axes["seq"]), is_causal=1)
+
+
+def _decode(graph: _Graph, axes: Axes) -> Value:
+    """One query over ``past`` keys and values."""
+    return graph.g.Attention(*_grouped(graph, axes, 1, axes["past"]))
+
+
+def _grouped(graph: _Graph, axes: Axes, queries: int, keys: int) -> list[Value]:
+    """Operands of ONNX's own operator; a key head serves ``heads`` / ``kv`` query heads."""
+    pair = [graph.input(name, 1, axes["kv"], keys, axes["dim"]) for name in ("key", "value")]
+    return [graph.input("query", 1, axes["heads"], queries, axes["dim"]), *pair]
+
+
+def _group_query(graph: _Graph, axes: Axes) -> Value:
+    """GroupQueryAttention of ``seq`` tokens behind ``past`` keys; ``window`` 0: none."""
+    g, heads, kv, dim = graph.g, axes["heads"], axes["kv"], axes["dim"]
+    past = [graph.input(name, 1, kv, axes["past"], dim) for name in ("past_key", "past_value")]
+    pair = [graph.input(name, 1, axes["seq"], kv * dim) for name in ("key", "value")]
+    query = graph.input("query", 1, axes["seq"], heads * dim)
+    total = axes["past"] + axes["seq"]
+    lengths = g.weight("ends", np.full(1, total - 1, np.int32)), g.weight("total", np.full(1, total, np.int32))
+    settings = {"domain": "com.microsoft", "num_heads": heads, "kv_num_heads": kv, "local_window_size": axes["window"] or -1}
+    return g.multi("GroupQueryAttention", query, *pair, *past, *lengths, outputs=3, **settings)[0]
+
+
 def _conv(graph: _Graph, axes: Axes) -> Value:
     return _convolution(graph, axes, axes["c"], axes["n"], group=1)
 
@@ -115,6 +152,7 @@ def _heads_apart(graph: _Graph, axes: Axes) -> Value:
 
 
 GEMM = ("m", "k", "n")
+LENGTHS = (128, 512, 1024, 2048, 4096)
 CHAINS = [
     Chain(
         name="linear",
@@ -185,6 +223,42 @@ CHAINS = [
             (1, 8192, 64),
             (2, 2048, 256),
         ),
+    ),
+    Chain(
+        name="attention_sizes",
+        build=_attention,
+        axes=("heads", "seq", "dim"),
+        shapes=tuple((heads, seq, dim) for heads, dim in ((8, 32), (8, 64), (4, 128), (2, 256)) for seq in LENGTHS),
+    ),
+    Chain(
+        name="attention_masked",
+        build=_masked,
+        axes=("heads", "seq", "dim"),
+        shapes=tuple((8, seq, 64) for seq in LENGTHS[:4]),
+    ),
+    Chain(
+        name="attention_causal",
+        build=_causal,
+        axes=("heads", "kv", "seq", "dim"),
+        shapes=(*((8, 8, seq, 64) for seq in LENGTHS), (8, 2, 1024, 64), (4, 4, 1024, 128)),
+        opset=23,
+    ),
+    Chain(
+        name="attention_group_query",
+        build=_group_query,
+        axes=("heads", "kv", "seq", "past", "window", "dim"),
+        shapes=(
+            *((8, 4, seq, 0, window, 64) for seq in (1024, 4096) for window in (0, 256)),
+            *((8, 4, 512, 1024, window, 64) for window in (0, 256)),
+            *((32, 8, 1, 4095, window, 128) for window in (0, 256)),
+        ),
+    ),
+    Chain(
+        name="attention_decode",
+        build=_decode,
+        axes=("heads", "kv", "past", "dim"),
+        shapes=tuple((heads, kv, past, 128) for heads, kv in ((32, 8), (4, 1)) for past in (4096, 8192, 16384, 32768)),
+        opset=23,
     ),
     Chain(
         name="conv",

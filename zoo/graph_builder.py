@@ -95,11 +95,14 @@ class GraphBuilder:
         model = helper.make_model(
             graph,
             producer_name="xyntra-zoo",
-            opset_imports=[helper.make_opsetid("", self._opset)],
+            opset_imports=[helper.make_opsetid("", self._opset), *(helper.make_opsetid(name, 1) for name in self._domains())],
             ir_version=8,  # what PyTorch 2 writes for these opsets; old runtimes read it too
         )
         onnx.checker.check_model(model)
         return model
+
+    def _domains(self) -> list[str]:
+        return sorted({node.domain for node in self._nodes if node.domain})
 
     def _unique(self, name: str) -> str:
         count = self._used[name]

@@ -16,6 +16,7 @@ from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask, find_causal, find_causal_sum
+from xyntra_ep.tracea.kernels.shared.column_bounds import ROW, Bounds
 from zoo import zoo
 from zoo.params import RandomParams
 
@@ -91,7 +92,7 @@ class TestTables:
         island = attention(f"{ROWS} w = Where(m, s, low)", past=past, table=TABLE[None, None])
         mask, reads = mask_of(island)
         assert mask is not None and mask.masked == LOWEST and reads == 0
-        assert evaluate(mask.reach, {"d0_2": S + past, "d1_2": S}) == past + 1
+        assert mask.reach is not None and evaluate(mask.reach, {"d0_2": S + past, "d1_2": S}) == past + 1
 
     def test_plans_depend_on_what_is_in_them(self) -> None:
         yes, no = np.tri(40, dtype=bool), ~np.eye(40, dtype=bool)
@@ -137,10 +138,11 @@ class TestTables:
         assert mask is None and reads == 1
 
     def test_turned_is_a_mask_of_the_future(self) -> None:
-        """Row t sees what comes after it: no tile of it may be left out."""
+        """Row t sees what comes after it: what is left out lies before it."""
         turned = "u = Transpose<perm = [0,1,3,2]>(m) w = Where(u, s, low)"
         mask, reads = mask_of(attention(f"{ROWS} {turned}", table=TABLE[None, None]))
-        assert mask is None and reads == 0
+        assert mask is not None and reads == 0 and not mask.bounds.ends
+        assert [begin.query for begin in mask.bounds.begins] == [ROW]
 
     def test_beside_a_mask_of_padding(self) -> None:
         padding = np.arange(S + 4)[None, None, None] < np.asarray([9, 6])[:, None, None, None]
@@ -241,4 +243,6 @@ def test_gpt2(name: str, reach: int | None) -> None:
     assert len(ops) == 2
     for op in ops:
         mask = find_causal(op.score)
-        assert (None if mask is None else evaluate(mask.reach, symbols)) == reach and len(op.inputs) == 3
+        assert mask is not None and len(op.inputs) == 3
+        assert (None if mask.reach is None else evaluate(mask.reach, symbols)) == reach
+        assert (mask.bounds.without_idle(op.inputs[1].shape[2]) == Bounds()) == (reach is None)

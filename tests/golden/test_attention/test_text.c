@@ -497,71 +497,64 @@ void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 beg
   float *const b_out3 = (float *)buffers[3];
   const float *const b_keys4 = (const float *)buffers[4];
   (void)params;
-  float scores_[288] __attribute__((aligned(64)));
-  float maxima_[8] __attribute__((aligned(64)));
-  float totals_[8] __attribute__((aligned(64)));
-  float factors_[8] __attribute__((aligned(64)));
-  float scales_[8] __attribute__((aligned(64)));
-  float tops_[8] __attribute__((aligned(64)));
-  float bases_[8] __attribute__((aligned(64)));
-  float parts_[8] __attribute__((aligned(64)));
+  float scores_[576] __attribute__((aligned(64)));
+  float maxima_[16] __attribute__((aligned(64)));
+  float totals_[16] __attribute__((aligned(64)));
+  float factors_[16] __attribute__((aligned(64)));
+  float scales_[16] __attribute__((aligned(64)));
+  float tops_[16] __attribute__((aligned(64)));
+  float bases_[16] __attribute__((aligned(64)));
+  float parts_[16] __attribute__((aligned(64)));
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
     const i64 i_ = (unit_ % 2);
     const i64 i1 = (unit_ / 2);
-    const i64 i2 = (i1 % 2);
-    const i64 i3 = (i1 / 2);
-    const i64 first_ = (i_ * 6);
-    const i64 count_ = xy_min_index((8 - first_), 6);
     *(f32x8 *)(maxima_) = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
     *(f32x8 *)(totals_) = (f32x8){0};
     *(f32x8 *)(tops_) = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
     *(f32x8 *)(parts_) = (f32x8){0};
-    const i64 sight_ = xy_min_index((((xy_max_index((first_ + count_), 0) + 15) / 16) * 16), 20);
-    const i64 passes_ = xy_max_index(((sight_ + 31) / 32), 1);
-    const i64 each_ = ((xy_max_index((((sight_ + (passes_ - 1)) / passes_) + 15), 16) / 16) * 16);
-    for (i64 pass_ = 0; pass_ < passes_; pass_ += 1) {
-      const i64 column_ = (pass_ * each_);
-      const i64 here_ = xy_max_index(xy_min_index(each_, (sight_ - column_)), 0);
-      const i64 q_at_ = (((i3 * 128) + (i2 * 8)) + (first_ * 16));
-      const i64 keys_ = (((i3 * 2) + i2) * 256);
+    *(f32x8 *)(maxima_ + 8) = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
+    *(f32x8 *)(totals_ + 8) = (f32x8){0};
+    *(f32x8 *)(tops_ + 8) = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
+    *(f32x8 *)(parts_ + 8) = (f32x8){0};
+    for (i64 pass_ = 0; pass_ < 1; pass_ += 1) {
+      const i64 column_ = (pass_ * 16);
+      const i64 here_ = xy_max_index(xy_min_index(16, (16 - column_)), 0);
+      const i64 q_at_ = ((i1 * 128) + (i_ * 8));
+      const i64 keys_ = (((i1 * 2) + i_) * 256);
       for (i64 t_ = 0; t_ < here_; t_ += 16) {
-        i64 done_ = 0;
-        if ((6 <= count_)) {
-          products_6(b_q0 + q_at_, b_keys4 + (keys_ + ((column_ + t_) * 8)), scores_ + t_);
-          done_ = 6;
+        for (i64 row_ = 0; row_ < 6; row_ += 6) {
+          products_6(b_q0 + (row_ * 16) + q_at_, b_keys4 + (keys_ + ((column_ + t_) * 8)), scores_ + (row_ * 48) + t_);
         }
-        const i64 left_ = (count_ - done_);
-        if ((left_ == 2)) {
-          products_2(b_q0 + (done_ * 16) + q_at_, b_keys4 + (keys_ + ((column_ + t_) * 8)), scores_ + (done_ * 48) + t_);
+        if (1) {
+          products_2(b_q0 + 96 + q_at_, b_keys4 + (keys_ + ((column_ + t_) * 8)), scores_ + 288 + t_);
         }
       }
-      for (i64 i4 = 0; i4 < count_; i4 += 1) {
-        const i64 s_ = (first_ + i4);
-        const i64 row_ = (i4 * 48);
-        const i64 whole_ = ((xy_max_index(xy_min_index(here_, ((s_ + 1) - column_)), 0) / 16) * 16);
+      for (i64 i2 = 0; i2 < 8; i2 += 1) {
+        const i64 row1 = (i2 * 48);
+        const i64 whole_ = ((xy_max_index(xy_min_index(here_, ((i2 + 1) - column_)), 0) / 16) * 16);
         f32x8 top_ = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
         f32x8 top1 = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
         for (i64 t1 = 0; t1 < whole_; t1 += 16) {
-          const f32x8 value_ = (*(const f32x8 *)(scores_ + row_ + t1));
+          const f32x8 value_ = (*(const f32x8 *)(scores_ + row1 + t1));
           top_ = xy_max_f32x8(value_, top_);
-          const f32x8 value1 = (*(const f32x8 *)(scores_ + row_ + (t1 + 8)));
+          const f32x8 value1 = (*(const f32x8 *)(scores_ + row1 + (t1 + 8)));
           top1 = xy_max_f32x8(value1, top1);
         }
         for (i64 t2 = whole_; t2 < here_; t2 += 16) {
-          const i64 left1 = (here_ - t2);
-          const f32x8 value2 = (*(const f32x8 *)(scores_ + row_ + t2));
-          const i64 seen_ = ((s_ + 1) - (column_ + t2));
-          const f32x8 score_ = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left1)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen_)))), value2, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
-          *(f32x8 *)(scores_ + row_ + t2) = score_;
+          const i64 left_ = (here_ - t2);
+          const f32x8 value2 = (*(const f32x8 *)(scores_ + row1 + t2));
+          const i64 seen_ = ((i2 + 1) - (column_ + t2));
+          const f32x8 score_ = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left_)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen_)))), value2, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+          *(f32x8 *)(scores_ + row1 + t2) = score_;
           top_ = xy_max_f32x8(score_, top_);
-          const i64 left2 = ((here_ - t2) - 8);
-          const f32x8 value3 = (*(const f32x8 *)(scores_ + row_ + (t2 + 8)));
-          const i64 seen1 = ((s_ + 1) - (column_ + (t2 + 8)));
-          const f32x8 score1 = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left2)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen1)))), value3, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
-          *(f32x8 *)(scores_ + row_ + (t2 + 8)) = score1;
+          const i64 left1 = ((here_ - t2) - 8);
+          const f32x8 value3 = (*(const f32x8 *)(scores_ + row1 + (t2 + 8)));
+          const i64 seen1 = ((i2 + 1) - (column_ + (t2 + 8)));
+          const f32x8 score1 = xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)left1)))), xy_select_f32x8(((i32x8)((i32x8){0, 1, 2, 3, 4, 5, 6, 7} < xy_splat_i32x8(((int)seen1)))), value3, (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())}), (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
+          *(f32x8 *)(scores_ + row1 + (t2 + 8)) = score1;
           top1 = xy_max_f32x8(score1, top1);
         }
-        *(tops_ + i4) = (float)xy_reduce_max_f32x8(xy_max_f32x8(top_, top1));
+        *(tops_ + i2) = (float)xy_reduce_max_f32x8(xy_max_f32x8(top_, top1));
       }
       const f32x8 v_ = (*(const f32x8 *)(maxima_));
       const f32x8 v1 = (*(const f32x8 *)(tops_));
@@ -571,43 +564,55 @@ void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 beg
       *(f32x8 *)(bases_) = base_;
       const f32x8 factor_ = xm_exp2_weight_8(((v_ - base_) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
       *(f32x8 *)(factors_) = factor_;
-      for (i64 i5 = 0; i5 < count_; i5 += 1) {
-        const i64 row1 = (i5 * 48);
-        const float b_ = ((float)*(bases_ + i5));
-        const f32x8 base1 = (f32x8){b_, b_, b_, b_, b_, b_, b_, b_};
+      const f32x8 v2 = (*(const f32x8 *)(maxima_ + 8));
+      const f32x8 v3 = (*(const f32x8 *)(tops_ + 8));
+      const f32x8 new1 = xy_max_f32x8(v3, v2);
+      const f32x8 base1 = xy_select_f32x8(((i32x8)(new1 == (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())})), (f32x8){0}, new1);
+      *(f32x8 *)(maxima_ + 8) = new1;
+      *(f32x8 *)(bases_ + 8) = base1;
+      const f32x8 factor1 = xm_exp2_weight_8(((v2 - base1) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
+      *(f32x8 *)(factors_ + 8) = factor1;
+      for (i64 i3 = 0; i3 < 8; i3 += 1) {
+        const i64 row2 = (i3 * 48);
+        const float b_ = ((float)*(bases_ + i3));
+        const f32x8 base2 = (f32x8){b_, b_, b_, b_, b_, b_, b_, b_};
         f32x8 part_ = (f32x8){0};
         f32x8 part1 = (f32x8){0};
         for (i64 t3 = 0; t3 < here_; t3 += 16) {
-          const f32x8 weight_ = xm_exp2_weight_8((((*(const f32x8 *)(scores_ + row1 + t3)) - base1) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
-          *(f32x8 *)(scores_ + row1 + t3) = weight_;
+          const f32x8 weight_ = xm_exp2_weight_8((((*(const f32x8 *)(scores_ + row2 + t3)) - base2) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
+          *(f32x8 *)(scores_ + row2 + t3) = weight_;
           part_ = (part_ + weight_);
-          const f32x8 weight1 = xm_exp2_weight_8((((*(const f32x8 *)(scores_ + row1 + (t3 + 8))) - base1) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
-          *(f32x8 *)(scores_ + row1 + (t3 + 8)) = weight1;
+          const f32x8 weight1 = xm_exp2_weight_8((((*(const f32x8 *)(scores_ + row2 + (t3 + 8))) - base2) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
+          *(f32x8 *)(scores_ + row2 + (t3 + 8)) = weight1;
           part1 = (part1 + weight1);
         }
-        *(parts_ + i5) = (float)xy_reduce_add_f32x8((part_ + part1));
+        *(parts_ + i3) = (float)xy_reduce_add_f32x8((part_ + part1));
       }
-      const f32x8 v2 = (*(const f32x8 *)(totals_));
-      const f32x8 v3 = (*(const f32x8 *)(factors_));
-      const f32x8 v4 = (*(const f32x8 *)(parts_));
-      *(f32x8 *)(totals_) = (v2 * v3 + v4);
-      const i64 last_ = (passes_ <= (pass_ + 1));
+      const f32x8 v4 = (*(const f32x8 *)(totals_));
+      const f32x8 v5 = (*(const f32x8 *)(factors_));
+      const f32x8 v6 = (*(const f32x8 *)(parts_));
+      *(f32x8 *)(totals_) = (v4 * v5 + v6);
+      const f32x8 v7 = (*(const f32x8 *)(totals_ + 8));
+      const f32x8 v8 = (*(const f32x8 *)(factors_ + 8));
+      const f32x8 v9 = (*(const f32x8 *)(parts_ + 8));
+      *(f32x8 *)(totals_ + 8) = (v7 * v8 + v9);
+      const i64 last_ = (1 <= (pass_ + 1));
       if (last_) {
         const float none_ = (1 ? __builtin_nanf("") : 0x0.0p+0f);
         const f32x8 nothing_ = (f32x8){none_, none_, none_, none_, none_, none_, none_, none_};
-        const f32x8 v5 = (*(const f32x8 *)(totals_));
-        const f32x8 scale_ = xy_select_f32x8(((i32x8)(v5 == (f32x8){0})), nothing_, ((f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v5));
+        const f32x8 v10 = (*(const f32x8 *)(totals_));
+        const f32x8 scale_ = xy_select_f32x8(((i32x8)(v10 == (f32x8){0})), nothing_, ((f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v10));
         *(f32x8 *)(scales_) = scale_;
+        const f32x8 v11 = (*(const f32x8 *)(totals_ + 8));
+        const f32x8 scale1 = xy_select_f32x8(((i32x8)(v11 == (f32x8){0})), nothing_, ((f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v11));
+        *(f32x8 *)(scales_ + 8) = scale1;
       }
-      const i64 v_at_ = (((i3 * 640) + (i2 * 16)) + (column_ * 32));
-      i64 done1 = 0;
-      if ((6 <= count_)) {
-        sums_16_6(scores_, b_v2 + v_at_, 0, 32, here_, scales_, i3, i2, first_, b_out3);
-        done1 = 6;
+      const i64 v_at_ = (((i1 * 640) + (i_ * 16)) + (column_ * 32));
+      for (i64 row3 = 0; row3 < 6; row3 += 6) {
+        sums_16_6(scores_ + (row3 * 48), b_v2 + v_at_, 0, 32, here_, scales_ + row3, i1, i_, row3, b_out3);
       }
-      const i64 left3 = (count_ - done1);
-      if ((left3 == 2)) {
-        sums_16_2(scores_ + (done1 * 48), b_v2 + v_at_, 0, 32, here_, scales_ + done1, i3, i2, (first_ + done1), b_out3);
+      if (1) {
+        sums_16_2(scores_ + 288, b_v2 + v_at_, 0, 32, here_, scales_ + 6, i1, i_, 6, b_out3);
       }
     }
   }

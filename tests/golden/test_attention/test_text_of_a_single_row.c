@@ -245,7 +245,7 @@ void xy_attention_f32_12x32_avx512(void *const *buffers, const i64 *params, i64 
         *(f32x16 *)(scales_) = scale_;
       }
       const i64 v_at_ = (((i1 * p_1) + (i_ * 16)) + (column_ * 32));
-      sums_16_1(scores_, b_v2 + v_at_, 0, 32, here_, scales_, i1, i_, 0, sums_, factors_, (column_ == 0), last_, b_out3);
+      sums_16_1(scores_, b_v2 + v_at_, 0, 32, here_, scales_, i1, i_, 0, sums_, factors_, (pass_ == 0), last_, b_out3);
     }
   }
 }

@@ -21,7 +21,8 @@ LOWEST = float(np.finfo(np.float32).min)
 class AttentionCase:
     """``layout``: how q, k, v and the result lie, as axes of (batch, head, row, d) from the outermost. ``shared``: k and v have
     one head for all. ``masks``: row, full, bool, bias (by head), relative (gathered by distance), causal (by ``past`` and
-    ``masked``), added (the same as a number that is added). ``symbolic``: of b, s and t, those that are named in the program."""
+    ``masked``), added (the same as a number that is added), ends (row s sees ``window`` columns, 0: all, up to s mod
+    ``queries`` + what is read for its batch: one of ``lasts``). ``symbolic``: of b, s and t, those that the program names."""
 
     b: int = 1
     h: int = 2
@@ -36,6 +37,9 @@ class AttentionCase:
     masks: tuple[str, ...] = ()
     past: int = 0  # a causal mask lets row s see columns up to s + past
     masked: float = float("-inf")
+    queries: int = 0  # 0: as many as there are rows
+    lasts: tuple[int, ...] = ()
+    window: int = 0
     swapped: bool = False  # the causal mask is written as where(row < column, number, score)
     no_softmax: NoSoftmax = NoSoftmax.NAN
     symbolic: str = "st"
@@ -155,6 +159,14 @@ class _Builder:
                     score = call("add", score, load(j, at, dtype=DType.F32))
                 case "causal":
                     score = self.causal(score)
+                case "ends":
+                    j = self.more(inputs, (b,), np.asarray(case.lasts, np.int64), DType.I64)
+                    query = call("mod", axis(2), const(case.queries)) if case.queries else axis(2)
+                    last = call("add", query, load(j, axis(0), dtype=DType.I64))
+                    score = call("where", call("le", axis(3), last), score, const(case.masked))
+                    if case.window:
+                        begins = call("lt", call("sub", last, const(case.window)), axis(3))
+                        score = call("where", begins, score, const(case.masked))
                 case "added":
                     score = call("add", score, self.causal(const(0.0)))
         return score

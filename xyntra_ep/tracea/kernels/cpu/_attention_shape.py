@@ -10,6 +10,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
 from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask, find_causal, find_causal_sum
+from xyntra_ep.tracea.kernels.shared.column_bounds import Bounds
 from xyntra_ep.tracea.kernels.variant import BuildContext
 
 # Columns of k that one pass holds: 12 rows of scores stay in L1. More columns take several passes with a running maximum.
@@ -22,6 +23,7 @@ class AttentionShape:
     op: Attention
     tile: Tile
     causal: CausalMask | None
+    groups: int = 1  # of a tile's rows, in a block
     only_few: bool = False  # made for a single block of rows, whatever ``rows`` may become
 
     @property
@@ -81,6 +83,11 @@ class AttentionShape:
         return -(-self.width // self.tile.lanes) * self.tile.lanes
 
     @property
+    def block_rows(self) -> int:
+        """Rows of q that go over the columns together: what they read of k and v comes from the first-level cache but once."""
+        return self.groups * self.tile.rows
+
+    @property
     def packs(self) -> Size:
         """1 when the columns of k are packed: where more than one block of rows uses them, or they cannot be taken in place."""
         if self.only_few:
@@ -97,8 +104,19 @@ class AttentionShape:
     def is_single_pass(self) -> bool:
         """Whether one pass is known to see all columns that count. Of a causal mask that is finite, or added, it may turn out
         otherwise."""
-        finite = self.causal is not None and (self.causal.limit is not None or not math.isinf(self.causal.masked))
-        return isinstance(self.columns, int) and self.columns <= self.pass_columns and not finite
+        return isinstance(self.columns, int) and self.columns <= self.pass_columns and not self.may_see_more
+
+    @property
+    def may_see_more(self) -> bool:
+        """Whether columns that a causal mask hides may have weight after all: its number is finite, or added."""
+        if self.causal is None or self.causal.bounds == Bounds():
+            return False
+        return self.causal.limit is not None or not math.isinf(self.causal.masked)
+
+    @property
+    def hides_half(self) -> bool:
+        """Whether a causal mask hides about half of the scores."""
+        return self.causal is not None and self.causal.bounds.follow_rows
 
     @property
     def packs_v(self) -> Size:
@@ -120,7 +138,11 @@ class AttentionShape:
 def shape_of(op: Attention, tile: Tile, context: BuildContext, *, only_few: bool = False, looks: bool = False) -> AttentionShape:
     """``looks``: the kernel can look through packed columns of k, which masks that are added to scores take. Strict kernels leave
     out nothing: NaN and infinity in what a mask hides show."""
-    shape = AttentionShape(op=op, tile=tile, causal=None if context.strict else find_causal(op.score), only_few=only_few)
-    if not context.strict and looks and shape.packs != 0 and isinstance(shape.depth, int):
-        return replace(shape, causal=find_causal_sum(op.score, shape.depth))
-    return shape
+    shape = AttentionShape(op=op, tile=tile, causal=None, only_few=only_few)
+    if context.strict:
+        return shape
+    if looks and shape.packs != 0 and isinstance(shape.depth, int):
+        mask = find_causal_sum(op.score, shape.depth)
+    else:
+        mask = find_causal(op.score)
+    return replace(shape, causal=None if mask is None else replace(mask, bounds=mask.bounds.without_idle(shape.columns)))

@@ -63,7 +63,7 @@ class RowStates:
         self._scores = scores
         self._how = how
         self._lanes = shape.tile.lanes
-        self._firsts = range(0, shape.tile.rows, self._lanes)
+        self._firsts = range(0, shape.block_rows, self._lanes)
         self.maxima = self._array("maxima")
         self.totals = self._array("totals")
         self.factors = self._array("factors")

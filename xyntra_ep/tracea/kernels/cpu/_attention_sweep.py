@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape
+from xyntra_ep.tracea.kernels.cpu._attention_sight import Span
 from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Select, binary, index, le, lt, vmax, vmin
@@ -24,54 +24,56 @@ class Block(Protocol):
         """Scores, and weights from them."""
         ...
 
-    def sum(self, column: Rvalue, here: Rvalue, last: Rvalue) -> None:
-        """Add the weighted sums; in the ``last`` pass, the output."""
+    def sum(self, column: Rvalue, here: Rvalue, first: Rvalue, last: Rvalue) -> None:
+        """Add the weighted sums, to nothing in the ``first`` pass; in the ``last`` one, the output."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
+    """``large``: whether scores of columns within a range may be anything, where masks are added."""
+
     k: KernelBuilder
     shape: AttentionShape
     block: Block
-    large: Callable[[Rvalue], Rvalue] | None = (
-        None  # whether scores of columns from one on may be anything, where masks are added
-    )
+    large: Callable[[Sequence[tuple[Rvalue, Rvalue]]], Rvalue] | None = None
 
-    def emit(self) -> None:
-        """All passes."""
+    def emit(self, seen: Span) -> None:
+        """All passes of a block that sees what is ``seen``."""
         k, shape, block = self.k, self.shape, self.block
         columns = k.param(shape.columns)
         if shape.causal is None:
             self._passes(index(0), columns)
             return
-        # Past the last row's sight nothing is visible; whole panels, so that later passes start at one.
-        panel = shape.tile.columns
-        reach = vmax(block.first + block.count + k.param(shape.causal.reach - 1), 0)
-        sight = k.let("sight", vmin((reach + (panel - 1)) // panel * panel, columns))
-        masked = shape.causal.masked
-        if shape.causal.limit is not None:
-            masked = 0.75 * masked
-        elif math.isinf(masked):
-            self._passes(index(0), sight)
+        low, high = index(0) if seen.begin is None else seen.begin, columns if seen.end is None else seen.end
+        if not shape.may_see_more:
+            self._passes(low, high)
             return
+        masked = shape.causal.masked if shape.causal.limit is None else 0.75 * shape.causal.masked
+        hidden = [(high, columns)] * (seen.end is not None) + [(index(0), low)] * (seen.begin is not None)
+        some = [lt(begin, end) for begin, end in hidden]
         wanted = k.variable("wanted", index(1))  # whether there is anything to do in the next part
-        with k.loop("part", 0, 2) as part, k.when(wanted):  # in sight, then hidden
-            begin, end = k.let("begin", part * sight), k.let("end", Select(part, columns, sight))
+        with k.loop("part", 0, 1 + len(hidden)) as part, k.when(wanted):  # in sight, then what is hidden
+            begins, ends = zip((low, high), *hidden, strict=True)
+            begin, end = k.let("begin", _chosen(part, begins)), k.let("end", _chosen(part, ends))
 
             def more(last: Rvalue) -> Rvalue:
-                """Whether the hidden part follows the ``last`` pass: it may have weight in some row."""
-                hidden = k.let("hidden", lt(part, 1) & lt(sight, columns))
-                k.assign(wanted, hidden & block.states.may_weigh(block.count, masked))
+                """Whether a hidden part follows the ``last`` pass: it may have weight in some row."""
+                in_sight = k.let("hidden", lt(part, 1) & (some[0] if len(some) == 1 else some[0] | some[1]))
+                weighs = in_sight & block.states.may_weigh(block.count, masked)
+                k.assign(wanted, weighs if len(hidden) == 1 else weighs | binary("eq", part, 1))
                 if self.large is not None:
-                    with k.when(hidden & last & (1 - wanted)):
-                        k.assign(wanted, self.large(sight))
+                    with k.when(in_sight & last & (1 - wanted)):
+                        k.assign(wanted, self.large(hidden))
                 return wanted
 
-            self._passes(begin, end, more)
+            self._passes(begin, end, more, binary("eq", part, 0))
 
-    def _passes(self, begin: Rvalue, end: Rvalue, more: Callable[[Rvalue], Rvalue] | None = None) -> None:
-        """Columns [begin, end), in passes of equal length, at least one. ``more``: whether other passes follow these."""
+    def _passes(
+        self, begin: Rvalue, end: Rvalue, more: Callable[[Rvalue], Rvalue] | None = None, new: Rvalue | None = None
+    ) -> None:
+        """Columns [begin, end), in passes of equal length, at least one. ``more``: whether other passes follow these; ``new``:
+        whether none were before."""
         k, shape, block = self.k, self.shape, self.block
         panel, most = shape.tile.columns, shape.pass_columns
         length = k.let("length", end - begin)
@@ -86,4 +88,13 @@ class Sweep:
                 last = k.let("last", last & binary("eq", more(last), 0))
             with k.when(last):
                 block.states.finish()
-            block.sum(column, here, last)
+            first = binary("eq", pass_, 0)
+            block.sum(column, here, first if new is None else k.let("first", first & new), last)
+
+
+def _chosen(part: Rvalue, of: Sequence[Rvalue]) -> Rvalue:
+    """Of number ``part``."""
+    chosen = of[-1]
+    for i in range(len(of) - 2, -1, -1):
+        chosen = Select(binary("eq", part, i), of[i], chosen)
+    return chosen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -27,8 +27,28 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     binary,
     f32,
     index,
+    lt,
     splat,
 )
+
+Wholes = Callable[[int, Rvalue], None]  # does all rows before the second in parts of the first
+
+
+def _in_groups(
+    k: KernelBuilder, most: int, sizes: list[int], rows: Rvalue, emit: Callable[[int, Rvalue], None], wholes: Wholes | None = None
+) -> None:
+    """As ``in_parts``, of a block that has several times the rows of the largest tile."""
+    end = k.let("end", rows - rows % most)
+    if wholes is not None:
+        wholes(most, end)
+    else:
+        with k.loop("row", 0, end, most) as row:
+            emit(most, row)
+    rest = [size for size in sizes if size < most]
+    if rest:
+        with k.when(lt(end, rows)):
+            in_parts(k, rest, k.let("rest", rows - end), lambda size, row: emit(size, end + row))
+
 
 F32_IN, F32_OUT = PointerType(DType.F32), PointerType(DType.F32, writable=True)
 
@@ -50,7 +70,10 @@ class Products:
             here = [Offset(q, row * stride), panel, Offset(out, row * shape.score_stride)]
             self._tiles.call_exactly(size, here)
 
-        in_parts(self._k, self._sizes, rows, part)
+        if shape.groups == 1:
+            in_parts(self._k, self._sizes, rows, part)
+            return
+        _in_groups(self._k, shape.tile.rows, self._sizes, rows, part)
 
     def _tile(self, b: FunctionBuilder, rows: int, args: list[Var]) -> None:
         q, panel, out = args
@@ -114,10 +137,22 @@ class WeightedSums:
 
         def part(size: int, row: Rvalue) -> None:
             for start, family in self._strips_of[size]:
-                pointers = [Offset(weights, row * stride), Offset(v, index(start)), index(start)]
-                family.call_exactly(size, [*pointers, *args.at(row, self._shape.sum_stride)])
+                strip(start, family, size, row)
 
-        in_parts(self._k, self._sizes, rows, part)
+        def strip(start: int, family: TileFamily, size: int, row: Rvalue) -> None:
+            pointers = [Offset(weights, row * stride), Offset(v, index(start)), index(start)]
+            family.call_exactly(size, [*pointers, *args.at(row, self._shape.sum_stride)])
+
+        def wholes(size: int, end: Rvalue) -> None:
+            for start, family in self._strips_of[size]:
+                with self._k.loop("row", 0, end, size) as row:
+                    strip(start, family, size, row)
+
+        whole, groups = self._shape.tile.rows, self._shape.groups
+        if groups == 1:
+            in_parts(self._k, self._sizes, rows, part)
+        else:
+            _in_groups(self._k, whole, self._sizes, rows, part, wholes)
 
     def _strips(self, sizes: Sequence[int], most: int) -> list[tuple[int, TileFamily]]:
         """(first column, its tiles) across v, in as few strips of at most ``most`` vectors as possible."""

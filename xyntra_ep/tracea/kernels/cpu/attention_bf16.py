@@ -37,6 +37,7 @@ from xyntra_ep.tracea.kernels.cpu._attention_bf16_tiles import TileProducts
 from xyntra_ep.tracea.kernels.cpu._attention_pack import packed_of
 from xyntra_ep.tracea.kernels.cpu._attention_scores import Scores
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape, shape_of
+from xyntra_ep.tracea.kernels.cpu._attention_sight import Sight
 from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates, Weighing
 from xyntra_ep.tracea.kernels.cpu._attention_sweep import Sweep
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import divide_rows
@@ -100,7 +101,7 @@ def _cost(shape: AttentionShape, context: BuildContext) -> Size:
     """The products at the machine's peak, and two vectors of scores in five nanoseconds for the softmax."""
     scores = product([*shape.batch, shape.rows, shape.columns])
     flops = 2 * scores * (shape.depth + shape.width)
-    return (flops // max(1, int(context.caps.bf16_gflops)) + scores // 6) // (2 if shape.causal is not None else 1)
+    return (flops // max(1, int(context.caps.bf16_gflops)) + scores // 6) // (2 if shape.hides_half else 1)
 
 
 def _shape(op: Attention, rows: int, context: BuildContext) -> AttentionShape:
@@ -139,7 +140,8 @@ class _Attend:
         self.out = self._buffer("out", shape.op.output.dtype, ValueBuffer(value=shape.op.output.value), writable=True)
         self.keys = self._buffer("keys", DType.BF16, packed_of(keys))
         self.values = self._buffer("values", DType.BF16, packed_of(values))
-        self.finish = Scores(k, context.program, shape)
+        self.sight = Sight(k, context.program, shape)
+        self.finish = Scores(k, context.program, shape, self.sight)
         self.products = TileProducts(k, shape) if form == "tiles" else PairProducts(k, shape)
 
     def _buffer(self, stem: str, dtype: DType, buffer: ValueBuffer | TempBuffer | None, writable: bool = False) -> Var:
@@ -153,7 +155,7 @@ class _Attend:
         kernel, params = self.k.finish()
         return KernelCall(
             kernel=kernel,
-            buffers=(*self.buffers, *self.finish.buffers),
+            buffers=(*self.buffers, *self.sight.buffers, *self.finish.buffers),
             params=params,
             units=product(shape.batch) * ceildiv(shape.rows, shape.tile.rows),
             cost_ns=_cost(shape, self.context),
@@ -175,10 +177,11 @@ class _Attend:
             batch, head, block = k.split(unit, [*shape.batch, ceildiv(shape.rows, tile.rows)])
             self.head = [batch, head]
             self.first, self.count = k.let("first", blocks.start(block)), k.let("count", blocks.rows(block))
+            self.sight.enter(self.head, self.first, self.count)
             self.finish.enter(self.head, self.first, self.scores)
             self.states.reset()
             self._copy_rows()
-            Sweep(k, shape, self).emit()
+            Sweep(k, shape, self).emit(self.sight.block)
 
     def _copy_rows(self) -> None:
         """q in bfloat16, zeros past d."""
@@ -219,9 +222,9 @@ class _Attend:
         self.products.scores(self.count, self.query, keys, here, self.scores)
         self.states.weigh(self.count, here)
 
-    def sum(self, column: Rvalue, here: Rvalue, last: Rvalue) -> None:
+    def sum(self, column: Rvalue, here: Rvalue, first: Rvalue, last: Rvalue) -> None:
         k, shape, width = self.k, self.shape, width_of(self.shape)
-        first = k.let("begins", binary("eq", column, 0))
+        first = k.let("begins", first)
         with k.when(1 - first), k.loop("i", 0, self.count) as i:
             factor = k.let("factor", splat(k.let("f", k.load(self.states.factors, i)), LANES))
             with k.loop("e", 0, width, LANES) as e:

@@ -10,10 +10,11 @@
                     tiles of weighted sums, rows of v read in place
                     the last pass: times 1 / total in registers -> store
 
-Up to 512 columns there is one pass, which is the plain softmax. Columns that a causal mask hides from all rows of a block are
-left out; when the mask's number is finite that is exact only if every row has a score far above it, so the kernel looks, and
-does the rest of the columns where that fails (a row whose visible scores are as low as the mask). Where the mask is added to the
-scores, it looks at the rows of q and the packed columns of k, too: elements that are huge, or no numbers, show.
+Up to 512 columns there is one pass, which is the plain softmax. Columns that a causal mask, a window or an end of the keys hides
+from all rows of a block are left out; when the mask's number is finite that is exact only if every row has a score far above it,
+so the kernel looks, and does the rest of the columns where that fails (a row whose visible scores are as low as the mask). Where
+the mask is added to the scores, it looks at the rows of q and the packed columns of k, too: elements that are huge, or no
+numbers, show.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from xyntra_ep.tracea.kernels.cpu._attention_large import LargeElements
 from xyntra_ep.tracea.kernels.cpu._attention_pack import pack_keys, pack_values, packed_of
 from xyntra_ep.tracea.kernels.cpu._attention_scores import Scores
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape, shape_of
+from xyntra_ep.tracea.kernels.cpu._attention_sight import Sight
 from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates, Weighing
 from xyntra_ep.tracea.kernels.cpu._attention_sweep import Sweep
 from xyntra_ep.tracea.kernels.cpu._attention_tiles import Products, SumArguments, WeightedSums
@@ -48,9 +50,11 @@ from xyntra_ep.tracea.kernels.variant import (
     Variant,
 )
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Offset, Rvalue, Var, binary, index, le
+from xyntra_ep.tracea.semantic_ir.nodes import Offset, Rvalue, Var, index, le
 
 WIDEST = 512  # columns of v whose sums fit the stack
+BLOCK = 24  # rows of q at most that share what is read of k and v
+WIDE = 256  # of depth and width together
 STRIP = 32  # columns of a tile at most: 12 x 32 keeps q's broadcasts and v's rows in balance
 
 
@@ -76,11 +80,11 @@ def default(op: Attention, context: BuildContext) -> Config:
 
 
 def cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
-    return float(typical(_cost(shape_of(op, _tile(config, context), context, looks=True), context))) + 300.0
+    return float(typical(_cost(_shape(op, config, context), context))) + 300.0
 
 
 def build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
-    shape = shape_of(op, _tile(config, context), context, looks=True)
+    shape = _shape(op, config, context)
     keys = pack_keys(shape, context) if shape.packs != 0 else None
     values = pack_values(shape, context) if shape.packs_v != 0 else None
     attend = _Attend(shape, packed_of(keys), packed_of(values), context).call()
@@ -95,6 +99,22 @@ def build_few(op: Attention, context: BuildContext) -> KernelCall:
     return replace(call, units=call.units * (1 - lt(tile.rows, op.inputs[0].shape[2])))
 
 
+def _shape(op: Attention, config: Config, context: BuildContext) -> AttentionShape:
+    shape = shape_of(op, _tile(config, context), context, looks=True)
+    return replace(shape, groups=_groups(shape))
+
+
+def _groups(shape: AttentionShape) -> int:
+    """How many tiles of rows go over the columns together. Six rows of AVX2 wait for k and v from L2 (Zen 4, 2048 columns, heads
+    of 128: 95 to 85 ms). Twelve do so less, and of wide heads their scores and sums would no longer fit L1 (256: 80 to 86 ms)."""
+    rows = shape.tile.rows
+    is_wide = not isinstance(shape.depth, int) or shape.depth + shape.width > WIDE
+    if rows >= BLOCK // 2 and is_wide:
+        return 1
+    groups = max(1, BLOCK // rows)
+    return max(1, min(groups, -(-shape.rows // rows))) if isinstance(shape.rows, int) else groups
+
+
 def _tile(config: Config, context: BuildContext) -> Tile:
     lanes = context.caps.lanes
     return Tile(rows=config["rows"], vectors=config["columns"] // lanes, lanes=lanes)
@@ -104,7 +124,7 @@ def _cost(shape: AttentionShape, context: BuildContext) -> Size:
     """The arithmetic at the machine's peak, and a quarter for softmax and packing; a causal mask halves it."""
     scores = product([*shape.batch, shape.rows, shape.columns])
     flops = 2 * scores * (shape.depth + shape.width) * 5 // 4
-    return flops // (max(1, int(context.caps.fma_gflops)) * (2 if shape.causal is not None else 1))
+    return flops // (max(1, int(context.caps.fma_gflops)) * (2 if shape.hides_half else 1))
 
 
 # -- the kernel
@@ -127,7 +147,8 @@ class _Attend:
         self.buffers.append(ValueBuffer(value=op.output.value))
         self.packed_keys = self._buffer("keys", DType.F32, keys) if keys is not None else None
         self.packed_values = self._buffer("values", DType.F32, values) if values is not None else None
-        self.scores = Scores(k, context.program, shape)
+        self.sight = Sight(k, context.program, shape)
+        self.scores = Scores(k, context.program, shape, self.sight)
 
     def _buffer(self, stem: str, dtype: DType, buffer: ValueBuffer | TempBuffer) -> Var:
         self.buffers.append(buffer)
@@ -139,38 +160,40 @@ class _Attend:
         kernel, params = self.k.finish()
         return KernelCall(
             kernel=kernel,
-            buffers=(*self.buffers, *self.scores.buffers),
+            buffers=(*self.buffers, *self.sight.buffers, *self.scores.buffers),
             params=params,
-            units=product(shape.batch) * ceildiv(shape.rows, shape.tile.rows),
+            units=product(shape.batch) * ceildiv(shape.rows, shape.block_rows),
             cost_ns=_cost(shape, self.context),
         )
 
     def _body(self) -> None:
         """A unit is one block of rows of one head."""
-        k, shape, tile = self.k, self.shape, self.shape.tile
+        k, shape, most = self.k, self.shape, self.shape.block_rows
         self.products = Products(k, shape) if shape.packs != 0 else None
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(shape.op.output.shape)]
         result = Epilogue(k, self.context.program, acc(), shape.op.inputs, shape.op.output.shape, groups, lane_group=3)
         self.sums = WeightedSums(k, shape, result, self.out)
-        self.weights = k.array("scores", DType.F32, tile.rows * shape.score_stride)
-        self.sums_so_far = None if shape.is_single_pass else k.array("sums", DType.F32, tile.rows * shape.sum_stride)
+        self.weights = k.array("scores", DType.F32, most * shape.score_stride)
+        self.sums_so_far = None if shape.is_single_pass else k.array("sums", DType.F32, most * shape.sum_stride)
         self.states = RowStates(k, shape, self.weights, Weighing(find_top=self.scores.find_top, factor=self.scores.factor))
         with k.units() as unit:
-            batch, head, block = k.split(unit, [*shape.batch, ceildiv(shape.rows, tile.rows)])
+            batch, head, block = k.split(unit, [*shape.batch, ceildiv(shape.rows, most)])
             self.head = [batch, head]
-            self.first, self.count = rows_of_block(k, shape.rows, tile.rows, block)
+            self.first, self.count = rows_of_block(k, shape.rows, most, block)
+            self.sight.enter(self.head, self.first, self.count)
             self.scores.enter(self.head, self.first, self.weights)
             self.states.reset()
-            Sweep(k, shape, self, None if shape.causal is None or shape.causal.limit is None else self._large).emit()
+            looks = shape.causal is not None and shape.causal.limit is not None
+            Sweep(k, shape, self, self._large if looks else None).emit(self.sight.block)
 
     def weigh(self, column: Rvalue, here: Rvalue) -> None:
         self._multiply(column, here)
         self.scores.begin(column)
         self.states.weigh(self.count, here)
 
-    def _large(self, sight: Rvalue) -> Rvalue:
-        """Whether the block's rows of q, or the columns of k from ``sight`` on, have an element that is not within the mask's
-        limit; a single block of rows, whose k is not packed, does not look."""
+    def _large(self, hidden: Sequence[tuple[Rvalue, Rvalue]]) -> Rvalue:
+        """Whether the block's rows of q, or the ``hidden`` columns of k, have an element that is not within the mask's limit; a
+        single block of rows, whose k is not packed, does not look."""
         k, shape, tile, mask = self.k, self.shape, self.shape.tile, self.shape.causal
         assert mask is not None and mask.limit is not None and self.packed_keys is not None and isinstance(shape.depth, int)
         large = k.variable("may_be", index(1))
@@ -181,14 +204,16 @@ class _Attend:
                 at = self._head(shape.q) + (self.first + i) * k.param(shape.q.strides[2])
                 rows.look(k.pointer("row", self.q, at), index(shape.depth), shape.q.strides[3])
             whole = shape.panels * tile.columns
-            at = self._packed_head(shape.k) * k.param(whole * shape.depth) + sight * shape.depth
-            keys.look(k.pointer("rest", self.packed_keys, at), (k.param(whole) - sight) * shape.depth)
+            head = self._packed_head(shape.k) * k.param(whole * shape.depth)
+            for begin, end in hidden:
+                end = k.param(whole) if end == k.param(shape.columns) else end  # zeros past the last column
+                keys.look(k.pointer("rest", self.packed_keys, head + begin * shape.depth), (end - begin) * shape.depth)
             k.assign(large, rows.found | keys.found)
         return large
 
-    def sum(self, column: Rvalue, here: Rvalue, last: Rvalue) -> None:
+    def sum(self, column: Rvalue, here: Rvalue, first: Rvalue, last: Rvalue) -> None:
         k, shape = self.k, self.shape
-        running = None if self.sums_so_far is None else (self.sums_so_far, self.states.factors, binary("eq", column, 0), last)
+        running = None if self.sums_so_far is None else (self.sums_so_far, self.states.factors, first, last)
 
         def call(v: Var, at: Rvalue, v_row: Rvalue) -> None:
             rows_of_v = Offset(v, k.let("v_at", at + column * v_row))

@@ -35,7 +35,7 @@ def heads_of(op: Attention) -> tuple[int, int]:
 
 def causal_of(op: Attention, context: BuildContext) -> CausalMask | None:
     """The mask by which tiles are left out; strict kernels leave out none, so that NaN and infinity in them show."""
-    return None if context.strict else find_causal_sum(op.score, heads_of(op)[0])
+    return None if context.strict else find_causal_sum(op.score, heads_of(op)[0], plain=True)
 
 
 def or_zero(op: Attention, result: Rvalue, weight: Rvalue) -> Rvalue:

@@ -215,7 +215,9 @@ class AttentionStream(ABC):
         count = b.param(ceildiv(self._columns, tile.columns))
         if self._causal is None:
             return count, None
-        sight = b.let("sight", vmax(self._first + b.param(self._causal.reach + (tile.rows - 1)), 0))
+        reach = self._causal.reach
+        assert reach is not None, "a plain mask"
+        sight = b.let("sight", vmax(self._first + b.param(reach + (tile.rows - 1)), 0))
         seen = b.let("seen", vmin((sight + (tile.columns - 1)) // tile.columns, count))
         surely = self._causal.masked == -math.inf and self._causal.limit is None
         return seen, None if surely else count

@@ -1,8 +1,8 @@
-"""Recognising causal masks: the part of a score that need not be computed.
+"""Recognising causal masks, windows and ends of sequences: the part of a score that need not be computed.
 
 >>> from xyntra_ep.tracea.core_ir.expr import acc, axis, call, const
 >>> find_causal(call("where", call("le", axis(3), axis(2)), acc(), const(float("-inf"))))
-CausalMask(visible=acc0, reach=1, masked=-inf, limit=None)
+CausalMask(visible=acc0, bounds=Bounds(ends=(Bound(query=i2, offset=1),), begins=()), masked=-inf, limit=None)
 """
 
 from __future__ import annotations
@@ -15,63 +15,90 @@ from functools import reduce
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, call
-from xyntra_ep.tracea.kernels.shared.affine import CONSTANT, add_affine, affine
+from xyntra_ep.tracea.kernels.shared.column_bounds import Bound, Bounds, bound_of
 
 _HUGE, _LARGEST = 2.0**100, 60  # of a score, and exponent of a power of two: far from what floats overflow at
-ROW, COLUMN = 2, 3  # axes of a score: batch, head, row (of q), column (of k)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausalMask:
-    """Row s sees the columns below s + ``reach``: there the score is ``visible``, elsewhere the number ``masked``.
+    """A row sees the columns within its ``bounds``: there the score is ``visible``, elsewhere the number ``masked``.
 
     With a ``limit`` the number is added to what the score would be there, and the sum is no more than ``masked`` less a quarter
     of it as long as no element of q and k is larger than that.
     """
 
     visible: Expr
-    reach: Size
+    bounds: Bounds
     masked: float
     limit: float | None = None
 
+    @property
+    def reach(self) -> Size | None:
+        """Where row s sees the columns below s + a size and that is all, the size."""
+        return self.bounds.reach
+
     def __str__(self) -> str:
-        return f"row s sees the columns below s + {self.reach}"
+        return str(self.bounds)
 
 
-def find_causal(score: Expr) -> CausalMask | None:
+def find_causal(score: Expr, *, plain: bool = False) -> CausalMask | None:
     """The mask of ``where(column <= row + ..., x, number)``, written with < or <=, either way round. Other conditions may be
-    beside it, or around it where they put the same number."""
-    if score.kind != "call" or score.attr != "where":
-        return None
-    condition, yes, no = score.args
-    for number, x, seen in ((no, yes, True), (yes, no, False)):
-        if number.kind != "const" or not number.attr < math.inf:
+    beside it, or around it where they put the same number. ``plain``: for those who know nothing but ``reach``."""
+    for seen in (True, False):
+        level = _level(score, seen)
+        if level is None:
             continue
-        parts = _operands(condition, "and" if seen else "or")
-        for i, part in enumerate(parts):
-            if (reach := _reach(part, seen)) is not None:
-                visible = _under(parts[:i] + parts[i + 1 :], x, number, seen)
-                return CausalMask(visible=visible, reach=reach, masked=number.attr)
-        inner = find_causal(x)
-        if inner is not None and inner.masked == number.attr:
-            return replace(inner, visible=_under([condition], inner.visible, number, seen))
+        number = level[0]
+        ends: list[Bound] = []
+        begins: list[Bound] = []
+        hidden: list[tuple[list[Expr], bool]] = []  # conditions that stay, from the outermost on
+        x = score
+        while (level := _level(x, seen) or _level(x, not seen)) is not None and level[0] is number:
+            _, condition, x, says_seen = level
+            parts = _operands(condition, "and" if says_seen else "or")
+            rest = []
+            for part in parts:
+                bound = bound_of(part, says_seen)
+                if bound is None or (plain and (not bound[1].is_plain or bound[0] or ends)):
+                    rest.append(part)
+                else:
+                    (begins if bound[0] else ends).append(bound[1])
+            hidden.append(([condition] if len(rest) == len(parts) else rest, says_seen))
+        if ends or begins:
+            for conditions, says_seen in reversed(hidden):
+                x = _under(conditions, x, number, says_seen)
+            bounds = Bounds(ends=tuple(dict.fromkeys(ends)), begins=tuple(dict.fromkeys(begins)))
+            return CausalMask(visible=x, bounds=bounds, masked=number.attr)
     return None
 
 
-def find_causal_sum(score: Expr, depth: int) -> CausalMask | None:
+def _level(score: Expr, seen: bool) -> tuple[Expr, Expr, Expr, bool] | None:
+    """(number, condition, x, ``seen``) of a choice between x and a number: x where the condition holds, or where it does not. Of
+    two numbers the lower one masks."""
+    if score.kind != "call" or score.attr != "where":
+        return None
+    condition, yes, no = score.args
+    x, number = (yes, no) if seen else (no, yes)
+    if number.kind != "const" or not number.attr < math.inf or (x.kind == "const" and not number.attr < x.attr):
+        return None
+    return number, condition, x, seen
+
+
+def find_causal_sum(score: Expr, depth: int, *, plain: bool = False) -> CausalMask | None:
     """As ``find_causal``, where the number may also be added to a score of ``depth`` products that nothing else is known of.
 
     >>> from xyntra_ep.tracea.core_ir.expr import acc, axis, call, const
     >>> hidden = call("where", call("le", axis(3), axis(2)), const(0.0), const(-1e4))
     >>> find_causal_sum(call("add", call("mul", acc(), const(0.125)), hidden), 64)
-    CausalMask(visible=mul(acc0, 0.125), reach=1, masked=-10000.0, limit=16.0)
+    CausalMask(visible=mul(acc0, 0.125), bounds=Bounds(ends=(Bound(query=i2, offset=1),), begins=()), masked=-10000.0, limit=16.0)
     """
-    found = find_causal(score)
+    found = find_causal(score, plain=plain)
     terms = _operands(score, "add")
     if found is not None or len(terms) == 1:
         return found
     for i, term in enumerate(terms):
-        mask = find_causal(term)
+        mask = find_causal(term, plain=plain)
         others = reduce(lambda a, b: call("add", a, b), terms[:i] + terms[i + 1 :])
         if mask is None or (limit := _limit(others, mask.masked, depth)) is None:
             continue
@@ -122,21 +149,3 @@ def _operands(condition: Expr, name: str) -> list[Expr]:
     if condition.kind != "call" or condition.attr != name:
         return [condition]
     return [e for a in condition.args for e in _operands(a, name)]
-
-
-def _reach(condition: Expr, seen: bool) -> Size | None:
-    """How far row 0 sees by a condition that says what is ``seen``, or what is not; None where it says anything else."""
-    if condition.kind != "call" or condition.attr not in ("le", "lt"):
-        return None
-    left, right = (affine(a) for a in condition.args)
-    if left is None or right is None:
-        return None
-    strict = condition.attr == "lt"
-    gap = add_affine(dict(right), left, -1)
-    start = gap.pop(CONSTANT, 0)
-    steps = {axis: c for axis, c in gap.items() if c != 0}
-    if steps == {ROW: 1, COLUMN: -1} and seen:  # visible where column <= row + start
-        return start if strict else start + 1
-    if steps == {ROW: -1, COLUMN: 1} and not seen:  # masked where row - start <= column
-        return 1 - start if strict else -1 * start
-    return None
