@@ -18,11 +18,11 @@ NOTHING = "Not measured yet: `bench run zoo --wide --json reports/results/wide.j
 SUMMARY_HEADER = ("model", "shape", "threads", "provider", "in kernels", "% of roof", f"below {ENOUGH:.0%} of it", "open")
 HEADER = ("kernel", "variant", "of the model's time", "µs each", "GFLOP/s", "GB/s", "roof", "% of roof", "reason")
 NOTE = (
-    f"% of roof is of all kernels of a model; below {ENOUGH:.0%} of it is the part of the model's time in kernels that reach less "
-    "of their own roofs, and open the part of it that no reason explains. Reasons are read off the numbers: a kernel is short, so "
-    "that its start counts; or its bytes come from further away than from the smallest memory that could hold them, because "
-    "other kernels use that one in between, and are read as fast as from there; or arithmetic and memory weigh alike, and the "
-    "time is that of one after the other.\n"
+    f"% of roof is of all kernels of a model; below {ENOUGH:.0%} of it is the part of the model's time in kernels that reach "
+    "less of their own roofs, and open the part of it that no reason explains. Reasons are read off the numbers: a kernel "
+    "is short, so that its start counts; or its bytes come from further away than from the smallest memory that could hold "
+    "them, because other kernels use that one in between, and are read as fast as from there; or arithmetic and memory "
+    "weigh alike, and the time is that of one after the other.\n"
 )
 
 
