@@ -44,6 +44,7 @@ from bench.plan import (
     file_cases,
     parse_counts,
     parse_scenarios,
+    wide_cases,
     with_bound,
     zoo_cases,
 )
@@ -56,7 +57,8 @@ from zoo.weights import WeightsError
 
 DEFAULT = ["XyntraEP"]  # who is measured unless -e says
 MISUSED = 2
-DOCUMENTS = (Path("README.md"), Path("docs/results.md"))
+ONE, SINGLE = "1", Scenario.SINGLE_STREAM.value  # a batch and a scenario that nobody asked for
+DOCUMENTS = (Path("README.md"), Path("docs/results.md"), Path("docs/wide.md"))
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 run_app = typer.Typer(no_args_is_help=True, help="Measure against the CPU provider.")
@@ -127,9 +129,10 @@ def run_zoo(
     model: Annotated[list[str] | None, typer.Option("--model", "-m", help="Zoo model. Repeat.")] = None,
     providers: Providers = None,
     threads: Threads = "1,2",
-    batch: Batches = "1",
+    batch: Batches = ONE,
     seq: Annotated[str, typer.Option(metavar="N,N", help="Sequence lengths. Default: the model's own.")] = "",
-    scenario: Scenarios = "single-stream",
+    wide: Annotated[bool, typer.Option("--wide", help="Instead of these, each model at the sizes that people serve.")] = False,
+    scenario: Scenarios = SINGLE,
     p99_bound: Bound = None,
     tokens: Annotated[int | None, typer.Option(min=2, help="New tokens in `generate`. Default: 32, with --quick 8.")] = None,
     quick: Quick = False,
@@ -142,13 +145,28 @@ def run_zoo(
     """The models of the zoo: BERT, ResNet, MobileNet, ViT, GPT-2 prefill and decode."""
     seqs = parse_counts(seq, "--seq") if seq else ()
     counts, batches, scenarios = parse_counts(threads, "--threads"), parse_counts(batch, "--batch"), parse_scenarios(scenario)
-    cases = zoo_cases(model or [], counts, batches, seqs, scenarios, quick=quick, new_tokens=tokens)
-    cases = with_bound(cases, p99_bound)
-    plan = _plan(Target.ZOO, cases, checked_contenders(providers or DEFAULT), _budget(quick, min_time, max_time), quick=quick)
+    if wide:
+        given = {
+            "--batch": batch != ONE,
+            "--seq": seq,
+            "--scenario": scenario != SINGLE,
+            "--tokens": tokens,
+            "--p99-bound": p99_bound,
+        }
+        if others := [option for option, used in given.items() if used]:
+            raise BenchError(
+                f"--wide and {others[0]} together: the selection has sizes and a scenario of its own. give one of them"
+            )
+        target, cases = Target.WIDE, wide_cases(model or [], counts)
+    else:
+        target = Target.ZOO
+        cases = zoo_cases(model or [], counts, batches, seqs, scenarios, quick=quick, new_tokens=tokens)
+        cases = with_bound(cases, p99_bound)
+    plan = _plan(target, cases, checked_contenders(providers or DEFAULT), _budget(quick, min_time, max_time), quick=quick)
     if quick and not model and within is None:
         within = QUICK_WITHIN
     plan = dataclasses.replace(plan, within_s=None if within is None else within * 60)
-    execute(plan, result_path(json, "zoo", resume=resume), resume=resume)
+    execute(plan, result_path(json, target, resume=resume), resume=resume)
 
 
 @run_app.command("model", epilog="Example: bench run model model.onnx --shape input=1x3x224x224 --quick")
@@ -382,7 +400,7 @@ def report(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 when the tables are stale.")] = False,
     readme: Annotated[
         list[Path] | None,
-        typer.Option(help="File with <!-- bench:NAME --> markers. Default: README.md and docs/results.md."),
+        typer.Option(help="File with <!-- bench:NAME --> markers. Default: README.md, docs/results.md and docs/wide.md."),
     ] = None,
     results: Annotated[Path, typer.Option(help="A result file, or a folder of which the newest is read.")] = Path(
         "reports/results"

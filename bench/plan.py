@@ -131,9 +131,13 @@ class Target(StrEnum):
     """What a run is about; a report reads runs of its own kind."""
 
     ZOO = "zoo"
+    WIDE = "wide"  # the zoo at the sizes that people serve
     MODEL = "model"
     MICRO = "micro"
     ARCHITECTURES = "architectures"
+
+
+PUBLISHED = (Target.ZOO, Target.WIDE)  # whose tables are in documents, by the rules of `publish`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,13 +170,30 @@ def zoo_cases(
         if model.seqs:
             lengths = list(seqs) or list(model.seqs[:1] if quick else model.seqs)
         for seq in lengths:
-            case = Case(model=model.name, family=model.family.value, seq=seq, seed=model.seed, max_err=model.max_err)
-            cases += expand(case, threads, batches, fitting)
+            cases += expand(_zoo_case(model, seq), threads, batches, fitting)
     if not cases:
         able = ", ".join(model.name for model in zoo if model.generates)
         raise BenchError(f"--scenario generate: {names[0]} does not generate. there are {able}")
     tokens = new_tokens or (QUICK_NEW_TOKENS if quick else NEW_TOKENS)
     return tuple(replace(c, new_tokens=tokens) if c.scenario is Scenario.GENERATE else c for c in cases)
+
+
+def wide_cases(names: Sequence[str], threads: Sequence[int]) -> tuple[Case, ...]:
+    """Each model at the sizes that people serve it at, by its row in the zoo."""
+    models: list[ZooModel] = [zoo[name] for name in names] or [model for model in zoo if not model.tiny]
+    if none := [model.name for model in models if names and not model.served]:
+        able = ", ".join(model.name for model in zoo if model.served)
+        raise BenchError(f"--wide: no sizes are known that {none[0]} is served at. there are {able}")
+    return tuple(
+        case
+        for model in models
+        for size in model.served
+        for case in expand(_zoo_case(model, size.seq), threads, (size.batch,), (Scenario.SINGLE_STREAM,))
+    )
+
+
+def _zoo_case(model: ZooModel, seq: int | None) -> Case:
+    return Case(model=model.name, family=model.family.value, seq=seq, seed=model.seed, max_err=model.max_err)
 
 
 def file_cases(

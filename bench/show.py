@@ -21,7 +21,7 @@ from rich.progress import (
 from rich.text import Text
 
 from bench.contenders import CPU_BACKEND
-from bench.plan import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999, Scenario, Target
+from bench.plan import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999, PUBLISHED, Scenario, Target
 from bench.publish import missed, refusal
 from bench.results import CaseResult, Measurement, Run, Status, Stopped, Verdict, Warn
 from bench.text_table import show_table
@@ -284,7 +284,7 @@ def show_notes(console: Console, run: Run) -> None:
     for warn, places in seen.items():
         where = f" ({', '.join(places[:3])}{' ...' if len(places) > 3 else ''})"
         note(console, f"{warn}: {warn.advice}{where if len(places) < len(run.cases) else ''}")
-    if run.target is Target.ZOO:
+    if run.target in PUBLISHED:
         for scenario in dict.fromkeys(case.scenario for case in run.cases):
             found = missed(run, scenario)
             note(console, f"{scenario}: not for publishing: {refusal(found)}" if found else f"{scenario}: {PUBLISHABLE}")

@@ -127,6 +127,7 @@ void CpuIsland::run_init(const Alternative& plan, ReadyAlternative& ready,
         weights_.push_back(weight);
         if (!packing.empty()) packed_.emplace(packing, weight);
       } else if (buffer.kind != BufferKind::kLiteral) {
+        if (buffer.kind == BufferKind::kConstant) give_back_packed(constants[buffer.index]);
         temporaries[use.buffer] = MemoryBlock();
         ready.fixed[use.buffer] = nullptr;  // so neither constants nor temporaries can be seen after Compile
       }

@@ -123,6 +123,7 @@ void* DeviceIsland::constant(std::size_t index, const Constants& constants) {
   if (memory.get() == nullptr) {
     const void* data = get(ort_, constants[index], api::kGetTensorData);
     memory = device_.buffer_of(data, get(ort_, constants[index], api::kGetTensorSizeInBytes));
+    give_back_packed(constants[index]);
   }
   return memory.get();
 }

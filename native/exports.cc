@@ -15,6 +15,7 @@
 #include "cuda_device.h"
 #include "cuda_presence.h"
 #include "factory.h"
+#include "file_pages.h"
 #include "hash128.h"
 #include "island_trial.h"
 #include "kernel_timing.h"
@@ -127,6 +128,10 @@ uint64_t xyntra_counts(char* buffer, uint64_t capacity) noexcept {
 }
 
 int64_t xyntra_quiet_ms(int64_t ms) noexcept { return xyntra::quiet::set_period(ms); }
+
+uint64_t xyntra_give_back_file_pages(const void* data, uint64_t bytes) noexcept {
+  return xyntra::give_back_file_pages(data, bytes);
+}
 
 uint64_t xyntra_take_report(const char* token, char* buffer, uint64_t capacity) noexcept {
   try {

@@ -35,6 +35,8 @@ XYNTRA_EXPORT uint64_t xyntra_pool_bytes() noexcept;
 XYNTRA_EXPORT uint64_t xyntra_counts(char* buffer, uint64_t capacity) noexcept;
 // After how many milliseconds memory goes that no run has used (native/quiet.h); returns the last number.
 XYNTRA_EXPORT int64_t xyntra_quiet_ms(int64_t ms) noexcept;
+// Lets pages go that were read from a file (native/file_pages.h); returns how many bytes.
+XYNTRA_EXPORT uint64_t xyntra_give_back_file_pages(const void* data, uint64_t bytes) noexcept;
 
 // The size of what there is to take (0: nothing); it is copied and forgotten when `capacity` suffices.
 XYNTRA_EXPORT uint64_t xyntra_take_report(const char* token, char* buffer, uint64_t capacity) noexcept;

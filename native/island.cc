@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "file_pages.h"
 #include "graph_access.h"
 #include "python_end.h"
 
@@ -68,6 +69,10 @@ std::vector<const OrtValue*> Island::find_constants(const OrtGraph* graph) const
     if (found[i] == nullptr) throw Error(kFail, "XyntraEP: the constant '" + names[i] + "' is gone");
   }
   return found;
+}
+
+void Island::give_back_packed(const OrtValue* constant) const {
+  give_back_file_pages(get(ort_, constant, api::kGetTensorData), get(ort_, constant, api::kGetTensorSizeInBytes));
 }
 
 void Island::read_inputs(const OrtKernelContext* context, std::vector<InputView>& inputs) const {

@@ -26,6 +26,8 @@ class Island : public OrtNodeComputeInfo {
 
   // The island's constants in the plan's order; valid while ORT compiles.
   std::vector<const OrtValue*> find_constants(const OrtGraph* graph) const;
+  // What was made of a constant is in memory of our own: the pages that it was read from may go, where they are a file's.
+  void give_back_packed(const OrtValue* constant) const;
   void read_inputs(const OrtKernelContext* context, std::vector<InputView>& inputs) const;
   // Addresses of the outputs, which have the shapes that the evaluation says.
   void make_outputs(OrtKernelContext* context, const Evaluation& evaluation, std::vector<void*>& outputs) const;

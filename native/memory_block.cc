@@ -21,11 +21,6 @@ namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kLeastReserved = std::size_t{64} << 10;  // what is less is not worth a mapping
 
-std::size_t page_bytes() noexcept {
-  static const long bytes = sysconf(_SC_PAGESIZE);
-  return bytes > 0 ? static_cast<std::size_t>(bytes) : 4096;
-}
-
 // Null when there is no memory. mmap aligns to small pages only: map one huge page more and give the ends back.
 char* map_pages(std::size_t bytes, int flags) noexcept {
   const bool huge = bytes >= kHugePage;
@@ -43,6 +38,11 @@ char* map_pages(std::size_t bytes, int flags) noexcept {
 }
 
 }  // namespace
+
+std::size_t page_bytes() noexcept {
+  static const long bytes = sysconf(_SC_PAGESIZE);
+  return bytes > 0 ? static_cast<std::size_t>(bytes) : 4096;
+}
 
 void give_back_free_heap() noexcept {
 #ifdef __GLIBC__

@@ -11,6 +11,8 @@ inline constexpr std::size_t kSpareBytes = 64;
 
 constexpr std::size_t align_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
+std::size_t page_bytes() noexcept;
+
 // Asks the C library to return what was freed to the system, where it can.
 void give_back_free_heap() noexcept;
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.environment import IsaClass
 from bench.errors import BenchError
-from bench.plan import Target
+from bench.plan import PUBLISHED
 from bench.publish import missed, refusal
 from bench.results import Run
 from bench.store import Stored
@@ -40,7 +40,7 @@ def heading(run: Run, level: int = 3) -> str:
 def standing(run: Run, report: Report) -> str:
     """What stands above the table of a run that misses rules; empty of others. A document has none of those that were made
     under them; a page of one run, as a build server keeps it, may."""
-    if run.target is not Target.ZOO:  # a model of somebody's, single operators: nothing that a document shows
+    if run.target not in PUBLISHED:  # a model of somebody's, single operators: nothing that a document shows
         return ""
     misses = missed(run, report.scenario)
     if run.rules:

@@ -45,8 +45,9 @@ def write_site(results: Stored, out: Path) -> list[Path]:
 
 
 def _main_run(results: Stored) -> tuple[Path, Run]:
-    """The newest of models, else of single operators; a run of other scenarios only has tables and no pages."""
-    for wanted in (lambda run: _has_pages(run) and run.target is not Target.MICRO, _has_pages):
+    """The newest of models, else of other sizes of theirs or of single operators; a run of other scenarios only has tables and no
+    pages."""
+    for wanted in (lambda run: _has_pages(run) and run.target in (Target.ZOO, Target.MODEL), _has_pages):
         try:
             return results.newest(wanted)
         except BenchError:

@@ -13,7 +13,7 @@ import onnx
 
 from zoo.graph_builder import GraphBuilder, Value
 from zoo.layers import dim, gelu_erf, layer_norm_decomposed, linear, linear_2d, reshape
-from zoo.model import Checkpoint, Family, Feeds, ZooModel
+from zoo.model import Checkpoint, Family, Feeds, Size, ZooModel
 from zoo.params import RESIDUAL_GAIN, Init, Params
 
 LN_EPS = 1e-12
@@ -123,6 +123,7 @@ MODELS = [
         build=partial(bert, c=BASE),
         feeds=partial(bert_feeds, vocabulary=BASE.vocabulary),
         seqs=(128, 384),
+        served=(Size(seq=16), Size(seq=128), Size(seq=512), Size(batch=8, seq=128)),
         checkpoint=Checkpoint(
             hub_id="google-bert/bert-base-uncased",
             prefixes=("bert.",),

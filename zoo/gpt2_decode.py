@@ -11,7 +11,7 @@ from zoo._gpt2 import GPT2, TINY, Gpt2, Gpt2Config, KeyValue
 from zoo.gpt2_prefill import CHECKPOINT, prompt
 from zoo.graph_builder import Dims, GraphBuilder
 from zoo.layers import layer_norm_decomposed
-from zoo.model import Family, Feeds, ZooModel
+from zoo.model import Family, Feeds, Size, ZooModel
 from zoo.params import Params
 
 
@@ -63,6 +63,7 @@ MODELS = [
         build=partial(gpt2_decode, c=GPT2),
         feeds=partial(step, c=GPT2),
         seqs=(128,),
+        served=(Size(batch=8, seq=128),),
         checkpoint=CHECKPOINT,
     ),
     ZooModel(

@@ -10,7 +10,7 @@ import onnx
 from zoo._gpt2 import GPT2, TINY, Gpt2, Gpt2Config
 from zoo.graph_builder import GraphBuilder
 from zoo.layers import layer_norm
-from zoo.model import Checkpoint, Family, Feeds, ZooModel
+from zoo.model import Checkpoint, Family, Feeds, Size, ZooModel
 from zoo.params import Params
 
 CHECKPOINT = Checkpoint(hub_id="openai-community/gpt2", prefixes=("transformer.",))
@@ -38,6 +38,7 @@ MODELS = [
         build=partial(gpt2_prefill, c=GPT2),
         feeds=partial(prompt, c=GPT2),
         seqs=(128,),
+        served=(Size(seq=16), Size(seq=512), Size(seq=1024)),
         checkpoint=CHECKPOINT,
     ),
     ZooModel(

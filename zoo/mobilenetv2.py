@@ -13,7 +13,7 @@ import onnx
 
 from zoo._convnet import ConvNet, calibrated, image_feeds
 from zoo.graph_builder import Value
-from zoo.model import Checkpoint, Family, ZooModel
+from zoo.model import Checkpoint, Family, Size, ZooModel
 from zoo.params import Params
 
 EXPANSION = 6
@@ -90,6 +90,7 @@ MODELS = [
         family=Family.MOBILENET,
         build=partial(mobilenet, c=MOBILENETV2),
         feeds=partial(image_feeds, image=MOBILENETV2.image),
+        served=(Size(batch=8),),
         checkpoint=Checkpoint(hub_id="timm/mobilenetv2_100.ra_in1k"),
     ),
     ZooModel(
@@ -97,6 +98,7 @@ MODELS = [
         family=Family.MOBILENET,
         build=partial(mobilenet, c=TINY),
         feeds=partial(image_feeds, image=TINY.image),
+        served=(Size(batch=2), Size(batch=3)),
         tiny=True,
     ),
 ]

@@ -34,6 +34,12 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    batch: int = 1
+    seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ZooModel:
     """A model that can be built, fed and checked.
 
@@ -48,6 +54,7 @@ class ZooModel:
     build: Callable[[Params], onnx.ModelProto]
     feeds: Callable[[int, int, int], Feeds]
     seqs: tuple[int, ...] = ()
+    served: tuple[Size, ...] = ()  # sizes that people serve it at, for `bench run zoo --wide`
     max_err: float = 2e-5  # fp32 sums of up to 3072 terms in another order differ by a few 1e-6
     seed: int = 0
     generates: bool = False

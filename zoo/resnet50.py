@@ -9,7 +9,7 @@ import onnx
 
 from zoo._convnet import ConvNet, calibrated, image_feeds
 from zoo.graph_builder import Value
-from zoo.model import Checkpoint, Family, ZooModel
+from zoo.model import Checkpoint, Family, Size, ZooModel
 from zoo.params import Params
 
 EXPANSION = 4
@@ -68,6 +68,7 @@ MODELS = [
         family=Family.RESNET,
         build=partial(resnet, c=RESNET50),
         feeds=partial(image_feeds, image=RESNET50.image),
+        served=(Size(batch=8),),
         checkpoint=Checkpoint(hub_id="timm/resnet50.a1_in1k"),
     ),
     ZooModel(

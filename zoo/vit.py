@@ -14,7 +14,7 @@ import onnx
 from zoo._convnet import image_feeds
 from zoo.graph_builder import GraphBuilder, Value
 from zoo.layers import dim, gelu_erf, layer_norm, linear, linear_2d, reshape, shape_of
-from zoo.model import Checkpoint, Family, ZooModel
+from zoo.model import Checkpoint, Family, Size, ZooModel
 from zoo.params import RESIDUAL_GAIN, Init, Params
 
 LN_EPS = 1e-6
@@ -107,6 +107,7 @@ MODELS = [
         family=Family.VIT,
         build=partial(vit, c=VIT_TINY),
         feeds=partial(image_feeds, image=VIT_TINY.image),
+        served=(Size(batch=8),),
         checkpoint=Checkpoint(hub_id="timm/vit_tiny_patch16_224.augreg_in21k_ft_in1k"),
     ),
     ZooModel(

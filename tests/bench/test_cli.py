@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,25 @@ def test_run_zoo_prints_plain_columns_and_stores_them(tmp_path: Path) -> None:
     assert run.finished and run.quick and len(run.cases) == 1 and run.within_s is None
     for m in run.cases[0].arms:
         assert m.latency is not None and m.latency.n >= MIN_N_P99, "also of a quick run"
+
+
+def test_a_wide_run_is_one_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    output = invoke("run", "zoo", "--wide", "-m", "mobilenetv2-tiny", "--threads", "1", *FAST, "--json", str(file))
+    run = load(file)
+    assert run.target == "wide" and [case.shape for case in run.cases] == ["b2", "b3"]
+    assert "publish" in output, "the rules are those of the zoo"
+    stored = Stored.at(tmp_path)
+    assert len(re.findall(r"^\| mobilenetv2-tiny \| b", render_report("wide", stored), flags=re.MULTILINE)) == 2
+    with pytest.raises(BenchError, match="no stored results"):
+        render_report("zoo", stored)
+
+
+@pytest.mark.parametrize("option", [["--batch", "2"], ["--seq", "16"], ["--scenario", "offline"], ["--tokens", "4"]])
+def test_a_wide_run_has_sizes_of_its_own(option: list[str]) -> None:
+    error = CliRunner().invoke(cli.app, ["run", "zoo", "--wide", *option]).exception
+    said = f"--wide and {option[0]} together: the selection has sizes and a scenario of its own. give one of them"
+    assert isinstance(error, BenchError) and str(error) == said
 
 
 def test_run_model_takes_a_file_and_shapes(tmp_path: Path) -> None:

@@ -5,7 +5,18 @@ from pathlib import Path
 import pytest
 
 from bench.errors import BenchError
-from bench.plan import QUICK, Case, Scenario, file_cases, parse_counts, parse_scenarios, parse_shape, with_bound, zoo_cases
+from bench.plan import (
+    QUICK,
+    Case,
+    Scenario,
+    file_cases,
+    parse_counts,
+    parse_scenarios,
+    parse_shape,
+    wide_cases,
+    with_bound,
+    zoo_cases,
+)
 from zoo import zoo
 from zoo.registry import RegistryError
 
@@ -24,6 +35,24 @@ def test_axes_multiply() -> None:
     assert [case.seq for case in cases if case.model == "resnet50"] == [None] * 4, "images have no sequence"
     full = zoo_cases(["bert-base"], (1,), (1,), (), quick=False)
     assert [case.seq for case in full] == [128, 384]
+
+
+def test_the_wide_selection_is_what_people_serve() -> None:
+    cases = wide_cases([], (1, 2))
+    shapes = {(case.model, case.shape) for case in cases}
+    assert shapes == {
+        *(("bert-base", shape) for shape in ("b1 s16", "b1 s128", "b1 s512", "b8 s128")),
+        *((model, "b8") for model in ("resnet50", "mobilenetv2", "vit-tiny16")),
+        *(("gpt2-prefill", shape) for shape in ("b1 s16", "b1 s512", "b1 s1024")),
+        ("gpt2-decode", "b8 s128"),
+    }
+    assert len(cases) == 2 * len(shapes) and {case.scenario for case in cases} == {Scenario.SINGLE_STREAM}
+    for name in {case.model for case in cases}:
+        longest = max((size.seq or 0 for size in zoo[name].served), default=0)
+        zoo[name].feeds(1, longest or 1, 0)  # none is longer than the model's positions
+    assert [case.label for case in wide_cases(["resnet50"], (2,))] == ["resnet50 b8 t2"]
+    with pytest.raises(BenchError, match=r"^--wide: no sizes are known that gpt2-generate is served at\. there are bert-base, "):
+        wide_cases(["bert-base", "gpt2-generate"], (1,))
 
 
 def test_scenarios_multiply_and_only_what_compares_threads_leaves_one_thread_out() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import weakref
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from tests.support.model_text import normal, parse
 from tests.support.native_memory import counts, grown
@@ -63,6 +66,53 @@ def test_the_originals_of_packed_weights_are_gone_after_the_first_run() -> None:
     assert created_mib > weights_mib * 1.5, "this test shows nothing: creation gives its memory back by itself"
     assert served_mib > created_mib - 0.1 * weights_mib, "a session that serves has paid for one created beside it"
     assert kept_mib < weights_mib * 1.2
+
+
+EXTERNAL = """
+import sys
+import onnxruntime as ort
+if sys.argv[1] == "XyntraEP":
+    import xyntra_ep
+
+def mib(field):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) / 1024 for line in file if line.startswith(field + ":"))
+
+before = mib("VmRSS")
+session = ort.InferenceSession(sys.argv[2], providers=[sys.argv[1]])
+claimed = xyntra_ep.explain(session).claimed if sys.argv[1] == "XyntraEP" else 0
+print(mib("VmHWM") - before, claimed)
+"""
+
+
+def external_model(path: Path, layers: int, n: int) -> float:
+    """Products of ``n`` x ``n`` weights in a file of their own; how many MiB of them."""
+    rng = np.random.default_rng(0)
+    base = rng.standard_normal((n, n)).astype(np.float32) / n**0.5
+    weights = [numpy_helper.from_array(base + np.float32(i), f"w{i}") for i in range(layers)]
+    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"]) for i in range(layers)]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["m", n]) for name in ("x0", f"x{layers}")]
+    graph = helper.make_graph(nodes, "layers", ends[:1], ends[1:], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=1024)
+    return layers * n * n * 4 / 2**20
+
+
+@pytest.mark.skipif(not os.access("/proc/self/pagemap", os.R_OK), reason="the system does not tell which pages are a file's")
+def test_external_weights_are_in_memory_once_while_a_session_is_created(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    weights_mib = external_model(path, layers=12, n=2048)
+
+    def peak(provider: str) -> tuple[float, int]:
+        command = [sys.executable, "-c", EXTERNAL, provider, str(path)]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout.split()
+        return float(said[0]), int(said[1])
+
+    peak("XyntraEP")  # compiles
+    (ours, claimed), (theirs, _) = peak("XyntraEP"), peak("CPUExecutionProvider")
+    assert claimed == 12
+    assert theirs > 0.9 * weights_mib, "this test shows nothing: the CPU provider does not hold the weights"
+    assert ours < 1.2 * theirs + 16
 
 
 def of_ours() -> Counter[str]:

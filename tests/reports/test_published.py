@@ -12,15 +12,16 @@ from typer.testing import CliRunner
 from bench.cli import app
 from bench.environment import ISA_FLAGS, IsaClass
 from bench.errors import BenchError
-from bench.plan import MIN_N_P99, Scenario
+from bench.plan import MIN_N_P99, Scenario, Target
 from bench.publish import missed
 from bench.results import CaseResult, Check, Moment, Run, Stopped, Warn
 from bench.store import Stored, dump
 from reports import update_file
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "results.md")
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "wide.md")
 STORED = Stored.at(ROOT / "reports" / "results")
+OF_THE_ZOO = {path: run for path, run in STORED.runs.items() if run.target is Target.ZOO}
 BLOCK = "<!-- bench:{0} -->\n{1}<!-- /bench:{0} -->\n"
 BEFORE = "**Made before tables had rules, on "
 
@@ -50,11 +51,11 @@ def test_every_stored_run_keeps_the_rules_or_is_from_before() -> None:
 def test_there_is_a_table_for_each_class_that_was_measured() -> None:
     shown = sections(DOCUMENTS[1].read_text())
     measured = {
-        run.environment.isa for run in STORED.runs.values() if any(c.scenario is Scenario.SINGLE_STREAM for c in run.cases)
+        run.environment.isa for run in OF_THE_ZOO.values() if any(c.scenario is Scenario.SINGLE_STREAM for c in run.cases)
     }
     assert {title.partition(":")[0] for title, _ in shown} == set(measured) and len(shown) == len(measured)
     for title, text in shown:
-        ((source, run),) = [(path, run) for path, run in STORED.runs.items() if f"stored in `{path.name}`" in text]
+        ((source, run),) = [(path, run) for path, run in OF_THE_ZOO.items() if f"stored in `{path.name}`" in text]
         assert title == f"{run.environment.isa}: {run.environment.cpu}", source
         rows = [line.strip("| ").split(" | ") for line in text.splitlines() if re.match(r"\| [\w-]+ \| b\d", line)]
         assert len(rows) == sum(len([m for m in case.contenders if m.provider != "OpenVINO"]) for case in run.cases)
@@ -72,7 +73,7 @@ def test_there_is_a_table_for_each_class_that_was_measured() -> None:
 def test_the_head_has_ratios_of_runs_under_the_rules_alone() -> None:
     head = DOCUMENTS[0].read_text().partition("\n## ")[0]
     assert "<!-- bench:ratios -->" in head
-    for run in STORED.runs.values():
+    for run in OF_THE_ZOO.values():
         line = f"- {run.environment.isa} ({run.environment.cpu}, {run.started[:10]}): "
         assert line not in head or run.rules
 
@@ -117,6 +118,23 @@ def test_each_class_has_its_table_and_no_row_of_another(tmp_path: Path, run: Run
     assert "Not measured yet: AVX2." in document.read_text()
     head = document.read_text().rpartition("<!-- bench:ratios -->")[2]
     assert "- AVX-512 (A wider one, 2026-06-01): 1.30x to 1.30x in fp32" in head and "- AMX (One with tiles" in head
+
+
+def test_a_wide_run_has_its_table_and_leaves_the_others_alone(tmp_path: Path, run: Run) -> None:
+    later = single(run, target=Target.WIDE, started="2099-01-01T00:00:00+00:00")
+    runs = {"zoo.json": single(run), "wide.json": later}
+    document = written(tmp_path, runs, "ratios", "summary", "zoo", "machine", "creation", "wide", "wide-kernels")
+    update_file(document, Stored.at(tmp_path), write=True)
+    of_zoo, _, of_wide = document.read_text().partition("<!-- bench:wide -->")
+    assert "2099" not in of_zoo and "stored in `wide.json`" not in of_zoo and "stored in `zoo.json`" in of_zoo
+    assert "stored in `zoo.json`" not in of_wide and of_wide.count("stored in `wide.json`") == 2
+    assert "| wins | b1 s128 |" in of_wide
+    (tmp_path / "wide.json").write_text(dump(with_first(later, stopped=Stopped.CUT)))
+    with pytest.raises(BenchError, match=r"^wide.json: not for publishing: ended before its stopping rule"):
+        update_file(document, Stored.at(tmp_path), write=True)
+    (tmp_path / "wide.json").unlink()
+    update_file(document, Stored.at(tmp_path), write=True)
+    assert document.read_text().count("Not measured yet: `bench run zoo --wide") == 2
 
 
 def test_a_run_from_before_the_rules_stands_until_one_under_them_is_there(tmp_path: Path, run: Run) -> None:
@@ -200,7 +218,7 @@ def test_the_short_table_has_a_row_for_each_case_under_the_rules(tmp_path: Path,
 
 def test_the_readme_has_the_times_of_the_stored_run() -> None:
     text = DOCUMENTS[0].read_text().partition("<!-- bench:summary -->")[2].partition("<!-- /bench:summary -->")[0]
-    for run in STORED.runs.values():
+    for run in OF_THE_ZOO.values():
         heading = f"### {run.environment.isa}: {run.environment.cpu}"
         assert (heading in text) is bool(run.rules)
         table = text.partition(heading)[2].partition("### ")[0]

@@ -108,14 +108,17 @@ def test_the_pages_are_of_the_newest_run_of_models(tmp_path: Path, run: Run) -> 
         "zoo": dataclasses.replace(run, cases=run.cases[2:3]),
         "scaling": dataclasses.replace(run, cases=scaling, started="2027-01-01"),
         "micro": dataclasses.replace(run, cases=run.cases[2:3], target=Target.MICRO, started="2028-01-01"),
+        "wide": dataclasses.replace(run, cases=run.cases[2:3], target=Target.WIDE, started="2029-01-01"),
     }
     for name, stored in runs.items():
         (tmp_path / f"{name}.json").write_text(dump(stored))
     pages = write_site(Stored.at(tmp_path), tmp_path / "site")
     assert [path.name for path in pages] == ["index.html", "dies.html", "tables.html"]
     tables = read(tmp_path / "site" / "tables.html").text
-    assert "scaling.json" in tables and "micro.json" in tables
+    assert all(f"{name}.json" in tables for name in ("scaling", "micro", "wide"))
     (tmp_path / "zoo.json").unlink()
+    assert "wide.json" in read(write_site(Stored.at(tmp_path), tmp_path / "served")[0]).text
+    (tmp_path / "wide.json").unlink()
     assert "micro.json" in read(write_site(Stored.at(tmp_path), tmp_path / "other")[0]).text
     (tmp_path / "micro.json").unlink()
     assert "scaling.json" in read(write_site(Stored.at(tmp_path), tmp_path / "last")[0]).text

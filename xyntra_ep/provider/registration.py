@@ -226,6 +226,8 @@ def _open() -> ctypes.CDLL:
     opened.xyntra_counts.restype = ctypes.c_uint64
     opened.xyntra_quiet_ms.argtypes = [ctypes.c_int64]
     opened.xyntra_quiet_ms.restype = ctypes.c_int64
+    opened.xyntra_give_back_file_pages.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
+    opened.xyntra_give_back_file_pages.restype = ctypes.c_uint64
     opened.xyntra_take_report.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint64]
     opened.xyntra_take_report.restype = ctypes.c_uint64
     opened.xyntra_cuda_at_hand.argtypes = [ctypes.c_char_p]

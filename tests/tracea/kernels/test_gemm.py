@@ -16,11 +16,12 @@ from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.kernels.cpu import gemm_batched, gemm_generic, gemm_packed_b
-from xyntra_ep.tracea.kernels.cpu._gemm_choice import best_even_tile, best_tile
+from xyntra_ep.tracea.kernels.cpu._gemm_choice import best_even_tile, best_tile, few_rows_tile
 from xyntra_ep.tracea.kernels.cpu._gemm_columns import even_panels
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
+from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
-from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Prefetching
 
 pytestmark = pytest.mark.compiler("cc")
 
@@ -285,6 +286,36 @@ def test_best_even_tile_has_few_panels_that_are_not_narrow() -> None:
     assert best_even_tile(24, AVX2) == {"rows": 4, "columns": 24}
     assert best_even_tile(16, AVX2) == {"rows": 6, "columns": 16}
     assert best_even_tile(8, AVX2) == {"rows": 12, "columns": 8}
+
+
+def few_rows(m: int, caps: Capabilities, *, k: int = 1024, n: int = 1024, symbolic: str = "") -> dict[str, int] | None:
+    machine = replace(caps, fma_gflops=115.0, dram_gbs=27.0, l2_bytes=1 << 20)
+    program, _, _ = build(GemmCase(m=m, k=k, n=n, symbolic=symbolic))
+    tile = few_rows_tile(shape_of(gemm_of(program)), machine)
+    return None if tile is None else dict(tile)
+
+
+def test_few_rows_of_weights_from_memory_are_one_block_or_enough_of_them() -> None:
+    for m in (1, 4, 8, 12, 16, 24):
+        assert few_rows(m, AVX2) is None, "the usual tile is right, or no other is better"
+    for m in (5, 6, 20):
+        assert few_rows(m, AVX2) == few_rows(m, AVX2, k=1021, n=1028) == {"rows": 6, "columns": 16}
+    assert few_rows(8, AVX512) is None and few_rows(16, AVX512) is None
+    assert few_rows(12, AVX512) == {"rows": 12, "columns": 32}
+    assert few_rows(6, AVX2, k=512, n=512) is None, "the weights stay near"
+    assert few_rows(6, AVX2, symbolic="m") is None
+    assert few_rows(6, replace(AVX2, prefetching=Prefetching.FAR)) is None
+
+
+@pytest.mark.parametrize(("caps", "rows"), [(AVX512, (9, 12)), (AVX2, (5, 6, 19, 20))], ids=["avx512", "avx2"])
+def test_few_rows_of_weights_from_memory(caps: Capabilities, rows: tuple[int, ...]) -> None:
+    """With a last panel that is not whole and a last turn of k that is not."""
+    machine = replace(caps, l2_bytes=64 << 10)
+    for m in rows:
+        case = GemmCase(m=m, k=131, n=187, epilogue="bias", symbolic="")
+        program, _, _ = build(case)
+        assert few_rows_tile(shape_of(gemm_of(program)), machine) is not None
+        check(case, machine, PACKED)
 
 
 @pytest.mark.parametrize("columns", [1, 16, 17, 48, 49, 64, 65, 80, 112, 113, 333, 768])

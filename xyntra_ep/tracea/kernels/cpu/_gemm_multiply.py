@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.cpu._gemm_choice import product_ns, weight_ns
+from xyntra_ep.tracea.kernels.cpu._gemm_choice import FEW_BLOCKS, product_ns, weight_ns
 from xyntra_ep.tracea.kernels.cpu._gemm_columns import PanelLayout
 from xyntra_ep.tracea.kernels.cpu._gemm_finish import SharedFinish, is_long
 from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows, rows_in_place
@@ -31,7 +31,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import Const, Offset, Rvalue, Select, f3
 
 UNITS = 32  # enough for 16 threads to end at about the same time
 ROW_BLOCKS = 4  # a unit of fewer does not pay for reading its panel
-FEW_BLOCKS = 3  # cannot fetch all that follows in time without far streams
 UNIT_NS = 10_000  # what a unit should take at least where the panels stay in the cache
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from xyntra_ep.tracea.core_ir.dims import typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from xyntra_ep.tracea.kernels.cpu._gemm_choice import best_even_tile, padded_ns, tile_of, tile_space, weight_ns
+from xyntra_ep.tracea.kernels.cpu._gemm_choice import best_even_tile, few_rows_tile, padded_ns, tile_of, tile_space, weight_ns
 from xyntra_ep.tracea.kernels.cpu._gemm_columns import PanelLayout, Panels, even_panels
 from xyntra_ep.tracea.kernels.cpu._gemm_multiply import multiply
 from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_operand
@@ -50,7 +50,7 @@ def space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
 
 
 def default(op: Gemm, context: BuildContext) -> Config:
-    return best_even_tile(op.domain[-1], context.caps)
+    return few_rows_tile(shape_of(op), context.caps) or best_even_tile(op.domain[-1], context.caps)
 
 
 def cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
