@@ -28,6 +28,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Operand,
     Pointwise,
     Program,
+    Recurrence,
     RowReduce,
     Scan,
     TopK,
@@ -119,7 +120,7 @@ class Comparison:
         self._table = load()
         self._absorbed = absorbed(graph, members)
         self._at = assumed_text(graph) if program.bindings else ""
-        self._heavy = any(isinstance(program.ops[step.op], Gemm | Conv | Attention) for step in steps)
+        self._heavy = any(isinstance(program.ops[step.op], Gemm | Conv | Attention | Recurrence) for step in steps)
 
     def total(self) -> Estimate:
         """The whole island, on as many cores as it compares worst on, at usual sizes."""
@@ -170,7 +171,7 @@ class Comparison:
             for op, mine in ours.items():
                 nodes = [NodeId(n) for n in self._program.sources[op]]
                 # Elementwise kernels stand between others: ORT's price for their nodes says little without those.
-                if cpu_cannot(self._graph, nodes) or not isinstance(self._program.ops[op], Gemm | Conv | TopK | Scan):
+                if cpu_cannot(self._graph, nodes) or not isinstance(self._program.ops[op], Gemm | Conv | TopK | Scan | Recurrence):
                     continue
                 parting = (
                     WORTH * sum(ort.values())
