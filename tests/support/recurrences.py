@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.support.programs import ProgramBuilder
-from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, axis, call, const, load
 from xyntra_ep.tracea.core_ir.ops import Operand, Program, Recurrence, RecurrentStage, ValueKind
@@ -55,8 +54,8 @@ def recurrence(
     cell: str,
     width: int,
     *,
-    steps: Size | str = "t",
-    rows: Size | str = "b",
+    steps: int | str = "t",
+    rows: int | str = "b",
     reverse: Sequence[bool] = (False,),
     lengths: bool = False,
     initial: bool = True,

@@ -45,6 +45,9 @@ DEVICE_DOUBT = {False: 1.5, True: HEAVY_DOUBT}  # the same of a device, by wheth
 SLOW = 2.0  # a kernel this much slower than ORT's nodes is given back, if that also pays for parting the island
 
 
+_WHOLE = (Gemm, Conv, TopK, Scan, Recurrence)  # kernels that do all of their nodes' work, so that the two prices compare
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """Nanoseconds of one run, ours and ORT's, at one point: unknown sizes are those of ``at`` ("": there are none), on
@@ -92,7 +95,10 @@ def time_text(ns: float) -> str:
 
 
 def cpu_cannot(graph: Graph, members: Sequence[NodeId]) -> bool:
-    """Whether ORT's CPU provider has no kernel for some of the nodes: it computes nothing in bfloat16."""
+    """Whether ORT's CPU provider has no kernel for some of the nodes: it computes nothing in bfloat16, and no LSTM, GRU or RNN
+    whose layout has the batch first."""
+    if any(graph.nodes[i].op_type in ("LSTM", "GRU", "RNN") and graph.nodes[i].attr("layout", 0) for i in members):
+        return True
     names = (name for i in members for name in (*graph.nodes[i].inputs, *graph.nodes[i].outputs) if name)
     return any(graph.values[name].dtype is DType.BF16 for name in names)
 
@@ -171,7 +177,9 @@ class Comparison:
             for op, mine in ours.items():
                 nodes = [NodeId(n) for n in self._program.sources[op]]
                 # Elementwise kernels stand between others: ORT's price for their nodes says little without those.
-                if cpu_cannot(self._graph, nodes) or not isinstance(self._program.ops[op], Gemm | Conv | TopK | Scan | Recurrence):
+                if cpu_cannot(self._graph, nodes) or not isinstance(
+                    self._program.ops[op], Gemm | Conv | TopK | Scan | Recurrence
+                ):
                     continue
                 parting = (
                     WORTH * sum(ort.values())

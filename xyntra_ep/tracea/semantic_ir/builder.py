@@ -168,7 +168,7 @@ class BlockBuilder:
     def reached(self, pointer: Pointer, at: Rvalue | int) -> Rvalue:
         return Reached(pointer, as_rvalue(at, INDEX))
 
-    def arrive(self, pointer: Pointer, at: Rvalue | int, number: Rvalue) -> None:
+    def announce(self, pointer: Pointer, at: Rvalue | int, number: Rvalue) -> None:
         self.emit(Arrive(pointer, as_rvalue(at, INDEX), number))
 
     def wait_for(self, pointer: Pointer, at: Rvalue | int, number: Rvalue) -> None:

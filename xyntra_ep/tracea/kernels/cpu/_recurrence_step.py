@@ -1,4 +1,4 @@
-"""One stage of a recurrence's step for a panel of units and a block of a batch's rows: products, then the bodies, then the stores.
+"""One stage of a recurrence's step for a panel of units and a block of a batch's rows: products, bodies, stores.
 
 The products of a block are sums in registers. They go through memory to a function that all blocks share, because the bodies of
 a cell are long (an LSTM has five elementary functions) and would be printed for each row of each size of block.
@@ -120,8 +120,8 @@ class StepCode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Finish:
-    """f(sums, rows, direction, step, row, column): the bodies of a stage, row by row, and what is stored of them. ``targets``: the
-    vectors that the bodies become; ``finals`` are given with the last stage, None where nobody wants them."""
+    """f(sums, rows, direction, step, row, column): the bodies of a stage, row by row, and what is stored of them. ``targets``:
+    the vectors that the bodies become; ``finals`` are given with the last stage, None where nobody wants them."""
 
     op: Recurrence
     panels: Panels

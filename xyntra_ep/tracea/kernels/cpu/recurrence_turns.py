@@ -7,8 +7,8 @@
 
 A step is some microseconds of work, as long as a launch takes, so the steps are a loop inside of the kernel (`turn_nodes`: why
 nobody waits in vain). Each thread begins a turn at a chunk of its own and goes on to the next ones, and in every other turn it
-comes back the way that it went: the panels that it had last are in its L2 still, and a matrix somewhat larger than L2 is read from
-there for the most part. What a chunk computes does not depend on who does it.
+comes back the way that it went: the panels that it had last are in its L2 still, and a matrix somewhat larger than L2 is read
+from there for the most part. What a chunk computes does not depend on who does it.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _steps(op: Recurrence, panels: tuple[Panels, ...], context: BuildContext) ->
                         with b.otherwise():
                             b.assign(mine, 0)
                     with b.when(lt(0, made)):
-                        b.arrive(counts, done, made)
+                        b.announce(counts, done, made)
                     b.wait_for(counts, done, target)
     kernel, params = b.finish()
     return KernelCall(
@@ -180,9 +180,7 @@ class _Part:
         self._tiles = code.stage(self._panels)
         self._blocks = divide_rows(kernel, op.domain[2], self._panels.rows)
 
-    def chunk(
-        self, b: KernelBuilder, direction: Rvalue, step: Rvalue, chunk: tuple[Rvalue, Rvalue], returns: Rvalue
-    ) -> None:
+    def chunk(self, b: KernelBuilder, direction: Rvalue, step: Rvalue, chunk: tuple[Rvalue, Rvalue], returns: Rvalue) -> None:
         """Chunk i of n; backwards where the way ``returns``."""
         p, (i, n) = self._panels, chunk
         first, last = b.let("first", i * p.number // n), b.let("last", (i + 1) * p.number // n)

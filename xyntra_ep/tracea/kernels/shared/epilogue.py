@@ -164,9 +164,7 @@ class Here:
         results = {0: acc} if isinstance(acc, Rvalue) else acc
         return _Vector(self, at, results, lanes, count).emit(self._e.root)[0]
 
-    def values(
-        self, at: Sequence[Rvalue], acc: Mapping[int, Rvalue], lanes: int, count: Rvalue | None = None
-    ) -> list[Rvalue]:
+    def values(self, at: Sequence[Rvalue], acc: Mapping[int, Rvalue], lanes: int, count: Rvalue | None = None) -> list[Rvalue]:
         """All expressions there, the first one before ``more``."""
         return _Vector(self, at, acc, lanes, count).emit(self._e.root, *self._e.more)
 
