@@ -185,12 +185,13 @@ def _is_zero(c: Context, t: Tensor) -> bool:
 def _lengths(c: Context, lengths: Tensor | None, steps: Size, rows: Size) -> tuple[Tensor, ...]:
     if lengths is None:
         return ()
+    known = None if lengths.content is None else list(lengths.content.reshape(-1))
     lengths = _shaped(c, lengths, (rows,), "sequence_lens")
-    message = "sequence_lens: a length is not within the sequence"
-    if lengths.content is not None:
-        for length in lengths.content.reshape(-1):
+    message = "a length in sequence_lens is not within the sequence"
+    if known is not None:
+        for length in known:
             c.require(both(le(0, length), le(length, steps)), message)
-        return () if all(length == steps for length in lengths.content.reshape(-1)) else (lengths,)
+        return () if all(length == steps for length in known) else (lengths,)
     c.require_data(
         lengths,
         lambda v, _: E.call("or", E.call("lt", v, E.const(0)), E.call("lt", E.size(steps), v)),
