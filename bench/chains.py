@@ -128,8 +128,8 @@ def _recurrent(graph: _Graph, axes: Axes, op: str, gates: int, **attributes: int
     x = graph.input("x", axes["seq"], axes["batch"], axes["in"])
     depth = axes["in"]
     for layer in range(axes["layers"]):
-        given = [(f"w{layer}", gates * n, depth), (f"r{layer}", gates * n, n), (f"b{layer}", 2 * gates * n)]
-        w, r, b = (graph.weight(name, d, *dims) for name, *dims in given)
+        given = {"w": (gates * n, depth), "r": (gates * n, n), "b": (2 * gates * n,)}
+        w, r, b = (graph.weight(f"{name}{layer}", d, *dims) for name, dims in given.items())
         direction = "bidirectional" if d == 2 else "forward"
         y = g.node(op, x, w, r, b, hidden_size=n, direction=direction, **attributes)
         x = g.Reshape(g.Transpose(y, perm=[0, 2, 1, 3]), g.const([0, 0, -1], np.int64))

@@ -24,7 +24,7 @@ def layers(op: str, width: int, directions: int, *, lengths: bool = False) -> on
     gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
     nodes, constants, x, depth = [], [numpy_helper.from_array(np.array([0, 0, -1]), "flat")], "x", DEPTH
     for i in range(2):
-        shapes = {"W": (directions, gates * width, depth), "R": (directions, gates * width, width)}
+        shapes: dict[str, tuple[int, ...]] = {"W": (directions, gates * width, depth), "R": (directions, gates * width, width)}
         shapes["B"] = (directions, 2 * gates * width)
         constants += [
             numpy_helper.from_array((rng.uniform(-1, 1, s) / np.sqrt(width)).astype(np.float32), f"{n}{i}")
@@ -52,7 +52,7 @@ def reference(model: onnx.ModelProto, feeds: dict[str, Any]) -> Any:
 def test_any_number_of_threads_gives_the_same_bits(op: str, width: int, directions: int) -> None:
     model = layers(op, width, directions)
     sessions = [planned(model, threads=n) for n in (1, 2, 3, 5)]  # some are more than there are cores
-    for steps, rows in ((9, 1), (1, 1), (17, 7), (0, 2)):
+    for steps, rows in ((9, 1), (1, 1), (17, 7), (3, 13)):
         feeds = {"x": np.random.default_rng(steps).standard_normal((steps, rows, DEPTH)).astype(np.float32)}
         results = [session.run(None, feeds)[0] for session in sessions for _ in range(4)]
         assert {r.tobytes() for r in results} == {results[0].tobytes()}

@@ -23,7 +23,7 @@ def mul(a: Expr, b: Expr) -> Expr:
 
 
 def sigmoid(e: Expr) -> Expr:
-    return call("sigmoid", e)
+    return call("logistic", e)
 
 
 def stages_of(cell: str, x: int) -> tuple[RecurrentStage, ...]:

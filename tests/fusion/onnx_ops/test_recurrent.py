@@ -111,7 +111,7 @@ class TestForms:
         check(*recurrent(op, direction=direction, fed=fed, lengths=[5, 1, 3], **attributes))
 
     def test_zeros_and_known_lengths(self, op: str, attributes: dict[str, Any], direction: str) -> None:
-        zeros = {"zeros": ("h", "c", "P", "B"), "fed": ("X",)}
+        zeros: dict[str, Any] = {"zeros": ("h", "c", "P", "B"), "fed": ("X",)}
         check(*recurrent(op, direction=direction, lengths=[5, 5, 5], **zeros, **attributes))
         check(*recurrent(op, direction=direction, lengths=[1, 5, 3], **zeros, **attributes))
 
@@ -131,13 +131,13 @@ class TestForms:
 @pytest.mark.parametrize(
     ("name", "alpha", "beta"),
     [
-        ("Relu", [], []), ("Tanh", [], []), ("sigmoid", [], []), ("Softsign", [], []), ("Softplus", [], []),
+        ("Relu", [], []), ("Tanh", [], []), ("Sigmoid", [], []), ("Softsign", [], []), ("Softplus", [], []),
         ("LeakyRelu", [], []), ("LeakyRelu", [0.3], []), ("ThresholdedRelu", [0.2], []), ("ScaledTanh", [0.5], [1.5]),
         ("HardSigmoid", [], []), ("HardSigmoid", [0.3], [0.4]), ("Elu", [], []), ("Elu", [0.5], []), ("Affine", [0.3], [0.1]),
     ],
 )  # fmt: skip
 def test_activations(name: str, alpha: list[float], beta: list[float]) -> None:
-    lists = {"activation_alpha": alpha, "activation_beta": beta}
+    lists: dict[str, Any] = {"activation_alpha": alpha, "activation_beta": beta}
     check(*recurrent("RNN", activations=[name], **{n: values for n, values in lists.items() if values}))
     activations = ["HardSigmoid", name, "Tanh"]
     check(*recurrent("LSTM", activations=activations, activation_alpha=[0.3, *alpha], activation_beta=[0.6, *beta]))

@@ -57,10 +57,9 @@ def test_attention_is_two_products_and_a_softmax() -> None:
 
 def test_a_recurrence_multiplies_in_every_step() -> None:
     [op] = recurrence("lstm", 8, outputs=(True, False, False), initial=False).ops
-    calls = 4 * 2 + 3 + 2 + 3  # sums and activations of gates, two products and a sum, tanh and product
-    moved = 4 * (4 * 64 + 2 * 5 * 3 * 8 * 2)
-    assert at(sized_work(op), t=5, b=6)[0] == 5 * 6 * 8 * (2 * 4 * 8 + calls)
-    assert at(sized_work(op), t=5, b=6)[1] == moved + 4 * 5 * 6 * 8 * 3
+    calls = 4 * 2 + 3 + 2  # a sum and an activation for each gate; two products and a sum; tanh and product
+    steps = 5 * 6 * 8
+    assert at(sized_work(op), t=5, b=6) == (steps * (2 * 4 * 8 + calls), 4 * (4 * 64 + 4 * steps + steps))
 
 
 def test_a_table_is_read_where_it_is_looked_up_and_a_broadcast_once() -> None:

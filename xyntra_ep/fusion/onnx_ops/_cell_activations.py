@@ -26,7 +26,7 @@ def _affine(v: Expr, alpha: float, beta: float) -> Expr:
 _KNOWN: dict[str, tuple[tuple[float | None, ...], Callable[..., Expr]]] = {
     "relu": ((), lambda v: E.call("relu", v)),
     "tanh": ((), lambda v: E.call("tanh", v)),
-    "sigmoid": ((), lambda v: E.call("sigmoid", v)),
+    "sigmoid": ((), lambda v: E.call("logistic", v)),
     "softsign": ((), lambda v: E.call("div", v, E.call("add", f(1), E.call("abs", v)))),
     "softplus": ((), lambda v: E.call("softplus", v)),
     "affine": ((None, None), _affine),

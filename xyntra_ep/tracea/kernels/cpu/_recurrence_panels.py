@@ -3,7 +3,7 @@ all that these units need.
 
     [direction][panel][pass][k][vector of the pass][lane]        vector = (vector of units, gate), gates counted first
 
-Of the vectors of a panel a pass takes as many as the register file has sums for, with the rows of a batch that share them.
+Of the vectors of a panel a pass takes so many that the register file holds their sums with the rows of a batch that share them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.nodes import Const, f32, lt, vmin
 
-_MOST_ROWS = 8
+_MOST_ROWS, _FEW_ROWS = 12, 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,23 +61,26 @@ class Panels:
 
 
 def panels_of(op: Recurrence, caps: Capabilities) -> tuple[Panels, ...]:
-    """Of each stage."""
-    width = op.domain[3]
+    """Of each stage. Many rows with few vectors read a panel, which lies in L2, less often than few rows with many; where there
+    are only few rows, all vectors go together."""
+    rows, width = op.domain[2:]
     assert isinstance(width, int)
-    found: list[Panels] = []
     is_large = caps.vector_registers >= 32
-    most, sums = (4, 24) if is_large else (2, 12)
+    sums = 24 if is_large else 12
+    most = 2 + is_large
+    if is_large and isinstance(rows, int) and rows <= _FEW_ROWS:
+        most = 4
+    found: list[Panels] = []
     for s, stage in enumerate(op.stages):
-        units = max(1, most // stage.gates) if is_large else 1 + stage.gates % 2
-        units = max(1, min(units, -(-width // caps.lanes)))
+        units = 2 if stage.gates == 1 or (not is_large and stage.gates % 2) else 1
+        units = min(units, -(-width // caps.lanes))
         vectors = stage.gates * units
         together = max(n for n in range(1, most + 1) if vectors % n == 0)
-        first = sum(before.gates for before in op.stages[:s])
         found.append(
             Panels(
                 stage=s,
                 gates=stage.gates,
-                first_gate=first,
+                first_gate=sum(before.gates for before in op.stages[:s]),
                 units=units,
                 together=together,
                 rows=min(_MOST_ROWS, sums // together),

@@ -34,6 +34,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     splat,
 )
 
+_TIME = frozenset({1})  # the axis, and the group that counts it
 _SUMS = 8  # in flight at least, to hide the latency of a multiply-add
 
 
@@ -71,11 +72,13 @@ class StepCode:
             output=self._output if is_last else None,
             finals=self._finals if is_last else (),
         )
-        return self._family(panels, finish.function(self._kernel))
+        return self._family(panels, finish.function(self._kernel), cell)
 
-    def _family(self, panels: Panels, finish: TileFunction) -> TileFamily:
+    def _family(self, panels: Panels, finish: TileFunction, cell: Epilogue) -> TileFamily:
         def body(block: FunctionBuilder, rows: int, args: list[Var]) -> None:
             vector, panel, *at = args
+            if not self._op.has_lengths:
+                self._fetch(block, panels, rows, at, cell)
             sums = block.array("sums", DType.F32, rows * panels.vectors * panels.lanes)
             for number in range(panels.passes):
                 self._multiply(block, panels, rows, (vector, self.vectors[0].width), (panel, number), sums)
@@ -85,6 +88,16 @@ class StepCode:
         arguments += [(name, INDEX) for name in ("direction", "step", "row", "column")]
         sizes = block_sizes(self._op.domain[2], panels.rows)
         return TileFamily(self._kernel, f"stage{panels.stage}", sizes, arguments, body)
+
+    def _fetch(self, block: FunctionBuilder, p: Panels, rows: int, at: Sequence[Var], cell: Epilogue) -> None:
+        """What the bodies read of this time comes from far, a line here and a line there: it is asked for before the products."""
+        direction, step, first, column = at
+        time = block.let("time", time_of(self._op, direction, step, self._kernel.param(self._op.domain[1])))
+        here = cell.at(block)
+        for i in range(rows):
+            row = block.let("row", first + i)
+            for u in range(p.units):
+                here.fetch([direction, time, row, column + u * p.lanes], _TIME)
 
     def _multiply(
         self, block: FunctionBuilder, p: Panels, rows: int, h: tuple[Var, int], w: tuple[Var, int], target: Var
@@ -97,11 +110,11 @@ class StepCode:
         ]
 
         def step(k: Rvalue, part: int, place: int) -> None:
-            xs = [block.let("x", splat(block.load(h[0], k + (i * h[1] + place)), lanes)) for i in range(rows)]
-            for v in range(together):
-                at = (k + (number * p.width + place)) * (together * lanes) + v * lanes
-                vector = block.let("w", block.load(w[0], at, lanes))
-                for i, x in enumerate(xs):
+            at = block.let("from", (k + (number * p.width + place)) * (together * lanes))
+            ws = [block.let("w", block.load(w[0], at + v * lanes, lanes)) for v in range(together)]
+            for i in range(rows):  # one element of h alive at a time: 12 sums and 2 vectors leave no room for more
+                x = block.let("x", splat(block.load(h[0], k + (i * h[1] + place)), lanes))
+                for v, vector in enumerate(ws):
                     block.assign(sums[part][i][v], Fma(x, vector, sums[part][i][v]))
 
         whole = p.width - p.width % parts

@@ -168,6 +168,21 @@ class Here:
         """All expressions there, the first one before ``more``."""
         return _Vector(self, at, acc, lanes, count).emit(self._e.root, *self._e.more)
 
+    def fetch(self, at: Sequence[Rvalue], groups: frozenset[int]) -> None:
+        """Asks for the cache lines that ``values`` will read at one vector, whose first point is ``at``: those of loads that
+        change with any of ``groups``."""
+        e = self._e
+        for load in walk(e.root, *e.more):
+            if load.kind != "load" or not e.depends(load) & groups:
+                continue
+            form: Affine = {CONSTANT: e.inputs[load.attr].offset}
+            parts = [affine(arg) for arg in load.args]
+            if all(part is not None for part in parts):
+                for part, stride in zip(parts, e.inputs[load.attr].strides, strict=True):
+                    assert part is not None
+                    add_affine(form, part, stride)
+                self._block.prefetch(e.pointers[load.attr], _Vector(self, at, {}, 1, None).address(form)[0], 3)
+
     def store(self, output: Operand, pointer: Pointer, at: Sequence[Rvalue], value: Rvalue, count: Rvalue | None = None) -> None:
         """Store one vector of the operand, whose axes are the domain's."""
         lanes = max(1, value.type.lanes)
