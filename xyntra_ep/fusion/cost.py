@@ -45,7 +45,7 @@ DEVICE_DOUBT = {False: 1.5, True: HEAVY_DOUBT}  # the same of a device, by wheth
 SLOW = 2.0  # a kernel this much slower than ORT's nodes is given back, if that also pays for parting the island
 
 
-_WHOLE = (Gemm, Conv, TopK, Scan, Recurrence)  # kernels that do all of their nodes' work, so that the two prices compare
+_WHOLE = (Gemm, Conv, TopK, Scan)  # kernels that do all of their nodes' work, so that the two prices compare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,7 @@ def step_ns(op: Recurrence, caps: Capabilities) -> Size:
     assert isinstance(width, int)
     weights = op.gates * width * width
     near = 4 * weights <= caps.l2_bytes
-    reading = int(4 * weights / (caps.fma_gflops * (0.8 if near else 0.5)))
+    reading = int(4 * weights / (caps.fma_gflops * (0.8 if near else 0.75)))
     cells = -(-width // caps.lanes) * 25 * len(op.stages)
     return smax(2 * weights * rows // max(1, int(0.8 * caps.fma_gflops)), reading) + rows * cells + 60
 
