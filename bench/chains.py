@@ -151,8 +151,41 @@ def _heads_apart(graph: _Graph, axes: Axes) -> Value:
     return g.Transpose(g.Add(graph.input("x", *dims), graph.input("y", *dims)), perm=[0, 2, 1, 3])
 
 
+def _lstm(graph: _Graph, axes: Axes) -> Value:
+    return _recurrent(graph, axes, "LSTM", 4)
+
+
+def _gru(graph: _Graph, axes: Axes) -> Value:
+    return _recurrent(graph, axes, "GRU", 3, linear_before_reset=1)
+
+
+def _recurrent(graph: _Graph, axes: Axes, op: str, gates: int, **attributes: int) -> Value:
+    """Layers as PyTorch exports them: the directions of a step side by side before the next layer."""
+    g, n, d = graph.g, axes["hidden"], axes["directions"]
+    x = graph.input("x", axes["seq"], axes["batch"], axes["in"])
+    depth = axes["in"]
+    for layer in range(axes["layers"]):
+        given = {"w": (gates * n, depth), "r": (gates * n, n), "b": (2 * gates * n,)}
+        w, r, b = (graph.weight(f"{name}{layer}", d, *dims) for name, dims in given.items())
+        direction = "bidirectional" if d == 2 else "forward"
+        y = g.node(op, x, w, r, b, hidden_size=n, direction=direction, **attributes)
+        x = g.Reshape(g.Transpose(y, perm=[0, 2, 1, 3]), g.const([0, 0, -1], np.int64))
+        depth = d * n
+    return x
+
+
 GEMM = ("m", "k", "n")
 LENGTHS = (128, 512, 1024, 2048, 4096)
+RECURRENT = ("seq", "batch", "in", "hidden", "directions", "layers")
+# As OCR and speech models have them, tiny ones, batches, and an audio codec's.
+_SEQUENCES = (
+    (80, 1, 512, 256, 2, 1),
+    (200, 1, 80, 512, 1, 2),
+    (50, 1, 64, 64, 1, 1),
+    (50, 8, 128, 256, 1, 1),
+    (50, 32, 128, 256, 1, 1),
+    (150, 1, 512, 512, 1, 2),
+)
 CHAINS = [
     Chain(
         name="linear",
@@ -302,4 +335,6 @@ CHAINS = [
         axes=("seq", "heads", "dim"),
         shapes=((128, 12, 64), (384, 12, 64), (197, 3, 64), (1024, 8, 64)),
     ),
+    Chain(name="lstm", build=_lstm, axes=RECURRENT, shapes=_SEQUENCES),
+    Chain(name="gru", build=_gru, axes=RECURRENT, shapes=_SEQUENCES),
 ]

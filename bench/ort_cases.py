@@ -262,6 +262,21 @@ def _conv_transpose(n: int) -> OpCase:
     )  # fmt: skip
 
 
+def _recurrent(op: str, gates: int, rows: int) -> Kind:
+    """Steps of n units, fed with as many."""
+
+    def at(n: int) -> OpCase:
+        steps = 32
+        weights = {"w": _f32(1, gates * n, n) / n, "r": _f32(1, gates * n, n) / n, "b": _f32(1, 2 * gates * n)}
+        units = 4 * steps * rows * gates * n * n
+        return OpCase(
+            op=op, feeds={"x": _f32(steps, rows, n)}, weights=weights, units=units, moved=4 * steps * gates * n * n,
+            attributes={"hidden_size": n},
+        )  # fmt: skip
+
+    return Kind(name=f"{op}.{'row' if rows == 1 else 'rows'}", at=at, sizes=(4, 256, 512))
+
+
 _UNARY = (
     "Neg", "Abs", "Relu", "Sqrt", "Exp", "Log", "Erf", "Tanh", "Sigmoid", "Softplus", "Softsign", "Elu", "LeakyRelu",
     "HardSigmoid", "HardSwish", "Sin", "Cos", "Floor", "Ceil", "Round", "Reciprocal", "Sign", "IsNaN",
@@ -311,6 +326,7 @@ KINDS = [
     Kind(name="product.many", at=_matmul(128, constant=True), sizes=_SQUARE),
     Kind(name="product.two", at=_matmul(128, constant=False), sizes=_SQUARE),
     Kind(name="product.heads", at=_heads, sizes=(4, 128, 512)),
+    *(_recurrent(op, gates, rows) for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)) for rows in (1, 16)),
     Kind(name="conv.point", at=_conv(1), sizes=_IMAGE),
     Kind(name="conv.window", at=_conv(3), sizes=_IMAGE),
     Kind(name="conv.stem", at=_conv(7, cin=3, stride=2), sizes=(2, 56, 224)),

@@ -160,6 +160,15 @@ INDICES = [
     Case(name="ReverseSequence, lengths", nodes=[node("ReverseSequence", "x n", time_axis=0, batch_axis=1)],
          runs=[{"x": counted(4, 3), "n": n} for n in (ints(1, 1, 1), ints(1), ints(1, 1, 1, 1, 1), ints(4, 0, 2),
                                                    ints(5, 1, 1), ints(-1, 1, 1))]),
+    *(Case(name=f"{op}, lengths", nodes=[node(op, "x w r _ n", hidden_size=2)], outputs=("y",),
+           constants={"w": ones(1, gates * 2, 3), "r": ones(1, gates * 2, 2)},
+           runs=[{"x": counted(4, 3, 3), "n": ints(*n, dtype=np.int32)}
+                 for n in ((1, 1, 1), (4, 0, 2), (5, 1, 1), (-1, 1, 1), (1, 1), (1, 1, 1, 1))])
+      for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))),
+    Case(name="LSTM, states", nodes=[node("LSTM", "x w r _ _ h c", hidden_size=2)],
+         constants={"w": ones(1, 8, 3), "r": ones(1, 8, 2)},
+         runs=[{"x": counted(4, 3, 3), "h": ones(*h), "c": ones(*c)}
+               for h, c in (((1, 3, 2),) * 2, ((1, 1, 2), (1, 3, 2)), ((1, 3, 2), (1, 3, 1)), ((2, 3, 2), (1, 3, 2)))]),
     Case(name="GridSample, grid", nodes=[node("GridSample", "x g")],
          runs=[{"x": counted(2, 1, 3, 3), "g": np.zeros((b, 2, 2, k), np.float32)} for b, k in ((2, 2), (5, 2), (1, 2), (2, 1))]),
     Case(name="OneHot, values", nodes=[node("OneHot", "i d v")], constants={"d": np.array(3)},

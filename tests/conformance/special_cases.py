@@ -320,6 +320,11 @@ def _products(dtype: Any, length: int) -> list[SpecialCase]:
     found.append(case("Conv", [plane], [tame(3, 2, 2, 3), tame(3)], "2d", attributes={"pads": [1, 1, 1, 1]}))
     found.append(case("Conv", [plane], [tame(2, 1, 2, 3), tame(2)], "depthwise", attributes={"group": 2, "pads": [1, 1, 1, 1]}))
     found.append(case("ConvTranspose", [plane], [tame(2, 3, 2, 3), tame(3)], "2d"))
+    if dtype is F32:  # all that ONNX Runtime has
+        found += [
+            case(op, [x.reshape(1, *x.shape)], [tame(1, gates * 9, length), tame(1, gates * 9, 9)], attributes={"hidden_size": 9})
+            for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))
+        ]
     return found
 
 

@@ -15,9 +15,15 @@ from xyntra_ep.fusion.partition import analyse, partition
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import TraceError, trace
 from xyntra_ep.guard import guarded
-from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Gemm, Program, RowReduce, ValueKind, outputs_of
+from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Gemm, Program, Recurrence, RowReduce, ValueKind, outputs_of
 
-_RANK: dict[type, int] = {Attention: 3, Gemm: 2, Conv: 2, RowReduce: 1}  # whose name a group gets when ops share nodes
+_RANK: dict[type, int] = {
+    Attention: 3,
+    Recurrence: 3,
+    Gemm: 2,
+    Conv: 2,
+    RowReduce: 1,
+}  # whose name a group gets when ops share nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,13 @@ from onnx import FunctionProto, NodeProto, TensorProto, helper
 from custom_ops import DOMAIN
 from xyntra_ep.diagnostics.fused_graph import ONNX_DOMAINS, Source
 from xyntra_ep.fusion.graph import NodeId
-from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Gemm, RowReduce, Scan, TopK
+from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Gemm, Recurrence, RowReduce, Scan, TopK
 
 _SHORT_LIST = 8
-_KINDS = {Gemm: "Gemm", Conv: "Conv", Attention: "Attention", RowReduce: "Rows", Scan: "Scan", TopK: "TopK"}
+_KINDS = {
+    Gemm: "Gemm", Conv: "Conv", Attention: "Attention", RowReduce: "Rows", Scan: "Scan", TopK: "TopK",
+    Recurrence: "Recurrence",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Operand,
     Pointwise,
     Program,
+    Recurrence,
     RowReduce,
     Scan,
     TopK,
@@ -42,6 +43,9 @@ STEP_NS = 60.0  # launching a kernel
 HEAVY_DOUBT = 1.15  # what the estimate of a product may be off by, and its kernel still be the faster one
 DEVICE_DOUBT = {False: 1.5, True: HEAVY_DOUBT}  # the same of a device, by whether anything was measured on it
 SLOW = 2.0  # a kernel this much slower than ORT's nodes is given back, if that also pays for parting the island
+
+
+_WHOLE = (Gemm, Conv, TopK, Scan)  # kernels that do all of their nodes' work, so that the two prices compare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +95,10 @@ def time_text(ns: float) -> str:
 
 
 def cpu_cannot(graph: Graph, members: Sequence[NodeId]) -> bool:
-    """Whether ORT's CPU provider has no kernel for some of the nodes: it computes nothing in bfloat16."""
+    """Whether ORT's CPU provider has no kernel for some of the nodes: it computes nothing in bfloat16, and no LSTM, GRU or RNN
+    whose layout has the batch first."""
+    if any(graph.nodes[i].op_type in ("LSTM", "GRU", "RNN") and graph.nodes[i].attr("layout", 0) for i in members):
+        return True
     names = (name for i in members for name in (*graph.nodes[i].inputs, *graph.nodes[i].outputs) if name)
     return any(graph.values[name].dtype is DType.BF16 for name in names)
 
@@ -119,7 +126,7 @@ class Comparison:
         self._table = load()
         self._absorbed = absorbed(graph, members)
         self._at = assumed_text(graph) if program.bindings else ""
-        self._heavy = any(isinstance(program.ops[step.op], Gemm | Conv | Attention) for step in steps)
+        self._heavy = any(isinstance(program.ops[step.op], Gemm | Conv | Attention | Recurrence) for step in steps)
 
     def total(self) -> Estimate:
         """The whole island, on as many cores as it compares worst on, at usual sizes."""
@@ -170,7 +177,9 @@ class Comparison:
             for op, mine in ours.items():
                 nodes = [NodeId(n) for n in self._program.sources[op]]
                 # Elementwise kernels stand between others: ORT's price for their nodes says little without those.
-                if cpu_cannot(self._graph, nodes) or not isinstance(self._program.ops[op], Gemm | Conv | TopK | Scan):
+                if cpu_cannot(self._graph, nodes) or not isinstance(
+                    self._program.ops[op], Gemm | Conv | TopK | Scan | Recurrence
+                ):
                     continue
                 parting = (
                     WORTH * sum(ort.values())

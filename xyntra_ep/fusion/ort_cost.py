@@ -24,6 +24,7 @@ FEW_ROWS = 16
 _VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout", "Shape", "Size", "Range"})
 _PRODUCTS = frozenset({"MatMul", "Gemm", "FusedMatMul"})
 _LINEAR = frozenset({"LinearRegressor", "LinearClassifier"})  # products with weights that are attributes
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _MOVES = frozenset({"Gather", "GatherND", "GatherElements", "Slice", "Split", "Concat", "Transpose", "Expand", "Tile", "Pad"})
 _POOLS = {"MaxPool": "MaxPool", "AveragePool": "AveragePool", "LpPool": "AveragePool"}
 _INPUT_SIZED = ("Reduce", "Arg", "Global", "TopK")  # what such an operator costs follows from what it reads
@@ -130,6 +131,8 @@ def load_of(node: Node, inputs: Sequence[Sized | None], outputs: Sequence[Sized]
         return _attention(node, given, size)
     if op == "GroupQueryAttention" and len(outputs) > 1:  # the second is the cache after this step
         return Load(row="product.heads", units=4.0 * made.elements * outputs[1].shape[-2], bytes=size)
+    if op in _RECURRENT:
+        return _recurrent(node, given)
     if op in _POOLS:
         window = zip(node.attr("kernel_shape", (1,)), given[0].shape[2:], strict=False)
         return Load(row=_POOLS[op], units=made.elements * math.prod(min(int(k), n) for k, n in window), bytes=size)
@@ -171,6 +174,14 @@ def _attention(node: Node, given: Sequence[Sized], size: float) -> Load:
         projected = 2.0 * x.elements * other.shape[-1]
         return Load(row="product.many", units=projected + 4.0 * x.elements * x.shape[-2], bytes=size)
     return Load(row="product.heads", units=4.0 * x.elements * other.shape[-2], bytes=size)
+
+
+def _recurrent(node: Node, given: Sequence[Sized]) -> Load:
+    """Products of each step's input and state with the matrices of all gates."""
+    x, w, r = given[:3]
+    rows = x.shape[0 if node.attr("layout", 0) else 1]
+    units = 2.0 * math.prod(x.shape[:2]) * math.prod(w.shape[:2]) * (w.shape[2] + r.shape[2])
+    return Load(row=f"{node.op_type}.{'row' if rows == 1 else 'rows'}", units=units, bytes=w.bytes + r.bytes)
 
 
 def _letters(node: Node, given: Sequence[Sized]) -> int:

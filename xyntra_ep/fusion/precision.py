@@ -33,6 +33,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Pointwise,
     Product,
     Program,
+    Recurrence,
     ReduceKind,
     RowReduce,
     Scan,
@@ -44,7 +45,7 @@ from xyntra_ep.tracea.core_ir.ops import (
 )
 
 LEAST_DEPTH = 16  # a product of fewer terms costs its epilogue, whatever it multiplies in
-_WRITERS = (Pointwise, RowReduce, Gemm, Conv, Attention)  # stores that narrow what they computed in f32
+_WRITERS = (Pointwise, RowReduce, Gemm, Conv, Attention, Recurrence)  # stores that narrow what they computed in f32
 
 
 def choose_precision(program: Program, product: Product, *, halves: Collection[DType]) -> None:
@@ -295,5 +296,8 @@ def _with_dtype(op: CoreOp, values: Collection[int], dtype: DType) -> CoreOp:
             return replace(op, outputs=tuple(replace(o, operand=typed(o.operand)) for o in op.outputs))
         case Gemm() | Conv() | Attention():
             return replace(op, output=typed(op.output))
+        case Recurrence():
+            output, *finals = (None if o is None else typed(o) for o in (op.output, *op.finals))
+            return replace(op, output=output, finals=tuple(finals))
         case _:
             return op

@@ -30,6 +30,7 @@ from xyntra_ep.fusion.tensor import (
     Leaf,
     Map,
     Permute,
+    RecurrentNode,
     Reshape,
     RowNode,
     ScanNode,
@@ -51,6 +52,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Operand,
     Pointwise,
     Program,
+    Recurrence,
     RowOutput,
     RowReduce,
     Scan,
@@ -254,6 +256,8 @@ class _Builder:
                 self._scan(node)
             case TopKNode():
                 self._top_k(node)
+            case RecurrentNode():
+                self._recurrence(node)
             case _:
                 raise AssertionError(f"no emission for {type(node).__name__}")
 
@@ -329,12 +333,10 @@ class _Builder:
         else:
             for k, (body, per_row) in enumerate(node.outputs):
                 shape = node.outer if per_row else (*node.outer, *node.inner)
-                dtype = next(
-                    (o.dtype for n in self._dag.order for o in self._dag.operands(n) if o.node is node and o.output == k), None
-                ) or next((o.dtype for o in self._dag.outputs if o.node is node and o.output == k), None)
-                if dtype is None:
+                found = self._result(node, k, shape)
+                if found is None:
                     continue  # nobody reads this output
-                operand = replace(self._destination(Tensor(shape, dtype, node, output=k)), shape=shape)
+                operand = replace(found, shape=shape)
                 whole = simplify(composer.body(body, node.inputs, everywhere))
                 outputs.append(RowOutput(body=whole, operand=operand, per_row=per_row))
         op = RowReduce(
@@ -346,6 +348,14 @@ class _Builder:
             label="softmax" if node.softmax else "rows",
         )
         self._append(op, self._sources(composer, node))
+
+    def _result(self, node: TNode, output: int, shape: Sequence[Size]) -> Operand | None:
+        """Where output number ``output`` is stored; None if nobody reads it."""
+        readers = (t for n in self._dag.order for t in self._dag.operands(n))
+        for t in (*readers, *self._dag.outputs):
+            if t.node is node and t.output == output:
+                return self._destination(Tensor(tuple(shape), t.dtype, node, output=output))
+        return None
 
     def _attention(self, node: AttentionNode) -> None:
         q, k, v = (self._unit_inner(t) for t in (node.q, node.k, node.v))
@@ -401,5 +411,31 @@ class _Builder:
             values=self._destination(Tensor(shape, x.dtype, node, output=0)),
             indices=self._destination(Tensor(shape, DType.I64, node, output=1)),
             label="topk",
+        )
+        self._append(op, node.sources)
+
+    def _recurrence(self, node: RecurrentNode) -> None:
+        d, _, b, n = node.domain
+        stored = [self._result(node, k, shape) for k, shape in enumerate(node.shapes)]
+        if node.batch_first:
+            orders = [(2, 1, 0, 3), *[(1, 0, 2)] * len(node.initial)]
+        else:
+            orders = [(1, 0, 2, 3) if d == 1 else (2, 0, 1, 3), *[(0, 1, 2)] * len(node.initial)]
+        output, *finals = (
+            None if o is None else replace(o, shape=tuple(o.shape[i] for i in order), strides=tuple(o.strides[i] for i in order))
+            for o, order in zip(stored, orders, strict=True)
+        )
+        if output is not None:
+            output = replace(output, shape=node.domain)
+        op = Recurrence(
+            domain=node.domain,
+            inputs=tuple(self.operand(t) for t in (node.weights, *node.lengths, *node.extra)),
+            has_lengths=bool(node.lengths),
+            reverse=node.reverse,
+            initial=node.initial,
+            stages=node.stages,
+            output=output,
+            finals=tuple(None if o is None else replace(o, shape=(d, b, n)) for o in finals),
+            label="recurrence",
         )
         self._append(op, node.sources)

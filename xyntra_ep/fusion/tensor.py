@@ -5,7 +5,7 @@ An op's function (fusion/onnx_ops) takes and returns ``Tensor``s. A tensor is a 
     Leaf(kind, ...)              an island input, a constant, a literal
     Map(inputs, body)            one element as an expression over loads of the inputs (arbitrary index expressions)
     View(base, step)             permute | reshape | slice | expand of another tensor; costs nothing where strides can say it
-    Anchor: GemmNode, ConvNode, AttentionNode, RowNode, ScanNode, TopKNode, ConcatNode
+    Anchor: GemmNode, ConvNode, AttentionNode, RowNode, ScanNode, TopKNode, RecurrentNode, ConcatNode
 
 Small integer tensors also carry their ``content``, element by element as symbolic sizes: shape arithmetic is folded while the
 graph is traced and never executed. Nothing is computed here; `schedule` groups nodes into core-IR ops.
@@ -25,7 +25,7 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, Size, ne, product
 from xyntra_ep.tracea.core_ir.dtypes import DType, to_float64
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import NoSoftmax, ReduceKind, Stage
+from xyntra_ep.tracea.core_ir.ops import NoSoftmax, RecurrentStage, ReduceKind, Stage
 
 Content = NDArray[np.object_]  # elements are Size
 
@@ -155,6 +155,28 @@ class TopKNode(TNode):
     x: Tensor
     k: int
     largest: bool
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class RecurrentNode(TNode):
+    """See core_ir.ops.Recurrence: ``weights`` and ``lengths`` (one or none) are its first inputs, ``extra`` the others. Output 0
+    is the sequence, stored with the directions of a step side by side, as the next layer reads them; then the final states."""
+
+    weights: Tensor
+    lengths: tuple[Tensor, ...]
+    extra: tuple[Tensor, ...]
+    domain: tuple[Size, ...]
+    reverse: tuple[bool, ...]
+    initial: tuple[Expr, ...]
+    stages: tuple[RecurrentStage, ...]
+    batch_first: bool
+
+    @property
+    def shapes(self) -> list[tuple[Size, ...]]:
+        """Of the outputs."""
+        d, t, b, n = self.domain
+        sequence = (b, t, d, n) if self.batch_first else (t, 1, b, n) if d == 1 else (t, b, d, n)
+        return [sequence, *[(b, d, n) if self.batch_first else (d, b, n)] * len(self.initial)]
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

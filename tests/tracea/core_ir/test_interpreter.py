@@ -20,6 +20,8 @@ from xyntra_ep.tracea.core_ir.ops import (
     NoSoftmax,
     Operand,
     Program,
+    Recurrence,
+    RecurrentStage,
     ReduceKind,
     Scan,
     Stage,
@@ -30,7 +32,8 @@ from xyntra_ep.tracea.core_ir.ops import (
 
 
 def run(program: Program, *inputs: Any, constants: tuple[Any, ...] = ()) -> list[NDArray[Any]]:
-    arrays = [np.asarray(x, dtype=v.dtype.numpy) for x, v in zip(inputs, program.values, strict=False)]
+    given = [v for v in program.values if v.kind is ValueKind.INPUT]
+    arrays = [np.asarray(x, dtype=v.dtype.numpy) for x, v in zip(inputs, given, strict=False)]
     return interpret(program, arrays, constants)
 
 
@@ -165,6 +168,32 @@ def test_top_k_takes_nan_first_and_the_lower_of_equals() -> None:
         p.op(TopK(inputs=(x,), k=3, largest=largest, values=values, indices=indices))
         assert list(run(p.program, [1, 2, 0, 2, np.nan])[1]) == want
         assert outputs_of(p.program.ops[0]) == (values, indices)
+
+
+def test_a_recurrence_in_both_orders_of_time() -> None:
+    """Two directions, two rows of 3 and 1 steps: h = 2 h + x, and how often it was done."""
+    p = ProgramBuilder()
+    r, lengths, x = p.constant(2, 1, 1, 1), p.value(ValueKind.INPUT, 2, dtype=DType.I32), p.input(3, 2)
+    y, *finals = p.value(ValueKind.OUTPUT, 2, 3, 2, 1), p.value(ValueKind.OUTPUT, 2, 2, 1), p.value(ValueKind.OUTPUT, 2, 2, 1)
+    h = call("add", acc(0), load(2, axis(1), axis(2), dtype=DType.F32))
+    stage = RecurrentStage(gates=1, factor=0, bodies=(h, call("add", acc(2), const(1.0))))
+    p.op(
+        Recurrence(
+            domain=(2, 3, 2, 1),
+            inputs=(r, lengths, x),
+            has_lengths=True,
+            reverse=(False, True),
+            initial=(call("to_f", axis(0)), const(0.0)),
+            stages=(stage,),
+            output=y,
+            finals=tuple(finals),
+        )
+    )
+    weights = (np.full((2, 1, 1, 1), 2.0),)
+    got, last, count = run(p.program, [3, 1], [[1, 10], [2, 20], [3, 30]], constants=weights)
+    assert got[0, :, 0, 0].tolist() == [1, 4, 11] and got[1, :, 0, 0].tolist() == [25, 12, 5]
+    assert got[0, :, 1, 0].tolist() == [10, 0, 0] and got[1, :, 1, 0].tolist() == [12, 0, 0]
+    assert last[:, :, 0].tolist() == [[11, 10], [25, 12]] and count[:, :, 0].tolist() == [[3, 1], [3, 1]]
 
 
 @pytest.mark.parametrize("dtype", list(DType))

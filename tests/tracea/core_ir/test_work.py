@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from tests.support.programs import ProgramBuilder
+from tests.support.recurrences import recurrence
 from xyntra_ep.tracea.core_ir.dims import evaluate, symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc, axis, call, const, load
@@ -52,6 +53,13 @@ def test_attention_is_two_products_and_a_softmax() -> None:
     q, k, v, y = (dense(1, 2, n, d, value=i) for i, (n, d) in enumerate([("s", 8), ("t", 8), ("t", 4), ("s", 4)]))
     op = Attention(inputs=(q, k, v), score=acc(0), no_softmax=NoSoftmax.NAN, output=y)
     assert at(sized_work(op), s=3, t=5) == (2 * 3 * 5 * (2 * (8 + 4) + SOFTMAX_FLOPS), 4 * 2 * (3 * 8 + 5 * 8 + 5 * 4 + 3 * 4))
+
+
+def test_a_recurrence_multiplies_in_every_step() -> None:
+    [op] = recurrence("lstm", 8, outputs=(True, False, False), initial=False).ops
+    calls = 4 * 2 + 3 + 2  # a sum and an activation for each gate; two products and a sum; tanh and product
+    steps = 5 * 6 * 8
+    assert at(sized_work(op), t=5, b=6) == (steps * (2 * 4 * 8 + calls), 4 * (4 * 64 + 4 * steps + steps))
 
 
 def test_a_table_is_read_where_it_is_looked_up_and_a_broadcast_once() -> None:

@@ -18,6 +18,7 @@ import pytest
 from tests.support.elementwise import here, permuted, pointwise, rows
 from tests.support.machine import BF16_PAIRS, BF16_TILES
 from tests.support.programs import ProgramBuilder
+from tests.support.recurrences import CELLS, recurrence
 from tests.tracea.kernels import attention_programs, conv_programs, gemm_programs
 from tests.tracea.kernels.attention_programs import AttentionCase
 from tests.tracea.kernels.conv_programs import ConvCase
@@ -118,6 +119,8 @@ def _row_programs() -> Iterator[Program]:
     values, indices = p.value(ValueKind.OUTPUT, x.shape[0], 5), p.value(ValueKind.OUTPUT, x.shape[0], 5, dtype=DType.I64)
     p.op(TopK(inputs=(x,), k=5, largest=True, values=values, indices=indices))
     yield p.program
+    for cell in CELLS:
+        yield recurrence(cell, 21, reverse=(False, True), lengths=True)
 
 
 def admitted(caps: Capabilities) -> Iterator[tuple[Variant[Any], Program, BuildContext]]:

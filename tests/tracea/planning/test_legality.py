@@ -6,11 +6,22 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.programs import ProgramBuilder
+from tests.support.recurrences import recurrence
 from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc, axis, load
-from xyntra_ep.tracea.core_ir.ops import Binding, Gemm, Pointwise, Program, SymbolKind, Value, ValueKind
+from xyntra_ep.tracea.core_ir.ops import (
+    Binding,
+    Gemm,
+    Pointwise,
+    Program,
+    Recurrence,
+    RecurrentStage,
+    SymbolKind,
+    Value,
+    ValueKind,
+)
 from xyntra_ep.tracea.planning.legality import check_program
 
 
@@ -98,3 +109,37 @@ def test_a_broken_rule_is_named(case: str) -> None:
         check_program(program)
     assert message in str(caught.value)
     assert "v0: input f32" in caught.value.ir
+
+
+RECURRENCES: dict[str, tuple[Callable[[Recurrence], dict[str, object]], str]] = {
+    "matrices": (lambda op: {"stages": op.stages * 2}, "r has shape (1, 4, 8, 8), not (1, 8, 8, 8)"),
+    "orders": (lambda op: {"reverse": (False, True)}, "2 orders of time for 1 directions"),
+    "states": (lambda op: {"finals": op.finals[:1]}, "2 new and 1 final states for 2"),
+    "a final state": (lambda op: {"finals": (op.finals[0], op.output)}, "a final state has shape"),
+    "the output": (lambda op: {"output": op.finals[0]}, "the output has shape"),
+    "the factor": (
+        lambda op: {"stages": (RecurrentStage(gates=4, factor=1, bodies=op.stages[0].bodies),)},
+        "multiplies vector 1, which is neither state 0 nor a result before it",
+    ),
+    "a result": (
+        lambda op: {"stages": (RecurrentStage(gates=4, factor=0, bodies=(acc(6), acc(5))),)},
+        "uses result 6 of 6",
+    ),
+    "the time": (
+        lambda op: {"initial": (load(2, axis(0), axis(1), axis(3), dtype=F), op.initial[1])},
+        "an initial state depends on the time",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RECURRENCES)
+def test_recurrences(case: str) -> None:
+    change, message = RECURRENCES[case]
+    program = recurrence("lstm", 8)
+    check_program(program)
+    [op] = program.ops
+    assert isinstance(op, Recurrence)
+    program.ops[0] = dataclasses.replace(op, **change(op))  # type: ignore[arg-type]
+    with pytest.raises(InvariantError) as error:
+        check_program(program)
+    assert message in str(error.value)

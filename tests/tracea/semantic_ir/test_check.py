@@ -197,3 +197,18 @@ def test_generated_kernels_are_legal(seed: int) -> None:
             if variant.admits(op, context) is None:
                 for call in variant.build(op, variant.default(op, context), context):
                     check_kernel(call.kernel)
+
+
+def test_turns_are_counted_in_integers_that_may_be_written() -> None:
+    for dtype, writable in ((DType.F32, True), (DType.I64, False)):
+        b = KernelBuilder("turns")
+        counts = b.buffer("counts", dtype, writable=writable)
+        b.wait_for(counts, 0, index(1))
+        with pytest.raises(InvariantError, match="turns are counted in"):
+            check_kernel(b.finish()[0])
+    b = KernelBuilder("turns")
+    counts = b.buffer("counts", DType.I64, writable=True)
+    with b.when(b.claim(counts, 0, ONE)):
+        b.announce(counts, 1, index(1))
+    with pytest.raises(InvariantError, match="a number of turns must be an index"):
+        check_kernel(b.finish()[0])

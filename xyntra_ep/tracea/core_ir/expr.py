@@ -149,6 +149,7 @@ SCALAR_OPS: Mapping[str, ScalarOp] = {
         ScalarOp(name="atanh", args="f", result="f", reference=np.arctanh),
         ScalarOp(name="erf", args="f", result="f", reference=_erf),
         ScalarOp(name="sigmoid", args="f", result="f", reference=_sigmoid),
+        ScalarOp(name="logistic", args="f", result="f", reference=_sigmoid),  # sigmoid, but no number below 1e-38
         ScalarOp(name="softplus", args="f", result="f", reference=_softplus),
         ScalarOp(name="gelu_erf", args="f", result="f", reference=lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2)))),
         ScalarOp(name="gelu_tanh", args="f", result="f", reference=_gelu_tanh),

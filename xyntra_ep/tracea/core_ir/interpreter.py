@@ -22,6 +22,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Pointwise,
     Product,
     Program,
+    Recurrence,
     ReduceKind,
     RowReduce,
     Scan,
@@ -125,16 +126,26 @@ def interpret_op(memory: Memory, op: CoreOp) -> None:
             _scan(memory, op)
         case TopK():
             _top_k(memory, op)
+        case Recurrence():
+            _recurrence(memory, op)
 
 
 def evaluate_expr(
-    root: Expr, memory: Memory, inputs: Sequence[Operand], domain: tuple[int, ...], acc: Mapping[int, Array] | None = None
+    root: Expr,
+    memory: Memory,
+    inputs: Sequence[Operand],
+    domain: tuple[int, ...],
+    acc: Mapping[int, Array] | None = None,
+    at: Mapping[int, Array] | None = None,
 ) -> Array:
-    """``root`` for every index of ``domain``; ``acc`` holds arrays that broadcast to it."""
+    """``root`` for every index of ``domain``; ``acc`` holds arrays that broadcast to it, ``at`` those of axes that are not
+    counted but given."""
     values: dict[int, Array] = {}
     for e in walk(root):
         args = [values[id(a)] for a in e.args]
-        if e.kind == "axis":
+        if e.kind == "axis" and at is not None and e.attr in at:
+            result = at[e.attr]
+        elif e.kind == "axis":
             shape = [1] * len(domain)
             shape[e.attr] = domain[e.attr]
             result = np.arange(domain[e.attr], dtype=np.int64).reshape(shape)
@@ -147,12 +158,12 @@ def evaluate_expr(
             result = acc[e.attr]
         elif e.kind == "load":
             operand = inputs[e.attr]
-            at: Array = np.asarray(memory.size(operand.offset), dtype=np.int64)
+            place: Array = np.asarray(memory.size(operand.offset), dtype=np.int64)
             for index, stride in zip(args, operand.strides, strict=True):
-                at = at + index * memory.size(stride)
+                place = place + index * memory.size(stride)
             flat = memory.flat[operand.value]
             # A window's select may guard an index outside the buffer: what is read there is not used.
-            result = flat[np.clip(at, 0, max(len(flat) - 1, 0))] if len(flat) else np.zeros(at.shape, flat.dtype)
+            result = flat[np.clip(place, 0, max(len(flat) - 1, 0))] if len(flat) else np.zeros(place.shape, flat.dtype)
         else:
             result = SCALAR_OPS[e.attr].reference(*args)
         values[id(e)] = np.asarray(result)
@@ -291,6 +302,37 @@ def _top_k(memory: Memory, op: TopK) -> None:
         order = np.argsort(nan_key, axis=-1, kind="stable")[..., : op.k]
     memory.write(op.values, np.take_along_axis(x, order, axis=-1))
     memory.write(op.indices, order)
+
+
+def _recurrence(memory: Memory, op: Recurrence) -> None:
+    directions, steps, rows, width = memory.shape(op.domain)
+    r = memory.read(op.inputs[0])
+    lengths = np.clip(memory.read(op.inputs[1]), 0, steps) if op.has_lengths else np.full(rows, steps)
+    output = np.zeros((directions, steps, rows, width))
+    finals = [np.zeros((directions, rows, width)) for _ in op.finals]
+    domain = (1, 1, rows, width)
+    for d in range(directions):
+        at = {0: np.full((1, 1, 1, 1), d), 1: np.zeros((1, 1, 1, 1), np.int64)}
+        states = [evaluate_expr(e, memory, op.inputs, domain, None, at) for e in op.initial]
+        for step in range(steps):
+            running = step < lengths
+            time = np.where(running, lengths - 1 - step if op.reverse[d] else step, 0)
+            at[1] = time.reshape(1, 1, rows, 1)
+            vectors, gate = list(states), 0
+            for stage in op.stages:
+                acc = dict(enumerate(vectors, stage.gates))
+                acc |= {g: np.matmul(vectors[stage.factor], r[d, gate + g]) for g in range(stage.gates)}
+                results = [evaluate_expr(e, memory, op.inputs, domain, acc, at) for e in stage.bodies]
+                vectors += results
+                gate += stage.gates
+            stays = ~running.reshape(1, 1, rows, 1)
+            states = [np.where(stays, old, new) for old, new in zip(states, results, strict=True)]
+            output[d, time[running], running] = states[0][0, 0, running]
+        for final, state in zip(finals, states, strict=True):
+            final[d, lengths > 0] = state[0, 0, lengths > 0]
+    for operand, data in ((op.output, output), *zip(op.finals, finals, strict=True)):
+        if operand is not None:
+            memory.write(operand, data)
 
 
 def random_like(shape: tuple[int, ...], dtype: DType, seed: int) -> Array:

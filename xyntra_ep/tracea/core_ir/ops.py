@@ -1,7 +1,7 @@
 """Core IR: what is computed, in a few big ops over strided operands.
 
     Program = values, ops in execution order, symbol bindings, guards, checks
-    op      = Pointwise | RowReduce | Gemm | Conv | Attention | Scan | TopK
+    op      = Pointwise | RowReduce | Gemm | Conv | Attention | Scan | TopK | Recurrence
 
 An ``Operand`` is a strided view of a value, so transposes, slices, broadcasts (stride 0) and most reshapes cost nothing; every
 kernel states which strides it takes. Inputs are numbered per op: ``Load(j, ...)`` in an expression reads ``op.inputs[j]``.
@@ -231,7 +231,52 @@ class TopK:
     label: str = ""
 
 
-CoreOp = Pointwise | RowReduce | Gemm | Conv | Attention | Scan | TopK
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurrentStage:
+    """A part of a time step: products of one vector with the next ``gates`` matrices of a Recurrence, and what follows of them.
+
+    ``factor`` numbers the vector: the states at the step's begin come first, then the results of earlier stages of the step. A
+    body reads acc(g), the product with gate g, and acc(gates + v), the element of vector v.
+    """
+
+    gates: int
+    factor: int
+    bodies: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recurrence:
+    """For each direction d and row b of a batch, states of n elements that each step of time makes anew of the last ones:
+
+        vectors = initial
+        for time of d:  for stage:  acc(g)[j] = sum_k vectors[factor][k] * r[d, g, k, j];  vectors += bodies
+                        the results of the last stage are the states from here on
+
+    ``inputs[0]`` is r [D, G, n, n]. With ``has_lengths``, ``inputs[1]`` is an integer for each row: how many steps of time it
+    has, taken as the nearest one in [0, T]. Further inputs feed the bodies, whose axes are (d, time, b, j), and ``initial``,
+    which does not know the time. Where ``reverse[d]``, time runs from a row's last step to its first. State 0 is what the first
+    stage multiplies; a stage may multiply the results of those before it, and no other state.
+
+    ``output`` [D, T, B, n] is state 0 after each step, 0 where a row has no such step; ``finals`` [D, B, n] are the states after
+    the last one, 0 for a row of no steps.
+    """
+
+    domain: tuple[Size, ...]  # D, T, B, n: D and n are numbers
+    inputs: tuple[Operand, ...]
+    has_lengths: bool
+    reverse: tuple[bool, ...]
+    initial: tuple[Expr, ...]
+    stages: tuple[RecurrentStage, ...]
+    output: Operand | None
+    finals: tuple[Operand | None, ...]
+    label: str = ""
+
+    @property
+    def gates(self) -> int:
+        return sum(stage.gates for stage in self.stages)
+
+
+CoreOp = Pointwise | RowReduce | Gemm | Conv | Attention | Scan | TopK | Recurrence
 
 
 def outputs_of(op: CoreOp) -> tuple[Operand, ...]:
@@ -243,6 +288,8 @@ def outputs_of(op: CoreOp) -> tuple[Operand, ...]:
             return tuple(o.operand for o in op.outputs)
         case TopK():
             return (op.values, op.indices)
+        case Recurrence():
+            return tuple(o for o in (op.output, *op.finals) if o is not None)
         case _:
             return (op.output,)
 

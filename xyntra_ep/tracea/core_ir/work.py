@@ -22,6 +22,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Operand,
     Pointwise,
     Product,
+    Recurrence,
     RowReduce,
     Scan,
     outputs_of,
@@ -70,6 +71,9 @@ def _flops(op: CoreOp) -> Size:
             return ((stages + every) * product(op.inner) + rows) * product(op.outer)
         case Scan():
             return product(op.output.shape)
+        case Recurrence():
+            each = _calls(*(body for stage in op.stages for body in stage.bodies))
+            return (2 * op.gates * op.domain[3] + each) * product(op.domain)
         case _:
             return product(op.inputs[0].shape)
 

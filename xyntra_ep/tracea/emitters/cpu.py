@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters import cpu_matrix
+from xyntra_ep.tracea.emitters.cpu_turns import TURN_HELPERS
 from xyntra_ep.tracea.emitters.vector_c import VectorPrinter
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Function, Kernel, PointerType, Type, Var
@@ -140,6 +141,11 @@ class CpuTarget:
         size = f"vector_size({4 * lanes}), " if lanes > 1 else ""
         self._types[name] = f"typedef int {name} __attribute__(({size}aligned(2), may_alias));"
         return name
+
+    def turn(self, name: str) -> str:
+        full = f"xy_{name}"
+        self._helpers.setdefault(full, TURN_HELPERS[name])
+        return full
 
     # -- helpers
 

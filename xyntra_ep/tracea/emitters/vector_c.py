@@ -44,6 +44,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Type,
     Var,
 )
+from xyntra_ep.tracea.semantic_ir.turn_nodes import Arrive, Await, Claim, Reached
 
 _PLAIN = (DType.F32, DType.I64, DType.I32, DType.I8, DType.U8)  # one element needs no helper
 
@@ -64,6 +65,10 @@ class VectorTarget(Target, Protocol):
 
     def tile_operation(self, name: str, tiles: Sequence[int], address: str = "", stride_bytes: str = "") -> str:
         """``name``: zero, load, dot (c, a, b), store, release."""
+        ...
+
+    def turn(self, name: str) -> str:
+        """The helper by which threads share out turns: claim, reached, arrive, await."""
         ...
 
 
@@ -87,6 +92,8 @@ class VectorPrinter(CPrinter):
             LoadPairs: self._load_pairs,
             PackPairs: lambda e: f"{self._helper('pack_pairs', e.type)}({self.expr(e.low)}, {self.expr(e.high)})",
             PairDot: lambda e: f"{self._helper('pair_dot', e.type)}({self.expr(e.a)}, {self.expr(e.b)}, {self.expr(e.c)})",
+            Claim: lambda e: f"{self.target.turn('claim')}({self.address(e.pointer, e.index)}, {self.expr(e.turn)})",
+            Reached: lambda e: f"{self.target.turn('reached')}({self.address(e.pointer, e.index)})",
         }
 
     def block(self, statements: tuple[Statement, ...], depth: int) -> None:
@@ -103,6 +110,9 @@ class VectorPrinter(CPrinter):
                 self._line(depth, self.target.prefetch(self.address(s.pointer, s.index), s.locality, s.write))
             case StorePairs():
                 self._line(depth, self._store_pairs(s))
+            case Arrive() | Await():
+                helper = self.target.turn("arrive" if isinstance(s, Arrive) else "await")
+                self._line(depth, f"{helper}({self.address(s.pointer, s.index)}, {self.expr(s.number)});")
             case TileConfigure() | TileZero() | TileLoad() | TileDot() | TileStore() | TileRelease():
                 self._line(depth, self._tile(s))
             case _:

@@ -15,13 +15,14 @@ from xyntra_ep.tracea.core_ir.ops import (
     Operand,
     Pointwise,
     Program,
+    Recurrence,
     RowReduce,
     Scan,
     TopK,
     ValueKind,
     outputs_of,
 )
-from xyntra_ep.tracea.planning.op_parts import bodies_of, reads_directly, sizes_of
+from xyntra_ep.tracea.planning.op_parts import bodies_of, known_results, reads_directly, sizes_of
 
 _GIVEN = frozenset({ValueKind.INPUT, ValueKind.CONST, ValueKind.LITERAL})
 
@@ -112,10 +113,8 @@ def _negative(size: Size) -> bool:
 
 
 def _expression_problems(op: CoreOp) -> Iterator[str]:
-    stages = len(op.stages) if isinstance(op, RowReduce) else 0 if isinstance(op, Pointwise | Scan) else 1
     first = reads_directly(op)
-    for k, (body, rank) in enumerate(bodies_of(op)):
-        known = min(k, stages) if isinstance(op, RowReduce) else stages  # a stage sees the stages before it
+    for k, ((body, rank), known) in enumerate(zip(bodies_of(op), known_results(op), strict=True)):
         for e in walk(body):
             if e.kind == "axis" and not 0 <= e.attr < rank:
                 yield f"expression {k} uses axis {e.attr} of {rank}"
@@ -162,8 +161,39 @@ def _shape_problems(op: CoreOp) -> Iterator[str]:
         case TopK():
             for out in (op.values, op.indices):
                 yield from _same("an output", out.shape, (*op.inputs[0].shape[:-1], op.k))
+        case Recurrence():
+            yield from _recurrence_problems(op)
         case Scan():
             pass
+
+
+def _recurrence_problems(op: Recurrence) -> Iterator[str]:
+    directions, _, rows, width = op.domain
+    yield from _same("r", op.inputs[0].shape, (directions, op.gates, width, width))
+    if not isinstance(directions, int) or not isinstance(width, int):
+        yield "the number of directions or the width of a state is not known"
+    if len(op.reverse) != directions:
+        yield f"{len(op.reverse)} orders of time for {directions} directions"
+    if op.has_lengths:
+        yield from _same("the lengths", op.inputs[1].shape, (rows,))
+        if op.inputs[1].dtype.is_float:
+            yield f"the lengths are {op.inputs[1].dtype}"
+    if op.output is not None:
+        yield from _same("the output", op.output.shape, op.domain)
+    for final in op.finals:
+        if final is not None:
+            yield from _same("a final state", final.shape, (directions, rows, width))
+    states = len(op.initial)
+    if not len(op.stages[-1].bodies) == len(op.finals) == states:
+        yield f"{len(op.stages[-1].bodies)} new and {len(op.finals)} final states for {states}"
+    vectors = states
+    for stage in op.stages:
+        if stage.factor != 0 and not states <= stage.factor < vectors:
+            yield f"a stage multiplies vector {stage.factor}, which is neither state 0 nor a result before it"
+        vectors += len(stage.bodies)
+    for e in walk(*op.initial):
+        if e.kind == "axis" and e.attr == 1:
+            yield "an initial state depends on the time"
 
 
 def _same(what: str, got: Sequence[Size], wanted: Sequence[Size]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Program
 from xyntra_ep.tracea.planning.op_parts import operands_of
 
-_PLAIN = (int, str, bytes, float)
+_PLAIN = (int, str, bytes, float, type(None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Gemm,
     Operand,
     Pointwise,
+    Recurrence,
     RowReduce,
     Scan,
     outputs_of,
@@ -33,6 +34,8 @@ def bodies_of(op: CoreOp) -> list[tuple[Expr, int]]:
             return [(op.score, 4)]
         case Scan():
             return [(op.body, len(op.output.shape))]
+        case Recurrence():
+            return [(body, 4) for body in (*op.initial, *(b for stage in op.stages for b in stage.bodies))]
         case _:
             return []
 
@@ -46,8 +49,27 @@ def reads_directly(op: CoreOp) -> int:
             return 3
         case Pointwise() | RowReduce() | Scan():
             return 0
+        case Recurrence():
+            return 1 + op.has_lengths
         case _:
             return 1
+
+
+def known_results(op: CoreOp) -> list[int]:
+    """How many results of the op itself, acc(0), acc(1) ..., each of ``bodies_of`` may read."""
+    match op:
+        case RowReduce():  # a stage sees the stages before it
+            return [min(k, len(op.stages)) for k in range(len(op.stages) + len(op.outputs))]
+        case Pointwise() | Scan():
+            return [0] * len(bodies_of(op))
+        case Recurrence():
+            known, vectors = [0] * len(op.initial), len(op.initial)
+            for stage in op.stages:
+                known += [stage.gates + vectors] * len(stage.bodies)
+                vectors += len(stage.bodies)
+            return known
+        case _:
+            return [1] * len(bodies_of(op))
 
 
 def operands_of(op: CoreOp) -> tuple[Operand, ...]:
@@ -69,6 +91,8 @@ def sizes_of(op: CoreOp) -> Iterator[Size]:
             yield from op.inner
         case Conv():
             yield from op.pads
+        case Recurrence():
+            yield from op.domain
         case _:
             pass
     for e in walk(*(body for body, _ in bodies_of(op))):

@@ -60,6 +60,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     as_rvalue,
     index,
 )
+from xyntra_ep.tracea.semantic_ir.turn_nodes import Arrive, Await, Claim, Reached
 
 _OF_KERNEL = re.compile(r"b_\w*\d|p_\d+")  # how KernelBuilder names buffers and params
 
@@ -160,6 +161,18 @@ class BlockBuilder:
 
     def tile_store(self, tile: int, pointer: Pointer, at: Rvalue | int, stride: Rvalue | int) -> None:
         self.emit(TileStore(tile, pointer, as_rvalue(at, INDEX), as_rvalue(stride, INDEX)))
+
+    def claim(self, pointer: Pointer, at: Rvalue | int, turn: Rvalue) -> Rvalue:
+        return Claim(pointer, as_rvalue(at, INDEX), turn)
+
+    def reached(self, pointer: Pointer, at: Rvalue | int) -> Rvalue:
+        return Reached(pointer, as_rvalue(at, INDEX))
+
+    def announce(self, pointer: Pointer, at: Rvalue | int, number: Rvalue) -> None:
+        self.emit(Arrive(pointer, as_rvalue(at, INDEX), number))
+
+    def wait_for(self, pointer: Pointer, at: Rvalue | int, number: Rvalue) -> None:
+        self.emit(Await(pointer, as_rvalue(at, INDEX), number))
 
     def prefetch(self, pointer: Pointer, at: Rvalue | int, locality: int = 2, write: bool = False) -> None:
         self.emit(Prefetch(pointer, as_rvalue(at, INDEX), locality, write))

@@ -6,6 +6,7 @@ memory     stores go to writable pointers, in the pointer's compute type; local 
 loops      steps are positive literals or names that do not change
 functions  defined before their callers, called with what they declare; a result is returned
 GPU        see `check_gpu.py`
+turns      counted in i64 that may be written
 tiles      used between their configuration and their release, which a block does not leave to others; pairs are bf16 memory
 """
 
@@ -75,6 +76,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Var,
     loaded_type,
 )
+from xyntra_ep.tracea.semantic_ir.turn_nodes import Arrive, Await, Claim, Reached
 
 ARRAY_BYTES = 192 << 10  # of the 256 KiB that the smallest common thread stack leaves us
 _REDUCE = frozenset({"add", "mul", "max", "min", "or", "and"})
@@ -171,6 +173,8 @@ class Checker:
             LoadPairs: self._load_pairs,
             PackPairs: self._pack_pairs,
             PairDot: self._pair_dot,
+            Claim: lambda e: self._count_at(e.pointer, e.index, e.turn),
+            Reached: lambda e: self._count_at(e.pointer, e.index),
             Offset: lambda e: require(False, "a pointer is used as a value"),
         }
 
@@ -279,6 +283,8 @@ class Checker:
                 self._pairs_at(s.pointer, s.index, s.count, writable=True)
                 self._value(s.value)
                 require(s.value.type.elem is Elem.I32, "{} is stored as pairs", s.value.type)
+            case Arrive() | Await():
+                self._count_at(s.pointer, s.index, s.number)
             case TileConfigure() | TileZero() | TileLoad() | TileDot() | TileStore() | TileRelease():
                 self._tile_statement(s)
             case _:
@@ -367,6 +373,13 @@ class Checker:
             stored = isinstance(s, TileStore)
             require(not stored or kind.writable, "a store needs a writable pointer")
             require(kind.dtype is DType.F32 or (kind.dtype is DType.BF16 and not stored), "a tile of {}", kind.dtype)
+
+    def _count_at(self, pointer: Pointer, at: Rvalue, *numbers: Rvalue) -> None:
+        kind = self._pointer(pointer)
+        require(kind.dtype is DType.I64 and kind.writable, "turns are counted in {}", kind)
+        self._index(at, "an address")
+        for number in numbers:
+            self._index(number, "a number of turns")
 
     def _pairs_at(self, pointer: Pointer, at: Rvalue, count: Rvalue | None, writable: bool = False) -> None:
         kind = self._pointer(pointer)

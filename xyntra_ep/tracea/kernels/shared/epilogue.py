@@ -77,7 +77,8 @@ def is_rough(op: Gemm | Conv) -> bool:
 
 
 class Epilogue:
-    """One expression over a domain, with the buffers it reads. See the module's docstring. ``rough``: see ``ScalarCode``."""
+    """One expression over a domain, with the buffers it reads. See the module's docstring. ``rough``: see ``ScalarCode``;
+    ``more``: further expressions, which ``Here.values`` computes together with it."""
 
     def __init__(
         self,
@@ -89,11 +90,13 @@ class Epilogue:
         groups: Sequence[Group],
         lane_group: int,
         rough: bool = False,
+        more: Sequence[Expr] = (),
     ) -> None:
         self.kernel = kernel
         self.rough = rough
         self.program = program
         self.root = root
+        self.more = tuple(more)
         self.inputs = inputs
         self.domain = tuple(domain)
         self.groups = tuple(groups)
@@ -101,7 +104,7 @@ class Epilogue:
         self.group_of = {axis: g for g, group in enumerate(groups) for axis in group.axes}
         self.pointers: dict[int, Pointer] = {}
         self.buffers: list[ValueBuffer] = []
-        for j in sorted({e.attr for e in walk(root) if e.kind == "load"}):
+        for j in sorted({e.attr for e in walk(root, *more) if e.kind == "load"}):
             self.pointers[j] = kernel.buffer("x", inputs[j].dtype)
             self.buffers.append(ValueBuffer(value=inputs[j].value))
         self._varies: dict[int, frozenset[int]] = {}
@@ -159,7 +162,26 @@ class Here:
     ) -> Rvalue:
         """The expression at ``lanes`` consecutive points of the lane group, the first at the groups' indices ``at``."""
         results = {0: acc} if isinstance(acc, Rvalue) else acc
-        return _Vector(self, at, results, lanes, count).emit(self._e.root)
+        return _Vector(self, at, results, lanes, count).emit(self._e.root)[0]
+
+    def values(self, at: Sequence[Rvalue], acc: Mapping[int, Rvalue], lanes: int, count: Rvalue | None = None) -> list[Rvalue]:
+        """All expressions there, the first one before ``more``."""
+        return _Vector(self, at, acc, lanes, count).emit(self._e.root, *self._e.more)
+
+    def fetch(self, at: Sequence[Rvalue], groups: frozenset[int]) -> None:
+        """Asks for the cache lines that ``values`` will read at one vector, whose first point is ``at``: those of loads that
+        change with any of ``groups``."""
+        e = self._e
+        for load in walk(e.root, *e.more):
+            if load.kind != "load" or not e.depends(load) & groups:
+                continue
+            form: Affine = {CONSTANT: e.inputs[load.attr].offset}
+            parts = [affine(arg) for arg in load.args]
+            if all(part is not None for part in parts):
+                for part, stride in zip(parts, e.inputs[load.attr].strides, strict=True):
+                    assert part is not None
+                    add_affine(form, part, stride)
+                self._block.prefetch(e.pointers[load.attr], _Vector(self, at, {}, 1, None).address(form)[0], 3)
 
     def store(self, output: Operand, pointer: Pointer, at: Sequence[Rvalue], value: Rvalue, count: Rvalue | None = None) -> None:
         """Store one vector of the operand, whose axes are the domain's."""
@@ -195,8 +217,8 @@ class _Vector:
         self._vector = ScalarCode(kernel, self._block, lanes, self._leaf, self._e.rough)
         self._scalar = self._vector if lanes == 1 else ScalarCode(kernel, self._block, 1, self._leaf, self._e.rough)
 
-    def emit(self, root: Expr) -> Rvalue:
-        return self._vector.emit(root)[0]
+    def emit(self, *roots: Expr) -> list[Rvalue]:
+        return self._vector.emit(*roots)
 
     def _leaf(self, e: Expr, lanes: int) -> Rvalue:
         if e.kind == "acc":

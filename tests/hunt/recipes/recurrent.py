@@ -1,0 +1,58 @@
+"""LSTM, GRU and RNN, with all that they may be given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.hunt.builder import WORLDS, Builder, Extent, Value
+from tests.hunt.feeds import Fill, Kind
+from tests.hunt.recipes._row import Build, Recipe, maybe
+
+UNIT = Fill(Kind.UNIT)
+_ACTIVATIONS = ("Relu", "Tanh", "Sigmoid", "Softsign", "Softplus", "HardSigmoid", "LeakyRelu", "Elu")
+
+
+def _fixed(n: int) -> Extent:
+    return (n,) * WORLDS
+
+
+def _recurrent(op: str, gates: int, activations: int) -> Build:
+    def build(b: Builder) -> None:
+        x = b.any((np.float32,), least=3, most=3)
+        direction = b.pick((None, "forward", "reverse", "bidirectional"))
+        directions = 2 if direction == "bidirectional" else 1
+        hidden = b.pick((1, 3, 4, 8, 17))
+        steps, rows, depth = x.extents
+        wide, state = _fixed(gates * hidden), [_fixed(directions), rows, _fixed(hidden)]
+        w = b.tensor([_fixed(directions), wide, depth], x.dtype, UNIT, fixed=0.9)
+        r = b.tensor([_fixed(directions), wide, _fixed(hidden)], x.dtype, UNIT, fixed=0.9)
+        bias = maybe(b, b.tensor([_fixed(directions), _fixed(2 * gates * hidden)], x.dtype, UNIT, fixed=0.9), 0.7)
+        lengths: Value | None = None
+        if b.chance(0.3) and all(steps):
+            most = min(steps)
+            arrays = [np.asarray(b.rng.integers(0, most + 1, n), np.int32) for n in rows]
+            lengths = b.by_world(arrays, low=0, high=most + 1)
+        inputs: list[Value | None] = [x, w, r, bias, lengths, maybe(b, b.tensor(state, x.dtype, UNIT), 0.4)]
+        attributes: dict[str, Any] = {"direction": direction, "hidden_size": hidden, "clip": b.pick((None, None, None, 0.5))}
+        if op == "LSTM":
+            inputs.append(maybe(b, b.tensor(state, x.dtype, UNIT), 0.4))
+            inputs.append(maybe(b, b.tensor([_fixed(directions), _fixed(3 * hidden)], x.dtype, UNIT, fixed=0.9), 0.2))
+            attributes["input_forget"] = b.pick((None, None, None, 1))
+        if op == "GRU":
+            attributes["linear_before_reset"] = b.pick((None, 0, 1, 1))
+        if b.chance(0.2):
+            attributes["activations"] = [b.pick(_ACTIVATIONS) for _ in range(activations)] * directions
+        outputs = 3 if op == "LSTM" else 2
+        skip = [i for i in range(outputs) if b.chance(0.3)]
+        b.node(op, inputs, outputs=outputs, skip=skip[: outputs - 1], **attributes)
+
+    return build
+
+
+ROWS = [
+    Recipe(name="LSTM", build=_recurrent("LSTM", 4, 3)),
+    Recipe(name="GRU", build=_recurrent("GRU", 3, 2)),
+    Recipe(name="RNN", build=_recurrent("RNN", 1, 1)),
+]
