@@ -230,7 +230,7 @@ def run_nets(
     json: Json = None,
     resume: Resume = False,
 ) -> None:
-    """Nets whose image sizes only a run knows, at several sizes: what does it cost not to know them?"""
+    """Nets whose sizes only a run knows, at several sizes: what does it cost not to know them?"""
     contenders = checked_contenders(providers or nets.CONTENDERS)
     with tempfile.TemporaryDirectory(prefix="xyntra-nets-") as folder:
         cases = net_cases(pattern, parse_counts(threads, "--threads"), Path(folder))

@@ -18,7 +18,7 @@ def inventory() -> list[tuple[str, Sequence[str]]]:
     """Titles with their rows."""
     return [
         ("models (bench run zoo -m NAME)", [_model(name) for name in zoo.names()]),
-        ("nets with dynamic image sizes (bench nets NAME)", [f"{net.name:20} {len(net.sizes)} sizes" for net in NETS]),
+        ("nets with dynamic sizes (bench nets NAME)", [f"{net.name:20} {len(net.sizes)} sizes" for net in NETS]),
         ("architectures (bench architectures NAME)", architectures.names()),
         ("chains (bench micro NAME)", [f"{chain.name:20} {len(list(chain.points()))} points" for chain in CHAINS]),
         ("scenarios (--scenario NAME)", [f"{scenario:20} {MEANING[scenario]}" for scenario in Scenario]),

@@ -1,4 +1,4 @@
-"""Nets as people train them, small, whose image sizes only a run knows: each at several sizes, dynamic beside fixed.
+"""Nets as people train them, small, whose sizes only a run knows: each at several sizes, dynamic beside fixed.
 
 `bench nets` measures ONNX Runtime and XyntraEP with the model as it is, and both with the sizes fixed before the session is
 created. Weights are random: times do not depend on them.
@@ -24,23 +24,29 @@ QUICK_BUDGET = Budget(
 )
 CONTENDERS = ("XyntraEP",)
 OPSET = 17
-Size = tuple[int, int]
+Size = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Net:
-    """``build`` makes the output [N, ...] from images [N, ``channels``, height, width]. ``height``: fixed in the model."""
+    """``build`` makes the output [N, ...] from x, whose dims are ``dims``: numbers are fixed in the model. ``sizes``: of the dims
+    that are ``sized``."""
 
     name: str
     build: Callable[[_Layers, Value], Value]
     rank: int = 4  # of the output
-    channels: int = 3
-    height: int | None = None
-    sizes: tuple[Size, ...] = ((160, 160), (224, 224), (320, 320), (256, 448))
+    dims: tuple[int | str, ...] = ("batch", 3, "height", "width")
+    sized: tuple[int, ...] = (2, 3)
+    sizes: tuple[Size, ...] = ((160, 160), (224, 224), (320, 320), (256, 448), (136, 248))
+
+    def shape(self, size: Size) -> tuple[int, ...]:
+        """Of x at one of the sizes, a batch of one."""
+        known = dict(zip(self.sized, size, strict=True))
+        return tuple(known.get(i, 1 if isinstance(dim, str) else dim) for i, dim in enumerate(self.dims))
 
     def model(self) -> bytes:
         layers = _Layers(self.name)
-        x = layers.g.input("x", np.float32, ["batch", self.channels, self.height or "height", "width"])
+        x = layers.g.input("x", np.float32, list(self.dims))
         layers.g.output("y", self.build(layers, x), [f"y_{i}" for i in range(self.rank)])
         return bytes(layers.g.model().SerializeToString())
 
@@ -56,6 +62,18 @@ class _Layers:
         fan_in = int(np.prod(dims[1:])) or 1
         values = self._rng.standard_normal(dims, dtype=np.float32) * np.float32(np.sqrt(2 / fan_in))
         return self.g.weight(f"w{self._made}", values)
+
+    def linear(self, x: Value, c: int, m: int) -> Value:
+        return self.g.Add(self.g.MatMul(x, self.weight(c, m)), self.g.weight(f"b{self._made}", np.zeros(m, np.float32)))
+
+    def norm(self, x: Value, c: int) -> Value:
+        self._made += 1
+        gain, shift = (self.g.weight(f"{n}{self._made}", np.full(c, v, np.float32)) for n, v in (("gain", 1), ("shift", 0)))
+        return self.g.LayerNormalization(x, gain, shift, axis=-1, epsilon=1e-5)
+
+    def gelu(self, x: Value) -> Value:
+        erf = self.g.Erf(self.g.Mul(x, self.g.const(np.sqrt(0.5))))
+        return self.g.Mul(self.g.Mul(x, self.g.const(0.5)), self.g.Add(erf, self.g.const(1)))
 
     def conv(self, x: Value, c: int, m: int, *, k: int = 3, stride: int = 1, group: int = 1, act: str = "Relu") -> Value:
         """With bias and activation ("": none), padded to keep the size."""
@@ -177,16 +195,58 @@ def _denoiser(n: _Layers, x: Value) -> Value:
     return x
 
 
+def _encoder(n: _Layers, x: Value, c: int, layers: int) -> Value:
+    """Of a transformer, over [N, length, ``c``]: heads of 64."""
+    for _ in range(layers):
+        y = n.norm(x, c)
+        heads = [n.g.Reshape(n.linear(y, c, c), n.g.ints(0, 0, c // 64, 64)) for _ in range(3)]
+        q, k, v = (n.g.Transpose(h, perm=perm) for h, perm in zip(heads, ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]), strict=True))
+        seen = n.g.Softmax(n.g.Mul(n.g.MatMul(q, k), n.g.const(0.125)), axis=-1)
+        z = n.g.Reshape(n.g.Transpose(n.g.MatMul(seen, v), perm=[0, 2, 1, 3]), n.g.ints(0, 0, c))
+        x = n.g.Add(x, n.linear(z, c, c))
+        x = n.g.Add(x, n.linear(n.gelu(n.linear(n.norm(x, c), c, 4 * c)), 4 * c, c))
+    return n.norm(x, c)
+
+
+def _transformer(n: _Layers, x: Value) -> Value:
+    return _encoder(n, x, 384, 3)
+
+
+def _speech(n: _Layers, x: Value) -> Value:
+    """As Whisper's encoder: two 1-D convolutions over a spectrogram, then attention over all of time."""
+    for c, stride in ((80, 1), (256, 2)):
+        y = n.g.Conv(
+            x, n.weight(256, c, 3), n.g.weight(f"b{c}", np.zeros(256, np.float32)),
+            dilations=[1], group=1, kernel_shape=[3], pads=[1, 1], strides=[stride],
+        )  # fmt: skip
+        x = n.gelu(y)
+    return _encoder(n, n.g.Transpose(x, perm=[0, 2, 1]), 256, 3)
+
+
 NETS = (
     Net(name="plain", build=_plain),
     Net(name="unet", build=_unet),
-    Net(name="detector", build=_detector, rank=3, sizes=((320, 320), (416, 416), (640, 640), (256, 448))),
+    Net(name="detector", build=_detector, rank=3, sizes=((320, 320), (416, 416), (640, 640), (256, 448), (480, 640))),
     Net(name="resnet", build=_resnet, rank=2),
     Net(name="mobile", build=_mobile, rank=2),
-    Net(name="recogniser", build=_recogniser, rank=3, channels=1, height=32, sizes=((32, 96), (32, 160), (32, 320), (32, 640))),
+    Net(
+        name="recogniser", build=_recogniser, rank=3, dims=("batch", 1, 32, "width"),
+        sizes=((32, 96), (32, 160), (32, 320), (32, 640), (32, 200)),
+    ),
     Net(name="segmenter", build=_segmenter),
-    Net(name="denoiser", build=_denoiser, channels=4, sizes=((32, 32), (64, 64), (48, 80), (96, 96))),
-)
+    Net(
+        name="denoiser", build=_denoiser, dims=("batch", 4, "height", "width"),
+        sizes=((32, 32), (64, 64), (48, 80), (96, 96), (40, 104)),
+    ),
+    Net(
+        name="speech", build=_speech, rank=3, dims=("batch", 80, "frames"), sized=(2,),
+        sizes=((100,), (300,), (500,), (1000,), (1500,)),
+    ),
+    Net(
+        name="transformer", build=_transformer, rank=3, dims=("batch", "sequence", 384), sized=(1,),
+        sizes=((16,), (64,), (128,), (300,), (512,)),
+    ),
+)  # fmt: skip
 
 
 def net_cases(pattern: str, threads: Sequence[int], folder: Path) -> tuple[Case, ...]:
@@ -206,7 +266,7 @@ def net_cases(pattern: str, threads: Sequence[int], folder: Path) -> tuple[Case,
             scenario=Scenario.SPECIALISED,
             threads=count,
             file=str(files[net.name]),
-            shapes={"x": (1, net.channels, *size)},
+            shapes={"x": net.shape(size)},
         )
         for net, size in wanted
         for count in threads
@@ -218,4 +278,4 @@ def point_name(net: Net, size: Size) -> str:
     >>> point_name(NETS[0], (160, 224))
     'plain/160x224'
     """
-    return f"{net.name}/{size[0]}x{size[1]}"
+    return f"{net.name}/{'x'.join(map(str, size))}"

@@ -137,7 +137,7 @@ class Target(StrEnum):
     ARCHITECTURES = "architectures"
 
 
-PUBLISHED = (Target.ZOO, Target.WIDE)  # whose tables are in documents, by the rules of `publish`
+PUBLISHED = (Target.ZOO, Target.WIDE, Target.ARCHITECTURES)  # whose tables are in documents, by the rules of `publish`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ def standing(run: Run, report: Report) -> str:
     under them; a page of one run, as a build server keeps it, may."""
     if run.target not in PUBLISHED:  # a model of somebody's, single operators: nothing that a document shows
         return ""
-    misses = missed(run, report.scenario)
+    misses = missed(run, report.scenario, percentiles=report.percentiles)
     if run.rules:
         return f"**Not for publishing**: {plain(refusal(misses))}." if misses else ""
     return (

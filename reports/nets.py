@@ -1,4 +1,4 @@
-"""Nets whose image sizes only a run knows: dynamic and fixed, beside ONNX Runtime."""
+"""Nets whose sizes only a run knows: dynamic and fixed, beside ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEADER = (
     "net", "size", "threads", "ORT p50 ms", "dynamic p50 ms", "x ORT", "fixed p50 ms", "x ORT fixed", "gain by fixing [95 %]",
 )  # fmt: skip
 NOTE = (
-    "Small nets with random weights (`bench/nets.py`), whose height, width and batch are dynamic. Dynamic: the model as it is, "
+    "Small nets with random weights (`bench/nets.py`), whose sizes and batch are dynamic. Dynamic: the model as it is, "
     "one plan for all sizes of a net. Fixed: the sizes fixed before the session is created, by free dimension overrides. ORT: "
     "its CPU provider, which has the model as it is, and the fixed one beside our fixed one. Sessions take turns in one process; "
     "x ORT are quotients of medians, the last column is of paired turns, dynamic over fixed: at 1.00 nothing is lost by not "
@@ -61,7 +61,7 @@ def _quotient(theirs: Measurement | None, ours: Measurement | None) -> str:
 REPORTS = [
     Report(
         name="nets",
-        title="Images of any size",
+        title="Any size",
         target=Target.MICRO,
         scenario=Scenario.SPECIALISED,
         render=render,

@@ -13,7 +13,7 @@ from bench.accuracy import is_alive
 from bench.arms import arms_of
 from bench.contenders import parse_contenders
 from bench.errors import BenchError
-from bench.nets import NETS, Net, net_cases, point_name
+from bench.nets import NETS, Net, Size, net_cases, point_name
 from bench.plan import Scenario
 from xyntra_ep import explain
 from xyntra_ep.provider import registration
@@ -21,8 +21,8 @@ from xyntra_ep.provider import registration
 ALL = [pytest.param(net, id=net.name) for net in NETS]
 
 
-def feeds(net: Net, size: tuple[int, int]) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
-    return {"x": np.random.default_rng(0).standard_normal((1, net.channels, *size), dtype=np.float32)}
+def feeds(net: Net, size: Size) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+    return {"x": np.random.default_rng(0).standard_normal(net.shape(size), dtype=np.float32)}
 
 
 @pytest.mark.parametrize("net", ALL)
@@ -31,7 +31,7 @@ def test_its_sizes_are_dynamic_and_its_outputs_alive(net: Net) -> None:
     onnx.shape_inference.infer_shapes(onnx.load_from_string(model), check_type=True, strict_mode=True)
     session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
     [x] = session.get_inputs()
-    assert x.shape == ["batch", net.channels, net.height or "height", "width"]
+    assert x.shape == list(net.dims) and isinstance(x.shape[0], str)
     (out,) = session.run(None, feeds(net, min(net.sizes)))
     assert is_alive(out) and out.ndim == net.rank
 
@@ -47,7 +47,8 @@ def test_one_plan_is_right_at_every_size(net: Net) -> None:
     theirs = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
     found = explain(ours)
     assert found.claimed > 0 and not found.faults
-    for size in (*net.sizes, (net.height or 96, 128)):
+    others = {"recogniser": (32, 128), "speech": (77,), "transformer": (41,)}
+    for size in (*net.sizes, others.get(net.name, (96, 128))):
         got, want = (session.run(None, feeds(net, size))[0] for session in (ours, theirs))
         assert np.abs(got - want).max() <= 1e-5 * np.abs(want).max()
 

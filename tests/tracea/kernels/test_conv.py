@@ -11,7 +11,7 @@ from tests.support.machine import WIDEST
 from tests.support.run_program import check_program, plan_for
 from tests.tracea.kernels.conv_programs import Array, ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Conv
+from xyntra_ep.tracea.core_ir.ops import Conv, Range
 from xyntra_ep.tracea.kernels.cpu import (
     conv_generic,
     conv_nhwc_depthwise,
@@ -86,6 +86,39 @@ def test_direct_with_symbolic_sizes(case: ConvCase, symbolic: str) -> None:
     if case.rank == 1:  # h and w are one axis
         symbolic = symbolic.replace("h", "") or "w"
     check(replace(case, symbolic=symbolic), WIDEST, DIRECT)
+
+
+EDGES = [
+    ConvCase(x=(2, 3, 5, 0), w=(20, 3, 3, 3), pads=SAME, strides=(2, 2), symbolic="w"),
+    ConvCase(x=(1, 16, 4, 0), w=(32, 16, 3, 3), pads=SAME, symbolic="hw", tail=("bias", "residual", "relu")),
+    ConvCase(x=(1, 3, 9, 0), w=(64, 3, 7, 7), pads=SAME7, strides=(2, 2), symbolic="nhw"),
+    ConvCase(x=(1, 5, 6, 0), w=(16, 5, 3, 3), pads=(2, 3, 1, 2), dilations=(2, 3), symbolic="nhw"),
+    ConvCase(x=(1, 2, 0), w=(16, 2, 25), pads=(12, 12), strides=(3,), symbolic="w"),
+]
+
+
+def copies_x(case: ConvCase, sizes: Range) -> bool:
+    """Whether the whole of x is copied with a halo, where images have these sizes."""
+    program, _, _ = conv_program(case)
+    program.bindings = [replace(b, plausible=sizes) for b in program.bindings]
+    return any("halo" in kernel.symbol for kernel in plan_for(program, WIDEST, DIRECT).kernels)
+
+
+@pytest.mark.parametrize("case", EDGES, ids=case_id)
+def test_ends_of_rows_whose_length_only_a_run_knows(case: ConvCase) -> None:
+    """Rows shorter than a tile, of one, and of many; all from one plan, without a copy of x."""
+    for width in (1, 2, 3, 5, 8, 12, 13, 23, 24, 25, 26, 40, 61):
+        here = replace(case, x=(*case.x[:-1], width))
+        if width + sum(case.pads[case.rank - 1 :: case.rank]) > (case.w[-1] - 1) * (case.dilations or (1, 1))[-1]:
+            check(here, WIDEST, DIRECT)
+    assert not copies_x(replace(case, x=(*case.x[:-1], 40)), Range(160, 224, 640))
+
+
+def test_deep_convolutions_of_short_rows_copy_x_once() -> None:
+    """Copies at the ends of rows would be made anew for each panel."""
+    case = ConvCase(x=(1, 128, 9, 13), w=(256, 128, 3, 3), pads=SAME, strides=(2, 2), symbolic="hw")
+    assert copies_x(case, Range(10, 14, 40))
+    check(case, WIDEST, DIRECT)
 
 
 def test_direct_without_elements() -> None:

@@ -11,9 +11,12 @@ import pytest
 from tests.support.machine import WIDEST
 from tests.support.run_program import check_program, plan_for, run_program
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
+from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.cpu import conv_nhwc_winograd
+from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape
 from xyntra_ep.tracea.kernels.cpu._winograd_matrices import TAPS, Matrix, winograd
+from xyntra_ep.tracea.kernels.cpu._winograd_shape import WinogradShape
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Prefetching
 
@@ -82,8 +85,8 @@ def test_images_whose_size_only_a_run_knows(case: ConvCase, outputs: int, shared
 
 
 def test_one_plan_has_any_number_of_tiles_in_its_last_block() -> None:
-    """Register tiles of 2^k rows: each remainder of the largest."""
-    for width in (2, 5, 9, 13, 17, 21, 25, 29, 33, 37, 61, 65):
+    """And products of any number of rows, from one to the most that registers hold."""
+    for width in range(2, 64, 3):
         case = ConvCase(x=(2, 16, 4, width), w=(32, 16, 3, 3), pads=SAME, tail=("bias", "residual"), symbolic="w")
         program, inputs, constants = conv_program(case)
         variant = configured(outputs=4, shared=1, tiles=16)
@@ -166,3 +169,33 @@ def test_blocks_are_large_where_units_share_v(channels: int, size: int, tiles: i
     program, _, _ = conv_program(case)
     [(_, decision)] = plan_for(program, AVX512, [WINOGRAD]).decisions
     assert (decision.config["shared"], decision.config["tiles"]) == (1, tiles)
+
+
+@pytest.mark.parametrize("shared", [0, 1])
+@pytest.mark.parametrize("channels", [16, 64, 256])
+def test_a_run_cuts_an_image_into_blocks_as_for_a_size_that_is_known(channels: int, shared: int) -> None:
+    """As many tiles as leave enough units, nearly the same number in each."""
+    case = ConvCase(x=(1, channels, 8, 8), w=(channels, channels, 3, 3), pads=SAME, symbolic="hw")
+    program, _, _ = conv_program(case)
+    [op] = program.ops
+    assert isinstance(op, Conv)
+    config = {"outputs": 4, "tiles": 28, "vectors": 2, "shared": shared}
+    plan = WinogradShape.of(conv_shape(op), config, AVX512)
+    for size in (1, 4, 5, 20, 28, 40, 56, 57, 80, 200):
+        sizes = {"h": size, "w": size}
+        count, tiles, blocks = (evaluate(s, sizes) for s in (plan.image_tiles, plan.block_tiles, plan.blocks))
+        assert 1 <= tiles <= 28
+        assert (blocks - 1) * tiles < count <= blocks * tiles
+        assert blocks * tiles - count < blocks  # no block could have fewer
+        units = blocks * (plan.panels if shared else 1)
+        assert units >= (8 if shared else 12) or tiles <= 6 or count <= 6
+
+
+def test_the_tiles_of_a_block_share_in_fetching_what_comes_next() -> None:
+    """Large weights over images of every size: with one product for the whole image, and with many."""
+    for width in (4, 12, 28, 60):
+        case = ConvCase(x=(1, 128, 8, width), w=(64, 128, 3, 3), pads=SAME, symbolic="hw")
+        program, inputs, constants = conv_program(case)
+        assert any("__builtin_prefetch" in k.text for k in plan_for(program, AVX512, [WINOGRAD]).kernels)
+        for prefetching in Prefetching:
+            check_program(program, inputs, constants, replace(WIDEST, prefetching=prefetching), F4_ERR, variants=[WINOGRAD])

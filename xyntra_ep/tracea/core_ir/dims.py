@@ -531,8 +531,13 @@ def assuming(points: Assumed) -> Iterator[None]:
 
 def typical(size: Size, symbol: int = TYPICAL) -> int:
     """``size`` at what is assumed of its symbols, and at ``symbol`` for others: for estimates."""
-    assumed = _assumed.get()[1]
-    return evaluate(size, {name: assumed.get(name, symbol) for name in symbols_of(size)})
+    return plausible(size, symbol)[1]
+
+
+def plausible(size: Size, symbol: int = TYPICAL) -> tuple[int, ...]:
+    """``size`` at each of the points that are assumed: small, usual, large. Symbols of which nothing is known are ``symbol``."""
+    names = symbols_of(size)
+    return tuple(evaluate(size, {name: point.get(name, symbol) for name in names}) for point in _assumed.get())
 
 
 def expected(cost: Callable[[], float]) -> float:

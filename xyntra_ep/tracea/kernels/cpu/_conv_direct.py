@@ -18,7 +18,7 @@ from functools import partial
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.cpu._conv_blocking import Blocking, work_steps
-from xyntra_ep.tracea.kernels.cpu._conv_halo import halo_ns
+from xyntra_ep.tracea.kernels.cpu._conv_edges import edges_of, ends_ns
 from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES, packed_bytes
 from xyntra_ep.tracea.kernels.cpu._conv_row import TapRun
 from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape, overlapped
@@ -35,7 +35,8 @@ _CHAIN = 128
 
 def build_direct(op: Conv, blocking: Blocking, context: BuildContext) -> list[KernelCall]:
     """``op`` must pass ``why_not_channels_last``; any number of groups."""
-    return build_conv("conv", conv_shape(op), blocking, context, accumulate)
+    shape = conv_shape(op)
+    return build_conv("conv", shape, blocking, context, accumulate, edges=edges_of(shape, blocking, context.caps))
 
 
 def direct_ns(op: Conv, blocking: Blocking, caps: Capabilities) -> float:
@@ -44,7 +45,7 @@ def direct_ns(op: Conv, blocking: Blocking, caps: Capabilities) -> float:
     steps = work_steps(shape, blocking.pixels, blocking.vectors, caps)
     weights = packed_bytes(shape, blocking.vectors * caps.lanes)
     streamed_ns = weights / caps.dram_gbs if weights >= STREAMED_BYTES else 0.0
-    return overlapped(steps * caps.lanes * 2 / caps.fma_gflops, streamed_ns) + halo_ns(shape)
+    return overlapped(steps * caps.lanes * 2 / caps.fma_gflops, streamed_ns) + ends_ns(shape, blocking, caps)
 
 
 Multiply = Callable[[TileFunction, TapRun, Rvalue, Rvalue, int], None]
@@ -109,7 +110,7 @@ def _steps(f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue, unroll: int)
     """``steps(begin, end)`` emits acc += x[pixels of the run][at + begin, at + end) * w[start + begin, start + end); ``unroll``
     divides end - begin."""
     code = f.code
-    x = f.pointer("x", code.x, at)
+    x = f.pointer("x", f.x, at)
     w = f.pointer("w", code.w, f.arg["panel"] + start * code.width)
     pixel_step = code.shape.x.stride * code.shape.x_strides[2]
     ahead, rate = w, code.ahead_rate

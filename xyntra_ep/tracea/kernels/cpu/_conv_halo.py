@@ -12,6 +12,7 @@ from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, f32, vmin
 
 _BYTES_PER_NS = 8
+_PIXEL_NS = 2.0  # of few channels: 1 with masks of AVX-512, 7 with those of AVX2
 
 
 def halo_ns(shape: ConvShape, checks: bool = False) -> float:
@@ -19,7 +20,7 @@ def halo_ns(shape: ConvShape, checks: bool = False) -> float:
     if not needs_halo(shape.x, checks):
         return 0.0
     pixels = typical(shape.batch * shape.y.inside * shape.x.inside)
-    return pixels * shape.channels * DType.F32.bytes / _BYTES_PER_NS
+    return pixels * max(shape.channels * DType.F32.bytes / _BYTES_PER_NS, _PIXEL_NS)
 
 
 def copy_with_halo(shape: ConvShape, caps: Capabilities) -> tuple[KernelCall, TempBuffer, ConvShape]:

@@ -28,7 +28,8 @@ BURST_RATE = 64  # lines per ``AHEAD_UNIT`` steps: with more, each turn of a loo
 class TileCode:
     """``accumulate(function)`` emits the sums of a tile, by pixel and vector, and says when to fetch what the outputs need.
     ``ahead_rate``: cache lines of the next panel that a tile fetches while it computes, per ``AHEAD_UNIT`` steps; None where the
-    weights stay in the cache anyway. ``bursts``: it does between its loops, see `Prefetching`."""
+    weights stay in the cache anyway. ``bursts``: it does between its loops, see `Prefetching`. ``x_is_told``: calls say where a
+    tile reads x, there or in a copy with other rows."""
 
     kernel: KernelBuilder
     shape: ConvShape
@@ -41,6 +42,7 @@ class TileCode:
     lanes: int
     ahead_rate: int | None = None
     bursts: bool = False
+    x_is_told: bool = False
     functions: dict[Tile, tuple[Function, tuple[Var, ...]]] = field(default_factory=dict)
 
     @property
@@ -61,9 +63,10 @@ class TileCode:
     def argument_names(self) -> list[str]:
         """``at``: position in x of tap (0, 0) of the first pixel, in the padding for some; ``panel``, ``ahead``: positions in
         the packed weights; ``image`` ... ``pixel``: indices of the first output; ``first``, ``stop``: kernel rows inside x;
-        ``left``: channels from m on."""
+        ``left``: channels from m on; ``x``, ``x_step``: where ``at`` counts from, and from kernel row to kernel row."""
         names = ["at", "panel", "image", "m", "row", "pixel", "first", "stop"]
-        return names + ["left"] * self.has_tail + ["ahead"] * (self.ahead_rate is not None)
+        names += ["left"] * self.has_tail + ["ahead"] * (self.ahead_rate is not None)
+        return names + ["x", "x_step"] * self.x_is_told
 
     def call(self, tile: Tile, arguments: Mapping[str, Rvalue]) -> None:
         """Emit the computation of one tile."""
@@ -82,8 +85,12 @@ class TileFunction(FunctionBuilder):
         super().__init__(f"tile{number}_{tile.size}x{code.vectors}")
         self.code = code
         self.tile = tile
-        self.arg = {name: self.argument(name, INDEX) for name in code.argument_names()}
+        kinds = {"x": code.x.vtype}
+        self.arg = {name: self.argument(name, kinds.get(name, INDEX)) for name in code.argument_names()}
+        self.x: Pointer = code.x
         self.x_row_step = code.kernel.param(code.shape.x_strides[1]) * code.shape.y.dilation
+        if code.x_is_told:
+            self.x, self.x_row_step = self.arg["x"], self.arg["x_step"]
         zero = Const(f32(code.lanes), 0.0)
         self.acc = [[self.variable("acc", zero) for _ in range(code.vectors)] for _ in range(tile.size)]
         self._lines = self._output_lines()
@@ -173,7 +180,7 @@ def unroll_of(sums: int, depth: int) -> int:
     return _UNROLL if sums <= _FEW_SUMS and depth % _UNROLL == 0 else 1
 
 
-def lines_until(step: Rvalue | int, rate: int) -> Rvalue:
+def lines_until(step: Rvalue | int, rate: Rvalue | int) -> Rvalue:
     """How many cache lines are fetched before ``step`` of k, at ``rate`` per ``AHEAD_UNIT`` steps."""
     return binary("shr", as_rvalue(step, INDEX) * rate, AHEAD_UNIT.bit_length() - 1)
 

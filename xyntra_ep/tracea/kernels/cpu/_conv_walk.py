@@ -11,9 +11,10 @@ from dataclasses import replace
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._conv_blocking import Blocking
+from xyntra_ep.tracea.kernels.cpu._conv_edges import Edges, copy_function
 from xyntra_ep.tracea.kernels.cpu._conv_halo import copy_with_halo
 from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES, pack_weights, packed_bytes, panels
-from xyntra_ep.tracea.kernels.cpu._conv_row import Segment, is_complete, kernel_rows, needs_halo, split_row
+from xyntra_ep.tracea.kernels.cpu._conv_row import Segment, Tile, is_complete, kernel_rows, needs_halo, split_row
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, moving_ns, typical
 from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT, Accumulate, TileCode
 from xyntra_ep.tracea.kernels.shared.conv_taps import taps
@@ -21,22 +22,29 @@ from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Prefetching
-from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index, vmax, vmin
 
 
 def build_conv(
-    name: str, shape: ConvShape, blocking: Blocking, context: BuildContext, accumulate: Accumulate, checks: bool = False
+    name: str,
+    shape: ConvShape,
+    blocking: Blocking,
+    context: BuildContext,
+    accumulate: Accumulate,
+    checks: bool = False,
+    edges: Edges | None = None,
 ) -> list[KernelCall]:
-    """Pack the weights, perhaps copy x with a halo, compute. ``checks``: ``accumulate`` knows tiles that check."""
+    """Pack the weights, perhaps copy x with a halo, compute. ``checks``: ``accumulate`` knows tiles that check. ``edges``: the
+    ends of rows are copied instead, and ``accumulate`` reads where a tile is told."""
     pack, packed = pack_weights(shape, blocking.vectors * context.caps.lanes, context.caps.lanes)
     x, dtype, copies = shape.op.inputs[0], DType.F32, []
     source: ValueBuffer | TempBuffer
-    if needs_halo(shape.x, checks):
+    if edges is None and needs_halo(shape.x, checks):
         copy, source, shape = copy_with_halo(shape, context.caps)
         copies = [copy]
     else:
         source, dtype = ValueBuffer(value=x.value), x.dtype
-    walk = walk_image(name, shape, blocking, context, accumulate, (source, dtype), (packed, DType.F32))
+    walk = walk_image(name, shape, blocking, context, accumulate, (source, dtype), (packed, DType.F32), edges)
     return [pack, *copies, walk]
 
 
@@ -48,9 +56,10 @@ def walk_image(
     accumulate: Accumulate,
     x: tuple[ValueBuffer | TempBuffer, DType],
     packed: tuple[TempBuffer, DType],
+    edges: Edges | None = None,
 ) -> KernelCall:
     """The call that computes all of ``shape.op`` from ``x`` and weights packed as [panel][depth][width]."""
-    return _Walk(name, shape, blocking, context, accumulate, x[1], packed[1]).call(x[0], packed[0])
+    return _Walk(name, shape, blocking, context, accumulate, x[1], packed[1], edges).call(x[0], packed[0])
 
 
 class _Walk:
@@ -65,9 +74,10 @@ class _Walk:
         accumulate: Accumulate,
         x_dtype: DType,
         w_dtype: DType,
+        edges: Edges | None,
     ) -> None:
         op, caps = shape.op, context.caps
-        self.shape, self.blocking, self.caps = shape, blocking, caps
+        self.shape, self.blocking, self.caps, self.x_dtype = shape, blocking, caps, x_dtype
         self.peak_gflops = caps.bf16_gflops if w_dtype is DType.BF16 else caps.fma_gflops
         tile = f"{blocking.pixels}x{blocking.vectors}"
         self.k = k = KernelBuilder(f"xy_{name}_{shape.y.kernel}x{shape.x.kernel}_{x_dtype}_{tile}")
@@ -81,8 +91,10 @@ class _Walk:
         self.code = TileCode(
             kernel=k, shape=shape, epilogue=self.epilogue, accumulate=accumulate, x=x, w=w, out=out,
             vectors=blocking.vectors, lanes=caps.lanes, ahead_rate=self._ahead_rate(),
-            bursts=caps.prefetching is Prefetching.BURST,
+            bursts=caps.prefetching is Prefetching.BURST, x_is_told=edges is not None,
         )  # fmt: skip
+        self.edges = edges
+        self.copy = None if edges is None else copy_function(k, edges, x, x_dtype)
 
     def _ahead_rate(self) -> int | None:
         """See ``TileCode``: together the tiles that share a panel fetch the whole of the next one, each its share."""
@@ -111,6 +123,8 @@ class _Walk:
         if self.weights_first:
             grid = (shape.batch, panel_blocks, *pixels)
         with self.k.units() as unit:
+            if self.edges is not None:
+                self.edge = self.k.array("edge", self.x_dtype, self.edges.elements)
             image, *place = self.k.split(unit, grid)
             if self.weights_first:
                 place = [*place[1:], place[0]]
@@ -181,10 +195,26 @@ class _Walk:
             if code.ahead_rate is not None:
                 ahead = k.let("ahead", ahead + t * self._share())
             arguments = {**here, "at": at, "pixel": pixel, "ahead": ahead}
-            if shape.x.is_inside or shape.x.is_fixed:
+            if self.edges is not None:
+                self._copied_at_edges(self.edges, segment.tile, column, arguments)
+            elif shape.x.is_inside or shape.x.is_fixed:
                 code.call(segment.tile, arguments)
             else:
                 with k.when(is_complete(k, shape.x, segment.tile, pixel)):
                     code.call(segment.tile, arguments)
                 with k.otherwise():
                     code.call(replace(segment.tile, is_checked=True), arguments)
+
+    def _copied_at_edges(self, edges: Edges, tile: Tile, column: Rvalue, arguments: dict[str, Rvalue]) -> None:
+        """A tile that reads x, or a copy of what it reads: one function for both."""
+        k, shape, code = self.k, self.shape, self.code
+        assert self.copy is not None
+        function, captured = self.copy
+        with k.when(is_complete(k, shape.x, tile, arguments["pixel"])):
+            step = k.param(shape.x_strides[1]) * shape.y.dilation
+            code.call(tile, {**arguments, "x": code.x, "x_step": step})
+        with k.otherwise():
+            k.call(
+                function, self.edge, arguments["at"], column, index(tile.size), arguments["first"], arguments["stop"], *captured
+            )
+            code.call(tile, {**arguments, "at": index(0), "x": self.edge, "x_step": index(edges.row)})

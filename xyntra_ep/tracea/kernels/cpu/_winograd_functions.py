@@ -79,13 +79,15 @@ def input_transform(k: KernelBuilder, plan: WinogradShape, x: Pointer, at_edge: 
 
 def multiply(k: KernelBuilder, plan: WinogradShape, u: Pointer, rows: int, rate: int, bursts: bool) -> Callee:
     """f(v, u_at, m, ahead): rows of M = rows of V times one U. Meanwhile cache lines from ``ahead`` on are fetched, ``rate``
-    of them per ``AHEAD_UNIT`` steps; ``bursts``: between the loops, see `Prefetching`.
+    of them per ``AHEAD_UNIT`` steps; ``bursts``: between the loops, see `Prefetching`. Where blocks have as many tiles as a run
+    says, the rate is the function's last argument, and ``rate`` the highest that is expected.
 
     No sum runs over more than ``plan.chain`` channels; sums of sums are made in M.
     """
     f = FunctionBuilder(f"multiply{rows}x{plan.vectors}")
     v, u_at = f.argument("v", _READ), f.argument("u_at", INDEX)
     m, ahead = f.argument("m", _WRITE), f.argument("ahead", INDEX)
+    told: Rvalue | int = rate if plan.is_fixed else f.argument("rate", INDEX)
     cin, length = plan.shape.cin, min(plan.chain, plan.shape.cin)
     unroll = unroll_of(rows * plan.vectors, gcd(cin, length))
     with f.loop("first", 0, cin, length) as first:
@@ -93,7 +95,7 @@ def multiply(k: KernelBuilder, plan: WinogradShape, u: Pointer, rows: int, rate:
         end = vmin(first + length, cin) if cin % length else first + length
         end = f.let("end", end)
         if bursts:
-            fetch_burst(f, f.pointer("next", u, ahead), lines_until(first, rate), lines_until(end, rate))
+            fetch_burst(f, f.pointer("next", u, ahead), lines_until(first, told), lines_until(end, told))
         with f.loop("k", first, end, unroll) as turn:
             for step in (turn + i for i in range(unroll)):
                 at = u_at + step * plan.width
@@ -102,7 +104,7 @@ def multiply(k: KernelBuilder, plan: WinogradShape, u: Pointer, rows: int, rate:
                     a = f.let("a", splat(f.load(v, step + i * plan.row, 1), plan.lanes))
                     for j in range(plan.vectors):
                         f.assign(acc[i][j], Fma(a, b[j], acc[i][j]))
-            line = f.let("line", lines_until(turn, rate)) if rate and not bursts else turn
+            line = f.let("line", lines_until(turn, told)) if rate and not bursts else turn
             for i in range(0 if bursts else -(-rate * unroll // AHEAD_UNIT)):
                 f.prefetch(u, ahead + (line + i) * _LINE)
         places = [(i * plan.width + j * plan.lanes, acc[i][j]) for i in range(rows) for j in range(plan.vectors)]

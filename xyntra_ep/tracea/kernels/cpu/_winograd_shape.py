@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, expected
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, expected, plausible, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu._conv_blocking import largest_tile
 from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES
@@ -40,13 +40,14 @@ _TRANSFORM = {2: 5, 4: 7}  # of an element of a tile and back, each, by outputs:
 _CHAIN_COST = 4  # what ending a chain costs an accumulator, likewise
 _SETUP_NS = 2000.0
 _CHAIN = {2: 64, 4: 16}  # longest sum over channels in one accumulator, by outputs
-_LARGER = 4  # tiles of the largest image over those of a usual one, where only a run knows
+_LARGER = 8  # tiles of the largest image over those of a usual one, where only a run knows
 _LARGE_TILES_GAIN = 1.2  # by which F(4x4) must win: its U takes four times the memory of the weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WinogradShape:
-    """``tiles``: of a block. ``vectors``: width of a panel in vectors. ``shared``: V is made by a launch of its own."""
+    """``tiles``: of a block; of an image whose size only a run knows, the most that it may have. ``vectors``: width of a panel
+    in vectors. ``shared``: V is made by a launch of its own."""
 
     shape: ConvShape
     outputs: int
@@ -70,9 +71,21 @@ class WinogradShape:
         return self.grid[0] * self.grid[1]
 
     @property
+    def block_tiles(self) -> Size:
+        """Tiles of a block, but of the last one. A run chooses as `choose_winograd` does for a size that it knows: as many as
+        leave enough units, and as nearly the same in all blocks as can be."""
+        if self.is_fixed:
+            return self.tiles
+        blocks = -(-_LEAST_SHARED // self.panels) if self.shared else _LEAST_UNITS
+        most: Size = self.tiles
+        if blocks > 1:
+            most = smin(most, smax(min(_LEAST_TILES, self.tiles), (self.image_tiles - 1) // (blocks - 1)))
+        return ceildiv(self.image_tiles, ceildiv(self.image_tiles, most))
+
+    @property
     def blocks(self) -> Size:
-        """Of an image; the last one overlaps the one before it where tiles do not divide evenly."""
-        return ceildiv(self.image_tiles, self.tiles)
+        """Of an image. Where tiles do not divide evenly, the last one overlaps the one before it, or has fewer."""
+        return ceildiv(self.image_tiles, self.block_tiles)
 
     @property
     def is_fixed(self) -> bool:
@@ -144,13 +157,16 @@ class WinogradShape:
         return bool(self.shared) and not self.u_fits(caps) and less
 
     def row_tiles(self, caps: Capabilities) -> list[int]:
-        """The rows of a block's products, cut into register tiles; where the last block may have fewer, of 2^k rows."""
-        most = largest_tile(self.vectors, caps)
-        if not self.is_fixed:
-            return [1 << (most.bit_length() - 1)] * -(-self.tiles >> (most.bit_length() - 1))
-        count = -(-self.tiles // most)
+        """The rows of a block's products, cut into register tiles of nearly the same size, where all blocks have as many."""
+        count = -(-self.tiles // largest_tile(self.vectors, caps))
         size, longer = divmod(self.tiles, count)
         return [size + (i < longer) for i in range(count)]
+
+    def shares(self, caps: Capabilities) -> int:
+        """How many register tiles share in fetching the next product's U: those of a block of the smallest image that is
+        expected."""
+        tiles = self.tiles if self.is_fixed else min(plausible(self.block_tiles))
+        return max(1, -(-tiles // largest_tile(self.vectors, caps)))
 
     def image_ns(self, caps: Capabilities) -> float:
         """Estimated time of one image of the usual size on one core: arithmetic, or the stream of U."""
@@ -170,7 +186,9 @@ def choose_winograd(shape: ConvShape, caps: Capabilities) -> dict[str, int]:
     """The analytic default."""
     small, large = (_choose_tiles(shape, outputs, caps) for outputs in (2, 4))
     small_ns, large_ns = (expected(partial(WinogradShape.of(shape, config, caps).cost_ns, caps)) for config in (small, large))
-    return large if large_ns * _LARGE_TILES_GAIN < small_ns else small
+    is_fixed = isinstance(shape.y.out, int) and isinstance(shape.x.out, int)
+    # With the image grows what is lost without it: up to a half, where it loses a fifth on the smallest.
+    return large if large_ns * (_LARGE_TILES_GAIN if is_fixed else 1.0) < small_ns else small
 
 
 def _choose_tiles(shape: ConvShape, outputs: int, caps: Capabilities) -> dict[str, int]:
@@ -187,8 +205,10 @@ def _choose_tiles(shape: ConvShape, outputs: int, caps: Capabilities) -> dict[st
     most = count if plan(1).is_fixed else count * _LARGER
     alone = [n for n in range(_LEAST_TILES, _MOST_TILES + 1) if plan(n).fits_stack and plan(n).usual_blocks >= _LEAST_UNITS]
     if alone and plan(1).u_fits(caps):
-        return config(-(-count // plan(alone[-1]).usual_blocks), 0)
+        return config(-(-count // plan(alone[-1]).usual_blocks) if plan(1).is_fixed else alone[-1], 0)
     sizes = range(min(_LEAST_TILES, most), most + 1)
     fit = sizes[: max(1, _M_BYTES // (plan(1).m_elements * DType.F32.bytes) - sizes[0] + 1)]
+    if not plan(1).is_fixed:
+        return config(fit[-1], 1)
     enough = [n for n in fit if plan(n).usual_blocks * plan(n).panels >= _LEAST_SHARED] or [fit[0]]
     return config(-(-most // -(-most // enough[-1])), 1)

@@ -3,6 +3,7 @@ sum, as accurate, but NaN and infinity spread over the tile they are in."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 from xyntra_ep.tracea.core_ir.dims import Size, product, typical
@@ -25,7 +26,7 @@ from xyntra_ep.tracea.kernels.variant import (
 )
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Prefetching
-from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, le, lt, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, index, le, lt, vmax, vmin
 
 _LEAST_CHANNELS = 16  # with fewer the transforms outweigh what they save
 
@@ -91,7 +92,7 @@ class _Kernel:
         self._declare_input()
         target = k.buffer("v", DType.F32, writable=True)
         self.buffers.append(v)
-        grid: tuple[Size, ...] = (plan.shape.batch, plan.blocks, plan.tiles)
+        grid: tuple[Size, ...] = (plan.shape.batch, plan.blocks, plan.block_tiles)
         with k.units() as unit:
             image, block, tile = k.split(unit, grid)
             at = (image * k.param(plan.blocks) + block) * plan.v_elements + tile * plan.row
@@ -130,13 +131,14 @@ class _Kernel:
         groups = plan.shape.epilogue_groups()
         epilogue = Epilogue(k, self.context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1)
         self.buffers += [u, ValueBuffer(value=op.output.value), *epilogue.buffers]
-        self.rows = plan.row_tiles(self.context.caps)
+        caps = self.context.caps
+        self.rows = plan.row_tiles(caps)
+        sizes = set(self.rows) if plan.is_fixed else range(1, max(self.rows) + 1)
         # The rows of a product share in fetching the next one's U. No further ahead: what waits for its turn takes room in L2.
-        shares = max(1, min(len(self.rows), typical(plan.image_tiles) // self.rows[0]))
-        self.rate = -(-AHEAD_UNIT * plan.width // (16 * shares)) if plan.is_streamed else 0
-        sizes = sorted(set(self.rows)) if plan.is_fixed else self._halves()
-        bursts = 0 < self.rate <= BURST_RATE and self.context.caps.prefetching is Prefetching.BURST
-        self.multiply = {n: multiply(k, plan, u_pointer, n, self.rate, bursts) for n in sizes}
+        self.lines = AHEAD_UNIT * plan.width // 16 if plan.is_streamed else 0
+        self.rate = -(-self.lines // plan.shares(caps))
+        bursts = 0 < self.rate <= BURST_RATE and caps.prefetching is Prefetching.BURST
+        self.multiply = {n: multiply(k, plan, u_pointer, n, self.rate, bursts) for n in sorted(sizes)}
         self.complete = output_transform(k, plan, epilogue, out, at_edge=False)
         self.cut = None
         if not all(plan.divides(line.out) for line in (plan.shape.y, plan.shape.x)):
@@ -145,16 +147,14 @@ class _Kernel:
     def _first_tile(self, block: Rvalue) -> Rvalue:
         """The last block of an image ends with it; of an image whose size only a run knows it has fewer tiles instead."""
         k, plan = self.k, self.plan
-        first = block * plan.tiles
+        first = block * k.param(plan.block_tiles)
         return k.let("first", vmin(first, k.param(plan.image_tiles - plan.tiles)) if plan.is_fixed else first)
 
     def _tiles_of_block(self, first: Rvalue) -> Rvalue | int:
         k, plan = self.k, self.plan
-        return plan.tiles if plan.is_fixed else k.let("tiles", vmin(plan.tiles, k.param(plan.image_tiles) - first))
-
-    def _halves(self) -> list[int]:
-        """Rows of a product that are computed together, so that any number of them is a few of the first and one of others."""
-        return [1 << i for i in reversed(range(self.rows[0].bit_length()))]
+        if plan.is_fixed:
+            return plan.tiles
+        return k.let("tiles", vmin(k.param(plan.block_tiles), k.param(plan.image_tiles) - first))
 
     def _input_tile(self, image: Rvalue, tile: Rvalue, v: Pointer) -> None:
         k, plan, shape = self.k, self.plan, self.plan.shape
@@ -174,8 +174,15 @@ class _Kernel:
         k, plan = self.k, self.plan
         first, columns = self._first_tile(block), k.param(plan.grid[1])
         step = plan.shape.cin * plan.width
-        share = plan.shape.cin * self.rate // AHEAD_UNIT * 16
         tiles = self._tiles_of_block(first)
+        rate: Rvalue = index(self.rate)
+        if not isinstance(tiles, int):  # cut into as few products as can be, of nearly the same size
+            most = max(self.multiply)
+            count = k.let("count", (tiles + (most - 1)) // most)
+            size = k.let("size", tiles // count)
+            longer = k.let("longer", tiles - size * count)
+            rate = k.let("rate", (self.lines + count - 1) // count)
+        share = k.let("share", plan.shape.cin * rate // AHEAD_UNIT * 16)
 
         def rows(n: int, row: Rvalue | int, ordinal: Rvalue | int) -> None:
             call(
@@ -185,25 +192,35 @@ class _Kernel:
                 u_at,
                 k.pointer("m_rows", m, (e * plan.tiles + row) * plan.width),
                 k.let("ahead", u_at + (step + ordinal * share)),
+                *([] if plan.is_fixed else [rate]),
             )
 
         with k.loop("e", 0, plan.products) as e:
             u_at = k.let("u_at", (panel * plan.products + e) * step)
             if isinstance(tiles, int):
-                for i, n in enumerate(self.rows):
-                    rows(n, sum(self.rows[:i]), i)
+                for ordinal, n in enumerate(self.rows):
+                    rows(n, sum(self.rows[:ordinal]), ordinal)
             else:
-                largest, *others = self._halves()
-                with k.loop("i", 0, k.let("whole", tiles // largest)) as whole:
-                    rows(largest, k.let("row", whole * largest), whole)
-                for n in others:
-                    with k.when(lt(0, tiles // n % 2)):
-                        rows(n, k.let("row", tiles // (2 * n) * (2 * n)), tiles // largest)
+                with k.loop("i", 0, count) as i:
+                    row = k.let("row", i * size + vmin(i, longer))
+                    height = k.let("height", size + vmin(1, vmax(0, longer - i)))
+                    self._of_size(height, list(self.multiply), lambda n: rows(n, row, i))
         # Tiles before the block's own were the previous block's.
-        with k.loop("tile", k.let("skip", block * plan.tiles - first), tiles) as tile:
+        with k.loop("tile", k.let("skip", block * k.param(plan.block_tiles) - first), tiles) as tile:
             number = k.let("number", first + tile)
             y, x = (number // columns) * plan.outputs, (number % columns) * plan.outputs
             self._outputs(k.pointer("m_tile", m, tile * plan.width), image, panel * plan.width, k.let("y", y), k.let("x", x))
+
+    def _of_size(self, n: Rvalue, sizes: Sequence[int], body: Callable[[int], None]) -> None:
+        """Emit ``body`` for each of ``sizes``; the one that equals ``n`` is carried out."""
+        if len(sizes) == 1:
+            body(sizes[0])
+            return
+        half = len(sizes) // 2
+        with self.k.when(lt(n, sizes[half])):
+            self._of_size(n, sizes[:half], body)
+        with self.k.otherwise():
+            self._of_size(n, sizes[half:], body)
 
     def _outputs(self, m: Pointer, image: Rvalue, channel: Rvalue, y: Rvalue, x: Rvalue) -> None:
         k, plan = self.k, self.plan
