@@ -147,7 +147,7 @@ def _convolution(graph: _Graph, axes: Axes, c: int, n: int, *, group: int) -> Va
     return g.Relu(y)
 
 
-def _grouped(graph: _Graph, axes: Axes) -> Value:
+def _grouped_conv(graph: _Graph, axes: Axes) -> Value:
     x = graph.input("x", 1, axes["c"], axes["size"], axes["size"], free=bool(axes["free"]))
     k = axes["k"]
     return _relu_conv(graph, x, axes["c"], axes["n"], axes["groups"], [k, k], [axes["stride"]] * 2, [1, 1], [k // 2] * 4)
@@ -368,7 +368,7 @@ CHAINS = [
     ),
     Chain(
         name="grouped",
-        build=_grouped,
+        build=_grouped_conv,
         axes=("c", "n", "groups", "k", "stride", "size", "free"),
         shapes=(
             (128, 128, 32, 3, 1, 56, 0),  # ResNeXt-50 32x4d

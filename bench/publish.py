@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bench.plan import MIN_N_P99, Scenario
+from bench.plan import MIN_N_P99, Scenario, Target
 from bench.results import CaseResult, Measurement, Moment, Run, Status, Stopped, Warn
 
 UNQUIET = (Warn.LOADED, Warn.STOLEN, Warn.THROTTLED, Warn.CLOCK)
+WITHOUT_PERCENTILES = (Target.ARCHITECTURES,)  # tables of medians and ratios alone, which take fewer runs
 PLACES = 3  # that a refusal names
 
 
@@ -61,15 +62,14 @@ class Missed:
         return f"{self.rule} in {len(self.places)} of {self.of} ({shown})"
 
 
-def missed(run: Run, scenario: Scenario, *, percentiles: bool = True) -> tuple[Missed, ...]:
-    """What the cases of a scenario miss, for a table that tells ``percentiles`` or none. Cases and contenders that failed miss
-    nothing: their rows say that they failed."""
+def missed(run: Run, scenario: Scenario) -> tuple[Missed, ...]:
+    """What the cases of a scenario miss. Cases and contenders that failed miss nothing: their rows say that they failed."""
     cases = [case for case in run.cases if case.scenario is scenario and case.status is Status.OK]
     found = [Missed(rule=rule) for rule in _of_run(run)]
     by_case = {case.label: set(_of_case(case)) for case in cases}
     by_row = {f"{case.label} {m.label}": set(_of_row(case, m)) for case in cases for m in case.arms if m.latency}
     for rule in Rule:
-        if rule is Rule.TELLS_P99 and not percentiles:
+        if rule is Rule.TELLS_P99 and run.target in WITHOUT_PERCENTILES:
             continue
         for what, places in (("cases", by_case), ("rows", by_row)):
             if missing := tuple(where for where, rules in places.items() if rule in rules):

@@ -28,7 +28,7 @@ def published(results: Stored, report: Report, isa: IsaClass | None = None) -> t
     if not found:
         return None
     path, run = (under_rules or found)[-1]
-    if run.rules and (misses := missed(run, report.scenario, percentiles=report.percentiles)):
+    if run.rules and (misses := missed(run, report.scenario)):
         raise BenchError(f"{path.name}: not for publishing: {refusal(misses)}. take the file away to keep the tables as they are")
     return path, run
 
@@ -42,7 +42,7 @@ def standing(run: Run, report: Report) -> str:
     under them; a page of one run, as a build server keeps it, may."""
     if run.target not in PUBLISHED:  # a model of somebody's, single operators: nothing that a document shows
         return ""
-    misses = missed(run, report.scenario, percentiles=report.percentiles)
+    misses = missed(run, report.scenario)
     if run.rules:
         return f"**Not for publishing**: {plain(refusal(misses))}." if misses else ""
     return (

@@ -86,6 +86,5 @@ REPORTS = [
         render=render,
         nothing="Not measured yet.\n",
         by_isa=True,
-        percentiles=False,
     )
 ]

@@ -16,8 +16,7 @@ from zoo.registry import Registry
 class Report:
     """`render` turns a stored run into Markdown; `source` is the name of the file it came from. `note` says how to read it.
     `pictures` stand above it in a document, as files beside, and `nothing` in its place where no run is stored that it could be
-    about. With `by_isa` a document has a table for each class of processors; `across` has one text of all runs instead. Without
-    `percentiles` it tells medians and ratios alone, which take fewer runs."""
+    about. With `by_isa` a document has a table for each class of processors; `across` has one text of all runs instead."""
 
     name: str
     title: str
@@ -30,7 +29,6 @@ class Report:
     nothing: str = ""
     note: str = ""
     by_isa: bool = False
-    percentiles: bool = True
     across: Callable[[Stored], str] | None = None
 
     def page(self, run: Run, source: str) -> str:
