@@ -85,11 +85,12 @@ def test_images_whose_size_only_a_run_knows(case: ConvCase, outputs: int, shared
 
 
 def test_one_plan_has_any_number_of_tiles_in_its_last_block() -> None:
-    """And products of any number of rows, from one to the most that registers hold."""
-    for width in range(2, 64, 3):
-        case = ConvCase(x=(2, 16, 4, width), w=(32, 16, 3, 3), pads=SAME, tail=("bias", "residual"), symbolic="w")
+    """And products of any number of rows, from one to the most that registers hold, equal ones or not: panels enough for 8 units
+    leave a block whole."""
+    for width in range(2, 136, 4):
+        case = ConvCase(x=(1, 16, 4, width), w=(256, 16, 3, 3), pads=SAME, tail=("bias", "residual"), symbolic="w")
         program, inputs, constants = conv_program(case)
-        variant = configured(outputs=4, shared=1, tiles=16)
+        variant = configured(outputs=4, shared=1, tiles=28)
         check_program(program, inputs, constants, WIDEST, F4_ERR, variants=[variant])
 
 

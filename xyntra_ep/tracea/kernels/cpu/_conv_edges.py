@@ -39,7 +39,8 @@ class Edges:
 
     @property
     def elements(self) -> int:
-        return self.shape.y.kernel * self.row
+        """Zeros are written in whole vectors, too: those behind a row lie where the next one will be."""
+        return self.shape.y.kernel * self.row + self.lanes
 
     def copies_ns(self, panels: int) -> float:
         """Estimated time of all copies: of the first and the last tile of each row."""
@@ -77,15 +78,18 @@ def copy_function(k: KernelBuilder, edges: Edges, x: Pointer, dtype: DType) -> t
     low = f.let("low", vmin(count, vmax(0, (0 - column) * shape.cin)))
     high = f.let("high", vmax(low, vmin(count, (k.param(line.inside) - column) * shape.cin)))
     whole = f.let("whole", high - (high - low) % lanes)
+    zeros = Const(f32(lanes), 0.0)
     with f.loop("ky", first, stop) as ky:
         source = f.let("source", at + ky * (k.param(shape.x_strides[1]) * shape.y.dilation))
         row = f.let("row", ky * edges.row)
-        with f.loop("i", 0, count, lanes) as i:
-            f.store(to, row + i, Const(f32(lanes), 0.0))
+        with f.loop("i", 0, low, lanes) as i:
+            f.store(to, row + i, zeros)
         with f.loop("i", low, whole, lanes) as i:
             f.store(to, row + i, f.load(x, source + i, lanes))
         with f.when(lt(whole, high)):
             left = f.let("left", high - whole)
             f.store(to, row + whole, f.load(x, source + whole, lanes, left), left)
+        with f.loop("i", high, count, lanes) as i:
+            f.store(to, row + i, zeros)
     captured = f.capture()
     return k.function(f.finish()), captured
