@@ -48,12 +48,12 @@ class _Graph:
         self.out_rank = 2
         self._rng = np.random.default_rng(0)
 
-    def input(self, name: str, *dims: int, free: bool = False) -> Value:
-        """``free``: all dims behind the second are left dynamic, too."""
+    def input(self, name: str, *dims: int, first: str = "", free: bool = False) -> Value:
+        """``first``: the name of the first dim. ``free``: all dims behind the second are left dynamic, too."""
         self.inputs[name] = dims
         self.out_rank = len(dims)
         inner = [f"{name}_{i}" if free and i > 1 else size for i, size in enumerate(dims)]
-        return self.g.input(name, np.float32, [f"{name}_0", *inner[1:]])
+        return self.g.input(name, np.float32, [first or f"{name}_0", *inner[1:]])
 
     def weight(self, name: str, *dims: int) -> Value:
         fan_in = int(np.prod(dims[:-1] if len(dims) == 2 else dims[1:])) or 1
@@ -199,7 +199,7 @@ def _gru(graph: _Graph, axes: Axes) -> Value:
 def _recurrent(graph: _Graph, axes: Axes, op: str, gates: int, **attributes: int) -> Value:
     """Layers as PyTorch exports them: the directions of a step side by side before the next layer."""
     g, n, d = graph.g, axes["hidden"], axes["directions"]
-    x = graph.input("x", axes["seq"], axes["batch"], axes["in"])
+    x = graph.input("x", axes["seq"], axes["batch"], axes["in"], first="sequence")
     depth = axes["in"]
     for layer in range(axes["layers"]):
         given = {"w": (gates * n, depth), "r": (gates * n, n), "b": (2 * gates * n,)}

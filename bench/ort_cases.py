@@ -262,11 +262,10 @@ def _conv_transpose(n: int) -> OpCase:
     )  # fmt: skip
 
 
-def _recurrent(op: str, gates: int, rows: int) -> Kind:
+def recurrent(op: str, *, gates: int, rows: int, steps: int = 32) -> Callable[[int], OpCase]:
     """Steps of n units, fed with as many."""
 
     def at(n: int) -> OpCase:
-        steps = 32
         weights = {"w": _f32(1, gates * n, n) / n, "r": _f32(1, gates * n, n) / n, "b": _f32(1, 2 * gates * n)}
         units = 4 * steps * rows * gates * n * n
         return OpCase(
@@ -274,7 +273,11 @@ def _recurrent(op: str, gates: int, rows: int) -> Kind:
             attributes={"hidden_size": n},
         )  # fmt: skip
 
-    return Kind(name=f"{op}.{'row' if rows == 1 else 'rows'}", at=at, sizes=(4, 256, 512))
+    return at
+
+
+def _recurrent(op: str, gates: int, rows: int) -> Kind:
+    return Kind(name=f"{op}.{'row' if rows == 1 else 'rows'}", at=recurrent(op, gates=gates, rows=rows), sizes=(4, 256, 512))
 
 
 _UNARY = (

@@ -8,7 +8,7 @@ Each row is a time freed of the machine it was measured on, so that it holds for
     dram    the part of a core's DRAM bandwidth that is drawn when the data is far (at most 1, also where a large
             L3 holds it); 0 where computing hides the memory
 
-``node_us`` is what a node costs that has nothing to do.
+``node_us`` is what a node costs that has nothing to do, ``step_us`` a step of a recurrence.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from bench.environment import Environment, read_environment
-from bench.ort_cases import KINDS, Kind, OpCase
+from bench.ort_cases import KINDS, TINY, Kind, OpCase, recurrent
 
 OUT = Path(__file__).resolve().parent.parent / "xyntra_ep" / "fusion" / "ort_efficiency.json"
 _CHAINS = (4, 36)
+_STEPS = (32, 288)
 _SAMPLE_S = 0.005
 _SAMPLES = 21
 _ROUNDS = 1 << 18  # of the probe: some milliseconds
@@ -81,6 +82,13 @@ def measure_node_us() -> float:
     """What one more node of nothing to do costs, from two chains of them."""
     short_s, long_s = (_seconds_of(_chain(n), {"t0": np.ones((2, 2), np.float32)}) for n in _CHAINS)
     return _short((long_s - short_s) / (_CHAINS[1] - _CHAINS[0]) * 1e6)
+
+
+def measure_step_us() -> float:
+    """What one more step of an LSTM of few units costs, from a short and a long one."""
+    cases = [recurrent("LSTM", gates=4, rows=1, steps=steps)(TINY // 4) for steps in _STEPS]
+    short_s, long_s = (_seconds_of(case.model(), case.feeds) for case in cases)
+    return _short((long_s - short_s) / (_STEPS[1] - _STEPS[0]) * 1e6)
 
 
 def _chain(n: int) -> bytes:
@@ -147,6 +155,7 @@ def table(environment: Environment, ceiling: Ceiling) -> dict[str, Any]:
             "measured": time.strftime("%Y-%m-%d", time.gmtime()),
         },
         "node_us": measure_node_us(),
+        "step_us": measure_step_us(),
         "rows": rows,
     }
 

@@ -12,7 +12,7 @@ import pytest
 from tests.support.graph_from_model import graph_from_model
 from tests.support.ml_models import single
 from tests.support.model_text import normal, parse
-from xyntra_ep.fusion.ort_cost import TABLE, Ceilings, Efficiency, Load, Rate, Sized, load, load_of, shared_ns, work_ns
+from xyntra_ep.fusion.ort_cost import TABLE, Ceilings, Efficiency, Load, Rate, Sized, load, load_of, shared_ns, work_ns, work_of
 from xyntra_ep.fusion.ort_fusions import absorbed
 from xyntra_ep.fusion.trace import OPS
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -96,6 +96,15 @@ def test_near_data_costs_computing_and_far_data_the_memory() -> None:
     assert work_ns(far, table, MACHINE) == 12e6 / (0.5 * 10)
     assert work_ns(Load(row="Erf", units=1e6, bytes=8e6), table, MACHINE) == 1e6  # computing hides the memory
     assert shared_ns(29_000, 2) == 29_000 and shared_ns(40_000, 2) == 20_000
+
+
+def test_steps_of_a_recurrence_cost_something_and_are_shared_out_one_by_one() -> None:
+    table = Efficiency(node_ns=300.0, step_ns=200.0, rows={"LSTM.row": Rate(flops=2.0, dram=0.0)})
+    work = work_of(Load(row="LSTM.row", units=1e6, bytes=0, steps=10), table, MACHINE)
+    assert work.ns == 1e6 * 2 / 100 + 10 * 200 and work.on(2) == work.ns  # 2.2 us each
+    large = work_of(Load(row="LSTM.row", units=1e8, bytes=0, steps=10), table, MACHINE)
+    assert large.on(2) == large.ns / 2
+    assert work_of(Load(row="LSTM.row", units=1e6, bytes=0), table, MACHINE).ns == 1e6 * 2 / 100
 
 
 def test_the_committed_table_is_whole_and_plausible() -> None:

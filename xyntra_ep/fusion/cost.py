@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from xyntra_ep.fusion.graph import Graph, NodeId
-from xyntra_ep.fusion.ort_cost import PARALLEL_NS, Ceilings, Load, Sized, load, load_of, shared_ns, work_ns
+from xyntra_ep.fusion.ort_cost import PARALLEL_NS, Ceilings, Load, Sized, Work, load, load_of, shared_ns, work_of
 from xyntra_ep.fusion.ort_fusions import absorbed
 from xyntra_ep.fusion.plausible import SEQUENCE, assumed_text
 from xyntra_ep.fusion.trace import Context
@@ -43,9 +43,6 @@ STEP_NS = 60.0  # launching a kernel
 HEAVY_DOUBT = 1.15  # what the estimate of a product may be off by, and its kernel still be the faster one
 DEVICE_DOUBT = {False: 1.5, True: HEAVY_DOUBT}  # the same of a device, by whether anything was measured on it
 SLOW = 2.0  # a kernel this much slower than ORT's nodes is given back, if that also pays for parting the island
-
-
-_WHOLE = (Gemm, Conv, TopK, Scan)  # kernels that do all of their nodes' work, so that the two prices compare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +139,7 @@ class Comparison:
         return self._estimate(self._usual, 1)
 
     def _estimate(self, point: _Point, threads: int) -> Estimate:
-        theirs = sum(shared_ns(ns, threads) + self._table.node_ns for ns in point.ort.values())
+        theirs = sum(work.on(threads) + self._table.node_ns for work in point.ort.values())
         ops_ns = {op: time.on(threads) for op, time in point.ours.items()}
         mine = ISLAND_NS + sum(ops_ns.values())
         return Estimate(ours_ns=mine, ort_ns=theirs, heavy=self._heavy, at=self._at, threads=threads, ops_ns=ops_ns)
@@ -166,14 +163,14 @@ class Comparison:
         return min(1.0, ours / max(1.0, self._ort_on_all(self._usual)))
 
     def _ort_on_all(self, point: _Point) -> float:
-        return sum(shared_ns(ns, self._threads[-1]) + self._table.node_ns for ns in point.ort.values())
+        return sum(work.on(self._threads[-1]) + self._table.node_ns for work in point.ort.values())
 
     def slow(self) -> dict[NodeId, Estimate]:
         """Nodes whose kernel loses so much that it is better to part the island and let ORT have them."""
         found: dict[NodeId, Estimate] = {}
         for point in self._points:
             ort, ours = point.ort, point.ours
-            claims = [n for op in ours for n in self._program.sources[op]]
+            all_of = {threads: self._by_node(ours, threads) for threads in self._threads}
             for op, mine in ours.items():
                 nodes = [NodeId(n) for n in self._program.sources[op]]
                 # Elementwise kernels stand between others: ORT's price for their nodes says little without those.
@@ -182,15 +179,25 @@ class Comparison:
                 ):
                     continue
                 parting = (
-                    WORTH * sum(ort.values())
+                    WORTH * sum(work.ns for work in ort.values())
                     + 2 * ISLAND_NS
                     + 2 * self._memory_ns(self._program.ops[op], point.symbols, self._ceilings.near_bytes)
                 )
                 for threads in self._threads:
-                    theirs = sum((shared_ns(ort[n], threads) + self._table.node_ns) / claims.count(n) for n in nodes if n in ort)
+                    # Of a node that several kernels compute, each stands for as much as it has of our time.
+                    share = {n: mine.on(threads) / all_of[threads][n] for n in nodes}
+                    theirs = sum((ort[n].on(threads) + self._table.node_ns) * share[n] for n in nodes if n in ort)
                     if mine.on(threads) > SLOW * theirs + parting:
                         lost = Estimate(ours_ns=mine.on(threads), ort_ns=theirs, at=self._at, threads=threads)
                         found |= dict.fromkeys(nodes, lost)
+        return found
+
+    def _by_node(self, ours: Mapping[int, _OpTime], threads: int) -> dict[NodeId, float]:
+        """What all kernels take that a node is computed by."""
+        found: dict[NodeId, float] = {}
+        for op, time in ours.items():
+            for n in map(NodeId, self._program.sources[op]):
+                found[n] = found.get(n, 0.0) + max(time.on(threads), 1.0)
         return found
 
     @cached_property
@@ -205,9 +212,9 @@ class Comparison:
     def _usual(self) -> _Point:
         return self._points[len(self._points) // 2]
 
-    def _ort(self, symbols: Mapping[str, int]) -> dict[NodeId, float]:
+    def _ort(self, symbols: Mapping[str, int]) -> dict[NodeId, Work]:
         """Work of each node on one core; what is fused away is left out."""
-        found: dict[NodeId, float] = {}
+        found: dict[NodeId, Work] = {}
         for i in self._members:
             fused = self._absorbed.get(i)
             if fused == "":
@@ -218,7 +225,7 @@ class Comparison:
             load_ = load_of(node, inputs, outputs, self._table)
             if load_ is not None and fused is not None:
                 load_ = Load(row=fused, units=load_.units, bytes=load_.bytes)
-            found[i] = 0.0 if load_ is None else work_ns(load_, self._table, self._ceilings)
+            found[i] = Work(ns=0.0) if load_ is None else work_of(load_, self._table, self._ceilings)
         return found
 
     def _sized(self, name: str, symbols: Mapping[str, int]) -> Sized | None:
@@ -254,7 +261,7 @@ class _Point:
     """An island at certain sizes: what its nodes cost ORT on one core, and what each op costs us."""
 
     symbols: Mapping[str, int]
-    ort: Mapping[NodeId, float]
+    ort: Mapping[NodeId, Work]
     ours: Mapping[int, _OpTime]
 
 

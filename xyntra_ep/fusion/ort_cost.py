@@ -53,16 +53,18 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Efficiency:
-    """The table. ``node_ns``: what a node costs that has nothing to do."""
+    """The table. ``node_ns``: what a node costs that has nothing to do; ``step_ns``: a step of a recurrence."""
 
     node_ns: float
+    step_ns: float = 0.0
     rows: Mapping[str, Rate]
 
 
 @functools.cache
 def load() -> Efficiency:
     content = json.loads(TABLE.read_text(encoding="utf-8"))
-    return Efficiency(node_ns=1000.0 * content["node_us"], rows={n: Rate(**row) for n, row in content["rows"].items()})
+    rows = {name: Rate(**row) for name, row in content["rows"].items()}
+    return Efficiency(node_ns=1000.0 * content["node_us"], step_ns=1000.0 * content["step_us"], rows=rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,19 +95,36 @@ class Sized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What a node does: ``units`` of a row of the table, over ``bytes`` of memory."""
+    """What a node does: ``units`` of a row of the table, over ``bytes`` of memory, in ``steps`` that follow from each other."""
 
     row: str
     units: float
     bytes: float
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Of a node, what it takes one core, in so many ``steps`` that follow from each other."""
+
+    ns: float
+    steps: int = 1
+
+    def on(self, threads: int) -> float:
+        """With ``threads`` threads: steps are shared out where each is worth it."""
+        return self.steps * shared_ns(self.ns / self.steps, threads)
 
 
 def work_ns(load_: Load, table: Efficiency, ceilings: Ceilings) -> float:
     """On one core, without what every node costs."""
     rate = table.rows[load_.row]
-    computing = load_.units * rate.flops / ceilings.gflops
+    computing = load_.units * rate.flops / ceilings.gflops + load_.steps * table.step_ns
     is_near = load_.bytes <= ceilings.near_bytes or rate.dram == 0
     return computing if is_near else max(computing, load_.bytes / (rate.dram * ceilings.dram_gbs))
+
+
+def work_of(load_: Load, table: Efficiency, ceilings: Ceilings) -> Work:
+    return Work(ns=work_ns(load_, table, ceilings), steps=max(1, load_.steps))
 
 
 def shared_ns(ns: float, threads: int) -> float:
@@ -181,7 +200,8 @@ def _recurrent(node: Node, given: Sequence[Sized]) -> Load:
     x, w, r = given[:3]
     rows = x.shape[0 if node.attr("layout", 0) else 1]
     units = 2.0 * math.prod(x.shape[:2]) * math.prod(w.shape[:2]) * (w.shape[2] + r.shape[2])
-    return Load(row=f"{node.op_type}.{'row' if rows == 1 else 'rows'}", units=units, bytes=w.bytes + r.bytes)
+    steps = x.shape[1 if node.attr("layout", 0) else 0]
+    return Load(row=f"{node.op_type}.{'row' if rows == 1 else 'rows'}", units=units, bytes=w.bytes + r.bytes, steps=steps)
 
 
 def _letters(node: Node, given: Sequence[Sized]) -> int:

@@ -25,7 +25,7 @@ COLOURS = Range(3, 3, 3)
 _WORDS: Mapping[Range, tuple[str, ...]] = {
     BATCH: ("batch", "bs"),
     AUDIO: ("audio", "wave"),
-    SEQUENCE: ("seq", "past", "len", "time", "token", "context", "position"),
+    SEQUENCE: ("seq", "past", "len", "time", "token", "context", "position", "frame", "step"),
     IMAGE: ("height", "width", "image", "pixel"),
     COLOURS: ("channel",),
 }
