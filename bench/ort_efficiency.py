@@ -2,6 +2,8 @@
 
     python -m bench.ort_efficiency [--out FILE]     (some minutes)
 
+It is of the class of processors at hand (AVX2, AVX-512, AMX), for whose vectors ONNX Runtime's own kernels are made, too.
+
 Each row is a time freed of the machine it was measured on, so that it holds for others:
 
     flops   what one unit of work costs while the data is near, in floating-point operations of a core at its peak
@@ -30,7 +32,7 @@ from onnx import TensorProto, helper
 from bench.environment import Environment, read_environment
 from bench.ort_cases import KINDS, TINY, Kind, OpCase, recurrent
 
-OUT = Path(__file__).resolve().parent.parent / "xyntra_ep" / "fusion" / "ort_efficiency.json"
+TABLES = Path(__file__).resolve().parent.parent / "xyntra_ep" / "fusion" / "ort_efficiency"
 _CHAINS = (4, 36)
 _STEPS = (32, 288)
 _SAMPLE_S = 0.005
@@ -173,15 +175,17 @@ def _short(value: float) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, default=OUT)
-    out = parser.parse_args().out
+    parser.add_argument("--out", type=Path, help="Default: the committed one of this class of processors.")
+    asked = parser.parse_args().out
     from xyntra_ep.diagnostics.machine import compile_with
     from xyntra_ep.tracea.doctor.ceilings import Probe
     from xyntra_ep.tracea.interface.context import Context
 
     context = Context()
     probe = Probe(context.caps, compile_with(context))
-    out.write_text(text(table(read_environment(compiler=""), probe)), encoding="utf-8")
+    environment = read_environment(compiler="")
+    out = asked or TABLES / f"{environment.isa.lower().replace('-', '')}.json"
+    out.write_text(text(table(environment, probe)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ import math
 import numpy as np
 import pytest
 
+from bench.ort_cases import KINDS
 from tests.support.graph_from_model import graph_from_model
 from tests.support.ml_models import single
 from tests.support.model_text import normal, parse
-from xyntra_ep.fusion.ort_cost import TABLE, Ceilings, Efficiency, Load, Rate, Sized, load, load_of, shared_ns, work_ns, work_of
+from xyntra_ep.fusion.ort_cost import TABLES, Ceilings, Efficiency, Load, Rate, Sized, load, load_of, shared_ns, work_ns, work_of
 from xyntra_ep.fusion.ort_fusions import absorbed
 from xyntra_ep.fusion.trace import OPS
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -107,15 +108,30 @@ def test_steps_of_a_recurrence_cost_something_and_are_shared_out_one_by_one() ->
     assert work_of(Load(row="LSTM.row", units=1e6, bytes=0), table, MACHINE).ns == 1e6 * 2 / 100
 
 
-def test_the_committed_table_is_whole_and_plausible() -> None:
-    table = load()
-    assert 100 <= table.node_ns <= 2000
+@pytest.mark.parametrize("machine", [file.stem for file in sorted(TABLES.glob("*.json"))])
+def test_a_committed_table_is_plausible(machine: str) -> None:
+    table = load(machine)
+    assert 100 <= table.node_ns <= 2000 and 50 <= table.step_ns <= 2000
     for name, rate in table.rows.items():
         assert rate.flops > 0 and 0 <= rate.dram <= 1, name
     products = [r.flops for n, r in table.rows.items() if n in ("product.many", "product.two", "conv.window", "conv.point")]
     assert all(1.0 <= flops <= 4.0 for flops in products), "nobody multiplies faster than the ceiling"
-    said = json.loads(TABLE.read_text(encoding="utf-8"))["environment"]
+    said = json.loads((TABLES / f"{machine}.json").read_text(encoding="utf-8"))["environment"]
     assert {"cpu", "cpu_flags", "packages", "threads"} <= said.keys()
+
+
+def test_every_kind_that_is_measured_has_a_row() -> None:
+    assert {kind.name for kind in KINDS} == load().rows.keys()
+
+
+def test_a_class_has_the_rows_of_its_own_table_and_the_usual_ones_beside() -> None:
+    own = json.loads((TABLES / "amx.json").read_text(encoding="utf-8"))["rows"]
+    table, usual = load("amx"), load()
+    assert {name: table.rows[name] for name in own} == {name: Rate(**row) for name, row in own.items()}
+    assert {name: rate for name, rate in table.rows.items() if name not in own} == {
+        name: rate for name, rate in usual.rows.items() if name not in own
+    }
+    assert load("neon") == usual != table
 
 
 def test_every_operator_of_ours_has_a_row_or_is_taken_for_the_plainest() -> None:

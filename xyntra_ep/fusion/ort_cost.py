@@ -1,7 +1,10 @@
 """How long ONNX Runtime's CPU provider would take for a node: a committed table of its efficiency times this machine's ceilings.
 
-`ort_efficiency.json` is written by `python -m bench.ort_efficiency`, which says what its columns mean. An operator without a row
-is taken for the plainest one, so that what is not known makes ORT look fast.
+There is a table for each class of processors, `ort_efficiency/<class>.json`, because what is no product costs as much on vectors
+half as wide, and so half as many operations at the peak. `python -m bench.ort_efficiency` writes the one of the machine at hand,
+and says what its columns mean. What a table lacks is that of the one for AVX-512, which was measured on units of 256 bits; a
+class without a table has that one. An operator without a row is taken for the plainest one, so that what is not known makes ORT
+look fast.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.tracea.core_ir.dtypes import DType
 
-TABLE = Path(__file__).with_name("ort_efficiency.json")
+TABLES = Path(__file__).with_name("ort_efficiency")
+USUAL = "avx512"
 PARALLEL_NS = 30_000.0  # below, work is not worth sharing out between threads
 FEW_ROWS = 16
 
@@ -61,19 +66,25 @@ class Efficiency:
 
 
 @functools.cache
-def load() -> Efficiency:
-    content = json.loads(TABLE.read_text(encoding="utf-8"))
+def load(machine: str = USUAL) -> Efficiency:
+    """The table for a class of machines: amx, avx512, avx2 ..."""
+    files = [TABLES / f"{name}.json" for name in (USUAL, machine)]
+    content: dict[str, Any] = {"rows": {}}
+    for read in (json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()):
+        content = {**content, **read, "rows": {**content["rows"], **read["rows"]}}
     rows = {name: Rate(**row) for name, row in content["rows"].items()}
     return Efficiency(node_ns=1000.0 * content["node_us"], step_ns=1000.0 * content["step_us"], rows=rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
-    """One core: 10^9 fp32 operations and bytes from DRAM a second, and the cache within which data is near."""
+    """One core: 10^9 fp32 operations and bytes from DRAM a second, and the cache within which data is near.
+    ``machine``: its class, amx or that of its vectors."""
 
     gflops: float
     dram_gbs: float
     near_bytes: int
+    machine: str = USUAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,213 @@
+"""Transposed convolutions: every element of x is spread over a window of the result.
+
+With windows that are not dilated, what lies at positions of the same remainder by the strides (a phase) is an ordinary
+convolution of x with every stride-th element of the kernel. All phases together are one convolution of as many times the
+channels, whose result is then put in order:
+
+    y[n, m, s * q + r - pad] = bias[m] + sum over (c, j) of x[n, c, q - j] * w[c, m, s * j + r]      0 <= r < s
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.frames import materialise
+from xyntra_ep.fusion.graph import Node
+from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, maybe, one, within
+from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last
+from xyntra_ep.fusion.onnx_ops.convolution import CONV_ATTRIBUTES, kernel_of, with_bias, with_channels
+from xyntra_ep.fusion.onnx_ops.linear import as_dtype
+from xyntra_ep.fusion.op_spec import FLOATS, OpSpec, takes
+from xyntra_ep.fusion.tensor import ConvNode, Map, Tensor
+from xyntra_ep.fusion.trace import Context
+from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dims import Dim, Size, ceildiv, lt, smax
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import Expr
+
+
+def _transposed_window(node: Node, spatial: Sequence[Size], kernel: Sequence[int]) -> tuple[list[Size], list[Size]]:
+    """(begin pads, output extents) of a ConvTranspose."""
+    rank = len(kernel)
+    strides, dilations = list(node.attr("strides") or [1] * rank), list(node.attr("dilations") or [1] * rank)
+    more = list(node.attr("output_padding") or [0] * rank)
+    pads, wanted = list(node.attr("pads") or [0] * (2 * rank)), node.attr("output_shape")
+    auto = node.attr("auto_pad", "NOTSET")
+    begin: list[Size] = []
+    out: list[Size] = []
+    for i in range(rank):
+        whole = (spatial[i] - 1) * strides[i] + more[i] + (kernel[i] - 1) * dilations[i] + 1
+        extent: Size
+        if wanted is not None or auto in ("SAME_UPPER", "SAME_LOWER"):
+            extent = spatial[i] * strides[i] if wanted is None else int(wanted[i - rank])
+            total = smax(0, whole - extent)
+            extent = whole - total if wanted is None else extent  # less than asked for where the stride leaves gaps at the end
+            begin.append(total // 2 if auto == "SAME_UPPER" else ceildiv(total, 2))
+        else:
+            first, last = (0, 0) if auto == "VALID" else (pads[i], pads[rank + i])
+            extent = whole - first - last
+            begin.append(first)
+        out.append(extent)
+    return begin, out
+
+
+def _conv_transpose(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    """By phases where it can be; else a convolution with the turned kernel over x with zeros put between its elements."""
+    x, w, bias = float_input(inputs, 0), one(inputs, 1), maybe(inputs, 2)
+    kernel = kernel_of(node, x, w)
+    rank, group = len(kernel), int(node.attr("group", 1))
+    channels = w.shape[0]
+    if not isinstance(channels, int) or channels % group:
+        raise UnsupportedError("ConvTranspose of an unknown number of channels")
+    x = with_channels(c, x, channels)
+    dilations = [int(d) for d in node.attr("dilations") or [1] * rank]
+    for spatial in x.shape[2:]:
+        c.require(lt(0, spatial), "Input spatial dimension must be positive")
+        if isinstance(spatial, Dim) and node.attr("output_shape") is not None:
+            raise UnsupportedError("ConvTranspose to a given shape from an unknown one")
+    pads, out = _transposed_window(node, x.shape[2:], kernel)
+    for extent in out:
+        c.require(lt(0, extent), "Computed output dimension is <= 0")
+    strides = [int(s) for s in node.attr("strides") or [1] * rank]
+    phases = _phases(strides, kernel, dilations, pads)
+    if phases is not None:
+        return phases.result(c, x, w, bias, out, group)
+    reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
+    spread = _spread(x, strides, [r - p for r, p in zip(reach, pads, strict=True)],
+                     [o + r for o, r in zip(out, reach, strict=True)])  # fmt: skip
+    per_group = w.reshape((group, channels // group, *w.shape[1:])).permute((0, 2, 1, *range(3, rank + 3)))
+    m = group * w.shape[1]
+    grouped = per_group.reshape((m, channels // group, *kernel))
+    turned = grouped.slice([0, 0, *(k - 1 for k in kernel)], [1, 1, *([-1] * rank)], grouped.shape)
+    conv = ConvNode(
+        x=spread, w=materialise(turned), strides=(1,) * rank, dilations=tuple(dilations), pads=(0,) * rank, group=group
+    )
+    return with_bias(c, conv, out, bias, x.dtype)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Phases:
+    """``taps``: of the kernel of each phase; those that the kernel ends before are 0."""
+
+    strides: Sequence[int]
+    kernel: Sequence[int]
+    pads: Sequence[int]
+
+    @property
+    def number(self) -> int:
+        return math.prod(self.strides)
+
+    @property
+    def taps(self) -> list[int]:
+        return [-(-k // s) for k, s in zip(self.kernel, self.strides, strict=True)]
+
+    def result(self, c: Context, x: Tensor, w: Tensor, bias: Tensor | None, out: Sequence[Size], group: int) -> Tensor:
+        per_group = w.shape[1]
+        if not isinstance(per_group, int):
+            raise UnsupportedError("ConvTranspose of an unknown number of channels")
+        first = [p // s for p, s in zip(self.pads, self.strides, strict=True)]
+        extents = [
+            (o - 1 + p) // s - q + 1 for o, p, s, q in zip(out, self.pads, self.strides, first, strict=True)
+        ]  # fmt: skip
+        conv = ConvNode(
+            x=channels_last(x),
+            w=materialise(self._weights(w, group, per_group)),
+            strides=(1,) * len(out),
+            dilations=(1,) * len(out),
+            pads=tuple(t - 1 - q for t, q in zip(self.taps, first, strict=True)),
+            group=group,
+        )
+        made = Tensor((x.shape[0], *extents, conv.w.shape[0]), DType.F32, conv)
+        return as_dtype(self._in_order(c, made, bias, out, group, per_group), x.dtype).permute(from_last(x.rank))
+
+    def _weights(self, w: Tensor, group: int, per_group: int) -> Tensor:
+        """w [C, M/G, kernel...] as [G * phases * M/G, C/G, taps...], turned."""
+        m, channel = E.axis(0), E.axis(1)
+        inner = w.shape[0] // group
+        at, inside = [], []
+        phase = E.call("mod", E.call("div", m, E.const(per_group)), E.const(self.number))
+        behind = self.number
+        for i, (stride, size, taps) in enumerate(zip(self.strides, self.kernel, self.taps, strict=True)):
+            behind //= stride
+            remainder = E.call("mod", E.call("div", phase, E.const(behind)), E.const(stride))
+            tap = E.call("mul", E.call("sub", E.const(taps - 1), E.axis(2 + i)), E.const(stride))
+            place = E.call("add", tap, remainder)
+            if size < taps * stride:
+                inside.append(E.call("lt", place, E.const(size)))
+                place = E.call("min", place, E.const(size - 1))
+            at.append(place)
+        source = E.call("add", E.call("mul", E.call("div", m, E.const(self.number * per_group)), E.size(inner)), channel)
+        value = E.load(0, source, E.call("mod", m, E.const(per_group)), *at, dtype=w.dtype)
+        for condition in inside:
+            value = E.call("where", condition, value, f(0))
+        shape = (group * self.number * per_group, inner, *self.taps)
+        return Tensor(shape, w.dtype, Map(inputs=(w,), body=value))
+
+    def _in_order(self, c: Context, made: Tensor, bias: Tensor | None, out: Sequence[Size], group: int, per_group: int) -> Tensor:
+        """[N, q..., G * phases * M/G] as [N, spatial..., M], with the bias."""
+        m = E.axis(len(out) + 1)
+        at, phase = [], E.const(0)
+        for i, (stride, pad) in enumerate(zip(self.strides, self.pads, strict=True)):
+            place = E.call("add", E.axis(1 + i), E.const(pad % stride))
+            at.append(E.call("div", place, E.const(stride)))
+            remainder = E.call("mod", place, E.const(stride))
+            phase = E.call("add", E.call("mul", phase, E.const(stride)), remainder)
+        lead = E.call("mul", phase, E.const(per_group))
+        if group == 1:
+            channel = E.call("add", lead, m)
+        else:
+            home = E.call("mul", E.call("div", m, E.const(per_group)), E.const(self.number * per_group))
+            channel = E.call("add", E.call("add", home, lead), E.call("mod", m, E.const(per_group)))
+        body, inputs = E.load(0, E.axis(0), *at, channel, dtype=DType.F32), [made]
+        if bias is not None:
+            if bias.rank != 1:
+                raise UnsupportedError("a bias that is no vector")
+            c.require_equal(bias.size, group * per_group, "bias must be a 1D tensor of size output_channels")
+            body = E.call("add", body, E.load(1, m, dtype=bias.dtype))
+            inputs.append(bias)
+        shape = (made.shape[0], *out, group * per_group)
+        return Tensor(shape, DType.F32, Map(inputs=tuple(inputs), body=body))
+
+
+def _phases(strides: Sequence[int], kernel: Sequence[int], dilations: Sequence[int], pads: Sequence[Size]) -> _Phases | None:
+    """None where a window is dilated, or cut by as much as is not known or more than it has."""
+    known = [p for p in pads if isinstance(p, int)]
+    if any(d != 1 for d in dilations) or len(known) != len(pads):
+        return None
+    if any(not 0 <= p < k for p, k in zip(known, kernel, strict=True)):
+        return None
+    return _Phases(strides=strides, kernel=kernel, pads=known)
+
+
+def _spread(x: Tensor, strides: Sequence[int], lead: Sequence[Size], extents: Sequence[Size]) -> Tensor:
+    """x [N, C, spatial...] with element q of an axis at lead + q * stride and zeros elsewhere; stored channels last."""
+    inside: Expr = E.const(True)
+    at: list[Expr] = []
+    for i, (stride, first) in enumerate(zip(strides, lead, strict=True)):
+        position = E.call("sub", E.axis(1 + i), E.size(first))
+        legal = E.call("le", E.const(0), position)
+        if stride > 1:
+            legal = E.call("and", legal, E.call("eq", E.call("mod", position, E.const(stride)), E.const(0)))
+        source = E.call("div", position, E.const(stride)) if stride > 1 else position
+        legal = E.call("and", legal, within(source, x.shape[2 + i]))
+        inside = legal if inside is E.const(True) else E.call("and", inside, legal)
+        at.append(source)
+    value = E.load(0, E.axis(0), E.axis(len(strides) + 1), *at, dtype=x.dtype)
+    shape = (x.shape[0], *extents, x.shape[1])
+    stored = Tensor(shape, x.dtype, Map(inputs=(x,), body=E.call("where", inside, value, f(0)), keep=True))
+    return stored.permute(from_last(x.rank))
+
+
+OPS = [
+    OpSpec(
+        name="ConvTranspose",
+        lower=_conv_transpose,
+        versions=(1, 22),
+        inputs=3,
+        attributes={**CONV_ATTRIBUTES, **takes("output_padding", "output_shape")},
+        types=(FLOATS,),
+    ),
+]
