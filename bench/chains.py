@@ -47,10 +47,12 @@ class _Graph:
         self.out_rank = 2
         self._rng = np.random.default_rng(0)
 
-    def input(self, name: str, *dims: int) -> Value:
+    def input(self, name: str, *dims: int, free: bool = False) -> Value:
+        """``free``: all dims behind the second are left dynamic, too."""
         self.inputs[name] = dims
         self.out_rank = len(dims)
-        return self.g.input(name, np.float32, [f"{name}_0", *dims[1:]])
+        inner = [f"{name}_{i}" if free and i > 1 else size for i, size in enumerate(dims)]
+        return self.g.input(name, np.float32, [f"{name}_0", *inner[1:]])
 
     def weight(self, name: str, *dims: int) -> Value:
         fan_in = int(np.prod(dims[:-1] if len(dims) == 2 else dims[1:])) or 1
@@ -101,10 +103,42 @@ def _depthwise(graph: _Graph, axes: Axes) -> Value:
 
 def _convolution(graph: _Graph, axes: Axes, c: int, n: int, *, group: int) -> Value:
     """With bias and Relu, padded to keep the size."""
-    g, k, stride = graph.g, axes["k"], axes["stride"]
-    x = graph.input("x", 1, c, axes["size"], axes["size"])
-    w, bias = graph.weight("w", n, c // group, k, k), graph.weight("bias", n)
-    y = g.Conv(x, w, bias, dilations=[1, 1], group=group, kernel_shape=[k, k], pads=[k // 2] * 4, strides=[stride] * 2)
+    x, k = graph.input("x", 1, c, axes["size"], axes["size"]), axes["k"]
+    return _relu_conv(graph, x, c, n, group, [k, k], [axes["stride"]] * 2, [1, 1], [k // 2] * 4)
+
+
+def _grouped(graph: _Graph, axes: Axes) -> Value:
+    x = graph.input("x", 1, axes["c"], axes["size"], axes["size"], free=bool(axes["free"]))
+    k = axes["k"]
+    return _relu_conv(graph, x, axes["c"], axes["n"], axes["groups"], [k, k], [axes["stride"]] * 2, [1, 1], [k // 2] * 4)
+
+
+def _conv1d(graph: _Graph, axes: Axes) -> Value:
+    """Padded at both ends by half of what the kernel reaches."""
+    x = graph.input("x", 1, axes["c"], axes["length"], free=bool(axes["free"]))
+    k, dilation = axes["k"], axes["dilation"]
+    pads = [(k - 1) * dilation // 2] * 2
+    return _relu_conv(graph, x, axes["c"], axes["n"], axes["groups"], [k], [axes["stride"]], [dilation], pads)
+
+
+def _relu_conv(
+    graph: _Graph, x: Value, c: int, n: int, groups: int, kernel: list[int], strides: list[int], dilations: list[int],
+    pads: list[int],
+) -> Value:  # fmt: skip
+    w, bias = graph.weight("w", n, c // groups, *kernel), graph.weight("bias", n)
+    y = graph.g.Conv(x, w, bias, dilations=dilations, group=groups, kernel_shape=kernel, pads=pads, strides=strides)
+    return graph.g.Relu(y)
+
+
+def _conv_transpose(graph: _Graph, axes: Axes) -> Value:
+    """Over lines (rank 1) or squares (rank 2)."""
+    g, rank, k = graph.g, axes["rank"], axes["k"]
+    x = graph.input("x", 1, axes["c"], *[axes["size"]] * rank, free=bool(axes["free"]))
+    w, bias = graph.weight("w", axes["c"], axes["n"] // axes["groups"], *[k] * rank), graph.weight("bias", axes["n"])
+    y = g.ConvTranspose(
+        x, w, bias, group=axes["groups"], kernel_shape=[k] * rank, strides=[axes["stride"]] * rank,
+        pads=[axes["pad"]] * (2 * rank), output_padding=[axes["more"]] * rank,
+    )  # fmt: skip
     return g.Relu(y)
 
 
@@ -220,6 +254,84 @@ CHAINS = [
             (672, 5, 1, 14),
             (240, 5, 2, 28),
             (96, 7, 1, 56),
+        ),
+    ),
+    Chain(
+        name="grouped",
+        build=_grouped,
+        axes=("c", "n", "groups", "k", "stride", "size", "free"),
+        shapes=(
+            (128, 128, 32, 3, 1, 56, 0),  # ResNeXt-50 32x4d
+            (256, 256, 32, 3, 1, 28, 0),
+            (256, 256, 32, 3, 1, 28, 1),
+            (512, 512, 32, 3, 1, 14, 0),
+            (1024, 1024, 32, 3, 1, 7, 0),
+            (512, 512, 32, 3, 2, 28, 0),
+            (152, 152, 19, 3, 1, 14, 0),  # RegNets, by their groups of 8 to 112 channels
+            (288, 288, 18, 3, 1, 14, 0),
+            (168, 168, 7, 3, 1, 28, 0),
+            (408, 408, 17, 3, 1, 14, 0),
+            (408, 408, 17, 3, 1, 14, 1),
+            (912, 912, 38, 3, 1, 7, 0),
+            (240, 240, 6, 3, 1, 28, 0),
+            (560, 560, 14, 3, 1, 14, 0),
+            (512, 512, 8, 3, 1, 14, 0),
+            (448, 448, 4, 3, 1, 28, 0),
+            (1232, 1232, 11, 3, 1, 14, 0),
+            (240, 60, 3, 1, 1, 28, 0),  # ShuffleNet
+            (60, 240, 3, 1, 1, 28, 0),
+            (480, 120, 3, 1, 1, 14, 0),
+            (384, 96, 8, 1, 1, 28, 0),
+        ),
+    ),
+    Chain(
+        name="conv1d",
+        build=_conv1d,
+        axes=("c", "n", "groups", "k", "stride", "dilation", "length", "free"),
+        shapes=(
+            (768, 768, 16, 128, 1, 1, 50, 0),  # wav2vec 2.0: positions
+            (768, 768, 16, 128, 1, 1, 200, 0),
+            (768, 768, 16, 128, 1, 1, 200, 1),
+            (768, 768, 16, 128, 1, 1, 500, 0),
+            (1, 512, 1, 10, 5, 1, 16000, 0),  # and features
+            (512, 512, 1, 3, 2, 1, 3199, 0),
+            (512, 512, 1, 3, 2, 1, 799, 0),
+            (512, 512, 1, 3, 2, 1, 799, 1),
+            (512, 512, 1, 2, 2, 1, 199, 0),
+            (64, 64, 1, 3, 1, 1, 1000, 0),  # dilated nets
+            (64, 64, 1, 3, 1, 16, 1000, 0),
+            (128, 128, 1, 3, 1, 8, 1000, 0),
+            (128, 128, 1, 3, 1, 8, 1000, 1),
+            (256, 256, 1, 3, 1, 64, 1000, 0),
+            (80, 384, 1, 3, 1, 1, 3000, 0),  # Whisper
+            (256, 256, 256, 31, 1, 1, 200, 0),  # Conformer
+            (512, 512, 512, 31, 1, 1, 500, 0),
+            (512, 512, 512, 31, 1, 1, 500, 1),
+        ),
+    ),
+    Chain(
+        name="conv_transpose",
+        build=_conv_transpose,
+        axes=("rank", "c", "n", "groups", "k", "stride", "pad", "more", "size", "free"),
+        shapes=(
+            (2, 512, 256, 1, 2, 2, 0, 0, 16, 0),  # U-Net
+            (2, 256, 128, 1, 2, 2, 0, 0, 32, 0),
+            (2, 64, 32, 1, 2, 2, 0, 0, 128, 0),
+            (2, 64, 32, 1, 2, 2, 0, 0, 128, 1),
+            (2, 512, 256, 1, 4, 2, 1, 0, 8, 0),  # generators
+            (2, 128, 64, 1, 4, 2, 1, 0, 32, 0),
+            (2, 128, 64, 1, 4, 2, 1, 0, 32, 1),
+            (2, 64, 3, 1, 4, 2, 1, 0, 32, 0),
+            (2, 128, 64, 1, 3, 2, 1, 1, 56, 0),
+            (2, 128, 64, 1, 3, 2, 1, 1, 56, 1),
+            (2, 256, 256, 4, 4, 2, 1, 0, 28, 0),
+            (2, 64, 64, 64, 4, 2, 1, 0, 56, 0),
+            (1, 512, 256, 1, 16, 8, 4, 0, 100, 0),  # vocoders
+            (1, 256, 128, 1, 16, 8, 4, 0, 800, 0),
+            (1, 128, 64, 1, 4, 2, 1, 0, 6400, 0),
+            (1, 128, 64, 1, 4, 2, 1, 0, 6400, 1),
+            (1, 64, 32, 1, 4, 2, 1, 0, 12800, 0),
+            (1, 256, 128, 1, 10, 5, 0, 0, 400, 0),
         ),
     ),
     Chain(
