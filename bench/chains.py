@@ -140,11 +140,8 @@ def _depthwise(graph: _Graph, axes: Axes) -> Value:
 
 def _convolution(graph: _Graph, axes: Axes, c: int, n: int, *, group: int) -> Value:
     """With bias and Relu, padded to keep the size."""
-    g, k, stride = graph.g, axes["k"], axes["stride"]
-    x = graph.input("x", 1, c, axes["size"], axes["size"])
-    w, bias = graph.weight("w", n, c // group, k, k), graph.weight("bias", n)
-    y = g.Conv(x, w, bias, dilations=[1, 1], group=group, kernel_shape=[k, k], pads=[k // 2] * 4, strides=[stride] * 2)
-    return g.Relu(y)
+    x, k = graph.input("x", 1, c, axes["size"], axes["size"]), axes["k"]
+    return _relu_conv(graph, x, c, n, group, [k, k], [axes["stride"]] * 2, [1, 1], [k // 2] * 4)
 
 
 def _grouped_conv(graph: _Graph, axes: Axes) -> Value:

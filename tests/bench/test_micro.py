@@ -27,6 +27,18 @@ def test_the_smallest_point_runs_and_is_alive(chain: Chain) -> None:
     assert all(isinstance(value.shape[0], str) for value in session.get_inputs()), "the first dim stays dynamic"
 
 
+def test_the_sizes_of_a_free_point_are_dynamic_and_its_model_runs() -> None:
+    for chain in (chain for chain in CHAINS if "free" in chain.axes):
+        free = [axes for axes in chain.points() if axes["free"]]
+        assert free, f"{chain.name} has no point of dynamic sizes"
+        model, shapes = chain.model(min(free, key=lambda axes: math.prod(axes.values())))
+        session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        (x,) = session.get_inputs()
+        assert all(isinstance(size, str) for size in x.shape[2:]) and isinstance(x.shape[1], int)
+        (out,) = session.run(None, synthetic_feeds([x], shapes, seed=0))
+        assert is_alive(out)
+
+
 def test_names_are_distinct_and_say_the_shape() -> None:
     names = [point_name(chain, axes) for chain in CHAINS for axes in chain.points()]
     assert len(set(names)) == len(names) and "conv/c64-n64-k3-stride1-size56" in names
