@@ -24,6 +24,7 @@ TABLES = Path(__file__).with_name("ort_efficiency")
 USUAL = "avx512"
 PARALLEL_NS = 30_000.0  # below, work is not worth sharing out between threads
 FEW_ROWS = 16
+TRANSPOSED_CHANNELS = 64  # of the case that the row was measured with
 
 # What costs ORT a node and nothing more: it hands the buffer on, or computes with a few integers.
 _VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout", "Shape", "Size", "Range"})
@@ -156,7 +157,7 @@ def load_of(node: Node, inputs: Sequence[Sized | None], outputs: Sequence[Sized]
     if op == "Einsum":
         return Load(row="product.heads", units=2.0 * _letters(node, given), bytes=size)
     if op in ("Conv", "ConvTranspose"):
-        return _conv(node, given, made)
+        return _conv(node, given, made, table)
     if op in ("Attention", "MultiHeadAttention"):
         return _attention(node, given, size)
     if op == "GroupQueryAttention" and len(outputs) > 1:  # the second is the cache after this step
@@ -222,16 +223,21 @@ def _letters(node: Node, given: Sequence[Sized]) -> int:
     return math.prod(sizes.values())
 
 
-def _conv(node: Node, given: Sequence[Sized], made: Sized) -> Load:
+def _conv(node: Node, given: Sequence[Sized], made: Sized, table: Efficiency) -> Load:
     x, w = given[:2]
     size, group = x.bytes + made.bytes, int(node.attr("group", 1))
     if node.op_type == "ConvTranspose":
-        return Load(row="conv.transposed", units=2.0 * x.elements * math.prod(w.shape[1:]), bytes=size)
+        # A product, whose elements are then added to where they belong: what that costs a unit falls with the channels of x.
+        product_, all_ = (table.rows[name].flops for name in ("product.many", "conv.transposed"))
+        share = (product_ + max(0.0, all_ - product_) * TRANSPOSED_CHANNELS * group / max(1, x.shape[1])) / all_
+        return Load(row="conv.transposed", units=2.0 * x.elements * math.prod(w.shape[1:]) * share, bytes=size)
     rank, window = len(w.shape) - 2, math.prod(w.shape[2:])
-    if rank != 2:
-        row = "conv.line" if rank < 2 else "conv.volume"
+    if rank > 2:
+        row = "conv.volume"
     elif group > 1:
         row = "conv.depthwise" if w.shape[1] == 1 else "conv.grouped"
+    elif rank < 2:
+        row = "conv.line"
     elif w.shape[1] <= 4:
         row = "conv.stem"
     else:

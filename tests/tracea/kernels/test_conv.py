@@ -111,7 +111,8 @@ def test_ends_of_rows_whose_length_only_a_run_knows(case: ConvCase) -> None:
         here = replace(case, x=(*case.x[:-1], width))
         if width + sum(case.pads[case.rank - 1 :: case.rank]) > (case.w[-1] - 1) * (case.dilations or (1, 1))[-1]:
             check(here, WIDEST, DIRECT)
-    assert not copies_x(replace(case, x=(*case.x[:-1], 40)), Range(160, 224, 640))
+    if WIDEST.lanes > 1:  # without vectors copying all of x costs about as much
+        assert not copies_x(replace(case, x=(*case.x[:-1], 40)), Range(160, 224, 640))
 
 
 def test_deep_convolutions_of_short_rows_copy_x_once() -> None:

@@ -1,8 +1,8 @@
 """Transposed convolutions: every element of x is spread over a window of the result.
 
 With windows that are not dilated, what lies at positions of the same remainder by the strides (a phase) is an ordinary
-convolution of x with every stride-th element of the kernel. All phases together are one convolution of as many times the
-channels, whose result is then put in order:
+convolution of x with every stride-th element of the kernel. Phases with as many elements are one convolution of as many times
+the channels. What they make is then put in order:
 
     y[n, m, s * q + r - pad] = bias[m] + sum over (c, j) of x[n, c, q - j] * w[c, m, s * j + r]      0 <= r < s
 """
@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.frames import materialise
 from xyntra_ep.fusion.graph import Node
-from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, maybe, one, within
+from xyntra_ep.fusion.onnx_ops._operands import Inputs, clamp_index, f, float_input, maybe, one, within
 from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last
 from xyntra_ep.fusion.onnx_ops.convolution import CONV_ATTRIBUTES, kernel_of, with_bias, with_channels
 from xyntra_ep.fusion.onnx_ops.linear import as_dtype
@@ -72,7 +73,8 @@ def _conv_transpose(c: Context, node: Node, inputs: Inputs) -> Tensor:
     for extent in out:
         c.require(lt(0, extent), "Computed output dimension is <= 0")
     strides = [int(s) for s in node.attr("strides") or [1] * rank]
-    phases = _phases(strides, kernel, dilations, pads)
+    is_depthwise = group > 1 and w.shape[1] == 1  # its phases would be results of single elements, far from each other
+    phases = None if is_depthwise else _phases(strides, kernel, dilations, pads)
     if phases is not None:
         return phases.result(c, x, w, bias, out, group)
     reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
@@ -89,87 +91,129 @@ def _conv_transpose(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Phases whose kernels have the same ``taps`` along each axis: ``number`` remainders from ``first`` on. The kernel may end
+    before the last tap of some."""
+
+    first: Sequence[int]
+    number: Sequence[int]
+    taps: Sequence[int]
+
+    @property
+    def phases(self) -> int:
+        return math.prod(self.number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Phases:
-    """``taps``: of the kernel of each phase; those that the kernel ends before are 0."""
+    """``parts``: the convolutions that it takes, one where the strides divide the kernel."""
 
     strides: Sequence[int]
     kernel: Sequence[int]
     pads: Sequence[int]
 
     @property
-    def number(self) -> int:
-        return math.prod(self.strides)
+    def begins(self) -> list[int]:
+        """The q of the first element of the result."""
+        return [p // s for p, s in zip(self.pads, self.strides, strict=True)]
 
     @property
-    def taps(self) -> list[int]:
-        return [-(-k // s) for k, s in zip(self.kernel, self.strides, strict=True)]
+    def parts(self) -> list[_Part]:
+        axes: list[list[tuple[int, int, int]]] = []
+        for k, s, q in zip(self.kernel, self.strides, self.begins, strict=True):
+            taps, longer = -(-k // s), (k - 1) % s + 1
+            if longer == s or taps - 1 <= q:  # the last would begin with a window that has no element of x
+                axes.append([(0, s, taps)])
+            else:
+                axes.append([(0, longer, taps), (longer, s - longer, taps - 1)])
+        found = []
+        for along in product(*axes):
+            first, number, sizes = zip(*along, strict=True)
+            found.append(_Part(first=first, number=number, taps=sizes))
+        return found
 
     def result(self, c: Context, x: Tensor, w: Tensor, bias: Tensor | None, out: Sequence[Size], group: int) -> Tensor:
         per_group = w.shape[1]
         if not isinstance(per_group, int):
             raise UnsupportedError("ConvTranspose of an unknown number of channels")
-        first = [p // s for p, s in zip(self.pads, self.strides, strict=True)]
-        extents = [
-            (o - 1 + p) // s - q + 1 for o, p, s, q in zip(out, self.pads, self.strides, first, strict=True)
-        ]  # fmt: skip
-        conv = ConvNode(
-            x=channels_last(x),
-            w=materialise(self._weights(w, group, per_group)),
-            strides=(1,) * len(out),
-            dilations=(1,) * len(out),
-            pads=tuple(t - 1 - q for t, q in zip(self.taps, first, strict=True)),
-            group=group,
-        )
-        made = Tensor((x.shape[0], *extents, conv.w.shape[0]), DType.F32, conv)
-        return as_dtype(self._in_order(c, made, bias, out, group, per_group), x.dtype).permute(from_last(x.rank))
-
-    def _weights(self, w: Tensor, group: int, per_group: int) -> Tensor:
-        """w [C, M/G, kernel...] as [G * phases * M/G, C/G, taps...], turned."""
-        m, channel = E.axis(0), E.axis(1)
-        inner = w.shape[0] // group
-        at, inside = [], []
-        phase = E.call("mod", E.call("div", m, E.const(per_group)), E.const(self.number))
-        behind = self.number
-        for i, (stride, size, taps) in enumerate(zip(self.strides, self.kernel, self.taps, strict=True)):
-            behind //= stride
-            remainder = E.call("mod", E.call("div", phase, E.const(behind)), E.const(stride))
-            tap = E.call("mul", E.call("sub", E.const(taps - 1), E.axis(2 + i)), E.const(stride))
-            place = E.call("add", tap, remainder)
-            if size < taps * stride:
-                inside.append(E.call("lt", place, E.const(size)))
-                place = E.call("min", place, E.const(size - 1))
-            at.append(place)
-        source = E.call("add", E.call("mul", E.call("div", m, E.const(self.number * per_group)), E.size(inner)), channel)
-        value = E.load(0, source, E.call("mod", m, E.const(per_group)), *at, dtype=w.dtype)
-        for condition in inside:
-            value = E.call("where", condition, value, f(0))
-        shape = (group * self.number * per_group, inner, *self.taps)
-        return Tensor(shape, w.dtype, Map(inputs=(w,), body=value))
-
-    def _in_order(self, c: Context, made: Tensor, bias: Tensor | None, out: Sequence[Size], group: int, per_group: int) -> Tensor:
-        """[N, q..., G * phases * M/G] as [N, spatial..., M], with the bias."""
-        m = E.axis(len(out) + 1)
-        at, phase = [], E.const(0)
-        for i, (stride, pad) in enumerate(zip(self.strides, self.pads, strict=True)):
-            place = E.call("add", E.axis(1 + i), E.const(pad % stride))
-            at.append(E.call("div", place, E.const(stride)))
-            remainder = E.call("mod", place, E.const(stride))
-            phase = E.call("add", E.call("mul", phase, E.const(stride)), remainder)
-        lead = E.call("mul", phase, E.const(per_group))
-        if group == 1:
-            channel = E.call("add", lead, m)
-        else:
-            home = E.call("mul", E.call("div", m, E.const(per_group)), E.const(self.number * per_group))
-            channel = E.call("add", E.call("add", home, lead), E.call("mod", m, E.const(per_group)))
-        body, inputs = E.load(0, E.axis(0), *at, channel, dtype=DType.F32), [made]
         if bias is not None:
             if bias.rank != 1:
                 raise UnsupportedError("a bias that is no vector")
             c.require_equal(bias.size, group * per_group, "bias must be a 1D tensor of size output_channels")
-            body = E.call("add", body, E.load(1, m, dtype=bias.dtype))
+        x_last = channels_last(x)
+        extents = [
+            (o - 1 + p) // s - q + 1 for o, p, s, q in zip(out, self.pads, self.strides, self.begins, strict=True)
+        ]  # fmt: skip
+        made = []
+        for part in self.parts:
+            conv = ConvNode(
+                x=x_last,
+                w=materialise(self._weights(part, w, group, per_group)),
+                strides=(1,) * len(out),
+                dilations=(1,) * len(out),
+                pads=tuple(taps - 1 - q for taps, q in zip(part.taps, self.begins, strict=True)),
+                group=group,
+            )
+            made.append(Tensor((x.shape[0], *extents, conv.w.shape[0]), DType.F32, conv))
+        return as_dtype(self._in_order(made, bias, out, group, per_group), x.dtype).permute(from_last(x.rank))
+
+    def _weights(self, part: _Part, w: Tensor, group: int, per_group: int) -> Tensor:
+        """w [C, M/G, kernel...] as [G * phases * M/G, C/G, taps...], turned."""
+        m, channel = E.axis(0), E.axis(1)
+        inner = w.shape[0] // group
+        at, inside = [], []
+        phase = E.call("mod", E.call("div", m, E.const(per_group)), E.const(part.phases))
+        behind = part.phases
+        for i, (stride, size, first, number, taps) in enumerate(
+            zip(self.strides, self.kernel, part.first, part.number, part.taps, strict=True)
+        ):
+            behind //= number
+            remainder = E.call("mod", E.call("div", phase, E.const(behind)), E.const(number))
+            tap = E.call("mul", E.call("sub", E.const(taps - 1), E.axis(2 + i)), E.const(stride))
+            place = E.call("add", tap, E.call("add", remainder, E.const(first)))
+            if size < (taps - 1) * stride + first + number:
+                inside.append(E.call("lt", place, E.const(size)))
+                place = E.call("min", place, E.const(size - 1))
+            at.append(place)
+        source = E.call("add", E.call("mul", E.call("div", m, E.const(part.phases * per_group)), E.size(inner)), channel)
+        value = E.load(0, source, E.call("mod", m, E.const(per_group)), *at, dtype=w.dtype)
+        for condition in inside:
+            value = E.call("where", condition, value, f(0))
+        shape = (group * part.phases * per_group, inner, *part.taps)
+        return Tensor(shape, w.dtype, Map(inputs=(w,), body=value))
+
+    def _in_order(self, made: Sequence[Tensor], bias: Tensor | None, out: Sequence[Size], group: int, per_group: int) -> Tensor:
+        """Of each part [N, q..., G * phases * M/G], all as [N, spatial..., M], with the bias."""
+        home, m = E.axis(len(out) + 1), E.axis(len(out) + 2)
+        at, remainders = [], []
+        for i, (stride, pad) in enumerate(zip(self.strides, self.pads, strict=True)):
+            place = E.call("add", E.axis(1 + i), E.const(pad % stride))
+            at.append(E.call("div", place, E.const(stride)))
+            remainders.append(E.call("mod", place, E.const(stride)))
+        body: Expr | None = None
+        for number, part in enumerate(self.parts):
+            phase: Expr = E.const(0)
+            here: Expr | None = None
+            for remainder, first, count, stride in zip(remainders, part.first, part.number, self.strides, strict=True):
+                digit = remainder
+                if count < stride:
+                    digit = E.call("sub", remainder, E.const(first))
+                    mine = within(digit, count)
+                    here = mine if here is None else E.call("and", here, mine)
+                    digit = clamp_index(digit, count)
+                phase = E.call("add", E.call("mul", phase, E.const(count)), digit)
+            block = E.call("add", E.call("mul", home, E.const(part.phases)), phase)
+            channel = E.call("add", E.call("mul", block, E.const(per_group)), m)
+            value = E.load(number, E.axis(0), *at, channel, dtype=DType.F32)
+            body = value if body is None or here is None else E.call("where", here, value, body)
+        assert body is not None
+        inputs = list(made)
+        if bias is not None:
+            channel = E.call("add", E.call("mul", home, E.const(per_group)), m)
+            body = E.call("add", body, E.load(len(inputs), channel, dtype=bias.dtype))
             inputs.append(bias)
-        shape = (made.shape[0], *out, group * per_group)
-        return Tensor(shape, DType.F32, Map(inputs=tuple(inputs), body=body))
+        apart = Tensor((made[0].shape[0], *out, group, per_group), DType.F32, Map(inputs=tuple(inputs), body=body))
+        return apart.reshape((made[0].shape[0], *out, group * per_group))
 
 
 def _phases(strides: Sequence[int], kernel: Sequence[int], dilations: Sequence[int], pads: Sequence[Size]) -> _Phases | None:
