@@ -2,7 +2,7 @@
 
     python -m bench.ort_efficiency [--out FILE]     (some minutes)
 
-It is of the class of processors at hand (AVX2, AVX-512, AMX), for whose vectors ONNX Runtime's own kernels are made, too.
+It is of the width of the units that multiply on the machine at hand, 256 or 512 bits.
 
 Each row is a time freed of the machine it was measured on, so that it holds for others:
 
@@ -175,7 +175,7 @@ def _short(value: float) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, help="Default: the committed one of this class of processors.")
+    parser.add_argument("--out", type=Path, help="Default: the committed one of this width of units.")
     asked = parser.parse_args().out
     from xyntra_ep.diagnostics.machine import compile_with
     from xyntra_ep.tracea.doctor.ceilings import Probe
@@ -183,9 +183,8 @@ def main() -> None:
 
     context = Context()
     probe = Probe(context.caps, compile_with(context))
-    environment = read_environment(compiler="")
-    out = asked or TABLES / f"{environment.isa.lower().replace('-', '')}.json"
-    out.write_text(text(table(environment, probe)), encoding="utf-8")
+    out = asked or TABLES / f"units{context.caps.unit_bits}.json"
+    out.write_text(text(table(read_environment(compiler=""), probe)), encoding="utf-8")
 
 
 if __name__ == "__main__":

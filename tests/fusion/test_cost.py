@@ -22,7 +22,7 @@ from xyntra_ep.tracea.core_ir.ops import CoreOp, Gemm
 from xyntra_ep.tracea.interface.device_costs import ASSUMED
 from xyntra_ep.tracea.interface.islands import StepCost
 
-MACHINE = Ceilings(gflops=100.0, dram_gbs=10.0, near_bytes=1 << 20)
+MACHINE = Ceilings(gflops=100.0, dram_gbs=10.0, near_bytes=1 << 20, unit_bits=512)
 MLP = "(float[N,256] x) => (float[N,256] y) { g = MatMul(x, w) r = Relu(g) y = MatMul(r, v) }"
 CHAIN = "(float[N,256] x) => (float[N,256] y) { a = Exp(x) b = Neg(a) c = Tanh(b) y = Sqrt(c) }"
 WEIGHTS = {"w": normal(256, 256), "v": normal(256, 256)}

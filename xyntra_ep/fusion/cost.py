@@ -120,7 +120,7 @@ class Comparison:
         self._steps = steps
         self._ceilings = ceilings
         self._threads = sorted({1, max(1, cores)})
-        self._table = load(ceilings.machine)
+        self._table = load(ceilings.unit_bits)
         self._absorbed = absorbed(graph, members)
         self._at = assumed_text(graph) if program.bindings else ""
         self._heavy = any(isinstance(program.ops[step.op], Gemm | Conv | Attention | Recurrence) for step in steps)

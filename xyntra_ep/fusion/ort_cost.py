@@ -1,10 +1,9 @@
 """How long ONNX Runtime's CPU provider would take for a node: a committed table of its efficiency times this machine's ceilings.
 
-There is a table for each class of processors, `ort_efficiency/<class>.json`, because what is no product costs as much on vectors
-half as wide, and so half as many operations at the peak. `python -m bench.ort_efficiency` writes the one of the machine at hand,
-and says what its columns mean. What a table lacks is that of the one for AVX-512, which was measured on units of 256 bits; a
-class without a table has that one. An operator without a row is taken for the plainest one, so that what is not known makes ORT
-look fast.
+There is a table for each width of the units that multiply, because what is no product takes as long on units half as wide, and so
+half as many operations at the peak: AVX-512 on units of 256 bits (Zen 4) is like AVX2, not like AVX-512 elsewhere. What a table
+lacks is that of the one for 256 bits. `python -m bench.ort_efficiency` writes the one of the machine at hand, and says what its
+columns mean. An operator without a row is taken for the plainest one, so that what is not known makes ORT look fast.
 """
 
 from __future__ import annotations
@@ -15,13 +14,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.tracea.core_ir.dtypes import DType
 
 TABLES = Path(__file__).with_name("ort_efficiency")
-USUAL = "avx512"
+USUAL = 256
 PARALLEL_NS = 30_000.0  # below, work is not worth sharing out between threads
 FEW_ROWS = 16
 TRANSPOSED_CHANNELS = 64  # of the case that the row was measured with
@@ -67,25 +65,23 @@ class Efficiency:
 
 
 @functools.cache
-def load(machine: str = USUAL) -> Efficiency:
-    """The table for a class of machines: amx, avx512, avx2 ..."""
-    files = [TABLES / f"{name}.json" for name in (USUAL, machine)]
-    content: dict[str, Any] = {"rows": {}}
-    for read in (json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()):
-        content = {**content, **read, "rows": {**content["rows"], **read["rows"]}}
-    rows = {name: Rate(**row) for name, row in content["rows"].items()}
-    return Efficiency(node_ns=1000.0 * content["node_us"], step_ns=1000.0 * content["step_us"], rows=rows)
+def load(unit_bits: int = USUAL) -> Efficiency:
+    """The table for cores whose units are so wide."""
+    usual, own = (json.loads((TABLES / f"units{bits}.json").read_text(encoding="utf-8")) for bits in (USUAL, unit_bits))
+    both = {**usual, **own}
+    rows = {name: Rate(**row) for name, row in {**usual["rows"], **own["rows"]}.items()}
+    return Efficiency(node_ns=1000.0 * both["node_us"], step_ns=1000.0 * both["step_us"], rows=rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
     """One core: 10^9 fp32 operations and bytes from DRAM a second, and the cache within which data is near.
-    ``machine``: its class, amx or that of its vectors."""
+    ``unit_bits``: the width of its units, 256 or 512."""
 
     gflops: float
     dram_gbs: float
     near_bytes: int
-    machine: str = USUAL
+    unit_bits: int = USUAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

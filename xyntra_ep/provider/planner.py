@@ -256,8 +256,7 @@ class _Planner:
 
     def _comparison(self, group: list[NodeId], traced: TraceContext, program: Program, steps: Sequence[StepCost]) -> Comparison:
         caps = self.context.caps
-        machine = "amx" if caps.amx_bf16 else str(caps.isa)
-        ceilings = Ceilings(gflops=caps.fma_gflops, dram_gbs=caps.dram_gbs, near_bytes=caps.l2_bytes, machine=machine)
+        ceilings = Ceilings(gflops=caps.fma_gflops, dram_gbs=caps.dram_gbs, near_bytes=caps.l2_bytes, unit_bits=caps.unit_bits)
         return Comparison(self.graph, group, traced, program, steps, ceilings, caps.cores)
 
     @property

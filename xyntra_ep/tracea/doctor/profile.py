@@ -23,6 +23,7 @@ _ROWS = {Isa.AVX512: AVX512, Isa.AVX2: AVX2, Isa.NEON: NEON, Isa.SCALAR: SCALAR}
 _BF16_TILES, _BF16_PAIRS = 16.0, 2.0  # rate of bfloat16 products over fp32 ones, by instruction
 # One core, where nothing was measured: (fp32 GFLOP/s, DRAM GB/s) at 3 GHz with two FMA units (AVX-512: one
 # and a half, because client parts fuse two 256-bit units), and what one core of a server draws from DRAM.
+_HALVES_CEILINGS = (110.0, 20.0)
 _DEFAULT_CEILINGS = {
     Isa.AVX512: (150.0, 20.0),
     Isa.AVX2: (96.0, 20.0),
@@ -131,8 +132,9 @@ def lacking(machine: Machine, caps: Capabilities) -> str:
 def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabilities:
     """``machine`` as kernels see it; without measured ``ceilings`` the defaults of its instruction set are taken."""
     row = _ROWS[machine.isa]
-    fma_gflops, dram_gbs = _DEFAULT_CEILINGS[machine.isa]
     wide = machine.isa is Isa.AVX512
+    halves = wide and machine.vendor == "AuthenticAMD" and "avx512_vp2intersect" not in machine.features  # Zen 5 has it
+    fma_gflops, dram_gbs = _HALVES_CEILINGS if halves else _DEFAULT_CEILINGS[machine.isa]
     converts = wide and "avx512_bf16" in machine.features
     pairs = converts and machine.vendor == "AuthenticAMD"
     tiles = wide and machine.features >= _AMX and machine.tiles_granted
@@ -144,6 +146,7 @@ def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabili
         isa=machine.isa,
         lanes=row.lanes,
         vector_registers=row.vector_registers,
+        halves=halves,
         avx512_bf16=pairs,
         avx512_bf16_convert=converts,
         amx_bf16=tiles,

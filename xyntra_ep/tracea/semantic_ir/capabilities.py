@@ -26,6 +26,7 @@ class Prefetching(StrEnum):
 class Capabilities:
     """A CPU as kernels see it. ``lanes`` is the number of f32 in a vector register.
 
+    ``halves``: its units are half as wide as a vector, as in Zen 4, so that its peak is that of vectors half as long.
     ``avx512_bf16``: pairs of bfloat16 multiply at twice the rate of f32 (vdpbf16ps; not so on Intel, where it is slower than
     f32 itself). ``avx512_bf16_convert``: the instructions exist, however slowly they multiply; they round to bfloat16 fast.
     ``amx_bf16``: matrix tiles of bfloat16 (tdpbf16ps), which the operating system grants.
@@ -34,6 +35,7 @@ class Capabilities:
     isa: Isa
     lanes: int
     vector_registers: int
+    halves: bool = False
     avx512_bf16: bool = False
     avx512_bf16_convert: bool = False
     amx_bf16: bool = False
@@ -46,6 +48,11 @@ class Capabilities:
     dram_gbs: float = 20.0
     prefetching: Prefetching = Prefetching.NEAR
     cores: int = 1
+
+    @property
+    def unit_bits(self) -> int:
+        """Of the units that multiply: 256 or 512; those of processors with less are taken for 256, too."""
+        return 512 if self.lanes >= 16 and not self.halves else 256
 
     @property
     def has_bf16(self) -> bool:
