@@ -336,6 +336,8 @@ KINDS = [
     Kind(name="conv.grouped", at=_conv(3, "grouped"), sizes=_IMAGE),
     Kind(name="conv.depthwise", at=_conv(3, "depthwise"), sizes=_IMAGE),
     Kind(name="conv.line", at=_conv(3, rank=1), sizes=_IMAGE),
+    Kind(name="conv.line.grouped", at=_conv(9, "grouped", rank=1), sizes=_IMAGE),
+    Kind(name="conv.line.depthwise", at=_conv(9, "depthwise", rank=1), sizes=_IMAGE),
     Kind(name="conv.volume", at=_conv(3, cin=16, rank=3), sizes=(2, 6, 16)),
     Kind(name="conv.transposed", at=_conv_transpose, sizes=_IMAGE),
 ]

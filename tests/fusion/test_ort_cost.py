@@ -56,7 +56,7 @@ def loads(text: str, **constants: object) -> list[Load | None]:
          "conv.depthwise", 2 * 8 * 16 * 9),
         ("(float[1,8,6] x) => (float[1,4,4] y) { y = Conv(x, w) }", {"w": normal(4, 8, 3)}, "conv.line", 2 * 4 * 4 * 24),
         ("(float[1,8,6] x) => (float[1,8,4] y) { y = Conv <group=8> (x, w) }", {"w": normal(8, 1, 3)},
-         "conv.depthwise", 2 * 32 * 3),
+         "conv.line.depthwise", 2 * 32 * 3),
         ("(float[1,2,6,6] x) => (float[1,2,4,4] y) { y = MaxPool <kernel_shape=[3,3]> (x) }", {}, "MaxPool", 32 * 9),
         ("(float[1,2,4,4] x) => (float[1,2,2,2] y) { y = AveragePool <kernel_shape=[9,9], pads=[3,3,3,3]> (x) }", {},
          "AveragePool", 8 * 16),

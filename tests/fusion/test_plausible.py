@@ -67,6 +67,17 @@ def test_what_is_inside_follows_from_the_inputs() -> None:
     assert assumed_text(hinted) == "batch=1, height=512, width=1000"
 
 
+def test_a_net_that_leaves_nothing_of_a_sequence_is_meant_for_sound() -> None:
+    """Seven convolutions by two, as encoders of waves have them, leave 375 of 48000 samples, and nothing of 128."""
+    layers = [f"h{i + 1} = Conv <strides=[2], kernel_shape=[3]> (h{i}, w)" for i in range(7)]
+    text = f"(float[1,4,s] h0) => (float[1,4,t] h7) {{ {' '.join(layers)} }}"
+    _, graph = analyse(graph_from_model(parse(text, w=normal(4, 4, 3))))
+    assert graph.plausible["h0"][2] == AUDIO
+    assert graph.plausible["h7"][2].usual == 374
+    short = text.replace("strides=[2]", "strides=[1]")
+    assert analyse(graph_from_model(parse(short, w=normal(4, 4, 3))))[1].plausible["h0"][2] == SEQUENCE
+
+
 def test_what_an_operator_makes_that_is_not_ours_has_the_sizes_of_what_it_read() -> None:
     """An island behind it takes the sizes of an inner value from there, and not from its place."""
     graph = analysed("(float[batch,seq,64] x) => (float[batch,seq,64] y) { a = Exp(x) b = Det(a) c = Relu(a) y = Neg(c) }")

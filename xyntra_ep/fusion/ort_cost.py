@@ -231,7 +231,7 @@ def _conv(node: Node, given: Sequence[Sized], made: Sized, table: Efficiency) ->
     if rank > 2:
         row = "conv.volume"
     elif group > 1:
-        row = "conv.depthwise" if w.shape[1] == 1 else "conv.grouped"
+        row = f"conv{'.line' if rank < 2 else ''}.{'depthwise' if w.shape[1] == 1 else 'grouped'}"
     elif rank < 2:
         row = "conv.line"
     elif w.shape[1] <= 4:

@@ -14,7 +14,7 @@ from functools import partial
 from xyntra_ep.errors import InternalError, UnsupportedError
 from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.graph import Graph, Node, NodeId
-from xyntra_ep.fusion.plausible import traced_sizes
+from xyntra_ep.fusion.plausible import enlarged, traced_sizes
 from xyntra_ep.fusion.ranks import by_definition, with_ranks
 from xyntra_ep.fusion.trace import OPS, Context, SymbolPolicy
 from xyntra_ep.guard import guarded
@@ -65,7 +65,8 @@ def analyse(graph: Graph, tell: Callable[[NodeId, InternalError], None] | None =
                 _quietly(partial(declare, like=like), name, context)
         ranks |= {name: context.tensors[name].rank for name in node.outputs if name in context.tensors}
     graph = with_ranks(graph, ranks)
-    sizes = ((name, traced_sizes(t, policy.ranges)) for name, t in context.tensors.items())
+    ranges = enlarged(policy.ranges, context.tensors.values())
+    sizes = ((name, traced_sizes(t, ranges)) for name, t in context.tensors.items())
     return reasons, replace(graph, plausible={name: found for name, found in sizes if found})
 
 

@@ -7,7 +7,7 @@ values: what is claimed follows the expected gain over all of them, and kernels 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.fusion.graph import DeclaredDim, Graph, GraphValue
@@ -91,6 +91,17 @@ class Sizes:
         if len(like) != len(value.shape):
             return of_dim(value.shape, axis)
         return (by_name(declared) if declared else None) or like[axis]
+
+
+def enlarged(ranges: Mapping[str, Range], tensors: Iterable[Tensor]) -> dict[str, Range]:
+    """``ranges`` of symbols, those of sequences by which a tensor would vanish taken for sound: a net that leaves nothing of 128
+    elements is meant for thousands."""
+    found = dict(ranges)
+    for size in (size for t in tensors for size in t.shape if not isinstance(size, int)):
+        names = symbols_of(size)
+        if names <= found.keys() and evaluate(size, {name: found[name].usual for name in names}) < 1:
+            found |= {name: AUDIO for name in names if found[name] == SEQUENCE}
+    return found
 
 
 def traced_sizes(t: Tensor, ranges: Mapping[str, Range]) -> tuple[Range, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xyntra_ep.tracea.core_ir.dims import typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Recurrence
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, Phase, TempBuffer, ValueBuffer
@@ -68,7 +69,7 @@ def panels_of(op: Recurrence, caps: Capabilities) -> tuple[Panels, ...]:
     is_large = caps.vector_registers >= 32
     sums = 24 if is_large else 12
     most = 2 + is_large
-    if is_large and isinstance(rows, int) and rows <= _FEW_ROWS:
+    if typical(rows) <= _FEW_ROWS:
         most = 4
     found: list[Panels] = []
     for s, stage in enumerate(op.stages):
