@@ -92,8 +92,7 @@ def _conv_transpose(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """Phases whose kernels have the same ``taps`` along each axis: ``number`` remainders from ``first`` on. The kernel may end
-    before the last tap of some."""
+    """Phases whose kernels have the same ``taps`` along each axis: ``number`` remainders from ``first`` on."""
 
     first: Sequence[int]
     number: Sequence[int]
@@ -119,18 +118,27 @@ class _Phases:
 
     @property
     def parts(self) -> list[_Part]:
+        """Those that have taps: what a kernel smaller than a stride does not reach is 0."""
         axes: list[list[tuple[int, int, int]]] = []
-        for k, s, q in zip(self.kernel, self.strides, self.begins, strict=True):
+        for k, s in zip(self.kernel, self.strides, strict=True):
             taps, longer = -(-k // s), (k - 1) % s + 1
-            if longer == s or taps - 1 <= q:  # the last would begin with a window that has no element of x
-                axes.append([(0, s, taps)])
-            else:
-                axes.append([(0, longer, taps), (longer, s - longer, taps - 1)])
+            shorter = [(longer, s - longer, taps - 1)] if longer < s and taps > 1 else []
+            axes.append([(0, longer, taps), *shorter])
         found = []
         for along in product(*axes):
             first, number, sizes = zip(*along, strict=True)
             found.append(_Part(first=first, number=number, taps=sizes))
         return found
+
+    @property
+    def reach_all(self) -> bool:
+        """Whether every element of the result has a tap."""
+        return all(k >= s for k, s in zip(self.kernel, self.strides, strict=True))
+
+    @property
+    def begin_before(self) -> bool:
+        """Whether no window begins behind the first element of x."""
+        return all(min(taps) > q for *taps, q in zip(*(part.taps for part in self.parts), self.begins, strict=True))
 
     def result(self, c: Context, x: Tensor, w: Tensor, bias: Tensor | None, out: Sequence[Size], group: int) -> Tensor:
         per_group = w.shape[1]
@@ -161,24 +169,17 @@ class _Phases:
         """w [C, M/G, kernel...] as [G * phases * M/G, C/G, taps...], turned."""
         m, channel = E.axis(0), E.axis(1)
         inner = w.shape[0] // group
-        at, inside = [], []
+        at = []
         phase = E.call("mod", E.call("div", m, E.const(per_group)), E.const(part.phases))
         behind = part.phases
-        for i, (stride, size, first, number, taps) in enumerate(
-            zip(self.strides, self.kernel, part.first, part.number, part.taps, strict=True)
-        ):
+        for i, (stride, first, number, taps) in enumerate(zip(self.strides, part.first, part.number, part.taps, strict=True)):
             behind //= number
             remainder = E.call("mod", E.call("div", phase, E.const(behind)), E.const(number))
             tap = E.call("mul", E.call("sub", E.const(taps - 1), E.axis(2 + i)), E.const(stride))
             place = E.call("add", tap, E.call("add", remainder, E.const(first)))
-            if size < (taps - 1) * stride + first + number:
-                inside.append(E.call("lt", place, E.const(size)))
-                place = E.call("min", place, E.const(size - 1))
             at.append(place)
         source = E.call("add", E.call("mul", E.call("div", m, E.const(part.phases * per_group)), E.size(inner)), channel)
         value = E.load(0, source, E.call("mod", m, E.const(per_group)), *at, dtype=w.dtype)
-        for condition in inside:
-            value = E.call("where", condition, value, f(0))
         shape = (group * part.phases * per_group, inner, *part.taps)
         return Tensor(shape, w.dtype, Map(inputs=(w,), body=value))
 
@@ -190,7 +191,7 @@ class _Phases:
             place = E.call("add", E.axis(1 + i), E.const(pad % stride))
             at.append(E.call("div", place, E.const(stride)))
             remainders.append(E.call("mod", place, E.const(stride)))
-        body: Expr | None = None
+        body: Expr | None = None if self.reach_all else f(0)
         for number, part in enumerate(self.parts):
             phase: Expr = E.const(0)
             here: Expr | None = None
@@ -217,13 +218,14 @@ class _Phases:
 
 
 def _phases(strides: Sequence[int], kernel: Sequence[int], dilations: Sequence[int], pads: Sequence[Size]) -> _Phases | None:
-    """None where a window is dilated, or cut by as much as is not known or more than it has."""
+    """None where a window is dilated, or cut by as much as is not known or by more than a phase has."""
     known = [p for p in pads if isinstance(p, int)]
     if any(d != 1 for d in dilations) or len(known) != len(pads):
         return None
     if any(not 0 <= p < k for p, k in zip(known, kernel, strict=True)):
         return None
-    return _Phases(strides=strides, kernel=kernel, pads=known)
+    phases = _Phases(strides=strides, kernel=kernel, pads=known)
+    return phases if phases.begin_before else None
 
 
 def _spread(x: Tensor, strides: Sequence[int], lead: Sequence[Size], extents: Sequence[Size]) -> Tensor:
