@@ -71,11 +71,11 @@ def transformer(model: str, **settings: Any) -> Callable[[], Any]:
 
 
 def net(name: str, **settings: Any) -> Callable[[], Any]:
-    """A class of a module beside this one, as in ``_pictures.UNet``."""
+    """A class of a module in `_nets`, as in ``pictures.UNet``."""
 
     def build() -> Any:
         module, _, kind = name.partition(".")
-        return getattr(importlib.import_module(f"{__package__}.{module}"), kind)(**settings)
+        return getattr(importlib.import_module(f"{__package__}._nets.{module}"), kind)(**settings)
 
     return build
 

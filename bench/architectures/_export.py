@@ -51,7 +51,7 @@ def _key() -> str:
     except ImportError as error:
         raise BenchError(f"bench architectures {LACKING} ({error})") from None
     digest = hashlib.sha256(f"{torch.__version__} {transformers.__version__}".encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(meaning_of(source))
     return digest.hexdigest()[:12]
 

@@ -57,23 +57,23 @@ ARCHITECTURES = [
     ),
     Architecture(
         name="vocoder",
-        build=net("_sound.Vocoder"),
+        build=net("sound.Vocoder"),
         inputs={"mel": Input(dims=("batch", 80, "frames"))},
         sizes={"frames": 40},
         exporter=Exporter.TRACED,
     ),
     Architecture(
         name="dilated-wave",
-        build=net("_sound.DilatedWave"),
+        build=net("sound.DilatedWave"),
         inputs={"wave": Input(dims=("batch", 1, "samples"))},
         sizes={"samples": 4000},
     ),
     Architecture(
         name="separator",
-        build=net("_sound.Separator"),
+        build=net("sound.Separator"),
         inputs={"wave": Input(dims=("batch", 1, "samples"))},
         sizes=SECOND,
         exporter=Exporter.TRACED,
     ),
-    Architecture(name="keyword-spotter", build=net("_sound.KeywordSpotter"), inputs={"mel": Input(dims=("batch", 1, 49, 10))}),
+    Architecture(name="keyword-spotter", build=net("sound.KeywordSpotter"), inputs={"mel": Input(dims=("batch", 1, 49, 10))}),
 ]

@@ -17,9 +17,9 @@ def _picture(module: object, *inputs: object) -> object:
 
 ARCHITECTURES = [
     Architecture(
-        name="unet", build=net("_pictures.UNet"), inputs=ANY_IMAGE, sizes={"height": 256, "width": 256}, exporter=Exporter.TRACED
+        name="unet", build=net("pictures.UNet"), inputs=ANY_IMAGE, sizes={"height": 256, "width": 256}, exporter=Exporter.TRACED
     ),
-    Architecture(name="deeplab", build=net("_pictures.DeepLab"), inputs=ANY_IMAGE, sizes={"height": 257, "width": 321}),
+    Architecture(name="deeplab", build=net("pictures.DeepLab"), inputs=ANY_IMAGE, sizes={"height": 257, "width": 321}),
     Architecture(
         name="segformer-b0",
         build=transformer("SegformerForSemanticSegmentation"),
@@ -29,7 +29,7 @@ ARCHITECTURES = [
         exporter=Exporter.TRACED,
     ),
     Architecture(
-        name="yolo", build=net("_pictures.Yolo"), inputs=ANY_IMAGE, sizes={"height": 320, "width": 320}, exporter=Exporter.TRACED
+        name="yolo", build=net("pictures.Yolo"), inputs=ANY_IMAGE, sizes={"height": 320, "width": 320}, exporter=Exporter.TRACED
     ),
     Architecture(
         name="yolos-tiny",
@@ -66,14 +66,14 @@ ARCHITECTURES = [
     ),
     Architecture(
         name="style-transfer",
-        build=net("_pictures.StyleTransfer"),
+        build=net("pictures.StyleTransfer"),
         inputs=ANY_IMAGE,
         sizes={"height": 224, "width": 224},
         exporter=Exporter.TRACED,
     ),
     Architecture(
         name="super-resolution",
-        build=net("_pictures.SubPixel"),
+        build=net("pictures.SubPixel"),
         inputs={"pixel_values": Input(dims=("batch", 1, "height", "width"))},
         sizes={"height": 160, "width": 160},
     ),
@@ -84,7 +84,7 @@ ARCHITECTURES = [
         exporter=Exporter.TRACED,
         build=transformer("Swin2SRForImageSuperResolution", embed_dim=60, depths=[2, 2], num_heads=[6, 6], image_size=64),
     ),
-    Architecture(name="gan-generator", build=net("_pictures.Generator"), inputs={"z": Input(dims=("batch", 100))}),
-    Architecture(name="keypoints", build=net("_pictures.Hourglass"), inputs=ANY_IMAGE, sizes={"height": 192, "width": 256}),
+    Architecture(name="gan-generator", build=net("pictures.Generator"), inputs={"z": Input(dims=("batch", 100))}),
+    Architecture(name="keypoints", build=net("pictures.Hourglass"), inputs=ANY_IMAGE, sizes={"height": 192, "width": 256}),
     Architecture(name="hiera", build=transformer("HieraModel", depths=[1, 2, 4, 1]), call=hidden, inputs=image(224)),
 ]

@@ -44,7 +44,7 @@ ARCHITECTURES = [
         sizes=USUAL,
         build=transformer("RegNetModel", hidden_sizes=[48, 104, 208, 440], depths=[1, 3, 6, 2], groups_width=8),
     ),
-    Architecture(name="resnext", build=net("_classifiers.ResNeXt"), inputs=ANY_IMAGE, sizes=USUAL, exporter=Exporter.TRACED),
+    Architecture(name="resnext", build=net("classifiers.ResNeXt"), inputs=ANY_IMAGE, sizes=USUAL, exporter=Exporter.TRACED),
     Architecture(name="convnext", build=transformer("ConvNextModel"), call=hidden, inputs=ANY_IMAGE, sizes=USUAL),
     Architecture(name="swin", build=transformer("SwinModel"), call=hidden, inputs=PHOTO),
     Architecture(
@@ -85,11 +85,9 @@ ARCHITECTURES = [
         inputs=PHOTO,
         build=transformer("CLIPVisionModel", hidden_size=512, intermediate_size=2048, num_attention_heads=8, num_hidden_layers=4),
     ),
-    Architecture(name="vgg-11", build=net("_classifiers.Vgg"), inputs=PHOTO, exporter=Exporter.TRACED),
-    Architecture(name="densenet", build=net("_classifiers.DenseNet"), inputs=ANY_IMAGE, sizes=USUAL),
-    Architecture(
-        name="squeezenet", build=net("_classifiers.SqueezeNet"), inputs=ANY_IMAGE, sizes=USUAL, exporter=Exporter.TRACED
-    ),
-    Architecture(name="shufflenet-v2", build=net("_classifiers.ShuffleNet"), inputs=PHOTO),
-    Architecture(name="inception", build=net("_classifiers.Inception"), inputs=ANY_IMAGE, sizes=USUAL),
+    Architecture(name="vgg-11", build=net("classifiers.Vgg"), inputs=PHOTO, exporter=Exporter.TRACED),
+    Architecture(name="densenet", build=net("classifiers.DenseNet"), inputs=ANY_IMAGE, sizes=USUAL),
+    Architecture(name="squeezenet", build=net("classifiers.SqueezeNet"), inputs=ANY_IMAGE, sizes=USUAL, exporter=Exporter.TRACED),
+    Architecture(name="shufflenet-v2", build=net("classifiers.ShuffleNet"), inputs=PHOTO),
+    Architecture(name="inception", build=net("classifiers.Inception"), inputs=ANY_IMAGE, sizes=USUAL),
 ]

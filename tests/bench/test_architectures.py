@@ -18,7 +18,6 @@ from bench.contenders import BASELINE, parse_contenders
 from bench.errors import BenchError
 from bench.feeds import synthetic_feeds
 from bench.plan import Case, Scenario
-from tests.bench.test_cli import invoke
 
 LACKS_TORCH = importlib.util.find_spec("torch") is None
 SMALL = ["perceptron", "lenet", "keyword-spotter", "gan-generator", "tagger"]  # quick to export, of both exporters
@@ -45,7 +44,8 @@ def test_a_name_that_nothing_has_is_told_with_those_there_are() -> None:
 
 @pytest.mark.skipif(not LACKS_TORCH, reason="PyTorch is installed")
 def test_without_pytorch_the_command_says_what_to_install() -> None:
-    assert "needs PyTorch and transformers: pip install 'xyntra-ep[torch]'" in invoke("architectures", "perceptron", code=2)
+    with pytest.raises(BenchError, match=r"needs PyTorch and transformers: pip install 'xyntra-ep\[torch\]'"):
+        cases_of_architectures("perceptron", (1,))
 
 
 def test_ours_is_compared_with_the_cpu_provider_dynamic_and_fixed() -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from bench.architectures._blocks import conv
+from bench.architectures._nets.blocks import conv
 
 
 class Crnn(nn.Module):

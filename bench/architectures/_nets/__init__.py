@@ -1,0 +1,1 @@
+"""Nets that no library in use here has. They import PyTorch."""
