@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.hunt.builder import WORLDS, Builder, Extent, Value
+from tests.hunt.builder import WORLDS, Builder, Extent, Rejected, Value
 from tests.hunt.feeds import Fill, Kind
 from tests.hunt.recipes._row import Build, Recipe, maybe
 
@@ -31,6 +31,8 @@ def _recurrent(op: str, gates: int, activations: int) -> Build:
         directions = 2 if direction == "bidirectional" else 1
         hidden = b.pick((1, 3, 4, 8, 17))
         steps, rows, depth = x.extents
+        if op != "RNN" and not all((*steps, *rows, *depth)):
+            raise Rejected(f"ONNX Runtime ends the process for a {op} over nothing")
         wide, state = _fixed(gates * hidden), [_fixed(directions), rows, _fixed(hidden)]
         w = b.tensor([_fixed(directions), wide, depth], x.dtype, UNIT, fixed=0.9)
         r = b.tensor([_fixed(directions), wide, _fixed(hidden)], x.dtype, UNIT, fixed=0.9)
