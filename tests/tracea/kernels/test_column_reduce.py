@@ -136,3 +136,15 @@ def test_what_is_left_to_others() -> None:
     assert "xy_rows" in plan_for(program, AVX512).kernels[0].symbol
     pooled = pool(ReduceKind.MAX, (1, 64, 8, 8), 3, 2, 1, channels_last=True)
     assert "xy_columns" in plan_for(pooled, AVX512).kernels[0].symbol
+
+
+def test_rows_that_leave_the_caches_before_a_line_is_used_again() -> None:
+    """Each row of channels-last sound meets one element of a line, and has lost it when the next row comes."""
+    p = ProgramBuilder()
+    turned, *parameters = permuted(p.input(3199, 512), (1, 0)), p.input(512), p.input(512)
+    centred = call("sub", here(turned, 0), call("mul", acc(0), const(1 / 3199)))
+    scale, shift = (load(k, axis(0), dtype=DType.F32) for k in (1, 2))
+    result = call("add", call("mul", call("div", centred, call("sqrt", acc(1))), scale), shift)
+    stages = [Stage(kind=ReduceKind.SUM, body=body) for body in (here(turned, 0), call("mul", centred, centred))]
+    program = rows((512,), (3199,), [turned, *parameters], stages, [(result, False)], p)
+    assert "xy_columns" in plan_for(program, AVX512).kernels[0].symbol

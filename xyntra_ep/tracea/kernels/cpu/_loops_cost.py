@@ -2,30 +2,69 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, product, typical
-from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.shared.index import Lane
 from xyntra_ep.tracea.kernels.shared.loops import Nest
 from xyntra_ep.tracea.kernels.shared.operation_cost import operation_cycles
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 CLOCK_GHZ = 4.0
 _LANE_CYCLES = {Lane.ONE: 0.0, Lane.VECTOR: 0.1, Lane.GUARDED: 0.3, Lane.STRIDED: 1.2, Lane.GATHER: 3.0}
+_LINE_BYTES = 64
+_WAYS = 8
+_LINE_FROM_L2_CYCLES = 3.0
 
 
-def cycles_per_element(nest: Nest, lanes: int) -> float:
-    """Cycles for one element of the innermost loop."""
+def cycles_per_element(
+    nest: Nest, caps: Capabilities, walked: Size, *, lanes: int | None = None, shuffled: int | None = None
+) -> float:
+    """Cycles for one element of the innermost loop.
+
+    ``walked``: elements that follow each other along the lane axis before those beside the first ones have their turn.
+    ``lanes``: of them in a vector that are of use, ``caps.lanes`` by default. ``shuffled``: the access that costs nothing here,
+    since the kernel has other ways for it.
+    """
+    lanes = caps.lanes if lanes is None else lanes
     known = [e for e in nest.nodes if any(d.kind == "axis" and d.attr == nest.lane_axis for d in nest.table.deps(e))]
     total = sum(operation_cycles(e) for e in known) / max(1, min(16, lanes))
-    for k, access in enumerate(nest.table.accesses):
-        total += _LANE_CYCLES[nest.address(k).mode] * (access.dtype.bytes / 4 if lanes > 1 else 4)
+    for k in range(len(nest.table.accesses)):
+        if k != shuffled:
+            total += _access_cycles(nest, k, caps, max(1, typical(walked)), vector=lanes > 1)
     return total + (0.05 if lanes > 1 else 1.0)
 
 
-def strided_cycles(dtype: DType) -> float:
-    """The part of ``cycles_per_element`` that a strided access has: for kernels that shuffle vectors instead."""
-    return _LANE_CYCLES[Lane.STRIDED] * dtype.bytes / 4
+def _access_cycles(nest: Nest, k: int, caps: Capabilities, walked: int, *, vector: bool) -> float:
+    access, address = nest.table.accesses[k], nest.address(k)
+    step = abs(typical(address.step)) if address.mode in (Lane.STRIDED, Lane.GUARDED) else 0
+    mode = Lane.STRIDED if address.mode is Lane.GUARDED and step > 1 else address.mode
+    cycles = _LANE_CYCLES[mode] * (access.dtype.bytes / 4 if vector else 4)
+    if step > 1:
+        cycles += _line_cycles(step * access.dtype.bytes, walked, caps) * (2 if access.writable else 1)
+    return cycles
+
+
+def _line_cycles(step_bytes: int, walked: int, caps: Capabilities) -> float:
+    """What an element waits for its line, when no other of the line is used before ``walked`` elements have passed.
+
+    Steps of a power of two meet few sets of a cache: those lines drive each other out long before it is full.
+    """
+    share = min(1.0, step_bytes / _LINE_BYTES)  # of a line for each element
+    lines = walked * share
+    if lines <= _lines_held(caps.l1d_bytes, step_bytes):
+        return 0.0
+    if lines <= _lines_held(caps.l2_bytes, step_bytes):
+        return share * _LINE_FROM_L2_CYCLES
+    return share * _LINE_BYTES / caps.dram_gbs * CLOCK_GHZ
+
+
+def _lines_held(cache_bytes: int, step_bytes: int) -> int:
+    """How many of the lines, ``step_bytes`` apart, a cache of so many bytes keeps."""
+    sets = max(1, cache_bytes // (_LINE_BYTES * _WAYS))
+    met = sets // math.gcd(sets, step_bytes // _LINE_BYTES) if step_bytes % _LINE_BYTES == 0 else sets
+    return met * _WAYS
 
 
 def call_cost_ns(domain: Sequence[Size], cycles: float) -> Size:

@@ -68,7 +68,8 @@ def _cycles(rows: Rows, nest: Nest, context: BuildContext) -> float:
     lanes = context.caps.lanes
     if isinstance(extent, int) and extent < lanes:
         lanes = max(1, extent // 2)
-    return cycles_per_element(nest, lanes) + 0.02 * len(rows.stages)
+    walked = context.caps.lanes * _TOGETHER
+    return cycles_per_element(nest, context.caps, walked, lanes=lanes) + 0.02 * len(rows.stages)
 
 
 def _build(op: RowReduce, config: Config, context: BuildContext) -> list[KernelCall]:

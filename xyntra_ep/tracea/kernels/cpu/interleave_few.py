@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import ceildiv
 from xyntra_ep.tracea.core_ir.ops import Pointwise
-from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns, strided_cycles
+from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
 from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, rows_of_units, spans, units_of
 from xyntra_ep.tracea.kernels.shared.index import Lane
 from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope
@@ -69,8 +69,8 @@ def _admits(op: Pointwise, context: BuildContext) -> str | None:
 
 def _cycles(p: _Planes, context: BuildContext) -> float:
     """As for a contiguous result, and the shuffles."""
-    strided = strided_cycles(p.nest.table.accesses[p.plan.outputs[0]].dtype)
-    return max(0.1, cycles_per_element(p.nest, context.caps.lanes) - strided) + (p.count - 1) / context.caps.lanes
+    cycles = cycles_per_element(p.nest, context.caps, p.across.extent, shuffled=p.plan.outputs[0])
+    return max(0.1, cycles) + (p.count - 1) / context.caps.lanes
 
 
 def _cost_ns(op: Pointwise, config: Config, context: BuildContext) -> float:

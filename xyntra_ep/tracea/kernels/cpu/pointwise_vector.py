@@ -26,8 +26,11 @@ def _admits(op: Pointwise, context: BuildContext) -> str | None:
 
 
 def _cost_ns(op: Pointwise, config: Config, context: BuildContext) -> float:
-    nest = plan_pointwise(op, KernelBuilder("estimate")).nest
-    return estimate_ns(op.domain, cycles_per_element(nest, context.caps.lanes))
+    return estimate_ns(op.domain, _cycles(plan_pointwise(op, KernelBuilder("estimate")), context))
+
+
+def _cycles(plan: PointwisePlan, context: BuildContext) -> float:
+    return cycles_per_element(plan.nest, context.caps, plan.loops[-1].extent if plan.loops else 1)
 
 
 def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelCall]:
@@ -54,14 +57,13 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
 
         spans(b, begin, end, caps.lanes if loops else 1, 1, masked, emit)
     kernel, params = b.finish()
-    cycles = cycles_per_element(nest, caps.lanes)
     return [
         KernelCall(
             kernel=kernel,
             buffers=tuple(nest.table.buffers),
             params=params,
             units=units.count,
-            cost_ns=call_cost_ns(op.domain, cycles),
+            cost_ns=call_cost_ns(op.domain, _cycles(plan, context)),
         )
     ]
 

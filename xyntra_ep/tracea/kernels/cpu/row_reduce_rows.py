@@ -40,7 +40,8 @@ def _cycles(rows: Rows, nest: Nest, context: BuildContext) -> float:
     lanes = context.caps.lanes
     if isinstance(extent, int) and extent < lanes:
         lanes = 1
-    return cycles_per_element(nest, lanes) + 0.05 * len(rows.stages)
+    walked = rows.elements_per_row
+    return cycles_per_element(nest, context.caps, walked, lanes=lanes) + 0.05 * len(rows.stages)
 
 
 def _build(op: RowReduce, config: Config, context: BuildContext) -> list[KernelCall]:

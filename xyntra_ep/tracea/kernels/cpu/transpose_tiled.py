@@ -13,7 +13,7 @@ from xyntra_ep.tracea.core_ir.dims import ceildiv, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import load
 from xyntra_ep.tracea.core_ir.ops import Pointwise
-from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns, strided_cycles
+from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
 from xyntra_ep.tracea.kernels.cpu._row_units import Span, rows_of_units, spans, units_of
 from xyntra_ep.tracea.kernels.shared.index import Lane
 from xyntra_ep.tracea.kernels.shared.loops import Lanes, Scope
@@ -73,12 +73,11 @@ def _admits(op: Pointwise, context: BuildContext) -> str | None:
 def _cycles(t: _Tiling, context: BuildContext) -> float:
     """As for a contiguous operand and the shuffles, over whole squares."""
     lanes = context.caps.lanes
-    strided = strided_cycles(t.plan.nest.table.accesses[t.turned].dtype)
     waste = 1.0
     for loop in (t.along, t.across):
         extent = max(1, typical(loop.extent))
         waste *= -(-extent // lanes) * lanes / extent
-    return (max(0.0, cycles_per_element(t.plan.nest, lanes) - strided) + 0.35) * waste
+    return (cycles_per_element(t.plan.nest, context.caps, _BLOCK, shuffled=t.turned) + 0.35) * waste
 
 
 def _cost_ns(op: Pointwise, config: Config, context: BuildContext) -> float:
