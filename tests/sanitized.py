@@ -23,6 +23,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("xyntra_ep", "custom_ops", "zoo", "bench", "reports", "tests", "native", "docs", "pyproject.toml", "README.md")
 SUPPRESSIONS = "tests/native/{}_suppressions.txt"
+STARTUP = '''"""An editable installation finds the tree that has no sanitizers, before any path is asked."""
+import sys
+
+sys.meta_path[:] = [finder for finder in sys.meta_path if "_editable_" not in type(finder).__module__]
+'''
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +94,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "XYNTRA_CC": "gcc",
         "XYNTRA_COMPILE_TIMEOUT_S": "600",
     }
+    meant = [sys.executable, "-c", "import xyntra_ep; print(xyntra_ep.__file__)"]
+    imported = subprocess.run(meant, cwd=tree, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    if Path(imported) != tree / "xyntra_ep" / "__init__.py":
+        print(f"nothing was tested: Python imports {imported}, whose library has no sanitizers")
+        return 1
     if known.script:
         rest[0] = str(Path(rest[0]).absolute())
     command = [sys.executable, *rest] if known.script else [sys.executable, "-m", "pytest", *_pytest(rest, leg)]
@@ -135,6 +145,7 @@ def _copy(tree: Path, library: Path) -> Path:
         else:
             shutil.copy2(ROOT / name, tree / name)
     shutil.copy2(library, tree / "xyntra_ep" / library.name)
+    (tree / "sitecustomize.py").write_text(STARTUP)
     return tree
 
 
