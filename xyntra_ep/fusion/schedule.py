@@ -16,6 +16,7 @@ from xyntra_ep.fusion.formulas import Formulas
 from xyntra_ep.fusion.graph import NodeId
 from xyntra_ep.fusion.groups import Groups
 from xyntra_ep.fusion.horizontal import join_projections
+from xyntra_ep.fusion.long_rows import count_the_longer
 from xyntra_ep.fusion.pieces import by_extent, pieces
 from xyntra_ep.fusion.repeats import settle_repeats
 from xyntra_ep.fusion.row_fusion import fuse_rows
@@ -41,7 +42,7 @@ from xyntra_ep.fusion.tensor import (
 )
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.dims import Size, assuming
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import (
@@ -290,6 +291,8 @@ class _Builder:
         b = replace(b, shape=(*t.shape[:-2], a.shape[-1], t.shape[-1]))
         output = replace(self._destination(t), shape=t.shape)
         op = Gemm(inputs=(a, b, *rest), epilogue=epilogue, output=output, label="gemm")
+        with assuming(self.program.assumed):
+            op = count_the_longer(op)
         self._append(op, self._sources(composer, node))
 
     def _conv(self, node: ConvNode, root: Map | None, t: Tensor) -> None:
