@@ -116,7 +116,7 @@ def test_groups_are_convolutions_of_their_own(outputs: int, shared: int, l2_byte
     check_program(program, inputs, constants, caps, F4_ERR, variants=[variant])
     inputs[0][1, 6, 6, 40] = np.nan  # x is NHWC: of the second group
     [y] = run_program(program, inputs, constants, caps, variants=[variant])
-    spoilt = np.isnan(y).any(axis=(1, 2))
+    spoilt = np.asarray(np.isnan(y).any(axis=(1, 2)))
     assert not spoilt[0].any() and spoilt[1, 70:140].all() and not spoilt[1, :70].any() and not spoilt[1, 140:].any()
 
 
