@@ -1,9 +1,12 @@
 // m = 2, k = 5, n = 12, epilogue: add(acc0, in2[i1])
 typedef __INT64_TYPE__ i64;
 typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int i32x8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float f32x2 __attribute__((vector_size(8), aligned(4), may_alias));
 static inline __attribute__((always_inline)) f32x8 xy_splat_f32x8(float a) { return (f32x8){a, a, a, a, a, a, a, a}; }
-static inline __attribute__((always_inline)) f32x8 xy_load_n_f32_f32x8(const float *p, i64 n) { f32x8 r = (f32x8){0}; for (int l = 0; l < 8; l++) if (l < n) r[l] = p[l]; return r; }
-static inline __attribute__((always_inline)) void xy_store_n_f32_f32x8(float *p, f32x8 v, i64 n) { for (int l = 0; l < 8; l++) if (l < n) p[l] = (float)v[l]; }
+static inline __attribute__((always_inline)) f32x8 xy_load_n_f32_f32x8(const float *p, i64 n) { const int m = n >= 8 ? 8 : n <= 0 ? 0 : (int)n; return __builtin_ia32_maskloadps256((const f32x8 *)p, (i32x8){0, 1, 2, 3, 4, 5, 6, 7} < (i32x8){m, m, m, m, m, m, m, m}); }
+static inline __attribute__((always_inline)) void xy_store_n_f32_f32x8(float *p, f32x8 v, i64 n) { if (n >= 8) { *(f32x8 *)p = v; return; } if (n <= 0) return; f32x4 h = __builtin_shufflevector(v, v, 0, 1, 2, 3); if (n & 4) { *(f32x4 *)p = h; p += 4; h = __builtin_shufflevector(v, v, 4, 5, 6, 7); } f32x2 q = __builtin_shufflevector(h, h, 0, 1); if (n & 2) { *(f32x2 *)p = q; p += 2; q = __builtin_shufflevector(h, h, 2, 3); } if (n & 1) *p = q[0]; }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
 static __attribute__((noinline)) void alone_16_2(const float *a, const float *w, i64 row, i64 column, const float *b_x3, float *b_out2) {
   const i64 left_ = (12 - column);

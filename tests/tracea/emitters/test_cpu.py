@@ -91,7 +91,7 @@ def test_loads_widen_and_stores_narrow(dtype: DType, caps: Capabilities, lanes: 
     if dtype.is_float:
         data[:1] = from_float64(np.array([np.nan]), dtype)
     assert compute(lambda x: x, caps, lanes, dtype, (dtype, data)).tobytes() == data.tobytes()
-    for count in {1, lanes // 2, lanes} - {0}:
+    for count in range(1, lanes + 2):
         part = compute(lambda x: x, caps, lanes, dtype, (dtype, data), count=count)
         assert part[:count].tobytes() == data[:count].tobytes() and not part[count:].view(np.uint8).any()
 

@@ -36,6 +36,8 @@ CASES = [
     ConvCase(x=(1, 20, 29, 30), w=(17, 20, 3, 3), tail=()),
     ConvCase(x=(2, 16, 3, 3), w=(48, 16, 3, 3), pads=SAME, tail=("silu",)),
     ConvCase(x=(1, 16, 9, 11), w=(16, 16, 3, 3), pads=(3, 2, 1, 0), slice_of=21),
+    ConvCase(x=(2, 51, 9, 10), w=(60, 17, 3, 3), pads=SAME, group=3, tail=("bias", "residual", "relu")),
+    ConvCase(x=(1, 64, 13, 8), w=(80, 32, 3, 3), pads=(0, 1, 1, 2), group=2, slice_of=70),
 ]
 
 
@@ -104,6 +106,20 @@ def test_deep_sums_are_split_and_panels_may_come_first(outputs: int, l2_bytes: i
     check_program(program, inputs, constants, caps, DEEP_ERR[outputs], variants=[variant])
 
 
+@pytest.mark.parametrize("l2_bytes", [1 << 16, 1 << 30])
+@pytest.mark.parametrize(("outputs", "shared"), [(2, 0), (4, 1)])
+def test_groups_are_convolutions_of_their_own(outputs: int, shared: int, l2_bytes: int) -> None:
+    """What is not a number in one stays there, with all panels of a group before the next group, and blocks before panels."""
+    case = ConvCase(x=(2, 96, 13, 14), w=(210, 32, 3, 3), pads=SAME, group=3)
+    program, inputs, constants = conv_program(case)
+    caps, variant = replace(WIDEST, l2_bytes=l2_bytes), configured(outputs=outputs, tiles=5, shared=shared)
+    check_program(program, inputs, constants, caps, F4_ERR, variants=[variant])
+    inputs[0][1, 6, 6, 40] = np.nan  # x is NHWC: of the second group
+    [y] = run_program(program, inputs, constants, caps, variants=[variant])
+    spoilt = np.asarray(np.isnan(y).any(axis=(1, 2)))
+    assert not spoilt[0].any() and spoilt[1, 70:140].all() and not spoilt[1, :70].any() and not spoilt[1, 140:].any()
+
+
 @pytest.mark.parametrize("tiles", [1, 4, 5, 7, 16])
 def test_blocks_that_do_not_divide_an_image(tiles: int) -> None:
     program, inputs, constants = conv_program(ConvCase(x=(2, 16, 17, 18), w=(32, 16, 3, 3), pads=SAME))
@@ -142,7 +158,9 @@ def test_what_is_not_admitted() -> None:
     assert why(symbolic="nhw") is None
     assert why(strides=(2, 2)) == "strides or dilations"
     assert why(w=(32, 16, 1, 1)) == "the kernel is not 3x3"
-    assert why(w=(32, 8, 3, 3), group=2) == "2 groups"
+    assert why(w=(32, 8, 3, 3), group=2) == "8 channels in a group"
+    assert why(w=(16, 1, 3, 3), group=16) == "1 channels in a group"
+    assert why(x=(1, 32, 8, 8), group=2) is None
     assert why(x=(1, 3, 8, 8), w=(32, 3, 3, 3)) == "3 channels"
     assert why(channels_last=False) == "the channels of x are not adjacent"
 
@@ -155,6 +173,15 @@ def test_large_layers_take_it() -> None:
         chosen = {d.chosen.name: d.config for _, d in plan_for(program, caps).decisions}
         # With 256 channels the weights of F(4x4) take longer to come from memory than its products save.
         assert chosen["conv.nhwc_winograd"]["outputs"] == (4 if size >= 28 else 2)
+
+
+@pytest.mark.parametrize(("group", "channels"), [(4, 112), (10, 56), (10, 24)])
+def test_so_do_groups_of_many_channels(group: int, channels: int) -> None:
+    case = ConvCase(
+        x=(1, group * channels, 28, 28), w=(group * channels, channels, 3, 3), pads=SAME, group=group
+    )  # fmt: skip
+    program, _, _ = conv_program(case)
+    assert "conv.nhwc_winograd" in {d.chosen.name for _, d in plan_for(program, AVX512).decisions}
 
 
 @pytest.mark.parametrize(

@@ -296,26 +296,31 @@ def few_rows(m: int, caps: Capabilities, *, k: int = 1024, n: int = 1024, symbol
 
 
 def test_few_rows_of_weights_from_memory_are_one_block_or_enough_of_them() -> None:
+    """Where a few blocks fetch nothing ahead."""
+    narrow, wide = (replace(caps, prefetching=Prefetching.BURST) for caps in (AVX2, AVX512))
     for m in (1, 4, 8, 12, 16, 24):
-        assert few_rows(m, AVX2) is None, "the usual tile is right, or no other is better"
+        assert few_rows(m, narrow) is None, "the usual tile is right, or no other is better"
     for m in (5, 6, 20):
-        assert few_rows(m, AVX2) == few_rows(m, AVX2, k=1021, n=1028) == {"rows": 6, "columns": 16}
-    assert few_rows(8, AVX512) is None and few_rows(16, AVX512) is None
-    assert few_rows(12, AVX512) == {"rows": 12, "columns": 32}
-    assert few_rows(6, AVX2, k=512, n=512) is None, "the weights stay near"
-    assert few_rows(6, AVX2, symbolic="m") is None
-    assert few_rows(6, replace(AVX2, prefetching=Prefetching.FAR)) is None
+        assert few_rows(m, narrow) == few_rows(m, narrow, k=1021, n=1028) == {"rows": 6, "columns": 16}
+    assert few_rows(8, wide) is None and few_rows(16, wide) is None
+    assert few_rows(12, wide) == {"rows": 12, "columns": 32}
+    assert few_rows(6, narrow, k=512, n=512) is None, "the weights stay near"
+    assert few_rows(6, narrow, symbolic="m") is None
+    for prefetching in (Prefetching.NEAR, Prefetching.FAR):
+        assert few_rows(6, replace(AVX2, prefetching=prefetching)) is None
 
 
 @pytest.mark.parametrize(("caps", "rows"), [(AVX512, (9, 12)), (AVX2, (5, 6, 19, 20))], ids=["avx512", "avx2"])
 def test_few_rows_of_weights_from_memory(caps: Capabilities, rows: tuple[int, ...]) -> None:
     """With a last panel that is not whole and a last turn of k that is not."""
-    machine = replace(caps, l2_bytes=64 << 10)
     for m in rows:
         case = GemmCase(m=m, k=131, n=187, epilogue="bias", symbolic="")
         program, _, _ = build(case)
-        assert few_rows_tile(shape_of(gemm_of(program)), machine) is not None
-        check(case, machine, PACKED)
+        for prefetching in Prefetching:
+            machine = replace(caps, l2_bytes=64 << 10, prefetching=prefetching)
+            is_special = few_rows_tile(shape_of(gemm_of(program)), machine) is not None
+            assert is_special == (prefetching is Prefetching.BURST)
+            check(case, machine, PACKED)
 
 
 @pytest.mark.parametrize("columns", [1, 16, 17, 48, 49, 64, 65, 80, 112, 113, 333, 768])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.machine import need
+from tests.support.run_program import plan_for
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of
 from xyntra_ep.tracea.core_ir.dims import evaluate
@@ -128,27 +129,22 @@ def fetched_by_blocks(m: int, depth: int, columns: int, caps: Capabilities, fold
     return fetched(call.kernel, caps, folder, sizes, 1, 2, *(evaluate(p, {}) for p in call.params))
 
 
-@pytest.mark.parametrize("m", [16, 24])
-def test_of_a_few_blocks_without_far_streams_the_first_fetches_a_little_ahead(m: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("m", [12, 16, 24, 16 * 8])
+def test_without_far_streams_blocks_of_rows_fetch_the_next_part_in_order(m: int, tmp_path: Path) -> None:
+    """However few they are."""
     depth, part, columns = 512, 256, 48
-    found = fetched_by_blocks(m, depth, columns, AVX512, tmp_path)
-    lines, near = part * columns * 4 // LINE_BYTES, NEAR * AVX512.lanes
-    each = [found[i : i + lines] for i in range(0, len(found), lines)]  # of a part and a block
-    blocks = m // 8
-    assert len(each) == 4 * blocks, "two parts of two panels"
-    for i, seen in enumerate(each):
-        first = i // blocks * lines
-        if i % blocks == 0:
-            assert seen == list(range(first + near, first + near + lines)), "in the order of use"
-        else:
-            assert set(seen) <= set(range(first, first + 12)), "the same lines in each turn, which are there"
-
-
-def test_of_many_blocks_without_far_streams_each_fetches_its_share(tmp_path: Path) -> None:
-    depth, part, columns = 512, 256, 48
-    found = fetched_by_blocks(16 * 8, depth, columns, AVX512, tmp_path)
     lines = part * columns * 4 // LINE_BYTES
+    found = fetched_by_blocks(m, depth, columns, AVX512, tmp_path)
     assert set(found) >= set(range(lines, 4 * lines)), "all that follows the first part"
+    ahead = list(dict.fromkeys(line for line in found if lines <= line < 2 * lines))
+    assert ahead == sorted(ahead)
+
+
+def test_what_a_few_blocks_fetch_is_too_much_for_l1() -> None:
+    """The last argument of a prefetch says how near it brings a line: 3 to L1."""
+    for m, near in ((16, False), (96, True)):
+        program, _, _ = build(GemmCase(m=m, k=512, n=96, symbolic=""))
+        assert (", 0, 3);" in plan_for(program, AVX512, gemm_packed_b.VARIANTS).kernels[-1].text) == near
 
 
 @pytest.mark.parametrize("m", [16, 24, 40])

@@ -17,13 +17,17 @@ def from_last(rank: int) -> tuple[int, ...]:
     return (0, rank - 1, *range(1, rank - 1))
 
 
+def is_channels_last(t: Tensor) -> bool:
+    """Whether ``t`` [N, C, spatial...] comes with its channels stored innermost."""
+    is_moved = isinstance(t.node, View) and isinstance(t.node.step, Permute) and t.node.step.perm == from_last(t.rank)
+    return is_moved and isinstance(t.node, View) and not isinstance(t.node.base.node, View)
+
+
 def channels_last(t: Tensor) -> Tensor:
     """``t`` [N, C, spatial...] with its channels stored innermost: as it is when it already comes that way, else a copy."""
+    if is_channels_last(t):
+        return t
     back = from_last(t.rank)
-    if isinstance(t.node, View) and isinstance(t.node.step, Permute) and t.node.step.perm == back:
-        base = t.node.base
-        if not isinstance(base.node, View):
-            return t
     whole = t.node.base if isinstance(t.node, View) and isinstance(t.node.step, Reshape) else t
     if (t.shape[1] == 1 or all(s == 1 for s in t.shape[2:])) and not isinstance(whole.node, View):  # both orders are one
         return t.reshape((t.shape[0], *t.shape[2:], t.shape[1])).permute(back)

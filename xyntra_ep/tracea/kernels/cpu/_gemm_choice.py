@@ -14,7 +14,7 @@ from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.variant import Axis, Config
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa, Prefetching
 
-FEW_BLOCKS = 3  # of rows cannot fetch all that follows in time without far streams
+FEW_BLOCKS = 3  # of rows: that many, or fewer, fetch nothing ahead where bursts are wanted
 _NEAR = 5  # how much faster than from memory data comes from L2, at least
 
 
@@ -98,17 +98,18 @@ def best_even_tile(n: Size, caps: Capabilities) -> Config:
 
 
 def few_rows_tile(shape: GemmShape, caps: Capabilities) -> Config | None:
-    """For few rows and weights that come from memory, without far streams. There the first block of rows waits for the weights
-    and the others have them from L2, so the rows should be one block, or blocks enough to fetch a whole panel ahead; a narrower
-    panel takes fewer of them. None where no other tile makes that so, where sizes are not known and where weights stay near.
+    """For few rows and weights that come from memory, where bursts are wanted. There a few blocks of rows fetch nothing: the
+    first waits for the weights and the others have them from L2. So the rows should be one block, or blocks enough to fetch a
+    whole panel ahead; a narrower panel takes fewer of them. None where no other tile makes that so, where sizes are not known
+    and where weights stay near.
 
-    Zen 4, AVX2, m x 4096 x 4096 by 4 x 24: 3.8, 4.4, 8.9 ms for m = 5, 6, 20; by 6 x 16: 2.9, 3.3, 6.6. A single vector of
-    columns is no choice: it reads all rows of a for each, which lie in the same sets of L1 (m = 12: 10.7 ms, else 5.8).
+    A single vector of columns is no choice: it reads all rows of a for each, which lie in the same sets of L1 (Zen 4, AVX2,
+    12 x 4096 x 4096: 10.7 ms, else 5.8).
     """
     rows, n, depth = shape.m, shape.n, shape.depth
     if not (isinstance(rows, int) and isinstance(n, int) and isinstance(depth, int)) or rows < 1 or shape.batch:
         return None
-    if caps.prefetching is Prefetching.FAR or 4 * n * depth <= caps.l2_bytes:
+    if caps.prefetching is not Prefetching.BURST or 4 * n * depth <= caps.l2_bytes:
         return None
 
     def suits(tile: Tile) -> bool:
@@ -124,7 +125,7 @@ def few_rows_tile(shape: GemmShape, caps: Capabilities) -> Config | None:
 
 
 def are_few(tile: Tile, blocks: int) -> bool:
-    """Whether so many blocks of rows cannot fetch all that follows in time without far streams."""
+    """Whether so many blocks of rows fetch nothing of what follows, where bursts are wanted."""
     lines = lines_of_a_turn(tile, LINE_BYTES // DType.F32.bytes)
     return lines <= -(-lines // blocks) * FEW_BLOCKS
 

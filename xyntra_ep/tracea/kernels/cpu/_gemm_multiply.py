@@ -19,7 +19,7 @@ from xyntra_ep.tracea.kernels.cpu._gemm_left import LeftRows, rows_in_place
 from xyntra_ep.tracea.kernels.cpu._gemm_pack import pack_panel
 from xyntra_ep.tracea.kernels.cpu._gemm_parts import BLOCKS, parts_of
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import RowBlocks, block_sizes, divide_rows
-from xyntra_ep.tracea.kernels.cpu._gemm_tile import NEAR, Tile, lines_of_a_turn
+from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile, lines_of_a_turn
 from xyntra_ep.tracea.kernels.cpu._gemm_tile_code import TileCode
 from xyntra_ep.tracea.kernels.cpu._streams import elements_of_a_line
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
@@ -239,8 +239,7 @@ class _Multiply:
         """Where what ``block`` fetches starts, and how far each stream of it goes on with each step of k. What follows is as
         large as the ``steps`` from ``w`` on that are in use: the next ones, or the next panel's.
 
-        Without far streams a few blocks cannot fetch all of it in time: the first of them fetches a little ahead for itself, as a
-        single one does where that is good (Zen 4, m x 4096 x 4096 for m = 8, 12, 16: 7.1, 8.5, 10.2 ms, so 5.1, 6.2, 8.2).
+        Where bursts are wanted a few blocks fetch nothing: the processor does.
 
         The blocks before may have fetched all of it already; and where rows come first, the first chunk brings in what then
         stays. The fetches then go to the panel in use.
@@ -253,12 +252,10 @@ class _Multiply:
         if self.rows_first:
             missing = missing * lt(chunk, 1)
         following = Select(missing, step + done, index(0))
-        if self.caps.prefetching is not Prefetching.FAR:
-            line = elements_of_a_line(self.weights)
-            few = k.let("few", le(lines_of_a_turn(tile, line), rate * FEW_BLOCKS))
-            first = lt(block, 1) if self.caps.prefetching is Prefetching.NEAR else index(0)
-            following = Select(few, first * (NEAR * tile.lanes * line), following)
-            pace = k.let("pace", Select(few, first * self.code.row_of_panel(tile), pace))
+        if self.caps.prefetching is Prefetching.BURST:
+            few = k.let("few", le(lines_of_a_turn(tile, elements_of_a_line(self.weights)), rate * FEW_BLOCKS))
+            following = Select(few, index(0), following)
+            pace = k.let("pace", Select(few, index(0), pace))
         return [Offset(self.weights, k.let("following", w + following)), pace]
 
     def _chunks(self) -> tuple[Size, int | None]:

@@ -118,17 +118,19 @@ def multiply(k: KernelBuilder, plan: WinogradShape, u: Pointer, rows: int, rate:
 
 
 def output_transform(k: KernelBuilder, plan: WinogradShape, epilogue: Epilogue, out: Pointer, at_edge: bool) -> Callee:
-    """f(m, image, channel, y, x): the outputs of one tile whose first one is (y, x), for one panel. ``at_edge``: the image may
-    end within the tile."""
+    """f(m, image, [group], channel, y, x): the outputs of one tile whose first one is (y, x), for one panel, which begins with
+    this channel of the group. ``at_edge``: the image may end within the tile."""
     shape, size, outputs = plan.shape, plan.matrices.inputs, plan.outputs
     f = FunctionBuilder("output_at_edge" if at_edge else "output")
     m = f.argument("m", _READ)
-    image, channel, y, x = (f.argument(name, INDEX) for name in ("image", "channel", "y", "x"))
+    names = ("image", *(["group"] * (shape.groups > 1)), "channel", "y", "x")
+    image, *group, channel, y, x = (f.argument(name, INDEX) for name in names)
     last = plan.width if shape.cout % plan.width == 0 else f.let("last", vmin(plan.width, shape.cout - channel))
     # A loop over the vectors of a panel: the transform is long enough as it is.
     with f.loop("j", 0, last, plan.lanes) as j:
         at = f.let("channel", channel + j)
         count = f.let("count", vmin(plan.lanes, shape.cout - at)) if shape.cout % plan.lanes else None
+        of_all = f.let("of_all", group[0] * shape.cout + at) if group else at
         step = plan.tiles * plan.width
         inputs = [
             [f.let("m", f.load(m, (row * size + column) * step + j, plan.lanes)) for column in range(size)] for row in range(size)
@@ -142,7 +144,7 @@ def output_transform(k: KernelBuilder, plan: WinogradShape, epilogue: Epilogue, 
                     for start, i, n in ((y, row, shape.y.out), (x, column, shape.x.out))
                     if at_edge and i and not plan.divides(n)
                 ]
-                point = shape.point(image, at, y + row, x + column)
+                point = shape.point(image, of_all, y + row, x + column)
                 with f.when(all_of(conditions)) if conditions else nullcontext():
                     there = epilogue.at(f) if conditions else here
                     value = there.value(point, results[row][column], plan.lanes, count)

@@ -15,13 +15,15 @@ def transform_weights(plan: WinogradShape) -> tuple[KernelCall, TempBuffer]:
     shape, lanes, w = plan.shape, plan.lanes, plan.shape.op.inputs[1]
     m_step, c_step, y_step, x_step = w.strides
     k = KernelBuilder(f"xy_conv_winograd_weights_{plan.outputs}x{plan.outputs}_{plan.width}")
-    k.note("a unit is one panel and one input channel")
+    k.note("a unit is one panel of a group and one of its input channels")
     source, target = k.buffer("w", w.dtype), k.buffer("u", DType.F32, writable=True)
     with k.units() as unit:
-        panel, c = k.split(unit, (plan.panels, shape.cin))
+        *group, panel, c = k.split(unit, (*plan.images[1:], plan.panels, shape.cin))
         with k.loop("j", 0, plan.width, lanes) as j:
             first = k.let("m", panel * plan.width + j)
             channel = vmin(splat(Convert(i64(1), first), lanes) + Iota(i64(lanes)), shape.cout - 1)
+            for number in group:
+                channel = channel + splat(Convert(i64(1), number * shape.cout), lanes)
             row = k.let("row", channel * Convert(i64(1), k.param(m_step)))
             start = k.let("from", k.param(w.offset) + c * k.param(c_step))
 
@@ -29,7 +31,10 @@ def transform_weights(plan: WinogradShape) -> tuple[KernelCall, TempBuffer]:
             for ky in range(TAPS):
                 tap = [start + ky * k.param(y_step) + kx * k.param(x_step) for kx in range(TAPS)]
                 taps.append([k.let("g", Gather(source, row + Convert(i64(1), t))) for t in tap])
-            at = k.let("to", (panel * (plan.products * shape.cin) + c) * plan.width + j)
+            of_all = panel
+            for number in group:
+                of_all = number * plan.panels + panel
+            at = k.let("to", (of_all * (plan.products * shape.cin) + c) * plan.width + j)
             for e, row_of_u in enumerate(both_sides(k, plan.matrices.g, taps)):
                 for i, value in enumerate(row_of_u):
                     product = e * plan.matrices.inputs + i
@@ -40,7 +45,7 @@ def transform_weights(plan: WinogradShape) -> tuple[KernelCall, TempBuffer]:
         kernel=kernel,
         buffers=(ValueBuffer(value=w.value), temp),
         params=params,
-        units=plan.panels * shape.cin,
+        units=shape.groups * plan.panels * shape.cin,
         cost_ns=plan.u_bytes // 4,
         phase=Phase.PREPARE,
     )

@@ -1,6 +1,6 @@
 """The form of a Winograd convolution: how an image is cut into tiles and blocks, and which form is cheapest.
 
-    for block of ``tiles`` tiles of m x m outputs:
+    for block of ``tiles`` tiles of m x m outputs:             # of an image, and of a group of its channels
         V[e][tile][cin] = Bt d B                                   # lanes are channels; e = (m + 2)^2 products
         for panel of output channels:
             M[e][tile][panel] = V[e] x U[panel][e][cin][panel]     # for each e a small matrix product
@@ -62,6 +62,11 @@ class WinogradShape:
         return cls(shape=shape, lanes=caps.lanes, matrices=winograd(config["outputs"]), **config)
 
     @property
+    def images(self) -> tuple[Size, ...]:
+        """Images, and the groups of channels of each where there are several: what shares neither x nor U."""
+        return (self.shape.batch, self.shape.groups) if self.shape.groups > 1 else (self.shape.batch,)
+
+    @property
     def grid(self) -> tuple[Size, Size]:
         """Tiles down and across an image."""
         return ceildiv(self.shape.y.out, self.outputs), ceildiv(self.shape.x.out, self.outputs)
@@ -76,7 +81,8 @@ class WinogradShape:
         leave enough units, and as nearly the same in all blocks as can be."""
         if self.is_fixed:
             return self.tiles
-        blocks = -(-_LEAST_SHARED // self.panels) if self.shared else _LEAST_UNITS
+        wanted = -(-_LEAST_SHARED // self.panels) if self.shared else _LEAST_UNITS
+        blocks = -(-wanted // self.shape.groups)
         most: Size = self.tiles
         if blocks > 1:
             most = smin(most, smax(min(_LEAST_TILES, self.tiles), (self.image_tiles - 1) // (blocks - 1)))
@@ -140,6 +146,12 @@ class WinogradShape:
 
     @property
     def u_bytes(self) -> int:
+        """Of all groups."""
+        return self.shape.groups * self.group_bytes
+
+    @property
+    def group_bytes(self) -> int:
+        """U of one group."""
         return self.panels * self.products * self.shape.cin * self.width * DType.F32.bytes
 
     @property
@@ -148,12 +160,12 @@ class WinogradShape:
 
     def u_fits(self, caps: Capabilities) -> bool:
         """Whether U stays in L2 from one block of tiles to the next."""
-        return self.u_bytes <= caps.l2_bytes * 3 // 4
+        return self.group_bytes <= caps.l2_bytes * 3 // 4
 
     def panels_first(self, caps: Capabilities) -> bool:
         """Whether units go through all blocks before the next panel: where that reads less from beyond L2."""
         v_bytes = self.usual_blocks * self.v_elements * DType.F32.bytes
-        less = v_bytes <= caps.l2_bytes // 2 or self.panels * v_bytes <= self.usual_blocks * self.u_bytes
+        less = v_bytes <= caps.l2_bytes // 2 or self.panels * v_bytes <= self.usual_blocks * self.group_bytes
         return bool(self.shared) and not self.u_fits(caps) and less
 
     def row_tiles(self, caps: Capabilities) -> list[int]:
@@ -174,7 +186,7 @@ class WinogradShape:
         channels = self.row // self.lanes + self.panels * self.vectors
         steps = tiles * self.products * self.shape.cin * self.panels * self.vectors * (1 + _CHAIN_COST / self.chain)
         steps += tiles * self.products * channels * _TRANSFORM[self.outputs]
-        work_ns = 2 * self.lanes * steps / caps.fma_gflops
+        work_ns = 2 * self.lanes * steps * self.shape.groups / caps.fma_gflops
         stream_ns = self.u_bytes / caps.dram_gbs if self.is_streamed else 0.0
         return overlapped(work_ns, stream_ns) + _SETUP_NS
 
@@ -192,7 +204,7 @@ def choose_winograd(shape: ConvShape, caps: Capabilities) -> dict[str, int]:
 
 
 def _choose_tiles(shape: ConvShape, outputs: int, caps: Capabilities) -> dict[str, int]:
-    vectors = min((2, 3), key=lambda v: -(-shape.cout // (v * caps.lanes)) * v)
+    vectors = 1 if shape.cout <= caps.lanes else min((2, 3), key=lambda v: -(-shape.cout // (v * caps.lanes)) * v)
 
     def config(tiles: int, shared: int) -> dict[str, int]:
         return {"outputs": outputs, "tiles": tiles, "vectors": vectors, "shared": shared}
@@ -203,12 +215,16 @@ def _choose_tiles(shape: ConvShape, outputs: int, caps: Capabilities) -> dict[st
     # Alone, with V on the stack, where that leaves enough units; the most tiles that fit read U the fewest times.
     count = max(1, typical(plan(1).image_tiles))
     most = count if plan(1).is_fixed else count * _LARGER
-    alone = [n for n in range(_LEAST_TILES, _MOST_TILES + 1) if plan(n).fits_stack and plan(n).usual_blocks >= _LEAST_UNITS]
+    alone = [
+        n
+        for n in range(_LEAST_TILES, _MOST_TILES + 1)
+        if plan(n).fits_stack and plan(n).usual_blocks * shape.groups >= _LEAST_UNITS
+    ]
     if alone and plan(1).u_fits(caps):
         return config(-(-count // plan(alone[-1]).usual_blocks) if plan(1).is_fixed else alone[-1], 0)
     sizes = range(min(_LEAST_TILES, most), most + 1)
     fit = sizes[: max(1, _M_BYTES // (plan(1).m_elements * DType.F32.bytes) - sizes[0] + 1)]
     if not plan(1).is_fixed:
         return config(fit[-1], 1)
-    enough = [n for n in fit if plan(n).usual_blocks * plan(n).panels >= _LEAST_SHARED] or [fit[0]]
+    enough = [n for n in fit if plan(n).usual_blocks * plan(n).panels * shape.groups >= _LEAST_SHARED] or [fit[0]]
     return config(-(-most // -(-most // enough[-1])), 1)

@@ -34,8 +34,6 @@ _LEAST_CHANNELS = 16  # with fewer the transforms outweigh what they save
 def admits(op: Conv, context: BuildContext) -> str | None:
     if context.strict:
         return "its transforms would spread NaN and Inf (fp32_strict)"
-    if op.group != 1:
-        return f"{op.group} groups"
     if op.inputs[1].shape[2:] != (3, 3):
         return "the kernel is not 3x3"
     if op.strides != (1, 1) or op.dilations != (1, 1):
@@ -45,7 +43,7 @@ def admits(op: Conv, context: BuildContext) -> str | None:
     if (why := why_not_channels_last(op, context)) is not None:
         return why
     few = min(conv_shape(op).cin, conv_shape(op).cout)
-    return None if few >= _LEAST_CHANNELS else f"{few} channels"
+    return None if few >= _LEAST_CHANNELS else f"{few} channels" + (" in a group" if op.group > 1 else "")
 
 
 def build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
@@ -53,7 +51,7 @@ def build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     weights, u = transform_weights(plan)
     if not plan.shared and plan.fits_stack:
         return [weights, _Kernel(plan, context, "conv_winograd").whole(u)]
-    v = TempBuffer(name="v", size_bytes=product((plan.shape.batch, plan.blocks, plan.v_elements * DType.F32.bytes)))
+    v = TempBuffer(name="v", size_bytes=product((*plan.images, plan.blocks, plan.v_elements * DType.F32.bytes)))
     return [
         weights,
         _Kernel(plan, context, "conv_winograd_input").input(v),
@@ -76,7 +74,7 @@ class _Kernel:
         self._declare_input()
         self._declare_output(u)
         with k.units() as unit:
-            image, block = k.split(unit, (plan.shape.batch, plan.blocks))
+            *image, block = k.split(unit, (*plan.images, plan.blocks))
             v = k.array("v", DType.F32, plan.v_elements)
             m = k.array("m", DType.F32, plan.m_elements)
             first = self._first_tile(block)
@@ -84,7 +82,7 @@ class _Kernel:
                 self._input_tile(image, first + tile, k.pointer("v_tile", v, tile * plan.row))
             with k.loop("panel", 0, plan.panels) as panel:
                 self._panel(image, block, panel, v, m)
-        return self._finish(product((plan.shape.batch, plan.blocks)), 1.0)
+        return self._finish(product((*plan.images, plan.blocks)), 1.0)
 
     def input(self, v: TempBuffer) -> KernelCall:
         """A unit: V of one tile."""
@@ -92,10 +90,10 @@ class _Kernel:
         self._declare_input()
         target = k.buffer("v", DType.F32, writable=True)
         self.buffers.append(v)
-        grid: tuple[Size, ...] = (plan.shape.batch, plan.blocks, plan.block_tiles)
+        grid: tuple[Size, ...] = (*plan.images, plan.blocks, plan.block_tiles)
         with k.units() as unit:
-            image, block, tile = k.split(unit, grid)
-            at = (image * k.param(plan.blocks) + block) * plan.v_elements + tile * plan.row
+            *image, block, tile = k.split(unit, grid)
+            at = self._v_block(image, block) + tile * plan.row
             number = self._first_tile(block) + tile
             with nullcontext() if plan.is_fixed else k.when(lt(number, k.param(plan.image_tiles))):
                 self._input_tile(image, number, k.pointer("v_tile", target, at))
@@ -108,12 +106,12 @@ class _Kernel:
         self.buffers.append(v)
         self._declare_output(u)
         within = (plan.panels, plan.blocks) if self.by_panel else (plan.blocks, plan.panels)
-        grid: tuple[Size, ...] = (plan.shape.batch, *within)
+        grid: tuple[Size, ...] = (*plan.images, *within)
         with k.units() as unit:
-            image, outer, inner = k.split(unit, grid)
+            *image, outer, inner = k.split(unit, grid)
             panel, block = (outer, inner) if self.by_panel else (inner, outer)
             m = k.array("m", DType.F32, plan.m_elements)
-            at = (image * k.param(plan.blocks) + block) * plan.v_elements
+            at = self._v_block(image, block)
             self._panel(image, block, panel, k.pointer("v_block", source, at), m)
         return self._finish(product(grid), 0.9)
 
@@ -156,12 +154,21 @@ class _Kernel:
             return plan.tiles
         return k.let("tiles", vmin(k.param(plan.block_tiles), k.param(plan.image_tiles) - first))
 
-    def _input_tile(self, image: Rvalue, tile: Rvalue, v: Pointer) -> None:
+    def _v_block(self, image: Sequence[Rvalue], block: Rvalue) -> Rvalue:
+        """Where the V of a block begins."""
+        number = image[0]
+        for i, extent in enumerate(self.plan.images[1:], 1):
+            number = number * self.k.param(extent) + image[i]
+        return (number * self.k.param(self.plan.blocks) + block) * self.plan.v_elements
+
+    def _input_tile(self, image: Sequence[Rvalue], tile: Rvalue, v: Pointer) -> None:
         k, plan, shape = self.k, self.plan, self.plan.shape
         size, columns = plan.matrices.inputs, k.param(plan.grid[1])
         y = k.let("y", (tile // columns) * plan.outputs - k.param(shape.y.pad))
         x = k.let("x", (tile % columns) * plan.outputs - k.param(shape.x.pad))
-        at = k.param(shape.x_offset) + image * k.param(shape.x_strides[0])
+        at = k.param(shape.x_offset) + image[0] * k.param(shape.x_strides[0])
+        for group in image[1:]:
+            at = at + group * shape.cin
         at = k.let("at", at + y * k.param(shape.x_strides[1]) + x * shape.x_strides[2])
         inside = [le(0, start) for start in (y, x)]
         inside += [le(s + size, k.param(line.inside)) for line, s in ((shape.y, y), (shape.x, x))]
@@ -170,7 +177,7 @@ class _Kernel:
         with k.otherwise():
             call(k, self.at_edge, at, y, x, v)
 
-    def _panel(self, image: Rvalue, block: Rvalue, panel: Rvalue, v: Pointer, m: Pointer) -> None:
+    def _panel(self, image: Sequence[Rvalue], block: Rvalue, panel: Rvalue, v: Pointer, m: Pointer) -> None:
         k, plan = self.k, self.plan
         first, columns = self._first_tile(block), k.param(plan.grid[1])
         step = plan.shape.cin * plan.width
@@ -196,7 +203,10 @@ class _Kernel:
             )
 
         with k.loop("e", 0, plan.products) as e:
-            u_at = k.let("u_at", (panel * plan.products + e) * step)
+            of_all = panel
+            for group in image[1:]:
+                of_all = group * plan.panels + panel
+            u_at = k.let("u_at", (of_all * plan.products + e) * step)
             if isinstance(tiles, int):
                 for ordinal, n in enumerate(self.rows):
                     rows(n, sum(self.rows[:ordinal]), ordinal)
@@ -222,16 +232,16 @@ class _Kernel:
         with self.k.otherwise():
             self._of_size(n, sizes[half:], body)
 
-    def _outputs(self, m: Pointer, image: Rvalue, channel: Rvalue, y: Rvalue, x: Rvalue) -> None:
+    def _outputs(self, m: Pointer, image: Sequence[Rvalue], channel: Rvalue, y: Rvalue, x: Rvalue) -> None:
         k, plan = self.k, self.plan
         if self.cut is None:
-            call(k, self.complete, m, image, channel, y, x)
+            call(k, self.complete, m, *image, channel, y, x)
             return
         ends = [(plan.shape.y.out, y), (plan.shape.x.out, x)]
         with k.when(all_of([le(first + plan.outputs, k.param(n)) for n, first in ends if not plan.divides(n)])):
-            call(k, self.complete, m, image, channel, y, x)
+            call(k, self.complete, m, *image, channel, y, x)
         with k.otherwise():
-            call(k, self.cut, m, image, channel, y, x)
+            call(k, self.cut, m, *image, channel, y, x)
 
     def _finish(self, units: Size, share: float) -> KernelCall:
         kernel, params = self.k.finish()
