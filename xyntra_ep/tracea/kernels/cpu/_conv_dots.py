@@ -13,7 +13,6 @@ A vector of output channels would be all but empty: of 16 lanes, 3 are at work i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
@@ -35,8 +34,9 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Pointer,
     PointerType,
     Rvalue,
+    Select,
+    Shuffle,
     Var,
-    as_rvalue,
     f32,
     index,
     le,
@@ -112,10 +112,6 @@ class Dots:
         return rows * typical(self.strips) * self.strip_ns(caps) + self.edges.copies_ns(1)
 
 
-def dots_of(shape: ConvShape, config: Mapping[str, int], lanes: int) -> Dots:
-    return Dots(shape=shape, pixels=config["pixels"], outputs=config["outputs"], lanes=lanes)
-
-
 def most_outputs(pixels: int, caps: Capabilities) -> int:
     """Output channels whose sums fit in the registers beside a vector of each pixel and one of w, or the other way round."""
     free = caps.vector_registers - 1
@@ -129,7 +125,8 @@ def build_dots(dots: Dots, context: BuildContext) -> list[KernelCall]:
 
 
 def _pack(dots: Dots) -> tuple[KernelCall, TempBuffer]:
-    """w as [panel][ky][run][step][output][lane], zeros behind the end of each run and for outputs that do not exist."""
+    """w as [panel][ky][run][step][output][lane], zeros where a vector meets no new elements of a run, and for outputs that do not
+    exist."""
     shape, w = dots.shape, dots.shape.op.inputs[1]
     k = KernelBuilder(f"xy_conv_dots_pack_{shape.y.kernel}x{shape.x.kernel}_{dots.outputs}")
     k.note("a unit is one output channel")
@@ -140,10 +137,13 @@ def _pack(dots: Dots) -> tuple[KernelCall, TempBuffer]:
     with k.units() as m:
         to = k.let("to", m // dots.outputs * dots.panel_size + m % dots.outputs * dots.lanes)
         start = k.let("from", k.param(w.offset) + m * m_step)
+        whole, beyond = dots.length - dots.length % dots.lanes, -dots.length % dots.lanes
         with k.loop("run", 0, shape.y.kernel * dots.runs) as run, k.loop("i", 0, dots.steps * dots.lanes) as i:
             value = k.variable("value", Const(f32(1), 0.0))
-            with k.when(lt(m, shape.cout) & lt(i, dots.length)):
-                tap, channel = k.let("tap", i // shape.cin), k.let("channel", i % shape.cin)
+            # The last vector of a run ends where the run does, see `_step`.
+            place = k.let("place", Select(lt(i, whole), i, i - beyond)) if beyond else i
+            with k.when(lt(m, shape.cout) & (lt(i, whole) | le(whole, place)) if beyond else lt(m, shape.cout)):
+                tap, channel = k.let("tap", place // shape.cin), k.let("channel", place % shape.cin)
                 ky = run if dots.adjacent else run // dots.runs
                 kx = tap if dots.adjacent else run % dots.runs
                 at = start + channel * c_step + ky * y_step + kx * x_step
@@ -231,6 +231,11 @@ class _Kernel:
         image, row, pixel, count = (f.argument(n, INDEX) for n in ("image", "row", "pixel", "count"))
         sums = f.array("sums", DType.F32, dots.outputs * lanes * lanes)
         pixels_step = dots.pixels * dots.shape.x.stride * dots.shape.x_strides[2]
+        # What the next strip reads and no row before has read: the last kernel row's.
+        ahead = lanes // dots.pixels * pixels_step
+        newest = f.pointer("newest", x, at + (stop - 1) * x_step + (ahead + (dots.shape.x.kernel - 1) * dots.shape.x.dilation * dots.shape.x_strides[2]))
+        with f.loop("line", 0, ahead, 16) as line:
+            f.prefetch(newest, line)
         with f.loop("panel", 0, dots.panels) as panel:
             w = f.let("w", panel * dots.panel_size)
             with f.loop("tile", 0, tiles) as number:
@@ -292,19 +297,22 @@ class _Kernel:
                 for value in (value for row in acc for value in row):
                     f.assign(value, Const(f32(lanes), 0.0))
         if whole < dots.length:
-            self._step(f, acc, x, w, index(whole), index(dots.length - whole))
+            self._step(f, acc, x, w, index(whole), dots.length - whole)
 
-    def _step(
-        self, f: FunctionBuilder, acc: list[list[Var]], x: Pointer, w: Pointer, k: Rvalue, count: Rvalue | None
-    ) -> None:
+    def _step(self, f: FunctionBuilder, acc: list[list[Var]], x: Pointer, w: Pointer, k: Rvalue, new: int | None) -> None:
+        """acc += x * w for a vector from ``k`` on. ``new``: only so many of its elements are left in the run. What is before them
+        is loaded again, which no mask is needed for, and replaced by zeros."""
         dots, lanes = self.dots, self.dots.lanes
         pixel_step = dots.shape.x.stride * dots.shape.x_strides[2]
 
         def of_x(i: int) -> Rvalue:
-            return f.let("x", f.load(x, k + i * pixel_step, lanes, count))
+            if new is None:
+                return f.let("x", f.load(x, k + i * pixel_step, lanes))
+            value = f.let("last", f.load(x, k + (i * pixel_step + new - lanes), lanes))
+            return f.let("x", Shuffle(value, Const(f32(lanes), 0.0), tuple(j if j >= lanes - new else lanes + j for j in range(lanes))))
 
         def of_w(m: int) -> Rvalue:
-            return f.let("w", f.load(w, as_rvalue(k, INDEX) * dots.outputs + m * lanes, lanes))
+            return f.let("w", f.load(w, k * dots.outputs + m * lanes, lanes))
 
         # The fewer operands stay in registers.
         if dots.outputs <= dots.pixels:
