@@ -144,6 +144,14 @@ def _convolution(graph: _Graph, axes: Axes, c: int, n: int, *, group: int) -> Va
     return _relu_conv(graph, x, c, n, group, [k, k], [axes["stride"]] * 2, [1, 1], [k // 2] * 4)
 
 
+def _few_channels(graph: _Graph, axes: Axes) -> Value:
+    """The end of a net: a pointwise convolution to ``c`` channels, from as few, before the one to be seen."""
+    x, c, n, k = graph.input("x", 1, 4, axes["size"], axes["size"], free=bool(axes["free"])), axes["c"], axes["n"], axes["k"]
+    w = graph.weight("before", c, 4, 1, 1)
+    x = graph.g.Relu(graph.g.Conv(x, w, kernel_shape=[1, 1]))
+    return _relu_conv(graph, x, c, n, 1, [k, k], [axes["stride"]] * 2, [1, 1], [k // 2] * 4)
+
+
 def _grouped_conv(graph: _Graph, axes: Axes) -> Value:
     x = graph.input("x", 1, axes["c"], axes["size"], axes["size"], free=bool(axes["free"]))
     k = axes["k"]
@@ -389,6 +397,26 @@ CHAINS = [
             (60, 240, 3, 1, 1, 28, 0),
             (480, 120, 3, 1, 1, 14, 0),
             (384, 96, 8, 1, 1, 28, 0),
+        ),
+    ),
+    Chain(
+        name="few_channels",
+        build=_few_channels,
+        axes=("c", "n", "k", "stride", "size", "free"),
+        shapes=(
+            (32, 3, 9, 1, 224, 0),  # style transfer
+            (32, 3, 9, 1, 224, 1),
+            (64, 3, 3, 1, 512, 0),  # restoration
+            (128, 3, 3, 1, 256, 0),  # decoders of images
+            (128, 3, 3, 1, 256, 1),
+            (32, 1, 5, 1, 224, 0),  # super-resolution
+            (32, 9, 3, 1, 224, 0),
+            (16, 1, 3, 1, 320, 0),  # mattes, depth
+            (64, 1, 1, 1, 320, 0),
+            (256, 21, 1, 1, 65, 0),  # segmentation
+            (256, 19, 3, 1, 64, 0),
+            (3, 3, 5, 1, 256, 0),
+            (64, 2, 3, 2, 128, 1),
         ),
     ),
     Chain(

@@ -22,7 +22,7 @@ TABLES = Path(__file__).with_name("ort_efficiency")
 USUAL = 256
 PARALLEL_NS = 30_000.0  # below, work is not worth sharing out between threads
 FEW_ROWS = 16
-TRANSPOSED_CHANNELS = 64  # of the case that the row was measured with
+CASE_CHANNELS = 64  # of the cases that rows of convolutions were measured with
 
 # What costs ORT a node and nothing more: it hands the buffer on, or computes with a few integers.
 _VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout", "Shape", "Size", "Range"})
@@ -76,12 +76,13 @@ def load(unit_bits: int = USUAL) -> Efficiency:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
     """One core: 10^9 fp32 operations and bytes from DRAM a second, and the cache within which data is near.
-    ``unit_bits``: the width of its units, 256 or 512."""
+    ``unit_bits``: the width of its units, 256 or 512; ``block``: output channels that ORT's convolutions compute together."""
 
     gflops: float
     dram_gbs: float
     near_bytes: int
     unit_bits: int = USUAL
+    block: int = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +104,14 @@ class Sized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What a node does: ``units`` of a row of the table, over ``bytes`` of memory, in ``steps`` that follow from each other."""
+    """What a node does: ``units`` of a row of the table, over ``bytes`` of memory, in ``steps`` that follow from each other.
+    ``channels``: output channels, where ORT computes whole blocks of them."""
 
     row: str
     units: float
     bytes: float
     steps: int = 0
+    channels: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +129,8 @@ class Work:
 def work_ns(load_: Load, table: Efficiency, ceilings: Ceilings) -> float:
     """On one core, without what every node costs."""
     rate = table.rows[load_.row]
-    computing = load_.units * rate.flops / ceilings.gflops + load_.steps * table.step_ns
+    whole = -(-load_.channels // ceilings.block) * ceilings.block / load_.channels if load_.channels else 1.0
+    computing = load_.units * whole * rate.flops / ceilings.gflops + load_.steps * table.step_ns
     is_near = load_.bytes <= ceilings.near_bytes or rate.dram == 0
     return computing if is_near else max(computing, load_.bytes / (rate.dram * ceilings.dram_gbs))
 
@@ -221,24 +225,27 @@ def _letters(node: Node, given: Sequence[Sized]) -> int:
 
 def _conv(node: Node, given: Sequence[Sized], made: Sized, table: Efficiency) -> Load:
     x, w = given[:2]
-    size, group = x.bytes + made.bytes, int(node.attr("group", 1))
+    size, group, taps = x.bytes + made.bytes, int(node.attr("group", 1)), math.prod(w.shape[1:])
     if node.op_type == "ConvTranspose":
-        # A product, whose elements are then added to where they belong: what that costs a unit falls with the channels of x.
-        product_, all_ = (table.rows[name].flops for name in ("product.many", "conv.transposed"))
-        share = (product_ + max(0.0, all_ - product_) * TRANSPOSED_CHANNELS * group / max(1, x.shape[1])) / all_
-        return Load(row="conv.transposed", units=2.0 * x.elements * math.prod(w.shape[1:]) * share, bytes=size)
-    rank, window = len(w.shape) - 2, math.prod(w.shape[2:])
+        # A product, whose elements are then added to where they belong.
+        return Load(row="conv.transposed", units=2.0 * x.elements * taps * _beside("conv.transposed", x.shape[1] / group, table), bytes=size)
+    rank, window, units = len(w.shape) - 2, math.prod(w.shape[2:]), 2.0 * made.elements * taps
     if rank > 2:
-        row = "conv.volume"
-    elif group > 1:
+        return Load(row="conv.volume", units=units, bytes=size)
+    if group > 1:
         row = f"conv{'.line' if rank < 2 else ''}.{'depthwise' if w.shape[1] == 1 else 'grouped'}"
-    elif rank < 2:
-        row = "conv.line"
-    elif w.shape[1] <= 4:
-        row = "conv.stem"
-    else:
-        row = "conv.point" if window == 1 else "conv.window"
-    return Load(row=row, units=2.0 * made.elements * math.prod(w.shape[1:]), bytes=size)
+        return Load(row=row, units=units, bytes=size)
+    if rank < 2:  # windows are copied, then multiplied
+        return Load(row="conv.line", units=units * _beside("conv.line", w.shape[0], table), bytes=size)
+    row = "conv.stem" if w.shape[1] <= 4 else "conv.point" if window == 1 else "conv.window"
+    return Load(row=row, units=units, bytes=size, channels=w.shape[0])
+
+
+def _beside(row: str, channels: float, table: Efficiency) -> float:
+    """What a unit of ``row`` costs relative to the case it was measured with: beside a product there are moves, whose share
+    falls with the channels that are multiplied."""
+    product_, all_ = (table.rows[name].flops for name in ("product.many", row))
+    return (product_ + max(0.0, all_ - product_) * CASE_CHANNELS / max(1.0, channels)) / all_
 
 
 def _transpose(node: Node, x: Sized, made: Sized) -> Load | None:

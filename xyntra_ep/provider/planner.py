@@ -256,7 +256,10 @@ class _Planner:
 
     def _comparison(self, group: list[NodeId], traced: TraceContext, program: Program, steps: Sequence[StepCost]) -> Comparison:
         caps = self.context.caps
-        ceilings = Ceilings(gflops=caps.fma_gflops, dram_gbs=caps.dram_gbs, near_bytes=caps.l2_bytes, unit_bits=caps.unit_bits)
+        ceilings = Ceilings(
+            gflops=caps.fma_gflops, dram_gbs=caps.dram_gbs, near_bytes=caps.l2_bytes, unit_bits=caps.unit_bits,
+            block=16 if caps.lanes >= 16 else 8,
+        )  # fmt: skip
         return Comparison(self.graph, group, traced, program, steps, ceilings, caps.cores)
 
     @property

@@ -29,7 +29,7 @@ class TileCode:
     """``accumulate(function)`` emits the sums of a tile, by pixel and vector, and says when to fetch what the outputs need.
     ``ahead_rate``: cache lines of the next panel that a tile fetches while it computes, per ``AHEAD_UNIT`` steps; None where the
     weights stay in the cache anyway. ``bursts``: it does between its loops, see `Prefetching`. ``x_is_told``: calls say where a
-    tile reads x, there or in a copy with other rows."""
+    tile reads x, there or in a copy with other rows. ``panels_within``: other panels of the same pixels come next."""
 
     kernel: KernelBuilder
     shape: ConvShape
@@ -43,6 +43,7 @@ class TileCode:
     ahead_rate: int | None = None
     bursts: bool = False
     x_is_told: bool = False
+    panels_within: bool = False
     functions: dict[Tile, tuple[Function, tuple[Var, ...]]] = field(default_factory=dict)
 
     @property
@@ -159,7 +160,10 @@ class TileFunction(FunctionBuilder):
         first = code.kernel.param(out.offset) + arg["image"] * image_step + arg["m"]
         if code.shape.row_axes:
             first = first + arg["row"] * steps[0]
-        return wanted, self.let("first_out", first + arg["pixel"] * steps[-1]), steps[-1]
+        pixel = arg["pixel"]
+        if code.panels_within:  # that many tiles before they are wanted: one alone is too short to wait for memory
+            pixel = pixel + self.tile.size
+        return wanted, self.let("first_out", first + pixel * steps[-1]), steps[-1]
 
     def _store(self, vectors: range | list[int], count: Rvalue | None) -> None:
         code, arg = self.code, self.arg

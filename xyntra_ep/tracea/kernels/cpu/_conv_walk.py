@@ -1,5 +1,6 @@
 """The walk of a channels-last convolution over its output: images, blocks of rows, panels of channels, tiles.
 
+Within a unit a panel is used for all tiles before the next one, or, where all weights stay in L1, a tile for all panels.
 A thread carries out neighbouring units, so their order decides what it reads again: units of one block of pixels side by side
 keep x in the cache, units of one block of panels the weights. What is larger and does not stay in L2 is read once.
 """
@@ -92,6 +93,7 @@ class _Walk:
             kernel=k, shape=shape, epilogue=self.epilogue, accumulate=accumulate, x=x, w=w, out=out,
             vectors=blocking.vectors, lanes=caps.lanes, ahead_rate=self._ahead_rate(),
             bursts=caps.prefetching is Prefetching.BURST, x_is_told=edges is not None,
+            panels_within=self.panels_within,
         )  # fmt: skip
         self.edges = edges
         self.copy = None if edges is None else copy_function(k, edges, x, x_dtype)
@@ -114,6 +116,13 @@ class _Walk:
         weights = packed_bytes(shape, self.blocking.vectors * self.caps.lanes)
         x = typical(shape.y.inside) * typical(shape.x.inside) * shape.channels * DType.F32.bytes
         return weights > max(x, self.caps.l2_bytes // 2)
+
+    @property
+    def panels_within(self) -> bool:
+        """Whether a tile goes through all panels of its unit before the next one: their weights stay in L1, and pixels of the
+        output are written whole, not a line of each at a time."""
+        weights = packed_bytes(self.shape, self.blocking.vectors * self.caps.lanes)
+        return self.shape.groups == 1 and not self.shape.depthwise and weights <= self.caps.l1d_bytes * 3 // 4
 
     def call(self, x: ValueBuffer | TempBuffer, packed: TempBuffer) -> KernelCall:
         shape, blocking = self.shape, self.blocking
@@ -150,32 +159,46 @@ class _Walk:
         rows = self._block("row", row_block, self.blocking.rows, shape.y.out)
         tiles = self._block("tile", tile_block, self.blocking.tiles, self.row_tiles)
         x_image = k.let("x_image", k.param(shape.x_offset) + image * k.param(shape.x_strides[0]))
-        per_group = self.panels // shape.groups
-        with k.loop("panel", *self._block("panel", panel_block, self.blocking.panels, self.panels)) as panel:
-            group = k.let("group", panel // per_group if shape.groups > 1 else 0)
-            within = k.let("m", (panel - group * per_group) * code.width)
-            here = {
-                "panel": k.let("w_panel", panel * (code.depth * code.width)),
-                "image": image,
-                "m": k.let("m", group * shape.cout + within),
-                "left": k.let("left", shape.cout - within) if code.has_tail else within,
-            }
+        panels = self._block("panel", panel_block, self.blocking.panels, self.panels)
+        if self.panels_within:
+            self.within = panels
+            self._rows(rows, tiles, x_image, {"image": image})
+            return
+        with k.loop("panel", *panels) as panel:
+            group = k.let("group", panel // (self.panels // shape.groups) if shape.groups > 1 else 0)
+            here = {"image": image, **self._panel(panel, group)}
             x_group = k.let("x_group", x_image + (here["m"] if shape.depthwise else group * shape.cin))
-            with k.loop("y", *rows) as y:
-                start, first, stop = kernel_rows(k, shape.y, y)
-                x_row = k.let("x_row", x_group + start * k.param(shape.x_strides[1]))
-                ahead = here["panel"]
-                if code.ahead_rate is not None:
-                    # Tile t of those that share a panel fetches lines [t, t + 1) * depth * rate of the next one.
-                    tile = (
-                        y * k.param(self.row_tiles)
-                        if self.weights_first
-                        else ((y - rows[0]) * k.param(self.row_tiles) - tiles[0])
-                    )
-                    ahead = here["panel"] + code.depth * code.width + tile * self._share()
-                here |= {"row": y, "first": first, "stop": stop, "ahead": k.let("ahead", ahead)}
-                for segment in self.segments:
-                    self._segment(segment, tiles, x_row, here)
+            self._rows(rows, tiles, x_group, here)
+
+    def _panel(self, panel: Rvalue, group: Rvalue) -> dict[str, Rvalue]:
+        """What a panel's tiles are told of it."""
+        k, shape, code = self.k, self.shape, self.code
+        within = k.let("m", (panel - group * (self.panels // shape.groups)) * code.width)
+        return {
+            "panel": k.let("w_panel", panel * (code.depth * code.width)),
+            "m": k.let("m", group * shape.cout + within),
+            "left": k.let("left", shape.cout - within) if code.has_tail else within,
+        }
+
+    def _rows(
+        self, rows: tuple[Rvalue, Rvalue], tiles: tuple[Rvalue, Rvalue], x_group: Rvalue, here: dict[str, Rvalue]
+    ) -> None:
+        """The tiles of a unit, of one panel or of all."""
+        k, shape, code = self.k, self.shape, self.code
+        with k.loop("y", *rows) as y:
+            start, first, stop = kernel_rows(k, shape.y, y)
+            x_row = k.let("x_row", x_group + start * k.param(shape.x_strides[1]))
+            here |= {"row": y, "first": first, "stop": stop}
+            if code.ahead_rate is not None:
+                # Tile t of those that share a panel fetches lines [t, t + 1) * depth * rate of the next one.
+                tile = (
+                    y * k.param(self.row_tiles)
+                    if self.weights_first
+                    else ((y - rows[0]) * k.param(self.row_tiles) - tiles[0])
+                )
+                here["ahead"] = k.let("ahead", here["panel"] + code.depth * code.width + tile * self._share())
+            for segment in self.segments:
+                self._segment(segment, tiles, x_row, here)
 
     def _share(self) -> int:
         """Elements of the next panel that one tile fetches."""
@@ -191,19 +214,26 @@ class _Walk:
             pixel = k.let("pixel", k.param(segment.pixel) + (t - ordinal) * segment.tile.size)
             column = pixel * shape.x.stride - k.param(shape.x.pad)
             at = k.let("at", x_row + column * shape.x_strides[2])
-            ahead = here["ahead"]
+            arguments = {**here, "at": at, "pixel": pixel}
             if code.ahead_rate is not None:
-                ahead = k.let("ahead", ahead + t * self._share())
-            arguments = {**here, "at": at, "pixel": pixel, "ahead": ahead}
+                arguments["ahead"] = k.let("ahead", here["ahead"] + t * self._share())
             if self.edges is not None:
                 self._copied_at_edges(self.edges, segment.tile, column, arguments)
             elif shape.x.is_inside or shape.x.is_fixed:
-                code.call(segment.tile, arguments)
+                self._call(segment.tile, arguments)
             else:
                 with k.when(is_complete(k, shape.x, segment.tile, pixel)):
-                    code.call(segment.tile, arguments)
+                    self._call(segment.tile, arguments)
                 with k.otherwise():
-                    code.call(replace(segment.tile, is_checked=True), arguments)
+                    self._call(replace(segment.tile, is_checked=True), arguments)
+
+    def _call(self, tile: Tile, arguments: dict[str, Rvalue]) -> None:
+        """A tile of one panel, or of each one after the other."""
+        if not self.panels_within:
+            self.code.call(tile, arguments)
+            return
+        with self.k.loop("panel", *self.within) as panel:
+            self.code.call(tile, {**arguments, **self._panel(panel, index(0))})
 
     def _copied_at_edges(self, edges: Edges, tile: Tile, column: Rvalue, arguments: dict[str, Rvalue]) -> None:
         """A tile that reads x, or a copy of what it reads: one function for both."""
@@ -212,9 +242,9 @@ class _Walk:
         function, captured = self.copy
         with k.when(is_complete(k, shape.x, tile, arguments["pixel"])):
             step = k.param(shape.x_strides[1]) * shape.y.dilation
-            code.call(tile, {**arguments, "x": code.x, "x_step": step})
+            self._call(tile, {**arguments, "x": code.x, "x_step": step})
         with k.otherwise():
             k.call(
                 function, self.edge, arguments["at"], column, index(tile.size), arguments["first"], arguments["stop"], *captured
             )
-            code.call(tile, {**arguments, "at": index(0), "x": self.edge, "x_step": index(edges.row)})
+            self._call(tile, {**arguments, "at": index(0), "x": self.edge, "x_step": index(edges.row)})
