@@ -86,7 +86,7 @@ void xy_attention_keys_f32_16_avx2(void *const *buffers, const i64 *params, i64 
   }
 }
 
-// rows = 8, columns = 20, depth = 8, width = 16
+// rows = 18, columns = 20, depth = 8, width = 16
 // score: where(le(i3, i2), mul(acc0, 0.25), -inf)
 typedef __INT64_TYPE__ i64;
 typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -211,128 +211,7 @@ static __attribute__((noinline)) void products_6(const float *q, const float *pa
   *(f32x8 *)(out + 240) = c10;
   *(f32x8 *)(out + 248) = c11;
 }
-static __attribute__((noinline)) void products_2(const float *q, const float *panel, float *out) {
-  f32x8 c_ = (f32x8){0};
-  f32x8 c1 = (f32x8){0};
-  f32x8 c2 = (f32x8){0};
-  f32x8 c3 = (f32x8){0};
-  f32x8 c4 = (f32x8){0};
-  f32x8 c5 = (f32x8){0};
-  f32x8 c6 = (f32x8){0};
-  f32x8 c7 = (f32x8){0};
-  for (i64 k_ = 0; k_ < 8; k_ += 4) {
-    const f32x8 w_ = (*(const f32x8 *)(panel + (k_ * 16)));
-    const f32x8 w1 = (*(const f32x8 *)(panel + ((k_ * 16) + 8)));
-    const f32x8 x_ = xy_splat_f32x8(((float)*(q + k_)));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c_) : "x"(x_), "x"(w_));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c1) : "x"(x_), "x"(w1));
-    const f32x8 x1 = xy_splat_f32x8(((float)*(q + (16 + k_))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c2) : "x"(x1), "x"(w_));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c3) : "x"(x1), "x"(w1));
-    const f32x8 w2 = (*(const f32x8 *)(panel + ((k_ + 1) * 16)));
-    const f32x8 w3 = (*(const f32x8 *)(panel + (((k_ + 1) * 16) + 8)));
-    const f32x8 x2 = xy_splat_f32x8(((float)*(q + (k_ + 1))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c4) : "x"(x2), "x"(w2));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c5) : "x"(x2), "x"(w3));
-    const f32x8 x3 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 1)))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c6) : "x"(x3), "x"(w2));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c7) : "x"(x3), "x"(w3));
-    const f32x8 w4 = (*(const f32x8 *)(panel + ((k_ + 2) * 16)));
-    const f32x8 w5 = (*(const f32x8 *)(panel + (((k_ + 2) * 16) + 8)));
-    const f32x8 x4 = xy_splat_f32x8(((float)*(q + (k_ + 2))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c_) : "x"(x4), "x"(w4));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c1) : "x"(x4), "x"(w5));
-    const f32x8 x5 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 2)))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c2) : "x"(x5), "x"(w4));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c3) : "x"(x5), "x"(w5));
-    const f32x8 w6 = (*(const f32x8 *)(panel + ((k_ + 3) * 16)));
-    const f32x8 w7 = (*(const f32x8 *)(panel + (((k_ + 3) * 16) + 8)));
-    const f32x8 x6 = xy_splat_f32x8(((float)*(q + (k_ + 3))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c4) : "x"(x6), "x"(w6));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c5) : "x"(x6), "x"(w7));
-    const f32x8 x7 = xy_splat_f32x8(((float)*(q + (16 + (k_ + 3)))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c6) : "x"(x7), "x"(w6));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c7) : "x"(x7), "x"(w7));
-  }
-  c_ = (c_ + c4);
-  c1 = (c1 + c5);
-  c2 = (c2 + c6);
-  c3 = (c3 + c7);
-  *(f32x8 *)(out) = c_;
-  *(f32x8 *)(out + 8) = c1;
-  *(f32x8 *)(out + 48) = c2;
-  *(f32x8 *)(out + 56) = c3;
-}
-static __attribute__((noinline)) void sums_16_2(const float *weights, const float *v, i64 start, i64 v_row, i64 columns, const float *scales, i64 batch, i64 head, i64 row, float *b_out3) {
-  f32x8 c_ = (f32x8){0};
-  f32x8 c1 = (f32x8){0};
-  f32x8 c2 = (f32x8){0};
-  f32x8 c3 = (f32x8){0};
-  f32x8 c4 = (f32x8){0};
-  f32x8 c5 = (f32x8){0};
-  f32x8 c6 = (f32x8){0};
-  f32x8 c7 = (f32x8){0};
-  const i64 whole_ = (columns - (columns % 4));
-  for (i64 k_ = 0; k_ < whole_; k_ += 4) {
-    const f32x8 w_ = (*(const f32x8 *)(v + (k_ * v_row)));
-    const f32x8 w1 = (*(const f32x8 *)(v + ((k_ * v_row) + 8)));
-    const f32x8 x_ = xy_splat_f32x8(((float)*(weights + k_)));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c_) : "x"(x_), "x"(w_));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c1) : "x"(x_), "x"(w1));
-    const f32x8 x1 = xy_splat_f32x8(((float)*(weights + (48 + k_))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c2) : "x"(x1), "x"(w_));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c3) : "x"(x1), "x"(w1));
-    const f32x8 w2 = (*(const f32x8 *)(v + ((k_ + 1) * v_row)));
-    const f32x8 w3 = (*(const f32x8 *)(v + (((k_ + 1) * v_row) + 8)));
-    const f32x8 x2 = xy_splat_f32x8(((float)*(weights + (k_ + 1))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c4) : "x"(x2), "x"(w2));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c5) : "x"(x2), "x"(w3));
-    const f32x8 x3 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 1)))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c6) : "x"(x3), "x"(w2));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c7) : "x"(x3), "x"(w3));
-    const f32x8 w4 = (*(const f32x8 *)(v + ((k_ + 2) * v_row)));
-    const f32x8 w5 = (*(const f32x8 *)(v + (((k_ + 2) * v_row) + 8)));
-    const f32x8 x4 = xy_splat_f32x8(((float)*(weights + (k_ + 2))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c_) : "x"(x4), "x"(w4));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c1) : "x"(x4), "x"(w5));
-    const f32x8 x5 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 2)))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c2) : "x"(x5), "x"(w4));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c3) : "x"(x5), "x"(w5));
-    const f32x8 w6 = (*(const f32x8 *)(v + ((k_ + 3) * v_row)));
-    const f32x8 w7 = (*(const f32x8 *)(v + (((k_ + 3) * v_row) + 8)));
-    const f32x8 x6 = xy_splat_f32x8(((float)*(weights + (k_ + 3))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c4) : "x"(x6), "x"(w6));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c5) : "x"(x6), "x"(w7));
-    const f32x8 x7 = xy_splat_f32x8(((float)*(weights + (48 + (k_ + 3)))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c6) : "x"(x7), "x"(w6));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c7) : "x"(x7), "x"(w7));
-  }
-  for (i64 k1 = whole_; k1 < columns; k1 += 1) {
-    const f32x8 w8 = (*(const f32x8 *)(v + (k1 * v_row)));
-    const f32x8 w9 = (*(const f32x8 *)(v + ((k1 * v_row) + 8)));
-    const f32x8 x8 = xy_splat_f32x8(((float)*(weights + k1)));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c_) : "x"(x8), "x"(w8));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c1) : "x"(x8), "x"(w9));
-    const f32x8 x9 = xy_splat_f32x8(((float)*(weights + (48 + k1))));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c2) : "x"(x9), "x"(w8));
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c3) : "x"(x9), "x"(w9));
-  }
-  c_ = (c_ + c4);
-  c1 = (c1 + c5);
-  c2 = (c2 + c6);
-  c3 = (c3 + c7);
-  const f32x8 scale_ = xy_splat_f32x8(((float)*(scales)));
-  const f32x8 value_ = (c_ * scale_);
-  *(f32x8 *)(b_out3 + (((head * 16) + (row * 32)) + start)) = value_;
-  const f32x8 value1 = (c1 * scale_);
-  *(f32x8 *)(b_out3 + (((head * 16) + (row * 32)) + (start + 8))) = value1;
-  const f32x8 scale1 = xy_splat_f32x8(((float)*(scales + 1)));
-  const f32x8 value2 = (c2 * scale1);
-  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 1) * 32)) + start)) = value2;
-  const f32x8 value3 = (c3 * scale1);
-  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 1) * 32)) + (start + 8))) = value3;
-}
-static __attribute__((noinline)) void sums_16_6(const float *weights, const float *v, i64 start, i64 v_row, i64 columns, const float *scales, i64 batch, i64 head, i64 row, float *b_out3) {
+static __attribute__((noinline)) void sums_16_6(const float *weights, const float *v, i64 start, i64 v_row, i64 columns, const float *scales, i64 batch, i64 head, i64 row, float *b_out2) {
   f32x8 c_ = (f32x8){0};
   f32x8 c1 = (f32x8){0};
   f32x8 c2 = (f32x8){0};
@@ -452,34 +331,34 @@ static __attribute__((noinline)) void sums_16_6(const float *weights, const floa
   }
   const f32x8 scale_ = xy_splat_f32x8(((float)*(scales)));
   const f32x8 value_ = (c_ * scale_);
-  *(f32x8 *)(b_out3 + (((head * 16) + (row * 32)) + start)) = value_;
+  *(f32x8 *)(b_out2 + (((head * 16) + (row * 32)) + start)) = value_;
   const f32x8 value1 = (c1 * scale_);
-  *(f32x8 *)(b_out3 + (((head * 16) + (row * 32)) + (start + 8))) = value1;
+  *(f32x8 *)(b_out2 + (((head * 16) + (row * 32)) + (start + 8))) = value1;
   const f32x8 scale1 = xy_splat_f32x8(((float)*(scales + 1)));
   const f32x8 value2 = (c2 * scale1);
-  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 1) * 32)) + start)) = value2;
+  *(f32x8 *)(b_out2 + (((head * 16) + ((row + 1) * 32)) + start)) = value2;
   const f32x8 value3 = (c3 * scale1);
-  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 1) * 32)) + (start + 8))) = value3;
+  *(f32x8 *)(b_out2 + (((head * 16) + ((row + 1) * 32)) + (start + 8))) = value3;
   const f32x8 scale2 = xy_splat_f32x8(((float)*(scales + 2)));
   const f32x8 value4 = (c4 * scale2);
-  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 2) * 32)) + start)) = value4;
+  *(f32x8 *)(b_out2 + (((head * 16) + ((row + 2) * 32)) + start)) = value4;
   const f32x8 value5 = (c5 * scale2);
-  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 2) * 32)) + (start + 8))) = value5;
+  *(f32x8 *)(b_out2 + (((head * 16) + ((row + 2) * 32)) + (start + 8))) = value5;
   const f32x8 scale3 = xy_splat_f32x8(((float)*(scales + 3)));
   const f32x8 value6 = (c6 * scale3);
-  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 3) * 32)) + start)) = value6;
+  *(f32x8 *)(b_out2 + (((head * 16) + ((row + 3) * 32)) + start)) = value6;
   const f32x8 value7 = (c7 * scale3);
-  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 3) * 32)) + (start + 8))) = value7;
+  *(f32x8 *)(b_out2 + (((head * 16) + ((row + 3) * 32)) + (start + 8))) = value7;
   const f32x8 scale4 = xy_splat_f32x8(((float)*(scales + 4)));
   const f32x8 value8 = (c8 * scale4);
-  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 4) * 32)) + start)) = value8;
+  *(f32x8 *)(b_out2 + (((head * 16) + ((row + 4) * 32)) + start)) = value8;
   const f32x8 value9 = (c9 * scale4);
-  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 4) * 32)) + (start + 8))) = value9;
+  *(f32x8 *)(b_out2 + (((head * 16) + ((row + 4) * 32)) + (start + 8))) = value9;
   const f32x8 scale5 = xy_splat_f32x8(((float)*(scales + 5)));
   const f32x8 value10 = (c10 * scale5);
-  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 5) * 32)) + start)) = value10;
+  *(f32x8 *)(b_out2 + (((head * 16) + ((row + 5) * 32)) + start)) = value10;
   const f32x8 value11 = (c11 * scale5);
-  *(f32x8 *)(b_out3 + (((head * 16) + ((row + 5) * 32)) + (start + 8))) = value11;
+  *(f32x8 *)(b_out2 + (((head * 16) + ((row + 5) * 32)) + (start + 8))) = value11;
 }
 static inline __attribute__((always_inline)) f32x8 xm_exp2_weight_8(f32x8 x) {
   const f32x8 y_ = xy_max_f32x8((f32x8){(-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f), (-0x1.fc00000000000p+6f)}, x);
@@ -492,19 +371,18 @@ static inline __attribute__((always_inline)) f32x8 xm_exp2_weight_8(f32x8 x) {
 __attribute__((visibility("default")))
 void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 begin, i64 end) {
   const float *const b_q0 = (const float *)buffers[0];
-  const float *const b_k1 = (const float *)buffers[1];
-  const float *const b_v2 = (const float *)buffers[2];
-  float *const b_out3 = (float *)buffers[3];
-  const float *const b_keys4 = (const float *)buffers[4];
+  const float *const b_v1 = (const float *)buffers[1];
+  float *const b_out2 = (float *)buffers[2];
+  const float *const b_keys3 = (const float *)buffers[3];
   (void)params;
-  float scores_[576] __attribute__((aligned(64)));
-  float maxima_[16] __attribute__((aligned(64)));
-  float totals_[16] __attribute__((aligned(64)));
-  float factors_[16] __attribute__((aligned(64)));
-  float scales_[16] __attribute__((aligned(64)));
-  float tops_[16] __attribute__((aligned(64)));
-  float bases_[16] __attribute__((aligned(64)));
-  float parts_[16] __attribute__((aligned(64)));
+  float scores_[864] __attribute__((aligned(64)));
+  float maxima_[24] __attribute__((aligned(64)));
+  float totals_[24] __attribute__((aligned(64)));
+  float factors_[24] __attribute__((aligned(64)));
+  float scales_[24] __attribute__((aligned(64)));
+  float tops_[24] __attribute__((aligned(64)));
+  float bases_[24] __attribute__((aligned(64)));
+  float parts_[24] __attribute__((aligned(64)));
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
     const i64 i_ = (unit_ % 2);
     const i64 i1 = (unit_ / 2);
@@ -516,20 +394,21 @@ void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 beg
     *(f32x8 *)(totals_ + 8) = (f32x8){0};
     *(f32x8 *)(tops_ + 8) = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
     *(f32x8 *)(parts_ + 8) = (f32x8){0};
+    *(f32x8 *)(maxima_ + 16) = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
+    *(f32x8 *)(totals_ + 16) = (f32x8){0};
+    *(f32x8 *)(tops_ + 16) = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
+    *(f32x8 *)(parts_ + 16) = (f32x8){0};
     for (i64 pass_ = 0; pass_ < 1; pass_ += 1) {
-      const i64 column_ = (pass_ * 16);
-      const i64 here_ = xy_max_index(xy_min_index(16, (16 - column_)), 0);
-      const i64 q_at_ = ((i1 * 128) + (i_ * 8));
+      const i64 column_ = (pass_ * 32);
+      const i64 here_ = xy_max_index(xy_min_index(32, (20 - column_)), 0);
+      const i64 q_at_ = ((i1 * 288) + (i_ * 8));
       const i64 keys_ = (((i1 * 2) + i_) * 256);
       for (i64 t_ = 0; t_ < here_; t_ += 16) {
-        for (i64 row_ = 0; row_ < 6; row_ += 6) {
-          products_6(b_q0 + (row_ * 16) + q_at_, b_keys4 + (keys_ + ((column_ + t_) * 8)), scores_ + (row_ * 48) + t_);
-        }
-        if (1) {
-          products_2(b_q0 + 96 + q_at_, b_keys4 + (keys_ + ((column_ + t_) * 8)), scores_ + 288 + t_);
+        for (i64 row_ = 0; row_ < 18; row_ += 6) {
+          products_6(b_q0 + (row_ * 16) + q_at_, b_keys3 + (keys_ + ((column_ + t_) * 8)), scores_ + (row_ * 48) + t_);
         }
       }
-      for (i64 i2 = 0; i2 < 8; i2 += 1) {
+      for (i64 i2 = 0; i2 < 18; i2 += 1) {
         const i64 row1 = (i2 * 48);
         const i64 whole_ = ((xy_max_index(xy_min_index(here_, ((i2 + 1) - column_)), 0) / 16) * 16);
         f32x8 top_ = (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())};
@@ -572,47 +451,59 @@ void xy_attention_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 beg
       *(f32x8 *)(bases_ + 8) = base1;
       const f32x8 factor1 = xm_exp2_weight_8(((v2 - base1) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
       *(f32x8 *)(factors_ + 8) = factor1;
-      for (i64 i3 = 0; i3 < 8; i3 += 1) {
+      const f32x8 v4 = (*(const f32x8 *)(maxima_ + 16));
+      const f32x8 v5 = (*(const f32x8 *)(tops_ + 16));
+      const f32x8 new2 = xy_max_f32x8(v5, v4);
+      const f32x8 base2 = xy_select_f32x8(((i32x8)(new2 == (f32x8){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())})), (f32x8){0}, new2);
+      *(f32x8 *)(maxima_ + 16) = new2;
+      *(f32x8 *)(bases_ + 16) = base2;
+      const f32x8 factor2 = xm_exp2_weight_8(((v4 - base2) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
+      *(f32x8 *)(factors_ + 16) = factor2;
+      for (i64 i3 = 0; i3 < 18; i3 += 1) {
         const i64 row2 = (i3 * 48);
         const float b_ = ((float)*(bases_ + i3));
-        const f32x8 base2 = (f32x8){b_, b_, b_, b_, b_, b_, b_, b_};
+        const f32x8 base3 = (f32x8){b_, b_, b_, b_, b_, b_, b_, b_};
         f32x8 part_ = (f32x8){0};
         f32x8 part1 = (f32x8){0};
         for (i64 t3 = 0; t3 < here_; t3 += 16) {
-          const f32x8 weight_ = xm_exp2_weight_8((((*(const f32x8 *)(scores_ + row2 + t3)) - base2) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
+          const f32x8 weight_ = xm_exp2_weight_8((((*(const f32x8 *)(scores_ + row2 + t3)) - base3) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
           *(f32x8 *)(scores_ + row2 + t3) = weight_;
           part_ = (part_ + weight_);
-          const f32x8 weight1 = xm_exp2_weight_8((((*(const f32x8 *)(scores_ + row2 + (t3 + 8))) - base2) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
+          const f32x8 weight1 = xm_exp2_weight_8((((*(const f32x8 *)(scores_ + row2 + (t3 + 8))) - base3) * (f32x8){0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f, 0x1.7154760000000p-2f}));
           *(f32x8 *)(scores_ + row2 + (t3 + 8)) = weight1;
           part1 = (part1 + weight1);
         }
         *(parts_ + i3) = (float)xy_reduce_add_f32x8((part_ + part1));
       }
-      const f32x8 v4 = (*(const f32x8 *)(totals_));
-      const f32x8 v5 = (*(const f32x8 *)(factors_));
-      const f32x8 v6 = (*(const f32x8 *)(parts_));
-      *(f32x8 *)(totals_) = (v4 * v5 + v6);
-      const f32x8 v7 = (*(const f32x8 *)(totals_ + 8));
-      const f32x8 v8 = (*(const f32x8 *)(factors_ + 8));
-      const f32x8 v9 = (*(const f32x8 *)(parts_ + 8));
-      *(f32x8 *)(totals_ + 8) = (v7 * v8 + v9);
+      const f32x8 v6 = (*(const f32x8 *)(totals_));
+      const f32x8 v7 = (*(const f32x8 *)(factors_));
+      const f32x8 v8 = (*(const f32x8 *)(parts_));
+      *(f32x8 *)(totals_) = (v6 * v7 + v8);
+      const f32x8 v9 = (*(const f32x8 *)(totals_ + 8));
+      const f32x8 v10 = (*(const f32x8 *)(factors_ + 8));
+      const f32x8 v11 = (*(const f32x8 *)(parts_ + 8));
+      *(f32x8 *)(totals_ + 8) = (v9 * v10 + v11);
+      const f32x8 v12 = (*(const f32x8 *)(totals_ + 16));
+      const f32x8 v13 = (*(const f32x8 *)(factors_ + 16));
+      const f32x8 v14 = (*(const f32x8 *)(parts_ + 16));
+      *(f32x8 *)(totals_ + 16) = (v12 * v13 + v14);
       const i64 last_ = (1 <= (pass_ + 1));
       if (last_) {
         const float none_ = (1 ? __builtin_nanf("") : 0x0.0p+0f);
         const f32x8 nothing_ = (f32x8){none_, none_, none_, none_, none_, none_, none_, none_};
-        const f32x8 v10 = (*(const f32x8 *)(totals_));
-        const f32x8 scale_ = xy_select_f32x8(((i32x8)(v10 == (f32x8){0})), nothing_, ((f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v10));
+        const f32x8 v15 = (*(const f32x8 *)(totals_));
+        const f32x8 scale_ = xy_select_f32x8(((i32x8)(v15 == (f32x8){0})), nothing_, ((f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v15));
         *(f32x8 *)(scales_) = scale_;
-        const f32x8 v11 = (*(const f32x8 *)(totals_ + 8));
-        const f32x8 scale1 = xy_select_f32x8(((i32x8)(v11 == (f32x8){0})), nothing_, ((f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v11));
+        const f32x8 v16 = (*(const f32x8 *)(totals_ + 8));
+        const f32x8 scale1 = xy_select_f32x8(((i32x8)(v16 == (f32x8){0})), nothing_, ((f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v16));
         *(f32x8 *)(scales_ + 8) = scale1;
+        const f32x8 v17 = (*(const f32x8 *)(totals_ + 16));
+        const f32x8 scale2 = xy_select_f32x8(((i32x8)(v17 == (f32x8){0})), nothing_, ((f32x8){0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f, 0x1.0000000000000p+0f} / v17));
+        *(f32x8 *)(scales_ + 16) = scale2;
       }
       const i64 v_at_ = (((i1 * 640) + (i_ * 16)) + (column_ * 32));
-      for (i64 row3 = 0; row3 < 6; row3 += 6) {
-        sums_16_6(scores_ + (row3 * 48), b_v2 + v_at_, 0, 32, here_, scales_ + row3, i1, i_, row3, b_out3);
-      }
-      if (1) {
-        sums_16_2(scores_ + 288, b_v2 + v_at_, 0, 32, here_, scales_ + 6, i1, i_, 6, b_out3);
+      for (i64 row3 = 0; row3 < 18; row3 += 6) {
+        sums_16_6(scores_ + (row3 * 48), b_v1 + v_at_, 0, 32, here_, scales_ + row3, i1, i_, row3, b_out2);
       }
     }
   }

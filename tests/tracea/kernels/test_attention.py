@@ -37,14 +37,14 @@ def check(case: AttentionCase, caps: Capabilities, max_err: float = MAX_ERR) -> 
 @pytest.mark.parametrize("caps", MACHINES)
 @pytest.mark.parametrize("layout", ["bhsd", "bshd"])
 def test_edges_of_blocks_and_panels(caps: Capabilities, layout: str) -> None:
-    for s, t in ((1, 1), (1, 40), (2, 31), (11, 32), (12, 33), (13, 64), (25, 7), (40, 100)):
+    for s, t in ((1, 1), (1, 40), (2, 31), (11, 32), (16, 33), (17, 64), (25, 7), (40, 100)):
         check(AttentionCase(b=2, s=s, t=t, layout=layout), caps)
 
 
 @pytest.mark.parametrize("caps", MACHINES)
 def test_head_sizes(caps: Capabilities) -> None:
     for d, e in ((1, 1), (15, 17), (64, 64), (40, 80), (128, 33)):
-        check(AttentionCase(s=13, t=20, d=d, e=e, layout="bshd", symbolic=""), caps)
+        check(AttentionCase(s=17, t=20, d=d, e=e, layout="bshd", symbolic=""), caps)
         check(AttentionCase(s=1, t=20, d=d, e=e, layout="bshd", symbolic=""), caps)
 
 
@@ -52,7 +52,7 @@ def test_head_sizes(caps: Capabilities) -> None:
 @pytest.mark.parametrize("masks", [(), ("full",), ("causal",)], ids=str)
 def test_several_passes(caps: Capabilities, masks: tuple[str, ...]) -> None:
     """512 columns are one pass; beyond, the maximum runs. At 60 rows v is copied."""
-    for s, t in ((3, 511), (3, 512), (3, 513), (1, 1500), (60, 700)):
+    for s, t in ((3, 511), (3, 512), (3, 513), (1, 1500), (17, 513), (60, 700)):
         check(AttentionCase(s=s, t=t, layout="bshd", masks=masks, past=t - s), caps)
 
 
@@ -62,7 +62,7 @@ MASKS = (("row",), ("full",), ("bool",), ("bias",), ("relative",), ("causal",), 
 @pytest.mark.parametrize("caps", MACHINES)
 @pytest.mark.parametrize("masks", MASKS, ids="+".join)
 def test_masks(caps: Capabilities, masks: tuple[str, ...]) -> None:
-    for s, t in ((30, 30), (1, 45), (14, 50)):
+    for s, t in ((30, 30), (1, 45), (14, 50), (17, 50)):
         check(AttentionCase(b=2, s=s, t=t, masks=masks, past=t - s, symbolic="t"), caps)
 
 
@@ -119,44 +119,61 @@ def test_rows_that_see_nothing(caps: Capabilities, no_softmax: NoSoftmax, past: 
 
 @pytest.mark.parametrize("caps", MACHINES)
 def test_late_columns_after_an_empty_pass(caps: Capabilities) -> None:
-    program, inputs = build(AttentionCase(s=3, t=1100, masks=("full",)))
-    inputs[3][..., :700] = -np.inf
-    check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
+    for s in (3, 17):
+        program, inputs = build(AttentionCase(s=s, t=1100, masks=("full",)))
+        inputs[3][..., :700] = -np.inf
+        check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
 
 
 @pytest.mark.parametrize("caps", MACHINES)
 def test_a_row_of_lowest_scores_is_uniform(caps: Capabilities) -> None:
-    program, inputs = build(AttentionCase(s=4, t=40, masks=("full",)))
-    inputs[3][..., 2, :] = LOWEST
-    inputs[0][..., 2, :] = 0
-    check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
+    for s, t in ((4, 40), (4, 1100), (18, 40)):
+        program, inputs = build(AttentionCase(s=s, t=t, masks=("full",)))
+        inputs[3][..., 2, :] = LOWEST
+        inputs[0][..., 2, :] = 0
+        check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
 
 
 @pytest.mark.parametrize("caps", MACHINES)
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("no_softmax", NoSoftmax)
 def test_special_values_stay_in_their_rows(caps: Capabilities, value: float, no_softmax: NoSoftmax) -> None:
-    program, inputs = build(AttentionCase(s=14, t=40, masks=("full",), no_softmax=no_softmax))
-    inputs[3][0, 0, 5, 33] = value
-    check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
+    for s, t in ((14, 40), (6, 1100), (19, 40)):
+        program, inputs = build(AttentionCase(s=s, t=t, masks=("full",), no_softmax=no_softmax))
+        inputs[3][0, 0, 5, 33] = value
+        check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
 
 
 @pytest.mark.parametrize("caps", MACHINES)
 def test_what_is_far_below_the_maximum_has_no_weight_at_all(caps: Capabilities) -> None:
     """Not even 1e-38, whose products would be denormals: exact zeros where only hidden columns have values."""
-    program, inputs = build(AttentionCase(s=14, t=40, masks=("full",)))
-    inputs[3][..., :20] = -1e4
-    inputs[2][:, :, 20:] = 0
-    [out] = check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
-    assert not out.any()
+    for s, t, hidden in ((14, 40, 20), (2, 1500, 700), (18, 40, 20)):
+        program, inputs = build(AttentionCase(s=s, t=t, masks=("full",)))
+        inputs[3][..., :hidden] = -1e4
+        inputs[2][:, :, hidden:] = 0
+        [out] = check_program(program, inputs, [], caps, MAX_ERR, variants=VARIANTS)
+        assert not out.any()
 
 
 @pytest.mark.parametrize("caps", MACHINES)
 def test_few_rows_share_what_they_read(caps: Capabilities) -> None:
-    """Up to a block of rows k is taken in place; up to a third of one the tiles over v are wider."""
-    for s, t, d in ((2, 17, 40), (4, 33, 64), (5, 600, 24), (12, 48, 100)):
+    """Up to 16 rows k and v are taken in place, by tiles of 8 or 4 rows and of what is left."""
+    for s, t, d in ((2, 17, 40), (4, 33, 64), (5, 600, 24), (12, 48, 100), (16, 20, 36), (15, 40, 7)):
         for symbolic in ("", "st"):
             check(AttentionCase(s=s, t=t, d=d, e=d, masks=("full", "causal"), past=t - s, symbolic=symbolic), caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("masks", [(), ("row",), ("ends",), ("causal",)], ids=str)
+def test_columns_of_few_rows_are_shared_out(caps: Capabilities, masks: tuple[str, ...]) -> None:
+    """Parts of a head at their edges: of sizes that only a run knows, of many heads, and where rows see a few columns only, or
+    none."""
+    for s, t, more in ((1, 512, {}), (1, 513, {}), (3, 2100, {}), (4, 1025, {"e": 24, "layout": "bshd"}), (2, 9000, {"h": 1})):
+        for window in (0, 40) if masks == ("ends",) else (0,):
+            case = AttentionCase(b=1, s=s, t=t, masks=masks, past=t - s, lasts=(t - s,), window=window, **more)
+            check(case, caps)
+            check(replace(case, symbolic=""), caps)
+    check(AttentionCase(b=3, h=9, s=2, t=1200, d=8, e=8, masks=masks, past=5, lasts=(40, 1100, 0), symbolic="bst"), caps)
 
 
 @pytest.mark.parametrize("caps", MACHINES)
@@ -175,15 +192,16 @@ def test_transposed_keys_and_values(caps: Capabilities, k_layout: str, v_layout:
 
 @pytest.mark.parametrize("caps", MACHINES)
 def test_one_head_of_k_and_v_for_all(caps: Capabilities) -> None:
-    for s, t in ((1, 40), (14, 40), (60, 600)):
+    for s, t in ((1, 40), (14, 40), (2, 600), (60, 600)):
         check(AttentionCase(b=2, h=3, s=s, t=t, shared=True, layout="bshd"), caps)
 
 
 @pytest.mark.parametrize("caps", MACHINES)
 @pytest.mark.parametrize("stored", [DType.F16, DType.BF16])
 def test_narrow_storage(caps: Capabilities, stored: DType) -> None:
-    for s in (1, 3):
-        check(AttentionCase(s=s, t=40, e=24, dtype=stored, symbolic="", layout="bshd"), caps, STORED_ERR[stored])
+    for s, t in ((1, 40), (3, 1100), (17, 40)):
+        for symbolic in ("", "st"):
+            check(AttentionCase(s=s, t=t, e=24, dtype=stored, symbolic=symbolic, layout="bshd"), caps, STORED_ERR[stored])
 
 
 @pytest.mark.parametrize("rows", [6, 8, 12, 16])
@@ -202,7 +220,7 @@ def test_every_configuration_is_legal(rows: int, columns: int) -> None:
 
 
 def test_what_is_packed() -> None:
-    """A single block of rows takes k in place; v is copied only where its rows lie apart and are used often."""
+    """A few rows take k and v in place; v is copied only where its rows lie apart and are used often."""
 
     def kernels(case: AttentionCase) -> list[str]:
         program, _ = build(case)
@@ -210,11 +228,13 @@ def test_what_is_packed() -> None:
         [variant], op = VARIANTS, attention_of(program)
         return [c.kernel.name.split("_")[2] for c in variant.build(op, variant.default(op, context), context)]
 
-    assert kernels(AttentionCase(s=1, t=100, symbolic="t", layout="bshd")) == ["f32"]
-    assert kernels(AttentionCase(s=12, t=100, symbolic="t")) == ["f32"]
-    assert kernels(AttentionCase(s=13, t=100, symbolic="t")) == ["keys", "f32"]
+    assert kernels(AttentionCase(s=1, t=100, symbolic="")) == ["few"]
+    assert kernels(AttentionCase(s=1, t=100, symbolic="t", layout="bshd")) == ["few", "combine"]
+    assert kernels(AttentionCase(s=16, t=100, h=32, symbolic="t")) == ["few"]
+    assert kernels(AttentionCase(s=17, t=100, symbolic="t")) == ["keys", "f32"]
     assert kernels(AttentionCase(s=9, t=100, k_layout="bhds", symbolic="t")) == ["keys", "f32"]
-    assert kernels(AttentionCase(s=9, t=100, symbolic="st", layout="bshd")) == ["keys", "values", "f32"]
+    assert kernels(AttentionCase(s=9, t=100, v_layout="bhds", symbolic="t")) == ["keys", "values", "f32"]
+    assert kernels(AttentionCase(s=9, t=100, symbolic="st", layout="bshd")) == ["few", "combine", "keys", "values", "f32"]
     assert kernels(AttentionCase(s=100, t=100, symbolic="", layout="bshd")) == ["keys", "f32"]
 
 
@@ -300,7 +320,7 @@ def test_causal_masks_that_are_added() -> None:
 
 
 def test_text(golden: Callable[[str, str], None]) -> None:
-    program, _ = build(AttentionCase(s=8, t=20, d=8, e=16, masks=("causal",), layout="bshd", symbolic=""))
+    program, _ = build(AttentionCase(s=18, t=20, d=8, e=16, masks=("causal",), layout="bshd", symbolic=""))
     golden(_text(program, AVX2), ".c")
 
 

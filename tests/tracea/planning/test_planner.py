@@ -290,8 +290,8 @@ def test_the_first_run_step_of_an_op_has_all_its_work() -> None:
 
 def test_an_op_of_several_steps_is_counted_once() -> None:
     p = ProgramBuilder()
-    q, k, v = (p.input(1, 2, 16, 32) for _ in range(3))
-    out = p.output(p.temp(1, 2, 16, 32))
+    q, k, v = (p.input(1, 2, 17, 32) for _ in range(3))
+    out = p.output(p.temp(1, 2, 17, 32))
     p.op(Attention(inputs=(q, k, v), score=acc(0), no_softmax=NoSoftmax.NAN, output=out))
     first, *others = plan_program(p.program, AVX512).run  # what the machine's own variants make of it; nothing is compiled
     assert others and first.work == sized_work(p.program.ops[0]) and all(step.work == NO_WORK for step in others)

@@ -12,10 +12,8 @@ from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index, vmin
 
 
-def packed_of(call: KernelCall | None) -> TempBuffer | None:
+def packed_of(call: KernelCall) -> TempBuffer:
     """What a packing call writes."""
-    if call is None:
-        return None
     packed = call.buffers[1]
     assert isinstance(packed, TempBuffer)
     return packed
@@ -79,7 +77,8 @@ def pack_values(shape: AttentionShape, context: BuildContext) -> KernelCall:
             panel=k.pointer("to", packed, (head * k.param(shape.columns) + row) * width),
         )
     kernel, params = k.finish()
-    rows = product(heads) * shape.columns * shape.packs_v
+    used = shape.packs_v * shape.packs
+    rows = product(heads) * shape.columns * used
     return KernelCall(
         kernel=kernel,
         buffers=(
@@ -87,7 +86,7 @@ def pack_values(shape: AttentionShape, context: BuildContext) -> KernelCall:
             TempBuffer(name="values", size_bytes=rows * width * DType.F32.bytes),
         ),
         params=params,
-        units=product(heads) * parts * shape.packs_v,
+        units=product(heads) * parts * used,
         cost_ns=rows * width * 8 // max(1, int(context.caps.dram_gbs)),
     )
 

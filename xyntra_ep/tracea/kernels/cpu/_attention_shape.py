@@ -15,6 +15,7 @@ from xyntra_ep.tracea.kernels.variant import BuildContext
 
 # Columns of k that one pass holds: 12 rows of scores stay in L1. More columns take several passes with a running maximum.
 PASS_COLUMNS = 512
+FEW = 16  # rows of q for which copies of k and v do not pay
 REUSED_BLOCKS = 4  # so many blocks of rows must use a copy of v for it to pay
 
 
@@ -24,7 +25,6 @@ class AttentionShape:
     tile: Tile
     causal: CausalMask | None
     groups: int = 1  # of a tile's rows, in a block
-    only_few: bool = False  # made for a single block of rows, whatever ``rows`` may become
 
     @property
     def q(self) -> Operand:
@@ -89,16 +89,14 @@ class AttentionShape:
 
     @property
     def packs(self) -> Size:
-        """1 when the columns of k are packed: where more than one block of rows uses them, or they cannot be taken in place."""
-        if self.only_few:
-            return 0
-        return lt(self.tile.rows, self.rows) if self.takes_few_rows else 1
+        """1 when the columns of k are packed, 0 when the rows of q turn out to be few."""
+        return lt(FEW, self.rows) if self.takes_few_rows else 1
 
     @property
     def takes_few_rows(self) -> bool:
-        """Whether a single block of rows of q may be multiplied with k as it lies: along contiguous d."""
-        few = not isinstance(self.rows, int) or self.rows <= self.tile.rows
-        return self.k.strides[3] == 1 and isinstance(self.depth, int) and few
+        """Whether rows of q may be few, and k and v can then be used where they lie, in contiguous rows."""
+        few = not isinstance(self.rows, int) or self.rows <= FEW
+        return self.k.strides[3] == self.v.strides[3] == 1 and isinstance(self.depth, int) and few
 
     @property
     def is_single_pass(self) -> bool:
@@ -122,8 +120,6 @@ class AttentionShape:
     def packs_v(self) -> Size:
         """1 when v is copied to contiguous rows: where it must be, and where its rows lie far apart and are used often, which
         the caches bear up to one pass only."""
-        if self.only_few:
-            return 0
         if self.v.strides[3] != 1 or self.v.dtype is not DType.F32:
             return 1
         if self.v.strides[2] == self.width:
@@ -135,10 +131,10 @@ class AttentionShape:
         return [i for i in (0, 1) if operand.strides[i] != 0]
 
 
-def shape_of(op: Attention, tile: Tile, context: BuildContext, *, only_few: bool = False, looks: bool = False) -> AttentionShape:
+def shape_of(op: Attention, tile: Tile, context: BuildContext, *, looks: bool = False) -> AttentionShape:
     """``looks``: the kernel can look through packed columns of k, which masks that are added to scores take. Strict kernels leave
     out nothing: NaN and infinity in what a mask hides show."""
-    shape = AttentionShape(op=op, tile=tile, causal=None, only_few=only_few)
+    shape = AttentionShape(op=op, tile=tile, causal=None)
     if context.strict:
         return shape
     if looks and shape.packs != 0 and isinstance(shape.depth, int):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import NoSoftmax
+from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies, math_function
@@ -98,13 +98,13 @@ class RowStates:
         return self._k.let("v", self._k.load(array, first, self._lanes))
 
     def _move_maxima(self, first: int) -> None:
-        k, lanes = self._k, self._lanes
+        k = self._k
         old = self._vector(self.maxima, first)
         new = k.let("new", vmax(self._vector(self._tops, first), old))
-        base = k.let("base", Select(binary("eq", new, LOWEST), Const(f32(lanes), 0.0), new))
+        base = k.let("base", base_of(new))
         k.store(self.maxima, first, new)
         k.store(self._bases, first, base)
-        k.store(self.factors, first, k.let("factor", self._exp(old - base, lanes)))
+        k.store(self.factors, first, k.let("factor", self._weight(old - base)))
 
     def _exponentiate(self, i: Rvalue, columns: Rvalue) -> None:
         k, tile, lanes = self._k, self._shape.tile, self._lanes
@@ -115,7 +115,7 @@ class RowStates:
         parts = [k.variable("part", Const(f32(lanes), 0.0)) for _ in range(tile.vectors)]
         with k.loop("t", 0, columns, tile.columns) as t:
             for j, part in enumerate(parts):
-                weight = k.let("weight", self._exp(k.load(row, t + j * lanes, lanes) - base, lanes))
+                weight = k.let("weight", self._weight(k.load(row, t + j * lanes, lanes) - base))
                 k.store(target, t + j * lanes, weight)
                 k.assign(part, part + weight)
         total: Rvalue = parts[0]
@@ -123,12 +123,8 @@ class RowStates:
             total = total + other
         k.store(self._parts, i, Reduce("add", total))
 
-    def _exp(self, x: Rvalue, lanes: int) -> Rvalue:
-        """e^(factor x) for x <= 0. The product comes after the difference: the lowest float times log2(e) would be -inf."""
-        name = self._how.function
-        for function in math_dependencies(name, lanes):
-            self._k.function(function)
-        return CallValue(math_function(name, lanes), (x * (self._how.factor * LOG2E),))
+    def _weight(self, x: Rvalue) -> Rvalue:
+        return weight_of(self._k, x, self._how.factor, self._how.function)
 
     def may_weigh(self, rows: Rvalue, score: float) -> Rvalue:
         """Whether ``score`` may have a weight that is not 0 in some row, by the maxima so far."""
@@ -139,13 +135,43 @@ class RowStates:
         return Convert(INDEX, le(lowest, Const(f32(1), score + UNDERFLOW))) & 1
 
     def finish(self) -> None:
-        """Compute ``scales``: what the rows' weighted sums are to be multiplied with; NaN for a row that has no softmax, or 0 for
-        one that sees nothing."""
+        """Compute ``scales``."""
         k, lanes = self._k, self._lanes
-        # No columns at all: the sum of nothing, 0.
-        unseen = 0.0 if self._shape.op.no_softmax is NoSoftmax.UNSEEN_ZERO else math.nan
-        none = Select(lt(0, k.param(self._shape.columns)), Const(f32(1), unseen), Const(f32(1), 0.0))
-        nothing = k.let("nothing", splat(k.let("none", none), lanes))
+        nothing = scale_of_nothing(k, self._shape, lanes)
         for first in self._firsts:
-            total = self._vector(self.totals, first)  # 0: all scores are -inf; the largest of others has weight 1, NaN is NaN
-            k.store(self.scales, first, k.let("scale", Select(binary("eq", total, 0.0), nothing, 1.0 / total)))
+            k.store(self.scales, first, k.let("scale", scale_of(self._vector(self.totals, first), nothing)))
+
+
+def weight_of(k: KernelBuilder, x: Rvalue, factor: float, function: str) -> Rvalue:
+    """e^(factor x) for x <= 0. The product comes after the difference: the lowest float times log2(e) would be -inf."""
+    lanes = x.type.lanes
+    for needed in math_dependencies(function, lanes):
+        k.function(needed)
+    return CallValue(math_function(function, lanes), (x * (factor * LOG2E),))
+
+
+def base_of(maximum: Rvalue) -> Rvalue:
+    """What is subtracted from scores."""
+    return Select(binary("eq", maximum, LOWEST), Const(maximum.type, 0.0), maximum)
+
+
+def scale_of_nothing(k: KernelBuilder, shape: AttentionShape, lanes: int) -> Rvalue:
+    """The scale of a row whose weights are all 0: NaN, it has no softmax, or 0 where that sees nothing."""
+    # No columns at all: the sum of nothing, 0.
+    unseen = 0.0 if shape.op.no_softmax is NoSoftmax.UNSEEN_ZERO else math.nan
+    none = Select(lt(0, k.param(shape.columns)), Const(f32(1), unseen), Const(f32(1), 0.0))
+    return k.let("nothing", splat(k.let("none", none), lanes))
+
+
+def scale_of(total: Rvalue, nothing: Rvalue) -> Rvalue:
+    """What a row's weighted sums are to be multiplied with. 0: all scores are -inf; the largest of others has weight 1, NaN is
+    NaN."""
+    return Select(binary("eq", total, 0.0), nothing, 1.0 / total)
+
+
+def normalised(op: Attention, value: Rvalue, scale: Rvalue) -> Rvalue:
+    """A vector of a row's weighted sums, of all its columns, times the row's scale."""
+    result = value * scale
+    if op.no_softmax is not NoSoftmax.ZERO:
+        return result
+    return Select(binary("eq", scale, scale), result, Const(result.type, 0.0))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape
 from xyntra_ep.tracea.kernels.cpu._attention_sight import Span
 from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates
@@ -45,7 +46,7 @@ class Sweep:
         if shape.causal is None:
             self._passes(index(0), columns)
             return
-        low, high = index(0) if seen.begin is None else seen.begin, columns if seen.end is None else seen.end
+        low, high = self._ends(seen)
         if not shape.may_see_more:
             self._passes(low, high)
             return
@@ -68,6 +69,19 @@ class Sweep:
                 return wanted
 
             self._passes(begin, end, more, binary("eq", part, 0))
+
+    def emit_part(self, seen: Span, part: Rvalue, parts: Size) -> None:
+        """The passes of one of ``parts`` of nearly the same length of what is ``seen``."""
+        k, panel = self.k, self.shape.tile.columns
+        low, high = self._ends(seen)
+        number = k.param(parts)
+        share = (high - low + (number - 1)) // number
+        each = k.let("share", (share + (panel - 1)) // panel * panel)
+        begin = k.let("begin", vmin(low + part * each, high))
+        self._passes(begin, k.let("end", vmin(begin + each, high)))
+
+    def _ends(self, seen: Span) -> tuple[Rvalue, Rvalue]:
+        return index(0) if seen.begin is None else seen.begin, self.k.param(self.shape.columns) if seen.end is None else seen.end
 
     def _passes(
         self, begin: Rvalue, end: Rvalue, more: Callable[[Rvalue], Rvalue] | None = None, new: Rvalue | None = None

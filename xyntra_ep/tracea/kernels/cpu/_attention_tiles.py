@@ -2,53 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import NoSoftmax
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape
+from xyntra_ep.tracea.kernels.cpu._attention_softmax import normalised
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import TileFamily
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Matrix, Tile, accumulate
-from xyntra_ep.tracea.kernels.cpu._row_parts import in_parts, part_sizes
+from xyntra_ep.tracea.kernels.cpu._row_parts import in_groups, in_parts, part_sizes
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
     INDEX,
-    Const,
     Fma,
     Offset,
     Pointer,
     PointerType,
     Rvalue,
-    Select,
     Type,
     Var,
     binary,
-    f32,
     index,
-    lt,
     splat,
 )
-
-Wholes = Callable[[int, Rvalue], None]  # does all rows before the second in parts of the first
-
-
-def _in_groups(
-    k: KernelBuilder, most: int, sizes: list[int], rows: Rvalue, emit: Callable[[int, Rvalue], None], wholes: Wholes | None = None
-) -> None:
-    """As ``in_parts``, of a block that has several times the rows of the largest tile."""
-    end = k.let("end", rows - rows % most)
-    if wholes is not None:
-        wholes(most, end)
-    else:
-        with k.loop("row", 0, end, most) as row:
-            emit(most, row)
-    rest = [size for size in sizes if size < most]
-    if rest:
-        with k.when(lt(end, rows)):
-            in_parts(k, rest, k.let("rest", rows - end), lambda size, row: emit(size, end + row))
-
 
 F32_IN, F32_OUT = PointerType(DType.F32), PointerType(DType.F32, writable=True)
 
@@ -73,7 +50,7 @@ class Products:
         if shape.groups == 1:
             in_parts(self._k, self._sizes, rows, part)
             return
-        _in_groups(self._k, shape.tile.rows, self._sizes, rows, part)
+        in_groups(self._k, shape.tile.rows, self._sizes, rows, part)
 
     def _tile(self, b: FunctionBuilder, rows: int, args: list[Var]) -> None:
         q, panel, out = args
@@ -152,7 +129,7 @@ class WeightedSums:
         if groups == 1:
             in_parts(self._k, self._sizes, rows, part)
         else:
-            _in_groups(self._k, whole, self._sizes, rows, part, wholes)
+            in_groups(self._k, whole, self._sizes, rows, part, wholes)
 
     def _strips(self, sizes: Sequence[int], most: int) -> list[tuple[int, TileFamily]]:
         """(first column, its tiles) across v, in as few strips of at most ``most`` vectors as possible."""
@@ -216,8 +193,6 @@ class WeightedSums:
         for i, row_of_sums in enumerate(sums):
             scale = b.let("scale", splat(b.load(scales, i), lanes))
             for j, c in enumerate(row_of_sums):
-                value = c * scale
-                if op.no_softmax is NoSoftmax.ZERO:
-                    value = Select(binary("eq", scale, scale), value, Const(f32(lanes), 0.0))
+                value = normalised(op, c, scale)
                 count = index(width - j * lanes) if width - j * lanes < lanes else None
                 here.store(op.output, self._out, [batch, head, row + i, column + j * lanes], b.let("value", value), count)

@@ -47,6 +47,12 @@ def dot_tiles(caps: Capabilities) -> tuple[DotTile, ...]:
     return tuple(DotTile(rows=max(1, most[columns]), columns=columns, lanes=caps.lanes) for columns in widths)
 
 
+def dot_tile_of(rows: int, caps: Capabilities) -> DotTile:
+    """The one for so many rows that reads rows and columns least often."""
+    fitting = [tile for tile in dot_tiles(caps) if tile.rows >= rows]
+    return max(fitting, key=lambda tile: tile.columns, default=dot_tiles(caps)[0])
+
+
 def dots_ns(shape: GemmShape, caps: Capabilities, tile: DotTile) -> float:
     """The arithmetic of a whole product, on one core."""
     m, n = typical(shape.m), typical(shape.n)
@@ -88,12 +94,14 @@ def column_sums(
     depth: Rvalue,
     exist: Rvalue,
     ahead: Ahead | None,
+    *,
+    all_groups: bool = False,
 ) -> list[Rvalue]:
     """Emit the products of ``rows`` rows of a and a vector of columns of b, of which the first ``exist`` are there; a vector for
-    each row. ``a``, ``b``: (the first, from one to the next)."""
+    each row. ``a``, ``b``: (the first, from one to the next). ``all_groups``: those without a column that is there, too."""
     lanes, columns = tile.lanes, tile.columns
     zero: Rvalue = Const(f32(lanes), 0.0)
-    groups = block.let("groups", (exist + (columns - 1)) // columns)
+    groups = index(tile.groups) if all_groups else block.let("groups", (exist + (columns - 1)) // columns)
     parts, length = _parts(depth, rows, lanes)
     scratch = block.array("dots", DType.F32, rows * tile.groups * lanes)
     if parts > 1 or groups != index(tile.groups):

@@ -10,7 +10,9 @@ from collections.abc import Callable
 
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, binary, index, le, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, binary, index, le, lt, vmin
+
+Wholes = Callable[[int, Rvalue], None]  # does all rows before the second in parts of the first
 
 STEP = 4  # parts are multiples of it, but for a rest and a whole block
 
@@ -56,3 +58,22 @@ def in_parts(kernel: KernelBuilder, sizes: list[int], rows: Rvalue, emit: Callab
         if size < STEP:
             with k.when(binary("eq", left, size)):
                 emit(size, done)
+
+
+def in_groups(
+    k: KernelBuilder, most: int, sizes: list[int], rows: Rvalue, emit: Callable[[int, Rvalue], None], wholes: Wholes | None = None
+) -> None:
+    """As ``in_parts``, of a block that has several times the rows of the largest tile."""
+    if sizes[0] < most:
+        in_parts(k, sizes, rows, emit)
+        return
+    end = k.let("end", rows - rows % most)
+    if wholes is not None:
+        wholes(most, end)
+    else:
+        with k.loop("row", 0, end, most) as row:
+            emit(most, row)
+    rest = [size for size in sizes if size < most]
+    if rest:
+        with k.when(lt(end, rows)):
+            in_parts(k, rest, k.let("rest", rows - end), lambda size, row: emit(size, end + row))

@@ -20,7 +20,7 @@ from dataclasses import replace
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc
-from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax, Operand, Product
+from xyntra_ep.tracea.core_ir.ops import Attention, Operand, Product
 from xyntra_ep.tracea.kernels.cpu._attention_bf16_pack import (
     LANES,
     depth_of,
@@ -34,27 +34,23 @@ from xyntra_ep.tracea.kernels.cpu._attention_bf16_pairs import ROWS as PAIR_ROWS
 from xyntra_ep.tracea.kernels.cpu._attention_bf16_pairs import PairProducts
 from xyntra_ep.tracea.kernels.cpu._attention_bf16_tiles import ROWS as TILE_ROWS
 from xyntra_ep.tracea.kernels.cpu._attention_bf16_tiles import TileProducts
+from xyntra_ep.tracea.kernels.cpu._attention_few import build_few
 from xyntra_ep.tracea.kernels.cpu._attention_pack import packed_of
 from xyntra_ep.tracea.kernels.cpu._attention_scores import Scores
 from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape, shape_of
 from xyntra_ep.tracea.kernels.cpu._attention_sight import Sight
-from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates, Weighing
+from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates, Weighing, normalised
 from xyntra_ep.tracea.kernels.cpu._attention_sweep import Sweep
 from xyntra_ep.tracea.kernels.cpu._gemm_rows import divide_rows
 from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
-from xyntra_ep.tracea.kernels.cpu.attention_fused import build_few
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, TempBuffer, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
-    Const,
     Offset,
     Rvalue,
-    Select,
     Var,
-    binary,
-    f32,
     index,
     splat,
 )
@@ -123,7 +119,7 @@ def _build(shape: AttentionShape, context: BuildContext, form: str) -> list[Kern
         return calls
     # A decoder's step is known by its size only when it runs: either the one kernel has work then, or the three have.
     many = lt(FEW, shape.rows)
-    return [build_few(shape.op, context), *(replace(call, units=call.units * many) for call in calls)]
+    return [*build_few(shape.op, FEW, context), *(replace(call, units=call.units * many) for call in calls)]
 
 
 class _Attend:
@@ -144,8 +140,7 @@ class _Attend:
         self.finish = Scores(k, context.program, shape, self.sight)
         self.products = TileProducts(k, shape) if form == "tiles" else PairProducts(k, shape)
 
-    def _buffer(self, stem: str, dtype: DType, buffer: ValueBuffer | TempBuffer | None, writable: bool = False) -> Var:
-        assert buffer is not None
+    def _buffer(self, stem: str, dtype: DType, buffer: ValueBuffer | TempBuffer, writable: bool = False) -> Var:
         self.buffers.append(buffer)
         return self.k.buffer(stem, dtype, writable)
 
@@ -244,9 +239,7 @@ class _Attend:
             scale = k.let("scale", splat(k.let("s", k.load(self.states.scales, i)), LANES))
 
             def store(e: Rvalue, count: Rvalue | None) -> None:
-                value = k.load(self.sums, i * width + e, LANES) * scale
-                if shape.op.no_softmax is NoSoftmax.ZERO:
-                    value = Select(binary("eq", scale, scale), value, Const(f32(LANES), 0.0))
+                value = normalised(shape.op, k.load(self.sums, i * width + e, LANES), scale)
                 at = [*self.head, self.first + i, e]
                 self.result.at(k).store(output, self.out, at, k.let("value", value), count)
 

@@ -1,6 +1,6 @@
 """attention.fused: softmax(score(q k^T)) v without ever storing the scores to memory.
 
-    pack    columns of k -> panels, transposed in registers        (not for a single block of rows of q)
+    pack    columns of k -> panels, transposed in registers
             rows of v, if they lie far apart and are many
     run     for block of rows of one head:
                 for pass over at most 512 columns of k:
@@ -14,7 +14,7 @@ Up to 512 columns there is one pass, which is the plain softmax. Columns that a 
 from all rows of a block are left out; when the mask's number is finite that is exact only if every row has a score far above it,
 so the kernel looks, and does the rest of the columns where that fails (a row whose visible scores are as low as the mask). Where
 the mask is added to the scores, it looks at the rows of q and the packed columns of k, too: elements that are huge, or no
-numbers, show.
+numbers, show. A few rows of q have kernels of their own, see ``_attention_few``.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, lt, product, typical
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
-from xyntra_ep.tracea.kernels.cpu._attention_few import FewRows
+from xyntra_ep.tracea.kernels.cpu._attention_few import build_few
 from xyntra_ep.tracea.kernels.cpu._attention_large import LargeElements
 from xyntra_ep.tracea.kernels.cpu._attention_pack import pack_keys, pack_values, packed_of
 from xyntra_ep.tracea.kernels.cpu._attention_scores import Scores
-from xyntra_ep.tracea.kernels.cpu._attention_shape import AttentionShape, shape_of
+from xyntra_ep.tracea.kernels.cpu._attention_shape import FEW, AttentionShape, shape_of
 from xyntra_ep.tracea.kernels.cpu._attention_sight import Sight
 from xyntra_ep.tracea.kernels.cpu._attention_softmax import RowStates, Weighing
 from xyntra_ep.tracea.kernels.cpu._attention_sweep import Sweep
@@ -50,7 +50,7 @@ from xyntra_ep.tracea.kernels.variant import (
     Variant,
 )
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Offset, Rvalue, Var, index, le
+from xyntra_ep.tracea.semantic_ir.nodes import Offset, Rvalue, Var, index
 
 WIDEST = 512  # columns of v whose sums fit the stack
 BLOCK = 24  # rows of q at most that share what is read of k and v
@@ -84,19 +84,16 @@ def cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
 
 
 def build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
+    """Where the number of rows shows only in a run, either the kernels for few rows have work, or the others."""
     shape = _shape(op, config, context)
-    keys = pack_keys(shape, context) if shape.packs != 0 else None
+    calls = build_few(op, FEW, context) if shape.takes_few_rows else []
+    if shape.packs == 0:
+        return calls
+    keys = pack_keys(shape, context)
     values = pack_values(shape, context) if shape.packs_v != 0 else None
-    attend = _Attend(shape, packed_of(keys), packed_of(values), context).call()
-    return [*(call for call in (keys, values) if call is not None), attend]
-
-
-def build_few(op: Attention, context: BuildContext) -> KernelCall:
-    """The kernel for op when it turns out to have a single block of rows, which it takes k and v in place for."""
-    tile = _tile(default(op, context), context)
-    assert op.inputs[1].strides[3] == op.inputs[2].strides[3] == 1
-    call = _Attend(shape_of(op, tile, context, only_few=True), None, None, context).call()
-    return replace(call, units=call.units * (1 - lt(tile.rows, op.inputs[0].shape[2])))
+    attend = _Attend(shape, keys, values, context).call()
+    many = [call for call in (keys, values) if call is not None]
+    return [*calls, *many, replace(attend, units=attend.units * shape.packs)]
 
 
 def _shape(op: Attention, config: Config, context: BuildContext) -> AttentionShape:
@@ -131,7 +128,7 @@ def _cost(shape: AttentionShape, context: BuildContext) -> Size:
 
 
 class _Attend:
-    def __init__(self, shape: AttentionShape, keys: TempBuffer | None, values: TempBuffer | None, context: BuildContext) -> None:
+    def __init__(self, shape: AttentionShape, keys: KernelCall, values: KernelCall | None, context: BuildContext) -> None:
         self.shape = shape
         self.context = context
         op, tile = shape.op, shape.tile
@@ -141,12 +138,11 @@ class _Attend:
         self.k = k
         self.buffers: list[ValueBuffer | TempBuffer] = []
         self.q = self._buffer("q", shape.q.dtype, ValueBuffer(value=shape.q.value))
-        self.keys = self._buffer("k", shape.k.dtype, ValueBuffer(value=shape.k.value))
         self.v = self._buffer("v", shape.v.dtype, ValueBuffer(value=shape.v.value))
         self.out = k.buffer("out", op.output.dtype, writable=True)
         self.buffers.append(ValueBuffer(value=op.output.value))
-        self.packed_keys = self._buffer("keys", DType.F32, keys) if keys is not None else None
-        self.packed_values = self._buffer("values", DType.F32, values) if values is not None else None
+        self.packed_keys = self._buffer("keys", DType.F32, packed_of(keys))
+        self.packed_values = self._buffer("values", DType.F32, packed_of(values)) if values is not None else None
         self.sight = Sight(k, context.program, shape)
         self.scores = Scores(k, context.program, shape, self.sight)
 
@@ -169,7 +165,7 @@ class _Attend:
     def _body(self) -> None:
         """A unit is one block of rows of one head."""
         k, shape, most = self.k, self.shape, self.shape.block_rows
-        self.products = Products(k, shape) if shape.packs != 0 else None
+        self.products = Products(k, shape)
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(shape.op.output.shape)]
         result = Epilogue(k, self.context.program, acc(), shape.op.inputs, shape.op.output.shape, groups, lane_group=3)
         self.sums = WeightedSums(k, shape, result, self.out)
@@ -192,24 +188,20 @@ class _Attend:
         self.states.weigh(self.count, here)
 
     def _large(self, hidden: Sequence[tuple[Rvalue, Rvalue]]) -> Rvalue:
-        """Whether the block's rows of q, or the ``hidden`` columns of k, have an element that is not within the mask's limit; a
-        single block of rows, whose k is not packed, does not look."""
+        """Whether the block's rows of q, or the ``hidden`` columns of k, have an element that is not within the mask's limit."""
         k, shape, tile, mask = self.k, self.shape, self.shape.tile, self.shape.causal
-        assert mask is not None and mask.limit is not None and self.packed_keys is not None and isinstance(shape.depth, int)
-        large = k.variable("may_be", index(1))
-        with k.when(k.param(shape.packs)):
-            lanes = tile.lanes if shape.q.strides[3] == 1 and shape.depth % tile.lanes == 0 else 1
-            rows, keys = LargeElements(k, lanes, mask.limit), LargeElements(k, tile.lanes, mask.limit)
-            with k.loop("i", 0, self.count) as i:
-                at = self._head(shape.q) + (self.first + i) * k.param(shape.q.strides[2])
-                rows.look(k.pointer("row", self.q, at), index(shape.depth), shape.q.strides[3])
-            whole = shape.panels * tile.columns
-            head = self._packed_head(shape.k) * k.param(whole * shape.depth)
-            for begin, end in hidden:
-                end = k.param(whole) if end == k.param(shape.columns) else end  # zeros past the last column
-                keys.look(k.pointer("rest", self.packed_keys, head + begin * shape.depth), (end - begin) * shape.depth)
-            k.assign(large, rows.found | keys.found)
-        return large
+        assert mask is not None and mask.limit is not None and isinstance(shape.depth, int)
+        lanes = tile.lanes if shape.q.strides[3] == 1 and shape.depth % tile.lanes == 0 else 1
+        rows, keys = LargeElements(k, lanes, mask.limit), LargeElements(k, tile.lanes, mask.limit)
+        with k.loop("i", 0, self.count) as i:
+            at = self._head(shape.q) + (self.first + i) * k.param(shape.q.strides[2])
+            rows.look(k.pointer("row", self.q, at), index(shape.depth), shape.q.strides[3])
+        whole = shape.panels * tile.columns
+        head = self._packed_head(shape.k) * k.param(whole * shape.depth)
+        for begin, end in hidden:
+            end = k.param(whole) if end == k.param(shape.columns) else end  # zeros past the last column
+            keys.look(k.pointer("rest", self.packed_keys, head + begin * shape.depth), (end - begin) * shape.depth)
+        return k.let("large", rows.found | keys.found)
 
     def sum(self, column: Rvalue, here: Rvalue, first: Rvalue, last: Rvalue) -> None:
         k, shape = self.k, self.shape
@@ -252,29 +244,12 @@ class _Attend:
     def _multiply(self, column: Rvalue, here: Rvalue) -> None:
         """q times ``here`` columns of k from ``column`` on."""
         k, shape = self.k, self.shape
-        if not shape.takes_few_rows:
-            self._multiply_packed(column, here)
-        elif shape.packs == 0:
-            self._multiply_few(column, here)
-        else:
-            with k.when(le(k.param(shape.rows), shape.tile.rows)):
-                self._multiply_few(column, here)
-            with k.otherwise():
-                self._multiply_packed(column, here)
-
-    def _multiply_packed(self, column: Rvalue, here: Rvalue) -> None:
-        k, shape = self.k, self.shape
-        assert self.products is not None and self.packed_keys is not None
         q = Offset(self.q, k.let("q_at", self._head(shape.q) + self.first * k.param(shape.q.strides[2])))
         matrix = shape.panels * shape.tile.columns * shape.depth
         start = k.let("keys", self._packed_head(shape.k) * k.param(matrix))
         with k.loop("t", 0, here, shape.tile.columns) as t:
             panel = Offset(self.packed_keys, start + (column + t) * k.param(shape.depth))
             self.products.call(self.count, q, panel, Offset(self.weights, t))
-
-    def _multiply_few(self, column: Rvalue, here: Rvalue) -> None:
-        q, keys = Offset(self.q, self._head(self.shape.q)), Offset(self.keys, self._head(self.shape.k))
-        FewRows(k=self.k, shape=self.shape).multiply(q, keys, self.count, column, here, self.weights)
 
 
 VARIANTS = [
