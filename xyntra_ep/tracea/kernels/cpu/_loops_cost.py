@@ -11,7 +11,14 @@ from xyntra_ep.tracea.kernels.shared.loops import Nest
 from xyntra_ep.tracea.kernels.shared.operation_cost import operation_cycles
 
 CLOCK_GHZ = 4.0
-_LANE_CYCLES = {Lane.ONE: 0.0, Lane.VECTOR: 0.1, Lane.GUARDED: 0.3, Lane.STRIDED: 1.2, Lane.GATHER: 3.0}
+_LANE_CYCLES = {
+    Lane.ONE: 0.0,
+    Lane.VECTOR: 0.1,
+    Lane.REPEATED: 0.1,
+    Lane.GUARDED: 0.3,
+    Lane.STRIDED: 1.2,
+    Lane.GATHER: 3.0,
+}
 
 
 def cycles_per_element(nest: Nest, lanes: int) -> float:

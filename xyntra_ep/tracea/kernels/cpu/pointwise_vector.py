@@ -6,13 +6,17 @@ that all operands walk through alike become one, and the last one is the lane ax
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
+from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
 from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, rows_of_units, spans, units_of
+from xyntra_ep.tracea.kernels.shared.lane_interior import interior_of
 from xyntra_ep.tracea.kernels.shared.loops import Scope, maskable
 from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
-from xyntra_ep.tracea.kernels.shared.loops_pointwise import PointwisePlan, plan_pointwise
+from xyntra_ep.tracea.kernels.shared.loops_pointwise import plan_pointwise
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
@@ -41,18 +45,31 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
     if blocked:
         outer = (*outer, Loop(_BLOCK_AXIS, ceildiv(lane_extent, BLOCK)))
     units = units_of(outer, lane_extent if isinstance(lane_extent, int) or len(outer) > 1 else BLOCK)
-    masked = caps.isa is Isa.AVX512 and maskable(nest)
+    lanes = caps.lanes if loops else 1
+    masks = caps.isa is Isa.AVX512
+    interior = interior_of(nest, plan.bodies, lane_extent) if lanes > 1 else None
     outside = nest.outside()
+    inside = interior.nest.outside() if interior else None
     with rows_of_units(b, units) as coordinates:
         axes = {loop.axis: c for loop, c in zip(units.loops, coordinates, strict=True)}
         begin, end = _range(b, axes.pop(_BLOCK_AXIS, None), lane_extent)
-        row = outside.bind(axes)
 
-        def emit(group: list[Span]) -> None:
-            for span in group:
-                _store(row, span, plan)
+        def cover(scope: Scope, bodies: Sequence[Expr], begin: Rvalue, end: Rvalue) -> None:
+            def emit(group: list[Span]) -> None:
+                for span in group:
+                    _store(scope, span, bodies, plan.outputs)
 
-        spans(b, begin, end, caps.lanes if loops else 1, 1, masked, emit)
+            spans(b, begin, end, lanes, 1, masks and maskable(scope.nest), emit)
+
+        if interior is None or inside is None:
+            cover(outside.bind(axes), plan.bodies, begin, end)
+        else:
+            row = inside.bind(axes)
+            first, stop = interior.within(row, begin, end)
+            cover(row, interior.bodies, first, stop)
+            with b.loop("edge", 0, 2) as edge:  # before and after the interior
+                start = b.let("start", begin + edge * (stop - begin))
+                cover(outside.bind(axes), plan.bodies, start, b.let("bound", first + edge * (end - first)))
     kernel, params = b.finish()
     cycles = cycles_per_element(nest, caps.lanes)
     return [
@@ -73,10 +90,10 @@ def _range(b: KernelBuilder, block: Rvalue | None, extent: Size) -> tuple[Rvalue
     return begin, b.let("end", vmin(begin + BLOCK, b.param(extent)))
 
 
-def _store(row: Scope, span: Span, plan: PointwisePlan) -> None:
+def _store(row: Scope, span: Span, bodies: Sequence[Expr], outputs: Sequence[int]) -> None:
     here = row.lanes(span.at, span.lanes, span.count)
-    values = [here.value(body) for body in plan.bodies]
-    for k, value in zip(plan.outputs, values, strict=True):
+    values = [here.value(body) for body in bodies]
+    for k, value in zip(outputs, values, strict=True):
         here.store(k, value)
 
 

@@ -25,12 +25,14 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Load,
     Offset,
     Rvalue,
+    Shuffle,
     binary,
     i64,
     index,
     le,
     loaded_type,
     lt,
+    splat,
 )
 from xyntra_ep.tracea.semantic_ir.scalar_code import ScalarCode
 
@@ -191,6 +193,8 @@ class Lanes:
                 return scalars.value(e)
             case Lane.VECTOR:
                 return Load(access.pointer, scalars.index(address.base) + at, self.lanes, self.count)
+            case Lane.REPEATED:
+                return self._repeated(access, address, scalars)
             case Lane.STRIDED:
                 return self._strided(access, address, scalars)
             case Lane.GUARDED:
@@ -203,6 +207,25 @@ class Lanes:
         step = scalars.size(address.step)
         base = scalars.index(address.base) + self._at * step
         return Gather(Offset(access.pointer, base), binary("mul", Iota(i64(self.lanes)), as_element(step)))
+
+    def _repeated(self, access: Access, address: LaneAddress, scalars: Scope) -> Rvalue:
+        """Fewer elements than lanes, each handed to several."""
+        times, lanes = address.times, self.lanes
+        if lanes % times:
+            return self._gather(access)
+        at = scalars.index(address.base) + self._at // times
+        if lanes == times:
+            return splat(Load(access.pointer, at, 1), lanes)
+        if self.count is not None:  # masks are there for whole vectors
+            few: Rvalue = Load(access.pointer, at, lanes, (self.count + (times - 1)) // times)
+        else:
+            few = Load(access.pointer, at, lanes // times)
+        few = self.b.let("few", few)
+        if self.count is not None:
+            return Shuffle(few, few, tuple(lane // times for lane in range(lanes)))
+        for doubled in (lanes // times << step for step in range(1, times.bit_length())):  # compilers know this shuffle best
+            few = self.b.let("twice", Shuffle(few, few, tuple(lane // 2 for lane in range(doubled))))
+        return few
 
     def _gather(self, access: Access) -> Rvalue:
         position = self._code.fork(self.lanes, self._leaf).emit(access.position)[0]
@@ -251,6 +274,6 @@ def maskable(nest: Nest) -> bool:
     """Whether every access along the lanes is one element or consecutive floats: then a short vector can be masked."""
     for k, access in enumerate(nest.table.accesses):
         mode = nest.address(k).mode
-        if mode is not Lane.ONE and not (mode is Lane.VECTOR and access.dtype is DType.F32):
+        if mode is not Lane.ONE and not (mode in (Lane.VECTOR, Lane.REPEATED) and access.dtype is DType.F32):
             return False
     return True
