@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.fusion.frames import order_of
+from xyntra_ep.fusion.frames import in_order, order_of
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import (
     Inputs,
@@ -254,7 +254,7 @@ def _pad(c: Context, node: Node, inputs: Inputs) -> Tensor:
                 c.require(dims.lt(0, extent), "nothing is left to repeat")
     before, after = ([smax(0, p) if isinstance(p, int) else p for p in side] for side in (before, after))
     shape = tuple(b + n + a for b, n, a in zip(before, t.shape, after, strict=True))
-    return _padded(c, t, before, shape, node, fill)
+    return in_order(order_of(t), _padded(c, t, before, shape, node, fill))
 
 
 def _cropped(t: Tensor, before: list[Size], after: list[Size]) -> Tensor:
