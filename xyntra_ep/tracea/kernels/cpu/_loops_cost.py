@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.shared.index import Lane
+from xyntra_ep.tracea.kernels.shared.index import Lane, LaneAddress
 from xyntra_ep.tracea.kernels.shared.loops import Nest
 from xyntra_ep.tracea.kernels.shared.operation_cost import operation_cycles
 
@@ -26,8 +26,14 @@ def cycles_per_element(nest: Nest, lanes: int) -> float:
     known = [e for e in nest.nodes if any(d.kind == "axis" and d.attr == nest.lane_axis for d in nest.table.deps(e))]
     total = sum(operation_cycles(e) for e in known) / max(1, min(16, lanes))
     for k, access in enumerate(nest.table.accesses):
-        total += _LANE_CYCLES[nest.address(k).mode] * (access.dtype.bytes / 4 if lanes > 1 else 4)
+        total += _LANE_CYCLES[_likely(nest.address(k))] * (access.dtype.bytes / 4 if lanes > 1 else 4)
     return total + (0.05 if lanes > 1 else 1.0)
+
+
+def _likely(address: LaneAddress) -> Lane:
+    """What a run will probably find where it decides."""
+    apart = address.mode is Lane.GUARDED and not isinstance(address.step, int) and typical(address.step) > 1
+    return Lane.GATHER if apart else address.mode
 
 
 def strided_cycles(dtype: DType) -> float:

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax
+from xyntra_ep.tracea.kernels.shared.loops import Scope
 from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, index, le, lt, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, index, le, lt, vmax, vmin
 
 BLOCK = 4096  # elements of one work unit: about a microsecond (the runtime joins units to tasks), and 16 KiB of floats
 
@@ -67,6 +68,35 @@ def rows_of_units(b: KernelBuilder, units: Units) -> Iterator[list[Rvalue]]:
         with b.loop("row", first, last):
             yield list(counters)
             _count_up(b, counters, extents)
+
+
+@contextmanager
+def scopes_of_units(b: KernelBuilder, units: Units, scopes: Sequence[Scope]) -> Iterator[tuple[dict[int, Rvalue], list[Scope]]]:
+    """As ``rows_of_units``: the coordinate of each axis in ``units.loops``, and ``scopes`` with those axes bound.
+
+    Rows that differ along the last axis only are a loop of their own: what depends on the others is computed outside of it.
+    """
+    loops = units.loops
+    if len(loops) < 2 or units.rows_per_unit == 1:
+        with rows_of_units(b, units) as coordinates:
+            axes = {loop.axis: c for loop, c in zip(loops, coordinates, strict=True)}
+            yield axes, [scope.bind(axes) for scope in scopes]
+        return
+    last, extents = loops[-1], [loop.extent for loop in loops]
+    with b.units() as unit:
+        per_unit, extent = b.param(units.rows_per_unit), b.param(last.extent)
+        first = b.let("first", unit * per_unit)
+        count = vmin(per_unit, b.param(units.rows) - first)
+        *outer, start = b.split(first, extents)
+        counters = [b.variable("c", value) for value in outer]
+        stop = b.let("stop", start + count)  # counted on from the first of these loops, whatever its length
+        with b.loop("run", 0, (stop + extent - 1) // extent) as run:
+            axes = {loop.axis: c for loop, c in zip(loops, counters, strict=False)}
+            around = [scope.bind(axes) for scope in scopes]
+            passed = b.let("passed", run * extent)
+            with b.loop("row", vmax(start - passed, 0), vmin(extent, stop - passed)) as row:
+                yield {**axes, last.axis: row}, [scope.bind({last.axis: row}) for scope in around]
+            _count_up(b, counters, extents[:-1])
 
 
 def _count_up(b: KernelBuilder, counters: Sequence[Var], extents: Sequence[Size]) -> None:

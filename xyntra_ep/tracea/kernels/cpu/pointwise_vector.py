@@ -12,7 +12,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
-from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, rows_of_units, spans, units_of
+from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, scopes_of_units, spans, units_of
 from xyntra_ep.tracea.kernels.shared.lane_interior import interior_of
 from xyntra_ep.tracea.kernels.shared.loops import Scope, maskable
 from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
@@ -20,7 +20,7 @@ from xyntra_ep.tracea.kernels.shared.loops_pointwise import plan_pointwise
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
-from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index, lt, vmin
 
 _BLOCK_AXIS = -2  # the loop over blocks of a long row; no expression refers to it
 
@@ -43,33 +43,32 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
     outer = loops[:-1]
     blocked = not isinstance(lane_extent, int) or lane_extent > 2 * BLOCK
     if blocked:
-        outer = (*outer, Loop(_BLOCK_AXIS, ceildiv(lane_extent, BLOCK)))
+        outer = (Loop(_BLOCK_AXIS, ceildiv(lane_extent, BLOCK)), *outer)  # mostly one, so that rows stay the loop that runs
     units = units_of(outer, lane_extent if isinstance(lane_extent, int) or len(outer) > 1 else BLOCK)
     lanes = caps.lanes if loops else 1
     masks = caps.isa is Isa.AVX512
     interior = interior_of(nest, plan.bodies, lane_extent) if lanes > 1 else None
-    outside = nest.outside()
-    inside = interior.nest.outside() if interior else None
-    with rows_of_units(b, units) as coordinates:
-        axes = {loop.axis: c for loop, c in zip(units.loops, coordinates, strict=True)}
+
+    def cover(scope: Scope, bodies: Sequence[Expr], begin: Rvalue, end: Rvalue) -> None:
+        def emit(group: list[Span]) -> None:
+            for span in group:
+                _store(scope, span, bodies, plan.outputs)
+
+        spans(b, begin, end, lanes, 1, masks and maskable(scope.nest), emit)
+
+    outside = (interior.nest if interior else nest).outside()
+    with scopes_of_units(b, units, [outside]) as (axes, [row]):
         begin, end = _range(b, axes.pop(_BLOCK_AXIS, None), lane_extent)
-
-        def cover(scope: Scope, bodies: Sequence[Expr], begin: Rvalue, end: Rvalue) -> None:
-            def emit(group: list[Span]) -> None:
-                for span in group:
-                    _store(scope, span, bodies, plan.outputs)
-
-            spans(b, begin, end, lanes, 1, masks and maskable(scope.nest), emit)
-
-        if interior is None or inside is None:
-            cover(outside.bind(axes), plan.bodies, begin, end)
+        if interior is None:
+            cover(row, plan.bodies, begin, end)
         else:
-            row = inside.bind(axes)
             first, stop = interior.within(row, begin, end)
             cover(row, interior.bodies, first, stop)
             with b.loop("edge", 0, 2) as edge:  # before and after the interior
                 start = b.let("start", begin + edge * (stop - begin))
-                cover(outside.bind(axes), plan.bodies, start, b.let("bound", first + edge * (end - first)))
+                bound = b.let("bound", first + edge * (end - first))
+                with b.when(lt(start, bound)):
+                    cover(nest.outside().bind(axes), plan.bodies, start, bound)
     kernel, params = b.finish()
     cycles = cycles_per_element(nest, caps.lanes)
     return [

@@ -26,6 +26,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Offset,
     Rvalue,
     Shuffle,
+    Var,
     binary,
     i64,
     index,
@@ -255,8 +256,21 @@ class Lanes:
             else:
                 self.b.assign(result, Load(access.pointer, inside.index(address.base) + self._at, self.lanes))
         with self.b.otherwise():
-            self.b.assign(result, self._gather(access))
+            if literal or address.checks:
+                self.b.assign(result, self._gather(access))
+            else:  # a broadcast that the run decides on
+                self._same_or_gathered(result, access, address)
         return result
+
+    def _same_or_gathered(self, result: Var, access: Access, address: LaneAddress) -> None:
+        same = binary("eq", self._scalars.size(address.step), 0)
+        if access.count is not None:
+            same = _and(same, lt(0, self._scalars.size(access.count)))
+        with self.b.when(same):
+            one = Load(access.pointer, self._scalars.bind().index(address.base), 1)
+            self.b.assign(result, splat(one, self.lanes))
+        with self.b.otherwise():
+            self.b.assign(result, self._gather(access))
 
 
 def as_element(value: Rvalue) -> Rvalue:
