@@ -63,7 +63,7 @@ class Lane(StrEnum):
 
     ONE = "one"  # all lanes the same element
     VECTOR = "vector"  # consecutive elements
-    REPEATED = "repeated"  # consecutive elements, each a whole number of times; lanes start at a multiple of their number
+    REPEATED = "repeated"  # consecutive elements, each ``times`` times; lanes start at a multiple of their number
     GUARDED = "guarded"  # consecutive, or a constant distance apart, when a check at run time says so
     STRIDED = "strided"  # a constant distance apart
     GATHER = "gather"  # anywhere
@@ -228,9 +228,10 @@ class AccessTable:
 
 
 def _repeats(index: Expr, lane: Expr) -> int:
-    """k where ``index`` is lane // k, else 0."""
+    """k where ``index`` is lane // k and k a power of two, as the number of lanes is; else 0."""
     if index.kind == "call" and index.attr == "div" and index.args[0] is lane and index.args[1].kind == "const":
-        return int(index.args[1].attr) if index.args[1].attr > 1 else 0
+        times = int(index.args[1].attr)
+        return times if times > 1 and times & (times - 1) == 0 else 0
     return 0
 
 

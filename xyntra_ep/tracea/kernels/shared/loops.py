@@ -211,11 +211,9 @@ class Lanes:
 
     def _repeated(self, access: Access, address: LaneAddress, scalars: Scope) -> Rvalue:
         """Fewer elements than lanes, each handed to several."""
-        times, lanes = address.times, self.lanes
-        if lanes % times:
-            return self._gather(access)
+        times, lanes = address.times, self.lanes  # powers of two
         at = scalars.index(address.base) + self._at // times
-        if lanes == times:
+        if times >= lanes:
             return splat(Load(access.pointer, at, 1), lanes)
         if self.count is not None:  # masks are there for whole vectors
             few: Rvalue = Load(access.pointer, at, lanes, (self.count + (times - 1)) // times)
