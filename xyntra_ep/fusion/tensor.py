@@ -127,8 +127,8 @@ class AttentionNode(TNode):
 class RowNode(TNode):
     """Reduction stages over ``inner`` for each index of ``outer``; ``outputs`` are (body, per_row), one tensor each.
 
-    Axis i of an output that has an element for each of a row is axis ``order[i]`` of (outer, inner): it is stored like that, as its
-    neighbours lie in memory (channels last, mostly); without ``order`` rows are stored one after the other.
+    Axis i of an output that has an element for each of a row is axis ``order[i]`` of (outer, inner): it is stored like that, as
+    its neighbours lie in memory (channels last, mostly); without ``order`` rows are stored one after the other.
     ``softmax`` marks the plain form over one axis, which attention matching looks for, and what it gives where there is none.
     """
 

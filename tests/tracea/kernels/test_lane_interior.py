@@ -1,5 +1,5 @@
-"""The interior of a row against the interpreter: paddings of symbolic and of known extents, vectors' edges, views without elements,
-elements that are repeated."""
+"""The interior of a row against the interpreter: paddings of symbolic and of known extents, edges of vectors, views without
+elements, elements that are repeated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load, size
 from xyntra_ep.tracea.core_ir.interpreter import random_like
-from xyntra_ep.tracea.core_ir.ops import Program
+from xyntra_ep.tracea.core_ir.ops import Program, ValueKind
 from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK
 from xyntra_ep.tracea.kernels.cpu.pointwise_vector import VARIANTS
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
@@ -147,7 +147,7 @@ def test_repeated_elements(times: int, caps: Capabilities) -> None:
             p = ProgramBuilder()
             x = p.input(2, *((height, width) if known else ("h", "w")))
             h, w = x.shape[1:]
-            y = p.input(2, h * times, w * times)
+            y = p.value(ValueKind.INPUT, 2, h * times, w * times)
             index = [call("div", axis(i), const(times)) for i in (1, 2)]
             body = call("add", load(0, axis(0), *index, dtype=DType.F32), here(y, 1))
             program = pointwise((2, h * times, w * times), [x, y], body, p)

@@ -70,17 +70,25 @@ def rows_of_units(b: KernelBuilder, units: Units) -> Iterator[list[Rvalue]]:
             _count_up(b, counters, extents)
 
 
-@contextmanager
-def scopes_of_units(b: KernelBuilder, units: Units, scopes: Sequence[Scope]) -> Iterator[tuple[dict[int, Rvalue], list[Scope]]]:
-    """As ``rows_of_units``: the coordinate of each axis in ``units.loops``, and ``scopes`` with those axes bound.
+def in_runs(units: Units) -> bool:
+    """Whether several rows of a unit may differ along the last axis only."""
+    return len(units.loops) > 1 and units.rows_per_unit != 1
 
-    Rows that differ along the last axis only are a loop of their own: what depends on the others is computed outside of it.
+
+@contextmanager
+def scopes_of_units(
+    b: KernelBuilder, units: Units, scope: Scope, before_run: Callable[[dict[int, Rvalue]], None] | None = None
+) -> Iterator[tuple[dict[int, Rvalue], Scope]]:
+    """As ``rows_of_units``: the coordinate of each axis in ``units.loops``, and ``scope`` with those axes bound.
+
+    Rows that differ along the last axis only are a loop of their own, a run: what depends on the others is computed outside of
+    it, and so is what ``before_run`` writes, given their coordinates.
     """
     loops = units.loops
-    if len(loops) < 2 or units.rows_per_unit == 1:
+    if not in_runs(units):
         with rows_of_units(b, units) as coordinates:
             axes = {loop.axis: c for loop, c in zip(loops, coordinates, strict=True)}
-            yield axes, [scope.bind(axes) for scope in scopes]
+            yield axes, scope.bind(axes)
         return
     last, extents = loops[-1], [loop.extent for loop in loops]
     with b.units() as unit:
@@ -92,10 +100,12 @@ def scopes_of_units(b: KernelBuilder, units: Units, scopes: Sequence[Scope]) -> 
         stop = b.let("stop", start + count)  # counted on from the first of these loops, whatever its length
         with b.loop("run", 0, (stop + extent - 1) // extent) as run:
             axes = {loop.axis: c for loop, c in zip(loops, counters, strict=False)}
-            around = [scope.bind(axes) for scope in scopes]
+            around = scope.bind(axes)
+            if before_run is not None:
+                before_run(axes)
             passed = b.let("passed", run * extent)
             with b.loop("row", vmax(start - passed, 0), vmin(extent, stop - passed)) as row:
-                yield {**axes, last.axis: row}, [scope.bind({last.axis: row}) for scope in around]
+                yield {**axes, last.axis: row}, around.bind({last.axis: row})
             _count_up(b, counters, extents[:-1])
 
 

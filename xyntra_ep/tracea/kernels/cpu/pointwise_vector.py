@@ -12,11 +12,12 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
-from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, scopes_of_units, spans, units_of
-from xyntra_ep.tracea.kernels.shared.lane_interior import interior_of
-from xyntra_ep.tracea.kernels.shared.loops import Scope, maskable
+from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, in_runs, scopes_of_units, spans, units_of
+from xyntra_ep.tracea.kernels.shared.lane_interior import Interior, interior_of
+from xyntra_ep.tracea.kernels.shared.lane_tables import LaneTables
+from xyntra_ep.tracea.kernels.shared.loops import Lanes, Scope, maskable
 from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
-from xyntra_ep.tracea.kernels.shared.loops_pointwise import plan_pointwise
+from xyntra_ep.tracea.kernels.shared.loops_pointwise import PointwisePlan, plan_pointwise
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
@@ -30,8 +31,17 @@ def _admits(op: Pointwise, context: BuildContext) -> str | None:
 
 
 def _cost_ns(op: Pointwise, config: Config, context: BuildContext) -> float:
-    nest = plan_pointwise(op, KernelBuilder("estimate")).nest
-    return estimate_ns(op.domain, cycles_per_element(nest, context.caps.lanes))
+    return estimate_ns(op.domain, _cycles(plan_pointwise(op, KernelBuilder("estimate")), context.caps.lanes))
+
+
+def _interior(plan: PointwisePlan, lanes: int) -> Interior | None:
+    return interior_of(plan.nest, plan.bodies, plan.loops[-1].extent) if lanes > 1 and plan.loops else None
+
+
+def _cycles(plan: PointwisePlan, lanes: int) -> float:
+    """Per element, most of which are in the interior."""
+    interior = _interior(plan, lanes)
+    return cycles_per_element(interior.nest if interior else plan.nest, lanes)
 
 
 def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelCall]:
@@ -47,17 +57,27 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
     units = units_of(outer, lane_extent if isinstance(lane_extent, int) or len(outer) > 1 else BLOCK)
     lanes = caps.lanes if loops else 1
     masks = caps.isa is Isa.AVX512
-    interior = interior_of(nest, plan.bodies, lane_extent) if lanes > 1 else None
+    interior = _interior(plan, lanes)
+    most = BLOCK if blocked or not isinstance(lane_extent, int) else lane_extent
+    tables = LaneTables(nest, most, lanes) if interior is None and in_runs(units) else None
 
     def cover(scope: Scope, bodies: Sequence[Expr], begin: Rvalue, end: Rvalue) -> None:
         def emit(group: list[Span]) -> None:
             for span in group:
-                _store(scope, span, bodies, plan.outputs)
+                here = scope.lanes(span.at, span.lanes, span.count)
+                if tables is not None:
+                    tables.use(here, span.at, begin, span.lanes)
+                _store(here, bodies, plan.outputs)
 
         spans(b, begin, end, lanes, 1, masks and maskable(scope.nest), emit)
 
     outside = (interior.nest if interior else nest).outside()
-    with scopes_of_units(b, units, [outside]) as (axes, [row]):
+
+    def before_run(axes: dict[int, Rvalue]) -> None:
+        if tables is not None and tables.found:
+            tables.fill(outside, *_range(b, axes.get(_BLOCK_AXIS), lane_extent))
+
+    with scopes_of_units(b, units, outside, before_run) as (axes, row):
         begin, end = _range(b, axes.pop(_BLOCK_AXIS, None), lane_extent)
         if interior is None:
             cover(row, plan.bodies, begin, end)
@@ -70,7 +90,7 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
                 with b.when(lt(start, bound)):
                     cover(nest.outside().bind(axes), plan.bodies, start, bound)
     kernel, params = b.finish()
-    cycles = cycles_per_element(nest, caps.lanes)
+    cycles = _cycles(plan, lanes)
     return [
         KernelCall(
             kernel=kernel,
@@ -89,8 +109,7 @@ def _range(b: KernelBuilder, block: Rvalue | None, extent: Size) -> tuple[Rvalue
     return begin, b.let("end", vmin(begin + BLOCK, b.param(extent)))
 
 
-def _store(row: Scope, span: Span, bodies: Sequence[Expr], outputs: Sequence[int]) -> None:
-    here = row.lanes(span.at, span.lanes, span.count)
+def _store(here: Lanes | Scope, bodies: Sequence[Expr], outputs: Sequence[int]) -> None:
     values = [here.value(body) for body in bodies]
     for k, value in zip(outputs, values, strict=True):
         here.store(k, value)

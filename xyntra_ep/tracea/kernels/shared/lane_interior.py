@@ -1,8 +1,8 @@
 """The part of the lane axis that is far from borders, where indices are linear and need no clamp.
 
-A reflecting pad reads |i - b| and, beyond the other border, 2n - 2 - |i - b|, clamped into the operand. For b <= i < b + n all that
-is i - b: neighbours in memory, which are read as vectors. A kernel walks a row as its interior and the two edges, where the
-expressions stay as they are; on the way it never asks on which side of a border an element is.
+A reflecting pad reads |i - b| and, beyond the other border, 2n - 2 - |i - b|, clamped into the operand. For b <= i < b + n all
+that is i - b: neighbours in memory, which are read as vectors. A kernel walks a row as its interior and the two edges, where
+the expressions stay as they are; on the way it never asks on which side of a border an element is.
 """
 
 from __future__ import annotations

@@ -105,6 +105,10 @@ class Scope:
     def value(self, e: Expr) -> Rvalue:
         return self.code.emit(e)[0]
 
+    def define(self, e: Expr, value: Rvalue) -> None:
+        """``value`` stands for ``e`` here."""
+        self.code.define(e, value)
+
     def index(self, e: Expr) -> Rvalue:
         """An i64 expression as an index scalar."""
         if e.kind == "const":
