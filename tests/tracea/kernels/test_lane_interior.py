@@ -177,3 +177,43 @@ def test_repeated_elements_of_a_strided_view() -> None:
     h, w = x.shape
     body = load(0, axis(0), call("div", axis(1), const(2)), dtype=DType.F32)
     check(pointwise((h, w * 2), [x], body, p), [random_like((21, 3), DType.F32, 0)], WIDEST)
+
+
+def resized(mode: str) -> Program:
+    """Linear interpolation between two neighbours along the lanes, at positions that a division gives."""
+    p = ProgramBuilder()
+    x = p.input(2, "h", "w")
+    h, w = x.shape[1:]
+    to = w * 2 if mode == "larger" else w
+    at = call("div", call("mul", call("to_f", axis(2)), const(0.5 if mode == "larger" else 3.0)), const(1.0))
+    low = edge(call("to_i", at), w)
+    high = edge(call("add", low, const(1)), w)
+    weight = call("div", call("to_f", call("sub", high, low)), call("add", call("to_f", axis(2)), const(2.0)))
+    near, far = (load(0, axis(0), axis(1), i, dtype=DType.F32) for i in (low, high))
+    body = call("add", call("mul", near, call("sub", const(1.0), weight)), call("mul", far, weight))
+    return pointwise((2, h, to), [x], body, p)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("mode", ["larger", "further apart"])
+def test_what_depends_on_the_lane_alone_is_kept_for_a_run(mode: str, caps: Capabilities) -> None:
+    program = resized(mode)
+    for height, width in ((3, 1), (1, 9), (5, 17), (40, 200), (0, 5), (2, BLOCK + 3)):
+        check(program, [random_like((2, height, width), DType.F32, 0)], caps)
+    [kernel] = plan_for(program, caps, VARIANTS).kernels
+    assert "per_lane" in kernel.text
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("reach", [1, 7, 15, 16, 31, 32, 33, 1000])
+def test_gathers_of_what_is_near_and_of_what_is_not(reach: int, caps: Capabilities) -> None:
+    """In every order: rising, falling, and with lanes before the first or behind the last one."""
+    p = ProgramBuilder()
+    x, ids = p.input("n"), p.input("m", dtype=DType.I64)
+    body = load(0, load(1, axis(0), dtype=DType.I64), dtype=DType.F32)
+    program = pointwise((ids.shape[0],), [x, ids], body, p)
+    data = special_floats((1100,))
+    random = np.random.default_rng(reach).integers(0, reach + 1, 160)
+    for order in (np.sort(random), np.sort(random)[::-1].copy(), random):
+        for start in (0, 1100 - reach - 1):  # the last one reads up to the end of the buffer
+            check(program, [data, order.astype(np.int64) + start], caps)

@@ -64,10 +64,8 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
     def cover(scope: Scope, bodies: Sequence[Expr], begin: Rvalue, end: Rvalue) -> None:
         def emit(group: list[Span]) -> None:
             for span in group:
-                here = scope.lanes(span.at, span.lanes, span.count)
-                if tables is not None:
-                    tables.use(here, span.at, begin, span.lanes)
-                _store(here, bodies, plan.outputs)
+                given = tables.values(span.at, begin, span.lanes) if tables else ()
+                _store(scope.lanes(span.at, span.lanes, span.count, given=given), bodies, plan.outputs)
 
         spans(b, begin, end, lanes, 1, masks and maskable(scope.nest), emit)
 

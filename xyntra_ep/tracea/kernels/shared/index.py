@@ -80,14 +80,16 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneAddress:
-    """An access with its lane axis split off: position = base + lane // times * step (GATHER: ``position`` only)."""
+    """An access with its lane axis split off: position = base + lane // times * step, but for GATHER. Where lanes are clamped or
+    anywhere, it is uniform + varying, of which the second depends on the lane."""
 
     mode: Lane
     base: Expr
     step: Size
     times: int = 1
     checks: tuple[Check, ...]
-    position: Expr
+    uniform: Expr
+    varying: Expr
 
 
 class AccessTable:
@@ -221,10 +223,21 @@ class AccessTable:
                 start = clamped(start, term.extent)
             starts.append(start)
         base = access._sum(starts) if linear else const(0)
+        moving = [lane in self.deps(t.index) for t in access.terms]
+        uniform = replace(access, terms=tuple(t for t, moves in zip(access.terms, moving, strict=True) if not moves))
+        varying = replace(access, offset=0, terms=tuple(t for t, moves in zip(access.terms, moving, strict=True) if moves))
         mode = Lane.GATHER if not linear else _mode(step, checks, access.count is not None)
         if times > 1:
             mode = Lane.REPEATED if mode is Lane.VECTOR else Lane.GATHER
-        return LaneAddress(mode=mode, base=base, step=step, times=times, checks=tuple(checks), position=access.position)
+        return LaneAddress(
+            mode=mode,
+            base=base,
+            step=step,
+            times=times,
+            checks=tuple(checks),
+            uniform=uniform.position,
+            varying=varying.position,
+        )
 
 
 def _repeats(index: Expr, lane: Expr) -> int:

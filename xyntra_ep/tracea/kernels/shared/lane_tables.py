@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, walk
-from xyntra_ep.tracea.kernels.shared.loops import Lanes, Nest, Scope
+from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope
 from xyntra_ep.tracea.kernels.shared.operation_cost import operation_cycles
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Var
 
@@ -36,10 +36,9 @@ class LaneTables:
             for e, array in self.found:
                 b.store(array, at - begin, here.value(e))
 
-    def use(self, here: Lanes | Scope, at: Rvalue, begin: Rvalue, lanes: int) -> None:
-        """Let ``here``, the ``lanes`` at ``at`` of a row whose part starts at ``begin``, take the values from the arrays."""
-        for e, array in self.found:
-            here.define(e, self._b.let("kept", self._b.load(array, at - begin, lanes)))
+    def values(self, at: Rvalue, begin: Rvalue, lanes: int) -> list[tuple[Expr, Rvalue]]:
+        """Those of the ``lanes`` at ``at`` of a row whose part starts at ``begin``."""
+        return [(e, self._b.let("kept", self._b.load(array, at - begin, lanes))) for e, array in self.found]
 
 
 def _worth(e: Expr, nest: Nest) -> bool:

@@ -37,6 +37,8 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
 )
 from xyntra_ep.tracea.semantic_ir.scalar_code import ScalarCode
 
+Given = Sequence[tuple[Expr, Rvalue]]
+
 
 class Nest:
     """What a kernel computes: decides which values are worth a name outside of the loops that use them."""
@@ -47,10 +49,9 @@ class Nest:
         self.lane_axis = lane_axis
         self._addresses: dict[int, LaneAddress] = {}
         self._roots = list(roots)
-        addresses = [self.address(k) for k in range(len(table.accesses))]
-        for access, address in zip(table.accesses, addresses, strict=True):
+        for address in [self.address(k) for k in range(len(table.accesses))]:
             self._roots += [address.base] if address.mode is not Lane.GATHER else []
-            self._roots += [access.position] if address.mode is Lane.GATHER or address.checks else []
+            self._roots += [address.uniform, address.varying] if address.mode is Lane.GATHER or address.checks else []
             self._roots += [c.first for c in address.checks]
         self.nodes = walk(*self._roots)
 
@@ -78,36 +79,46 @@ class Nest:
 class Scope:
     """A place where some axes and accumulators have values, all scalar."""
 
-    def __init__(self, nest: Nest, axes: Mapping[int, Rvalue], accs: Mapping[int, Rvalue], parent: ScalarCode | None) -> None:
+    def __init__(
+        self, nest: Nest, axes: Mapping[int, Rvalue], accs: Mapping[int, Rvalue], parent: ScalarCode | None, given: Given = ()
+    ) -> None:
         self.nest = nest
         self.b = nest.b
         self._axes = axes
         self._accs = accs
         self.code = parent.fork(1, self._leaf) if parent else ScalarCode(nest.b, nest.b, 1, self._leaf)
+        for e, value in given:
+            self.code.define(e, value)
         known = {axis(a) for a in axes} | {make(j) for j in accs for make in (acc, acc_int, acc_bool)}
         for e in nest.frontier(frozenset(known)):
             if not self.code.knows(e):
                 self.code.define(e, self.b.let("h", self.code.emit(e)[0]))
 
-    def bind(self, axes: Mapping[int, Rvalue] | None = None, accs: Mapping[int, Rvalue] | None = None) -> Scope:
-        """An inner scope with more axes and accumulators."""
-        return Scope(self.nest, {**self._axes, **(axes or {})}, {**self._accs, **(accs or {})}, self.code)
+    def bind(
+        self, axes: Mapping[int, Rvalue] | None = None, accs: Mapping[int, Rvalue] | None = None, given: Given = ()
+    ) -> Scope:
+        """An inner scope with more axes and accumulators; ``given``: expressions whose values there are known already."""
+        return Scope(self.nest, {**self._axes, **(axes or {})}, {**self._accs, **(accs or {})}, self.code, given)
 
     def lanes(
-        self, at: Rvalue, lanes: int, count: Rvalue | None = None, accs: Mapping[int, Rvalue] | None = None
+        self,
+        at: Rvalue,
+        lanes: int,
+        count: Rvalue | None = None,
+        accs: Mapping[int, Rvalue] | None = None,
+        given: Given = (),
     ) -> Lanes | Scope:
-        """The elements at, at + 1 ... of the lane axis; those below ``count``. ``accs``: vectors over these lanes."""
+        """The elements at, at + 1 ... of the lane axis; those below ``count``. ``accs`` and ``given``: over these lanes."""
         number = self.nest.lane_axis
         if lanes == 1 or number is None:
-            return self.bind({} if number is None else {number: at}, accs)
-        return Lanes(self, at, lanes, count, accs or {})
+            return self.bind({} if number is None else {number: at}, accs, given)
+        here = Lanes(self, at, lanes, count, accs or {})
+        for e, value in given:
+            here.define(e, value)
+        return here
 
     def value(self, e: Expr) -> Rvalue:
         return self.code.emit(e)[0]
-
-    def define(self, e: Expr, value: Rvalue) -> None:
-        """``value`` stands for ``e`` here."""
-        self.code.define(e, value)
 
     def index(self, e: Expr) -> Rvalue:
         """An i64 expression as an index scalar."""
@@ -126,7 +137,7 @@ class Scope:
 
     def position(self, k: int) -> Rvalue:
         """The position of the k-th access in its buffer."""
-        access, address = self.nest.table.accesses[k], self.nest.address(k)
+        address = self.nest.address(k)
         if address.mode in (Lane.ONE, Lane.VECTOR, Lane.STRIDED) or (address.mode is Lane.GUARDED and not address.checks):
             base = self.index(address.base)
             if address.step == 0:
@@ -134,7 +145,7 @@ class Scope:
             assert self.nest.lane_axis is not None
             at = self._axes[self.nest.lane_axis]
             return base + at * self.size(address.step)
-        return self.index(access.position)
+        return self.index(address.uniform) + self.index(address.varying)
 
     def load(self, k: int) -> Rvalue:
         access = self.nest.table.accesses[k]
@@ -205,7 +216,7 @@ class Lanes:
             case Lane.GUARDED:
                 return self._guarded(access, address)
             case Lane.GATHER:
-                return self._gather(access)
+                return self._gather(access, address)
 
     def _strided(self, access: Access, address: LaneAddress, scalars: Scope) -> Rvalue:
         """Elements at literal distances of a scalar position."""
@@ -230,13 +241,15 @@ class Lanes:
             few = self.b.let("twice", Shuffle(few, few, tuple(lane // 2 for lane in range(doubled))))
         return few
 
-    def _gather(self, access: Access) -> Rvalue:
-        position = self._code.fork(self.lanes, self._leaf).emit(access.position)[0]
+    def _gather(self, access: Access, address: LaneAddress) -> Rvalue:
+        """From a scalar address on, so that accesses that differ in it alone share the positions of their lanes."""
+        position = self._code.fork(self.lanes, self._leaf).emit(address.varying)[0]
+        start = Offset(access.pointer, self._scalars.bind().index(address.uniform))
         if access.count is None:
-            return Gather(access.pointer, position)
+            return Gather(start, position)
         result = self.b.variable("g", Const(loaded_type(access.dtype, self.lanes), 0))
         with self.b.when(lt(0, self._scalars.size(access.count))):
-            self.b.assign(result, Gather(access.pointer, position))
+            self.b.assign(result, Gather(start, position))
         return result
 
     def _guarded(self, access: Access, address: LaneAddress) -> Rvalue:
@@ -259,7 +272,7 @@ class Lanes:
                 self.b.assign(result, Load(access.pointer, inside.index(address.base) + self._at, self.lanes))
         with self.b.otherwise():
             if literal or address.checks:
-                self.b.assign(result, self._gather(access))
+                self.b.assign(result, self._gather(access, address))
             else:  # a broadcast that the run decides on
                 self._same_or_gathered(result, access, address)
         return result
@@ -272,7 +285,7 @@ class Lanes:
             one = Load(access.pointer, self._scalars.bind().index(address.base), 1)
             self.b.assign(result, splat(one, self.lanes))
         with self.b.otherwise():
-            self.b.assign(result, self._gather(access))
+            self.b.assign(result, self._gather(access, address))
 
 
 def as_element(value: Rvalue) -> Rvalue:
