@@ -49,7 +49,7 @@ def _probability(dag: Dag, p: Tensor, reader: TNode) -> tuple[RowNode, NoSoftmax
     def source(t: Tensor, index: list[Expr]) -> Expr | None:
         if not is_identity(index, t.shape):
             return None
-        if isinstance(t.node, RowNode) and t.node.softmax:
+        if isinstance(t.node, RowNode) and t.node.softmax and t.node.places == list(range(t.rank)):
             softmax[:] = [t.node]
             return E.acc(0)
         near = isinstance(t.node, Map) and not t.node.keep and len(composer.members) < LONGEST_GUARD

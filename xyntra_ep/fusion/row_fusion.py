@@ -11,12 +11,13 @@ as long as nobody else needs what disappears.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import combinations
 
 from xyntra_ep.fusion.compose import Composer, axes, is_identity
 from xyntra_ep.fusion.dag import Dag, through_free_views, unit_reshape
-from xyntra_ep.fusion.tensor import Map, Permute, Reshape, RowNode, Tensor, TNode, View
+from xyntra_ep.fusion.tensor import GemmNode, Map, Permute, Reshape, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -41,8 +42,30 @@ def fuse_rows(dag: Dag) -> bool:
                     dag.substitute(node, merged)
                     changed = True
                     break
+    changed = _store_as_read(dag) or changed
     if changed:
         dag.refresh()
+    return changed
+
+
+def _store_as_read(dag: Dag) -> bool:
+    """Let results that are only read row after row (by products, or as outputs of the graph) lie in memory like that."""
+    changed = False
+    for node in list(dag.order):
+        if not isinstance(node, RowNode) or node.order is None or len(node.outputs) != 1 or node.outputs[0][1]:
+            continue
+        views = [reader for reader in dag.uses[id(node)] if isinstance(reader, View)]
+        perms = {v.step.perm for v in views if isinstance(v.step, Permute)}
+        if len(perms) != 1 or len(views) != len(dag.uses[id(node)]) or dag.is_output(node):
+            continue
+        [perm] = perms
+        order = tuple(node.order[p] for p in perm)
+        as_rows = order == tuple(range(len(order)))
+        if as_rows and all(isinstance(r, GemmNode) for v in views for r in dag.uses[id(v)]):
+            whole = _result_of(dag, node)
+            stored = Tensor(tuple(whole.shape[p] for p in perm), whole.dtype, replace(node, order=order))
+            dag.substitute(node, stored.permute([perm.index(i) for i in range(len(perm))]))
+            changed = True
     return changed
 
 
@@ -170,9 +193,10 @@ def _merge(dag: Dag, root: Map, whole: Tensor, region: _Region, order: Sequence[
         inputs=tuple(composer.operands),
         stages=tuple(stages),
         outputs=((body, False),),
+        order=tuple(order),
         sources=sources,
     )
-    return Tensor((*outer, *inner), whole.dtype, row).permute(order)
+    return Tensor(whole.shape, whole.dtype, row)
 
 
 def _renumber(body: Expr, numbers: dict[int, int]) -> Expr:

@@ -226,7 +226,7 @@ class _Builder:
 
     def _anchor_value(self, anchor: TNode, composer: Composer, index: Sequence[Expr]) -> Expr:
         if isinstance(anchor, RowNode):
-            return composer.body(anchor.outputs[0][0], anchor.inputs, axes(len(anchor.outer) + len(anchor.inner)))
+            return composer.body(anchor.outputs[0][0], anchor.inputs, [E.axis(place) for place in anchor.places])
         return E.acc(0)
 
     def _emit(self, node: TNode) -> None:
@@ -331,15 +331,17 @@ class _Builder:
         outputs: list[RowOutput] = []
         if root is not None:
             assert t is not None
-            operand = replace(self._destination(t), shape=(*node.outer, *node.inner))
-            outputs.append(RowOutput(body=self._finish(root, composer, t.rank), operand=operand, per_row=False))
+            body = self._finish(root, composer, t.rank)  # over the axes as they are stored
+            order = node.order or range(t.rank)
+            body = E.rewrite(body, lambda e: E.axis(order[e.attr]) if e.kind == "axis" else None)
+            outputs.append(RowOutput(body=body, operand=_as_rows(self._destination(t), node), per_row=False))
         else:
             for k, (body, per_row) in enumerate(node.outputs):
-                shape = node.outer if per_row else (*node.outer, *node.inner)
-                found = self._result(node, k, shape)
+                both = (*node.outer, *node.inner)
+                found = self._result(node, k, node.outer if per_row else [both[i] for i in node.order or range(len(both))])
                 if found is None:
                     continue  # nobody reads this output
-                operand = replace(found, shape=shape)
+                operand = replace(found, shape=node.outer) if per_row else _as_rows(found, node)
                 whole = simplify(composer.body(body, node.inputs, everywhere))
                 outputs.append(RowOutput(body=whole, operand=operand, per_row=per_row))
         op = RowReduce(
@@ -442,3 +444,8 @@ class _Builder:
             label="recurrence",
         )
         self._append(op, node.sources)
+
+
+def _as_rows(stored: Operand, node: RowNode) -> Operand:
+    """Where an output with an element for each of a row is ``stored``, over the row's own axes."""
+    return replace(stored, shape=(*node.outer, *node.inner), strides=tuple(stored.strides[place] for place in node.places))

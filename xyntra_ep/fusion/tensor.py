@@ -127,6 +127,8 @@ class AttentionNode(TNode):
 class RowNode(TNode):
     """Reduction stages over ``inner`` for each index of ``outer``; ``outputs`` are (body, per_row), one tensor each.
 
+    Axis i of an output that has an element for each of a row is axis ``order[i]`` of (outer, inner): it is stored like that, as
+    its neighbours lie in memory (channels last, mostly); without ``order`` rows are stored one after the other.
     ``softmax`` marks the plain form over one axis, which attention matching looks for, and what it gives where there is none.
     """
 
@@ -135,7 +137,14 @@ class RowNode(TNode):
     inputs: tuple[Tensor, ...]
     stages: tuple[Stage, ...]
     outputs: tuple[tuple[Expr, bool], ...]
+    order: tuple[int, ...] | None = None
     softmax: NoSoftmax | None = None
+
+    @property
+    def places(self) -> list[int]:
+        """For each axis of (outer, inner) which one it is of a stored output."""
+        rank = len(self.outer) + len(self.inner)
+        return [i if self.order is None else self.order.index(i) for i in range(rank)]
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from xyntra_ep.fusion.frames import order_of
 from xyntra_ep.fusion.onnx_ops._operands import within
-from xyntra_ep.fusion.tensor import Map, Tensor
+from xyntra_ep.fusion.tensor import Map, Tensor, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.expr import Expr
@@ -12,12 +13,17 @@ from xyntra_ep.tracea.core_ir.expr import Expr
 def unpadded(t: Tensor) -> tuple[Tensor, list[Size]]:
     """(x, zeros before each spatial axis) where ``t`` is x [N, C, spatial...] with zeros around it, else ``t`` itself."""
     as_it_is: tuple[Tensor, list[Size]] = (t, [0] * (t.rank - 2))
-    if not isinstance(t.node, Map) or len(t.node.inputs) != 1 or t.node.body.attr != "where":
+    perm = order_of(t)
+    node = t.node.base.node if perm is not None and isinstance(t.node, View) else t.node
+    if not isinstance(node, Map) or len(node.inputs) != 1 or node.body.attr != "where":
         return as_it_is
-    inside, value, fill = t.node.body.args
+    body = node.body
+    if perm is not None:
+        body = E.rewrite(body, lambda e: E.axis(perm.index(e.attr)) if e.kind == "axis" else None)
+    inside, value, fill = body.args
     if fill is not E.const(0.0) or value.kind != "load":
         return as_it_is
-    x = t.node.inputs[0]
+    x = node.inputs[0]
     before: list[Size] = []
     conditions: list[Expr] = []
     for i, (position, extent, whole) in enumerate(zip(value.args, x.shape, t.shape, strict=True)):

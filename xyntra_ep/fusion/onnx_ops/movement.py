@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.fusion.frames import order_of
+from xyntra_ep.fusion.frames import in_order, order_of
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import (
     Inputs,
@@ -230,11 +230,12 @@ def _tile(c: Context, node: Node, inputs: Inputs) -> Tensor:
         return from_content(np.tile(t.content, known), t.dtype)
     if all(s == 1 for s, r in zip(t.shape, repeats, strict=True) if r != 1):
         return t.expand(shape)
-    index = [
-        E.axis(i) if r == 1 else E.call("mod", E.axis(i), E.size(s))
-        for i, (s, r) in enumerate(zip(t.shape, repeats, strict=True))
-    ]
-    return Tensor(shape, t.dtype, Map(inputs=(t,), body=E.load(0, *index, dtype=t.dtype)))
+    pairs = list(zip(t.shape, repeats, strict=True))  # an axis is tiled as two: which of the repeats, and where in it
+    apart = [n for s, r in pairs for n in ((r, s) if r != 1 else (s,))]
+    once = t.reshape([n for s, r in pairs for n in ((1, s) if r != 1 else (s,))])
+    index = [E.axis(i) if have == want else E.const(0) for i, (have, want) in enumerate(zip(once.shape, apart, strict=True))]
+    tiled = Tensor(tuple(apart), t.dtype, Map(inputs=(once,), body=E.load(0, *index, dtype=t.dtype)))
+    return tiled.reshape(shape)
 
 
 def _pad(c: Context, node: Node, inputs: Inputs) -> Tensor:
@@ -253,7 +254,7 @@ def _pad(c: Context, node: Node, inputs: Inputs) -> Tensor:
                 c.require(dims.lt(0, extent), "nothing is left to repeat")
     before, after = ([smax(0, p) if isinstance(p, int) else p for p in side] for side in (before, after))
     shape = tuple(b + n + a for b, n, a in zip(before, t.shape, after, strict=True))
-    return _padded(c, t, before, shape, node, fill)
+    return in_order(order_of(t), _padded(c, t, before, shape, node, fill))
 
 
 def _cropped(t: Tensor, before: list[Size], after: list[Size]) -> Tensor:

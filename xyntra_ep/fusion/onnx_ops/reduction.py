@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 
 from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.frames import order_of
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import (
     Inputs,
@@ -83,14 +84,20 @@ def full_rows(
     body: Expr,
     softmax: NoSoftmax | None = None,
 ) -> Tensor:
-    """A row op with one result per element, back in the axis order of ``t``."""
+    """A row op with one result per element, stored as ``t`` lies in memory."""
     outer, inner, order, _ = rows(t, axes)
-    rounded = wrapped(t.dtype, body)
+    perm = order_of(t) or tuple(range(t.rank))
+    stored = [perm.index(i) for i in range(t.rank)]  # axes of t
     node = RowNode(
-        outer=outer, inner=inner, inputs=tuple(inputs), stages=tuple(stages), outputs=((rounded, False),), softmax=softmax
+        outer=outer,
+        inner=inner,
+        inputs=tuple(inputs),
+        stages=tuple(stages),
+        outputs=((wrapped(t.dtype, body), False),),
+        order=tuple(order.index(i) for i in stored),
+        softmax=softmax,
     )
-    inverse = [order.index(i) for i in range(t.rank)]
-    return Tensor((*outer, *inner), t.dtype, node).permute(inverse)
+    return Tensor(tuple(t.shape[i] for i in stored), t.dtype, node).permute(perm)
 
 
 def _axes(node: Node, inputs: Inputs, rank: int) -> list[int]:

@@ -158,7 +158,11 @@ def _known(taps: _Taps, i: int, axis: Axis, node: Node, mode: str, how: str, rou
     if how == "tf_crop_and_resize":
         taps.limit(taps.table((x >= 0) & (x <= axis.extent - 1), i))
     if mode == "nearest":
-        return [(taps.table(nearest(x, axis.extent, rounding, bool(axis.scale < 1)), i), None)]
+        places = nearest(x, axis.extent, rounding, bool(axis.scale < 1))
+        times = axis.result // axis.extent
+        if times and times & (times - 1) == 0 and np.array_equal(places, np.arange(axis.result) // times):
+            return [(E.call("div", E.axis(i), E.const(times)), None)]  # each a power of two times: vectors that are shuffled
+        return [(taps.table(places, i), None)]
     if mode == "cubic":
         neighbours = cubic(x, axis.extent, node.attr("cubic_coeff_a", CUBIC_A), bool(node.attr("exclude_outside", 0)))
         return [(taps.table(place, i), taps.table(weight, i)) for place, weight in neighbours]

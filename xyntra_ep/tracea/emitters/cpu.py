@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters import cpu_matrix
+from xyntra_ep.tracea.emitters.cpu_gather import near_gather
 from xyntra_ep.tracea.emitters.cpu_turns import TURN_HELPERS
 from xyntra_ep.tracea.emitters.vector_c import VectorPrinter
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
@@ -302,7 +303,8 @@ class CpuTarget:
         if n == 1:
             return f"{t} {full}(const {s} *p, {index} i) {{ return {self._widen('p[i]', dtype)}; }}"
         elements = ", ".join(self._widen(f"p[i[{lane}]]", dtype) for lane in range(n))
-        return f"{t} {full}(const {s} *p, {index} i) {{ return ({t}){{{elements}}}; }}"
+        near = near_gather(self, self.isa, n) if dtype is DType.F32 else ""
+        return f"{t} {full}(const {s} *p, {index} i) {{ {near}return ({t}){{{elements}}}; }}"
 
     def _load_body(self, name: str, kind: Type, dtype: DType) -> str:
         t, n = self.type(kind), kind.lanes

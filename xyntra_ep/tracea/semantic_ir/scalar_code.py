@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, walk
@@ -42,15 +42,16 @@ Leaf = Callable[[Expr, int], Rvalue]
 _ELEM = {DType.F32: Elem.F32, DType.I64: Elem.I64, DType.BOOL: Elem.I32}
 
 
-def _walk_to_loads(*roots: Expr) -> list[Expr]:
-    """The nodes of ``roots``, operands before users, without what is only an index of a load."""
+def _walk_to_loads(known: Container[int], *roots: Expr) -> list[Expr]:
+    """The nodes of ``roots``, operands before users, without what is only an index of a load or below a node that is ``known``
+    (by its id)."""
     reached: set[int] = set()
     stack = list(roots)
     while stack:
         e = stack.pop()
         if id(e) not in reached:
             reached.add(id(e))
-            stack.extend(e.args if e.kind != "load" else ())
+            stack.extend(e.args if e.kind != "load" and id(e) not in known else ())
     return [e for e in walk(*roots) if id(e) in reached]
 
 
@@ -96,7 +97,7 @@ class ScalarCode:
 
     def emit(self, *roots: Expr) -> list[Rvalue]:
         """The values of ``roots``; nodes shared with earlier calls are reused."""
-        nodes = _walk_to_loads(*roots)
+        nodes = _walk_to_loads(self._done, *roots)
         uses = Counter(id(a) for e in nodes if e.kind != "load" for a in e.args)
         for e in nodes:
             if id(e) not in self._done:

@@ -12,7 +12,14 @@ from xyntra_ep.tracea.kernels.shared.operation_cost import operation_cycles
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 CLOCK_GHZ = 4.0
-_LANE_CYCLES = {Lane.ONE: 0.0, Lane.VECTOR: 0.1, Lane.GUARDED: 0.3, Lane.STRIDED: 1.2, Lane.GATHER: 3.0}
+_LANE_CYCLES = {
+    Lane.ONE: 0.0,
+    Lane.VECTOR: 0.1,
+    Lane.REPEATED: 0.1,
+    Lane.GUARDED: 0.3,
+    Lane.STRIDED: 1.2,
+    Lane.GATHER: 3.0,
+}
 _LINE_BYTES = 64
 _WAYS = 8
 _LINE_FROM_L2_CYCLES = 3.0
@@ -39,7 +46,8 @@ def cycles_per_element(
 def _access_cycles(nest: Nest, k: int, caps: Capabilities, walked: int, *, vector: bool) -> float:
     access, address = nest.table.accesses[k], nest.address(k)
     step = abs(typical(address.step)) if address.mode in (Lane.STRIDED, Lane.GUARDED) else 0
-    mode = Lane.STRIDED if address.mode is Lane.GUARDED and step > 1 else address.mode
+    apart = address.mode is Lane.GUARDED and step > 1  # what a run will find where it decides
+    mode = Lane.GATHER if apart else address.mode
     cycles = _LANE_CYCLES[mode] * (access.dtype.bytes / 4 if vector else 4)
     if step > 1:
         cycles += _line_cycles(step * access.dtype.bytes, walked, caps) * (2 if access.writable else 1)

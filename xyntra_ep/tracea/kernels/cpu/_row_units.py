@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax
+from xyntra_ep.tracea.kernels.shared.loops import Scope
 from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, index, le, lt, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, index, le, lt, vmax, vmin
 
 BLOCK = 4096  # elements of one work unit: about a microsecond (the runtime joins units to tasks), and 16 KiB of floats
 
@@ -67,6 +68,45 @@ def rows_of_units(b: KernelBuilder, units: Units) -> Iterator[list[Rvalue]]:
         with b.loop("row", first, last):
             yield list(counters)
             _count_up(b, counters, extents)
+
+
+def in_runs(units: Units) -> bool:
+    """Whether several rows of a unit may differ along the last axis only."""
+    return len(units.loops) > 1 and units.rows_per_unit != 1
+
+
+@contextmanager
+def scopes_of_units(
+    b: KernelBuilder, units: Units, scope: Scope, before_run: Callable[[dict[int, Rvalue]], None] | None = None
+) -> Iterator[tuple[dict[int, Rvalue], Scope]]:
+    """As ``rows_of_units``: the coordinate of each axis in ``units.loops``, and ``scope`` with those axes bound.
+
+    Rows that differ along the last axis only are a loop of their own, a run: what depends on the others is computed outside of
+    it, and so is what ``before_run`` writes, given their coordinates.
+    """
+    loops = units.loops
+    if not in_runs(units):
+        with rows_of_units(b, units) as coordinates:
+            axes = {loop.axis: c for loop, c in zip(loops, coordinates, strict=True)}
+            yield axes, scope.bind(axes)
+        return
+    last, extents = loops[-1], [loop.extent for loop in loops]
+    with b.units() as unit:
+        per_unit, extent = b.param(units.rows_per_unit), b.param(last.extent)
+        first = b.let("first", unit * per_unit)
+        count = vmin(per_unit, b.param(units.rows) - first)
+        *outer, start = b.split(first, extents)
+        counters = [b.variable("c", value) for value in outer]
+        stop = b.let("stop", start + count)  # counted on from the first of these loops, whatever its length
+        with b.loop("run", 0, (stop + extent - 1) // extent) as run:
+            axes = {loop.axis: c for loop, c in zip(loops, counters, strict=False)}
+            around = scope.bind(axes)
+            if before_run is not None:
+                before_run(axes)
+            passed = b.let("passed", run * extent)
+            with b.loop("row", vmax(start - passed, 0), vmin(extent, stop - passed)) as row:
+                yield {**axes, last.axis: row}, around.bind({last.axis: row})
+            _count_up(b, counters, extents[:-1])
 
 
 def _count_up(b: KernelBuilder, counters: Sequence[Var], extents: Sequence[Size]) -> None:

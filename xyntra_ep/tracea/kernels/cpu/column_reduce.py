@@ -28,6 +28,9 @@ from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Convert, Rvalue, i64, inde
 
 _TOGETHER = 4  # vectors of rows: hides the latency of additions
 _BLOCK = 256  # rows of one work unit along the lane axis
+_LONG = 1024  # elements of a row, more of which make it worth being a unit with few others
+_PARTS = 4
+_LINE = 16  # floats of a cache line
 _UNROLLED_TAPS = 25  # windows up to 5x5 are written out
 _CHUNK = 128  # terms that a float sum adds up before it adds to the total: rounding errors do not pile up
 _BLOCK_AXIS = -2
@@ -82,8 +85,9 @@ def _build(op: RowReduce, config: Config, context: BuildContext) -> list[KernelC
     extent = next(loop.extent for loop in rows.outer if loop.axis == nest.lane_axis)
     outer = [loop for loop in rows.outer if loop.axis != nest.lane_axis]
     width: Size = extent
-    if not isinstance(extent, int) or extent > _BLOCK:
-        outer, width = [*outer, Loop(_BLOCK_AXIS, ceildiv(extent, _BLOCK))], _BLOCK
+    block = _block(extent, rows.elements_per_row)
+    if not isinstance(extent, int) or extent > block:
+        outer, width = [*outer, Loop(_BLOCK_AXIS, ceildiv(extent, block))], block
     units = units_of(outer, rows.elements_per_row * width)
     masked = caps.isa is Isa.AVX512 and maskable(nest)
     outside = nest.outside()
@@ -92,8 +96,8 @@ def _build(op: RowReduce, config: Config, context: BuildContext) -> list[KernelC
         begin: Rvalue = index(0)
         end = b.param(extent)
         if _BLOCK_AXIS in axes:
-            begin = b.let("begin", axes.pop(_BLOCK_AXIS) * _BLOCK)
-            end = b.let("end", vmin(begin + _BLOCK, end))
+            begin = b.let("begin", axes.pop(_BLOCK_AXIS) * block)
+            end = b.let("end", vmin(begin + block, end))
         around = outside.bind(axes)
         spans(b, begin, end, caps.lanes, _TOGETHER, masked, lambda group: code.rows(around, group))
     kernel, params = b.finish()
@@ -106,6 +110,14 @@ def _build(op: RowReduce, config: Config, context: BuildContext) -> list[KernelC
             cost_ns=call_cost_ns(op.outer + op.inner, _cycles(rows, nest, context)),
         )
     ]
+
+
+def _block(extent: Size, elements_per_row: Size) -> int:
+    """Rows of one unit along the lane axis: of long rows (the pixels of a channel) few, so that all threads have some."""
+    if isinstance(elements_per_row, int) and elements_per_row <= _LONG:
+        return _BLOCK
+    part = extent // _PARTS if isinstance(extent, int) else _BLOCK // _PARTS
+    return max(1, min(_BLOCK // _LINE, -(-part // _LINE))) * _LINE
 
 
 class _ColumnCode:

@@ -6,17 +6,22 @@ that all operands walk through alike become one, and the last one is the lane ax
 
 from __future__ import annotations
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv
+from collections.abc import Sequence
+
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, smin
+from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
-from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, rows_of_units, spans, units_of
-from xyntra_ep.tracea.kernels.shared.loops import Scope, maskable
+from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, in_runs, scopes_of_units, spans, units_of
+from xyntra_ep.tracea.kernels.shared.lane_interior import Interior, interior_of
+from xyntra_ep.tracea.kernels.shared.lane_tables import LaneTables
+from xyntra_ep.tracea.kernels.shared.loops import Lanes, Scope, maskable
 from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
 from xyntra_ep.tracea.kernels.shared.loops_pointwise import PointwisePlan, plan_pointwise
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.capabilities import Isa
-from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index, vmin
+from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
+from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index, lt, vmin
 
 _BLOCK_AXIS = -2  # the loop over blocks of a long row; no expression refers to it
 
@@ -26,11 +31,18 @@ def _admits(op: Pointwise, context: BuildContext) -> str | None:
 
 
 def _cost_ns(op: Pointwise, config: Config, context: BuildContext) -> float:
-    return estimate_ns(op.domain, _cycles(plan_pointwise(op, KernelBuilder("estimate")), context))
+    return estimate_ns(op.domain, _cycles(plan_pointwise(op, KernelBuilder("estimate")), context.caps))
 
 
-def _cycles(plan: PointwisePlan, context: BuildContext) -> float:
-    return cycles_per_element(plan.nest, context.caps, plan.loops[-1].extent if plan.loops else 1)
+def _interior(plan: PointwisePlan, lanes: int) -> Interior | None:
+    return interior_of(plan.nest, plan.bodies, plan.loops[-1].extent) if lanes > 1 and plan.loops else None
+
+
+def _cycles(plan: PointwisePlan, caps: Capabilities) -> float:
+    """Per element, most of which are in the interior."""
+    interior = _interior(plan, caps.lanes)
+    walked = smin(plan.loops[-1].extent, BLOCK) if plan.loops else 1
+    return cycles_per_element(interior.nest if interior else plan.nest, caps, walked)
 
 
 def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelCall]:
@@ -42,20 +54,40 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
     outer = loops[:-1]
     blocked = not isinstance(lane_extent, int) or lane_extent > 2 * BLOCK
     if blocked:
-        outer = (*outer, Loop(_BLOCK_AXIS, ceildiv(lane_extent, BLOCK)))
+        outer = (Loop(_BLOCK_AXIS, ceildiv(lane_extent, BLOCK)), *outer)  # mostly one, so that rows stay the loop that runs
     units = units_of(outer, lane_extent if isinstance(lane_extent, int) or len(outer) > 1 else BLOCK)
-    masked = caps.isa is Isa.AVX512 and maskable(nest)
-    outside = nest.outside()
-    with rows_of_units(b, units) as coordinates:
-        axes = {loop.axis: c for loop, c in zip(units.loops, coordinates, strict=True)}
-        begin, end = _range(b, axes.pop(_BLOCK_AXIS, None), lane_extent)
-        row = outside.bind(axes)
+    lanes = caps.lanes if loops else 1
+    masks = caps.isa is Isa.AVX512
+    interior = _interior(plan, lanes)
+    most = BLOCK if blocked or not isinstance(lane_extent, int) else lane_extent
+    tables = LaneTables(nest, most, lanes) if interior is None and in_runs(units) else None
 
+    def cover(scope: Scope, bodies: Sequence[Expr], begin: Rvalue, end: Rvalue) -> None:
         def emit(group: list[Span]) -> None:
             for span in group:
-                _store(row, span, plan)
+                given = tables.values(span.at, begin, span.lanes) if tables else ()
+                _store(scope.lanes(span.at, span.lanes, span.count, given=given), bodies, plan.outputs)
 
-        spans(b, begin, end, caps.lanes if loops else 1, 1, masked, emit)
+        spans(b, begin, end, lanes, 1, masks and maskable(scope.nest), emit)
+
+    outside = (interior.nest if interior else nest).outside()
+
+    def before_run(axes: dict[int, Rvalue]) -> None:
+        if tables is not None and tables.found:
+            tables.fill(outside, *_range(b, axes.get(_BLOCK_AXIS), lane_extent))
+
+    with scopes_of_units(b, units, outside, before_run) as (axes, row):
+        begin, end = _range(b, axes.pop(_BLOCK_AXIS, None), lane_extent)
+        if interior is None:
+            cover(row, plan.bodies, begin, end)
+        else:
+            first, stop = interior.within(row, begin, end)
+            cover(row, interior.bodies, first, stop)
+            with b.loop("edge", 0, 2) as edge:  # before and after the interior
+                start = b.let("start", begin + edge * (stop - begin))
+                bound = b.let("bound", first + edge * (end - first))
+                with b.when(lt(start, bound)):
+                    cover(nest.outside().bind(axes), plan.bodies, start, bound)
     kernel, params = b.finish()
     return [
         KernelCall(
@@ -63,7 +95,7 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
             buffers=tuple(nest.table.buffers),
             params=params,
             units=units.count,
-            cost_ns=call_cost_ns(op.domain, _cycles(plan, context)),
+            cost_ns=call_cost_ns(op.domain, _cycles(plan, caps)),
         )
     ]
 
@@ -75,10 +107,9 @@ def _range(b: KernelBuilder, block: Rvalue | None, extent: Size) -> tuple[Rvalue
     return begin, b.let("end", vmin(begin + BLOCK, b.param(extent)))
 
 
-def _store(row: Scope, span: Span, plan: PointwisePlan) -> None:
-    here = row.lanes(span.at, span.lanes, span.count)
-    values = [here.value(body) for body in plan.bodies]
-    for k, value in zip(plan.outputs, values, strict=True):
+def _store(here: Lanes | Scope, bodies: Sequence[Expr], outputs: Sequence[int]) -> None:
+    values = [here.value(body) for body in bodies]
+    for k, value in zip(outputs, values, strict=True):
         here.store(k, value)
 
 

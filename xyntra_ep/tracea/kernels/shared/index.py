@@ -63,6 +63,7 @@ class Lane(StrEnum):
 
     ONE = "one"  # all lanes the same element
     VECTOR = "vector"  # consecutive elements
+    REPEATED = "repeated"  # consecutive elements, each ``times`` times; lanes start at a multiple of their number
     GUARDED = "guarded"  # consecutive, or a constant distance apart, when a check at run time says so
     STRIDED = "strided"  # a constant distance apart
     GATHER = "gather"  # anywhere
@@ -79,13 +80,16 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneAddress:
-    """An access with its lane axis split off: position = base + lane * step (GATHER: ``position`` only)."""
+    """An access with its lane axis split off: position = base + lane // times * step, but for GATHER. Where lanes are clamped or
+    anywhere, it is uniform + varying, of which the second depends on the lane."""
 
     mode: Lane
     base: Expr
     step: Size
+    times: int = 1
     checks: tuple[Check, ...]
-    position: Expr
+    uniform: Expr
+    varying: Expr
 
 
 class AccessTable:
@@ -159,6 +163,12 @@ class AccessTable:
         ]
         self._deps.clear()
 
+    def with_accesses(self, accesses: Sequence[Access]) -> AccessTable:
+        """The same buffers, read otherwise."""
+        table = AccessTable(self._b, self._domain)
+        table._pointers, table.buffers, table.accesses = self._pointers, self.buffers, list(accesses)
+        return table
+
     # -- looking at them
 
     def deps(self, e: Expr) -> frozenset[Expr]:
@@ -193,15 +203,18 @@ class AccessTable:
         """``access`` as lanes along axis(number) see it."""
         lane = axis(number)
         step: Size = 0
+        times = 1
         checks: list[Check] = []
         starts: list[Expr] = []
         linear = True
         for term in access.terms:
             start = term.index
-            if lane in self.deps(start):
+            if (repeats := _repeats(start, lane)) and term.inside and step == 0:
+                times, step, start = repeats, term.stride, const(0)
+            elif lane in self.deps(start):
                 parts = affine(start)
                 stride = parts.coefficients.get(number, 0)
-                linear = linear and lane not in self.deps(parts.rest) and (term.inside or isinstance(stride, int))
+                linear = linear and times == 1 and lane not in self.deps(parts.rest) and (term.inside or isinstance(stride, int))
                 step = step + stride * term.stride
                 start = without_axis(start, number)
                 if not term.inside:
@@ -210,8 +223,29 @@ class AccessTable:
                 start = clamped(start, term.extent)
             starts.append(start)
         base = access._sum(starts) if linear else const(0)
+        moving = [lane in self.deps(t.index) for t in access.terms]
+        uniform = replace(access, terms=tuple(t for t, moves in zip(access.terms, moving, strict=True) if not moves))
+        varying = replace(access, offset=0, terms=tuple(t for t, moves in zip(access.terms, moving, strict=True) if moves))
         mode = Lane.GATHER if not linear else _mode(step, checks, access.count is not None)
-        return LaneAddress(mode=mode, base=base, step=step, checks=tuple(checks), position=access.position)
+        if times > 1:
+            mode = Lane.REPEATED if mode is Lane.VECTOR else Lane.GATHER
+        return LaneAddress(
+            mode=mode,
+            base=base,
+            step=step,
+            times=times,
+            checks=tuple(checks),
+            uniform=uniform.position,
+            varying=varying.position,
+        )
+
+
+def _repeats(index: Expr, lane: Expr) -> int:
+    """k where ``index`` is lane // k and k a power of two, as the number of lanes is; else 0."""
+    if index.kind == "call" and index.attr == "div" and index.args[0] is lane and index.args[1].kind == "const":
+        times = int(index.args[1].attr)
+        return times if times > 1 and times & (times - 1) == 0 else 0
+    return 0
 
 
 def _mode(step: Size, checks: Sequence[Check], may_be_empty: bool) -> Lane:

@@ -25,14 +25,19 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Load,
     Offset,
     Rvalue,
+    Shuffle,
+    Var,
     binary,
     i64,
     index,
     le,
     loaded_type,
     lt,
+    splat,
 )
 from xyntra_ep.tracea.semantic_ir.scalar_code import ScalarCode
+
+Given = Sequence[tuple[Expr, Rvalue]]
 
 
 class Nest:
@@ -44,10 +49,9 @@ class Nest:
         self.lane_axis = lane_axis
         self._addresses: dict[int, LaneAddress] = {}
         self._roots = list(roots)
-        addresses = [self.address(k) for k in range(len(table.accesses))]
-        for access, address in zip(table.accesses, addresses, strict=True):
+        for address in [self.address(k) for k in range(len(table.accesses))]:
             self._roots += [address.base] if address.mode is not Lane.GATHER else []
-            self._roots += [access.position] if address.mode is Lane.GATHER or address.checks else []
+            self._roots += [address.uniform, address.varying] if address.mode is Lane.GATHER or address.checks else []
             self._roots += [c.first for c in address.checks]
         self.nodes = walk(*self._roots)
 
@@ -75,29 +79,43 @@ class Nest:
 class Scope:
     """A place where some axes and accumulators have values, all scalar."""
 
-    def __init__(self, nest: Nest, axes: Mapping[int, Rvalue], accs: Mapping[int, Rvalue], parent: ScalarCode | None) -> None:
+    def __init__(
+        self, nest: Nest, axes: Mapping[int, Rvalue], accs: Mapping[int, Rvalue], parent: ScalarCode | None, given: Given = ()
+    ) -> None:
         self.nest = nest
         self.b = nest.b
         self._axes = axes
         self._accs = accs
         self.code = parent.fork(1, self._leaf) if parent else ScalarCode(nest.b, nest.b, 1, self._leaf)
+        for e, value in given:
+            self.code.define(e, value)
         known = {axis(a) for a in axes} | {make(j) for j in accs for make in (acc, acc_int, acc_bool)}
         for e in nest.frontier(frozenset(known)):
             if not self.code.knows(e):
                 self.code.define(e, self.b.let("h", self.code.emit(e)[0]))
 
-    def bind(self, axes: Mapping[int, Rvalue] | None = None, accs: Mapping[int, Rvalue] | None = None) -> Scope:
-        """An inner scope with more axes and accumulators."""
-        return Scope(self.nest, {**self._axes, **(axes or {})}, {**self._accs, **(accs or {})}, self.code)
+    def bind(
+        self, axes: Mapping[int, Rvalue] | None = None, accs: Mapping[int, Rvalue] | None = None, given: Given = ()
+    ) -> Scope:
+        """An inner scope with more axes and accumulators; ``given``: expressions whose values there are known already."""
+        return Scope(self.nest, {**self._axes, **(axes or {})}, {**self._accs, **(accs or {})}, self.code, given)
 
     def lanes(
-        self, at: Rvalue, lanes: int, count: Rvalue | None = None, accs: Mapping[int, Rvalue] | None = None
+        self,
+        at: Rvalue,
+        lanes: int,
+        count: Rvalue | None = None,
+        accs: Mapping[int, Rvalue] | None = None,
+        given: Given = (),
     ) -> Lanes | Scope:
-        """The elements at, at + 1 ... of the lane axis; those below ``count``. ``accs``: vectors over these lanes."""
+        """The elements at, at + 1 ... of the lane axis; those below ``count``. ``accs`` and ``given``: over these lanes."""
         number = self.nest.lane_axis
         if lanes == 1 or number is None:
-            return self.bind({} if number is None else {number: at}, accs)
-        return Lanes(self, at, lanes, count, accs or {})
+            return self.bind({} if number is None else {number: at}, accs, given)
+        here = Lanes(self, at, lanes, count, accs or {})
+        for e, value in given:
+            here.define(e, value)
+        return here
 
     def value(self, e: Expr) -> Rvalue:
         return self.code.emit(e)[0]
@@ -119,7 +137,7 @@ class Scope:
 
     def position(self, k: int) -> Rvalue:
         """The position of the k-th access in its buffer."""
-        access, address = self.nest.table.accesses[k], self.nest.address(k)
+        address = self.nest.address(k)
         if address.mode in (Lane.ONE, Lane.VECTOR, Lane.STRIDED) or (address.mode is Lane.GUARDED and not address.checks):
             base = self.index(address.base)
             if address.step == 0:
@@ -127,7 +145,7 @@ class Scope:
             assert self.nest.lane_axis is not None
             at = self._axes[self.nest.lane_axis]
             return base + at * self.size(address.step)
-        return self.index(access.position)
+        return self.index(address.uniform) + self.index(address.varying)
 
     def load(self, k: int) -> Rvalue:
         access = self.nest.table.accesses[k]
@@ -191,12 +209,14 @@ class Lanes:
                 return scalars.value(e)
             case Lane.VECTOR:
                 return Load(access.pointer, scalars.index(address.base) + at, self.lanes, self.count)
+            case Lane.REPEATED:
+                return self._repeated(access, address, scalars)
             case Lane.STRIDED:
                 return self._strided(access, address, scalars)
             case Lane.GUARDED:
                 return self._guarded(access, address)
             case Lane.GATHER:
-                return self._gather(access)
+                return self._gather(access, address)
 
     def _strided(self, access: Access, address: LaneAddress, scalars: Scope) -> Rvalue:
         """Elements at literal distances of a scalar position."""
@@ -204,13 +224,32 @@ class Lanes:
         base = scalars.index(address.base) + self._at * step
         return Gather(Offset(access.pointer, base), binary("mul", Iota(i64(self.lanes)), as_element(step)))
 
-    def _gather(self, access: Access) -> Rvalue:
-        position = self._code.fork(self.lanes, self._leaf).emit(access.position)[0]
+    def _repeated(self, access: Access, address: LaneAddress, scalars: Scope) -> Rvalue:
+        """Fewer elements than lanes, each handed to several."""
+        times, lanes = address.times, self.lanes  # powers of two
+        at = scalars.index(address.base) + self._at // times
+        if times >= lanes:
+            return splat(Load(access.pointer, at, 1), lanes)
+        if self.count is not None:  # masks are there for whole vectors
+            few: Rvalue = Load(access.pointer, at, lanes, (self.count + (times - 1)) // times)
+        else:
+            few = Load(access.pointer, at, lanes // times)
+        few = self.b.let("few", few)
+        if self.count is not None:
+            return Shuffle(few, few, tuple(lane // times for lane in range(lanes)))
+        for doubled in (lanes // times << step for step in range(1, times.bit_length())):  # compilers know this shuffle best
+            few = self.b.let("twice", Shuffle(few, few, tuple(lane // 2 for lane in range(doubled))))
+        return few
+
+    def _gather(self, access: Access, address: LaneAddress) -> Rvalue:
+        """From a scalar address on, so that accesses that differ in it alone share the positions of their lanes."""
+        position = self._code.fork(self.lanes, self._leaf).emit(address.varying)[0]
+        start = Offset(access.pointer, self._scalars.bind().index(address.uniform))
         if access.count is None:
-            return Gather(access.pointer, position)
+            return Gather(start, position)
         result = self.b.variable("g", Const(loaded_type(access.dtype, self.lanes), 0))
         with self.b.when(lt(0, self._scalars.size(access.count))):
-            self.b.assign(result, Gather(access.pointer, position))
+            self.b.assign(result, Gather(start, position))
         return result
 
     def _guarded(self, access: Access, address: LaneAddress) -> Rvalue:
@@ -232,8 +271,21 @@ class Lanes:
             else:
                 self.b.assign(result, Load(access.pointer, inside.index(address.base) + self._at, self.lanes))
         with self.b.otherwise():
-            self.b.assign(result, self._gather(access))
+            if literal or address.checks:
+                self.b.assign(result, self._gather(access, address))
+            else:  # a broadcast that the run decides on
+                self._same_or_gathered(result, access, address)
         return result
+
+    def _same_or_gathered(self, result: Var, access: Access, address: LaneAddress) -> None:
+        same = binary("eq", self._scalars.size(address.step), 0)
+        if access.count is not None:
+            same = _and(same, lt(0, self._scalars.size(access.count)))
+        with self.b.when(same):
+            one = Load(access.pointer, self._scalars.bind().index(address.base), 1)
+            self.b.assign(result, splat(one, self.lanes))
+        with self.b.otherwise():
+            self.b.assign(result, self._gather(access, address))
 
 
 def as_element(value: Rvalue) -> Rvalue:
@@ -251,6 +303,6 @@ def maskable(nest: Nest) -> bool:
     """Whether every access along the lanes is one element or consecutive floats: then a short vector can be masked."""
     for k, access in enumerate(nest.table.accesses):
         mode = nest.address(k).mode
-        if mode is not Lane.ONE and not (mode is Lane.VECTOR and access.dtype is DType.F32):
+        if mode is not Lane.ONE and not (mode in (Lane.VECTOR, Lane.REPEATED) and access.dtype is DType.F32):
             return False
     return True
