@@ -54,7 +54,7 @@ def loads(text: str, **constants: object) -> list[Load | None]:
         ("(float[1,3,6,6] x) => (float[1,16,4,4] y) { y = Conv(x, w) }", {"w": normal(16, 3, 3, 3)}, "conv.stem", 27 * 512),
         ("(float[1,8,6,6] x) => (float[1,8,4,4] y) { y = Conv <group=8> (x, w) }", {"w": normal(8, 1, 3, 3)},
          "conv.depthwise", 2 * 8 * 16 * 9),
-        ("(float[1,8,6] x) => (float[1,4,4] y) { y = Conv(x, w) }", {"w": normal(4, 8, 3)}, "conv.line", 2 * 4 * 4 * 24),
+        ("(float[1,8,6] x) => (float[1,64,4] y) { y = Conv(x, w) }", {"w": normal(64, 8, 3)}, "conv.line", 2 * 64 * 4 * 24),
         ("(float[1,8,6] x) => (float[1,8,4] y) { y = Conv <group=8> (x, w) }", {"w": normal(8, 1, 3)},
          "conv.line.depthwise", 2 * 32 * 3),
         ("(float[1,2,6,6] x) => (float[1,2,4,4] y) { y = MaxPool <kernel_shape=[3,3]> (x) }", {}, "MaxPool", 32 * 9),
@@ -69,6 +69,22 @@ def loads(text: str, **constants: object) -> list[Load | None]:
 def test_a_node_is_some_units_of_a_row(text: str, constants: dict[str, object], row: str, units: int) -> None:
     [found] = loads(text, **constants)
     assert found is not None and (found.row, found.units) == (row, units)
+
+
+def test_convolutions_to_few_channels_take_as_long_as_those_to_a_block() -> None:
+    def time_ns(channels: int, rank: int, block: int) -> float:
+        image = ",".join("6" * rank)
+        text = f"(float[1,8,{image}] x) => (float[1,{channels},{image}] y) {{ y = Conv <pads={[1] * 2 * rank}> (x, w) }}"
+        [found] = loads(text, w=normal(channels, 8, *[3] * rank))
+        assert found is not None
+        return work_ns(found, load(), dataclasses.replace(MACHINE, block=block))
+
+    assert time_ns(3, 2, 16) == pytest.approx(time_ns(16, 2, 16))
+    assert time_ns(17, 2, 16) == pytest.approx(time_ns(32, 2, 16))
+    assert time_ns(3, 2, 8) == pytest.approx(time_ns(16, 2, 8) / 2)
+    # Lines of any number of channels are copied once, and multiplied.
+    assert time_ns(3, 1, 16) < time_ns(16, 1, 16) < 16 / 3 * time_ns(3, 1, 16)
+    assert time_ns(3, 1, 16) == time_ns(3, 1, 8)
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,11 @@ def _conv(node: Node, given: Sequence[Sized], made: Sized, table: Efficiency) ->
     size, group, taps = x.bytes + made.bytes, int(node.attr("group", 1)), math.prod(w.shape[1:])
     if node.op_type == "ConvTranspose":
         # A product, whose elements are then added to where they belong.
-        return Load(row="conv.transposed", units=2.0 * x.elements * taps * _beside("conv.transposed", x.shape[1] / group, table), bytes=size)
+        return Load(
+            row="conv.transposed",
+            units=2.0 * x.elements * taps * _beside("conv.transposed", x.shape[1] / group, table),
+            bytes=size,
+        )
     rank, window, units = len(w.shape) - 2, math.prod(w.shape[2:]), 2.0 * made.elements * taps
     if rank > 2:
         return Load(row="conv.volume", units=units, bytes=size)

@@ -178,7 +178,7 @@ static __attribute__((noinline)) void tile0_4x1(i64 at, i64 panel, i64 image, i6
   f32x16 acc1 = (f32x16){0};
   f32x16 acc2 = (f32x16){0};
   f32x16 acc3 = (f32x16){0};
-  const i64 first_out_ = ((((image * 256) + m) + (row * 64)) + (pixel * 16));
+  const i64 first_out_ = ((((image * 256) + m) + (row * 64)) + ((pixel + 4) * 16));
   __builtin_prefetch(b_out2 + first_out_, 1, 3);
   __builtin_prefetch(b_out2 + (first_out_ + 16), 1, 3);
   __builtin_prefetch(b_out2 + (first_out_ + 32), 1, 3);
@@ -315,17 +315,17 @@ void xy_conv_3x3_f32_12x1(void *const *buffers, const i64 *params, i64 begin, i6
   (void)params;
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
     const i64 x_image_ = (unit_ * 256);
-    for (i64 panel_ = 0; panel_ < 1; panel_ += 1) {
-      const i64 m_ = (panel_ * 16);
-      const i64 w_panel_ = (panel_ * 2304);
-      for (i64 y_ = 0; y_ < 4; y_ += 1) {
-        const i64 x_y_ = (y_ - 1);
-        const i64 ky_first_ = xy_max_index(0, (0 - x_y_));
-        const i64 ky_stop_ = xy_min_index(3, xy_max_index(0, (4 - x_y_)));
-        const i64 x_row_ = (x_image_ + (x_y_ * 64));
-        for (i64 t_ = 0; t_ < 1; t_ += 1) {
-          const i64 pixel_ = (t_ * 4);
-          const i64 at_ = (x_row_ + ((pixel_ - 1) * 16));
+    for (i64 y_ = 0; y_ < 4; y_ += 1) {
+      const i64 x_y_ = (y_ - 1);
+      const i64 ky_first_ = xy_max_index(0, (0 - x_y_));
+      const i64 ky_stop_ = xy_min_index(3, xy_max_index(0, (4 - x_y_)));
+      const i64 x_row_ = (x_image_ + (x_y_ * 64));
+      for (i64 t_ = 0; t_ < 1; t_ += 1) {
+        const i64 pixel_ = (t_ * 4);
+        const i64 at_ = (x_row_ + ((pixel_ - 1) * 16));
+        for (i64 panel_ = 0; panel_ < 1; panel_ += 1) {
+          const i64 m_ = (panel_ * 16);
+          const i64 w_panel_ = (panel_ * 2304);
           tile0_4x1(at_, w_panel_, unit_, m_, y_, pixel_, ky_first_, ky_stop_, b_out2, b_w1, b_x0, b_x3);
         }
       }

@@ -16,6 +16,7 @@ from xyntra_ep.tracea.kernels.cpu import (
     conv_generic,
     conv_nhwc_depthwise,
     conv_nhwc_direct,
+    conv_nhwc_dots,
     conv_nhwc_grouped,
     conv_nhwc_small_groups,
 )
@@ -25,6 +26,7 @@ from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR
 pytestmark = pytest.mark.compiler("cc")
 
 DIRECT, GROUPED = conv_nhwc_direct.VARIANTS, conv_nhwc_grouped.VARIANTS
+DOTS = conv_nhwc_dots.VARIANTS
 SMALL = conv_nhwc_small_groups.VARIANTS
 DEPTHWISE, GENERIC = conv_nhwc_depthwise.VARIANTS, conv_generic.VARIANTS
 MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON, SCALAR)]
@@ -127,6 +129,41 @@ def test_direct_without_elements() -> None:
     check(case, WIDEST, DIRECT)
 
 
+FEW = [
+    ConvCase(x=(2, 32, 9, 40), w=(3, 32, 9, 9), pads=(4,) * 4, tail=("bias", "residual", "relu")),
+    ConvCase(x=(1, 64, 7, 33), w=(1, 64, 3, 3), pads=SAME, strides=(2, 2), tail=("bias", "sigmoid")),
+    ConvCase(x=(1, 19, 9, 23), w=(7, 19, 3, 3), pads=(1, 2, 1, 2), dilations=(1, 2)),  # runs that end within a vector
+    ConvCase(x=(2, 3, 9, 31), w=(3, 3, 5, 5), pads=SAME5, tail=("bias", "relu")),
+    ConvCase(x=(1, 5, 6, 17), w=(2, 5, 1, 1)),  # a run of less than a wide vector
+    ConvCase(x=(1, 40, 13, 17), w=(21, 40, 1, 1)),  # panels, the last of them not full
+    ConvCase(x=(2, 24, 300), w=(2, 24, 7), pads=(3, 3)),
+    ConvCase(x=(1, 160, 5, 9), w=(4, 160, 5, 5), pads=SAME5),  # chains so long that they are cut
+    ConvCase(x=(1, 8, 3, 3), w=(2, 8, 3, 3), pads=(4,) * 4),  # some outputs see no pixel at all
+]
+
+
+@pytest.mark.parametrize("caps", [*MACHINES[:3], pytest.param(replace(AVX512, halves=True), id="halves")])
+@pytest.mark.parametrize("symbolic", ["", "nhw"])
+@pytest.mark.parametrize("case", FEW, ids=case_id)
+def test_few_channels(case: ConvCase, symbolic: str, caps: Capabilities) -> None:
+    check(replace(case, symbolic=symbolic.replace("h", "") if case.rank == 1 else symbolic), caps, DOTS)
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 3, 4, 5, 7, 8, 13, 19])
+def test_few_channels_of_any_number(outputs: int) -> None:
+    for width in (1, 7, 8, 9, 16, 17):
+        check(ConvCase(x=(1, 16, 3, width), w=(outputs, 16, 3, 3), pads=SAME), AVX2, DOTS)
+
+
+def test_tiles_go_through_all_panels_where_weights_are_small() -> None:
+    for symbolic in ("", "w"):
+        wave = ConvCase(x=(2, 1, 400), w=(72, 1, 10), strides=(5,), pads=(4, 5), symbolic=symbolic)
+        image = ConvCase(x=(1, 4, 5, 29), w=(72, 4, 3, 3), pads=SAME, tail=("bias", "residual"), symbolic=symbolic)
+        for case in (wave, image):
+            check(case, WIDEST, DIRECT)
+            check(case, replace(WIDEST, l1d_bytes=1 << 10), DIRECT)
+
+
 GROUPS = [
     ConvCase(x=(2, 24, 9, 11), w=(36, 6, 3, 3), pads=SAME, group=4, tail=("bias", "residual", "relu")),
     ConvCase(x=(1, 24, 9, 11), w=(80, 12, 1, 1), group=2),
@@ -203,7 +240,8 @@ def with_specials(case: ConvCase) -> Array:
 def test_nan_and_infinity_stay_where_they_belong(caps: Capabilities, symbolic: str) -> None:
     full = ConvCase(x=(2, 17, 9, 13), w=(20, 17, 3, 3), pads=SAME, tail=("bias", "relu"), symbolic=symbolic)
     depth = replace(full, w=(17, 1, 3, 3), group=17)
-    for case, variants in ((full, DIRECT), (depth, DEPTHWISE), (full, GENERIC)):
+    few = replace(full, w=(2, 17, 3, 3))
+    for case, variants in ((full, DIRECT), (depth, DEPTHWISE), (full, GENERIC), *([(few, DOTS)] if caps.lanes > 1 else [])):
         check(replace(case, arrays={"x": with_specials(case)}), caps, variants)
 
 
@@ -269,7 +307,14 @@ def test_what_is_not_admitted() -> None:
     assert why(GROUPS[0], direct) == "4 groups"
     assert why(plain, grouped) == why(plain, depthwise) == "one group"
     assert why(DEPTH[0], grouped) == "a depthwise convolution"
-    [small] = SMALL
+    [small], [dots] = SMALL, DOTS
+    assert why(FEW[0], dots) is None
+    assert why(GROUPS[0], dots) == "4 groups"
+    assert why(FEW[0], dots, SCALAR) == "no vectors"
+    assert why(replace(FEW[0], w=(65, 32, 9, 9)), dots) == "65 output channels"
+    assert why(replace(FEW[0], slice_of=40), dots) == "the pixels of x are not adjacent"
+    assert why(replace(FEW[3], w=(3, 3, 1, 1)), dots) == "runs of 3 elements"
+    assert why(replace(FEW[0], x=(1, 512, 9, 40), w=(3, 512, 9, 9)), dots) == "432 KiB of x at the end of a row"
     assert why(plain, small) == "one group"
     assert why(GROUPS[0], small) == why(DEPTH[0], small) == "a group has not as many outputs as inputs, and more than one"
     assert why(replace(SMALL_GROUPS[2], w=(48, 8, 2, 5)), small) == "kernel rows of 5 taps"
@@ -280,7 +325,8 @@ def test_what_is_not_admitted() -> None:
 @pytest.mark.parametrize(
     ("case", "chosen"),
     [(KERNELS[0], "conv.nhwc_direct"), (GROUPS[0], "conv.nhwc_grouped"), (DEPTH[0], "conv.nhwc_depthwise"),
-     (SMALL_GROUPS[0], "conv.nhwc_small_groups"), (replace(KERNELS[0], channels_last=False), "conv.generic")],
+     (SMALL_GROUPS[0], "conv.nhwc_small_groups"), (FEW[0], "conv.nhwc_dots"),
+     (replace(KERNELS[0], channels_last=False), "conv.generic")],
     ids=lambda v: v if isinstance(v, str) else "",
 )  # fmt: skip
 def test_the_special_variant_is_chosen(case: ConvCase, chosen: str) -> None:
@@ -289,10 +335,10 @@ def test_the_special_variant_is_chosen(case: ConvCase, chosen: str) -> None:
     assert chosen in names
 
 
-@pytest.mark.parametrize("variants", [DIRECT, DEPTHWISE], ids=["direct", "depthwise"])
+@pytest.mark.parametrize("variants", [DIRECT, DEPTHWISE, DOTS], ids=["direct", "depthwise", "dots"])
 def test_every_configuration_is_right(variants: list[Variant[Conv]]) -> None:
     """One step in each direction from the default, as tuning takes them."""
-    case = KERNELS[2] if variants is DIRECT else DEPTH[0]
+    case = {"direct": KERNELS[2], "depthwise": DEPTH[0], "dots": FEW[2]}[variants[0].name.rpartition("_")[2]]
     program, inputs, constants = conv_program(case)
     [variant] = variants
     [op] = program.ops

@@ -194,9 +194,7 @@ class _Kernel:
             cost_ns=ceildiv(taps(shape.op) * 2, max(1, int(self.caps.fma_gflops))),
         )  # fmt: skip
 
-    def _row(
-        self, at: tuple[Rvalue, Rvalue], part: tuple[Rvalue, int], edge: Var, copy: Callee, strip: Callee
-    ) -> None:
+    def _row(self, at: tuple[Rvalue, Rvalue], part: tuple[Rvalue, int], edge: Var, copy: Callee, strip: Callee) -> None:
         k, dots, shape = self.k, self.dots, self.dots.shape
         image, y = at
         line, lanes = shape.x, dots.lanes
@@ -233,7 +231,11 @@ class _Kernel:
         pixels_step = dots.pixels * dots.shape.x.stride * dots.shape.x_strides[2]
         # What the next strip reads and no row before has read: the last kernel row's.
         ahead = lanes // dots.pixels * pixels_step
-        newest = f.pointer("newest", x, at + (stop - 1) * x_step + (ahead + (dots.shape.x.kernel - 1) * dots.shape.x.dilation * dots.shape.x_strides[2]))
+        newest = f.pointer(
+            "newest",
+            x,
+            at + (stop - 1) * x_step + (ahead + (dots.shape.x.kernel - 1) * dots.shape.x.dilation * dots.shape.x_strides[2]),
+        )
         with f.loop("line", 0, ahead, 16) as line:
             f.prefetch(newest, line)
         with f.loop("panel", 0, dots.panels) as panel:
@@ -309,7 +311,9 @@ class _Kernel:
             if new is None:
                 return f.let("x", f.load(x, k + i * pixel_step, lanes))
             value = f.let("last", f.load(x, k + (i * pixel_step + new - lanes), lanes))
-            return f.let("x", Shuffle(value, Const(f32(lanes), 0.0), tuple(j if j >= lanes - new else lanes + j for j in range(lanes))))
+            return f.let(
+                "x", Shuffle(value, Const(f32(lanes), 0.0), tuple(j if j >= lanes - new else lanes + j for j in range(lanes)))
+            )
 
         def of_w(m: int) -> Rvalue:
             return f.let("w", f.load(w, k * dots.outputs + m * lanes, lanes))
@@ -334,7 +338,9 @@ class _Kernel:
         f = FunctionBuilder("finish")
         sums = f.argument("sums", PointerType(DType.F32, writable=True))
         image, m, row, pixel, count = (f.argument(n, INDEX) for n in ("image", "m", "row", "pixel", "count"))
-        with f.loop("j", 0, dots.outputs if shape.cout % dots.outputs == 0 else f.let("end", vmin(dots.outputs, shape.cout - m))) as j:
+        with f.loop(
+            "j", 0, dots.outputs if shape.cout % dots.outputs == 0 else f.let("end", vmin(dots.outputs, shape.cout - m))
+        ) as j:
             rows = [f.let("sum", f.load(sums, j * lanes + i * (dots.outputs * lanes), lanes)) for i in range(lanes)]
             total = f.let("total", sums_of(f, rows))
             at = shape.point(image, f.let("channel", m + j), row, pixel)

@@ -160,9 +160,8 @@ class TileFunction(FunctionBuilder):
         first = code.kernel.param(out.offset) + arg["image"] * image_step + arg["m"]
         if code.shape.row_axes:
             first = first + arg["row"] * steps[0]
-        pixel = arg["pixel"]
-        if code.panels_within:  # that many tiles before they are wanted: one alone is too short to wait for memory
-            pixel = pixel + self.tile.size
+        # Of the next tile where other panels come between: one alone is too short to wait for memory.
+        pixel = arg["pixel"] + self.tile.size if code.panels_within else arg["pixel"]
         return wanted, self.let("first_out", first + pixel * steps[-1]), steps[-1]
 
     def _store(self, vectors: range | list[int], count: Rvalue | None) -> None:

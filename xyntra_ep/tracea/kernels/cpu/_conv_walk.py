@@ -155,7 +155,7 @@ class _Walk:
         return first, self.k.let(f"{stem}_stop", vmin(first + length, self.k.param(end)))
 
     def _unit(self, image: Rvalue, row_block: Rvalue, tile_block: Rvalue, panel_block: Rvalue) -> None:
-        k, shape, code = self.k, self.shape, self.code
+        k, shape = self.k, self.shape
         rows = self._block("row", row_block, self.blocking.rows, shape.y.out)
         tiles = self._block("tile", tile_block, self.blocking.tiles, self.row_tiles)
         x_image = k.let("x_image", k.param(shape.x_offset) + image * k.param(shape.x_strides[0]))
@@ -180,9 +180,7 @@ class _Walk:
             "left": k.let("left", shape.cout - within) if code.has_tail else within,
         }
 
-    def _rows(
-        self, rows: tuple[Rvalue, Rvalue], tiles: tuple[Rvalue, Rvalue], x_group: Rvalue, here: dict[str, Rvalue]
-    ) -> None:
+    def _rows(self, rows: tuple[Rvalue, Rvalue], tiles: tuple[Rvalue, Rvalue], x_group: Rvalue, here: dict[str, Rvalue]) -> None:
         """The tiles of a unit, of one panel or of all."""
         k, shape, code = self.k, self.shape, self.code
         with k.loop("y", *rows) as y:
@@ -191,11 +189,7 @@ class _Walk:
             here |= {"row": y, "first": first, "stop": stop}
             if code.ahead_rate is not None:
                 # Tile t of those that share a panel fetches lines [t, t + 1) * depth * rate of the next one.
-                tile = (
-                    y * k.param(self.row_tiles)
-                    if self.weights_first
-                    else ((y - rows[0]) * k.param(self.row_tiles) - tiles[0])
-                )
+                tile = y * k.param(self.row_tiles) if self.weights_first else ((y - rows[0]) * k.param(self.row_tiles) - tiles[0])
                 here["ahead"] = k.let("ahead", here["panel"] + code.depth * code.width + tile * self._share())
             for segment in self.segments:
                 self._segment(segment, tiles, x_row, here)
