@@ -96,6 +96,21 @@ def test_loads_widen_and_stores_narrow(dtype: DType, caps: Capabilities, lanes: 
         assert part[:count].tobytes() == data[:count].tobytes() and not part[count:].view(np.uint8).any()
 
 
+@pytest.mark.parametrize(("caps", "lanes"), MACHINES_AND_LANES)
+def test_what_is_not_loaded_is_zero(caps: Capabilities, lanes: int) -> None:
+    """And a count may be larger than a vector, or negative: a loop has more elements left, or none."""
+    data = random_like((lanes,), DType.F32, 1)
+    for count in (-(1 << 40), -1, 0, *range(1, lanes + 1), 1 << 40):
+        b = KernelBuilder("xy_test")
+        x, y, z = b.buffer("x", DType.F32), b.buffer("y", DType.F32, writable=True), b.buffer("z", DType.F32, writable=True)
+        b.store(y, 0, b.let("r", b.load(x, 0, lanes, index(count))))
+        b.store(z, 0, b.let("r", b.load(x, 0, lanes)), index(count))
+        loaded, stored = np.ones(lanes, np.float32), np.zeros(lanes, np.float32)
+        execute(b, caps, data, loaded, stored)
+        want = np.where(np.arange(lanes) < count, data, np.float32(0))
+        assert loaded.tobytes() == stored.tobytes() == want.tobytes()
+
+
 @pytest.mark.parametrize("caps", [AVX512, AVX2])
 @pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
 def test_rounding_to_half_precision(dtype: DType, caps: Capabilities) -> None:
