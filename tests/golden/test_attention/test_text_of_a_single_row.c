@@ -71,14 +71,14 @@ static __attribute__((noinline)) void products_1(const float *query, const float
       c6 = (x_ * y6 + c6);
       const f32x16 y7 = (*(const f32x16 *)(keys + column7 + k_));
       c7 = (x_ * y7 + c7);
-      __builtin_prefetch(keys + next_ + 512 + k_, 0, 2);
-      __builtin_prefetch(keys + next1 + 512 + k_, 0, 2);
-      __builtin_prefetch(keys + next2 + 512 + k_, 0, 2);
-      __builtin_prefetch(keys + next3 + 512 + k_, 0, 2);
-      __builtin_prefetch(keys + next4 + 512 + k_, 0, 2);
-      __builtin_prefetch(keys + next5 + 512 + k_, 0, 2);
-      __builtin_prefetch(keys + next6 + 512 + k_, 0, 2);
-      __builtin_prefetch(keys + next7 + 512 + k_, 0, 2);
+      __builtin_prefetch(keys + next_ + 4096 + k_, 0, 2);
+      __builtin_prefetch(keys + next1 + 4096 + k_, 0, 2);
+      __builtin_prefetch(keys + next2 + 4096 + k_, 0, 2);
+      __builtin_prefetch(keys + next3 + 4096 + k_, 0, 2);
+      __builtin_prefetch(keys + next4 + 4096 + k_, 0, 2);
+      __builtin_prefetch(keys + next5 + 4096 + k_, 0, 2);
+      __builtin_prefetch(keys + next6 + 4096 + k_, 0, 2);
+      __builtin_prefetch(keys + next7 + 4096 + k_, 0, 2);
     }
     const f32x16 s_ = (__builtin_shufflevector(c_, c4, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27) + __builtin_shufflevector(c_, c4, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31));
     const f32x16 s1 = (__builtin_shufflevector(c1, c5, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27) + __builtin_shufflevector(c1, c5, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31));
