@@ -217,3 +217,30 @@ def test_gathers_of_what_is_near_and_of_what_is_not(reach: int, caps: Capabiliti
     for order in (np.sort(random), np.sort(random)[::-1].copy(), random):
         for start in (0, 1100 - reach - 1):  # the last one reads up to the end of the buffer
             check(program, [data, order.astype(np.int64) + start], caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_what_is_the_same_in_all_lanes_is_not_read_of_a_view_without_elements(caps: Capabilities) -> None:
+    """It is read once for a row, before the row's interior is known to be empty."""
+    p = ProgramBuilder()
+    column, x = p.input("a", 1), p.input("h", "w")
+    (h, w), a = x.shape, column.shape[0]
+    row = call("sub", axis(0), const(1))
+    within = call("and", call("le", const(0), row), call("lt", row, size(a)))
+    below = call("where", within, load(0, row, const(0), dtype=DType.F32), const(7.0))
+    mirrored = load(1, axis(0), reflect(call("sub", axis(1), const(1)), w), dtype=DType.F32)
+    program = pointwise((h, w + 2), [column, x], call("add", below, mirrored), p)
+    for rows in (0, 1, 3):
+        check(program, [random_like((rows, 1), DType.F32, 0), random_like((2, 40), DType.F32, 1)], caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_repeated_elements_that_only_the_edges_read(caps: Capabilities) -> None:
+    p = ProgramBuilder()
+    y, x = p.input("h", "v"), p.input("h", "w")
+    (h, v), w = y.shape, x.shape[1]
+    first = load(0, axis(0), edge(call("sub", axis(1), const(1)), v), dtype=DType.F32)
+    doubled = load(1, axis(0), call("div", axis(1), const(2)), dtype=DType.F32)
+    program = pointwise((h, w * 2), [y, x], call("where", call("lt", axis(1), const(21)), first, doubled), p)
+    for width in (5, 20, 40, 64):
+        check(program, [random_like((3, 50), DType.F32, 0), random_like((3, width), DType.F32, 1)], caps)

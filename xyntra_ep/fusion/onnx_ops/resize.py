@@ -159,8 +159,10 @@ def _known(taps: _Taps, i: int, axis: Axis, node: Node, mode: str, how: str, rou
         taps.limit(taps.table((x >= 0) & (x <= axis.extent - 1), i))
     if mode == "nearest":
         places = nearest(x, axis.extent, rounding, bool(axis.scale < 1))
-        times = axis.result // axis.extent
+        times = axis.result // max(1, axis.extent)
         if times and times & (times - 1) == 0 and np.array_equal(places, np.arange(axis.result) // times):
+            if times == 1:
+                return [(E.axis(i), None)]
             return [(E.call("div", E.axis(i), E.const(times)), None)]  # each a power of two times: vectors that are shuffled
         return [(taps.table(places, i), None)]
     if mode == "cubic":

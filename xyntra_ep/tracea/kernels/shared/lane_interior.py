@@ -55,10 +55,14 @@ def interior_of(nest: Nest, bodies: Sequence[Expr], extent: Size) -> Interior | 
         for k in found:
             accesses[k] = far.access(accesses[k])
         found = loads_in(*(t.index for k in found for t in accesses[k].terms)) - reads
+    table = nest.table.with_accesses(accesses)
+    for k in reads:  # what is the same in all lanes is read before a row's interior is known, if only to be empty
+        if axis(nest.lane_axis) not in table.access_deps(accesses[k]):
+            accesses[k] = replace(accesses[k], count=nest.table.accesses[k].count)
     inner = Nest(nest.b, nest.table.with_accesses(accesses), nest.lane_axis, inner_bodies)
     before, after = (sum(_EFFORT[n.address(k).mode] for k in reads) for n in (nest, inner))
-    if after >= before or any(n.address(k).mode is Lane.REPEATED for n in (nest, inner) for k in reads):
-        return None  # repeated elements are read from a multiple of the lanes on
+    if after >= before or any(n.address(k).mode is Lane.REPEATED for n in (nest, inner) for k in range(len(accesses))):
+        return None  # repeated elements are read from a multiple of the lanes on, at the edges too
     return Interior(nest=inner, bodies=inner_bodies, firsts=tuple(far.firsts), stops=tuple(far.stops))
 
 
