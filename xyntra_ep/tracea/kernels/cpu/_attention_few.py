@@ -177,7 +177,7 @@ class _Attend:
             kernel=kernel,
             buffers=tuple(self.buffers),
             params=params,
-            units=self.partial.units,
+            units=self.partial.units * lt(0, self.shape.rows),  # none without rows: masks divide by their number
             cost_ns=_cost(shape, self.context),
         )
 
