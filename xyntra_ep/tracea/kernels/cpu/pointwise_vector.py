@@ -31,16 +31,16 @@ def _admits(op: Pointwise, context: BuildContext) -> str | None:
 
 
 def _cost_ns(op: Pointwise, config: Config, context: BuildContext) -> float:
-    return estimate_ns(op.domain, _cycles(plan_pointwise(op, KernelBuilder("estimate")), context.caps))
+    plan = plan_pointwise(op, KernelBuilder("estimate"))
+    return estimate_ns(op.domain, _cycles(plan, _interior(plan, context.caps.lanes), context.caps))
 
 
 def _interior(plan: PointwisePlan, lanes: int) -> Interior | None:
     return interior_of(plan.nest, plan.bodies, plan.loops[-1].extent) if lanes > 1 and plan.loops else None
 
 
-def _cycles(plan: PointwisePlan, caps: Capabilities) -> float:
+def _cycles(plan: PointwisePlan, interior: Interior | None, caps: Capabilities) -> float:
     """Per element, most of which are in the interior."""
-    interior = _interior(plan, caps.lanes)
     walked = smin(plan.loops[-1].extent, BLOCK) if plan.loops else 1
     return cycles_per_element(interior.nest if interior else plan.nest, caps, walked)
 
@@ -95,7 +95,7 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
             buffers=tuple(nest.table.buffers),
             params=params,
             units=units.count,
-            cost_ns=call_cost_ns(op.domain, _cycles(plan, caps)),
+            cost_ns=call_cost_ns(op.domain, _cycles(plan, interior, caps)),
         )
     ]
 
