@@ -15,17 +15,55 @@
 namespace xyntra {
 namespace {
 
-// A task of a step, as ORT's thread pool calls it: its share of the units.
+// Puts down that this thread works at a step. Threads have numbers; two of 64 with the same one count as one.
+void count_thread(std::atomic<uint64_t>& threads) noexcept {
+  static std::atomic<uint64_t> started{0};
+  thread_local const uint64_t bit = uint64_t{1} << (started.fetch_add(1, std::memory_order_relaxed) % 64);
+  if ((threads.load(std::memory_order_relaxed) & bit) == 0) threads.fetch_or(bit, std::memory_order_relaxed);
+}
+
+// A task of a step, as ORT's thread pool calls it: its share of the units of an iteration. Neighbours have the same one.
 void run_task(void* step, std::size_t task) {
   taken_over(step);
   const auto& s = *static_cast<const Workspace::Step*>(step);
+  if (s.threads != nullptr) count_thread(*s.threads);
   const int64_t each = s.units / s.tasks;
   const int64_t more = s.units % s.tasks;  // the first tasks have one unit more
-  const auto i = static_cast<int64_t>(task);
+  const std::size_t iteration = s.abreast == 1 ? 0 : task / static_cast<std::size_t>(s.tasks);
+  const auto i = static_cast<int64_t>(task - iteration * static_cast<std::size_t>(s.tasks));
   const int64_t first = i * each + std::min(i, more);
-  s.kernel(s.buffers, s.params, first, first + each + (i < more ? 1 : 0));
+  s.kernel(s.buffers + iteration * s.row, s.params, first, first + each + (i < more ? 1 : 0));
   handed_over(step);
 }
+
+// The times of a run's steps, where they are asked for.
+class Profiled {
+ public:
+  explicit Profiled(std::size_t steps) : samples_(steps) {}
+
+  // Since the last call step `i` was done, for so many iterations.
+  void add(std::size_t i, int64_t calls) {
+    if (samples_.empty()) return;
+    samples_[i].calls += calls;
+    samples_[i].ns += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin_).count();
+    begin_ = Clock::now();
+  }
+
+  void deliver(const Plan& plan, const Evaluation& evaluation) {
+    if (samples_.empty()) return;
+    for (std::size_t i = 0; i < samples_.size(); ++i) {
+      const PlanStep& step = evaluation.plan().run[i];
+      samples_[i].flops = samples_[i].calls * evaluation.value(step.flops_expr);
+      samples_[i].bytes = samples_[i].calls * evaluation.value(step.bytes_expr);
+    }
+    profile::add(plan, evaluation.island(), evaluation.alternative(), samples_);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::vector<profile::Sample> samples_;
+  Clock::time_point begin_ = Clock::now();
+};
 
 // ORT drops the weights that we packed after Compile, and the C library keeps their pages: as much memory again as the
 // model has. They go with an island's first run. Not before: who creates one session after the other uses them for the
@@ -146,38 +184,43 @@ void CpuIsland::compute(OrtKernelContext* context) {
   run_steps(workspace, context);
   if (const PlanFault* fault = workspace.fault()) workspace.evaluation().refuse(fault->message, workspace.inputs);
   workspace.deliver();
+  workspace.count_threads();
 }
 
-void CpuIsland::run_steps(const Workspace& workspace, const OrtKernelContext* context) const {
+void CpuIsland::run_steps(Workspace& workspace, const OrtKernelContext* context) const {
   const auto& steps = workspace.steps();
-  if (profile::mode() != profile::Mode::kSteps) {
-    for (const Workspace::Step& step : steps) run_step(step, context);
-    return;
+  Profiled profiled(profile::mode() == profile::Mode::kSteps ? steps.size() : 0);
+  const auto run = [&](std::size_t i, int64_t iterations) {
+    run_step(steps[i], iterations, context);
+    profiled.add(i, iterations);
+  };
+  auto loop = workspace.evaluation().plan().loops.begin();
+  for (std::size_t i = 0; i < steps.size();) {
+    if (loop == workspace.evaluation().plan().loops.end() || i < loop->first) {
+      run(i++, 1);
+      continue;
+    }
+    const int64_t iterations = workspace.evaluation().iterations(*loop);
+    for (int64_t done = 0; done < iterations;) {
+      const int64_t now = workspace.begin_iterations(*loop, done);
+      for (std::size_t k = loop->first; k <= loop->last; ++k) run(k, now);
+      done += now;
+    }
+    i = std::size_t{loop->last} + 1;
+    ++loop;
   }
-  using Clock = std::chrono::steady_clock;
-  const Evaluation& evaluation = workspace.evaluation();
-  std::vector<profile::Sample> samples(steps.size());
-  auto begin = Clock::now();
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    run_step(steps[i], context);
-    const auto end = Clock::now();
-    const PlanStep& step = evaluation.plan().run[i];
-    samples[i].ns = std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count();
-    samples[i].flops = evaluation.value(step.flops_expr);
-    samples[i].bytes = evaluation.value(step.bytes_expr);
-    begin = Clock::now();
-  }
-  profile::add(*usable_->plan, island_, evaluation.alternative(), samples);
+  profiled.deliver(*usable_->plan, workspace.evaluation());
 }
 
-void CpuIsland::run_step(const Workspace::Step& step, const OrtKernelContext* context) const {
+void CpuIsland::run_step(const Workspace::Step& step, int64_t iterations, const OrtKernelContext* context) const {
   if (step.units <= 0) return;
-  if (step.tasks == 1) {
-    step.kernel(step.buffers, step.params, 0, step.units);
+  if (step.tasks == 1 && (iterations == 1 || step.cost_ns < kInlineNs / iterations)) {
+    for (int64_t k = 0; k < iterations; ++k)
+      step.kernel(step.buffers + static_cast<std::size_t>(k) * step.row, step.params, 0, step.units);
     return;
   }
   handed_over(&step);
-  ort_.check(ort_[api::kParallelFor](context, run_task, static_cast<std::size_t>(step.tasks), 0,
+  ort_.check(ort_[api::kParallelFor](context, run_task, static_cast<std::size_t>(step.tasks * iterations), 0,
                                      const_cast<Workspace::Step*>(&step)));
   taken_over(&step);
 }

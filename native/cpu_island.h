@@ -27,8 +27,8 @@ class CpuIsland : public Island {
   void run_init(const Alternative& plan, ReadyAlternative& ready, const std::vector<const OrtValue*>& constants,
                 PoolWriter& pool);
   void compute(OrtKernelContext* context) override;
-  void run_steps(const Workspace& workspace, const OrtKernelContext* context) const;
-  void run_step(const Workspace::Step& step, const OrtKernelContext* context) const;
+  void run_steps(Workspace& workspace, const OrtKernelContext* context) const;
+  void run_step(const Workspace::Step& step, int64_t iterations, const OrtKernelContext* context) const;
 
   std::vector<ReadyAlternative> alternatives_;
   std::vector<PooledWeight> weights_;

@@ -51,6 +51,10 @@ void each_size(const Alternative& plan, const Visit& visit) {
       for (const auto* sizes : {&tensor.extents, &tensor.strides}) std::for_each(sizes->begin(), sizes->end(), visit);
     }
   }
+  for (const BatchLoop& loop : plan.loops) {
+    visit(loop.iterations_expr);
+    for (const BatchLoop::Stride& stride : loop.strides) visit(stride.bytes_expr);
+  }
 }
 
 // False when the input at hand has no such dimension or element.
@@ -74,11 +78,12 @@ bool read_symbol(const Symbol& symbol, const InputView& input, int32_t elem_type
 
 }  // namespace
 
-bool Evaluation::prepare(const std::vector<InputView>& inputs) {
+bool Evaluation::prepare(const std::vector<InputView>& inputs, int64_t abreast) {
   read_key(inputs);
-  if (active_ != nullptr && key_ == seen_key_) return false;
+  if (active_ != nullptr && key_ == seen_key_ && (abreast == abreast_ || active_->loops.empty())) return false;
 
   active_ = nullptr;  // stays so when anything below throws
+  abreast_ = abreast;
   check_ranks(inputs);
   const auto& alternatives = island_.alternatives;
   const auto found = std::find_if(alternatives.begin(), alternatives.end(),
@@ -162,12 +167,29 @@ void Evaluation::check_units(const Alternative& plan, const std::vector<InputVie
   for (const PlanStep& step : plan.run) {
     if (values_[step.units_expr] < 0) refuse("step '" + step.label + "' would have a negative size", inputs);
   }
+  for (const BatchLoop& loop : plan.loops) {
+    const PlanStep& step = plan.run[loop.first];
+    if (values_[loop.iterations_expr] < 0) refuse("step '" + step.label + "' would have a negative number of images", inputs);
+  }
 }
 
-int64_t Evaluation::offset_in(const PlanStep& step, const BufferUse& use, const std::vector<InputView>& inputs) const {
-  if (use.offset_expr == kNoOffset) return 0;
+int64_t Evaluation::abreast(const BatchLoop& loop) const noexcept {
+  return std::clamp<int64_t>(iterations(loop), 1, std::max<int64_t>(1, abreast_));
+}
+
+int64_t Evaluation::image_bytes(const BatchLoop& loop, uint32_t buffer) const noexcept {
+  for (const BatchLoop::Stride& stride : loop.strides) {
+    if (stride.buffer == buffer) return values_[stride.bytes_expr];
+  }
+  return 0;
+}
+
+int64_t Evaluation::offset_in(const PlanStep& step, const BufferUse& use, const std::vector<InputView>& inputs,
+                              const BatchLoop* loop) const {
+  const int64_t each = loop != nullptr ? image_bytes(*loop, use.buffer) : 0;
+  if (use.offset_expr == kNoOffset && each == 0) return 0;
   const PlanBuffer& buffer = active_->buffers[use.buffer];
-  const int64_t offset = values_[use.offset_expr];
+  const int64_t offset = use.offset_expr == kNoOffset ? 0 : values_[use.offset_expr];
   std::size_t bytes = 0;
   switch (buffer.kind) {
     case BufferKind::kInput:
@@ -181,7 +203,10 @@ int64_t Evaluation::offset_in(const PlanStep& step, const BufferUse& use, const 
     case BufferKind::kLiteral: bytes = buffer.literal.size(); break;
     default: bytes = static_cast<std::size_t>(values_[buffer.size_expr]); break;  // found not to be negative
   }
-  if (offset < 0 || static_cast<std::size_t>(offset) > bytes)
+  int64_t last = 0;  // where the last image begins
+  const bool fits = each == 0 || (!__builtin_mul_overflow(each, std::max<int64_t>(0, iterations(*loop) - 1), &last) &&
+                                  each > 0 && !__builtin_add_overflow(last, offset, &last));
+  if (!fits || offset < 0 || static_cast<std::size_t>(std::max(offset, last)) > bytes)
     refuse("step '" + step.label + "' would begin outside of its buffer", inputs);
   return offset;
 }
@@ -213,9 +238,16 @@ void Evaluation::place_arena(const Alternative& plan) {
     if (bytes > INT64_MAX / 4) throw NoMemory(static_cast<std::size_t>(bytes), "a temporary");
     bytes_[b] = align_up(static_cast<std::size_t>(bytes) + kSpareBytes, alignment_);
   }
+  room_ = bytes_;
+  for (const uint32_t b : plan.arena) {
+    if (plan.loop_of[b] < 0) continue;
+    const int64_t copies = abreast(plan.loops[static_cast<std::size_t>(plan.loop_of[b])]);
+    if (__builtin_mul_overflow(bytes_[b], static_cast<std::size_t>(copies), &room_[b]))
+      throw NoMemory(SIZE_MAX, "a temporary");
+  }
   order_ = plan.arena;
   std::sort(order_.begin(), order_.end(),
-            [&](uint32_t a, uint32_t b) { return bytes_[a] != bytes_[b] ? bytes_[a] > bytes_[b] : a < b; });
+            [&](uint32_t a, uint32_t b) { return room_[a] != room_[b] ? room_[a] > room_[b] : a < b; });
   placed_.clear();  // by address
   placed_.reserve(order_.size());
   std::size_t total = 0;
@@ -223,11 +255,11 @@ void Evaluation::place_arena(const Alternative& plan) {
     std::size_t at = 0;
     for (const uint32_t other : placed_) {
       if (buffers[other].last < buffers[b].first || buffers[b].last < buffers[other].first) continue;
-      if (at + bytes_[b] <= at_[other]) break;
-      at = std::max(at, at_[other] + bytes_[other]);
+      if (at + room_[b] <= at_[other]) break;
+      at = std::max(at, at_[other] + room_[other]);
     }
     at_[b] = at;
-    if (__builtin_add_overflow(at, bytes_[b], &at) || at > SIZE_MAX / 4) throw NoMemory(at, "temporaries");
+    if (__builtin_add_overflow(at, room_[b], &at) || at > SIZE_MAX / 4) throw NoMemory(at, "temporaries");
     total = std::max(total, at);
     const auto behind = std::upper_bound(placed_.begin(), placed_.end(), b,
                                          [&](uint32_t x, uint32_t y) { return at_[x] < at_[y]; });

@@ -23,7 +23,8 @@ class Evaluation {
 
   // Returns whether anything changed since the last time. Throws Error(INVALID_ARGUMENT) when the plan cannot take these
   // inputs; the next call then starts anew.
-  bool prepare(const std::vector<InputView>& inputs);
+  // Up to `abreast` iterations of a loop are carried out side by side, each with temporaries of its own.
+  bool prepare(const std::vector<InputView>& inputs, int64_t abreast = 1);
   // What was made from the values could not be finished: the next prepare() returns true.
   void forget() noexcept { active_ = nullptr; }
 
@@ -34,12 +35,19 @@ class Evaluation {
   std::size_t alternative() const noexcept { return static_cast<std::size_t>(active_ - island_.alternatives.data()); }
   const Alternative& plan() const noexcept { return *active_; }
   int64_t value(uint32_t expr) const noexcept { return values_[expr]; }
-  // Of a run step into a buffer. Throws Error(INVALID_ARGUMENT) when that is not in the buffer, as it is with these inputs.
-  int64_t offset_in(const PlanStep& step, const BufferUse& use, const std::vector<InputView>& inputs) const;
+  // Of a run step into a buffer. Throws Error(INVALID_ARGUMENT) when that is not in the buffer, as it is with these inputs, in
+  // some iteration of `loop` (null: the step is in none).
+  int64_t offset_in(const PlanStep& step, const BufferUse& use, const std::vector<InputView>& inputs,
+                    const BatchLoop* loop = nullptr) const;
+  int64_t iterations(const BatchLoop& loop) const noexcept { return values_[loop.iterations_expr]; }
+  // How many of them are side by side.
+  int64_t abreast(const BatchLoop& loop) const noexcept;
+  // From one image of a buffer to the next, 0 for what all share.
+  int64_t image_bytes(const BatchLoop& loop, uint32_t buffer) const noexcept;
   const std::vector<int64_t>& output_dims(std::size_t output) const noexcept { return output_dims_[output]; }
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
   std::size_t arena_at(uint32_t buffer) const noexcept { return at_[buffer]; }
-  // Of one temporary, with what may be read behind it.
+  // Of one temporary, with what may be read behind it; of each, where iterations side by side have one each.
   std::size_t arena_bytes_of(uint32_t buffer) const noexcept { return bytes_[buffer]; }
 
  private:
@@ -55,10 +63,11 @@ class Evaluation {
   const std::size_t alignment_;
   const Alternative* active_ = nullptr;  // null: nothing prepared
   std::vector<int64_t> key_, seen_key_;  // ranks, dims and the elements that symbols read
+  int64_t abreast_ = 1;
   std::vector<int64_t> symbols_, values_;
   std::vector<std::vector<int64_t>> output_dims_;
   std::vector<uint32_t> order_, placed_;
-  std::vector<std::size_t> at_, bytes_;  // per buffer
+  std::vector<std::size_t> at_, bytes_, room_;  // per buffer; its room is that of all iterations side by side
   std::size_t arena_bytes_ = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace xyntra {
 namespace {
 
-constexpr uint32_t kVersion = 7;
+constexpr uint32_t kVersion = 8;
 constexpr int64_t kMostBytes = int64_t{1} << 47;  // what a process can address
 constexpr int kRunKinds = 1 << int(BufferKind::kInput) | 1 << int(BufferKind::kOutput) | 1 << int(BufferKind::kPool) |
                           1 << int(BufferKind::kArena) | 1 << int(BufferKind::kLiteral);
@@ -143,6 +143,36 @@ void read_faults(ByteReader& in, Alternative& plan) {
   }
 }
 
+void read_loops(ByteReader& in, Alternative& plan) {
+  plan.loops.resize(in.count(16));
+  plan.loop_of.assign(plan.buffers.size(), -1);
+  std::size_t free_from = 0;
+  for (std::size_t i = 0; i < plan.loops.size(); ++i) {
+    BatchLoop& loop = plan.loops[i];
+    loop.first = in.read<uint32_t>();
+    loop.last = in.read<uint32_t>();
+    require(free_from <= loop.first && loop.first <= loop.last && loop.last < plan.run.size(),
+            "the steps of a loop are not its own");
+    free_from = std::size_t{loop.last} + 1;
+    loop.iterations_expr = read_expr(in, plan.exprs);
+    loop.strides.resize(in.count(8));
+    for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+      const PlanBuffer& buffer = plan.buffers[b];
+      if (buffer.kind == BufferKind::kArena && loop.contains(buffer.first) && loop.contains(buffer.last))
+        plan.loop_of[b] = static_cast<int32_t>(i);
+    }
+    std::vector<uint8_t> seen(plan.buffers.size());
+    for (BatchLoop::Stride& stride : loop.strides) {
+      stride.buffer = in.read<uint32_t>();
+      stride.bytes_expr = read_expr(in, plan.exprs);
+      require(stride.buffer < plan.buffers.size() && seen[stride.buffer] == 0, "a loop names no buffer, or one twice");
+      seen[stride.buffer] = 1;
+      plan.loop_of[stride.buffer] = -1;
+    }
+  }
+  for (const PlanFault& fault : plan.faults) require(plan.loop_of[fault.buffer] < 0, "a fault is in one image only");
+}
+
 // All numbers of the init steps are known here; those of the run steps when there are shapes (evaluation.cc).
 void check_init_numbers(const Alternative& plan) {
   const std::vector<int64_t> values = plan.exprs.fixed_values();
@@ -230,6 +260,7 @@ Alternative read_alternative(ByteReader& in, const PlanIsland& island, std::size
   plan.init = read_steps(in, plan, kernels, kInitKinds);
   plan.run = read_steps(in, plan, kernels, kRunKinds);
   read_faults(in, plan);
+  read_loops(in, plan);
   check_init(plan);
   check_init_numbers(plan);
   check_lifetimes(plan);
@@ -253,6 +284,7 @@ void check_no_tensors(const PlanIsland& island) {
 // OpenCL has no pointers into buffers.
 void check_whole_buffers(const PlanIsland& island) {
   for (const Alternative& plan : island.alternatives) {
+    require(plan.loops.empty(), "a loop over images is for kernels on the CPU");
     for (const auto* steps : {&plan.init, &plan.run}) {
       for (const PlanStep& step : *steps) {
         for (const BufferUse& use : step.buffers)

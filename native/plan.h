@@ -60,6 +60,22 @@ struct PlanCheck {
   std::string message;
 };
 
+// Run steps `first` to `last` are carried out once for each image of a batch, with what they make for one image at a time: that
+// stays in the caches. A buffer of `strides` has all images, and an iteration sees its own; the others that live within these
+// steps hold one.
+struct BatchLoop {
+  struct Stride {
+    uint32_t buffer = 0;
+    uint32_t bytes_expr = 0;  // from one image to the next
+  };
+  uint32_t first = 0;
+  uint32_t last = 0;
+  uint32_t iterations_expr = 0;
+  std::vector<Stride> strides;
+
+  bool contains(std::size_t step) const noexcept { return first <= step && step <= last; }
+};
+
 // Data that the model cannot take (an index beyond its axis): steps have put down in `buffer` whether there are any.
 struct PlanFault {
   uint32_t buffer = 0;
@@ -76,8 +92,10 @@ struct Alternative {
   std::vector<PlanStep> init;
   std::vector<PlanStep> run;
   std::vector<PlanFault> faults;
+  std::vector<BatchLoop> loops;  // in the order of their steps, which they share with no other
   // Follow from the above:
   std::vector<uint32_t> arena;   // indices of the ARENA buffers
+  std::vector<int32_t> loop_of;  // per buffer: the loop whose iterations have one each, -1 for what there is once
   std::vector<Symbol> elements;  // the symbols that read data
 };
 

@@ -15,7 +15,6 @@ namespace {
 
 struct Row {
   std::string label, kernel;
-  int64_t calls = 0;
   Sample sum;
 };
 
@@ -50,7 +49,7 @@ std::atomic<Mode> g_mode{Mode::kOff};
 
 std::vector<Row> empty_rows(const Plan& plan, const std::vector<PlanStep>& steps) {
   std::vector<Row> rows;
-  for (const PlanStep& step : steps) rows.push_back({step.label, plan.kernels[step.kernel].symbol, 0, {}});
+  for (const PlanStep& step : steps) rows.push_back({step.label, plan.kernels[step.kernel].symbol, {}});
   return rows;
 }
 
@@ -62,7 +61,7 @@ std::string text_of(const Place& place) {
 
 std::string text_of(const Place& place, std::size_t step, const Row& row) {
   return text_of(place) + ", \"step\": " + std::to_string(step) + ", \"label\": " + json_quote(row.label) +
-         ", \"kernel\": " + json_quote(row.kernel) + ", \"calls\": " + std::to_string(row.calls) +
+         ", \"kernel\": " + json_quote(row.kernel) + ", \"calls\": " + std::to_string(row.sum.calls) +
          ", \"ns\": " + std::to_string(row.sum.ns) + ", \"flops\": " + std::to_string(row.sum.flops) +
          ", \"bytes\": " + std::to_string(row.sum.bytes) + "}\n";
 }
@@ -79,7 +78,7 @@ void add(const Plan& plan, const PlanIsland& island, std::size_t alternative, co
   std::vector<Row>& rows = all.at(plan, island, alternative).steps;
   if (rows.empty()) rows = empty_rows(plan, island.alternatives[alternative].run);
   for (std::size_t i = 0; i < run.size(); ++i) {
-    ++rows[i].calls;
+    rows[i].sum.calls += run[i].calls;
     rows[i].sum.ns += run[i].ns;
     rows[i].sum.flops += run[i].flops;
     rows[i].sum.bytes += run[i].bytes;

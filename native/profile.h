@@ -8,8 +8,9 @@
 
 namespace xyntra::profile {
 
-// A step of one run of an island.
+// A step of one run of an island; flops and bytes of all calls.
 struct Sample {
+  int64_t calls = 0;  // more than one in a loop over images
   int64_t ns = 0;
   int64_t flops = 0;
   int64_t bytes = 0;

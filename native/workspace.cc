@@ -1,6 +1,7 @@
 #include "workspace.h"
 
 #include <algorithm>
+#include <bitset>
 #include <cstring>
 
 #include "element_bytes.h"
@@ -8,8 +9,8 @@
 namespace xyntra {
 namespace {
 
-int64_t task_count(int64_t units, int64_t cost_ns) noexcept {
-  return cost_ns < kInlineNs ? 1 : std::max<int64_t>(1, std::min(units, cost_ns / kTaskNs));
+int64_t task_count(int64_t units, int64_t cost_ns, int64_t abreast) noexcept {
+  return cost_ns < kInlineNs / abreast ? 1 : std::max<int64_t>(1, std::min(units, cost_ns / kTaskNs));
 }
 
 char* offset_by(void* base, int64_t offset) noexcept { return static_cast<char*>(base) + offset; }
@@ -17,7 +18,7 @@ char* offset_by(void* base, int64_t offset) noexcept { return static_cast<char*>
 }  // namespace
 
 void Workspace::prepare(const std::vector<ReadyAlternative>& alternatives) {
-  if (!evaluation_.prepare(inputs)) return;
+  if (!evaluation_.prepare(inputs, threads_)) return;
   try {
     find_sizes();
     take_memory();
@@ -50,16 +51,25 @@ void Workspace::find_sizes() {
   find_order();
 }
 
-// Steps are done one after the other, each by any number of threads.
+const BatchLoop* loop_at(const Alternative& plan, std::size_t step) noexcept {
+  for (const BatchLoop& loop : plan.loops) {
+    if (loop.contains(step)) return &loop;
+  }
+  return nullptr;
+}
+
+// Steps are done one after the other, each by any number of threads; those of a loop again and again.
 void Workspace::find_order() {
   const Alternative& plan = evaluation_.plan();
   reads_.assign(input_bytes_.size(), 0);
   first_write_.assign(output_bytes_.size(), plan.run.size());
   for (std::size_t i = 0; i < plan.run.size(); ++i) {
+    const BatchLoop* loop = loop_at(plan, i);
+    const std::size_t first = loop != nullptr ? loop->first : i, last = loop != nullptr ? loop->last : i;
     for (const BufferUse& use : plan.run[i].buffers) {
       const PlanBuffer& buffer = plan.buffers[use.buffer];
-      if (buffer.kind == BufferKind::kInput) reads_[buffer.index] = i + 1;
-      if (buffer.kind == BufferKind::kOutput) first_write_[buffer.index] = std::min(first_write_[buffer.index], i);
+      if (buffer.kind == BufferKind::kInput) reads_[buffer.index] = last + 1;
+      if (buffer.kind == BufferKind::kOutput) first_write_[buffer.index] = std::min(first_write_[buffer.index], first);
     }
   }
 }
@@ -69,25 +79,20 @@ void Workspace::fill_tables(const ReadyAlternative& ready) {
   slots_.clear();
   params_.clear();
   patches_.clear();
+  moving_.clear();
   steps_.clear();
   for (std::size_t i = 0; i < plan.run.size(); ++i) {
     const PlanStep& from = plan.run[i];
+    const BatchLoop* loop = loop_at(plan, i);
     Step step;
     step.kernel = ready.kernels[i];
+    step.row = from.buffers.size();
     step.units = evaluation_.value(from.units_expr);
-    step.tasks = task_count(step.units, evaluation_.value(from.cost_expr));
-    for (const BufferUse& use : from.buffers) {
-      const PlanBuffer& buffer = plan.buffers[use.buffer];
-      const int64_t offset = evaluation_.offset_in(from, use, inputs);
-      void* base = ready.fixed[use.buffer];
-      if (buffer.kind == BufferKind::kArena) base = arena_.data() + evaluation_.arena_at(use.buffer);
-      if (buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput) {
-        patches_.push_back({slots_.size(), buffer.index, buffer.kind == BufferKind::kOutput, offset});
-        slots_.push_back(nullptr);
-      } else {
-        slots_.push_back(offset_by(base, offset));
-      }
-    }
+    step.cost_ns = evaluation_.value(from.cost_expr);
+    if (loop != nullptr) step.abreast = evaluation_.abreast(*loop);
+    step.tasks = task_count(step.units, step.cost_ns, step.abreast);
+    if (!plan.loops.empty()) step.threads = &seen_;
+    for (int64_t k = 0; k < step.abreast; ++k) fill_row(ready, from, loop, k);
     for (const uint32_t param : from.params) params_.push_back(evaluation_.value(param));
     steps_.push_back(step);
   }
@@ -97,9 +102,47 @@ void Workspace::fill_tables(const ReadyAlternative& ready) {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     steps_[i].buffers = slot;
     steps_[i].params = param;
-    slot += plan.run[i].buffers.size();
+    slot += steps_[i].row * static_cast<std::size_t>(steps_[i].abreast);
     param += plan.run[i].params.size();
   }
+  for (Moving& slot : moving_) slot.base = slots_[slot.slot];
+}
+
+void Workspace::fill_row(const ReadyAlternative& ready, const PlanStep& step, const BatchLoop* loop, int64_t abreast) {
+  const Alternative& plan = evaluation_.plan();
+  for (const BufferUse& use : step.buffers) {
+    const PlanBuffer& buffer = plan.buffers[use.buffer];
+    const int64_t offset = evaluation_.offset_in(step, use, inputs, loop);
+    const int64_t image = loop != nullptr ? evaluation_.image_bytes(*loop, use.buffer) : 0;
+    const bool bound = buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput;
+    if (image != 0) moving_.push_back({loop, slots_.size(), abreast, image, bound});
+    void* base = ready.fixed[use.buffer];
+    if (buffer.kind == BufferKind::kArena) {
+      base = arena_.data() + evaluation_.arena_at(use.buffer);
+      if (plan.loop_of[use.buffer] >= 0)
+        base = offset_by(base, abreast * static_cast<int64_t>(evaluation_.arena_bytes_of(use.buffer)));
+    }
+    if (bound) {
+      patches_.push_back({slots_.size(), buffer.index, buffer.kind == BufferKind::kOutput, offset});
+      slots_.push_back(nullptr);
+    } else {
+      slots_.push_back(offset_by(base, offset));
+    }
+  }
+}
+
+int64_t Workspace::begin_iterations(const BatchLoop& loop, int64_t first) {
+  const int64_t count = std::min(evaluation_.abreast(loop), evaluation_.iterations(loop) - first);
+  for (const Moving& slot : moving_) {
+    if (slot.loop == &loop && slot.abreast < count)
+      slots_[slot.slot] = offset_by(slot.base, (first + slot.abreast) * slot.bytes);
+  }
+  return count;
+}
+
+void Workspace::count_threads() noexcept {
+  const auto seen = static_cast<int64_t>(std::bitset<64>(seen_.exchange(0, std::memory_order_relaxed)).count());
+  threads_ = std::max(threads_, seen);
 }
 
 const PlanFault* Workspace::fault() const noexcept {
@@ -118,6 +161,9 @@ void Workspace::bind() {
     // Kernels take all buffers as void*; the plan names inputs as things to read only.
     void* base = patch.is_output ? outputs[patch.index] : const_cast<void*>(inputs[patch.index].data);
     slots_[patch.slot] = offset_by(base, patch.offset);
+  }
+  for (Moving& slot : moving_) {
+    if (slot.bound) slot.base = slots_[slot.slot];
   }
 }
 

@@ -3,6 +3,7 @@
 // the shapes of the last one only fills in input and output pointers.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -31,12 +32,17 @@ inline constexpr int64_t kInlineNs = 6'000;
 
 class Workspace {
  public:
+  // `abreast` iterations of a loop at a time, each with its own row of `buffers`.
   struct Step {
     Kernel kernel = nullptr;
     void** buffers = nullptr;
     const int64_t* params = nullptr;
-    int64_t units = 0;
-    int64_t tasks = 0;  // each is a range of units
+    std::size_t row = 0;  // buffers that the kernel takes
+    int64_t units = 0;    // of one iteration
+    int64_t tasks = 0;    // each is a range of units of one iteration
+    int64_t cost_ns = 0;
+    int64_t abreast = 1;
+    std::atomic<uint64_t>* threads = nullptr;  // where there are loops: those that carried out a task, a bit for each
   };
 
   explicit Workspace(const PlanIsland& island) : evaluation_(island, kAlignment) {}
@@ -51,6 +57,11 @@ class Workspace {
   // No run uses it: memory that none has needed for a while goes.
   void rest(quiet::Time now) noexcept;
   const std::vector<Step>& steps() const noexcept { return steps_; }
+  // The next iterations of a loop, from number `first` on: its steps see their images. Returns how many they are.
+  int64_t begin_iterations(const BatchLoop& loop, int64_t first);
+  // After the steps: how many iterations of a loop the next run shall have side by side. As many as there are threads: each
+  // then has an image, and so many images stay in the caches.
+  void count_threads() noexcept;
   // After the steps: what is wrong with the data of this run, null when nothing is.
   const PlanFault* fault() const noexcept;
   const Evaluation& evaluation() const noexcept { return evaluation_; }
@@ -67,6 +78,16 @@ class Workspace {
     int64_t offset;
   };
 
+  // A slot that moves from image to image.
+  struct Moving {
+    const BatchLoop* loop;
+    std::size_t slot;
+    int64_t abreast;  // which of the iterations side by side
+    int64_t bytes;    // from one image to the next
+    bool bound;       // it is a run's input or output
+    void* base = nullptr;
+  };
+
   // An output of this run that must not be written where ORT wants it.
   struct Aside {
     void* to;
@@ -76,6 +97,7 @@ class Workspace {
 
   void take_memory();
   void fill_tables(const ReadyAlternative& ready);
+  void fill_row(const ReadyAlternative& ready, const PlanStep& step, const BatchLoop* loop, int64_t abreast);
   void find_sizes();
   void find_order();
   void set_aside();
@@ -89,6 +111,9 @@ class Workspace {
   std::vector<void*> slots_;
   std::vector<int64_t> params_;
   std::vector<Patch> patches_;
+  std::vector<Moving> moving_;
+  std::atomic<uint64_t> seen_{0};
+  int64_t threads_ = 1;
   std::vector<Step> steps_;
 
   std::vector<std::size_t> input_bytes_, output_bytes_;

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import pack
@@ -81,6 +82,7 @@ class Alternative:
     init: list[bytes] = field(default_factory=list)
     run: list[bytes] = field(default_factory=list)
     faults: list[tuple[int, str]] = field(default_factory=list)
+    loops: list[bytes] = field(default_factory=list)
 
     def op(self, name: str, a: int = 0, b: int = 0, c: int = 0) -> int:
         self.exprs.append(pack("<Bqqq", OPS.index(name), a, b, c))
@@ -138,6 +140,10 @@ class Alternative:
             + many(tensors or [])
         )
 
+    def loop(self, first: int, last: int, images: int, strides: Mapping[int, int]) -> None:
+        """Run steps `first` to `last` for each image; `strides`: the expression of bytes, by buffer."""
+        self.loops.append(pack("<III", first, last, images) + many([pack("<II", *stride) for stride in strides.items()]))
+
     def bytes(self) -> bytes:
         return (
             many(self.symbols)
@@ -149,6 +155,7 @@ class Alternative:
             + many(self.init)
             + many(self.run)
             + many([pack("<I", buffer) + text(message) for buffer, message in self.faults])
+            + many(self.loops)
         )
 
 
@@ -189,7 +196,7 @@ class Plan:
     def bytes(self) -> bytes:
         content = (
             b"XYPL"
-            + pack("<I", 7)
+            + pack("<I", 8)
             + text(self.digest)
             + text(self.root)
             + text(self.device)

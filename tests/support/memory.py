@@ -90,20 +90,26 @@ class Arena:
     def address(self, number: int) -> int:
         return self._block.address + self._at[number]
 
-    def before(self, step: int) -> None:
-        """Poison what comes alive: memory is never zero by chance."""
+    def before(self, step: int, again: tuple[int, int] | None = None) -> None:
+        """Poison what comes alive: memory is never zero by chance. In steps that are carried out ``again``, from the first to the
+        last, only what lives within them does."""
         for number, (_, first, _) in self._lifetimes.items():
-            if first == step:
+            if first == step and self._is_within(number, again):
                 self._region(number)[:] = _POISON
 
-    def after(self, step: int) -> str:
-        """What is wrong with the buffers of ``step``; what died is poisoned, so a late read shows."""
+    def after(self, step: int, once_more: tuple[int, int] | None = None) -> str:
+        """What is wrong with the buffers of ``step``; what died is poisoned, so a late read shows. Of steps that come
+        ``once_more``, what lives within them has died."""
         for number, (size, first, last) in self._lifetimes.items():
             if first <= step <= last and not bool((self._region(number)[size:] == _POISON).all()):
                 return f"temporary {number} was written behind its last byte"
-            if last == step:
+            if last == step and self._is_within(number, once_more):
                 self._region(number)[:] = _POISON
         return self._block.problem()
+
+    def _is_within(self, number: int, steps: tuple[int, int] | None) -> bool:
+        _, first, last = self._lifetimes[number]
+        return steps is None or (steps[0] <= first and last <= steps[1])
 
     def _region(self, number: int) -> NDArray[Any]:
         at = self._at[number]

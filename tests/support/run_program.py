@@ -187,10 +187,10 @@ class _Execution:
         for step in self.work.init:
             self._step(step, {})
         fixed = {n: m.data.tobytes() for n, m in self.memory.items() if self._is_fixed(n)}
-        for position, step in enumerate(self.work.run):
-            self.arena.before(position)
+        for step in self.work.run:
+            self.arena.before(step.position, step.again)
             self._step(step, {n: self.arena.address(n) for n in self._arena_buffers(step)})
-            problem = self.arena.after(position)
+            problem = self.arena.after(step.position, step.once_more)
             assert not problem, f"{step.label}: {problem}"
         for number, before in fixed.items():
             after = self.memory[number].data.tobytes()

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Program, Value, ValueKind
-from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram, PlanStep
+from xyntra_ep.tracea.planning.plan import BufferKind, PlanLoop, PlannedProgram, PlanStep
 
 Array = NDArray[Any]
 
@@ -32,9 +32,14 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A call of ``kernel`` for each of ``ranges`` of units, with (buffer, offset in bytes) each."""
+    """A call of ``kernel`` for each of ``ranges`` of units, with (buffer, offset in bytes) each. ``position``: among the plan's run
+    steps. Those of a loop come again for each image: ``again`` are the first and last of them where it is not the first image,
+    ``once_more`` where it is not the last."""
 
     label: str
+    position: int
+    again: tuple[int, int] | None = None
+    once_more: tuple[int, int] | None = None
     kernel: int
     buffers: Sequence[tuple[int, int]]
     params: Sequence[int] = ()
@@ -71,14 +76,19 @@ def work_of(planned: PlannedProgram, inputs: Sequence[Array], constants: Sequenc
         assert evaluate(check, symbols), f"the run fails with INVALID_ARGUMENT: {message}"
     rng = np.random.default_rng(seed)
 
-    def step(planned_step: PlanStep) -> Step:
+    def step(planned_step: PlanStep, position: int) -> Step:
         return Step(
             label=planned_step.label,
+            position=position,
             kernel=planned_step.kernel,
             buffers=[(b.buffer, evaluate(b.offset_bytes, symbols)) for b in planned_step.buffers],
             params=[evaluate(p, symbols) for p in planned_step.params],
             ranges=_ranges(evaluate(planned_step.units, symbols), rng),
         )
+
+    run = [step(s, i) for i, s in enumerate(planned.run)]
+    for loop in reversed(planned.loops):
+        run[loop.first : loop.last + 1] = _for_each_image(loop, run[loop.first : loop.last + 1], symbols)
 
     buffers: list[Buffer] = []
     outputs: dict[int, Output] = {}
@@ -101,10 +111,20 @@ def work_of(planned: PlannedProgram, inputs: Sequence[Array], constants: Sequenc
         buffers.append(Buffer(kind=buffer.kind, size_bytes=size, data=data, first=buffer.first, last=buffer.last))
     return Work(
         buffers=buffers,
-        init=[step(s) for s in planned.init],
-        run=[step(s) for s in planned.run],
+        init=[step(s, i) for i, s in enumerate(planned.init)],
+        run=run,
         outputs=[outputs[i] for i in sorted(outputs)],
     )
+
+
+def _for_each_image(loop: PlanLoop, steps: Sequence[Step], symbols: Mapping[str, int]) -> Iterator[Step]:
+    strides = {buffer: evaluate(stride, symbols) for buffer, stride in loop.strides_bytes}
+    images, within = evaluate(loop.images, symbols), (loop.first, loop.last)
+    for image in range(images):
+        for each in steps:
+            buffers = [(number, offset + image * strides.get(number, 0)) for number, offset in each.buffers]
+            again, once_more = within if image else None, within if image < images - 1 else None
+            yield replace(each, buffers=buffers, again=again, once_more=once_more)
 
 
 def output_types(program: Program) -> list[DType]:

@@ -240,10 +240,10 @@ class Comparison:
         found: dict[int, _OpTime] = {}
         for step in self._steps:
             time = found.setdefault(step.op, _OpTime())
-            time.launches += 1
-            time.add(max(0, evaluate(step.cost_ns, symbols)), max(1, evaluate(step.units, symbols)))
-        for op, time in found.items():
-            time.floor_ns = self._memory_ns(self._program.ops[op], symbols, self._ceilings.near_bytes)
+            times = max(0, evaluate(step.times, symbols))
+            time.launches += times
+            time.add(times * max(0, evaluate(step.cost_ns, symbols)), max(1, times * evaluate(step.units, symbols)))
+            time.floor_ns = times * self._memory_ns(self._program.ops[step.op], symbols, self._ceilings.near_bytes)
         return found
 
     def _memory_ns(self, op: CoreOp, symbols: Mapping[str, int], near_bytes: int) -> float:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from xyntra_ep.fusion.precision import choose_precision
+from xyntra_ep.tracea.core_ir.dims import evaluate, symbols_of
 from xyntra_ep.tracea.core_ir.ops import Product
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
@@ -20,8 +21,9 @@ def times(planned: Sequence[PlannedProgram], product: Product, context: Context)
     now = then = 0.0
     known: dict[Any, float] = {}  # the layers of a transformer are one
     for each in planned:
-        run = {step.op for step in each.run}
-        cost = {op: decision.cost_ns for op, decision in each.decisions if op in run}
+        usual = each.program.assumed[1]
+        times = {op: evaluate(n, usual) if symbols_of(n) <= usual.keys() else 1 for op, n in each.times_of_op().items()}
+        cost = {op: times[op] * decision.cost_ns for op, decision in each.decisions if op in times}
         now += sum(cost.values())
         old = each.program
         new = replace(old, values=list(old.values), ops=list(old.ops), sources=list(old.sources))
@@ -32,6 +34,6 @@ def times(planned: Sequence[PlannedProgram], product: Product, context: Context)
                 key = op_key(new.ops[i], new, constants).key
                 if key not in known:
                     known[key] = context.estimate(new.ops[i], new, constants).cost_ns
-                cost[i] = known[key]
+                cost[i] = times[i] * known[key]
         then += sum(cost.values())
     return now, then

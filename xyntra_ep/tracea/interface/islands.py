@@ -213,6 +213,7 @@ def report_of(
             launched.setdefault(step.op, []).append(made[alternative.kernels[step.kernel]])
         estimated = ops_ns or {} if number == 0 else {}
         row_of: dict[int, int] = {}
+        times = alternative.planned.times_of_op()
         for op, decision in alternative.planned.decisions:
             row = {
                 "label": program.ops[op].label or decision.chosen.name,
@@ -224,7 +225,7 @@ def report_of(
                 "evidence": str(decision.evidence),
                 "rejected": [list(pair) for pair in decision.rejected],
                 "launches": launched.get(op, []),
-                "notes": _notes(program.ops[op]),
+                "notes": _notes(program.ops[op], times.get(op, 1)),
             }
             row_of[op] = known.setdefault(repr(row), len(rows))
             if row_of[op] == len(rows):
@@ -233,12 +234,13 @@ def report_of(
     return rows, steps
 
 
-def _notes(op: CoreOp) -> list[str]:
+def _notes(op: CoreOp, times: Size) -> list[str]:
     """What is known of an op that its kernels make use of."""
-    if not isinstance(op, Attention) or not isinstance(depth := op.inputs[0].shape[3], int):
-        return []
-    mask = find_causal_sum(op.score, depth)
-    return [] if mask is None else [f"causal: {mask}"]
+    notes = [] if times == 1 else [f"one of {times} images at a time"]
+    if isinstance(op, Attention) and isinstance(depth := op.inputs[0].shape[3], int):
+        mask = find_causal_sum(op.score, depth)
+        notes += [] if mask is None else [f"causal: {mask}"]
+    return notes
 
 
 def _device_kernels(kernels: Sequence[KernelEntry], context: Context) -> list[Mapping[str, Any]]:
@@ -252,16 +254,20 @@ def _device_kernels(kernels: Sequence[KernelEntry], context: Context) -> list[Ma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCost:
-    """One launch of a run: the program's op that it serves, and what the plan takes it to cost on one core."""
+    """A launch of a run: the program's op that it serves, what the plan takes it to cost on one core, and how often it is."""
 
     op: int
     cost_ns: Size
     units: Size
+    times: Size = 1
 
 
 def step_costs(entry: IslandEntry) -> tuple[StepCost, ...]:
     """The launches of the alternative that is executed when the model keeps what it declares."""
-    return tuple(StepCost(op=s.op, cost_ns=s.cost_ns, units=s.units) for s in entry.alternatives[0].planned.run)
+    planned = entry.alternatives[0].planned
+    return tuple(
+        StepCost(op=s.op, cost_ns=s.cost_ns, units=s.units, times=planned.times_of_step(i)) for i, s in enumerate(planned.run)
+    )
 
 
 class _KernelList:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.errors import InvariantError
@@ -37,6 +37,16 @@ class StepDraft:
     work: SizedWork = NO_WORK
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLoop:
+    """Run steps that are carried out for one image after the other; ``views`` as in BatchLoop."""
+
+    first: int
+    last: int
+    images: Size
+    views: Mapping[int, tuple[int, Size]]
+
+
 class BufferTable:
     """Made from all steps at once, then asked for each step's buffers; ``finish`` lists them."""
 
@@ -46,10 +56,12 @@ class BufferTable:
         known: Collection[int],
         init: Sequence[StepDraft],
         run: Sequence[StepDraft],
+        loops: Sequence[StepLoop] = (),
     ) -> None:
         self._program = program
         self._known = known
-        self._aliases: dict[int, int] = {}
+        self._aliases = {view: value for loop in loops for view, (value, _) in loop.views.items()}
+        self._views = frozenset(self._aliases)
         self._temp_bytes: dict[Key, Size] = {}
         self._uses: dict[Key, list[int]] = {}  # run steps
         self._made_once: set[Key] = set()
@@ -60,17 +72,27 @@ class BufferTable:
             self._note(draft, position)
         for value, _ in program.faults:  # looked at when all is done
             self._uses[(value, "")].append(len(run) - 1)
+        for loop in loops:
+            self._keep_for_all_images(loop)
+
+    def _keep_for_all_images(self, loop: StepLoop) -> None:
+        """What is made before a loop is needed by its last image, and what is used behind it is made from the first one on."""
+        for key, uses in self._uses.items():
+            if any(loop.first <= step <= loop.last for step in uses):
+                before = [loop.last] if uses[0] < loop.first else []
+                behind = [loop.first] if uses[-1] > loop.last else []
+                self._uses[key] = sorted([*uses, *before, *behind])
 
     def _note(self, draft: StepDraft, position: int | None) -> None:
         for declared, buffer in zip(draft.call.kernel.buffers, draft.call.buffers, strict=True):
-            key = _key(draft, buffer)
+            key = self._key(draft, buffer)
             if isinstance(buffer, TempBuffer):
                 if self._temp_bytes.setdefault(key, buffer.size_bytes) != buffer.size_bytes:
                     self._refuse(draft, f"temporary {buffer.name!r} has two sizes")
-            elif declared.writable and self._program.values[buffer.value].kind in _READ_ONLY:
+            elif declared.writable and self._program.values[key[0]].kind in _READ_ONLY:
                 self._refuse(draft, f"writes to value {buffer.value}, which is given")
             if position is None:
-                if isinstance(buffer, ValueBuffer) and buffer.value not in self._known:
+                if isinstance(buffer, ValueBuffer) and key[0] not in self._known:
                     self._refuse(draft, f"needs value {buffer.value} before there is a run")
                 self._made_once.add(key)
             else:
@@ -88,8 +110,9 @@ class BufferTable:
         return self._uses[(value, "")][-1]
 
     def is_temporary(self, value: int) -> bool:
-        """Whether a value lives in the arena."""
-        return self._program.values[value].kind is ValueKind.TEMP and (value, "") not in self._made_once
+        """Whether a value lives in the arena, in memory of its own."""
+        is_own = self._program.values[value].kind is ValueKind.TEMP and value not in self._views
+        return is_own and (value, "") not in self._made_once
 
     def join(self, value: int, into: int) -> None:
         """``value`` takes over the memory of ``into``."""
@@ -99,9 +122,7 @@ class BufferTable:
 
     def use(self, draft: StepDraft, buffer: ValueBuffer | TempBuffer) -> BufferUse:
         """The buffer as a step names it."""
-        key = _key(draft, buffer)
-        if isinstance(buffer, ValueBuffer):
-            key = (resolve(self._aliases, buffer.value), "")
+        key = self._key(draft, buffer)
         at = self._buffers.setdefault(key, len(self._buffers))
         return BufferUse(buffer=at, offset_bytes=buffer.offset_bytes if isinstance(buffer, ValueBuffer) else 0)
 
@@ -126,6 +147,7 @@ class BufferTable:
             return PlanBuffer(kind=BufferKind.POOL if steps else BufferKind.INIT, size_bytes=size_bytes)
         return PlanBuffer(kind=BufferKind.ARENA, size_bytes=size_bytes, first=min(steps), last=max(steps))
 
-
-def _key(draft: StepDraft, buffer: ValueBuffer | TempBuffer) -> Key:
-    return (buffer.value, "") if isinstance(buffer, ValueBuffer) else (draft.serial, buffer.name)
+    def _key(self, draft: StepDraft, buffer: ValueBuffer | TempBuffer) -> Key:
+        if isinstance(buffer, ValueBuffer):
+            return (resolve(self._aliases, buffer.value), "")
+        return (draft.serial, buffer.name)

@@ -68,6 +68,11 @@ class OpBuilder:
         self._built: dict[Any, tuple[OpKey, Built | UnsupportedError]] = {}
         self._sources: dict[str, KernelSource] = {}
 
+    @property
+    def for_device(self) -> bool:
+        """Whether it builds for a GPU, not for the machine's processor."""
+        return self._gpu is not None
+
     def decide(self, op: CoreOp, context: BuildContext) -> Decision:
         tuned = self._tuned_for(op) if self._tuned_for is not None else None
         with assuming(context.program.assumed):

@@ -14,7 +14,7 @@ from xyntra_ep.tracea.planning.size_table import SizeTable
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128
 
 MAGIC = b"XYPL"
-VERSION = 7
+VERSION = 8
 NO_OFFSET = 0xFFFFFFFF
 _SYMBOL_KIND = {SymbolKind.DIM: 0, SymbolKind.ELEMENT: 1}
 
@@ -205,6 +205,11 @@ def _alternative(out: _Writer, alternative: Alternative, constants: Sequence[str
     for buffer_index, message in planned.faults:
         rest.u32(buffer_index)
         rest.text(message)
+    rest.u32(len(planned.loops))
+    for loop in planned.loops:
+        rest.raw(struct.pack("<IIII", loop.first, loop.last, sizes.add(loop.images), len(loop.strides_bytes)))
+        for stepped, stride in loop.strides_bytes:
+            rest.raw(struct.pack("<II", stepped, sizes.add(stride)))
     out.u32(len(program.bindings))
     for b in program.bindings:
         out.raw(struct.pack("<BII", _SYMBOL_KIND[b.kind], b.input, b.index))

@@ -54,6 +54,16 @@ class ReadStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLoop:
+    """Sizes are indices of expressions."""
+
+    first: int
+    last: int
+    images: int
+    strides: tuple[tuple[int, int], ...]  # buffer, bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadAlternative:
     symbols: tuple[tuple[int, int, int], ...]  # kind, input, index
     sizes: tuple[Row, ...]
@@ -64,6 +74,7 @@ class ReadAlternative:
     init: tuple[ReadStep, ...]
     run: tuple[ReadStep, ...]
     faults: tuple[tuple[int, str], ...]
+    loops: tuple[ReadLoop, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +201,13 @@ def _alternative(read: _Reader) -> ReadAlternative:
         init=read.list(lambda: _step(read)),
         run=read.list(lambda: _step(read)),
         faults=read.list(lambda: (read.u32(), read.text())),
+        loops=read.list(lambda: _loop(read)),
     )
+
+
+def _loop(read: _Reader) -> ReadLoop:
+    first, last, images = read.unpack("III")
+    return ReadLoop(first=first, last=last, images=images, strides=read.list(lambda: read.unpack("II")))
 
 
 def _buffer(read: _Reader) -> ReadBuffer:

@@ -74,8 +74,20 @@ class PlanStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanLoop:
+    """Run steps ``first`` to ``last`` are carried out for one of ``images`` after the other. ``strides_bytes``: from one image to
+    the next, in each buffer that has them all."""
+
+    first: int
+    last: int
+    images: Size
+    strides_bytes: tuple[tuple[int, Size], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedProgram:
-    """``decisions``: one per op that is carried out, by the op's index in the program."""
+    """``decisions``: one per op that is carried out, by the op's index in the program. ``program``: as it is carried out, ops in
+    ``loops`` being those of one image."""
 
     program: Program
     kernels: tuple[KernelSource, ...]
@@ -85,6 +97,15 @@ class PlannedProgram:
     output_shapes: tuple[tuple[Size, ...], ...]
     decisions: tuple[tuple[int, Decision], ...]
     faults: tuple[tuple[int, str], ...] = ()  # buffers of bytes: one true after a run, it fails with the message
+    loops: tuple[PlanLoop, ...] = ()
+
+    def times_of_step(self, step: int) -> Size:
+        """How often a run carries out a run step."""
+        return next((loop.images for loop in self.loops if loop.first <= step <= loop.last), 1)
+
+    def times_of_op(self) -> dict[int, Size]:
+        """How often a run carries out each op that it does."""
+        return {step.op: self.times_of_step(i) for i, step in enumerate(self.run)}
 
     def ops_of_kernel(self, kernel: int) -> tuple[int, ...]:
         """The ops that need a kernel: those that fail when it does not compile."""

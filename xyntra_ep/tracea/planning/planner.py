@@ -1,13 +1,13 @@
 """A program becomes a plan: what is done once, what is done every time, and in which memory.
 
-ops -> live ops -> constant ops and run ops -> launches (decide, build, print)
+ops -> live ops -> constant ops and run ops -> loops over images -> launches (decide, build, print)
     -> weights that run steps read as they are get a copy of their own -> steps -> buffers with lifetimes
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.errors import CompileError, InvariantError, UnsupportedError
@@ -19,13 +19,14 @@ from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Pointwise, Program, Va
 from xyntra_ep.tracea.core_ir.work import NO_WORK
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants, gpu_variants
 from xyntra_ep.tracea.kernels.variant import Phase, ValueBuffer
+from xyntra_ep.tracea.planning.batch_loop import BatchLoop, over_images
 from xyntra_ep.tracea.planning.bounds import bounds_of
-from xyntra_ep.tracea.planning.buffers import BufferTable, StepDraft
+from xyntra_ep.tracea.planning.buffers import BufferTable, StepDraft, StepLoop
 from xyntra_ep.tracea.planning.builder import Built, Emit, Launch, OpBuilder
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
 from xyntra_ep.tracea.planning.in_place import reused_input
 from xyntra_ep.tracea.planning.legality import check_program
-from xyntra_ep.tracea.planning.plan import OpFailure, PlanError, PlannedProgram, PlanStep, PlanTensor
+from xyntra_ep.tracea.planning.plan import OpFailure, PlanError, PlanLoop, PlannedProgram, PlanStep, PlanTensor
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR, Capabilities
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
@@ -87,9 +88,12 @@ def plan_program(
     live = live_ops(program)
     program.checks = [*program.checks, *bounds_of(program, live)]
     once, known = constant_ops(program, live)
+    loops: tuple[BatchLoop, ...] = ()
+    if not builder.for_device:
+        program, loops = over_images(program, live, once, caps)
     ops = _build_all(program, live, once, known, builder, announce)
     copies = _copy_weights(program, ops, known, builder)
-    return _assemble(program, copies + ops, known | {_written(copy) for copy in copies})
+    return _assemble(program, copies + ops, known | {_written(copy) for copy in copies}, loops)
 
 
 def _build_all(
@@ -188,7 +192,9 @@ def _redirect(built: Built, moved: dict[int, int]) -> Built:
     return dataclasses.replace(built, launches=tuple(launches))
 
 
-def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]) -> PlannedProgram:
+def _assemble(
+    program: Program, ops: list[_Op], known: frozenset[int] | set[int], loops: Sequence[BatchLoop]
+) -> PlannedProgram:
     sources: dict[str, int] = {}
     kernels: list[KernelSource] = []
     init: list[StepDraft] = []
@@ -216,7 +222,8 @@ def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]
             if once:
                 _require_fixed(draft)
             (init if once else run).append(draft)
-    table = BufferTable(program, known, init, run)
+    looped = [_of_steps(loop, run) for loop in loops]
+    table = BufferTable(program, known, init, run, looped)
     _reuse_memory(program, ops, run, table)
     init_steps, run_steps = (tuple(_step(draft, table) for draft in drafts) for drafts in (init, run))
     return PlannedProgram(
@@ -230,7 +237,18 @@ def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]
         ),
         decisions=tuple((op.index, op.built.decision) for op in ops if not op.is_copy),
         faults=tuple((table.index(value), message) for value, message in program.faults),
+        loops=tuple(_plan_loop(program, loop, table) for loop in looped),
     )
+
+
+def _of_steps(loop: BatchLoop, run: Sequence[StepDraft]) -> StepLoop:
+    steps = [i for i, draft in enumerate(run) if loop.first <= draft.op <= loop.last]
+    return StepLoop(first=steps[0], last=steps[-1], images=loop.images, views=loop.views)
+
+
+def _plan_loop(program: Program, loop: StepLoop, table: BufferTable) -> PlanLoop:
+    strides = tuple((table.index(value), n * program.values[value].dtype.bytes) for value, n in loop.views.values())
+    return PlanLoop(first=loop.first, last=loop.last, images=loop.images, strides_bytes=strides)
 
 
 def _reuse_memory(program: Program, ops: list[_Op], run: list[StepDraft], table: BufferTable) -> None:
