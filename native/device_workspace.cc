@@ -275,7 +275,7 @@ void DeviceWorkspace::run(const std::vector<InputView>& views, const std::vector
   const Alternative& plan = evaluation_.plan();
   samples->resize(plan.run.size());
   for (std::size_t i = 0; i < plan.run.size(); ++i)
-    (*samples)[i] = {0, evaluation_.value(plan.run[i].flops_expr), evaluation_.value(plan.run[i].bytes_expr)};
+    (*samples)[i] = {1, 0, evaluation_.value(plan.run[i].flops_expr), evaluation_.value(plan.run[i].bytes_expr)};
   const std::vector<int64_t> times = queue.times();
   for (std::size_t i = 0; i < started_.size(); ++i) (*samples)[started_[i]].ns = times[i];
 }

@@ -56,6 +56,48 @@ void check_init(const Alternative& plan) {
   }
 }
 
+// Of the images at hand, where there are loops.
+void check_addresses(const PlanIsland& island, const Workspace& workspace, const ReadyAlternative& ready,
+                     const std::vector<std::size_t>& fixed_bytes) {
+  const Evaluation& evaluation = workspace.evaluation();
+  const Alternative& plan = evaluation.plan();
+  for (std::size_t i = 0; i < plan.run.size(); ++i) {
+    const Workspace::Step& step = workspace.steps()[i];
+    must(step.units >= 0 && step.tasks >= 1 && step.tasks <= std::max<int64_t>(1, step.units), "tasks share the units");
+    must(step.row == plan.run[i].buffers.size() && step.abreast >= 1, "a step has a row of buffers");
+    for (std::size_t k = 0; k < plan.run[i].buffers.size(); ++k) {
+      const uint32_t number = plan.run[i].buffers[k].buffer;
+      const PlanBuffer& buffer = plan.buffers[number];
+      const char* base = nullptr;
+      std::size_t bytes = 0;
+      switch (buffer.kind) {
+        case BufferKind::kInput:
+          base = static_cast<const char*>(workspace.inputs[buffer.index].data);
+          bytes = tensor_bytes(island.inputs[buffer.index].elem_type, workspace.inputs[buffer.index].dims,
+                               workspace.inputs[buffer.index].rank);
+          break;
+        case BufferKind::kOutput:
+          base = static_cast<const char*>(workspace.outputs[buffer.index]);
+          bytes = tensor_bytes(island.outputs[buffer.index].elem_type, evaluation.output_dims(buffer.index).data(),
+                               evaluation.output_dims(buffer.index).size());
+          break;
+        case BufferKind::kArena:
+          bytes = static_cast<std::size_t>(evaluation.value(buffer.size_expr));
+          must(evaluation.arena_at(number) + bytes + kSpareBytes <= evaluation.arena_bytes(), "temporaries are in the arena");
+          continue;  // the arena itself is not shown
+        default:
+          base = static_cast<const char*>(ready.fixed[number]);
+          bytes = fixed_bytes[number];
+          break;
+      }
+      const auto at = reinterpret_cast<uintptr_t>(step.buffers[k]), begin = reinterpret_cast<uintptr_t>(base);
+      must(at >= begin && at - begin <= bytes, "a step begins in its buffer");
+    }
+    for (std::size_t k = 0; k < plan.run[i].params.size(); ++k)
+      must(step.params[k] == evaluation.value(plan.run[i].params[k]), "a step has its own parameters");
+  }
+}
+
 void check_run(const PlanIsland& island, const uint8_t* shape) {
   std::vector<Input> tensors;
   std::vector<InputView> views;
@@ -74,58 +116,35 @@ void check_run(const PlanIsland& island, const uint8_t* shape) {
       sizes.push_back(literal ? buffer.literal.size() : pool ? numbers.bytes(buffer) : 0);
       if (sizes.back() > kMostMemory) throw std::bad_alloc();
       auto& blocks = literals[alternatives.size() - 1];
-      if (literal || pool) blocks.emplace_back(sizes.back() + kSpareBytes);
+      if (literal || pool) blocks.emplace_back(sizes.back() + kSpareBytes, "a constant");
       ready.fixed.push_back(literal || pool ? blocks.back().data() : nullptr);
     }
     ready.kernels.assign(plan.run.size(), no_kernel);
   }
 
   Workspace workspace(island);
-  workspace.prepare(alternatives, views);
-  workspace.prepare(alternatives, views);  // nothing has changed
+  workspace.inputs = views;
+  workspace.prepare(alternatives);
+  workspace.prepare(alternatives);  // nothing has changed
   const Evaluation& evaluation = workspace.evaluation();
   const Alternative& plan = evaluation.plan();
   std::vector<MemoryBlock> memory;
-  std::vector<void*> outputs;
-  std::vector<std::size_t> output_bytes;
+  std::vector<void*>& outputs = workspace.outputs;
   for (std::size_t i = 0; i < island.outputs.size(); ++i) {
     const auto& dims = evaluation.output_dims(i);
-    output_bytes.push_back(tensor_bytes(island.outputs[i].elem_type, dims.data(), dims.size()));
-    outputs.push_back(memory.emplace_back(std::min<std::size_t>(output_bytes[i], kMostMemory)).data());
+    const std::size_t bytes = tensor_bytes(island.outputs[i].elem_type, dims.data(), dims.size());
+    outputs.push_back(memory.emplace_back(std::min<std::size_t>(bytes, kMostMemory), "an output").data());
   }
-  workspace.bind(views, outputs);
+  workspace.bind();
   must(workspace.steps().size() == plan.run.size(), "every step is there");
-  for (std::size_t i = 0; i < plan.run.size(); ++i) {
-    const Workspace::Step& step = workspace.steps()[i];
-    must(step.units >= 0 && step.tasks >= 1 && step.tasks <= std::max<int64_t>(1, step.units), "tasks share the units");
-    for (std::size_t k = 0; k < plan.run[i].buffers.size(); ++k) {
-      const uint32_t number = plan.run[i].buffers[k].buffer;
-      const PlanBuffer& buffer = plan.buffers[number];
-      const char* base = nullptr;
-      std::size_t bytes = 0;
-      switch (buffer.kind) {
-        case BufferKind::kInput:
-          base = tensors[buffer.index].data.data();
-          bytes = tensors[buffer.index].data.size();
-          break;
-        case BufferKind::kOutput:
-          base = static_cast<const char*>(outputs[buffer.index]);
-          bytes = output_bytes[buffer.index];
-          break;
-        case BufferKind::kArena:
-          bytes = static_cast<std::size_t>(evaluation.value(buffer.size_expr));
-          must(evaluation.arena_at(number) + bytes + kSpareBytes <= evaluation.arena_bytes(), "temporaries are in the arena");
-          continue;  // the arena itself is not shown
-        default:
-          base = static_cast<const char*>(alternatives[evaluation.alternative()].fixed[number]);
-          bytes = fixed_bytes[evaluation.alternative()][number];
-          break;
-      }
-      const auto at = reinterpret_cast<uintptr_t>(step.buffers[k]), begin = reinterpret_cast<uintptr_t>(base);
-      must(at >= begin && at - begin <= bytes, "a step begins in its buffer");
+  check_addresses(island, workspace, alternatives[evaluation.alternative()], fixed_bytes[evaluation.alternative()]);
+  for (const BatchLoop& loop : plan.loops) {
+    const int64_t images = evaluation.iterations(loop);
+    for (const int64_t image : {int64_t{0}, images / 2, images - 1}) {  // they come in order, so the bounds are those of the ends
+      if (image < 0 || image >= images) continue;
+      must(workspace.begin_iterations(loop, image) >= 1, "there is an image");
+      check_addresses(island, workspace, alternatives[evaluation.alternative()], fixed_bytes[evaluation.alternative()]);
     }
-    for (std::size_t k = 0; k < plan.run[i].params.size(); ++k)
-      must(step.params[k] == evaluation.value(plan.run[i].params[k]), "a step has its own parameters");
   }
 }
 

@@ -32,12 +32,12 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A call of ``kernel`` for each of ``ranges`` of units, with (buffer, offset in bytes) each. ``position``: among the plan's run
-    steps. Those of a loop come again for each image: ``again`` are the first and last of them where it is not the first image,
-    ``once_more`` where it is not the last."""
+    """A call of ``kernel`` for each of ``ranges`` of units, with (buffer, offset in bytes) each. ``position``: among the plan's
+    run steps. Those of a loop come again for each image: ``again`` are the first and last of them where it is not the first
+    image, ``once_more`` where it is not the last."""
 
     label: str
-    position: int
+    position: int = 0
     again: tuple[int, int] | None = None
     once_more: tuple[int, int] | None = None
     kernel: int

@@ -11,7 +11,7 @@ import pytest
 from tests.support.machine import WIDEST
 from tests.support.programs import ProgramBuilder
 from tests.support.run_program import check_program, plan_for
-from xyntra_ep.tracea.core_ir.dims import Size, product, symbol
+from xyntra_ep.tracea.core_ir.dims import Size, symbol
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, axis, call, const, load
 from xyntra_ep.tracea.core_ir.ops import Conv, Operand, Pointwise, ReduceKind, RowOutput, RowReduce, Stage
 from xyntra_ep.tracea.planning.batch_loop import OWN, BatchLoop, over_images
@@ -214,7 +214,7 @@ def test_what_is_not_worth_it() -> None:
     heavy = Net(8)
     heavy.output(heavy.conv(heavy.conv(heavy.x, 100), 100))
     large = replace(SLOW, l2_bytes=600 << 10, l3_bytes=600 << 10)
-    assert product((8, 16, 20, 200)) * 4 > large.l2_bytes * OWN > product((16, 20, 200)) * 4
+    assert 8 * 16 * 20 * 200 * 4 > large.l2_bytes * OWN > 16 * 20 * 200 * 4
     assert loops_of(heavy, large) == [], "its weights are larger than its images"
 
 

@@ -122,7 +122,7 @@ def _image_axes(op: CoreOp) -> tuple[int | None, ...] | None:
     for body, _ in bodies_of(op):
         for e in walk(body):
             at = [k for k, arg in enumerate(e.args) if arg is first]
-            if e is first and body is first or at and (e.kind != "load" or len(at) > 1):
+            if (e is first and body is first) or (at and (e.kind != "load" or len(at) > 1)):
                 return None
             if e.kind == "load" and found.setdefault(e.attr, at[0] if at else None) != (at[0] if at else None):
                 return None

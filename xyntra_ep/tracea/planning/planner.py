@@ -192,9 +192,7 @@ def _redirect(built: Built, moved: dict[int, int]) -> Built:
     return dataclasses.replace(built, launches=tuple(launches))
 
 
-def _assemble(
-    program: Program, ops: list[_Op], known: frozenset[int] | set[int], loops: Sequence[BatchLoop]
-) -> PlannedProgram:
+def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int], loops: Sequence[BatchLoop]) -> PlannedProgram:
     sources: dict[str, int] = {}
     kernels: list[KernelSource] = []
     init: list[StepDraft] = []
