@@ -43,7 +43,7 @@ class Group:
     """Kernels that are the same but for their data, as those of a transformer's layers are; the figures are of all.
 
     `roof_ns` is the least time that the machine could need for the work: operations at the peak of their precision, or bytes
-    at the bandwidth of the smallest memory that holds those of one kernel, whichever is slower. `bound` says which."""
+    at the bandwidth of the smallest memory that holds those of one call, whichever is slower. `bound` says which."""
 
     kind: str
     variant: str
@@ -52,6 +52,7 @@ class Group:
     node_count: int  # of each kernel
     op_types: tuple[str, ...]
     count: int
+    calls: int  # in a run: more than there are kernels where they are called for one image after the other
     ns: int
     flops: int
     bytes: int
@@ -115,6 +116,7 @@ def _group(kernels: Sequence[KernelTime], roofs: Roofs | None) -> Group:
         node_count=sum(first.op_types.values()),
         op_types=tuple(name if n == 1 else f"{name} x{n}" for name, n in first.op_types.items()),
         count=len(kernels),
+        calls=sum(max(1, k.calls) for k in kernels),
         ns=sum(k.ns for k in kernels),
         flops=sum(k.flops for k in kernels),
         bytes=sum(k.bytes for k in kernels),
@@ -128,7 +130,7 @@ def roof(kernel: KernelTime, roofs: Roofs) -> tuple[float, str]:
     written or last read, so the smallest one counts: a kernel may be further from this roof than it need be, never above it
     by way of a cache.
     """
-    level, gbs = next((name, rate) for name, rate, size in roofs.levels if kernel.bytes <= size)
+    level, gbs = next((name, rate) for name, rate, size in roofs.levels if kernel.bytes <= size * max(1, kernel.calls))
     computing = kernel.flops / roofs.peak(kernel.precision)
     moving = kernel.bytes / gbs
     return (computing, COMPUTE) if computing >= moving else (moving, level)

@@ -15,10 +15,10 @@ def reason(g: Group, roofs: Roofs) -> str:
     what it reaches. ``OPEN`` when none of them explains it."""
     if g.of_roof is None or g.of_roof >= ENOUGH:
         return ""
-    each_ns, computing_ns = g.ns / g.count, g.flops / g.count / roofs.peak(g.precision)
+    each_ns, computing_ns = g.ns / g.calls, g.flops / g.calls / roofs.peak(g.precision)
     if each_ns < SHORT_NS:
         return f"short: {each_ns / 1e3:.2g} µs"
-    moved = g.bytes / g.count
+    moved = g.bytes / g.calls
     levels = [(name, moved / gbs) for name, gbs, size in roofs.levels if moved <= size]
     enough_ns = ENOUGH * each_ns
     for name, moving_ns in levels:

@@ -162,6 +162,17 @@ def test_the_rest_of_a_net_is_not_in_the_loop() -> None:
     run(p, 3, expected_loops=2)
 
 
+@pytest.mark.compiler("gcc")
+def test_from_one_loop_to_the_next() -> None:
+    """The second one sees images of half the size: what the first one hands on is neither's alone."""
+    p = Net(3)
+    y = p.conv(p.conv(p.x, 8), 8)
+    halves = p.pointwise("relu", replace(y, shape=(6, 8, 20, 8), strides=(8 * 20 * 8, 20 * 8, 8, 1)))
+    p.output(p.conv(halves, 8))
+    assert loops_of(p, replace(SLOW, l2_bytes=48 << 10, l3_bytes=48 << 10)) == [(0, 1), (2, 3)]
+    run(p, 3, expected_loops=2)
+
+
 def neighbour(y: Operand) -> Expr:
     before = call("max", call("sub", axis(0), const(1)), const(0))
     return load(0, before, axis(1), axis(2), axis(3), dtype=y.dtype)

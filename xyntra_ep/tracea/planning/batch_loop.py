@@ -33,7 +33,7 @@ from xyntra_ep.tracea.core_ir.ops import (
 from xyntra_ep.tracea.planning.op_parts import bodies_of, operands_of, reads_directly
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
-SERVED = 8  # images that a batch is taken to have whose size only a run knows
+SERVED = 8  # images of a batch of which nobody knows anything
 STEP_NS = 400.0  # launching a kernel once more, and waking the threads for it
 WORTH = 0.02  # of the time that the ops' data takes as it is: a loop that gains less is left
 # Data that is used again at once comes so much faster from a cache than from memory; some of the cache has other data.
@@ -59,7 +59,7 @@ def over_images(
     so when the session is created. Ops and values keep their numbers; values are added."""
     looped = replace(program, values=list(program.values), ops=list(program.ops))
     loops = [
-        _slice(looped, part, live)
+        _slice(looped, part, _used_outside(program, part, live))
         for chain in _chains(program, [i for i in live if i not in once])
         for part in _worthwhile(program, chain, caps)
     ]
@@ -186,10 +186,10 @@ class _Memory:
 
     def __init__(self, program: Program, images: Size, caps: Capabilities) -> None:
         self._caps = caps
-        usual = program.assumed[1]
-        few = {name: SERVED for name in symbols_of(images)}
-        self.at = usual if not few else usual | few
-        self.images = evaluate(images, self.at) if symbols_of(images) <= self.at.keys() else 0
+        # One image is the usual batch of services. It is run as well by a loop: the batches that count here are the large ones.
+        _, usual, large = program.assumed
+        self.at = usual | {name: large.get(name, SERVED) for name in symbols_of(images)}
+        self.images = evaluate(images, self.at)
 
     def knows(self, op: CoreOp) -> bool:
         return all(symbols_of(size) <= self.at.keys() for o in operands_of(op) for size in (*o.shape, *o.strides))
@@ -260,11 +260,15 @@ def _best(among: range, worth: Sequence[float]) -> range:
     return best
 
 
-def _slice(program: Program, part: Sequence[_Batched], live: Sequence[int]) -> BatchLoop:
-    """Make the ops of ``part`` those of one image. Values are shrunk that only they use; of others they see a view."""
+def _used_outside(program: Program, part: Sequence[_Batched], live: Sequence[int]) -> set[int]:
+    """Values that are not only the ops' of ``part``."""
     numbers = {b.number for b in part}
-    outside = {o.value for i in live if i not in numbers for o in operands_of(program.ops[i])}
-    outside |= {value for value, _ in program.faults}
+    used = {o.value for i in live if i not in numbers for o in operands_of(program.ops[i])}
+    return used | {value for value, _ in program.faults}
+
+
+def _slice(program: Program, part: Sequence[_Batched], outside: Collection[int]) -> BatchLoop:
+    """Make the ops of ``part`` those of one image. Values are shrunk that only they use; of others they see a view."""
     images = part[0].images
     views: dict[int, tuple[int, Size]] = {}
     seen_as: dict[int, int] = {}
