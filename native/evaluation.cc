@@ -186,7 +186,8 @@ int64_t Evaluation::image_bytes(const BatchLoop& loop, uint32_t buffer) const no
 
 int64_t Evaluation::offset_in(const PlanStep& step, const BufferUse& use, const std::vector<InputView>& inputs,
                               const BatchLoop* loop) const {
-  const int64_t each = loop != nullptr ? image_bytes(*loop, use.buffer) : 0;
+  // A step of nothing is not carried out: then no image needs to be there.
+  const int64_t each = loop != nullptr && values_[step.units_expr] > 0 ? image_bytes(*loop, use.buffer) : 0;
   if (use.offset_expr == kNoOffset && each == 0) return 0;
   const PlanBuffer& buffer = active_->buffers[use.buffer];
   const int64_t offset = use.offset_expr == kNoOffset ? 0 : values_[use.offset_expr];

@@ -111,6 +111,22 @@ def test_an_image_beyond_its_buffer(planner: FakePlanner, make_session: Any) -> 
         session.run(None, {"x": array(3, len(W))})
 
 
+def test_an_image_of_nothing(planner: FakePlanner, make_session: Any) -> None:
+    """Steps that have nothing to do need not have images in their buffers."""
+
+    def decide(raw: RawGraph) -> list[Island]:
+        island = looped_island(raw)
+        [a] = island.alternatives
+        given = a.input(0)
+        a.step(NUMBER["relu"], [given, given], [a.const(0)], a.const(0), label="nothing")
+        a.loop(3, 3, a.const(1000), {given: a.const(IMAGE_BYTES)})
+        return [island]
+
+    planner.decide = decide
+    x = array(3, len(W))
+    np.testing.assert_array_equal(make_session(add_model(W)).run(None, {"x": x})[0], add_answer(x, W))
+
+
 def test_no_stride_is_negative(planner: FakePlanner, make_session: Any) -> None:
     planner.decide = lambda raw: [looped_island(raw, more_bytes=-2 * IMAGE_BYTES)]
     with pytest.raises(InvalidArgument, match="would begin outside of its buffer"):

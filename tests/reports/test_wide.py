@@ -40,8 +40,11 @@ def of(*kernels: KernelTime) -> Inside:
 def test_the_reason_is_read_off_the_numbers(ns: int, flops: int, moved: int, said: str) -> None:
     (g,) = groups(of(kernel("n", ns, flops, moved)), ROOFS)
     assert reason(g, ROOFS) == said
-    twice = dataclasses.replace(g, count=2, ns=2 * g.ns, flops=2 * g.flops, bytes=2 * g.bytes, roof_ns=2 * g.roof_ns)
+    twice = dataclasses.replace(g, count=2, calls=2, ns=2 * g.ns, flops=2 * g.flops, bytes=2 * g.bytes, roof_ns=2 * g.roof_ns)
     assert reason(twice, ROOFS) == said, "of one kernel, however many are alike"
+    called = dataclasses.replace(kernel("n", 2 * ns, 2 * flops, 2 * moved), calls=2)
+    (image_by_image,) = groups(of(called), ROOFS)
+    assert image_by_image.of_roof == g.of_roof and reason(image_by_image, ROOFS) == said, "of one call, however many a run has"
 
 
 def test_without_ceilings_there_is_no_reason() -> None:
