@@ -200,6 +200,20 @@ class TestForms:
         feeds = {"q": normal(2, 4, 8), "k": normal(2, 5, 8, seed=1), "v": normal(2, 5, 6), "m": normal(2, 1, 5)}
         fused(check(model, feeds))
 
+    @pytest.mark.parametrize("end", ["", "y = Identity(o)", "y = Reshape(o, whole)"])
+    def test_a_result_that_is_an_output_needs_no_copy(self, end: str) -> None:
+        """It is stored head after head, not row after row with the heads beside each other."""
+        nodes = END.replace("(w)", "(s)").replace("y =", "o =" if end else "y =") + end
+        assert attention(nodes, whole=np.asarray([B, H * S, E], dtype=np.int64)).kinds() == ["attention"]
+
+    def test_heads_that_are_joined_into_an_output_need_no_copy(self) -> None:
+        nodes = END.replace("(w)", "(s)").replace("y =", "o =") + " t = Transpose<perm = [0,2,1,3]>(o) y = Reshape(t, joined)"
+        assert attention(nodes, joined=np.asarray([B, S, H * E], dtype=np.int64)).kinds() == ["attention"]
+
+    def test_a_result_that_is_an_output_and_joined(self) -> None:
+        nodes = END.replace("(w)", "(s)") + " z = Transpose<perm = [0,2,1,3]>(y)"
+        assert attention(nodes, outputs="float[] y, float[] z").kinds() == ["attention", "copy"]
+
     def test_scales_on_either_side(self) -> None:
         """PyTorch multiplies q and k by the square root of the scale."""
         nodes = f"a = Mul(q, half) b = Div(k, two) bt = Transpose<perm = [0,1,3,2]>(b) w = MatMul(a, bt) {END}"

@@ -113,7 +113,7 @@ SIZES = {"b": 2, "s": 5, "t": 5, "h": 6, "w": 7}
     ("text", "due"),
     [
         pytest.param(SPLIT_SCALE, {"attention": 1}, id="split scale and NaN guard"),
-        pytest.param(SHARED_BIAS, {"attention": 2, "pointwise": 1, "copy": 3}, id="shared bias"),
+        pytest.param(SHARED_BIAS, {"attention": 2, "pointwise": 1, "copy": 2}, id="shared bias"),
         pytest.param(JOINED_HEADS, {"gemm": 1}, id="joined heads"),
         pytest.param(CHANNEL_NORM, {"rows": 1}, id="norm over channels"),
         pytest.param(PADDED, {"pointwise": 1, "conv": 1, "copy": 1}, id="padded convolution"),

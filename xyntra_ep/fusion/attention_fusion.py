@@ -208,11 +208,28 @@ def _match(dag: Dag, checks: Checks, formulas: Formulas, product: GemmNode) -> T
         q, k, v = ((t.reshape((1, *t.shape))) for t in (q, k, v))
         score = E.rewrite(score, lambda e: E.axis(e.attr + 1) if e.kind == "axis" else None)
     score = E.rewrite(score, lambda e: _shift_load(e, 3))
-    node = AttentionNode(q=q, k=k, v=v, extra=tuple(extra), score=score, no_softmax=no_softmax, sources=sources)
+    node = AttentionNode(
+        q=q,
+        k=k,
+        v=v,
+        extra=tuple(extra),
+        score=score,
+        no_softmax=no_softmax,
+        by_head=_is_output(dag, product),
+        sources=sources,
+    )
     batch, heads, rows = q.shape[:3]
-    stored = Tensor((batch, rows, heads, v.shape[-1]), _read_as(dag, product), node)
-    out = stored.permute((0, 2, 1, 3))
+    if node.by_head:
+        out = Tensor((batch, heads, rows, v.shape[-1]), _read_as(dag, product), node)
+    else:
+        out = Tensor((batch, rows, heads, v.shape[-1]), _read_as(dag, product), node).permute((0, 2, 1, 3))
     return out.reshape(out.shape[1:]) if p.rank == 3 else out
+
+
+def _is_output(dag: Dag, node: TNode) -> bool:
+    """Whether the graph has the result of ``node`` as an output, its axes in this order."""
+    reshapes = (r for r in dag.uses[id(node)] if isinstance(r, View) and isinstance(r.step, Reshape))
+    return dag.is_output(node) or any(_is_output(dag, r) for r in reshapes)
 
 
 def _read_as(dag: Dag, node: TNode) -> DType:

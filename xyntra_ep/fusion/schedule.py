@@ -369,8 +369,11 @@ class _Builder:
         composer = self._composer(first=[node.q, node.k, node.v])
         extra = [node.q, node.k, node.v, *node.extra]
         score = simplify(composer.body(node.score, extra, axes(4)))
-        output = apply_view(self._destination(self._groups.shape_of(node)), Permute(perm=(0, 2, 1, 3)))
-        assert output is not None
+        output = self._destination(self._groups.shape_of(node))
+        if not node.by_head:
+            moved = apply_view(output, Permute(perm=(0, 2, 1, 3)))
+            assert moved is not None
+            output = moved
         output = replace(output, shape=(*q.shape[:3], v.shape[3]))
         op = Attention(
             inputs=(q, k, v, *(self.operand(o) for o in composer.operands[3:])),

@@ -113,7 +113,7 @@ class ConvNode(TNode):
 @dataclass(slots=True, eq=False, kw_only=True)
 class AttentionNode(TNode):
     """See core_ir.ops.Attention; ``score`` loads ``extra`` as inputs 3, 4, ... The tensor is stored [B, S, H, E]: that is how
-    the heads are read next, so the usual Transpose after attention costs nothing."""
+    the heads are read next, so the usual Transpose after attention costs nothing. ``by_head``: [B, H, S, E], as outputs are."""
 
     q: Tensor
     k: Tensor
@@ -121,6 +121,7 @@ class AttentionNode(TNode):
     extra: tuple[Tensor, ...]
     score: Expr
     no_softmax: NoSoftmax
+    by_head: bool = False
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
