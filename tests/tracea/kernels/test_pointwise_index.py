@@ -77,18 +77,26 @@ def test_how_lanes_meet_memory(index: Expr, stride: Size, mode: Lane) -> None:
 
 def test_a_view_that_may_be_empty_is_counted() -> None:
     """By the dimensions of which the loops do not say that they have elements."""
-    table = AccessTable(KernelBuilder("test"), (N, M))
-    operand = Operand(value=0, dtype=DType.F32, shape=(N, M), strides=(M, 1))
-    before = call("sub", ROW, const(1))
-    for indices, count in (((ROW, LANE), None), ((before, LANE), N), ((ROW, before), M), ((before, before), N * M)):
+    table = AccessTable(KernelBuilder("test"), (N, M * 2))
+    before, halved = call("sub", ROW, const(1)), call("sub", LANE, const(9))
+    for shape, indices, count in (
+        ((N, M * 2), (ROW, LANE), None),
+        ((N + 1, M * 2), (before, LANE), None),
+        ((N * 2, M * 2), (before, LANE), N * 2),
+        ((N, M), (before, halved), None),  # loops as long, and twice as long
+        ((N, M), (halved, before), N * M),
+        ((0, M), (before, halved), 0),
+    ):
+        operand = Operand(value=0, dtype=DType.F32, shape=shape, strides=(1, 1))
         body = table.reading(load(0, *indices, dtype=DType.F32), [operand])
-        assert table.accesses[body.attr].count == count
+        assert table.accesses[body.attr].count == count, shape
+        table = AccessTable(KernelBuilder("test"), (N, M * 2))
 
 
 def test_a_view_that_may_be_empty_is_read_as_others_are() -> None:
     for step, mode in ((1, Lane.VECTOR), (3, Lane.STRIDED)):
         table = AccessTable(KernelBuilder("test"), DOMAIN)
-        operand = Operand(value=0, dtype=DType.F32, shape=(N, 8), strides=(8, step))
-        body = table.reading(load(0, call("sub", ROW, const(1)), LANE, dtype=DType.F32), [operand])
+        operand = Operand(value=0, dtype=DType.F32, shape=(M, 8), strides=(8, step))
+        body = table.reading(load(0, ROW, LANE, dtype=DType.F32), [operand])
         access = table.accesses[body.attr]
-        assert access.count == N and table.lanewise(access, 1).mode is mode
+        assert access.count == M and table.lanewise(access, 1).mode is mode

@@ -155,14 +155,16 @@ class AccessTable:
         )
 
     def _may_be_none(self, operand: Operand, indices: Sequence[Expr]) -> Size | None:
-        """A size that is 0 where the view has no elements while the loops run; None where that cannot be. A dimension has some
-        where the loops reach an index inside of it."""
-        doubtful = [
-            extent
-            for index, extent in zip(indices, operand.shape, strict=True)
-            if not known_nonnegative(extent - 1) and not stays_inside(index, extent, self._domain)
-        ]
+        """A size that is 0 where the view has no elements while the loops run; None where that cannot be."""
+        doubtful = [extent for index, extent in zip(indices, operand.shape, strict=True) if not self._has_elements(index, extent)]
         return product(doubtful) if doubtful else None
+
+    def _has_elements(self, index: Expr, extent: Size) -> bool:
+        """Whether ``extent`` > 0 where ``index`` is computed: because it is inside, or a loop that it depends on is some whole
+        times as long."""
+        if extent == 0 or known_nonnegative(extent - 1) or stays_inside(index, extent, self._domain):
+            return extent != 0
+        return any(e.kind == "axis" and self._domain[e.attr] % extent == 0 for e in self.deps(index))
 
     def fix_accesses(self, number: int) -> None:
         """From now on axis(number) is always 0."""
