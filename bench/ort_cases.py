@@ -18,6 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 Array = NDArray[Any]
 OPSET = 17
+GATE_PRODUCTS = 12.5  # that a gate's function is counted as (`fusion/ort_cost.py`)
 TINY, CACHED, FAR = 16, 1 << 15, 1 << 23  # elements: nothing to do, within any L2, beyond it
 
 
@@ -267,7 +268,7 @@ def recurrent(op: str, *, gates: int, rows: int, steps: int = 32) -> Callable[[i
 
     def at(n: int) -> OpCase:
         weights = {"w": _f32(1, gates * n, n) / n, "r": _f32(1, gates * n, n) / n, "b": _f32(1, 2 * gates * n)}
-        units = 4 * steps * rows * gates * n * n
+        units = 2 * steps * rows * gates * n * (2 * n + GATE_PRODUCTS)
         return OpCase(
             op=op, feeds={"x": _f32(steps, rows, n)}, weights=weights, units=units, moved=4 * steps * gates * n * n,
             attributes={"hidden_size": n},

@@ -7,6 +7,7 @@ import json
 import math
 
 import numpy as np
+import onnx
 import pytest
 
 from bench.ort_cases import KINDS
@@ -127,6 +128,16 @@ def test_steps_of_a_recurrence_cost_something_and_are_shared_out_one_by_one() ->
 
 
 WIDTHS = (256, 512)
+
+
+@pytest.mark.parametrize("name", ["LSTM.rows", "GRU.row"])
+def test_a_recurrence_is_counted_as_its_case_was(name: str) -> None:
+    """Products and gates: of few units the gates take a good part."""
+    case = next(kind for kind in KINDS if kind.name == name).at(64)
+    sized = [Sized(shape=a.shape, dtype=DType.F32) for a in (case.feeds["x"], case.weights["w"], case.weights["r"])]
+    node = graph_from_model(onnx.load_from_string(case.model())).nodes[0]
+    found = load_of(node, sized, sized[:1], load())
+    assert found is not None and found.row == name and found.units == case.units
 
 
 @pytest.mark.parametrize("bits", WIDTHS)

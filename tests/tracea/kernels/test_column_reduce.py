@@ -11,7 +11,7 @@ from tests.support.programs import ProgramBuilder
 from tests.support.random_programs import RandomProgram
 from tests.support.run_program import check_program, plan_for
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.expr import Expr, acc, acc_int, axis, call, const, load
+from xyntra_ep.tracea.core_ir.expr import Expr, acc, acc_int, axis, call, const, load, size
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Program, ReduceKind, RowReduce, Stage
 from xyntra_ep.tracea.kernels.cpu.column_reduce import VARIANTS
@@ -27,19 +27,20 @@ def check(program: Program, inputs: list[np.ndarray], caps: Capabilities | None 
     check_program(program, inputs, [], caps or widest_vectors(), max_err, variants=VARIANTS)
 
 
-def pool(kind: ReduceKind, shape: tuple[int, ...], kernel: int, stride: int, pad: int, channels_last: bool) -> Program:
+def pool(kind: ReduceKind, shape: tuple[int | str, ...], kernel: int, stride: int, pad: int, channels_last: bool) -> Program:
     """Over (n, c, h, w), stored as [N, H, W, C] or [N, C, H, W]; a mean counts what is inside the image."""
     n, c, h, w = shape
     p = ProgramBuilder()
     stored = p.input(n, h, w, c) if channels_last else p.input(n, c, h, w)
     x = permuted(stored, (0, 3, 1, 2)) if channels_last else stored
-    extents = [(e + 2 * pad - kernel) // stride + 1 for e in (h, w)]
-    outer = (n, *extents, c) if channels_last else (n, c, *extents)
+    batch, channels, height, width = x.shape
+    extents = [(e + 2 * pad - kernel) // stride + 1 for e in (height, width)]
+    outer = (batch, *extents, channels) if channels_last else (batch, channels, *extents)
     channel, first = (3, 1) if channels_last else (1, 2)
     index = [call("sub", call("add", call("mul", axis(first + i), const(stride)), axis(4 + i)), const(pad)) for i in range(2)]
     inside: Expr = const(True)
-    for at, extent in zip(index, (h, w), strict=True):
-        both = call("and", call("le", const(0), at), call("lt", at, const(extent)))
+    for at, extent in zip(index, (height, width), strict=True):
+        both = call("and", call("le", const(0), at), call("lt", at, size(extent)))
         inside = both if inside.kind == "const" else call("and", inside, both)
     tap = load(0, axis(0), axis(channel), *index, dtype=DType.F32)
     neutral = const(0.0 if kind is ReduceKind.SUM else float("-inf"))
@@ -65,6 +66,22 @@ def test_pools(kind: ReduceKind, channels_last: bool, caps: Capabilities) -> Non
         data[0, 0, 0, :2] = np.nan if kind is not ReduceKind.SUM else 1.0
         stored = np.ascontiguousarray(data.transpose(0, 2, 3, 1)) if channels_last else data
         check(pool(kind, shape, kernel, stride, pad, channels_last), [stored], caps)
+
+
+@pytest.mark.parametrize("caps", VECTORS)
+@pytest.mark.parametrize("channels_last", [True, False], ids=["nhwc", "nchw"])
+def test_pools_of_sizes_that_only_a_run_knows(channels_last: bool, caps: Capabilities) -> None:
+    """Images without pixels too: their windows see the padding alone, and nothing is read."""
+    program = pool(ReduceKind.MAX, ("n", 24, "h", "w"), 2, 1, 1, channels_last)
+    for n, h, w in ((2, 9, 40), (1, 1, 1), (1, 0, 5), (2, 3, 0), (1, 0, 0)):
+        data = random_like((n, 24, h, w), DType.F32, h)
+        check(program, [np.ascontiguousarray(data.transpose(0, 2, 3, 1)) if channels_last else data], caps)
+
+
+@pytest.mark.parametrize("shape", [("n", 24, 20, 20), ("n", 24, "h", "w"), (1, 24, "h", "w")])
+def test_sizes_that_only_a_run_knows_cost_no_gather(shape: tuple[int | str, ...]) -> None:
+    [kernel] = plan_for(pool(ReduceKind.MAX, shape, 3, 2, 1, channels_last=True), AVX512, VARIANTS).kernels
+    assert "gather" not in kernel.text and "f32x1(" not in kernel.text  # neither for whole vectors nor for their rest
 
 
 @pytest.mark.parametrize("caps", VECTORS)

@@ -124,6 +124,23 @@ def test_deep_convolutions_of_short_rows_copy_x_once() -> None:
     check(case, WIDEST, DIRECT)
 
 
+FAR = [
+    ConvCase(x=(1, 16, 9, 0), w=(32, 16, 3, 3), pads=(18,) * 4, dilations=(18, 18), symbolic="nhw"),
+    ConvCase(x=(2, 3, 7, 0), w=(16, 3, 3, 3), pads=(4, 30, 4, 30), dilations=(4, 30), strides=(1, 2), symbolic="w"),
+    ConvCase(x=(1, 8, 0), w=(16, 8, 5), pads=(40, 40), dilations=(20,), symbolic="w", tail=("bias", "residual", "relu")),
+]
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("case", FAR, ids=case_id)
+def test_taps_that_lie_further_apart_than_rows_are_long(case: ConvCase, caps: Capabilities) -> None:
+    """Tiles leave out those that meet nothing of x: with a copy of x, and with copies at the ends of rows."""
+    for width in (1, 2, 17, 41, 75):
+        check(replace(case, x=(*case.x[:-1], width)), caps, DIRECT)
+    program, _, _ = conv_program(replace(case, x=(*case.x[:-1], 41)))
+    assert "kx_first" in plan_for(program, caps, DIRECT).kernels[-1].text
+
+
 def test_direct_without_elements() -> None:
     case = ConvCase(x=(0, 16, 7, 9), w=(32, 16, 3, 3), pads=SAME, symbolic="n")
     check(case, WIDEST, DIRECT)

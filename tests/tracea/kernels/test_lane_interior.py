@@ -205,6 +205,21 @@ def test_what_depends_on_the_lane_alone_is_kept_for_a_run(mode: str, caps: Capab
 
 
 @pytest.mark.parametrize("caps", MACHINES)
+def test_positions_that_are_given_are_kept_for_a_run(caps: Capabilities) -> None:
+    """Clamped once for the rows of a run; nothing is read behind the last of them."""
+    p = ProgramBuilder()
+    x, places = p.input(2, "h", 40), p.input("w", dtype=DType.I64)
+    h, w = x.shape[1], places.shape[0]
+    at = load(1, axis(2), dtype=DType.I64)
+    program = pointwise((2, h, w), [x, places], call("neg", load(0, axis(0), axis(1), at, dtype=DType.F32)), p)
+    for height, width in ((3, 1), (5, 17), (70, 33), (4, 200), (2, BLOCK + 3)):
+        given = np.random.default_rng(width).integers(0, 40, width)
+        check(program, [random_like((2, height, 40), DType.F32, 0), given], caps)
+    [kernel] = plan_for(program, caps, VARIANTS).kernels
+    assert "per_lane" in kernel.text
+
+
+@pytest.mark.parametrize("caps", MACHINES)
 @pytest.mark.parametrize("reach", [1, 7, 15, 16, 31, 32, 33, 1000])
 def test_gathers_of_what_is_near_and_of_what_is_not(reach: int, caps: Capabilities) -> None:
     """In every order: rising, falling, and with lanes before the first or behind the last one."""

@@ -12,7 +12,7 @@ from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.kernels.shared.index import AccessTable, Lane
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 
-N = symbol("n")
+N, M = symbol("n"), symbol("m")
 ROW, LANE = axis(0), axis(1)
 DOMAIN: tuple[Size, ...] = (N, 8)  # of ROW and LANE
 JUST_INSIDE: list[tuple[Expr, Size]] = [
@@ -76,8 +76,27 @@ def test_how_lanes_meet_memory(index: Expr, stride: Size, mode: Lane) -> None:
 
 
 def test_a_view_that_may_be_empty_is_counted() -> None:
-    table = AccessTable(KernelBuilder("test"), DOMAIN)
-    operand = Operand(value=0, dtype=DType.F32, shape=(N,), strides=(1,))
-    for index, count in ((ROW, None), (call("sub", ROW, const(1)), N)):
-        body = table.reading(load(0, index, dtype=DType.F32), [operand])
-        assert table.accesses[body.attr].count == count
+    """By the dimensions of which the loops do not say that they have elements."""
+    table = AccessTable(KernelBuilder("test"), (N, M * 2))
+    before, halved = call("sub", ROW, const(1)), call("sub", LANE, const(9))
+    for shape, indices, count in (
+        ((N, M * 2), (ROW, LANE), None),
+        ((N + 1, M * 2), (before, LANE), None),
+        ((N * 2, M * 2), (before, LANE), N * 2),
+        ((N, M), (before, halved), None),  # loops as long, and twice as long
+        ((N, M), (halved, before), N * M),
+        ((0, M), (before, halved), 0),
+    ):
+        operand = Operand(value=0, dtype=DType.F32, shape=shape, strides=(1, 1))
+        body = table.reading(load(0, *indices, dtype=DType.F32), [operand])
+        assert table.accesses[body.attr].count == count, shape
+        table = AccessTable(KernelBuilder("test"), (N, M * 2))
+
+
+def test_a_view_that_may_be_empty_is_read_as_others_are() -> None:
+    for step, mode in ((1, Lane.VECTOR), (3, Lane.STRIDED)):
+        table = AccessTable(KernelBuilder("test"), DOMAIN)
+        operand = Operand(value=0, dtype=DType.F32, shape=(M, 8), strides=(8, step))
+        body = table.reading(load(0, ROW, LANE, dtype=DType.F32), [operand])
+        access = table.accesses[body.attr]
+        assert access.count == M and table.lanewise(access, 1).mode is mode

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from tests.support.machine import WIDEST, runnable
 from tests.support.recurrences import CELLS, GATES, STATES, recurrence
 from tests.support.run_program import check_program
-from xyntra_ep.tracea.core_ir.ops import Program
+from xyntra_ep.tracea.core_ir.ops import Program, Recurrence
+from xyntra_ep.tracea.kernels.cpu._recurrence_panels import panels_of
 from xyntra_ep.tracea.kernels.cpu.recurrence_turns import VARIANTS
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 
@@ -103,3 +105,15 @@ def test_special_values(cell: str) -> None:
     for caps in runnable(AVX512, AVX2, SCALAR):
         y = check(recurrence(cell, 24), (inputs, constants), caps)[0]
         assert np.isnan(y[3, 0]).any() and not np.isnan(y[:, 1:]).any()
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("caps", [AVX2, AVX512], ids=lambda caps: caps.isa)
+def test_sums_stay_in_registers_whatever_the_rows(cell: str, caps: Capabilities) -> None:
+    """Beside the vectors of a step and the element that they are multiplied by; of rows that are not known, too."""
+    [op] = recurrence(cell, 64).ops
+    assert isinstance(op, Recurrence)
+    for rows in (1, 4, 64):
+        sized = replace(op, domain=(*op.domain[:2], rows, op.domain[3]))
+        for panels in panels_of(sized, caps):
+            assert panels.rows * panels.together + panels.together + 1 <= caps.vector_registers

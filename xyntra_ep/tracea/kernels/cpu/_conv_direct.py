@@ -20,7 +20,7 @@ from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.cpu._conv_blocking import Blocking, work_steps
 from xyntra_ep.tracea.kernels.cpu._conv_edges import edges_of, ends_ns
 from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES, packed_bytes
-from xyntra_ep.tracea.kernels.cpu._conv_row import TapRun
+from xyntra_ep.tracea.kernels.cpu._conv_row import TapRun, kernel_columns
 from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape, overlapped
 from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT, BURST_RATE, TileFunction, lines_until, unroll_of
 from xyntra_ep.tracea.kernels.cpu._conv_walk import build_conv
@@ -65,8 +65,9 @@ def accumulate(f: TileFunction) -> None:
 
 def each_run(f: TileFunction, multiply: Multiply) -> None:
     """Emit ``multiply(f, run, position in x of its first pixel, first k, steps of k)`` for what lies side by side."""
-    shape = f.code.shape
+    shape, sparse = f.code.shape, f.code.sparse
     step = shape.x.dilation * shape.x_strides[2]  # from tap to tap
+    columns = sparse and kernel_columns(f.code.kernel, f, sparse, f.tile, f.arg["pixel"])
     with f.loop("ky", f.arg["first"], f.arg["stop"]) as ky:
         x_row = f.let("x_row", f.arg["at"] + ky * f.x_row_step)
         for run in f.tile.runs:
@@ -74,7 +75,7 @@ def each_run(f: TileFunction, multiply: Multiply) -> None:
             if shape.taps_are_adjacent or run.count == 1:
                 multiply(f, run, x_row + run.first * step, start, run.count * shape.cin)
                 continue
-            with f.loop("kx", 0, run.count) as kx:
+            with f.loop("kx", *(columns or (0, run.count))) as kx:
                 at = f.let("x_tap", x_row + (kx + run.first) * step)
                 multiply(f, run, at, f.let("k0", start + kx * shape.cin), shape.cin)
 

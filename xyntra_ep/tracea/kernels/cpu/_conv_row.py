@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, product, smax
 from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, Line
-from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index, le, vmax, vmin
 
 _LONGEST_EDGE = 8  # taps in a row for which tiles at the edges get code of their own; more of them: a copy with a halo
@@ -56,6 +56,20 @@ def is_complete(k: KernelBuilder, line: Line, tile: Tile, pixel: Rvalue) -> Rval
     first = pixel * line.stride - k.param(line.pad)
     end = first + ((tile.size - 1) * line.stride + (line.kernel - 1) * line.dilation + 1)
     return le(0, first) & le(end, k.param(line.inside))
+
+
+def skips_taps(line: Line) -> bool:
+    """Whether a tile may leave out a tap: they lie so far apart that whole tiles are beside x, and where a run tells."""
+    return line.dilation > 1 and line.kernel > 1 and not (line.is_inside or line.is_fixed)
+
+
+def kernel_columns(k: KernelBuilder, f: BlockBuilder, line: Line, tile: Tile, pixel: Rvalue) -> tuple[Rvalue, Rvalue]:
+    """Range of the taps of a kernel row that meet x somewhere in ``tile``, which is at ``pixel``."""
+    start = f.let("x_x", pixel * line.stride - k.param(line.pad))
+    first = vmax(0, 0 - start - (tile.size - 1) * line.stride)
+    stop = vmax(0, k.param(line.inside) - start)
+    first, stop = ((bound + (line.dilation - 1)) // line.dilation for bound in (first, stop))
+    return f.let("kx_first", first), f.let("kx_stop", vmin(line.kernel, stop))
 
 
 def with_halo(shape: ConvShape) -> tuple[ConvShape, Size, Size]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from xyntra_ep.tracea.core_ir.expr import axis, walk
 from xyntra_ep.tracea.kernels.cpu._conv_row import Tile
-from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape
+from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, Line
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Function, Pointer, Rvalue, Var, as_rvalue, binary, f32, index, le, lt
@@ -29,7 +29,8 @@ class TileCode:
     """``accumulate(function)`` emits the sums of a tile, by pixel and vector, and says when to fetch what the outputs need.
     ``ahead_rate``: cache lines of the next panel that a tile fetches while it computes, per ``AHEAD_UNIT`` steps; None where the
     weights stay in the cache anyway. ``bursts``: it does between its loops, see `Prefetching`. ``x_is_told``: calls say where a
-    tile reads x, there or in a copy with other rows. ``panels_within``: other panels of the same pixels come next."""
+    tile reads x, there or in a copy with other rows. ``panels_within``: other panels of the same pixels come next.
+    ``sparse``: the rows of x itself, where tiles leave out taps that meet nothing of it."""
 
     kernel: KernelBuilder
     shape: ConvShape
@@ -44,6 +45,7 @@ class TileCode:
     bursts: bool = False
     x_is_told: bool = False
     panels_within: bool = False
+    sparse: Line | None = None
     functions: dict[Tile, tuple[Function, tuple[Var, ...]]] = field(default_factory=dict)
 
     @property

@@ -15,8 +15,8 @@ from xyntra_ep.tracea.kernels.cpu._conv_blocking import Blocking
 from xyntra_ep.tracea.kernels.cpu._conv_edges import Edges, copy_function
 from xyntra_ep.tracea.kernels.cpu._conv_halo import copy_with_halo
 from xyntra_ep.tracea.kernels.cpu._conv_pack import STREAMED_BYTES, pack_weights, packed_bytes, panels
-from xyntra_ep.tracea.kernels.cpu._conv_row import Segment, Tile, is_complete, kernel_rows, needs_halo, split_row
-from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, moving_ns, typical
+from xyntra_ep.tracea.kernels.cpu._conv_row import Segment, Tile, is_complete, kernel_rows, needs_halo, skips_taps, split_row
+from xyntra_ep.tracea.kernels.cpu._conv_shape import ConvShape, Line, moving_ns, typical
 from xyntra_ep.tracea.kernels.cpu._conv_tile import AHEAD_UNIT, Accumulate, TileCode
 from xyntra_ep.tracea.kernels.shared.conv_taps import taps
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
@@ -40,12 +40,13 @@ def build_conv(
     pack, packed = pack_weights(shape, blocking.vectors * context.caps.lanes, context.caps.lanes)
     x, dtype, copies = shape.op.inputs[0], DType.F32, []
     source: ValueBuffer | TempBuffer
+    sparse = shape.x if skips_taps(shape.x) and not checks else None
     if edges is None and needs_halo(shape.x, checks):
         copy, source, shape = copy_with_halo(shape, context.caps)
         copies = [copy]
     else:
         source, dtype = ValueBuffer(value=x.value), x.dtype
-    walk = walk_image(name, shape, blocking, context, accumulate, (source, dtype), (packed, DType.F32), edges)
+    walk = walk_image(name, shape, blocking, context, accumulate, (source, dtype), (packed, DType.F32), edges, sparse)
     return [pack, *copies, walk]
 
 
@@ -58,9 +59,10 @@ def walk_image(
     x: tuple[ValueBuffer | TempBuffer, DType],
     packed: tuple[TempBuffer, DType],
     edges: Edges | None = None,
+    sparse: Line | None = None,
 ) -> KernelCall:
     """The call that computes all of ``shape.op`` from ``x`` and weights packed as [panel][depth][width]."""
-    return _Walk(name, shape, blocking, context, accumulate, x[1], packed[1], edges).call(x[0], packed[0])
+    return _Walk(name, shape, blocking, context, accumulate, x[1], packed[1], edges, sparse).call(x[0], packed[0])
 
 
 class _Walk:
@@ -76,6 +78,7 @@ class _Walk:
         x_dtype: DType,
         w_dtype: DType,
         edges: Edges | None,
+        sparse: Line | None,
     ) -> None:
         op, caps = shape.op, context.caps
         self.shape, self.blocking, self.caps, self.x_dtype = shape, blocking, caps, x_dtype
@@ -93,7 +96,7 @@ class _Walk:
             kernel=k, shape=shape, epilogue=self.epilogue, accumulate=accumulate, x=x, w=w, out=out,
             vectors=blocking.vectors, lanes=caps.lanes, ahead_rate=self._ahead_rate(),
             bursts=caps.prefetching is Prefetching.BURST, x_is_told=edges is not None,
-            panels_within=self.panels_within,
+            panels_within=self.panels_within, sparse=sparse,
         )  # fmt: skip
         self.edges = edges
         self.copy = None if edges is None else copy_function(k, edges, x, x_dtype)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, product, typical
+from xyntra_ep.tracea.core_ir.expr import Expr, axis, walk
 from xyntra_ep.tracea.kernels.shared.index import Lane
 from xyntra_ep.tracea.kernels.shared.loops import Nest
 from xyntra_ep.tracea.kernels.shared.operation_cost import operation_cycles
@@ -20,35 +21,46 @@ _LANE_CYCLES = {
     Lane.STRIDED: 1.2,
     Lane.GATHER: 3.0,
 }
+_KEPT_GATHER_CYCLES = 0.8  # at positions of the lane alone, which other rows read too: 0.5 with AVX2, 0.7 with AVX-512 (Zen 4)
 _LINE_BYTES = 64
 _WAYS = 8
 _LINE_FROM_L2_CYCLES = 3.0
 
 
 def cycles_per_element(
-    nest: Nest, caps: Capabilities, walked: Size, *, lanes: int | None = None, shuffled: int | None = None
+    nest: Nest,
+    caps: Capabilities,
+    walked: Size,
+    *,
+    lanes: int | None = None,
+    shuffled: int | None = None,
+    kept: Sequence[Expr] = (),
 ) -> float:
     """Cycles for one element of the innermost loop.
 
     ``walked``: elements that follow each other along the lane axis before those beside the first ones have their turn.
     ``lanes``: of them in a vector that are of use, ``caps.lanes`` by default. ``shuffled``: the access that costs nothing here,
-    since the kernel has other ways for it.
+    since the kernel has other ways for it. ``kept``: values of the lane alone that are there already.
     """
     lanes = caps.lanes if lanes is None else lanes
-    known = [e for e in nest.nodes if any(d.kind == "axis" and d.attr == nest.lane_axis for d in nest.table.deps(e))]
+    done = {id(e) for e in walk(*kept)}
+    known = [e for e in nest.nodes if id(e) not in done and axis(nest.lane_axis or 0) in nest.table.deps(e)]
     total = sum(operation_cycles(e) for e in known) / max(1, min(16, lanes))
     for k in range(len(nest.table.accesses)):
         if k != shuffled:
-            total += _access_cycles(nest, k, caps, max(1, typical(walked)), vector=lanes > 1)
+            total += _access_cycles(nest, k, caps, max(1, typical(walked)), vector=lanes > 1, done=done)
     return total + (0.05 if lanes > 1 else 1.0)
 
 
-def _access_cycles(nest: Nest, k: int, caps: Capabilities, walked: int, *, vector: bool) -> float:
+def _access_cycles(nest: Nest, k: int, caps: Capabilities, walked: int, *, vector: bool, done: set[int]) -> float:
     access, address = nest.table.accesses[k], nest.address(k)
     step = abs(typical(address.step)) if address.mode in (Lane.STRIDED, Lane.GUARDED) else 0
     apart = address.mode is Lane.GUARDED and step > 1  # what a run will find where it decides
     mode = Lane.GATHER if apart else address.mode
-    cycles = _LANE_CYCLES[mode] * (access.dtype.bytes / 4 if vector else 4)
+    cycles = _LANE_CYCLES[mode]
+    if address.mode is Lane.GATHER and any(id(e) in done and e.kind == "call" for e in walk(address.varying)):
+        cycles = _KEPT_GATHER_CYCLES
+    cycles *= access.dtype.bytes / 4 if vector else 4
     if step > 1:
         cycles += _line_cycles(step * access.dtype.bytes, walked, caps) * (2 if access.writable else 1)
     return cycles

@@ -84,7 +84,7 @@ def panels_of(op: Recurrence, caps: Capabilities) -> tuple[Panels, ...]:
                 first_gate=sum(before.gates for before in op.stages[:s]),
                 units=units,
                 together=together,
-                rows=min(_MOST_ROWS, sums // together),
+                rows=min(_MOST_ROWS, sums // together, max(1, (caps.vector_registers - together - 1) // together)),
                 width=width,
                 lanes=caps.lanes,
             )

@@ -31,11 +31,11 @@ class Units:
         return ceildiv(self.rows, self.rows_per_unit)
 
 
-def units_of(loops: Sequence[Loop], elements_per_row: Size) -> Units:
-    """Units of about BLOCK elements; a function of the shape alone."""
+def units_of(loops: Sequence[Loop], elements_per_row: Size, elements: int = BLOCK) -> Units:
+    """Units of about so many ``elements``; a function of the shape alone."""
     if isinstance(elements_per_row, int):
-        return Units(tuple(loops), max(1, BLOCK // max(1, elements_per_row)))
-    return Units(tuple(loops), smax(1, BLOCK // elements_per_row))
+        return Units(tuple(loops), max(1, elements // max(1, elements_per_row)))
+    return Units(tuple(loops), smax(1, elements // elements_per_row))
 
 
 def equal_part(k: KernelBuilder, number: Rvalue, whole: Rvalue | int, parts: Size) -> tuple[Rvalue, Rvalue]:

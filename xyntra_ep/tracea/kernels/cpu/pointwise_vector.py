@@ -7,14 +7,15 @@ that all operands walk through alike become one, and the last one is the lane ax
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, smin
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
-from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, in_runs, scopes_of_units, spans, units_of
+from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, Units, in_runs, scopes_of_units, spans, units_of
 from xyntra_ep.tracea.kernels.shared.lane_interior import Interior, interior_of
-from xyntra_ep.tracea.kernels.shared.lane_tables import LaneTables
+from xyntra_ep.tracea.kernels.shared.lane_tables import LaneTables, kept_values
 from xyntra_ep.tracea.kernels.shared.loops import Lanes, Scope, maskable
 from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
 from xyntra_ep.tracea.kernels.shared.loops_pointwise import PointwisePlan, plan_pointwise
@@ -23,6 +24,7 @@ from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index, lt, vmin
 
+_KEPT_BLOCK = 4 * BLOCK  # elements of a unit whose rows have values in common: these cost up to 25 cycles each, a row's 3
 _BLOCK_AXIS = -2  # the loop over blocks of a long row; no expression refers to it
 
 
@@ -31,41 +33,63 @@ def _admits(op: Pointwise, context: BuildContext) -> str | None:
 
 
 def _cost_ns(op: Pointwise, config: Config, context: BuildContext) -> float:
-    plan = plan_pointwise(op, KernelBuilder("estimate"))
-    return estimate_ns(op.domain, _cycles(plan, _interior(plan, context.caps.lanes), context.caps))
+    walk = _walk(op, KernelBuilder("estimate"), context.caps.lanes)
+    return estimate_ns(op.domain, _cycles(walk, context.caps))
 
 
-def _interior(plan: PointwisePlan, lanes: int) -> Interior | None:
-    return interior_of(plan.nest, plan.bodies, plan.loops[-1].extent) if lanes > 1 and plan.loops else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Walk:
+    """How a kernel goes through its domain: units of rows, or of parts of rows where ``blocked``, which have up to ``most``
+    elements. ``kept``: values of the lane that rows have in common."""
+
+    plan: PointwisePlan
+    units: Units
+    lanes: int
+    lane_extent: Size
+    blocked: bool
+    most: int
+    interior: Interior | None
+    kept: Sequence[Expr]
 
 
-def _cycles(plan: PointwisePlan, interior: Interior | None, caps: Capabilities) -> float:
+def _walk(op: Pointwise, b: KernelBuilder, lanes: int) -> _Walk:
+    plan = plan_pointwise(op, b)
+    loops = plan.loops
+    extent: Size = loops[-1].extent if loops else 1
+    outer, lanes = loops[:-1], lanes if loops else 1
+    blocked = not isinstance(extent, int) or extent > 2 * BLOCK
+    if blocked:
+        outer = (Loop(_BLOCK_AXIS, ceildiv(extent, BLOCK)), *outer)  # mostly one, so that rows stay the loop that runs
+    per_row = extent if isinstance(extent, int) or len(outer) > 1 else BLOCK
+    units = units_of(outer, per_row)
+    most = BLOCK if blocked or not isinstance(extent, int) else extent
+    interior = interior_of(plan.nest, plan.bodies, extent) if lanes > 1 else None
+    kept = kept_values(plan.nest, most, lanes) if interior is None and in_runs(units) else []
+    if kept:
+        units = units_of(outer, per_row, _KEPT_BLOCK)
+    return _Walk(
+        plan=plan, units=units, lanes=lanes, lane_extent=extent, blocked=blocked, most=most, interior=interior, kept=kept
+    )
+
+
+def _cycles(walk: _Walk, caps: Capabilities) -> float:
     """Per element, most of which are in the interior."""
-    walked = smin(plan.loops[-1].extent, BLOCK) if plan.loops else 1
-    return cycles_per_element(interior.nest if interior else plan.nest, caps, walked)
+    nest = walk.interior.nest if walk.interior else walk.plan.nest
+    return cycles_per_element(nest, caps, smin(walk.lane_extent, BLOCK), kept=walk.kept)
 
 
 def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelCall]:
     caps = context.caps
     b = KernelBuilder(f"xy_pointwise_{op.outputs[0].dtype}_x{caps.lanes}")
-    plan = plan_pointwise(op, b)
-    nest, loops = plan.nest, plan.loops
-    lane_extent: Size = loops[-1].extent if loops else 1
-    outer = loops[:-1]
-    blocked = not isinstance(lane_extent, int) or lane_extent > 2 * BLOCK
-    if blocked:
-        outer = (Loop(_BLOCK_AXIS, ceildiv(lane_extent, BLOCK)), *outer)  # mostly one, so that rows stay the loop that runs
-    units = units_of(outer, lane_extent if isinstance(lane_extent, int) or len(outer) > 1 else BLOCK)
-    lanes = caps.lanes if loops else 1
+    walk = _walk(op, b, caps.lanes)
+    plan, nest, lanes, interior = walk.plan, walk.plan.nest, walk.lanes, walk.interior
     masks = caps.isa is Isa.AVX512
-    interior = _interior(plan, lanes)
-    most = BLOCK if blocked or not isinstance(lane_extent, int) else lane_extent
-    tables = LaneTables(nest, most, lanes) if interior is None and in_runs(units) else None
+    tables = LaneTables(nest, walk.kept, walk.most, lanes) if walk.kept else None
 
     def cover(scope: Scope, bodies: Sequence[Expr], begin: Rvalue, end: Rvalue) -> None:
         def emit(group: list[Span]) -> None:
             for span in group:
-                given = tables.values(span.at, begin, span.lanes) if tables else ()
+                given = tables.values(span.at - begin, span.lanes) if tables else ()
                 _store(scope.lanes(span.at, span.lanes, span.count, given=given), bodies, plan.outputs)
 
         spans(b, begin, end, lanes, 1, masks and maskable(scope.nest), emit)
@@ -73,11 +97,22 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
     outside = (interior.nest if interior else nest).outside()
 
     def before_run(axes: dict[int, Rvalue]) -> None:
-        if tables is not None and tables.found:
-            tables.fill(outside, *_range(b, axes.get(_BLOCK_AXIS), lane_extent))
+        if tables is None:
+            return
+        begin, end = _range(b, axes.get(_BLOCK_AXIS), walk.lane_extent)
 
-    with scopes_of_units(b, units, outside, before_run) as (axes, row):
-        begin, end = _range(b, axes.pop(_BLOCK_AXIS, None), lane_extent)
+        def fill(group: Sequence[Span]) -> None:
+            for span in group:
+                tables.fill(outside.lanes(span.at, span.lanes), span.at - begin)
+
+        if tables.reads:
+            spans(b, begin, end, lanes, 1, False, fill)
+            return
+        with b.loop("t", begin, end, lanes) as at:
+            fill([Span(at, lanes)])
+
+    with scopes_of_units(b, walk.units, outside, before_run) as (axes, row):
+        begin, end = _range(b, axes.pop(_BLOCK_AXIS, None), walk.lane_extent)
         if interior is None:
             cover(row, plan.bodies, begin, end)
         else:
@@ -94,8 +129,8 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
             kernel=kernel,
             buffers=tuple(nest.table.buffers),
             params=params,
-            units=units.count,
-            cost_ns=call_cost_ns(op.domain, _cycles(plan, interior, caps)),
+            units=walk.units.count,
+            cost_ns=call_cost_ns(op.domain, _cycles(walk, caps)),
         )
     ]
 

@@ -37,6 +37,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     lt,
 )
 
+_VECTOR_NS = 12  # of cells, whether of an LSTM's five functions or a GRU's three (Zen 4: 9 to 16)
 _THREADS = 8  # that begin at chunks far from each other
 _CLAIMS = COUNTS - MOST_CHUNKS
 _CHUNKED_FLOPS = ((2, 128 << 10), (4, 256 << 10), (8, 512 << 10), (16, 4 << 20))  # of a step that is parted into so many
@@ -55,9 +56,9 @@ def step_ns(op: Recurrence, caps: Capabilities) -> Size:
     assert isinstance(width, int)
     weights = op.gates * width * width
     near = 4 * weights <= caps.l2_bytes
-    reading = int(4 * weights / (caps.fma_gflops * (0.8 if near else 0.75)))
-    cells = -(-width // caps.lanes) * 25 * len(op.stages)
-    return smax(2 * weights * rows // max(1, int(0.8 * caps.fma_gflops)), reading) + rows * cells + 60
+    reading = int(4 * weights / (caps.fma_gflops * (0.9 if near else 0.8)))
+    cells = -(-width // caps.lanes) * _VECTOR_NS
+    return smax(2 * weights * rows // max(1, int(0.9 * caps.fma_gflops)), reading) + rows * cells + 60
 
 
 def total_ns(op: Recurrence, caps: Capabilities) -> Size:

@@ -9,7 +9,7 @@ from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.index_range import without_axis
 from xyntra_ep.tracea.kernels.shared.affine import affine
-from xyntra_ep.tracea.kernels.shared.index import Access, Lane, LaneAddress, Term
+from xyntra_ep.tracea.kernels.shared.index import Access, Lane, Term
 from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope, as_element
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import PACKET_BYTES
@@ -21,20 +21,15 @@ _WIDEST = 8  # more values would cost more registers than the wider access saves
 def packet_width(nest: Nest, extent: Size, apart: Collection[int] = ()) -> int:
     """How many neighbours every access of ``nest`` but those ``apart`` can move at once: all lie side by side, aligned, in whole
     packets of the axis of ``extent``, or are one element for all."""
-    others = [k for k in range(len(nest.table.accesses)) if k not in apart]
-    moved = [nest.table.accesses[k] for k in others if _is_side_by_side(nest.address(k))]
-    if not moved or not all(_is_side_by_side(nest.address(k)) or nest.address(k).mode is Lane.ONE for k in others):
+    modes = {k: nest.address(k).mode for k in range(len(nest.table.accesses)) if k not in apart}
+    moved = [nest.table.accesses[k] for k, mode in modes.items() if mode is Lane.VECTOR]
+    if not moved or not all(mode in (Lane.VECTOR, Lane.ONE) for mode in modes.values()):
         return 1
     assert nest.lane_axis is not None
     width = min(_WIDEST, PACKET_BYTES // max(access.dtype.bytes for access in moved))
     while width > 1 and not (is_multiple(extent, width) and all(_is_aligned(a, nest.lane_axis, width) for a in moved)):
         width //= 2
     return width
-
-
-def _is_side_by_side(address: LaneAddress) -> bool:
-    """Whether neighbours are so in memory, if the buffer is not empty."""
-    return address.mode is Lane.VECTOR or (address.mode is Lane.GUARDED and not address.checks and address.step == 1)
 
 
 def _is_aligned(access: Access, lane: int, width: int) -> bool:
@@ -99,7 +94,7 @@ class Packet:
             return as_element(self._at + point)
         if e.kind == "load" and e.attr in self._loaded:
             return self._loaded[e.attr][point]
-        if e.kind != "load" or not _is_side_by_side(self._nest.address(e.attr)):
+        if e.kind != "load" or self._nest.address(e.attr).mode is not Lane.VECTOR:
             return self._scope.value(e)
         self._loaded[e.attr] = self._neighbours(e.attr)
         return self._loaded[e.attr][point]

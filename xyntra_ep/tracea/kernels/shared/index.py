@@ -33,7 +33,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Elements of one buffer. ``count``: a view that may be empty and is read through a clamp; 0 of it forbids the read."""
+    """Elements of one buffer. ``count``: of a view that may be empty although the loops are not; 0 of it forbids the read."""
 
     pointer: Var
     dtype: DType
@@ -146,15 +146,25 @@ class AccessTable:
             for index, stride, extent in zip(indices, operand.strides, operand.shape, strict=True)
             if stride != 0
         ]
-        elements = product(operand.shape)
-        guarded = any(not t.inside for t in terms) and not known_nonnegative(elements - 1)
         return Access(
             pointer=self.pointer(operand, writable),
             dtype=operand.dtype,
             offset=operand.offset,
             terms=tuple(terms),
-            count=elements if guarded else None,
+            count=None if all(t.inside for t in terms) else self._may_be_none(operand, indices),
         )
+
+    def _may_be_none(self, operand: Operand, indices: Sequence[Expr]) -> Size | None:
+        """A size that is 0 where the view has no elements while the loops run; None where that cannot be."""
+        doubtful = [extent for index, extent in zip(indices, operand.shape, strict=True) if not self._has_elements(index, extent)]
+        return product(doubtful) if doubtful else None
+
+    def _has_elements(self, index: Expr, extent: Size) -> bool:
+        """Whether ``extent`` > 0 where ``index`` is computed: because it is inside, or a loop that it depends on is some whole
+        times as long."""
+        if extent == 0 or known_nonnegative(extent - 1) or stays_inside(index, extent, self._domain):
+            return extent != 0
+        return any(e.kind == "axis" and self._domain[e.attr] % extent == 0 for e in self.deps(index))
 
     def fix_accesses(self, number: int) -> None:
         """From now on axis(number) is always 0."""
@@ -226,7 +236,7 @@ class AccessTable:
         moving = [lane in self.deps(t.index) for t in access.terms]
         uniform = replace(access, terms=tuple(t for t, moves in zip(access.terms, moving, strict=True) if not moves))
         varying = replace(access, offset=0, terms=tuple(t for t, moves in zip(access.terms, moving, strict=True) if moves))
-        mode = Lane.GATHER if not linear else _mode(step, checks, access.count is not None)
+        mode = Lane.GATHER if not linear else _mode(step, checks)
         if times > 1:
             mode = Lane.REPEATED if mode is Lane.VECTOR else Lane.GATHER
         return LaneAddress(
@@ -248,12 +258,12 @@ def _repeats(index: Expr, lane: Expr) -> int:
     return 0
 
 
-def _mode(step: Size, checks: Sequence[Check], may_be_empty: bool) -> Lane:
+def _mode(step: Size, checks: Sequence[Check]) -> Lane:
     if step == 0 and not checks:
         return Lane.ONE
     if any(c.step < 0 for c in checks):
         return Lane.GATHER
-    if checks or may_be_empty or not isinstance(step, int):
+    if checks or not isinstance(step, int):
         return Lane.GUARDED
     return Lane.VECTOR if step == 1 else Lane.STRIDED
 

@@ -9,7 +9,7 @@ vector.store(k, vector.value(root))
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -208,15 +208,26 @@ class Lanes:
             case Lane.ONE:
                 return scalars.value(e)
             case Lane.VECTOR:
-                return Load(access.pointer, scalars.index(address.base) + at, self.lanes, self.count)
+                return self._unless_empty(
+                    access, lambda s: Load(access.pointer, s.index(address.base) + at, self.lanes, self.count)
+                )
             case Lane.REPEATED:
                 return self._repeated(access, address, scalars)
             case Lane.STRIDED:
-                return self._strided(access, address, scalars)
+                return self._unless_empty(access, lambda s: self._strided(access, address, s))
             case Lane.GUARDED:
                 return self._guarded(access, address)
             case Lane.GATHER:
                 return self._gather(access, address)
+
+    def _unless_empty(self, access: Access, read: Callable[[Scope], Rvalue]) -> Rvalue:
+        """What ``read`` makes, 0 where the view has no elements."""
+        if access.count is None:
+            return read(self._scalars)
+        result = self.b.variable("g", Const(loaded_type(access.dtype, self.lanes), 0))
+        with self.b.when(lt(0, self._scalars.size(access.count))):
+            self.b.assign(result, read(self._scalars.bind()))
+        return result
 
     def _strided(self, access: Access, address: LaneAddress, scalars: Scope) -> Rvalue:
         """Elements at literal distances of a scalar position."""
@@ -245,12 +256,7 @@ class Lanes:
         """From a scalar address on, so that accesses that differ in it alone share the positions of their lanes."""
         position = self._code.fork(self.lanes, self._leaf).emit(address.varying)[0]
         start = Offset(access.pointer, self._scalars.bind().index(address.uniform))
-        if access.count is None:
-            return Gather(start, position)
-        result = self.b.variable("g", Const(loaded_type(access.dtype, self.lanes), 0))
-        with self.b.when(lt(0, self._scalars.size(access.count))):
-            self.b.assign(result, Gather(start, position))
-        return result
+        return self._unless_empty(access, lambda _: Gather(start, position))
 
     def _guarded(self, access: Access, address: LaneAddress) -> Rvalue:
         """Without clamps if all lanes are inside (and neighbours, where only that is worth code), else lane by lane."""
