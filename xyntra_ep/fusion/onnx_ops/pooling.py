@@ -1,4 +1,4 @@
-"""Pooling: a reduction over a window, channels last inside."""
+"""Pooling: a reduction over a window, channels last inside where they come that way or rows are short, else plane by plane."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, one, wan
 from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, window
 from xyntra_ep.fusion.onnx_ops.reduction import absolute, count, per_row, rows, square
 from xyntra_ep.fusion.op_spec import AUTO_PAD, FLAG, FLOATS, OpSpec, takes
-from xyntra_ep.fusion.tensor import RowNode, Tensor
+from xyntra_ep.fusion.tensor import Expand, Permute, RowNode, Slice, Tensor, View
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, either, eq, lt, product, smin
@@ -21,13 +21,15 @@ from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
 
 INT8_LOWEST = -128
+_SHORT = 4  # results of a row: fewer leave most of a vector empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pool:
-    """The windows of one node over ``x`` [N, C, spatial...]."""
+    """The windows of one node over ``x`` [N, C, spatial...]; ``planes``: the result is stored like that, too, not channels last."""
 
     x: Tensor
+    planes: bool
     kernel: list[int]
     strides: list[int]
     dilations: list[int]
@@ -35,9 +37,9 @@ class _Pool:
     out: list[Size]
 
     def reduce(self, kind: ReduceKind, outside: Expr, before: Callable[[Expr], Expr], finish: Callable[[Expr], Expr]) -> Tensor:
-        """finish(reduction of before(x)) for each window; ``outside`` stands for the padding. Axes 1.. are the output's."""
-        x, rank = channels_last(self.x), len(self.kernel)
-        outer = (x.shape[0], *self.out, x.shape[1])
+        """finish(reduction of before(x)) for each window; ``outside`` stands for the padding."""
+        x, rank = self.x if self.planes else channels_last(self.x), len(self.kernel)
+        outer = (x.shape[0], x.shape[1], *self.out) if self.planes else (x.shape[0], *self.out, x.shape[1])
         inside: Expr = E.const(True)
         at: list[Expr] = []
         for i in range(rank):
@@ -47,17 +49,20 @@ class _Pool:
             if not self._stays_inside(i, self._reach(i)):
                 legal = within(position, x.shape[2 + i])
                 inside = legal if inside is E.const(True) else E.call("and", inside, legal)
-        value = before(E.load(0, E.axis(0), E.axis(1 + rank), *at, dtype=x.dtype))
+        channel = E.axis(1 if self.planes else 1 + rank)
+        value = before(E.load(0, E.axis(0), channel, *at, dtype=x.dtype))
         stage = Stage(kind=kind, body=E.call("where", inside, value, outside), dtype=x.dtype.compute)
         acc = E.acc(0) if x.dtype.is_float else E.acc_int(0)
-        result = wrapped(x.dtype, finish(acc))
+        body = wrapped(x.dtype, finish(acc))
         inner = tuple(map(self._reach, range(rank)))
-        node = RowNode(outer=outer, inner=inner, inputs=(x,), stages=(stage,), outputs=((result, True),))
-        return Tensor(outer, x.dtype, node).permute(from_last(x.rank))
+        node = RowNode(outer=outer, inner=inner, inputs=(x,), stages=(stage,), outputs=((body, True),))
+        result = Tensor(outer, x.dtype, node)
+        return result if self.planes else result.permute(from_last(x.rank))
 
     def start(self, i: int) -> Expr:
         """Where the window of output axis ``i`` begins."""
-        return E.call("sub", E.call("mul", E.axis(1 + i), E.const(self.strides[i])), E.size(self.pads[i]))
+        at = E.axis((2 if self.planes else 1) + i)
+        return E.call("sub", E.call("mul", at, E.const(self.strides[i])), E.size(self.pads[i]))
 
     def _reach(self, i: int) -> int:
         """Taps that can lie inside for some window: an exporter's "global" pool may be far larger than its image."""
@@ -77,7 +82,7 @@ class _Pool:
 
     def taps(self, ends: Sequence[Size] | None) -> Expr:
         """How many elements of the window lie inside; with ``ends``, inside the padded extent up to there."""
-        total: Expr = E.const(1)
+        total: Expr = f(1)
         for i, taps in enumerate(self.kernel):
             d, start = E.const(self.dilations[i]), self.start(i)
 
@@ -87,8 +92,8 @@ class _Pool:
 
             first = E.call("max", reached(E.const(0)), E.const(0)) if ends is None else E.const(0)
             past = E.call("min", reached(E.size(self.x.shape[2 + i] if ends is None else ends[i])), E.const(taps))
-            total = E.call("mul", total, E.call("max", E.call("sub", past, first), E.const(0)))
-        return E.call("to_f", total)
+            total = E.call("mul", total, E.call("to_f", E.call("max", E.call("sub", past, first), E.const(0))))
+        return total
 
 
 def _require_elements(c: Context, x: Tensor) -> None:
@@ -100,7 +105,20 @@ def _pool(c: Context, node: Node, x: Tensor) -> _Pool:
     _require_elements(c, x)
     kernel = [int(k) for k in node.need("kernel_shape")]
     strides, dilations, pads, out = window(c, node, x.shape[2:], kernel, bool(node.attr("ceil_mode", 0)))
-    return _Pool(x=x, kernel=kernel, strides=strides, dilations=dilations, pads=pads, out=out)
+    planes = x.dtype.is_float and _lies_in_rows(x) and not (isinstance(out[-1], int) and out[-1] < _SHORT)
+    return _Pool(x=x, planes=planes, kernel=kernel, strides=strides, dilations=dilations, pads=pads, out=out)
+
+
+def _lies_in_rows(t: Tensor) -> bool:
+    """Whether neighbours along the last axis of ``t`` are neighbours in memory."""
+    while isinstance(t.node, View):
+        step = t.node.step
+        if isinstance(step, Permute) and step.perm[-1] != t.rank - 1:
+            return False
+        if (isinstance(step, Slice) and step.steps[-1] != 1) or (isinstance(step, Expand) and step.factors[-1] != 1):
+            return False
+        t = t.node.base
+    return True
 
 
 def _same(v: Expr) -> Expr:
