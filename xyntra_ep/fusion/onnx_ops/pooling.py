@@ -22,11 +22,12 @@ from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
 
 INT8_LOWEST = -128
 _SHORT = 4  # results of a row: fewer leave most of a vector empty
+_WIDE, _FAR = 32, 4  # taps of a window's row, columns to the next one: beyond, channels make better neighbours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pool:
-    """The windows of one node over ``x`` [N, C, spatial...]; ``planes``: the result is stored like that, too, not channels last."""
+    """The windows of one node over ``x`` [N, C, spatial...]; ``planes``: that is how the result is stored, not channels last."""
 
     x: Tensor
     planes: bool
@@ -80,19 +81,22 @@ class _Pool:
     def never_padded(self) -> bool:
         return all(self._stays_inside(i, taps) for i, taps in enumerate(self.kernel))
 
-    def taps(self, ends: Sequence[Size] | None) -> Expr:
-        """How many elements of the window lie inside; with ``ends``, inside the padded extent up to there."""
+    def share(self, ends: Sequence[Size] | None) -> Expr:
+        """One by how many elements of the window lie inside; with ``ends``, inside the padded extent up to there. Axis by axis:
+        each factor is the same for a whole row, or a whole column, of windows."""
         total: Expr = f(1)
         for i, taps in enumerate(self.kernel):
-            d, start = E.const(self.dilations[i]), self.start(i)
+            d, start = self.dilations[i], self.start(i)
 
-            def reached(bound: Expr, start: Expr = start, d: Expr = d) -> Expr:
+            def reached(bound: Expr, start: Expr = start, d: int = d) -> Expr:
                 # taps below bound: ceil((bound - start) / d); division rounds towards zero, and below zero any value will do
-                return E.call("div", E.call("add", E.call("sub", bound, start), E.call("sub", d, E.const(1))), d)
+                free = E.call("sub", bound, start)
+                return free if d == 1 else E.call("div", E.call("add", free, E.const(d - 1)), E.const(d))
 
             first = E.call("max", reached(E.const(0)), E.const(0)) if ends is None else E.const(0)
             past = E.call("min", reached(E.size(self.x.shape[2 + i] if ends is None else ends[i])), E.const(taps))
-            total = E.call("mul", total, E.call("to_f", E.call("max", E.call("sub", past, first), E.const(0))))
+            inside = E.call("to_f", E.call("max", E.call("sub", past, first), E.const(0)))
+            total = E.call("mul", total, E.call("div", f(1), inside))
         return total
 
 
@@ -105,7 +109,8 @@ def _pool(c: Context, node: Node, x: Tensor) -> _Pool:
     _require_elements(c, x)
     kernel = [int(k) for k in node.need("kernel_shape")]
     strides, dilations, pads, out = window(c, node, x.shape[2:], kernel, bool(node.attr("ceil_mode", 0)))
-    planes = x.dtype.is_float and _lies_in_rows(x) and not (isinstance(out[-1], int) and out[-1] < _SHORT)
+    is_row = kernel[-1] <= _WIDE and strides[-1] <= _FAR and not (isinstance(out[-1], int) and out[-1] < _SHORT)
+    planes = x.dtype.is_float and is_row and _lies_in_rows(x)
     return _Pool(x=x, planes=planes, kernel=kernel, strides=strides, dilations=dilations, pads=pads, out=out)
 
 
@@ -150,16 +155,17 @@ def _average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     trailing = [int(p) for p in node.attr("pads") or [0] * (2 * rank)][rank:]
     ends = [n + p for n, p in zip(x.shape[2:], trailing, strict=True)]
     if pool.never_padded or (node.attr("count_include_pad", 0) and fitted):
-        number: Expr = f(math.prod(pool.kernel))
+        share: Expr = f(1 / math.prod(pool.kernel))
     elif node.attr("count_include_pad", 0) and not node.attr("ceil_mode", 0):
         # A window goes beyond the padding only where it is larger than all there is, and then it is the only one.
         reached = (ceildiv(end + first, d) for end, first, d in zip(ends, pool.pads, pool.dilations, strict=True))
         number = E.call("to_f", E.size(product(smin(k, n) for k, n in zip(pool.kernel, reached, strict=True))))
+        share = E.call("div", f(1), number)
     elif node.attr("count_include_pad", 0):
-        number = pool.taps(ends)
+        share = pool.share(ends)
     else:
-        number = pool.taps(None)
-    return pool.reduce(ReduceKind.SUM, f(0), _same, lambda acc: E.call("div", acc, number))
+        share = pool.share(None)
+    return pool.reduce(ReduceKind.SUM, f(0), _same, lambda acc: E.call("mul", acc, share))
 
 
 def _power_sum(node: Node) -> tuple[Callable[[Expr], Expr], Callable[[Expr], Expr]]:

@@ -32,16 +32,17 @@ from xyntra_ep.tracea.kernels.shared.loops_rows import loops_around
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
-from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Convert, Rvalue, Shuffle, Var, f32, index, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Convert, Pointer, Rvalue, Shuffle, Var, f32, index, vmax, vmin
 
 _KINDS = frozenset({ReduceKind.SUM, ReduceKind.PROD, ReduceKind.ANY_NAN_MAX})
 _MOST_TAPS = 32
 _MOST_STRIDE = 4  # vectors that a tap is picked from
 _UNROLLED_LINES = 25
-_COLUMNS = 1024  # of a line: 4 KiB, which stay in the first-level cache
-_ROWS = 8  # of a unit, at least: what depends on the lane alone is computed once for them
+_COLUMNS = 256  # of a line, of which a group's stay in the first-level cache
+GROUP = 8  # rows
+_GROUPS = 2  # of rows in a unit, at least: what depends on the lane alone is computed once for them
 _TOGETHER = 2  # vectors of columns: each line's guard is asked once for them
-_BLOCK_AXIS = -2
+_BLOCK_AXIS, _GROUP_AXIS, _ONE_AXIS = -2, -3, -4  # no expression refers to them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class _Windows:
 
     table: AccessTable
     kind: ReduceKind
-    outer: tuple[Loop, ...]
+    outer: tuple[Loop, ...]  # the last one: rows
     along: Loop
     lines: tuple[Loop, ...]
     column: int
@@ -64,6 +65,10 @@ class _Windows:
     is_padded: bool
     result: Expr
     output: int
+
+    @property
+    def rows(self) -> Loop:
+        return self.outer[-1]
 
     @property
     def neutral(self) -> float:
@@ -168,7 +173,7 @@ def _windows(op: RowReduce, b: KernelBuilder) -> _Windows | str:
     w = _Windows(
         table=table,
         kind=stage.kind,
-        outer=tuple(domain.loops),
+        outer=tuple(domain.loops) or (Loop(_ONE_AXIS, 1),),
         along=Loop(along, op.outer[-1]),
         lines=tuple(Loop(len(op.outer) + i, extent) for i, extent in enumerate(op.inner[:-1])),
         column=column,
@@ -208,7 +213,7 @@ def _cycles(w: _Windows, context: BuildContext) -> float:
     """For one result: whole vectors of columns and of windows, and what each row costs besides."""
     lanes, windows = context.caps.lanes, max(1, typical(w.along.extent))
     lines = max(1, typical(product(loop.extent for loop in w.lines)))
-    columns = math.ceil(w.reach(windows) / lanes) * (1.5 * lines + 2)
+    columns = math.ceil(typical(w.reach(windows)) / lanes) * (1.5 * lines + 2)
     picked = 1.0 if w.stride == 1 else 1.5 * w.stride
     return (columns + math.ceil(windows / lanes) * (w.taps * picked + 4) + 20) / windows
 
@@ -225,16 +230,18 @@ def _build(op: RowReduce, config: Config, context: BuildContext) -> list[KernelC
     w = _windows(op, b)
     assert isinstance(w, _Windows)
     code = _WindowCode(w, b, caps.lanes, caps.isa in (Isa.AVX512, Isa.AVX2))
-    outer, block = w.outer, w.block(caps.lanes)
-    blocked = not isinstance(w.along.extent, int) or w.along.extent > block
-    if blocked:
-        outer = (Loop(_BLOCK_AXIS, ceildiv(w.along.extent, block)), *outer)
+    block = w.block(caps.lanes)
+    outer: list[Loop] = []
+    if blocked := not isinstance(w.along.extent, int) or w.along.extent > block:
+        outer = [Loop(_BLOCK_AXIS, ceildiv(w.along.extent, block))]
+    outer += [*w.outer[:-1], Loop(_GROUP_AXIS, ceildiv(w.rows.extent, GROUP))]
     lines = typical(product(loop.extent for loop in w.lines))
-    units = Units(outer, max(_ROWS, BLOCK // max(1, block * w.stride * lines)))
+    read = GROUP * max(1, min(block, typical(w.along.extent))) * w.stride * max(1, lines)
+    units = Units(tuple(outer), max(_GROUPS, BLOCK // read))
     tables = LaneTables(code.over, block, caps.lanes) if in_runs(units) else None
 
     def part(axes: dict[int, Rvalue]) -> tuple[Rvalue, Rvalue]:
-        """The windows of the row that share a line."""
+        """The windows of a row that share a line."""
         if not blocked:
             return index(0), b.param(w.along.extent)
         begin = b.let("begin", axes[_BLOCK_AXIS] * block)
@@ -246,11 +253,13 @@ def _build(op: RowReduce, config: Config, context: BuildContext) -> list[KernelC
         if tables is not None and tables.found:
             tables.fill(outside, *part(axes))
 
-    with scopes_of_units(b, units, outside, before_run) as (axes, row):
+    with scopes_of_units(b, units, outside, before_run) as (axes, around):
         begin, end = part(axes)
-        axes.pop(_BLOCK_AXIS, None)
-        code.fill(code.lines.outside().bind(axes), begin, end)
-        code.reduce(row, begin, end, tables)
+        first = b.let("from", axes[_GROUP_AXIS] * GROUP)
+        count = b.let("rows", vmin(index(GROUP), b.param(w.rows.extent) - first))
+        bound = {loop.axis: axes[loop.axis] for loop in w.outer[:-1]}
+        code.fill(code.lines.outside().bind(bound), begin, end, first, count)
+        code.reduce(around, begin, end, first, count, tables)
     kernel, params = b.finish()
     return [
         KernelCall(
@@ -264,7 +273,7 @@ def _build(op: RowReduce, config: Config, context: BuildContext) -> list[KernelC
 
 
 class _WindowCode:
-    """The two passes over one row of windows."""
+    """The two passes over rows of windows, one after the other for some rows: what was just written is not read at once."""
 
     def __init__(self, w: _Windows, b: KernelBuilder, lanes: int, masks: bool) -> None:
         self._w = w
@@ -275,29 +284,36 @@ class _WindowCode:
         self._masks = masks
         room = w.reach(w.block(lanes)) + (w.stride + 1) * lanes  # vectors may begin at the last column
         assert isinstance(room, int)
-        self._line: Var = self._b.array("line", DType.F32, room)
+        self._room = -(-room // lanes) * lanes
+        self._line: Var = self._b.array("line", DType.F32, GROUP * self._room)
+        self._pad(self._line, index(0), index(GROUP * self._room))  # vectors reach beyond a line: into numbers that cost no more
 
-    def fill(self, around: Scope, begin: Rvalue, end: Rvalue) -> None:
-        """The line of the windows from ``begin`` up to ``end``."""
+    def fill(self, around: Scope, begin: Rvalue, end: Rvalue, first: Rvalue, count: Rvalue) -> None:
+        """The lines of ``count`` rows from ``first`` on, for the windows from ``begin`` up to ``end``."""
         w, b = self._w, self._b
         start = b.let("start", begin * w.stride + around.index(w.start))
         reach = b.let("reach", (end - begin - 1) * w.stride + ((w.taps - 1) * w.dilation + 1))
-        first, last = index(0), reach
+        left: Rvalue = index(0)
+        right = reach
         if w.is_padded:
-            first = b.let("first", vmin(vmax(index(0) - start, 0), reach))
-            last = b.let("last", vmax(vmin(b.param(w.columns) - start, reach), first))
-            self._pad(index(0), first)
+            left = b.let("left", vmin(vmax(index(0) - start, 0), reach))
+            right = b.let("right", vmax(vmin(b.param(w.columns) - start, reach), left))
         masked = self._masks and maskable(self.lines)
-        spans(b, first, last, self._lanes, _TOGETHER, masked, lambda group: self._columns(around, start, group))
-        if w.is_padded:
-            self._pad(last, reach)
+        with b.loop("r", 0, count) as r:
+            line = b.pointer("line_at", self._line, r * self._room)
+            row = around.bind({w.rows.axis: first + r})
+            if w.is_padded:
+                self._pad(line, index(0), left)
+            spans(b, left, right, self._lanes, _TOGETHER, masked, lambda group: self._columns(row, line, start, group))
+            if w.is_padded:
+                self._pad(line, right, reach)
 
-    def _pad(self, begin: Rvalue, end: Rvalue) -> None:
+    def _pad(self, line: Pointer, begin: Rvalue, end: Rvalue) -> None:
         """Whole vectors: what is behind ``end`` is written later, or never read."""
         with self._b.loop("p", begin, end, self._lanes) as at:
-            self._b.store(self._line, at, Const(f32(self._lanes), self._w.neutral))
+            self._b.store(line, at, Const(f32(self._lanes), self._w.neutral))
 
-    def _columns(self, around: Scope, start: Rvalue, group: Sequence[Span]) -> None:
+    def _columns(self, around: Scope, to: Pointer, start: Rvalue, group: Sequence[Span]) -> None:
         w, b = self._w, self._b
         totals = [Accumulator(b, w.kind, DType.F32, span.lanes) for span in group]
 
@@ -321,23 +337,27 @@ class _WindowCode:
             with loops_around(around, w.lines) as (line, _):
                 guarded(line)
         for span, total in zip(group, totals, strict=True):
-            b.store(self._line, span.at, total.result(DType.F32))  # whole vectors: see ``_pad``
+            b.store(to, span.at, total.result(DType.F32))  # whole vectors: see ``_pad``
 
-    def reduce(self, row: Scope, begin: Rvalue, end: Rvalue, tables: LaneTables | None) -> None:
-        """The results of the windows from ``begin`` up to ``end``."""
+    def reduce(self, around: Scope, begin: Rvalue, end: Rvalue, first: Rvalue, count: Rvalue, tables: LaneTables | None) -> None:
+        """The results of ``count`` rows from ``first`` on, for the windows from ``begin`` up to ``end``."""
+        w, b = self._w, self._b
+        windows = b.let("windows", end - begin)
+        with b.loop("r", 0, count) as r:
+            line = b.pointer("line_at", self._line, r * self._room)
+            row = around.bind({w.rows.axis: first + r})
 
-        def emit(group: list[Span]) -> None:
-            for span in group:
-                total = self._window(span)
-                at = begin + span.at
-                given = tables.values(at, begin, span.lanes) if tables else ()
-                here = row.lanes(at, span.lanes, span.count, {0: total}, given)
-                here.store(self._w.output, here.value(self._w.result))
+            def emit(group: list[Span]) -> None:
+                for span in group:
+                    total = self._window(line, span)
+                    at = begin + span.at
+                    given = tables.values(at, begin, span.lanes) if tables else ()
+                    here = row.lanes(at, span.lanes, span.count, {0: total}, given)
+                    here.store(w.output, here.value(w.result))
 
-        count = self._b.let("count", end - begin)
-        spans(self._b, index(0), count, self._lanes, 1, self._masks and maskable(self.over), emit)
+            spans(b, index(0), windows, self._lanes, 1, self._masks and maskable(self.over), emit)
 
-    def _window(self, span: Span) -> Rvalue:
+    def _window(self, line: Pointer, span: Span) -> Rvalue:
         """The reduction over the taps of each window of ``span``."""
         w, b = self._w, self._b
         total = Accumulator(b, w.kind, DType.F32, span.lanes)
@@ -345,13 +365,13 @@ class _WindowCode:
         for k in range(w.taps):
             at = span.at * w.stride
             if span.lanes == 1:
-                total.update(b.load(self._line, at + k * w.dilation))
+                total.update(b.load(line, at + k * w.dilation))
                 continue
             first, lane = divmod(k * w.dilation, w.stride)
             first *= w.stride
             if first not in near:
                 parts = (at + (first + i * span.lanes) for i in range(w.stride))
-                near[first] = [b.let("near", b.load(self._line, part, span.lanes)) for part in parts]
+                near[first] = [b.let("near", b.load(line, part, span.lanes)) for part in parts]
             total.update(_every(b, near[first], lane))
         return total.result(DType.F32)
 
