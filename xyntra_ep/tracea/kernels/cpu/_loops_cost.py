@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, product, typical
 from xyntra_ep.tracea.kernels.shared.index import Lane
+from xyntra_ep.tracea.kernels.shared.lane_picks import are_picked
 from xyntra_ep.tracea.kernels.shared.loops import Nest
 from xyntra_ep.tracea.kernels.shared.operation_cost import operation_cycles
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
@@ -20,6 +21,7 @@ _LANE_CYCLES = {
     Lane.STRIDED: 1.2,
     Lane.GATHER: 3.0,
 }
+_PICKED_CYCLES = 2.5  # a load and a shuffle
 _LINE_BYTES = 64
 _WAYS = 8
 _LINE_FROM_L2_CYCLES = 3.0
@@ -48,7 +50,10 @@ def _access_cycles(nest: Nest, k: int, caps: Capabilities, walked: int, *, vecto
     step = abs(typical(address.step)) if address.mode in (Lane.STRIDED, Lane.GUARDED) else 0
     apart = address.mode is Lane.GUARDED and step > 1  # what a run will find where it decides
     mode = Lane.GATHER if apart else address.mode
-    cycles = _LANE_CYCLES[mode] * (access.dtype.bytes / 4 if vector else 4)
+    if mode is Lane.STRIDED and vector and not access.writable and access.dtype.is_float and are_picked(step, caps.lanes):
+        cycles = _PICKED_CYCLES * step / caps.lanes
+    else:
+        cycles = _LANE_CYCLES[mode] * (access.dtype.bytes / 4 if vector else 4)
     if step > 1:
         cycles += _line_cycles(step * access.dtype.bytes, walked, caps) * (2 if access.writable else 1)
     return cycles

@@ -14,6 +14,7 @@ from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
 from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, in_runs, scopes_of_units, spans, units_of
 from xyntra_ep.tracea.kernels.shared.lane_interior import Interior, interior_of
+from xyntra_ep.tracea.kernels.shared.lane_picks import are_picked
 from xyntra_ep.tracea.kernels.shared.lane_tables import LaneTables
 from xyntra_ep.tracea.kernels.shared.loops import Lanes, Scope, maskable
 from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
@@ -41,8 +42,19 @@ def _interior(plan: PointwisePlan, lanes: int) -> Interior | None:
 
 def _cycles(plan: PointwisePlan, interior: Interior | None, caps: Capabilities) -> float:
     """Per element, most of which are in the interior."""
-    walked = smin(plan.loops[-1].extent, BLOCK) if plan.loops else 1
+    walked = smin(plan.loops[-1].extent, _block(plan, caps)) if plan.loops else 1
     return cycles_per_element(interior.nest if interior else plan.nest, caps, walked)
+
+
+def _block(plan: PointwisePlan, caps: Capabilities) -> int:
+    """Elements of a row that follow each other before the same ones of the next row: where they are read from between others,
+    which that row may read, few enough that their lines stay in L1."""
+    apart = [
+        a.dtype.bytes * step
+        for k, a in enumerate(plan.nest.table.accesses)
+        if are_picked(step := plan.nest.address(k).step, caps.lanes) and isinstance(step, int)
+    ]
+    return min(BLOCK, max(1, caps.l1d_bytes // 2 // max(apart) // caps.lanes) * caps.lanes) if apart else BLOCK
 
 
 def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelCall]:
@@ -52,14 +64,15 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
     nest, loops = plan.nest, plan.loops
     lane_extent: Size = loops[-1].extent if loops else 1
     outer = loops[:-1]
-    blocked = not isinstance(lane_extent, int) or lane_extent > 2 * BLOCK
+    block = _block(plan, caps)
+    blocked = not isinstance(lane_extent, int) or lane_extent > 2 * block
     if blocked:
-        outer = (Loop(_BLOCK_AXIS, ceildiv(lane_extent, BLOCK)), *outer)  # mostly one, so that rows stay the loop that runs
-    units = units_of(outer, lane_extent if isinstance(lane_extent, int) or len(outer) > 1 else BLOCK)
+        outer = (Loop(_BLOCK_AXIS, ceildiv(lane_extent, block)), *outer)  # mostly one, so that rows stay the loop that runs
+    units = units_of(outer, lane_extent if isinstance(lane_extent, int) or len(outer) > 1 else block)
     lanes = caps.lanes if loops else 1
     masks = caps.isa is Isa.AVX512
     interior = _interior(plan, lanes)
-    most = BLOCK if blocked or not isinstance(lane_extent, int) else lane_extent
+    most = block if blocked or not isinstance(lane_extent, int) else lane_extent
     tables = LaneTables(nest, most, lanes) if interior is None and in_runs(units) else None
 
     def cover(scope: Scope, bodies: Sequence[Expr], begin: Rvalue, end: Rvalue) -> None:
@@ -74,10 +87,10 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
 
     def before_run(axes: dict[int, Rvalue]) -> None:
         if tables is not None and tables.found:
-            tables.fill(outside, *_range(b, axes.get(_BLOCK_AXIS), lane_extent))
+            tables.fill(outside, *_range(b, axes.get(_BLOCK_AXIS), lane_extent, block))
 
     with scopes_of_units(b, units, outside, before_run) as (axes, row):
-        begin, end = _range(b, axes.pop(_BLOCK_AXIS, None), lane_extent)
+        begin, end = _range(b, axes.pop(_BLOCK_AXIS, None), lane_extent, block)
         if interior is None:
             cover(row, plan.bodies, begin, end)
         else:
@@ -100,11 +113,11 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
     ]
 
 
-def _range(b: KernelBuilder, block: Rvalue | None, extent: Size) -> tuple[Rvalue, Rvalue]:
-    if block is None:
+def _range(b: KernelBuilder, number: Rvalue | None, extent: Size, block: int) -> tuple[Rvalue, Rvalue]:
+    if number is None:
         return index(0), b.param(extent)
-    begin = b.let("begin", block * BLOCK)
-    return begin, b.let("end", vmin(begin + BLOCK, b.param(extent)))
+    begin = b.let("begin", number * block)
+    return begin, b.let("end", vmin(begin + block, b.param(extent)))
 
 
 def _store(here: Lanes | Scope, bodies: Sequence[Expr], outputs: Sequence[int]) -> None:

@@ -24,6 +24,7 @@ from xyntra_ep.tracea.core_ir.ops import Operand, ReduceKind, RowReduce
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, estimate_ns
 from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, Units, in_runs, scopes_of_units, spans
 from xyntra_ep.tracea.kernels.shared.index import Access, AccessTable, Lane
+from xyntra_ep.tracea.kernels.shared.lane_picks import MOST_APART, picked
 from xyntra_ep.tracea.kernels.shared.lane_tables import LaneTables
 from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope, maskable
 from xyntra_ep.tracea.kernels.shared.loops_plan import Domain, Loop
@@ -32,11 +33,10 @@ from xyntra_ep.tracea.kernels.shared.loops_rows import loops_around
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
-from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Convert, Pointer, Rvalue, Shuffle, Var, f32, index, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Convert, Pointer, Rvalue, Var, f32, index, vmax, vmin
 
 _KINDS = frozenset({ReduceKind.SUM, ReduceKind.PROD, ReduceKind.ANY_NAN_MAX})
 _MOST_TAPS = 32
-_MOST_STRIDE = 4  # vectors that a tap is picked from
 _UNROLLED_LINES = 25
 _COLUMNS = 256  # of a line, of which a group's stay in the first-level cache
 GROUP = 8  # rows
@@ -143,7 +143,7 @@ def _windows(op: RowReduce, b: KernelBuilder) -> _Windows | str:
     place = _place(stage.body, op.inputs, along, tap)
     if place is None:
         return "no index moves by constant steps with the window and with the tap"
-    if place.stride > _MOST_STRIDE:
+    if place.stride > MOST_APART:
         return f"windows are {place.stride} columns apart"
     value, guards, is_padded = stage.body, [], False
     if value.kind == "call" and value.attr == "where":
@@ -372,22 +372,8 @@ class _WindowCode:
             if first not in near:
                 parts = (at + (first + i * span.lanes) for i in range(w.stride))
                 near[first] = [b.let("near", b.load(line, part, span.lanes)) for part in parts]
-            total.update(_every(b, near[first], lane))
+            total.update(picked(b, near[first], [divmod(lane + i * w.stride, span.lanes) for i in range(span.lanes)]))
         return total.result(DType.F32)
-
-
-def _every(b: KernelBuilder, parts: Sequence[Rvalue], first: int) -> Rvalue:
-    """Each n-th lane of n vectors, from lane ``first`` on."""
-    n, lanes = len(parts), parts[0].type.lanes
-    result = parts[0]
-    if n == 1:
-        return result
-    places = [divmod(first + lane * n, lanes) for lane in range(lanes)]  # (vector, lane of it)
-    for i in range(1, n):
-        kept = [lane if i > 1 else at for lane, (_, at) in enumerate(places)]
-        picked = tuple(lanes + at if part == i else kept[lane] for lane, (part, at) in enumerate(places))
-        result = b.let("every", Shuffle(result, parts[i], picked))
-    return result
 
 
 VARIANTS = [
