@@ -22,7 +22,7 @@ TABLES = Path(__file__).with_name("ort_efficiency")
 USUAL = 256
 PARALLEL_NS = 30_000.0  # below, work is not worth sharing out between threads
 FEW_ROWS = 16
-PICKED = 5  # taps of a pooling window that take as long as picking it out of its row, where it is no neighbour of the one before
+PICKED = 8  # taps of a pooling window that take as long as picking it out of its row, where it is no neighbour of the one before
 CASE_CHANNELS = 64  # of the cases that rows of convolutions were measured with
 
 # What costs ORT a node and nothing more: it hands the buffer on, or computes with a few integers.

@@ -41,17 +41,18 @@ def cycles_per_element(
     total = sum(operation_cycles(e) for e in known) / max(1, min(16, lanes))
     for k in range(len(nest.table.accesses)):
         if k != shuffled:
-            total += _access_cycles(nest, k, caps, max(1, typical(walked)), vector=lanes > 1)
+            total += _access_cycles(nest, k, caps, max(1, typical(walked)), lanes)
     return total + (0.05 if lanes > 1 else 1.0)
 
 
-def _access_cycles(nest: Nest, k: int, caps: Capabilities, walked: int, *, vector: bool) -> float:
+def _access_cycles(nest: Nest, k: int, caps: Capabilities, walked: int, lanes: int) -> float:
+    vector = lanes > 1
     access, address = nest.table.accesses[k], nest.address(k)
     step = abs(typical(address.step)) if address.mode in (Lane.STRIDED, Lane.GUARDED) else 0
     apart = address.mode is Lane.GUARDED and step > 1  # what a run will find where it decides
     mode = Lane.GATHER if apart else address.mode
-    if mode is Lane.STRIDED and vector and not access.writable and access.dtype.is_float and are_picked(step, caps.lanes):
-        cycles = _PICKED_CYCLES * step / caps.lanes
+    if mode is Lane.STRIDED and not access.writable and access.dtype.is_float and are_picked(step, lanes):
+        cycles = _PICKED_CYCLES * step / lanes
     else:
         cycles = _LANE_CYCLES[mode] * (access.dtype.bytes / 4 if vector else 4)
     if step > 1:

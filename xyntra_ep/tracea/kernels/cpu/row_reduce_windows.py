@@ -210,12 +210,14 @@ def _admits(op: RowReduce, context: BuildContext) -> str | None:
 
 
 def _cycles(w: _Windows, context: BuildContext) -> float:
-    """For one result: whole vectors of columns and of windows, and what each row costs besides."""
+    """For one result: whole vectors of columns and of windows, and what each row costs besides: more where only a run knows how
+    many vectors there are."""
     lanes, windows = context.caps.lanes, max(1, typical(w.along.extent))
     lines = max(1, typical(product(loop.extent for loop in w.lines)))
-    columns = math.ceil(typical(w.reach(windows)) / lanes) * (1.5 * lines + 2)
-    picked = 1.0 if w.stride == 1 else 1.5 * w.stride
-    return (columns + math.ceil(windows / lanes) * (w.taps * picked + 4) + 20) / windows
+    columns = math.ceil(typical(w.reach(windows)) / lanes) * (lines + 1)
+    row = 6 if isinstance(w.along.extent, int) else 32
+    picked = 1.0 if w.stride == 1 else 0.9 * w.stride
+    return (columns + math.ceil(windows / lanes) * (w.taps * picked + 3) + row) / windows
 
 
 def _cost_ns(op: RowReduce, config: Config, context: BuildContext) -> float:
