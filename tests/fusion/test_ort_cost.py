@@ -14,7 +14,20 @@ from bench.ort_cases import KINDS
 from tests.support.graph_from_model import graph_from_model
 from tests.support.ml_models import single
 from tests.support.model_text import normal, parse
-from xyntra_ep.fusion.ort_cost import TABLES, Ceilings, Efficiency, Load, Rate, Sized, load, load_of, shared_ns, work_ns, work_of
+from xyntra_ep.fusion.ort_cost import (
+    PICKED,
+    TABLES,
+    Ceilings,
+    Efficiency,
+    Load,
+    Rate,
+    Sized,
+    load,
+    load_of,
+    shared_ns,
+    work_ns,
+    work_of,
+)
 from xyntra_ep.fusion.ort_fusions import absorbed
 from xyntra_ep.fusion.trace import OPS
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -59,6 +72,8 @@ def loads(text: str, **constants: object) -> list[Load | None]:
         ("(float[1,8,6] x) => (float[1,8,4] y) { y = Conv <group=8> (x, w) }", {"w": normal(8, 1, 3)},
          "conv.line.depthwise", 2 * 32 * 3),
         ("(float[1,2,6,6] x) => (float[1,2,4,4] y) { y = MaxPool <kernel_shape=[3,3]> (x) }", {}, "MaxPool", 32 * 9),
+        ("(float[1,2,7,7] x) => (float[1,2,3,3] y) { y = MaxPool <kernel_shape=[3,3], strides=[2,2]> (x) }", {},
+         "MaxPool", 18 * (9 + PICKED)),
         ("(float[1,2,4,4] x) => (float[1,2,2,2] y) { y = AveragePool <kernel_shape=[9,9], pads=[3,3,3,3]> (x) }", {},
          "AveragePool", 8 * 16),
         ("(float[4,8] x) => (float[4] y) { y = ReduceMean <keepdims=0> (x, a) }", {"a": [1]}, "ReduceMean", 32),

@@ -22,6 +22,7 @@ TABLES = Path(__file__).with_name("ort_efficiency")
 USUAL = 256
 PARALLEL_NS = 30_000.0  # below, work is not worth sharing out between threads
 FEW_ROWS = 16
+PICKED = 8  # taps of a pooling window that take as long as picking it out of its row, where it is no neighbour of the one before
 GATE_PRODUCTS = 12.5  # what a gate's function costs ORT, in products: states of 64 take it a fifth longer than products tell
 CASE_CHANNELS = 64  # of the cases that rows of convolutions were measured with
 
@@ -167,7 +168,10 @@ def load_of(node: Node, inputs: Sequence[Sized | None], outputs: Sequence[Sized]
         return _recurrent(node, given)
     if op in _POOLS:
         window = zip(node.attr("kernel_shape", (1,)), given[0].shape[2:], strict=False)
-        return Load(row=_POOLS[op], units=made.elements * math.prod(min(int(k), n) for k, n in window), bytes=size)
+        taps = math.prod(min(int(k), n) for k, n in window)
+        if node.attr("strides", (1,))[-1] != 1:
+            taps += PICKED
+        return Load(row=_POOLS[op], units=made.elements * taps, bytes=size)
     if op == "Transpose":
         return _transpose(node, given[0], made)
     if op in ("Resize", "Upsample", "GridSample"):

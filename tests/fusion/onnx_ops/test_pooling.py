@@ -15,7 +15,7 @@ from tests.support.alternatives import one_island
 from tests.support.model_text import cpu, normal, parse
 from tests.support.sessions import planned
 from xyntra_ep.diagnostics.explain import explain
-from xyntra_ep.tracea.core_ir.ops import RowReduce
+from xyntra_ep.tracea.core_ir.ops import Pointwise, RowReduce
 
 
 def model(op: str, **attributes: int | list[int]) -> onnx.ModelProto:
@@ -53,3 +53,35 @@ def test_padding_is_counted_up_to_its_end(pads: list[int]) -> None:
     for height, width in ((1, 1), (1, 5), (2, 2), (6, 9)):
         x = normal(2, 2, height, width)
         np.testing.assert_allclose(session.run(None, {"x": x})[0], cpu(pool, {"x": x})[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+def test_planes_stay_planes(op: str) -> None:
+    """An image that comes channels first is not turned before its pool, nor is the result behind it."""
+    attributes = "kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]"
+    x = normal(2, 5, 9, 17)
+    for image in ("H,W", "9,17"):
+        pooled = parse(f"(float[N,5,{image}] x) => (float[] y) {{ y = {op}<{attributes}>(x) }}")
+        island = one_island(pooled)
+        (pool,) = island.ops(RowReduce)
+        assert not island.ops(Pointwise)
+        assert pool.outer[1] == 5
+        (got,) = island.run({"x": x})
+        np.testing.assert_allclose(got, cpu(pooled, {"x": x})[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(float[N,8,9,9] x) => (float[] y) { c = Conv(x, w) y = MaxPool<kernel_shape=[2,2]>(c) }",
+        "(float[N,9,9,8] x) => (float[] y) { c = Transpose<perm=[0,3,1,2]>(x) y = MaxPool<kernel_shape=[2,2]>(c) }",
+        "(float[N,8,9,9] x) => (float[] y) { y = MaxPool<kernel_shape=[2,9]>(x) }",
+        "(float[N,8,9,99] x) => (float[] y) { y = MaxPool<kernel_shape=[2,2], strides=[1,5]>(x) }",
+        "(float[N,8,9,99] x) => (float[] y) { y = MaxPool<kernel_shape=[2,33]>(x) }",
+    ],
+    ids=["convolution", "channels last", "short rows", "far apart", "wide"],
+)
+def test_where_channels_make_better_neighbours_they_are_last(text: str) -> None:
+    island = one_island(parse(text, w=normal(8, 8, 3, 3)))
+    (pool,) = island.ops(RowReduce)
+    assert pool.outer[-1] == 8

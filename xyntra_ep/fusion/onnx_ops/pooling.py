@@ -1,4 +1,4 @@
-"""Pooling: a reduction over a window, channels last inside."""
+"""Pooling: a reduction over a window, channels last inside where they come that way or rows are short, else plane by plane."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, float_input, one, wan
 from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, window
 from xyntra_ep.fusion.onnx_ops.reduction import absolute, count, per_row, rows, square
 from xyntra_ep.fusion.op_spec import AUTO_PAD, FLAG, FLOATS, OpSpec, takes
-from xyntra_ep.fusion.tensor import RowNode, Tensor
+from xyntra_ep.fusion.tensor import Expand, Permute, RowNode, Slice, Tensor, View
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, either, eq, lt, product, smin
@@ -21,13 +21,16 @@ from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
 
 INT8_LOWEST = -128
+_SHORT = 4  # results of a row: fewer leave most of a vector empty
+_WIDE, _FAR = 32, 4  # taps of a window's row, columns to the next one: beyond, channels make better neighbours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pool:
-    """The windows of one node over ``x`` [N, C, spatial...]."""
+    """The windows of one node over ``x`` [N, C, spatial...]; ``planes``: that is how the result is stored, not channels last."""
 
     x: Tensor
+    planes: bool
     kernel: list[int]
     strides: list[int]
     dilations: list[int]
@@ -35,9 +38,9 @@ class _Pool:
     out: list[Size]
 
     def reduce(self, kind: ReduceKind, outside: Expr, before: Callable[[Expr], Expr], finish: Callable[[Expr], Expr]) -> Tensor:
-        """finish(reduction of before(x)) for each window; ``outside`` stands for the padding. Axes 1.. are the output's."""
-        x, rank = channels_last(self.x), len(self.kernel)
-        outer = (x.shape[0], *self.out, x.shape[1])
+        """finish(reduction of before(x)) for each window; ``outside`` stands for the padding."""
+        x, rank = self.x if self.planes else channels_last(self.x), len(self.kernel)
+        outer = (x.shape[0], x.shape[1], *self.out) if self.planes else (x.shape[0], *self.out, x.shape[1])
         inside: Expr = E.const(True)
         at: list[Expr] = []
         for i in range(rank):
@@ -47,17 +50,20 @@ class _Pool:
             if not self._stays_inside(i, self._reach(i)):
                 legal = within(position, x.shape[2 + i])
                 inside = legal if inside is E.const(True) else E.call("and", inside, legal)
-        value = before(E.load(0, E.axis(0), E.axis(1 + rank), *at, dtype=x.dtype))
+        channel = E.axis(1 if self.planes else 1 + rank)
+        value = before(E.load(0, E.axis(0), channel, *at, dtype=x.dtype))
         stage = Stage(kind=kind, body=E.call("where", inside, value, outside), dtype=x.dtype.compute)
         acc = E.acc(0) if x.dtype.is_float else E.acc_int(0)
-        result = wrapped(x.dtype, finish(acc))
+        body = wrapped(x.dtype, finish(acc))
         inner = tuple(map(self._reach, range(rank)))
-        node = RowNode(outer=outer, inner=inner, inputs=(x,), stages=(stage,), outputs=((result, True),))
-        return Tensor(outer, x.dtype, node).permute(from_last(x.rank))
+        node = RowNode(outer=outer, inner=inner, inputs=(x,), stages=(stage,), outputs=((body, True),))
+        result = Tensor(outer, x.dtype, node)
+        return result if self.planes else result.permute(from_last(x.rank))
 
     def start(self, i: int) -> Expr:
         """Where the window of output axis ``i`` begins."""
-        return E.call("sub", E.call("mul", E.axis(1 + i), E.const(self.strides[i])), E.size(self.pads[i]))
+        at = E.axis((2 if self.planes else 1) + i)
+        return E.call("sub", E.call("mul", at, E.const(self.strides[i])), E.size(self.pads[i]))
 
     def _reach(self, i: int) -> int:
         """Taps that can lie inside for some window: an exporter's "global" pool may be far larger than its image."""
@@ -75,20 +81,23 @@ class _Pool:
     def never_padded(self) -> bool:
         return all(self._stays_inside(i, taps) for i, taps in enumerate(self.kernel))
 
-    def taps(self, ends: Sequence[Size] | None) -> Expr:
-        """How many elements of the window lie inside; with ``ends``, inside the padded extent up to there."""
-        total: Expr = E.const(1)
+    def share(self, ends: Sequence[Size] | None) -> Expr:
+        """One by how many elements of the window lie inside; with ``ends``, inside the padded extent up to there. Axis by axis:
+        each factor is the same for a whole row, or a whole column, of windows."""
+        total: Expr = f(1)
         for i, taps in enumerate(self.kernel):
-            d, start = E.const(self.dilations[i]), self.start(i)
+            d, start = self.dilations[i], self.start(i)
 
-            def reached(bound: Expr, start: Expr = start, d: Expr = d) -> Expr:
+            def reached(bound: Expr, start: Expr = start, d: int = d) -> Expr:
                 # taps below bound: ceil((bound - start) / d); division rounds towards zero, and below zero any value will do
-                return E.call("div", E.call("add", E.call("sub", bound, start), E.call("sub", d, E.const(1))), d)
+                free = E.call("sub", bound, start)
+                return free if d == 1 else E.call("div", E.call("add", free, E.const(d - 1)), E.const(d))
 
             first = E.call("max", reached(E.const(0)), E.const(0)) if ends is None else E.const(0)
             past = E.call("min", reached(E.size(self.x.shape[2 + i] if ends is None else ends[i])), E.const(taps))
-            total = E.call("mul", total, E.call("max", E.call("sub", past, first), E.const(0)))
-        return E.call("to_f", total)
+            inside = E.call("to_f", E.call("max", E.call("sub", past, first), E.const(0)))
+            total = E.call("mul", total, E.call("div", f(1), inside))
+        return total
 
 
 def _require_elements(c: Context, x: Tensor) -> None:
@@ -100,7 +109,21 @@ def _pool(c: Context, node: Node, x: Tensor) -> _Pool:
     _require_elements(c, x)
     kernel = [int(k) for k in node.need("kernel_shape")]
     strides, dilations, pads, out = window(c, node, x.shape[2:], kernel, bool(node.attr("ceil_mode", 0)))
-    return _Pool(x=x, kernel=kernel, strides=strides, dilations=dilations, pads=pads, out=out)
+    is_row = kernel[-1] <= _WIDE and strides[-1] <= _FAR and not (isinstance(out[-1], int) and out[-1] < _SHORT)
+    planes = x.dtype.is_float and is_row and _lies_in_rows(x)
+    return _Pool(x=x, planes=planes, kernel=kernel, strides=strides, dilations=dilations, pads=pads, out=out)
+
+
+def _lies_in_rows(t: Tensor) -> bool:
+    """Whether neighbours along the last axis of ``t`` are neighbours in memory."""
+    while isinstance(t.node, View):
+        step = t.node.step
+        if isinstance(step, Permute) and step.perm[-1] != t.rank - 1:
+            return False
+        if (isinstance(step, Slice) and step.steps[-1] != 1) or (isinstance(step, Expand) and step.factors[-1] != 1):
+            return False
+        t = t.node.base
+    return True
 
 
 def _same(v: Expr) -> Expr:
@@ -132,16 +155,17 @@ def _average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     trailing = [int(p) for p in node.attr("pads") or [0] * (2 * rank)][rank:]
     ends = [n + p for n, p in zip(x.shape[2:], trailing, strict=True)]
     if pool.never_padded or (node.attr("count_include_pad", 0) and fitted):
-        number: Expr = f(math.prod(pool.kernel))
+        share: Expr = f(1 / math.prod(pool.kernel))
     elif node.attr("count_include_pad", 0) and not node.attr("ceil_mode", 0):
         # A window goes beyond the padding only where it is larger than all there is, and then it is the only one.
         reached = (ceildiv(end + first, d) for end, first, d in zip(ends, pool.pads, pool.dilations, strict=True))
         number = E.call("to_f", E.size(product(smin(k, n) for k, n in zip(pool.kernel, reached, strict=True))))
+        share = E.call("div", f(1), number)
     elif node.attr("count_include_pad", 0):
-        number = pool.taps(ends)
+        share = pool.share(ends)
     else:
-        number = pool.taps(None)
-    return pool.reduce(ReduceKind.SUM, f(0), _same, lambda acc: E.call("div", acc, number))
+        share = pool.share(None)
+    return pool.reduce(ReduceKind.SUM, f(0), _same, lambda acc: E.call("mul", acc, share))
 
 
 def _power_sum(node: Node) -> tuple[Callable[[Expr], Expr], Callable[[Expr], Expr]]:

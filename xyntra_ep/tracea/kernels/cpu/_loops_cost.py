@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from xyntra_ep.tracea.core_ir.dims import Size, product, typical
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, walk
 from xyntra_ep.tracea.kernels.shared.index import Lane
+from xyntra_ep.tracea.kernels.shared.lane_picks import are_picked
 from xyntra_ep.tracea.kernels.shared.loops import Nest
 from xyntra_ep.tracea.kernels.shared.operation_cost import operation_cycles
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
@@ -22,6 +23,7 @@ _LANE_CYCLES = {
     Lane.GATHER: 3.0,
 }
 _KEPT_GATHER_CYCLES = 0.8  # at positions of the lane alone, which other rows read too: 0.5 with AVX2, 0.7 with AVX-512 (Zen 4)
+_PICKED_CYCLES = 2.5  # a load and a shuffle
 _LINE_BYTES = 64
 _WAYS = 8
 _LINE_FROM_L2_CYCLES = 3.0
@@ -48,11 +50,11 @@ def cycles_per_element(
     total = sum(operation_cycles(e) for e in known) / max(1, min(16, lanes))
     for k in range(len(nest.table.accesses)):
         if k != shuffled:
-            total += _access_cycles(nest, k, caps, max(1, typical(walked)), vector=lanes > 1, done=done)
+            total += _access_cycles(nest, k, caps, max(1, typical(walked)), lanes, done)
     return total + (0.05 if lanes > 1 else 1.0)
 
 
-def _access_cycles(nest: Nest, k: int, caps: Capabilities, walked: int, *, vector: bool, done: set[int]) -> float:
+def _access_cycles(nest: Nest, k: int, caps: Capabilities, walked: int, lanes: int, done: set[int]) -> float:
     access, address = nest.table.accesses[k], nest.address(k)
     step = abs(typical(address.step)) if address.mode in (Lane.STRIDED, Lane.GUARDED) else 0
     apart = address.mode is Lane.GUARDED and step > 1  # what a run will find where it decides
@@ -60,7 +62,10 @@ def _access_cycles(nest: Nest, k: int, caps: Capabilities, walked: int, *, vecto
     cycles = _LANE_CYCLES[mode]
     if address.mode is Lane.GATHER and any(id(e) in done and e.kind == "call" for e in walk(address.varying)):
         cycles = _KEPT_GATHER_CYCLES
-    cycles *= access.dtype.bytes / 4 if vector else 4
+    if mode is Lane.STRIDED and not access.writable and access.dtype.is_float and are_picked(step, lanes):
+        cycles = _PICKED_CYCLES * step / lanes
+    else:
+        cycles *= access.dtype.bytes / 4 if lanes > 1 else 4
     if step > 1:
         cycles += _line_cycles(step * access.dtype.bytes, walked, caps) * (2 if access.writable else 1)
     return cycles

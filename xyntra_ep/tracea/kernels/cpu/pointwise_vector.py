@@ -15,6 +15,7 @@ from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
 from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, Units, in_runs, scopes_of_units, spans, units_of
 from xyntra_ep.tracea.kernels.shared.lane_interior import Interior, interior_of
+from xyntra_ep.tracea.kernels.shared.lane_picks import are_picked
 from xyntra_ep.tracea.kernels.shared.lane_tables import LaneTables, kept_values
 from xyntra_ep.tracea.kernels.shared.loops import Lanes, Scope, maskable
 from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
@@ -33,55 +34,64 @@ def _admits(op: Pointwise, context: BuildContext) -> str | None:
 
 
 def _cost_ns(op: Pointwise, config: Config, context: BuildContext) -> float:
-    walk = _walk(op, KernelBuilder("estimate"), context.caps.lanes)
+    walk = _walk(op, KernelBuilder("estimate"), context.caps)
     return estimate_ns(op.domain, _cycles(walk, context.caps))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
-    """How a kernel goes through its domain: units of rows, or of parts of rows where ``blocked``, which have up to ``most``
-    elements. ``kept``: values of the lane that rows have in common."""
+    """How a kernel goes through its domain: units of rows, or of blocks of rows with up to ``most`` elements. ``kept``: values of the lane that rows have in common."""
 
     plan: PointwisePlan
     units: Units
     lanes: int
     lane_extent: Size
-    blocked: bool
+    block: int
     most: int
     interior: Interior | None
     kept: Sequence[Expr]
 
 
-def _walk(op: Pointwise, b: KernelBuilder, lanes: int) -> _Walk:
+def _walk(op: Pointwise, b: KernelBuilder, caps: Capabilities) -> _Walk:
     plan = plan_pointwise(op, b)
     loops = plan.loops
     extent: Size = loops[-1].extent if loops else 1
-    outer, lanes = loops[:-1], lanes if loops else 1
-    blocked = not isinstance(extent, int) or extent > 2 * BLOCK
+    outer, lanes = loops[:-1], caps.lanes if loops else 1
+    block = _block(plan, caps)
+    blocked = not isinstance(extent, int) or extent > 2 * block
     if blocked:
-        outer = (Loop(_BLOCK_AXIS, ceildiv(extent, BLOCK)), *outer)  # mostly one, so that rows stay the loop that runs
-    per_row = extent if isinstance(extent, int) or len(outer) > 1 else BLOCK
+        outer = (Loop(_BLOCK_AXIS, ceildiv(extent, block)), *outer)  # mostly one, so that rows stay the loop that runs
+    per_row = extent if isinstance(extent, int) or len(outer) > 1 else block
     units = units_of(outer, per_row)
-    most = BLOCK if blocked or not isinstance(extent, int) else extent
+    most = block if blocked or not isinstance(extent, int) else extent
     interior = interior_of(plan.nest, plan.bodies, extent) if lanes > 1 else None
     kept = kept_values(plan.nest, most, lanes) if interior is None and in_runs(units) else []
     if kept:
         units = units_of(outer, per_row, _KEPT_BLOCK)
-    return _Walk(
-        plan=plan, units=units, lanes=lanes, lane_extent=extent, blocked=blocked, most=most, interior=interior, kept=kept
-    )
+    return _Walk(plan=plan, units=units, lanes=lanes, lane_extent=extent, block=block, most=most, interior=interior, kept=kept)
+
+
+def _block(plan: PointwisePlan, caps: Capabilities) -> int:
+    """Elements of a row that follow each other before the same ones of the next row: where they are read from between others,
+    which that row may read, few enough that their lines stay in L1."""
+    apart = [
+        a.dtype.bytes * step
+        for k, a in enumerate(plan.nest.table.accesses)
+        if are_picked(step := plan.nest.address(k).step, caps.lanes) and isinstance(step, int)
+    ]
+    return min(BLOCK, max(1, caps.l1d_bytes // 2 // max(apart) // caps.lanes) * caps.lanes) if apart else BLOCK
 
 
 def _cycles(walk: _Walk, caps: Capabilities) -> float:
     """Per element, most of which are in the interior."""
     nest = walk.interior.nest if walk.interior else walk.plan.nest
-    return cycles_per_element(nest, caps, smin(walk.lane_extent, BLOCK), kept=walk.kept)
+    return cycles_per_element(nest, caps, smin(walk.lane_extent, walk.block), kept=walk.kept)
 
 
 def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelCall]:
     caps = context.caps
     b = KernelBuilder(f"xy_pointwise_{op.outputs[0].dtype}_x{caps.lanes}")
-    walk = _walk(op, b, caps.lanes)
+    walk = _walk(op, b, caps)
     plan, nest, lanes, interior = walk.plan, walk.plan.nest, walk.lanes, walk.interior
     masks = caps.isa is Isa.AVX512
     tables = LaneTables(nest, walk.kept, walk.most, lanes) if walk.kept else None
@@ -99,7 +109,7 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
     def before_run(axes: dict[int, Rvalue]) -> None:
         if tables is None:
             return
-        begin, end = _range(b, axes.get(_BLOCK_AXIS), walk.lane_extent)
+        begin, end = _range(b, axes.get(_BLOCK_AXIS), walk)
 
         def fill(group: Sequence[Span]) -> None:
             for span in group:
@@ -112,7 +122,7 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
             fill([Span(at, lanes)])
 
     with scopes_of_units(b, walk.units, outside, before_run) as (axes, row):
-        begin, end = _range(b, axes.pop(_BLOCK_AXIS, None), walk.lane_extent)
+        begin, end = _range(b, axes.pop(_BLOCK_AXIS, None), walk)
         if interior is None:
             cover(row, plan.bodies, begin, end)
         else:
@@ -135,11 +145,11 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
     ]
 
 
-def _range(b: KernelBuilder, block: Rvalue | None, extent: Size) -> tuple[Rvalue, Rvalue]:
-    if block is None:
-        return index(0), b.param(extent)
-    begin = b.let("begin", block * BLOCK)
-    return begin, b.let("end", vmin(begin + BLOCK, b.param(extent)))
+def _range(b: KernelBuilder, number: Rvalue | None, walk: _Walk) -> tuple[Rvalue, Rvalue]:
+    if number is None:
+        return index(0), b.param(walk.lane_extent)
+    begin = b.let("begin", number * walk.block)
+    return begin, b.let("end", vmin(begin + walk.block, b.param(walk.lane_extent)))
 
 
 def _store(here: Lanes | Scope, bodies: Sequence[Expr], outputs: Sequence[int]) -> None:

@@ -15,6 +15,7 @@ from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, acc_bool, acc_int, axis, walk
 from xyntra_ep.tracea.kernels.shared.index import Access, AccessTable, Lane, LaneAddress
+from xyntra_ep.tracea.kernels.shared.lane_picks import are_picked, every
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
     INDEX,
@@ -233,6 +234,8 @@ class Lanes:
         """Elements at literal distances of a scalar position."""
         step = scalars.size(address.step)
         base = scalars.index(address.base) + self._at * step
+        if isinstance(address.step, int) and access.dtype.is_float and are_picked(address.step, self.lanes):
+            return every(self.b, access.pointer, self.b.let("at", base), address.step, self.lanes)
         return Gather(Offset(access.pointer, base), binary("mul", Iota(i64(self.lanes)), as_element(step)))
 
     def _repeated(self, access: Access, address: LaneAddress, scalars: Scope) -> Rvalue:
