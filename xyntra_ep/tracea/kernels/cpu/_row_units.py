@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax
+from xyntra_ep.tracea.kernels.shared.lane_tables import LaneTables
 from xyntra_ep.tracea.kernels.shared.loops import Scope
 from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
@@ -153,6 +154,20 @@ def spans(
     if start != end:
         with b.loop("s", start, end) as at:
             emit([Span(at, 1)])
+
+
+def fill_tables(b: KernelBuilder, tables: LaneTables, outside: Scope, begin: Rvalue, end: Rvalue, lanes: int) -> None:
+    """The values of a part of a row from ``begin`` up to ``end``."""
+
+    def fill(group: Sequence[Span]) -> None:
+        for span in group:
+            tables.fill(outside.lanes(span.at, span.lanes), span.at - begin)
+
+    if tables.reads:
+        spans(b, begin, end, lanes, 1, False, fill)
+        return
+    with b.loop("t", begin, end, lanes) as at:
+        fill([Span(at, lanes)])
 
 
 def _whole(b: KernelBuilder, start: Rvalue, end: Rvalue, lanes: int, width: int, emit: Callable[[list[Span]], None]) -> Rvalue:

@@ -13,7 +13,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, smin
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, cycles_per_element, estimate_ns
-from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, Units, in_runs, scopes_of_units, spans, units_of
+from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, Units, fill_tables, in_runs, scopes_of_units, spans, units_of
 from xyntra_ep.tracea.kernels.shared.lane_interior import Interior, interior_of
 from xyntra_ep.tracea.kernels.shared.lane_picks import are_picked
 from xyntra_ep.tracea.kernels.shared.lane_tables import LaneTables, kept_values
@@ -40,7 +40,8 @@ def _cost_ns(op: Pointwise, config: Config, context: BuildContext) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
-    """How a kernel goes through its domain: units of rows, or of blocks of rows with up to ``most`` elements. ``kept``: values of the lane that rows have in common."""
+    """How a kernel goes through its domain: units of rows, or of blocks of rows, which have up to ``most`` elements. ``kept``:
+    values of the lane that rows have in common."""
 
     plan: PointwisePlan
     units: Units
@@ -107,19 +108,8 @@ def _build(op: Pointwise, config: Config, context: BuildContext) -> list[KernelC
     outside = (interior.nest if interior else nest).outside()
 
     def before_run(axes: dict[int, Rvalue]) -> None:
-        if tables is None:
-            return
-        begin, end = _range(b, axes.get(_BLOCK_AXIS), walk)
-
-        def fill(group: Sequence[Span]) -> None:
-            for span in group:
-                tables.fill(outside.lanes(span.at, span.lanes), span.at - begin)
-
-        if tables.reads:
-            spans(b, begin, end, lanes, 1, False, fill)
-            return
-        with b.loop("t", begin, end, lanes) as at:
-            fill([Span(at, lanes)])
+        if tables is not None:
+            fill_tables(b, tables, outside, *_range(b, axes.get(_BLOCK_AXIS), walk), lanes)
 
     with scopes_of_units(b, walk.units, outside, before_run) as (axes, row):
         begin, end = _range(b, axes.pop(_BLOCK_AXIS, None), walk)

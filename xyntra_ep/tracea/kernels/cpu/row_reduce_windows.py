@@ -22,10 +22,10 @@ from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, rewrite, size
 from xyntra_ep.tracea.core_ir.index_range import affine
 from xyntra_ep.tracea.core_ir.ops import Operand, ReduceKind, RowReduce
 from xyntra_ep.tracea.kernels.cpu._loops_cost import call_cost_ns, estimate_ns
-from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, Units, in_runs, scopes_of_units, spans
+from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK, Span, Units, fill_tables, in_runs, scopes_of_units, spans
 from xyntra_ep.tracea.kernels.shared.index import Access, AccessTable, Lane
 from xyntra_ep.tracea.kernels.shared.lane_picks import MOST_APART, picked
-from xyntra_ep.tracea.kernels.shared.lane_tables import LaneTables
+from xyntra_ep.tracea.kernels.shared.lane_tables import LaneTables, kept_values
 from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope, maskable
 from xyntra_ep.tracea.kernels.shared.loops_plan import Domain, Loop
 from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator, identity
@@ -240,7 +240,8 @@ def _build(op: RowReduce, config: Config, context: BuildContext) -> list[KernelC
     lines = typical(product(loop.extent for loop in w.lines))
     read = GROUP * max(1, min(block, typical(w.along.extent))) * w.stride * max(1, lines)
     units = Units(tuple(outer), max(_GROUPS, BLOCK // read))
-    tables = LaneTables(code.over, block, caps.lanes) if in_runs(units) else None
+    kept = kept_values(code.over, block, caps.lanes) if in_runs(units) else []
+    tables = LaneTables(code.over, kept, block, caps.lanes) if kept else None
 
     def part(axes: dict[int, Rvalue]) -> tuple[Rvalue, Rvalue]:
         """The windows of a row that share a line."""
@@ -252,8 +253,8 @@ def _build(op: RowReduce, config: Config, context: BuildContext) -> list[KernelC
     outside = code.over.outside()
 
     def before_run(axes: dict[int, Rvalue]) -> None:
-        if tables is not None and tables.found:
-            tables.fill(outside, *part(axes))
+        if tables is not None:
+            fill_tables(b, tables, outside, *part(axes), caps.lanes)
 
     with scopes_of_units(b, units, outside, before_run) as (axes, around):
         begin, end = part(axes)
@@ -353,7 +354,7 @@ class _WindowCode:
                 for span in group:
                     total = self._window(line, span)
                     at = begin + span.at
-                    given = tables.values(at, begin, span.lanes) if tables else ()
+                    given = tables.values(at - begin, span.lanes) if tables else ()
                     here = row.lanes(at, span.lanes, span.count, {0: total}, given)
                     here.store(w.output, here.value(w.result))
 
