@@ -23,6 +23,7 @@ from tests.tracea.kernels import attention_programs, conv_programs, gemm_program
 from tests.tracea.kernels.attention_programs import AttentionCase
 from tests.tracea.kernels.conv_programs import ConvCase
 from tests.tracea.kernels.gemm_programs import GemmCase
+from tests.tracea.kernels.window_programs import windows
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc, call, const
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Product, Program, ReduceKind, Scan, Stage, TopK, ValueKind
@@ -119,6 +120,8 @@ def _row_programs() -> Iterator[Program]:
     values, indices = p.value(ValueKind.OUTPUT, x.shape[0], 5), p.value(ValueKind.OUTPUT, x.shape[0], 5, dtype=DType.I64)
     p.op(TopK(inputs=(x,), k=5, largest=True, values=values, indices=indices))
     yield p.program
+    yield windows((1, 2, "h", "w"), (3, 3), stride=2, pad=1)
+    yield windows((1, 2, 13, 21), (2, 2), kind=ReduceKind.SUM, mean=True, dtype=DType.BF16)
     for cell in CELLS:
         yield recurrence(cell, 21, reverse=(False, True), lengths=True)
 
