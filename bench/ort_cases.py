@@ -18,7 +18,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 Array = NDArray[Any]
 OPSET = 17
-GATE_PRODUCTS = 12.5  # that a gate's function is counted as (`fusion/ort_cost.py`)
 TINY, CACHED, FAR = 16, 1 << 15, 1 << 23  # elements: nothing to do, within any L2, beyond it
 
 
@@ -267,6 +266,8 @@ def recurrent(op: str, *, gates: int, rows: int, steps: int = 32) -> Callable[[i
     """Steps of n units, fed with as many."""
 
     def at(n: int) -> OpCase:
+        from xyntra_ep.fusion.ort_cost import GATE_PRODUCTS
+
         weights = {"w": _f32(1, gates * n, n) / n, "r": _f32(1, gates * n, n) / n, "b": _f32(1, 2 * gates * n)}
         units = 2 * steps * rows * gates * n * (2 * n + GATE_PRODUCTS)
         return OpCase(

@@ -177,8 +177,9 @@ int64_t Evaluation::abreast(const BatchLoop& loop) const noexcept {
   return std::clamp<int64_t>(iterations(loop), 1, std::max<int64_t>(1, abreast_));
 }
 
-int64_t Evaluation::image_bytes(const BatchLoop& loop, uint32_t buffer) const noexcept {
-  for (const BatchLoop::Stride& stride : loop.strides) {
+int64_t Evaluation::image_bytes(const BatchLoop* loop, const PlanStep& step, uint32_t buffer) const noexcept {
+  if (loop == nullptr || values_[step.units_expr] == 0) return 0;
+  for (const BatchLoop::Stride& stride : loop->strides) {
     if (stride.buffer == buffer) return values_[stride.bytes_expr];
   }
   return 0;
@@ -186,8 +187,7 @@ int64_t Evaluation::image_bytes(const BatchLoop& loop, uint32_t buffer) const no
 
 int64_t Evaluation::offset_in(const PlanStep& step, const BufferUse& use, const std::vector<InputView>& inputs,
                               const BatchLoop* loop) const {
-  // A step of nothing is not carried out: then no image needs to be there.
-  const int64_t each = loop != nullptr && values_[step.units_expr] > 0 ? image_bytes(*loop, use.buffer) : 0;
+  const int64_t each = image_bytes(loop, step, use.buffer);
   if (use.offset_expr == kNoOffset && each == 0) return 0;
   const PlanBuffer& buffer = active_->buffers[use.buffer];
   const int64_t offset = use.offset_expr == kNoOffset ? 0 : values_[use.offset_expr];

@@ -42,8 +42,9 @@ class Evaluation {
   int64_t iterations(const BatchLoop& loop) const noexcept { return values_[loop.iterations_expr]; }
   // How many of them are side by side.
   int64_t abreast(const BatchLoop& loop) const noexcept;
-  // From one image of a buffer to the next, 0 for what all share.
-  int64_t image_bytes(const BatchLoop& loop, uint32_t buffer) const noexcept;
+  // From one image of a buffer to the next in a step of `loop`; 0 for what all share, and in a step of nothing, which is not
+  // carried out: no image needs to be there.
+  int64_t image_bytes(const BatchLoop* loop, const PlanStep& step, uint32_t buffer) const noexcept;
   const std::vector<int64_t>& output_dims(std::size_t output) const noexcept { return output_dims_[output]; }
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
   std::size_t arena_at(uint32_t buffer) const noexcept { return at_[buffer]; }

@@ -15,6 +15,13 @@ int64_t task_count(int64_t units, int64_t cost_ns, int64_t abreast) noexcept {
 
 char* offset_by(void* base, int64_t offset) noexcept { return static_cast<char*>(base) + offset; }
 
+const BatchLoop* loop_at(const Alternative& plan, std::size_t step) noexcept {
+  for (const BatchLoop& loop : plan.loops) {
+    if (loop.contains(step)) return &loop;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 void Workspace::prepare(const std::vector<ReadyAlternative>& alternatives) {
@@ -49,13 +56,6 @@ void Workspace::find_sizes() {
   }
   shared_.expect(input_bytes_, output_bytes_);
   find_order();
-}
-
-const BatchLoop* loop_at(const Alternative& plan, std::size_t step) noexcept {
-  for (const BatchLoop& loop : plan.loops) {
-    if (loop.contains(step)) return &loop;
-  }
-  return nullptr;
 }
 
 // Steps are done one after the other, each by any number of threads; those of a loop again and again.
@@ -113,7 +113,7 @@ void Workspace::fill_row(const ReadyAlternative& ready, const PlanStep& step, co
   for (const BufferUse& use : step.buffers) {
     const PlanBuffer& buffer = plan.buffers[use.buffer];
     const int64_t offset = evaluation_.offset_in(step, use, inputs, loop);
-    const int64_t image = loop != nullptr ? evaluation_.image_bytes(*loop, use.buffer) : 0;
+    const int64_t image = evaluation_.image_bytes(loop, step, use.buffer);
     const bool bound = buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput;
     if (image != 0) moving_.push_back({loop, slots_.size(), abreast, image, bound});
     void* base = ready.fixed[use.buffer];
@@ -141,6 +141,7 @@ int64_t Workspace::begin_iterations(const BatchLoop& loop, int64_t first) {
 }
 
 void Workspace::count_threads() noexcept {
+  if (evaluation_.plan().loops.empty()) return;
   const auto seen = static_cast<int64_t>(std::bitset<64>(seen_.exchange(0, std::memory_order_relaxed)).count());
   threads_ = std::max(threads_, seen);
 }

@@ -113,10 +113,10 @@ def _by_hand() -> bytes:
     first, second = (a.buffer(ARENA, size=a.op("mul", rows, a.const(size)), first=0, last=1) for size in (16, 24))
     a.step(0, [(a.input(0), offset), (first, offset), second], [rows, columns], units=rows)
     a.step(1, [(first, a.const(4)), (weight, sixteen), (a.output(0), a.const(0))], [rows], units=rows, cost=a.const(10**6))
-    image = a.buffer(ARENA, size=a.const(16), first=2, last=3)
-    a.step(0, [a.input(0), image], [columns])
-    a.step(0, [image, a.output(0)], [columns])
-    a.loop(2, 3, rows, {6: sixteen, 9: sixteen})
+    image, x, y = a.buffer(ARENA, size=a.const(16), first=2, last=3), a.input(0), a.output(0)
+    a.step(0, [x, image], [columns])
+    a.step(0, [image, y], [columns])
+    a.loop(2, 3, rows, {x: sixteen, y: sixteen})
     inputs = [Tensor("x", 1, 2), Tensor("n", 7, 1)]
     kernels = [Kernel(f"{name}.so", name, bytes(16)) for name in ("f", "g")]
     return Plan("", "/", kernels=kernels, islands=[Island("i", [0], inputs, [Tensor("y", 1, 2)], [a], ["w"])]).bytes()

@@ -22,8 +22,8 @@ def times(planned: Sequence[PlannedProgram], product: Product, context: Context)
     known: dict[Any, float] = {}  # the layers of a transformer are one
     for each in planned:
         usual = each.program.assumed[1]
-        times = {op: evaluate(n, usual) if symbols_of(n) <= usual.keys() else 1 for op, n in each.times_of_op().items()}
-        cost = {op: times[op] * decision.cost_ns for op, decision in each.decisions if op in times}
+        often = {op: evaluate(n, usual) if symbols_of(n) <= usual.keys() else 1 for op, n in each.times_of_op().items()}
+        cost = {op: often[op] * decision.cost_ns for op, decision in each.decisions if op in often}
         now += sum(cost.values())
         old = each.program
         new = replace(old, values=list(old.values), ops=list(old.ops), sources=list(old.sources))
@@ -34,6 +34,6 @@ def times(planned: Sequence[PlannedProgram], product: Product, context: Context)
                 key = op_key(new.ops[i], new, constants).key
                 if key not in known:
                     known[key] = context.estimate(new.ops[i], new, constants).cost_ns
-                cost[i] = times[i] * known[key]
+                cost[i] = often[i] * known[key]
         then += sum(cost.values())
     return now, then

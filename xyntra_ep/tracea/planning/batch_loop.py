@@ -43,8 +43,8 @@ OWN = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLoop:
-    """Ops ``first`` to ``last`` of a program are carried out ``images`` times. ``views``: for each value of the program that an
-    iteration sees one image of, the value that it is an image of and the elements from one image to the next."""
+    """Ops ``first`` to ``last`` of a program, or the run steps that they become, are carried out ``images`` times. ``views``: for
+    each value that is one image of another, that other one and the elements from one image to the next."""
 
     first: int
     last: int
@@ -235,10 +235,11 @@ def _worthwhile(program: Program, chain: _Chain, caps: Capabilities) -> Iterator
     gains = [_gain(memory, b) for b in chain.ops]
     total = sum(g.shared_bytes for g in gains)
     paid = [(memory.images - 1) * (memory.ns(g.shared_bytes, total) + STEP_NS) for g in gains]
+    worth = [g.less(chain.made) - p for g, p in zip(gains, paid, strict=True)]
     left = [(0, len(gains))]
     while left:
         begin, end = left.pop()
-        part = _best(range(begin, end), [g.less(chain.made) - p for g, p in zip(gains, paid, strict=True)])
+        part = _best(range(begin, end), worth)
         if len(part) < 2:
             continue
         inside = {out.value for k in part for out in outputs_of(chain.ops[k].op)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.errors import InvariantError
@@ -10,6 +10,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.ops import Program, ValueKind
 from xyntra_ep.tracea.core_ir.work import NO_WORK, SizedWork
 from xyntra_ep.tracea.kernels.variant import KernelCall, TempBuffer, ValueBuffer
+from xyntra_ep.tracea.planning.batch_loop import BatchLoop
 from xyntra_ep.tracea.planning.in_place import resolve
 from xyntra_ep.tracea.planning.plan import BufferKind, BufferUse, PlanBuffer
 
@@ -37,18 +38,8 @@ class StepDraft:
     work: SizedWork = NO_WORK
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepLoop:
-    """Run steps that are carried out for one image after the other; ``views`` as in BatchLoop."""
-
-    first: int
-    last: int
-    images: Size
-    views: Mapping[int, tuple[int, Size]]
-
-
 class BufferTable:
-    """Made from all steps at once, then asked for each step's buffers; ``finish`` lists them."""
+    """Made from all steps at once, then asked for each step's buffers; ``finish`` lists them. ``loops``: of run steps."""
 
     def __init__(
         self,
@@ -56,7 +47,7 @@ class BufferTable:
         known: Collection[int],
         init: Sequence[StepDraft],
         run: Sequence[StepDraft],
-        loops: Sequence[StepLoop] = (),
+        loops: Sequence[BatchLoop] = (),
     ) -> None:
         self._program = program
         self._known = known
@@ -75,7 +66,7 @@ class BufferTable:
         for loop in loops:
             self._keep_for_all_images(loop)
 
-    def _keep_for_all_images(self, loop: StepLoop) -> None:
+    def _keep_for_all_images(self, loop: BatchLoop) -> None:
         """What is made before a loop is needed by its last image, and what is used behind it is made from the first one on."""
         for key, uses in self._uses.items():
             if any(loop.first <= step <= loop.last for step in uses):

@@ -21,7 +21,7 @@ from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants, gpu_var
 from xyntra_ep.tracea.kernels.variant import Phase, ValueBuffer
 from xyntra_ep.tracea.planning.batch_loop import BatchLoop, over_images
 from xyntra_ep.tracea.planning.bounds import bounds_of
-from xyntra_ep.tracea.planning.buffers import BufferTable, StepDraft, StepLoop
+from xyntra_ep.tracea.planning.buffers import BufferTable, StepDraft
 from xyntra_ep.tracea.planning.builder import Built, Emit, Launch, OpBuilder
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
 from xyntra_ep.tracea.planning.in_place import reused_input
@@ -239,12 +239,12 @@ def _assemble(program: Program, ops: list[_Op], known: frozenset[int] | set[int]
     )
 
 
-def _of_steps(loop: BatchLoop, run: Sequence[StepDraft]) -> StepLoop:
+def _of_steps(loop: BatchLoop, run: Sequence[StepDraft]) -> BatchLoop:
     steps = [i for i, draft in enumerate(run) if loop.first <= draft.op <= loop.last]
-    return StepLoop(first=steps[0], last=steps[-1], images=loop.images, views=loop.views)
+    return dataclasses.replace(loop, first=steps[0], last=steps[-1])
 
 
-def _plan_loop(program: Program, loop: StepLoop, table: BufferTable) -> PlanLoop:
+def _plan_loop(program: Program, loop: BatchLoop, table: BufferTable) -> PlanLoop:
     strides = tuple((table.index(value), n * program.values[value].dtype.bytes) for value, n in loop.views.values())
     return PlanLoop(first=loop.first, last=loop.last, images=loop.images, strides_bytes=strides)
 

@@ -46,7 +46,8 @@ def cycles_per_element(
     """
     lanes = caps.lanes if lanes is None else lanes
     done = {id(e) for e in walk(*kept)}
-    known = [e for e in nest.nodes if id(e) not in done and axis(nest.lane_axis or 0) in nest.table.deps(e)]
+    lane = None if nest.lane_axis is None else axis(nest.lane_axis)
+    known = [e for e in nest.nodes if id(e) not in done and lane in nest.table.deps(e)]
     total = sum(operation_cycles(e) for e in known) / max(1, min(16, lanes))
     for k in range(len(nest.table.accesses)):
         if k != shuffled:
