@@ -18,7 +18,7 @@ from onnx import numpy_helper
 from tests.hunt.case import Array, Case, Feeds, Finding, Settings
 from tests.hunt.pool import Child
 from tests.hunt.report import ERRORS, shape_of
-from tests.hunt.single import constants_of, make_model, symbols
+from tests.hunt.single import ancestors, constants_of, make_model, symbols
 from tests.hunt.worker import Check, Inside
 
 Shown = tuple[Case, Finding]
@@ -111,7 +111,7 @@ class Reducer:
                 yield shown
                 return
         for node in model.graph.node:
-            shown = self._try(case, _ancestors(model, [n for n in node.output if n]), [i.name for i in model.graph.input],
+            shown = self._try(case, ancestors(model, [n for n in node.output if n]), [i.name for i in model.graph.input],
                               [n for n in node.output if n], values, finding)  # fmt: skip
             if shown is not None:
                 best = shown
@@ -129,7 +129,7 @@ class Reducer:
             made = [n for n in node.output if n and n not in outputs]
             if not made or node.output[0] not in {n for x in model.graph.node for n in x.output}:
                 continue
-            kept = _ancestors(model, outputs, stop=set(made))
+            kept = ancestors(model, outputs, stop=set(made))
             shown = self._try(case, kept, [*inputs, *made], outputs, values, finding)
             if shown is not None:
                 case, finding = shown
@@ -236,17 +236,6 @@ def _recut(
     recut = make_model(nodes, declared, outputs, own, model.opset_import, model.functions)
     runs = [replace(run, feeds={n: known[n] for n in inputs}) for run, known in zip(case.runs, values, strict=True)]
     return replace(case, model=recut.SerializeToString(), runs=runs)
-
-
-def _ancestors(model: onnx.ModelProto, outputs: Sequence[str], stop: set[str] | None = None) -> list[onnx.NodeProto]:
-    """What computes ``outputs``; nothing behind a value of ``stop``."""
-    wanted = set(outputs)
-    kept: list[onnx.NodeProto] = []
-    for node in reversed(model.graph.node):
-        if wanted & set(node.output) - (stop or set()):
-            kept.append(node)
-            wanted |= set(node.input)
-    return list(reversed(kept))
 
 
 def _without_unread(case: Case) -> Case:

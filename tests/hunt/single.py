@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -93,8 +93,13 @@ def constants_of(model: onnx.ModelProto) -> dict[str, Array]:
     return {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
 
 
-def values_inside(model: onnx.ModelProto, feeds: Feeds) -> tuple[dict[str, Array], int]:
-    """(every value that ONNX Runtime computes, in single nodes; the number of the first node that fails, or of nodes)."""
+def values_inside(
+    model: onnx.ModelProto, feeds: Feeds, change: Callable[[onnx.NodeProto, Array], Array] = lambda _, value: value
+) -> tuple[dict[str, Array], int]:
+    """(every value that ONNX Runtime computes, in single nodes; the number of the first node that fails, or of nodes).
+
+    ``change``: of what a node gives, before others read it.
+    """
     constants = constants_of(model)
     runner = NodeRunner(model.opset_import, model.functions)
     known: dict[str, Array] = {name: np.asarray(value) for name, value in feeds.items()}
@@ -111,5 +116,17 @@ def values_inside(model: onnx.ModelProto, feeds: Feeds) -> tuple[dict[str, Array
         if found is None:
             failing = min(failing, number)
         else:
-            known |= dict(zip((name for name in node.output if name), found, strict=True))
+            names = (name for name in node.output if name)
+            known |= {name: change(node, value) for name, value in zip(names, found, strict=True)}
     return known, failing
+
+
+def ancestors(model: onnx.ModelProto, outputs: Sequence[str], stop: set[str] | None = None) -> list[onnx.NodeProto]:
+    """What computes ``outputs``; nothing behind a value of ``stop``."""
+    wanted = set(outputs)
+    kept: list[onnx.NodeProto] = []
+    for node in reversed(model.graph.node):
+        if wanted & set(node.output) - (stop or set()):
+            kept.append(node)
+            wanted |= set(node.input)
+    return list(reversed(kept))

@@ -54,6 +54,13 @@ def test_noise_excuses_what_it_moves_and_nothing_else() -> None:
     assert differing(i64([1]), want[0], special=False, moved=clear[0]).all()
 
 
+@pytest.mark.parametrize("opset", [13, 22, 25])
+def test_noise_in_models_of_any_opset(opset: int) -> None:
+    model = parse("(float[N] x) => (float[N] y) { y = Tan(x) }", opset)
+    moved = spread(model, {"x": f32([1.5707, 0.1])}, [f32([10381.3, 0.1003])])
+    assert moved is not None and moved[0][0] > 10 and moved[0][1] < 0.1
+
+
 def test_operators_that_only_move_are_not_excused() -> None:
     model = parse("(float[N] x) => (float[N] y) { y = Round(x) }")
     moved = spread(model, {"x": f32([0.5, 1.5])}, [f32([0, 2])])

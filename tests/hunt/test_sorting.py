@@ -35,14 +35,21 @@ def _fails(x: Array, n: int) -> Array:
 
 
 def _judged(
-    ours: Behaviour | None, theirs: Behaviour, *, plain: Behaviour | None = None, special: bool = False
+    ours: Behaviour | None,
+    theirs: Behaviour,
+    *,
+    plain: Behaviour | None = None,
+    two: tuple[Behaviour, Behaviour] | None = None,
+    special: bool = False,
 ) -> Sequence[Class]:
-    """``ours`` None: no session. ``plain``: ONNX Runtime without its optimisers."""
+    """``ours`` None: no session. ``plain``: ONNX Runtime without its optimisers. ``two``: both with two threads."""
     model = parse("(float[N] x) => (float[N] y) { one = Constant <value = float[1] {1}> () y = Add(x, one) }")
     runs = [Run(feeds={"x": X}, kind="", special=special), Run(feeds={"x": X + 1}, kind="", special=special)]
-    judge = Judge(Case(model=model.SerializeToString(), runs=runs, settings=Settings()))
+    judge = Judge(Case(model=model.SerializeToString(), runs=runs, settings=Settings(two_threads=two is not None)))
 
-    def session(providers: Sequence[object], *, threads: int = 1, optimise: bool = True) -> Played:
+    def session(providers: Sequence[object], *, threads: int = 1, optimise: bool = True, model: bytes = b"") -> Played:
+        if two is not None and threads == 2:
+            return Played(two[len(providers) % 2])
         if len(providers) == 2:
             if ours is None:
                 raise RuntimeError("no session")
@@ -87,3 +94,27 @@ def test_what_onnx_runtime_does_not_agree_on_with_itself_is_no_finding() -> None
     assert _judged(_right, _fails, plain=_right) == []
     assert _judged(_right, lambda x, n: x, plain=_right) == []
     assert _judged(_fails, _right, plain=_fails) == []
+
+
+def test_another_result_with_two_threads_is_unrepeatable_unless_onnx_runtime_has_one_too() -> None:
+    def nearly(x: Array, n: int) -> Array:
+        return np.nextafter(_right(x, n), np.float32(9))
+
+    assert set(_judged(_right, _right, two=(nearly, _right))) == {Class.UNREPEATABLE}
+    assert _judged(_right, _right, two=(nearly, nearly)) == []
+
+
+def test_each_output_stands_for_itself() -> None:
+    """One agrees with ONNX Runtime as it optimises, the other without."""
+    model = parse("(float[N] x) => (float[N] y, float[N] z) { y = Tanh(x) z = Tan(x) }")
+    judge = Judge(Case(model=model.SerializeToString(), runs=[], settings=Settings()))
+    run, one, two = Run(feeds={"x": X}, kind=""), X, X + 1
+    assert judge._nearer(run, [one, two], [one, one], [two, two])[0] is one
+    assert judge._difference(run, [one, two], judge._nearer(run, [one, two], [one, one], [two, two])) is None
+    assert judge._difference(run, [one, two], judge._nearer(run, [one, two], [one, one], [one, one])) is not None
+
+
+def test_what_no_node_of_ours_has_a_part_in_is_not_ours() -> None:
+    text = "(float[N] x, string[N] s) => (float[N] y, string[N] z) { y = Tanh(x) z = Identity(s) }"
+    judge = Judge(Case(model=parse(text).SerializeToString(), runs=[], settings=Settings()))
+    assert judge._computes(0) and not judge._computes(1)

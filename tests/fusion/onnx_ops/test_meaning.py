@@ -71,6 +71,27 @@ def test_a_part_without_elements_may_be_of_any_shape() -> None:
             check(model, {"x": normal(2, columns)})
 
 
+def test_parts_none_of_which_has_elements() -> None:
+    """The first one says how long the other axes are."""
+    for names in ("x, e", "e, x"):
+        model = parse(f"(float[N,M] x) => (float[] y) {{ y = Concat <axis = 0> ({names}) }}", e=np.zeros((0, 0), np.float32))
+        for rows in (0, 2):
+            check(model, {"x": normal(rows, 3)})
+
+
+@newer_ort
+@pytest.mark.parametrize(("queries", "keys", "past"), [(1, 3, 2), (1, 3, 0), (2, 3, 2), (3, 1, 2), (1, 1, 4)])
+def test_causal_attention_behind_a_past(queries: int, keys: int, past: int) -> None:
+    """A single query sees all keys, as in ONNX Runtime, however many of them are new."""
+    model = parse(
+        """(float[1,2,S,4] q, float[1,2,T,4] k, float[1,2,T,4] v, float[1,2,P,4] pk, float[1,2,P,4] pv) => (float[] y)
+           { y, ko, vo = Attention <is_causal = 1> (q, k, v, , pk, pv) }""",
+        23,
+    )
+    sizes = {"q": queries, "k": keys, "v": keys, "pk": past, "pv": past}
+    check(model, {name: normal(1, 2, n, 4, seed=i) for i, (name, n) in enumerate(sizes.items())})
+
+
 class TestBiasOfGemm:
     def _model(self, bias: str, rows: str = "M") -> onnx.ModelProto:
         return parse(f"(float[{rows},4] x, float{bias} c) => (float[] y) {{ y = Gemm(x, w, c) }}", w=normal(4, 3))

@@ -26,7 +26,7 @@ from xyntra_ep.fusion.op_spec import FLAG, FLOATS, INDICES, OpSpec, takes
 from xyntra_ep.fusion.tensor import Map, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
-from xyntra_ep.tracea.core_ir.dims import Size, either, eq, le, lt
+from xyntra_ep.tracea.core_ir.dims import Size, either, eq, le, lt, select
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
@@ -113,7 +113,11 @@ def _attention(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
         c.require_equal(t.shape[0], q.shape[0], "queries, keys and values have different batch sizes")
     c.require_equal(k.shape[1], v.shape[1], "keys and values have different numbers of heads")
     c.require_equal(k.shape[2], v.shape[2], "keys and values have different lengths")
-    offset: Expr = E.const(0) if past_k is None else E.size(past_k.shape[2])
+    offset: Expr = E.const(0)
+    if past_k is not None:  # a single query behind others sees all keys in ONNX Runtime, however many are new
+        past = past_k.shape[2]
+        alone = eq(q.shape[2], 1) * lt(0, past)
+        offset = E.size(past if c.checks.same(k.shape[2], q.shape[2]) else select(alone, past + k.shape[2] - 1, past))
     if past_k is not None and past_v is not None:
         k, v = concat(c, [past_k, k], 2), concat(c, [past_v, v], 2)
     c.require(lt(0, k.shape[2]), "KV sequence length must be greater than 0")

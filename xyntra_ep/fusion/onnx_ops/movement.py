@@ -34,21 +34,22 @@ FAR = 2**31 - 1  # no axis is longer, so a bound beyond this is clamped whatever
 
 def concat(c: Context, parts: list[Tensor], axis: int) -> Tensor:
     """``parts`` one after the other along ``axis``. Of one without elements nobody asks how long it is otherwise."""
-    parts = [t for t in parts if t.rank != parts[0].rank or t.shape[axis] != 0] or parts[:1]
     if any(t.rank != parts[0].rank for t in parts):
         raise UnsupportedError("Concat of different ranks")
+    parts = _with_elements(c, parts, axis)
     other = [extent if i == axis else _common(c, parts, axis, i) for i, extent in enumerate(parts[0].shape)]
     contents = [t.content for t in parts if t.content is not None]
-    if len(contents) == len(parts):
-        return from_content(np.concatenate(contents, axis=axis), parts[0].dtype)
     extent = sum((t.shape[axis] for t in parts), start=0)
+    shape = (*other[:axis], extent, *other[axis + 1 :])
+    if len(contents) == len(parts):
+        filled = [x for x in contents if x.size]  # what is empty need not fit
+        return from_content(np.concatenate(filled, axis=axis) if filled else contents[0].reshape(shape), parts[0].dtype)
     if len(parts) == 1:
         return parts[0]
     perm = order_of(parts[0])
     if perm is not None and all(order_of(t) == perm for t in parts):  # where they lie, channels last mostly
         inverse = [perm.index(i) for i in range(len(perm))]
         return concat(c, [t.permute(inverse) for t in parts], perm[axis]).permute(perm)
-    shape = (*other[:axis], extent, *other[axis + 1 :])
     if len(parts) == 2 and isinstance(parts[0].shape[axis], int):
         joined = _rearranged(parts[0], parts[1], axis, shape)
         if joined is not None:
@@ -56,9 +57,23 @@ def concat(c: Context, parts: list[Tensor], axis: int) -> Tensor:
     return Tensor(shape, parts[0].dtype, ConcatNode(parts=tuple(parts), axis=axis))
 
 
+def _with_elements(c: Context, parts: Sequence[Tensor], axis: int) -> list[Tensor]:
+    """``parts`` without those that have no elements along ``axis`` and no say in the other extents."""
+    filled = [t for t in parts if t.shape[axis] != 0] or list(parts[:1])
+    shape = filled[0].shape
+
+    def fits(t: Tensor) -> bool:
+        return all(c.checks.same(a, b) for i, (a, b) in enumerate(zip(t.shape, shape, strict=True)) if i != axis)
+
+    if all(isinstance(extent, int) and extent > 0 for extent in shape):
+        return filled
+    return [t for t in parts if t is filled[0] or t.shape[axis] != 0 or not fits(t)]
+
+
 def _common(c: Context, parts: Sequence[Tensor], axis: int, i: int) -> Size:
-    """The extent of axis ``i`` of all parts but those that have no elements along ``axis``. Where it is 0, so that all is empty,
-    the others have it too: ONNX Runtime then takes that of the first part, and leaves the result unwritten."""
+    """The extent of axis ``i`` of all parts but those that have no elements along ``axis``; that of the first one if none has.
+    Where it is 0 though there are elements along ``axis``, the others have it too: ONNX Runtime then takes that of the first
+    part, and leaves the result unwritten."""
     common = parts[0].shape[i]
     if all(c.checks.same(t.shape[i], common) for t in parts):
         return common
@@ -66,8 +81,9 @@ def _common(c: Context, parts: Sequence[Tensor], axis: int, i: int) -> Size:
         return common
     for t in reversed(parts):
         common = select(dims.eq(t.shape[axis], 0), common, t.shape[i])
+    written = dims.either(dims.lt(0, common), dims.eq(sum((t.shape[axis] for t in parts), start=0), 0))
     for t in parts:
-        empty = dims.eq(t.shape[axis], 0) * dims.lt(0, common)
+        empty = dims.eq(t.shape[axis], 0) * written
         c.require(dims.either(dims.eq(t.shape[i], common), empty), "shapes differ")
     return common
 
