@@ -1,4 +1,4 @@
-"""A folder as a registry: each module in it declares a list of named rows, and the folder is their sum.
+"""A folder as a registry: each module in it and in its subfolders declares a list of named rows, and the folder is their sum.
 
     # zoo/mlp.py
     MODELS = [ZooModel(name="mlp.gelu_tiny", ...)]
@@ -16,6 +16,7 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Generic, Protocol, TypeVar
 
 from xyntra_ep.errors import ConfigError
@@ -31,10 +32,23 @@ class Named(Protocol):
 Row = TypeVar("Row", bound=Named)
 
 
-class Registry(Generic[Row]):
-    """The rows of all modules of `package`, found in their list `attr`, in the order of module names.
+def _modules(package: str) -> Iterator[ModuleType]:
+    """Those that are read, depth first."""
+    folder = importlib.import_module(package)
+    for info in sorted(pkgutil.iter_modules(folder.__path__), key=lambda info: info.name):
+        path = f"{package}.{info.name}"
+        if info.name.startswith("_"):
+            continue
+        if info.ispkg:
+            yield from _modules(path)
+        else:
+            yield importlib.import_module(path)
 
-    Modules whose names start with `_` are not read; a module without the list is a helper, unless it declares
+
+class Registry(Generic[Row]):
+    """The rows of all modules of `package` and of the packages in it, found in their list `attr`, in the order of module names.
+
+    Modules and packages whose names start with `_` are not read; a module without the list is a helper, unless it declares
     a list of nearly that name. A module that fails to import fails the registry: a broken file must not look
     like an absent one.
     """
@@ -49,12 +63,8 @@ class Registry(Generic[Row]):
             return self._rows
         rows: dict[str, Row] = {}
         origin: dict[str, str] = {}
-        folder = importlib.import_module(self.package)
-        for stem in sorted(info.name for info in pkgutil.iter_modules(folder.__path__)):
-            if stem.startswith("_"):
-                continue
-            path = f"{self.package}.{stem}"
-            module = importlib.import_module(path)
+        for module in _modules(self.package):
+            path = module.__name__
             if not hasattr(module, self.attr):
                 lists = [name for name, value in vars(module).items() if isinstance(value, list)]
                 if misspelt := difflib.get_close_matches(self.attr, lists, n=1, cutoff=0.8):

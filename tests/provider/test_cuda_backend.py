@@ -29,7 +29,7 @@ from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.doctor import variants
 from xyntra_ep.tracea.interface import devices
 from xyntra_ep.tracea.interface.devices import cuda_gpu, cuda_target
-from xyntra_ep.tracea.kernels.gpu import gemm_fragments, gemm_wgmma
+from xyntra_ep.tracea.kernels.gpu.tensor_cores import gemm_fragments, gemm_wgmma
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.cuda import CudaDevice, read_survey

@@ -16,7 +16,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, axis, call, const, load
 from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax, Operand, Program
 from xyntra_ep.tracea.emitters.cpu import emit
-from xyntra_ep.tracea.kernels.cpu.attention_fused import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.attention.fused import VARIANTS
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal, find_causal_sum
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities

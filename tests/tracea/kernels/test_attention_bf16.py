@@ -11,7 +11,7 @@ from tests.tracea.kernels.attention_programs import LOWEST, AttentionCase, atten
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import NoSoftmax, Product
 from xyntra_ep.tracea.doctor.variants import cpu_variants
-from xyntra_ep.tracea.kernels.cpu.attention_bf16 import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.attention.bf16 import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX512, Capabilities
 

@@ -14,7 +14,7 @@ from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, axis, call, const, load, size
 from xyntra_ep.tracea.core_ir.ops import NoSoftmax
-from xyntra_ep.tracea.kernels.cpu.attention_fused import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.attention.fused import VARIANTS
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal
 from xyntra_ep.tracea.kernels.shared.column_bounds import Bound, Bounds, bound_of
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities

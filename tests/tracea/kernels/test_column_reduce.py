@@ -14,7 +14,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, acc_int, axis, call, const, load, size
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Program, ReduceKind, RowReduce, Stage
-from xyntra_ep.tracea.kernels.cpu.column_reduce import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.rows.column_reduce import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 

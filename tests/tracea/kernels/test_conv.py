@@ -12,23 +12,17 @@ from tests.support.run_program import check_program, plan_for
 from tests.tracea.kernels.conv_programs import Array, ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Range
-from xyntra_ep.tracea.kernels.cpu import (
-    conv_generic,
-    conv_nhwc_depthwise,
-    conv_nhwc_direct,
-    conv_nhwc_dots,
-    conv_nhwc_grouped,
-    conv_nhwc_small_groups,
-)
+from xyntra_ep.tracea.kernels.cpu.conv import generic as conv_generic
+from xyntra_ep.tracea.kernels.cpu.conv import nhwc_depthwise, nhwc_direct, nhwc_dots, nhwc_grouped, nhwc_small_groups
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Prefetching
 
 pytestmark = pytest.mark.compiler("cc")
 
-DIRECT, GROUPED = conv_nhwc_direct.VARIANTS, conv_nhwc_grouped.VARIANTS
-DOTS = conv_nhwc_dots.VARIANTS
-SMALL = conv_nhwc_small_groups.VARIANTS
-DEPTHWISE, GENERIC = conv_nhwc_depthwise.VARIANTS, conv_generic.VARIANTS
+DIRECT, GROUPED = nhwc_direct.VARIANTS, nhwc_grouped.VARIANTS
+DOTS = nhwc_dots.VARIANTS
+SMALL = nhwc_small_groups.VARIANTS
+DEPTHWISE, GENERIC = nhwc_depthwise.VARIANTS, conv_generic.VARIANTS
 MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON, SCALAR)]
 F32_ERR = 3e-6  # up to 1600 products in one chain, each rounded once
 STORED_ERR = {DType.F32: F32_ERR, DType.F16: 6e-4, DType.BF16: 5e-3}  # half a unit in the last place of the result

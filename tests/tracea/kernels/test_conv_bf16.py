@@ -12,20 +12,15 @@ from tests.support.run_program import check_program, plan_for, run_program
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Product
-from xyntra_ep.tracea.kernels.cpu import (
-    conv_nhwc_depthwise,
-    conv_nhwc_direct,
-    conv_nhwc_grouped,
-    conv_nhwc_winograd,
-    conv_pairs_bf16,
-    conv_tiles_bf16,
-)
+from xyntra_ep.tracea.kernels.cpu.conv import nhwc_depthwise, nhwc_direct, nhwc_grouped
+from xyntra_ep.tracea.kernels.cpu.conv_bf16 import pairs_bf16, tiles_bf16
+from xyntra_ep.tracea.kernels.cpu.winograd import nhwc_winograd
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 
-TILES, PAIRS = conv_tiles_bf16.VARIANTS, conv_pairs_bf16.VARIANTS
+TILES, PAIRS = tiles_bf16.VARIANTS, pairs_bf16.VARIANTS
 ERR = 1e-5  # both sides round the operands equally; sums of at most 1600 products in f32
 NARROW_ERR = 5e-3  # half a unit in the last place of a bfloat16
 SAME, SAME5, SAME7 = (1,) * 4, (2,) * 4, (3,) * 4
@@ -180,11 +175,11 @@ def test_they_are_chosen_where_they_are_asked_for(caps: Capabilities, chosen: st
 @pytest.mark.parametrize(
     ("case", "variants"),
     [
-        (ConvCase(x=(1, 20, 9, 10), w=(33, 20, 3, 3), pads=SAME, strides=(2, 2)), conv_nhwc_direct.VARIANTS),
-        (ConvCase(x=(1, 20, 9, 10), w=(33, 20, 3, 3), pads=SAME), conv_nhwc_winograd.VARIANTS),
-        (ConvCase(x=(1, 20, 9, 10), w=(20, 1, 3, 3), pads=SAME, group=20), conv_nhwc_depthwise.VARIANTS),
-        (ConvCase(x=(1, 20, 9, 10), w=(20, 5, 3, 3), pads=SAME, group=4), conv_nhwc_grouped.VARIANTS),
-        (ConvCase(x=(1, 20, 4, 40), w=(20, 20, 1, 11), pads=(0, 5, 0, 5)), conv_nhwc_direct.VARIANTS),
+        (ConvCase(x=(1, 20, 9, 10), w=(33, 20, 3, 3), pads=SAME, strides=(2, 2)), nhwc_direct.VARIANTS),
+        (ConvCase(x=(1, 20, 9, 10), w=(33, 20, 3, 3), pads=SAME), nhwc_winograd.VARIANTS),
+        (ConvCase(x=(1, 20, 9, 10), w=(20, 1, 3, 3), pads=SAME, group=20), nhwc_depthwise.VARIANTS),
+        (ConvCase(x=(1, 20, 9, 10), w=(20, 5, 3, 3), pads=SAME, group=4), nhwc_grouped.VARIANTS),
+        (ConvCase(x=(1, 20, 4, 40), w=(20, 20, 1, 11), pads=(0, 5, 0, 5)), nhwc_direct.VARIANTS),
     ],
     ids=["direct", "winograd", "depthwise", "grouped", "halo"],
 )

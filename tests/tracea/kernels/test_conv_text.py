@@ -11,10 +11,10 @@ from tests.support.run_program import plan_for
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dims import evaluate, symbol
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.cpu import conv_generic, conv_nhwc_depthwise, conv_nhwc_direct
-from xyntra_ep.tracea.kernels.cpu._conv_blocking import choose_blocking
-from xyntra_ep.tracea.kernels.cpu._conv_row import TapRun, needs_halo, split_row
-from xyntra_ep.tracea.kernels.cpu._conv_shape import Line, conv_shape
+from xyntra_ep.tracea.kernels.cpu.conv import generic, nhwc_depthwise, nhwc_direct
+from xyntra_ep.tracea.kernels.cpu.conv._blocking import choose_blocking
+from xyntra_ep.tracea.kernels.cpu.conv._row import TapRun, needs_halo, split_row
+from xyntra_ep.tracea.kernels.cpu.conv._shape import Line, conv_shape
 from xyntra_ep.tracea.kernels.variant import Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
@@ -24,9 +24,9 @@ CASE = ConvCase(x=(1, 16, 4, 4), w=(16, 16, 3, 3), pads=(1, 1, 1, 1), tail=("bia
 @pytest.mark.parametrize(
     ("case", "variants"),
     [
-        (CASE, conv_nhwc_direct.VARIANTS),
-        (replace(CASE, w=(16, 1, 3, 3), group=16), conv_nhwc_depthwise.VARIANTS),
-        (CASE, conv_generic.VARIANTS),
+        (CASE, nhwc_direct.VARIANTS),
+        (replace(CASE, w=(16, 1, 3, 3), group=16), nhwc_depthwise.VARIANTS),
+        (CASE, generic.VARIANTS),
     ],
     ids=["direct", "depthwise", "generic"],
 )
@@ -98,5 +98,5 @@ def test_work_is_shared_out_by_shape_alone() -> None:
         case = ConvCase(x=(1, channels, size, size), w=(channels, channels, 3, 3), pads=(1, 1, 1, 1))
         for symbolic in ("", "n"):
             program, _, _ = conv_program(replace(case, symbolic=symbolic))
-            [step] = plan_for(program, AVX512, conv_nhwc_direct.VARIANTS).run
+            [step] = plan_for(program, AVX512, nhwc_direct.VARIANTS).run
             assert evaluate(step.units, {"n": 1}) >= 28

@@ -13,16 +13,16 @@ from tests.support.run_program import check_program, plan_for, run_program
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.cpu import conv_nhwc_winograd
-from xyntra_ep.tracea.kernels.cpu._conv_shape import conv_shape
-from xyntra_ep.tracea.kernels.cpu._winograd_matrices import TAPS, Matrix, winograd
-from xyntra_ep.tracea.kernels.cpu._winograd_shape import WinogradShape
+from xyntra_ep.tracea.kernels.cpu.conv._shape import conv_shape
+from xyntra_ep.tracea.kernels.cpu.winograd import nhwc_winograd
+from xyntra_ep.tracea.kernels.cpu.winograd._matrices import TAPS, Matrix, winograd
+from xyntra_ep.tracea.kernels.cpu.winograd._shape import WinogradShape
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Prefetching
 
 pytestmark = pytest.mark.compiler("cc")
 
-[WINOGRAD] = conv_nhwc_winograd.VARIANTS
+[WINOGRAD] = nhwc_winograd.VARIANTS
 MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON, SCALAR)]
 # Of the largest output; direct f32 sums of this depth: 1e-6 to 3e-6.
 F2_ERR, F4_ERR = 1e-6, 4e-6

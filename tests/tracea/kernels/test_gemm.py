@@ -15,17 +15,17 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.emitters.cpu import emit
-from xyntra_ep.tracea.kernels.cpu import gemm_batched, gemm_generic, gemm_packed_b
-from xyntra_ep.tracea.kernels.cpu._gemm_choice import best_even_tile, best_tile, few_rows_tile
-from xyntra_ep.tracea.kernels.cpu._gemm_columns import even_panels
-from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
+from xyntra_ep.tracea.kernels.cpu.gemm import batched, generic, packed_b
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_even_tile, best_tile, few_rows_tile
+from xyntra_ep.tracea.kernels.cpu.gemm._columns import even_panels
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
 from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Prefetching
 
 pytestmark = pytest.mark.compiler("cc")
 
-PACKED, BATCHED, GENERIC = gemm_packed_b.VARIANTS, gemm_batched.VARIANTS, gemm_generic.VARIANTS
+PACKED, BATCHED, GENERIC = packed_b.VARIANTS, batched.VARIANTS, generic.VARIANTS
 MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON, SCALAR)]
 F32_ERR = 3e-6  # k <= 300 products, each rounded once
 STORED_ERR = {DType.F32: F32_ERR, DType.F16: 6e-4, DType.BF16: 5e-3}  # half a unit in the last place of the result

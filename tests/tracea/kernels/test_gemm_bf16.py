@@ -15,14 +15,14 @@ from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.emitters.cpu import emit
-from xyntra_ep.tracea.kernels.cpu import gemm_pairs_bf16, gemm_tiles_bf16
+from xyntra_ep.tracea.kernels.cpu.gemm_bf16 import pairs_bf16, tiles_bf16
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX512, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 
-TILES = gemm_tiles_bf16.VARIANTS
-PAIRS = gemm_pairs_bf16.VARIANTS
+TILES = tiles_bf16.VARIANTS
+PAIRS = pairs_bf16.VARIANTS
 FORMS = [pytest.param(BF16_TILES, TILES, id="tiles"), pytest.param(BF16_PAIRS, PAIRS, id="pairs")]
 Form = tuple[Capabilities, list[Variant[Gemm]]]
 ERR = 1e-5  # both sides round the operands equally; sums of k <= 300 products in f32

@@ -11,8 +11,8 @@ from tests.support.run_program import check_program, plan_for
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from xyntra_ep.tracea.kernels.cpu._gemm_dots import dot_tiles
-from xyntra_ep.tracea.kernels.cpu.gemm_dots import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.gemm._dots import dot_tiles
+from xyntra_ep.tracea.kernels.cpu.gemm.dots import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 

@@ -16,17 +16,18 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Product
 from xyntra_ep.tracea.doctor.variants import AnyVariant
 from xyntra_ep.tracea.emitters.cpu import emit
-from xyntra_ep.tracea.kernels.cpu import gemm_int8_weights, gemm_packed_b
-from xyntra_ep.tracea.kernels.cpu._gemm_choice import best_tile
-from xyntra_ep.tracea.kernels.cpu._gemm_int8_multiply import part_of_depth
-from xyntra_ep.tracea.kernels.cpu._gemm_tile import Tile
+from xyntra_ep.tracea.kernels.cpu.gemm import packed_b
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
+from xyntra_ep.tracea.kernels.cpu.gemm_int8 import int8_weights
+from xyntra_ep.tracea.kernels.cpu.gemm_int8._multiply import part_of_depth
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.planning.plan import BufferKind
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")
 
-VARIANTS = gemm_int8_weights.VARIANTS
+VARIANTS = int8_weights.VARIANTS
 MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON, SCALAR)]
 F32_ERR = 3e-6  # the interpreter quantises alike; what differs is the rounding of the sums
 
@@ -115,7 +116,7 @@ def test_weights_take_a_quarter() -> None:
         planned = plan_for(program, AVX512, variants)
         return sum(evaluate(b.size_bytes, {}) for b in planned.buffers if b.kind is BufferKind.POOL)
 
-    assert pooled(gemm_packed_b.VARIANTS) == 4 * 768 * 960
+    assert pooled(packed_b.VARIANTS) == 4 * 768 * 960
     assert pooled(VARIANTS) == 768 * 960 + 4 * 960
 
 

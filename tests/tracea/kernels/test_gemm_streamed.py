@@ -10,7 +10,7 @@ from tests.support.machine import WIDEST
 from tests.support.run_program import check_program, plan_for
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.cpu.gemm_streamed import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.gemm.streamed import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 

@@ -11,7 +11,7 @@ from tests.support.run_gpu import check_on_opencl, check_simulated, compile_for_
 from tests.tracea.kernels.attention_programs import LOWEST, AttentionCase, build
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax
-from xyntra_ep.tracea.kernels.gpu.attention_row import VARIANTS
+from xyntra_ep.tracea.kernels.gpu.attention.row import VARIANTS
 from xyntra_ep.tracea.kernels.variant import Variant
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL
 

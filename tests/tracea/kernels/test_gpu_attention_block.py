@@ -14,9 +14,9 @@ from tests.tracea.kernels.attention_programs import LOWEST, AttentionCase, atten
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax
 from xyntra_ep.tracea.doctor.occupancy import occupancy
-from xyntra_ep.tracea.kernels.gpu import _attention_tiles
-from xyntra_ep.tracea.kernels.gpu._attention_tiles import AttentionTile
-from xyntra_ep.tracea.kernels.gpu.attention_block import VARIANTS
+from xyntra_ep.tracea.kernels.gpu.attention import _tiles as _attention_tiles
+from xyntra_ep.tracea.kernels.gpu.attention._tiles import AttentionTile
+from xyntra_ep.tracea.kernels.gpu.attention.block import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.semantic_ir.banks import conflicts

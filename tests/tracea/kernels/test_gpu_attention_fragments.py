@@ -15,8 +15,8 @@ from tests.tracea.kernels.test_gpu_attention_block import warp_conflicts
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64
 from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax, Product
 from xyntra_ep.tracea.doctor.occupancy import occupancy
-from xyntra_ep.tracea.kernels.gpu._attention_fragment_code import FragmentTile
-from xyntra_ep.tracea.kernels.gpu.attention_fragments import VARIANTS
+from xyntra_ep.tracea.kernels.gpu.attention._fragment_code import FragmentTile
+from xyntra_ep.tracea.kernels.gpu.attention.fragments import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR

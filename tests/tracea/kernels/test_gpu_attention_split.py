@@ -11,7 +11,7 @@ from tests.support.run_gpu import check_simulated, compile_for_cuda, plan_for
 from tests.tracea.kernels.attention_programs import LOWEST, AttentionCase, attention_of, build
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax, Product
-from xyntra_ep.tracea.kernels.gpu.attention_split import VARIANTS
+from xyntra_ep.tracea.kernels.gpu.attention.split import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_90, Gpu

@@ -7,7 +7,7 @@ import pytest
 from tests.support.run_gpu import check_on_opencl, compile_for_cuda
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.gpu.conv_thread import VARIANTS
+from xyntra_ep.tracea.kernels.gpu.conv.thread import VARIANTS
 
 CASES = (
     ConvCase(x=(1, 5, 9), w=(7, 5, 3), symbolic="n"),

@@ -10,7 +10,7 @@ from tests.support.run_gpu import check_on_opencl, check_simulated, compile_for_
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.gpu.conv_depthwise import SPACE, VARIANTS
+from xyntra_ep.tracea.kernels.gpu.conv.depthwise import SPACE, VARIANTS
 from xyntra_ep.tracea.kernels.variant import Variant
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import SM_80
 

@@ -12,11 +12,11 @@ from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Product
 from xyntra_ep.tracea.doctor.occupancy import occupancy
-from xyntra_ep.tracea.kernels.gpu import conv_fragments
-from xyntra_ep.tracea.kernels.gpu._conv_places import hoisting
-from xyntra_ep.tracea.kernels.gpu._conv_product import product_of
-from xyntra_ep.tracea.kernels.gpu._fragment_tiles import Copy, FragmentTile
-from xyntra_ep.tracea.kernels.gpu.conv_fragments import VARIANTS
+from xyntra_ep.tracea.kernels.gpu.conv import fragments as conv_fragments
+from xyntra_ep.tracea.kernels.gpu.conv._places import hoisting
+from xyntra_ep.tracea.kernels.gpu.conv._product import product_of
+from xyntra_ep.tracea.kernels.gpu.conv.fragments import VARIANTS
+from xyntra_ep.tracea.kernels.gpu.tensor_cores._fragment_tiles import Copy, FragmentTile
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR

@@ -12,15 +12,16 @@ from tests.support.run_gpu import check_on_opencl, check_simulated, compile_for_
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.kernels.gpu import _gemm_tiles, conv_implicit_gemm
-from xyntra_ep.tracea.kernels.gpu._conv_places import hoisting
-from xyntra_ep.tracea.kernels.gpu._conv_product import ConvProduct, product_of
+from xyntra_ep.tracea.kernels.gpu.conv import implicit_gemm
+from xyntra_ep.tracea.kernels.gpu.conv._places import hoisting
+from xyntra_ep.tracea.kernels.gpu.conv._product import ConvProduct, product_of
+from xyntra_ep.tracea.kernels.gpu.gemm import _tiles
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.banks import WARP, conflicts
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90, Gpu
 
-[IMPLICIT] = conv_implicit_gemm.VARIANTS
+[IMPLICIT] = implicit_gemm.VARIANTS
 ONES = (1,) * 4
 F32_ERR = 3e-6
 TAIL = ("bias", "residual", "relu")
@@ -101,8 +102,8 @@ def test_tiles_that_are_not_square(channels_last: bool) -> None:
 
 def test_no_tile_of_the_search_space_has_bank_conflicts() -> None:
     """Tiles are those of products, whose tests have them; coordinates are read as this counts."""
-    known = [fetch for fetches in _gemm_tiles.all_fetches().values() for fetch in fetches]
-    pixels, channels, _ = (axis.values for axis in conv_implicit_gemm.SPACE)
+    known = [fetch for fetches in _tiles.all_fetches().values() for fetch in fetches]
+    pixels, channels, _ = (axis.values for axis in implicit_gemm.SPACE)
     for shape in map(shape_of, CASES):
         for config in ({"pixels": p, "channels": c} for p in pixels for c in channels):
             fetch = shape.fetch(shape.tile(config))

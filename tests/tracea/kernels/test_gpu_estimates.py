@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from xyntra_ep.tracea.interface import Context
-from xyntra_ep.tracea.kernels.gpu import _launch, _tile_cost, attention_block, attention_fragments
+from xyntra_ep.tracea.kernels.gpu.attention import block, fragments
+from xyntra_ep.tracea.kernels.gpu.shared import launch, tile_cost
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, Gpu
 
 
@@ -24,10 +25,10 @@ def test_as_many_blocks_are_held_as_the_compiler_lets(
     taken: dict[tuple[int, int], int] = {}
 
     def watched(gpu: Gpu, threads: int, registers: int, shared_bytes: int, *, unknown: int) -> int:
-        taken[threads, shared_bytes // 4096] = found = _launch.blocks_held(gpu, threads, registers, shared_bytes, unknown=unknown)
+        taken[threads, shared_bytes // 4096] = found = launch.blocks_held(gpu, threads, registers, shared_bytes, unknown=unknown)
         return found
 
-    for module in (_tile_cost, attention_block, attention_fragments):
+    for module in (tile_cost, block, fragments):
         monkeypatch.setattr(module, "blocks_held", watched)
     plan = Context(cache_dir=tmp_path).plan_kernel(op, precision=precision, architecture="a100")
     kernel = plan.launches[0].kernel
@@ -46,6 +47,6 @@ def test_a_launch_takes_at_least_what_its_bytes_take(tmp_path: Path) -> None:
 
 def test_what_is_not_known_of_a_unit_is_for_the_caller_to_say() -> None:
     facts: dict[str, Any] = {"threads": 256, "registers": 128, "shared_bytes": 48 << 10}
-    assert _launch.blocks_held(OPENCL, **facts, unknown=7) == 7
-    assert _launch.blocks_held(SM_80, **facts, unknown=7) == 2
-    assert _launch.blocks_held(SM_80, **facts | {"registers": 300}, unknown=7) == 0
+    assert launch.blocks_held(OPENCL, **facts, unknown=7) == 7
+    assert launch.blocks_held(SM_80, **facts, unknown=7) == 2
+    assert launch.blocks_held(SM_80, **facts | {"registers": 300}, unknown=7) == 0

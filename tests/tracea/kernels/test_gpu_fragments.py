@@ -14,9 +14,9 @@ from tests.tracea.kernels.test_gpu_gemm import warp_conflicts
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.doctor.occupancy import occupancy
-from xyntra_ep.tracea.kernels.gpu import conv_fragments
-from xyntra_ep.tracea.kernels.gpu._fragment_tiles import FragmentTile, copies_of
-from xyntra_ep.tracea.kernels.gpu.gemm_fragments import VARIANTS, all_tiles, tile_of
+from xyntra_ep.tracea.kernels.gpu.conv import fragments
+from xyntra_ep.tracea.kernels.gpu.tensor_cores._fragment_tiles import FragmentTile, copies_of
+from xyntra_ep.tracea.kernels.gpu.tensor_cores.gemm_fragments import VARIANTS, all_tiles, tile_of
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
@@ -107,7 +107,7 @@ def test_every_tile_in_tf32(tile: FragmentTile) -> None:
 
 def test_no_tile_of_the_search_space_has_bank_conflicts() -> None:
     kinds = (DType.F16, DType.F32)
-    for copy in (c for d in kinds for t in (*all_tiles(SM_80, d), *conv_fragments.all_tiles(d)) for c in copies_of(t)):
+    for copy in (c for d in kinds for t in (*all_tiles(SM_80, d), *fragments.all_tiles(d)) for c in copies_of(t)):
         store, read = copy.accesses()
         layout, deep = copy.layout(), copy.tile.fragment_depth
         more_row, more_column = (16, deep) if copy.along_k else (deep, 16)

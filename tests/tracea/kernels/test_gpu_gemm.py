@@ -11,14 +11,14 @@ from tests.support.run_gpu import check_on_opencl, compile_for_cuda, plan_for
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from xyntra_ep.tracea.kernels.gpu import _gemm_tiles, gemm_block_tiles, gemm_thread
+from xyntra_ep.tracea.kernels.gpu.gemm import _tiles, block_tiles, thread
 from xyntra_ep.tracea.kernels.variant import Variant
 from xyntra_ep.tracea.semantic_ir.banks import conflicts
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90
 from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout
 
 opencl = pytest.mark.device("opencl")
-[TILES], [THREAD] = gemm_block_tiles.VARIANTS, gemm_thread.VARIANTS
+[TILES], [THREAD] = block_tiles.VARIANTS, thread.VARIANTS
 F32_ERR = 2e-6
 
 
@@ -44,7 +44,7 @@ def warp_conflicts(access: TileAccess, layout: TileLayout, more_row: int = 0, mo
 
 @pytest.mark.parametrize("axis", ["m", "n"])
 def test_no_tile_of_the_search_space_has_bank_conflicts(axis: str) -> None:
-    for fetch in _gemm_tiles.all_fetches()[axis]:
+    for fetch in _tiles.all_fetches()[axis]:
         layout, store, read = fetch.layout(axis), fetch.store(), fetch.read(axis)
         turned = fetch.packet if fetch.along_k else 1
         for o, k in fetch.rounds():
@@ -54,13 +54,13 @@ def test_no_tile_of_the_search_space_has_bank_conflicts(axis: str) -> None:
 
 
 def test_turning_round_without_a_swizzle_has_conflicts() -> None:
-    fetch = _gemm_tiles.Fetch(_gemm_tiles.GemmTile(rows=128, columns=128), 128, along_k=True, packet=4)
+    fetch = _tiles.Fetch(_tiles.GemmTile(rows=128, columns=128), 128, along_k=True, packet=4)
     assert fetch.layout("m").masks
     assert warp_conflicts(fetch.store(), replace(fetch.layout("m"), masks=())) == 8 * 3
 
 
 def test_every_element_is_fetched_and_computed_once() -> None:
-    for fetch in (f for fetches in _gemm_tiles.all_fetches().values() for f in fetches):
+    for fetch in (f for fetches in _tiles.all_fetches().values() for f in fetches):
         lanes, tile = fetch.lanes(), fetch.tile
         o_more, k_more = (0, 1) if fetch.along_k else (1, 0)
         moved = [
@@ -71,7 +71,7 @@ def test_every_element_is_fetched_and_computed_once() -> None:
         ]
         assert lanes.threads == tile.threads
         assert sorted(moved) == [(o, k) for o in range(fetch.extent) for k in range(tile.depth)], fetch
-    for tile in _gemm_tiles.all_tiles():
+    for tile in _tiles.all_tiles():
         lanes = tile.lanes()
         assert lanes.threads == tile.threads <= OPENCL.max_threads and tile.shared_bytes <= OPENCL.shared_bytes
         computed = [

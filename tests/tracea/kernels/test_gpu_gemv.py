@@ -12,14 +12,14 @@ from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_ou
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
-from xyntra_ep.tracea.kernels.gpu import gemm_any_rows, gemm_gemv
-from xyntra_ep.tracea.kernels.gpu._gemv_tiles import ROWS, THREADS, GemvTile, widest
-from xyntra_ep.tracea.kernels.gpu._sum_parts import parts_of
+from xyntra_ep.tracea.kernels.gpu.gemm import any_rows, gemv
+from xyntra_ep.tracea.kernels.gpu.gemm._gemv_tiles import ROWS, THREADS, GemvTile, widest
+from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import parts_of
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90, SM_90A, Gpu
 
-[GEMV] = gemm_gemv.VARIANTS
+[GEMV] = gemv.VARIANTS
 HALF, SHORT = (DType.F16, DType.F16, DType.F16), (DType.BF16, DType.BF16, DType.F32)
 MAX_ERR = 2e-6
 
@@ -179,7 +179,7 @@ def test_where_only_a_run_knows_the_rows_it_chooses(dtypes: tuple[DType, DType, 
 
 def test_warpgroups_have_it_beside_them_too() -> None:
     case = GemmCase(m=1, k=128, n=72, dtypes=SHORT, batch=(4,), b_batch=(4,), constant_b=False, symbolic="0m")
-    [wide] = [v for v in gemm_any_rows.VARIANTS if v.name == "gemm.wgmma_or_gemv"]
+    [wide] = [v for v in any_rows.VARIANTS if v.name == "gemm.wgmma_or_gemv"]
     for m in (1, 9):
         program, inputs, constants = build(replace(case, m=m))
         check_simulated(program, inputs, constants, 1e-5, variants=[wide], gpu=SM_90A)

@@ -16,10 +16,10 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Operand, Program, ValueKind
-from xyntra_ep.tracea.kernels.gpu import pointwise_transposed
+from xyntra_ep.tracea.kernels.gpu.pointwise import transposed
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, Gpu
 
-TRANSPOSED = pointwise_transposed.VARIANTS
+TRANSPOSED = transposed.VARIANTS
 opencl = pytest.mark.device("opencl")
 F32_ERR = 2e-6
 STORED_ERR = {DType.F16: 1e-3, DType.BF16: 8e-3}

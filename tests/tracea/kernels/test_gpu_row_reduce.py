@@ -17,7 +17,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc, acc_int, axis, call, const, load
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Program, ReduceKind, RowOutput, RowReduce, Stage, ValueKind
-from xyntra_ep.tracea.kernels.gpu import row_reduce_block, row_reduce_thread
+from xyntra_ep.tracea.kernels.gpu.rows import row_reduce_block, row_reduce_thread
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80

@@ -23,7 +23,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import call
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Program, ReduceKind
-from xyntra_ep.tracea.kernels.gpu.row_reduce_block import VARIANTS as BLOCK
+from xyntra_ep.tracea.kernels.gpu.rows.row_reduce_block import VARIANTS as BLOCK
 from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import lt
 

@@ -15,7 +15,7 @@ from tests.tracea.kernels.test_topk import top_k
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Program, TopK
-from xyntra_ep.tracea.kernels.gpu import topk_block, topk_thread
+from xyntra_ep.tracea.kernels.gpu.rows import topk_block, topk_thread
 from xyntra_ep.tracea.kernels.variant import Variant
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_90
 

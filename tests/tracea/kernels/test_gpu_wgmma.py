@@ -14,8 +14,8 @@ from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
-from xyntra_ep.tracea.kernels.gpu._wgmma_tiles import COPYING, MULTIPLYING, all_configs, tile_of
-from xyntra_ep.tracea.kernels.gpu.gemm_wgmma import VARIANTS
+from xyntra_ep.tracea.kernels.gpu.tensor_cores._wgmma_tiles import COPYING, MULTIPLYING, all_configs, tile_of
+from xyntra_ep.tracea.kernels.gpu.tensor_cores.gemm_wgmma import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import SM_80, SM_90, SM_90A, Gpu

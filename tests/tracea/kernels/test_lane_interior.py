@@ -18,8 +18,8 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load, size
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Program, ValueKind
-from xyntra_ep.tracea.kernels.cpu._row_units import BLOCK
-from xyntra_ep.tracea.kernels.cpu.pointwise_vector import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.pointwise.vector import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.shared.row_units import BLOCK
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")

@@ -11,7 +11,7 @@ from tests.support.run_program import check_program, plan_for
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64
 from xyntra_ep.tracea.core_ir.expr import axis, call, const, load
 from xyntra_ep.tracea.core_ir.ops import Program
-from xyntra_ep.tracea.kernels.cpu.pointwise_vector import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.pointwise.vector import VARIANTS
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")

@@ -12,8 +12,8 @@ from tests.support.machine import WIDEST, runnable
 from tests.support.recurrences import CELLS, GATES, STATES, recurrence
 from tests.support.run_program import check_program
 from xyntra_ep.tracea.core_ir.ops import Program, Recurrence
-from xyntra_ep.tracea.kernels.cpu._recurrence_panels import panels_of
-from xyntra_ep.tracea.kernels.cpu.recurrence_turns import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.recurrence._panels import panels_of
+from xyntra_ep.tracea.kernels.cpu.recurrence.turns import VARIANTS
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")

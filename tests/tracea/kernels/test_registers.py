@@ -13,8 +13,8 @@ import pytest
 from tests.support.instructions import disassembly
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.cpu import emit
-from xyntra_ep.tracea.kernels.cpu._gemm_choice import tile_of, tile_space
-from xyntra_ep.tracea.kernels.cpu._gemm_tile import Matrix, Tile, accumulate
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import tile_of, tile_space
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import Matrix, Tile, accumulate
 from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2

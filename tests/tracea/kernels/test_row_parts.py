@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from xyntra_ep.tracea.core_ir.dims import symbol
-from xyntra_ep.tracea.kernels.cpu._row_parts import STEP, part_sizes
+from xyntra_ep.tracea.kernels.cpu.shared.row_parts import STEP, part_sizes
 
 
 @pytest.mark.parametrize("most", [1, 3, 4, 6, 8, 12, 14])

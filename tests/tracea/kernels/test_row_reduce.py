@@ -17,7 +17,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, acc_bool, acc_int, axis, call, const, load, size
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Program, ReduceKind, Stage
-from xyntra_ep.tracea.kernels.cpu.row_reduce_rows import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.rows.row_reduce import VARIANTS
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")

@@ -16,8 +16,8 @@ from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64
 from xyntra_ep.tracea.core_ir.expr import acc, axis, call, load
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Program, ReduceKind, Stage
-from xyntra_ep.tracea.kernels.cpu.column_reduce import VARIANTS as COLUMNS
-from xyntra_ep.tracea.kernels.cpu.row_reduce_windows import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.rows.column_reduce import VARIANTS as COLUMNS
+from xyntra_ep.tracea.kernels.cpu.rows.windows import VARIANTS
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")

@@ -14,7 +14,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import call, const
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Program, ReduceKind, Scan, ValueKind
-from xyntra_ep.tracea.kernels.cpu.scan_rows import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.rows.scan import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX512
 

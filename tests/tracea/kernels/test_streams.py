@@ -18,9 +18,11 @@ from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.emitters.cpu import emit
-from xyntra_ep.tracea.kernels.cpu import conv_nhwc_direct, conv_nhwc_winograd, gemm_packed_b
-from xyntra_ep.tracea.kernels.cpu._gemm_tile import NEAR, Matrix, Tile, accumulate, fetch_itself
-from xyntra_ep.tracea.kernels.cpu._streams import LINE_BYTES, STREAMS, fetch_beside
+from xyntra_ep.tracea.kernels.cpu.conv import nhwc_direct
+from xyntra_ep.tracea.kernels.cpu.gemm import packed_b
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import NEAR, Matrix, Tile, accumulate, fetch_itself
+from xyntra_ep.tracea.kernels.cpu.shared.streams import LINE_BYTES, STREAMS, fetch_beside
+from xyntra_ep.tracea.kernels.cpu.winograd import nhwc_winograd
 from xyntra_ep.tracea.kernels.variant import BuildContext, TempBuffer, Variant
 from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
@@ -123,7 +125,7 @@ def fetched_by_blocks(m: int, depth: int, columns: int, caps: Capabilities, fold
     """As ``fetched``, by a product with two panels."""
     program, _, _ = build(GemmCase(m=m, k=depth, n=2 * columns, symbolic=""))
     context = BuildContext(caps=caps, program=program, constants=frozenset({1}))
-    [variant], op = gemm_packed_b.VARIANTS, gemm_of(program)
+    [variant], op = packed_b.VARIANTS, gemm_of(program)
     call = variant.build(op, {"rows": 8, "columns": columns}, context)[-1]
     sizes = [m * depth * 4, 3 * depth * columns * 4, m * 2 * columns * 4, 64]
     return fetched(call.kernel, caps, folder, sizes, 1, 2, *(evaluate(p, {}) for p in call.params))
@@ -144,7 +146,7 @@ def test_what_a_few_blocks_fetch_is_too_much_for_l1() -> None:
     """The last argument of a prefetch says how near it brings a line: 3 to L1."""
     for m, near in ((16, False), (96, True)):
         program, _, _ = build(GemmCase(m=m, k=512, n=96, symbolic=""))
-        assert (", 0, 3);" in plan_for(program, AVX512, gemm_packed_b.VARIANTS).kernels[-1].text) == near
+        assert (", 0, 3);" in plan_for(program, AVX512, packed_b.VARIANTS).kernels[-1].text) == near
 
 
 @pytest.mark.parametrize("m", [16, 24, 40])
@@ -180,7 +182,7 @@ def fetched_by_conv(variant: Variant[Conv], caps: Capabilities, folder: Path) ->
     return weights.size_bytes // LINE_BYTES, found
 
 
-@pytest.mark.parametrize("variant", [*conv_nhwc_direct.VARIANTS, *conv_nhwc_winograd.VARIANTS], ids=lambda v: v.name)
+@pytest.mark.parametrize("variant", [*nhwc_direct.VARIANTS, *nhwc_winograd.VARIANTS], ids=lambda v: v.name)
 def test_bursts_ask_for_each_line_of_the_weights_once_in_a_block_of_pixels(variant: Variant[Conv], tmp_path: Path) -> None:
     need(AVX2)
     lines, found = fetched_by_conv(variant, replace(AVX2, prefetching=Prefetching.BURST), tmp_path)

@@ -12,7 +12,7 @@ from tests.support.run_program import check_program
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Program, TopK, ValueKind
-from xyntra_ep.tracea.kernels.cpu.topk_rows import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.rows.topk import VARIANTS
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX512, SCALAR
 
 pytestmark = pytest.mark.compiler("cc")

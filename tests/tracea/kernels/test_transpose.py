@@ -12,7 +12,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, call, const, load
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Pointwise, Program
-from xyntra_ep.tracea.kernels.cpu.transpose_tiled import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.pointwise.transpose_tiled import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 

@@ -1,4 +1,4 @@
-"""All variants that Tracea knows, by the op they compute. A file in kernels/cpu or kernels/gpu with a VARIANTS list is all it
+"""All variants that Tracea knows, by the op they compute. A file in a room of kernels/cpu or kernels/gpu with a VARIANTS list is all it
 takes."""
 
 from __future__ import annotations

@@ -1,0 +1,81 @@
+"""Depthwise convolution over channels-last images: lanes are channels, a tile is a run of neighbouring pixels.
+
+for ky in [first, stop):
+  b[kx] = w[ky][kx]                                  # a kernel row stays in registers
+  for each column of x that the tile needs:          # loaded once
+    for every pixel i and tap kx that meet there: acc[i] += x[column] * b[kx]
+"""
+
+from __future__ import annotations
+
+from xyntra_ep.tracea.core_ir.ops import Conv
+from xyntra_ep.tracea.kernels.cpu.conv._blocking import Blocking, blocking_space, choose_blocking, work_steps
+from xyntra_ep.tracea.kernels.cpu.conv._halo import halo_ns
+from xyntra_ep.tracea.kernels.cpu.conv._shape import conv_shape, moving_ns, typical, why_not_channels_last
+from xyntra_ep.tracea.kernels.cpu.conv._tile import TileFunction
+from xyntra_ep.tracea.kernels.cpu.conv._walk import build_conv
+from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
+from xyntra_ep.tracea.semantic_ir.nodes import Fma, Pointer, Rvalue
+
+_ROW_IN_REGISTERS = 8  # taps; of longer rows each weight is loaded for its multiplications
+
+
+def admits(op: Conv, context: BuildContext) -> str | None:
+    if op.group == 1:
+        return "one group"
+    if op.inputs[1].shape[:2] != (op.group, 1):
+        return "more than one channel in or out per group"
+    return why_not_channels_last(op, context)
+
+
+def accumulate(f: TileFunction) -> None:
+    f.fetch_outputs()
+    f.each_width(lambda count: _rows(f, count))
+
+
+def _rows(f: TileFunction, count: Rvalue | None) -> None:
+    code, shape = f.code, f.code.shape
+    taps = shape.x.kernel
+    with f.loop("ky", f.arg["first"], f.arg["stop"]) as ky:
+        x = f.pointer("x_row", code.x, f.arg["at"] + ky * f.x_row_step)
+        w = f.pointer("w_row", code.w, f.arg["panel"] + ky * (taps * code.lanes))
+        if taps > _ROW_IN_REGISTERS:
+            _long_row(f, x, w, count)
+            return
+        b = [f.let("b", f.load(w, kx * code.lanes, code.lanes)) for kx in range(taps)]
+        for column, meetings in f.columns():
+            value = f.column(x, column, count)
+            for i, kx in meetings:
+                f.assign(f.acc[i][0], Fma(value, b[kx], f.acc[i][0]))
+
+
+def _long_row(f: TileFunction, x: Pointer, w: Pointer, count: Rvalue | None) -> None:
+    """Every pixel meets every tap here: rows with that many taps have a halo."""
+    code, line, step = f.code, f.code.shape.x, f.code.shape.x_strides[2]
+    with f.loop("kx", 0, line.kernel) as kx:
+        b = f.let("b", f.load(w, kx * code.lanes, code.lanes))
+        for i in range(f.tile.size):
+            at = kx * (line.dilation * step) + i * (line.stride * step)
+            f.assign(f.acc[i][0], Fma(f.load(x, at, code.lanes, count), b, f.acc[i][0]))
+
+
+def _depthwise_ns(op: Conv, config: Config, context: BuildContext) -> float:
+    shape, caps = conv_shape(op), context.caps
+    steps = work_steps(shape, config["pixels"], 1, caps)
+    return steps * caps.lanes * 2 / caps.fma_gflops + typical(moving_ns(shape)) + halo_ns(shape, checks=True)
+
+
+VARIANTS = [
+    Variant(
+        name="conv.nhwc_depthwise",
+        op=Conv,
+        admits=admits,
+        space=lambda op, context: blocking_space(conv_shape(op), context.caps),
+        default=lambda op, context: choose_blocking(conv_shape(op), context.caps).config(),
+        cost_ns=_depthwise_ns,
+        build=lambda op, config, context: build_conv(
+            "conv_depthwise", conv_shape(op), Blocking.of(config), context, accumulate, checks=True
+        ),
+        rank=10,
+    )
+]

@@ -1,0 +1,92 @@
+"""The weights of a convolution in bfloat16 as panels of pairs: [panel][run of taps][pairs, filled up][channels of a panel][2].
+
+A run is what lies side by side in memory: the channels of one tap, or of a whole kernel row where its taps are adjacent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, Phase, TempBuffer, ValueBuffer
+from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import PackPairs
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Convert, Gather, Iota, Rvalue, f32, i32, i64, index, splat, vmin
+
+
+@dataclass(frozen=True, slots=True)
+class PairRuns:
+    """``length`` elements a run, filled up with zeros to a multiple of ``step``; panels of ``columns`` output channels."""
+
+    shape: ConvShape
+    step: int
+    columns: int
+    panels: int
+
+    @property
+    def whole_rows(self) -> bool:
+        """Whether a run is a kernel row."""
+        return self.shape.taps_are_adjacent
+
+    @property
+    def length(self) -> int:
+        return self.shape.cin * (self.shape.x.kernel if self.whole_rows else 1)
+
+    @property
+    def padded(self) -> int:
+        return -(-self.length // self.step) * self.step
+
+    @property
+    def count(self) -> int:
+        return self.shape.y.kernel * (1 if self.whole_rows else self.shape.x.kernel)
+
+    @property
+    def depth(self) -> int:
+        """Elements of k in a panel."""
+        return self.count * self.padded
+
+    @property
+    def size_bytes(self) -> int:
+        return self.panels * self.depth * self.columns * DType.BF16.bytes
+
+
+def pack_runs(runs: PairRuns, packed: TempBuffer, context: BuildContext) -> KernelCall:
+    """A unit is one run of one panel. Lanes are output channels; those past the end repeat the last one, for nobody to store."""
+    shape, lanes = runs.shape, min(context.caps.lanes, runs.columns)
+    w = shape.op.inputs[1]
+    k = KernelBuilder(f"xy_conv_pairs_{w.dtype}_{shape.y.kernel}x{shape.x.kernel}_{runs.columns}_{context.caps.isa}")
+    source, target = k.buffer("w", w.dtype), k.buffer("packed", DType.BF16, writable=True)
+    m_step, c_step, *taps = (k.param(step) for step in w.strides)
+    y_step, x_step = (index(0), *taps)[-2:]
+    pairs, end = runs.length // 2, runs.padded // 2
+    with k.units() as unit:
+        panel, run = k.split(unit, (runs.panels, runs.count))
+        place = run * y_step if runs.whole_rows else run // shape.x.kernel * y_step + run % shape.x.kernel * x_step
+        start = k.let("start", place + k.param(w.offset))
+        with k.loop("j", 0, runs.columns, lanes) as j:
+            channel = splat(Convert(i64(1), panel * runs.columns + j), lanes) + Iota(i64(lanes))
+            rows = k.let("rows", vmin(channel, shape.cout - 1) * Convert(i64(1), m_step))
+
+            def element(q: Rvalue) -> Rvalue:
+                at = start + q // shape.cin * x_step + q % shape.cin * c_step if runs.whole_rows else start + q * c_step
+                return k.let("w", Gather(source, rows + Convert(i64(1), at)))
+
+            to = k.let("to", unit * (runs.padded * runs.columns) + j * 2)
+            with k.loop("pair", 0, pairs) as pair:
+                value = PackPairs(element(pair * 2), element(pair * 2 + 1))
+                k.store_pairs(target, to + pair * (runs.columns * 2), value)
+            if runs.length % 2:
+                value = PackPairs(element(index(pairs * 2)), Const(f32(lanes), 0.0))
+                k.store_pairs(target, to + pairs * (runs.columns * 2), value)
+            with k.loop("pair", pairs + runs.length % 2, end) as pair:
+                k.store_pairs(target, to + pair * (runs.columns * 2), Const(i32(lanes), 0))
+    kernel, params = k.finish()
+    return KernelCall(
+        kernel=kernel,
+        buffers=(ValueBuffer(value=w.value), packed),
+        params=params,
+        units=runs.panels * runs.count,
+        cost_ns=runs.size_bytes // 2,
+        phase=Phase.PREPARE,
+    )

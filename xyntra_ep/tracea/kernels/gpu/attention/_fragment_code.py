@@ -1,0 +1,235 @@
+"""Products of a fused attention by matrix units: a warp for 16 rows, fragments of q and of the result in its registers.
+
+Scores come out of a product as the thread's part of a 16 x 8 matrix, and go into the next as its part of a 16 x 16 one, which are
+the same places: weights are rounded and paired where they are, and never leave the registers. In a product of tf32 a thread has
+columns t and t + 4 of a matrix of eight where its scores are of 2 t and the next: the rows of v are exchanged in the same way, as
+the order of a sum is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.ops import Attention
+from xyntra_ep.tracea.kernels.gpu.attention._fetch import Fetch, padded, whole
+from xyntra_ep.tracea.kernels.gpu.attention._stream import AttentionStream
+from xyntra_ep.tracea.kernels.gpu.shared.tf32 import as_tf32
+from xyntra_ep.tracea.kernels.variant import BuildContext
+from xyntra_ep.tracea.semantic_ir.banks import BANKS
+from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder
+from xyntra_ep.tracea.semantic_ir.fragment_nodes import ROW_BYTES, SIDE, depth_of
+from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
+from xyntra_ep.tracea.semantic_ir.math_library import math_function
+from xyntra_ep.tracea.semantic_ir.nodes import Bitcast, CallValue, Const, Function, Rvalue, Var, binary, f32, i32
+from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout, choose
+
+WARP_ROWS = 16
+_HELD = 32  # registers for q at most
+_EXP = "exp2_weight_bf16"
+_LOG2E = 1.4426950408889634
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentTile:
+    """A configuration, of heads of ``depth`` (q and k) and ``width`` (v) elements, which are ``dtype`` when
+    they are multiplied, f32 as tf32."""
+
+    rows: int
+    columns: int
+    depth: int
+    width: int
+    dtype: DType
+
+    @property
+    def warps(self) -> int:
+        return self.rows // WARP_ROWS
+
+    @property
+    def threads(self) -> int:
+        return 32 * self.warps
+
+    @property
+    def registers(self) -> int:
+        """About what a thread needs: fragments of q, scores, results, and as many others."""
+        return (self._q_registers if self.holds_q else 0) + self.columns + self.width // 2 + 64
+
+    @property
+    def _q_registers(self) -> int:
+        return self.depth * self.dtype.bytes // 8
+
+    @property
+    def holds_q(self) -> bool:
+        """Else its fragments are read from shared memory for every tile of k."""
+        return self._q_registers <= _HELD
+
+    @property
+    def grain(self) -> int:
+        """Of a head, in one product of fragments."""
+        return depth_of(self.dtype)
+
+    @property
+    def shared_bytes(self) -> int:
+        return sum(self.dtype.bytes * fetch.rows * fetch.columns for fetch in (self.fetch(name, 1) for name in "qkv"))
+
+    def fetch(self, name: str, packet: int) -> Fetch:
+        """Of q, k or v."""
+        if name == "v":
+            # Every second row of f32 is read at once: shorter ones would be in the same banks.
+            return Fetch(self.columns, padded(self.width, BANKS if self.dtype is DType.F32 else self.grain), self.threads, packet)
+        return Fetch(self.rows if name == "q" else self.columns, padded(self.depth, self.grain), self.threads, packet)
+
+    def fragments(self, name: str) -> LaneMap:
+        """The row of 16 bytes that a thread points to, in the tile's rows (r) and columns (c): for q the second of the four
+        matrices is below the first, for k beside it; v, whose rows go into the sum, is turned round while it is loaded. Of f32,
+        which cannot be, the thread's own element, that of an even row."""
+        warps = Digit("r", self.warps, step=WARP_ROWS) if name == "q" else Digit("warp", self.warps)
+        if name == "v" and self.dtype is DType.F32:
+            return LaneMap((Digit("r", 4, step=2), Digit("c", SIDE), warps))
+        axes = {"r": Digit("r", 2, step=SIDE), "c": Digit("c", 2, step=ROW_BYTES // self.dtype.bytes)}
+        near, far = "cr" if name == "k" else "rc"
+        return LaneMap((Digit("r", SIDE), axes[near], axes[far], warps))
+
+    def result(self) -> LaneMap:
+        """The thread's first row (m) and pair of columns (n) of what a product gives."""
+        return LaneMap((Digit("n", 4, step=2), Digit("m", 8), Digit("m", self.warps, step=WARP_ROWS)))
+
+    def accesses(self, name: str, packet: int) -> list[TileAccess]:
+        """All that happens to a tile that is copied in packets of so many elements."""
+        read = 1 if name == "v" and self.dtype is DType.F32 else ROW_BYTES // self.dtype.bytes
+        return [self.fetch(name, packet).access(), TileAccess(self.fragments(name), "r", "c", read)]
+
+    def layout(self, name: str, packet: int) -> TileLayout:
+        """Free of conflicts for copying and for fragments."""
+        return _layout(self, name, packet)
+
+
+@cache
+def _layout(tile: FragmentTile, name: str, packet: int) -> TileLayout:
+    fetch = tile.fetch(name, packet)
+    found = choose(fetch.rows, fetch.columns, tile.dtype.bytes, tile.accesses(name, packet))
+    assert found is not None, f"{name} of {tile} has conflicts"
+    return found
+
+
+class FragmentCode(AttentionStream):
+    """See the module's docstring."""
+
+    def __init__(self, op: Attention, tile: FragmentTile, context: BuildContext) -> None:
+        super().__init__(op, tile, context, f"fragments_{tile.rows}x{tile.columns}", [_EXP])
+        self.tile = tile
+        self._at = tile.result().emit(self.b, self.b.thread)
+        self._places = {name: tile.fragments(name).emit(self.b, self.b.thread) for name in "qkv"}
+        self._q: list[list[Rvalue]] = []
+        self._weights_kept: Sequence[Sequence[Rvalue]] = ()
+
+    def rows(self) -> list[Rvalue]:
+        return [self._at["m"] + more for more in (0, 8)]
+
+    def columns(self) -> list[Rvalue]:
+        return [self._at["n"] + (8 * j + i) for j in range(self.tile.columns // 8) for i in range(2)]
+
+    def results(self) -> list[Rvalue]:
+        return [self._at["n"] + 8 * j for j in range(whole(self.tile.width, self.tile.grain) // SIDE)]
+
+    def neighbours(self) -> int:
+        return 2
+
+    def result_columns(self) -> int:
+        return self.tile.grain
+
+    def exp(self, x: Rvalue) -> Rvalue:
+        """To a twentieth of what rounding to bfloat16 takes away, a fifth of float16's and tf32's."""
+        return CallValue(math_function(_EXP, 1), (x * _LOG2E,))
+
+    def agreed(self, values: Sequence[Rvalue], combine: Callable[[Rvalue, Rvalue], Rvalue]) -> list[Rvalue]:
+        """Four threads have a row."""
+        b = self.b
+        for mask in (1, 2):
+            values = [b.let("both", combine(b.let("other", b.subgroup_xor(value, mask)), value)) for value in values]
+        return list(values)
+
+    def _fragments(self, name: str, row: Rvalue | int, column: Rvalue | int) -> list[Rvalue]:
+        b, place = self.b, self._places[name]
+        at = self.layout(name).emit(b, place["r"] + row, place["c"] + column)
+        if self.tile.dtype is not DType.F32:
+            return b.load_fragments(name, self.arrays[name], at, transposed=name == "v")
+        return [as_tf32(b, part) for part in b.load_fragments(name, self.arrays[name], at)]
+
+    @property
+    def _steps(self) -> range:
+        """Through a head."""
+        return range(0, whole(self.tile.depth, self.tile.grain), self.tile.grain)
+
+    def begin(self) -> None:
+        """All of the warp's rows of q."""
+        b = self.b
+        b.wait(1)
+        b.barrier()
+        if self.tile.holds_q:
+            self._q = [self._fragments("q", 0, d) for d in self._steps]
+
+    def products(self) -> list[list[Var]]:
+        b, blocks = self.b, self.tile.columns // 8
+        dots = [[b.variable("dot", Const(f32(1), 0.0)) for _ in range(4)] for _ in range(blocks)]
+        for step, d in enumerate(self._steps):
+            q = self._q[step] if self.tile.holds_q else self._fragments("q", 0, d)
+            for j in range(0, blocks, 2):
+                k = self._fragments("k", 8 * j, d)
+                for i in range(2):
+                    b.fragment_dot(dots[j + i], q, k[2 * i : 2 * i + 2], self.tile.dtype)
+        return [[dots[j][2 * row + i] for j in range(blocks) for i in range(2)] for row in range(2)]
+
+    def keep(self, weights: Sequence[Sequence[Rvalue]]) -> None:
+        self._weights_kept = weights
+
+    def sum(self, sums: Sequence[Sequence[Var]]) -> None:
+        if self.tile.dtype is DType.F32:
+            self._sum_tf32(sums)
+        else:
+            self._sum_pairs(sums)
+
+    def _sum_pairs(self, sums: Sequence[Sequence[Var]]) -> None:
+        b, weights, step_columns = self.b, self._weights_kept, self.tile.grain
+        pair = b.function(weight_pair(self.tile.dtype))
+        for step in range(self.tile.columns // step_columns):
+            # (rows 0 to 7, columns 0 to 7), (8 to 15, 0 to 7), (0 to 7, 8 to 15), (8 to 15, 8 to 15)
+            first = 4 * step
+            parts = [(weights[row][first + 2 * j], weights[row][first + 2 * j + 1]) for j in range(2) for row in range(2)]
+            p = [b.let("pair", CallValue(pair, part)) for part in parts]
+            for j in range(0, len(self.results()), 2):
+                v = self._fragments("v", step_columns * step, 8 * j)
+                for i in range(j, j + 2):
+                    b.fragment_dot(_of_block(sums, i), p, v[2 * (i - j) : 2 * (i - j) + 2], self.tile.dtype)
+
+    def _sum_tf32(self, sums: Sequence[Sequence[Var]]) -> None:
+        b, array, layout, place = self.b, self.arrays["v"], self.layout("v"), self._places["v"]
+        for step in range(self.tile.columns // self.tile.grain):
+            p = [as_tf32(b, self._weights_kept[row][2 * step + i]) for i in range(2) for row in range(2)]
+            for j in range(len(self.results())):
+                rows = [place["r"] + (self.tile.grain * step + i) for i in range(2)]
+                v = [as_tf32(b, b.load(array, layout.emit(b, row, place["c"] + SIDE * j))) for row in rows]
+                b.fragment_dot(_of_block(sums, j), p, v, self.tile.dtype)
+
+
+def _of_block(sums: Sequence[Sequence[Var]], block: int) -> list[Var]:
+    """The thread's part of 8 columns of the result."""
+    return [sums[row][2 * block + n] for row in range(2) for n in range(2)]
+
+
+@cache
+def weight_pair(dtype: DType) -> Function:
+    """Two weights, 0 to 1, rounded to the nearest 16-bit float, one above the other. A NaN may get lost: the sum of weights has
+    it."""
+    f = FunctionBuilder(f"xm_weight_pair_{dtype}", i32(1), inline=True)
+    low, high = (f.argument(name, f32(1)) for name in ("low", "high"))
+    if dtype is DType.BF16:
+        below, above = (binary("add", Bitcast(i32(1), w), 0x8000) for w in (low, high))
+        f.result(binary("or", binary("and", binary("shr", below, 16), 0xFFFF), binary("and", above, -0x10000)))
+        return f.finish()
+    # At a 2^112th of it an f32 has the exponent of a float16, below 2^-14 as its subnormals.
+    below, above = (binary("add", Bitcast(i32(1), w * 2.0**-112), 0x1000) for w in (low, high))
+    f.result(binary("or", binary("and", binary("shr", below, 13), 0xFFFF), binary("shl", binary("shr", above, 13), 16)))
+    return f.finish()
