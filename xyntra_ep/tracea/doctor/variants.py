@@ -1,5 +1,5 @@
-"""All variants that Tracea knows, by the op they compute. A file in a room of kernels/cpu or kernels/gpu with a VARIANTS list is all it
-takes."""
+"""All variants that Tracea knows, by the op they compute. A file with a VARIANTS list, in a folder of kernels/cpu or kernels/gpu,
+is all it takes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """gemm.gemv: products of few rows, as a decoding step has them, on any GPU: bound by reading b, which is read once.
 
 Threads read b in packets, several under way in each, multiply them with all rows of a, and add up in a fixed order. Where the
-columns are too few for a device's blocks, k is cut into parts (`shared/sum_parts.py`). Any sizes; both layouts of b; f32 that may be
-multiplied in bf16 is copied in that, where it is constant: half as much is read then.
+columns are too few for a device's blocks, k is cut into parts (`shared/sum_parts.py`). Any sizes; both layouts of b; f32 that may
+be multiplied in bf16 is copied in that, where it is constant: half as much is read then.
 """
 
 from __future__ import annotations
