@@ -17,7 +17,7 @@ from bench import architecture_cases, device_results, micro, nets
 from bench.architecture_cases import cases_of_architectures
 from bench.compare import compare_runs
 from bench.compare_table import markdown_of, show_comparison
-from bench.contenders import DEFAULT_MAX_ERR, DEVICE_BACKENDS, Contender
+from bench.contenders import DEFAULT_MAX_ERR, Contender
 from bench.declared import check_inputs
 from bench.determinism import Determinism
 from bench.determinism_run import configurations, show_determinism
@@ -261,15 +261,16 @@ def run_architectures(
 @app.command("device", epilog="Example: bench device gemm --backend cuda")
 def run_device(
     pattern: Annotated[str, typer.Argument(help="Points: gemm, 'attention-*', '*-bf16'.")] = "*",
-    backend: Annotated[str, typer.Option(help="cuda or opencl.")] = "cuda",
+    backend: Annotated[str, typer.Option(help="A device's, as `xyntra doctor` lists them.")] = "cuda",
     tiny: Annotated[bool, typer.Option("--tiny", help="Small points, to try the command.")] = False,
     json: Json = None,
     resume: Resume = False,
 ) -> None:
     """Single operators on a device, by its own clock, beside PyTorch's: products, attention, what memory bounds."""
     points = points_like(pattern, tiny=tiny)
-    if backend not in DEVICE_BACKENDS:
-        raise BenchError(f"--backend '{backend}': not a device's. there are {', '.join(DEVICE_BACKENDS)}")
+    from bench.ort_sessions import check_device_backend  # with ONNX Runtime
+
+    check_device_backend(backend)
     environment = read_environment(kernel_compiler(), find_gpus())
     path = result_path(json, "device", resume=resume)
     if resume:

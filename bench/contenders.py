@@ -17,7 +17,6 @@ PEERS = (OPENVINO, TORCH)  # each is a contender's peer in the same precision
 # Where a provider that ONNX Runtime does not bring along comes from.
 PLUGINS = {"XyntraEP": "xyntra_ep"}
 
-DEVICE_BACKENDS = ("cuda", "opencl")
 AUTO_BACKEND = "auto"
 CPU_BACKEND = "cpu"  # of XyntraEP unless its contender says otherwise: a table of the CPU is of the CPU, also beside a GPU
 FP32 = "fp32"
@@ -82,23 +81,42 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean '{by_folded[near[0]]}'?" if near else ""
 
 
-def backends(contenders: Sequence[Contender], of: Sequence[str] = DEVICE_BACKENDS) -> tuple[str, ...]:
-    """Where XyntraEP is asked to run, other than on the CPU.
+def is_on_device(backend: str) -> bool:
+    """Whether that is another place than the processor.
 
-    >>> backends(parse_contenders(["XyntraEP,XyntraEP:backend=cuda,XyntraEP:backend=cuda+bf16,XyntraEP:backend=auto"]))
+    >>> is_on_device("cuda"), is_on_device("cpu"), is_on_device("")
+    (True, False, False)
+    """
+    return backend not in (CPU_BACKEND, AUTO_BACKEND, "")
+
+
+def device_backends(contenders: Sequence[Contender]) -> tuple[str, ...]:
+    """Where XyntraEP is asked to run, other than on the CPU or where it pleases.
+
+    >>> device_backends(parse_contenders(["XyntraEP,XyntraEP:backend=cuda,XyntraEP:backend=cuda+bf16,XyntraEP:backend=auto"]))
     ('cuda',)
     """
+    return tuple(filter(is_on_device, asked_backends(contenders)))
+
+
+def devices_tried(contenders: Sequence[Contender]) -> tuple[str, ...]:
+    """Backends whose sessions may ask for a device, and `auto` where one leaves it to the machine."""
+    return tuple(backend for backend in asked_backends(contenders) if backend != CPU_BACKEND)
+
+
+def asked_backends(contenders: Sequence[Contender]) -> tuple[str, ...]:
+    """What XyntraEP's contenders say about it, each once."""
     asked = [contender.options.get("backend", "") for contender in contenders if contender.provider in PLUGINS]
-    return tuple(dict.fromkeys(backend for backend in asked if backend in of))
+    return tuple(dict.fromkeys(filter(None, asked)))
 
 
 def backend_of(device: str) -> str:
     """Of a device as XyntraEP names it, empty for the CPU.
 
-    >>> backend_of("CUDA / Example / sm_90 / driver 12.8"), backend_of("A platform / Example / 3.0"), backend_of("")
-    ('cuda', 'opencl', 'cpu')
+    >>> backend_of("CUDA / Example / sm_90 / driver 12.8"), backend_of("")
+    ('cuda', 'cpu')
     """
-    return CPU_BACKEND if not device else "cuda" if device.startswith("CUDA / ") else "opencl"
+    return device.partition(" / ")[0].lower() if device else CPU_BACKEND
 
 
 def parse_contenders(specs: Sequence[str]) -> tuple[Contender, ...]:

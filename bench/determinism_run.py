@@ -12,7 +12,7 @@ from rich.console import Console
 
 from bench.arms import Arm
 from bench.codec import decode, encode
-from bench.contenders import AUTO_BACKEND, BASELINE, DEVICE_BACKENDS, Contender, backends
+from bench.contenders import BASELINE, Contender, devices_tried
 from bench.determinism import Bits, Configuration, Determinism, Hashes, over_threads
 from bench.determinism_worker import HashJob
 from bench.plan import Case
@@ -33,7 +33,7 @@ def configurations(
 ) -> Iterator[Configuration]:
     """The CPU provider's first: what it does with the model is what others may be measured by."""
     everyone = [Contender(provider=BASELINE), *(c for c in contenders if c.provider != BASELINE)]
-    make_trials(backends(everyone, (*DEVICE_BACKENDS, AUTO_BACKEND)), child_environment())
+    make_trials(devices_tried(everyone), child_environment())
     with tempfile.TemporaryDirectory(prefix="xyntra-determinism-") as folder:
         for case in cases:
             for contender in everyone:

@@ -23,11 +23,12 @@ from bench.results import DeviceCeilings
 LIMIT_S = 300.0
 SIDE = 8192  # of the library's matrices
 COPIED_BYTES = 512 << 20
+TORCH_BACKEND = "cuda"  # whose devices PyTorch's products are timed on
 RUNS = 10
 
 
 def measure_device_ceilings(backend: str, environment: dict[str, str]) -> tuple[tuple[DeviceCeilings, ...], str]:
-    """Of the device that sessions with `backend` use, and why there are none. A CPU behind OpenCL has none of its own: it is
+    """Of the device that sessions with `backend` use, and why there are none. A processor behind a device's driver has none of its own: it is
     there to try kernels, not to be fast."""
     with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as folder:
         result = Path(folder) / "ceilings.json"
@@ -44,18 +45,14 @@ def measure_device_ceilings(backend: str, environment: dict[str, str]) -> tuple[
 
 def main(backend: str, result_file: Path) -> None:
     from xyntra_ep.diagnostics.device_ceilings import measure_device
-    from xyntra_ep.provider.registration import get_library_path
-    from xyntra_ep.tracea.interface.devices import TARGETS
-    from xyntra_ep.tracea.runtime import cuda
+    from xyntra_ep.tracea.backends import BACKENDS
 
-    target = TARGETS[backend]()
+    target = BACKENDS[backend].target()
     found: list[DeviceCeilings] = []
-    if not target.gpu.is_cpu:
-        listed = {device.identity: device for device in cuda.survey(Path(get_library_path())).devices}
-        device = listed.get(target.identity)
-        memory, cache = (device.memory_bytes, device.l2_bytes) if device else (1 << 30, 0)
-        own = measure_device(target, memory_bytes=memory, cache_bytes=cache)
-        library, rates = library_rates() if device else ("", {})
+    if target is not None and not target.gpu.is_cpu:
+        cache = target.cache_bytes
+        own = measure_device(target, memory_bytes=target.memory_bytes, cache_bytes=cache)
+        library, rates = library_rates() if target.backend == TORCH_BACKEND else ("", {})
         found.append(
             DeviceCeilings(
                 device=target.identity,

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from bench.ceilings import best_of, measure_ceilings
 from bench.codec import decode, encode
-from bench.contenders import AUTO_BACKEND, DEVICE_BACKENDS, backends
+from bench.contenders import device_backends, devices_tried
 from bench.device_ceilings import measure_device_ceilings
 from bench.environment import Environment, read_environment
 from bench.errors import BenchError
@@ -115,11 +115,11 @@ def _prepare(plan: Plan, store: Store, tick: Tick) -> None:
     if not store.run.kernels_isa and any(contender.provider == PROVIDER for contender in plan.contenders):
         store.keep_kernels_isa(kernels_isa())
     _measure_ceilings(plan, store, tick)
-    if on_devices := backends(plan.contenders, (*DEVICE_BACKENDS, AUTO_BACKEND)):
+    if on_devices := devices_tried(plan.contenders):
         tick(f"trials on {', '.join(on_devices)}", done=0)
         if problem := make_trials(on_devices, child_environment()):
             typer.echo(f"! {problem}", err=True)
-    for backend in backends(plan.contenders) if not store.run.device_ceilings else ():
+    for backend in device_backends(plan.contenders) if not store.run.device_ceilings else ():
         tick(f"ceilings of {backend}", done=0)
         found, problem = measure_device_ceilings(backend, child_environment())
         store.keep_device_ceilings((*store.run.device_ceilings, *found))

@@ -56,17 +56,24 @@ def register(provider: str) -> None:
 def check_options(contender: Contender) -> None:
     """Of XyntraEP: known names, values that they may have, and a device for its backend."""
     from xyntra_ep.errors import ConfigError
-    from xyntra_ep.options import Backend, parse
-    from xyntra_ep.tracea.interface.devices import cuda_target, opencl_target
+    from xyntra_ep.options import parse
+    from xyntra_ep.tracea.backends import BACKENDS
 
     try:
-        match parse({"backend": CPU_BACKEND, **contender.options}).backend:
-            case Backend.CUDA:
-                cuda_target()
-            case Backend.OPENCL:
-                opencl_target()
+        backend = parse({"backend": CPU_BACKEND, **contender.options}).backend
+        if backend in BACKENDS:
+            BACKENDS[backend].target()
     except ConfigError as error:
         raise BenchError(str(error)) from None
+
+
+def check_device_backend(name: str) -> None:
+    """That a backend of XyntraEP is called so, and is another than the processor."""
+    from xyntra_ep.tracea.interface.devices import device_backends
+
+    names = [backend.name for backend in device_backends()]
+    if name not in names:
+        raise BenchError(f"--backend '{name}': not a device's. there are {', '.join(names)}")
 
 
 def available_providers() -> list[str]:

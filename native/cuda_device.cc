@@ -64,6 +64,9 @@ std::string described(const cuda::Api& api, const Listed& device) {
 
 cuda::Address address_of(const void* memory) { return reinterpret_cast<cuda::Address>(memory); }
 
+const DeviceApi kApi(CudaDevice::kPrefix,
+                     [](const std::string& identity) -> std::unique_ptr<const Device> { return CudaDevice::open(identity); });
+
 }  // namespace
 
 std::unique_ptr<const CudaDevice> CudaDevice::open(const std::string& identity) {

@@ -5,9 +5,6 @@
 #include <mutex>
 #include <utility>
 
-#include "cuda_device.h"
-#include "opencl_device.h"
-
 namespace xyntra {
 
 DeviceMemory::~DeviceMemory() {
@@ -28,10 +25,20 @@ void DeviceCall::add(int64_t param) {
   params.push_back(static_cast<int32_t>(param));
 }
 
-// OpenCL's buffers are objects and ORT computes with addresses, so its tensors cannot be such buffers.
+// Where buffers are objects, ONNX Runtime's tensors, with whose addresses it computes, cannot be such buffers.
 void DeviceCalls::replace(std::size_t, std::size_t, void*) { throw Error(kFail, "XyntraEP: this device has no addresses"); }
 void DeviceQueue::copy(void*, const void*, std::size_t) { throw Error(kFail, "XyntraEP: this device has no addresses"); }
 std::size_t Device::room_at(const void*) const { throw Error(kFail, "XyntraEP: this device has no addresses"); }
+
+std::string Device::compile(const std::string&, const std::string&) const {
+  throw Error(kFail, "XyntraEP: this device's driver is not asked to compile");
+}
+
+std::unique_ptr<const Device> DeviceApi::open(const std::string& identity) {
+  for (const DeviceApi* api = first; api != nullptr; api = api->next_)
+    if (identity.rfind(api->prefix_, 0) == 0) return api->open_(identity);
+  throw Error(kFail, "XyntraEP: no device is called '" + identity + "'");
+}
 
 Device::Found Device::find(const std::string& identity) {
   static auto* const mutex = new std::mutex;
@@ -39,13 +46,7 @@ Device::Found Device::find(const std::string& identity) {
   const std::lock_guard lock(*mutex);
   if (const auto known = opened->find(identity); known != opened->end()) return {known->second.get(), {}};
   try {
-    std::unique_ptr<const Device> device;
-    if (identity.rfind(CudaDevice::kPrefix, 0) == 0) {
-      device = CudaDevice::open(identity);
-    } else {
-      device = OpenClDevice::open(identity);
-    }
-    return {opened->emplace(identity, std::move(device)).first->second.get(), {}};
+    return {opened->emplace(identity, DeviceApi::open(identity)).first->second.get(), {}};
   } catch (const Error& error) {
     return {nullptr, error.what()};
   }

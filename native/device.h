@@ -1,5 +1,5 @@
 // A device that is not the CPU, as islands see it: memory, kernels, a queue. What an API of devices must say is here; each has a
-// class for it (opencl_device.h, cuda_device.h).
+// class for it, and a DeviceApi beside that, and nobody else knows of it.
 #pragma once
 
 #include <cstddef>
@@ -132,10 +132,33 @@ class Device {
   virtual void require(const LoadedKernel& kernel) const = 0;
   virtual std::unique_ptr<DeviceCalls> ready(const std::vector<DeviceCall>& calls) const = 0;
   virtual std::unique_ptr<DeviceQueue> queue(Timing timing) const = 0;
+  // The binary of a program that the device's own driver compiles; throws Error with the compiler's log, and where another
+  // compiler makes its kernels.
+  virtual std::string compile(const std::string& source, const std::string& options) const;
 
  private:
   friend class DeviceMemory;
   virtual void release(void* memory) const noexcept = 0;
+};
+
+// How devices of an API are opened. The file of each class has one, which lives as long as the library.
+class DeviceApi {
+ public:
+  // Throws Error when the device is not there.
+  using Open = std::unique_ptr<const Device> (*)(const std::string& identity);
+
+  // `prefix`: with what the identities of its devices begin.
+  DeviceApi(std::string_view prefix, Open open) noexcept : prefix_(prefix), open_(open), next_(first) { first = this; }
+  DeviceApi(const DeviceApi&) = delete;
+  DeviceApi& operator=(const DeviceApi&) = delete;
+  // By the API that knows the identity; throws Error where none does.
+  static std::unique_ptr<const Device> open(const std::string& identity);
+
+ private:
+  std::string_view prefix_;
+  Open open_;
+  const DeviceApi* next_;
+  static inline const DeviceApi* first = nullptr;  // set while the library is loaded
 };
 
 }  // namespace xyntra

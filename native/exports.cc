@@ -20,7 +20,6 @@
 #include "island_trial.h"
 #include "kernel_timing.h"
 #include "live.h"
-#include "opencl_device.h"
 #include "profile.h"
 #include "python_end.h"
 #include "quiet.h"
@@ -184,12 +183,12 @@ int xyntra_distrust(const char* path, uint64_t most_bytes, char* why, uint64_t c
   }
 }
 
-int xyntra_opencl_compile(const char* device, const char* source, const char* options, const char* path, char* why,
+int xyntra_device_compile(const char* device, const char* source, const char* options, const char* path, char* why,
                           uint64_t capacity) noexcept {
   try {
-    const auto opencl = xyntra::OpenClDevice::open(device);
-    const auto program = opencl->build(source, options);
-    const std::string binary = opencl->binary_of(program.get());
+    const auto found = xyntra::Device::find(device);
+    if (found.device == nullptr) throw std::runtime_error(found.error);
+    const std::string binary = found.device->compile(source, options);
     std::ofstream file(path, std::ios::binary);
     file.write(binary.data(), static_cast<std::streamsize>(binary.size()));
     file.close();

@@ -53,25 +53,25 @@ XYNTRA_EXPORT int xyntra_cuda_at_hand(const char* gpus) noexcept;
 // The CUDA devices of this machine as JSON (native/cuda_device.h): its size; copied, cut to `capacity`.
 XYNTRA_EXPORT uint64_t xyntra_cuda_devices(char* buffer, uint64_t capacity) noexcept;
 
-// Compiles OpenCL C for a device and writes its binary to a file. Returns 1; or 0 with the reason in `why`, cut to its
+// Has a device's driver compile a program and writes its binary to a file. Returns 1; or 0 with the reason in `why`, cut to its
 // capacity.
-XYNTRA_EXPORT int xyntra_opencl_compile(const char* device, const char* source, const char* options, const char* path,
+XYNTRA_EXPORT int xyntra_device_compile(const char* device, const char* source, const char* options, const char* path,
                                         char* why, uint64_t capacity) noexcept;
 
 // Launches a kernel that was compiled for the device, alone, and writes the nanoseconds of `runs` launches, by the device's clock,
-// to `ns` (native/kernel_timing.h). `hash`: of the file, 16 bytes. Returns as xyntra_opencl_compile.
+// to `ns` (native/kernel_timing.h). `hash`: of the file, 16 bytes. Returns as xyntra_device_compile.
 XYNTRA_EXPORT int xyntra_time_kernel(const char* device, const char* path, const uint8_t* hash, const char* symbol,
                                      uint32_t threads, int64_t units, const uint64_t* buffer_bytes, uint32_t buffers,
                                      const int32_t* params, uint32_t n_params, int64_t* ns, uint32_t runs, char* why,
                                      uint64_t capacity) noexcept;
 
 // Runs an island of a plan in a file, alone (native/island_trial.h). Input i has `ranks[i]` of `dims`, which follow each other. Of
-// `timed` further runs, nanoseconds go to `all_ns` and `kernels_ns`. Returns as xyntra_opencl_compile.
+// `timed` further runs, nanoseconds go to `all_ns` and `kernels_ns`. Returns as xyntra_device_compile.
 XYNTRA_EXPORT int xyntra_run_island(const char* plan, uint32_t island, const void* const* inputs, const uint32_t* ranks,
                                     const int64_t* dims, uint32_t n_inputs, void* const* outputs, uint32_t n_outputs,
                                     int64_t* all_ns, int64_t* kernels_ns, uint32_t timed, char* why,
                                     uint64_t capacity) noexcept;
 // Writes the nanoseconds of `timed` copies of so many bytes to the device and back (native/copy_timing.h). Returns as
-// xyntra_opencl_compile.
+// xyntra_device_compile.
 XYNTRA_EXPORT int xyntra_time_copies(const char* device, uint64_t bytes, int64_t* there_ns, int64_t* back_ns, uint32_t timed,
                                      char* why, uint64_t capacity) noexcept;

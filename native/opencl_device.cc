@@ -46,7 +46,7 @@ std::vector<Listed> all_devices(const cl::Api& api) {
     std::vector<cl::DeviceId> ids(count);
     if (api.GetDeviceIDs(platform, cl::kAllDevices, count, ids.data(), nullptr) != cl::kSuccess) continue;
     for (const cl::DeviceId id : ids) {
-      std::string identity = name + " / " + text_of(api.GetDeviceInfo, id, cl::kDeviceName) + " / " +
+      std::string identity = OpenClDevice::kPrefix + name + " / " + text_of(api.GetDeviceInfo, id, cl::kDeviceName) + " / " +
                              text_of(api.GetDeviceInfo, id, cl::kDriverVersion);
       const int before = seen[identity]++;
       if (before > 0) identity += " #" + std::to_string(before);
@@ -55,6 +55,9 @@ std::vector<Listed> all_devices(const cl::Api& api) {
   }
   return devices;
 }
+
+const DeviceApi kApi(OpenClDevice::kPrefix,
+                     [](const std::string& identity) -> std::unique_ptr<const Device> { return OpenClDevice::open(identity); });
 
 }  // namespace
 
@@ -121,13 +124,13 @@ std::unique_ptr<DeviceQueue> OpenClDevice::queue(Timing timing) const {
   return std::make_unique<OpenClQueue>(*this, timing);
 }
 
-cl::OwnedProgram OpenClDevice::build(const std::string& source, const std::string& options) const {
+std::string OpenClDevice::compile(const std::string& source, const std::string& options) const {
   cl::Int code = cl::kSuccess;
   const char* text = source.data();
   const std::size_t length = source.size();
   cl::Program const program = api_->CreateProgramWithSource(context_, 1, &text, &length, &code);
   check(code, "a program");
-  return link(program, "-cl-kernel-arg-info " + options);
+  return binary_of(link(program, "-cl-kernel-arg-info " + options).get());
 }
 
 void* OpenClDevice::load(std::string_view binary) const {

@@ -13,7 +13,8 @@ namespace xyntra {
 
 class OpenClDevice : public Device {
  public:
-  // An identity: "platform / device / driver version", with " #1" on for the second of two equal ones.
+  // An identity: "OpenCL / platform / device / driver version", with " #1" on for the second of two equal ones.
+  static constexpr const char* kPrefix = "OpenCL / ";
   static std::unique_ptr<const OpenClDevice> open(const std::string& identity);  // throws Error when it is not there
 
   std::size_t alignment() const noexcept override { return alignment_; }
@@ -27,9 +28,8 @@ class OpenClDevice : public Device {
 
   const cl::Api& api() const noexcept { return *api_; }
   cl::OwnedQueue open_queue(Timing timing) const;
-  // An executable program, finished down to machine code; throws Error with the compiler's log.
-  cl::OwnedProgram build(const std::string& source, const std::string& options) const;
-  std::string binary_of(cl::Program program) const;
+  // Of a program finished down to machine code.
+  std::string compile(const std::string& source, const std::string& options) const override;
   cl::OwnedKernel kernel(cl::Program program, const std::string& symbol) const;
 
   // Throws what a failed call says.
@@ -38,6 +38,7 @@ class OpenClDevice : public Device {
   }
 
  private:
+  std::string binary_of(cl::Program program) const;
   void release(void* memory) const noexcept override;
   OpenClDevice(const cl::Api& api, std::string identity, cl::DeviceId id);
   cl::OwnedProgram link(cl::Program program, const std::string& options) const;

@@ -281,7 +281,7 @@ void check_no_tensors(const PlanIsland& island) {
   }
 }
 
-// OpenCL has no pointers into buffers.
+// Not every API of devices has pointers into buffers.
 void check_whole_buffers(const PlanIsland& island) {
   for (const Alternative& plan : island.alternatives) {
     require(plan.loops.empty(), "a loop over images is for kernels on the CPU");

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.contenders import DEVICE_BACKENDS, FP32, TORCH
+from bench.contenders import FP32, TORCH, is_on_device
 from bench.device_results import DeviceRun, PointResult
 from bench.plan import Scenario
 from bench.results import CaseResult, DeviceCeilings, Measurement, Run
@@ -116,7 +116,7 @@ def _of_case(case: CaseResult) -> Iterator[Bar]:
     if case.failure:
         yield Bar(what=where, measured=case.failure, bar="-", held=False)
     for m in case.contenders:
-        if m.backend in DEVICE_BACKENDS:
+        if is_on_device(m.backend):
             yield from _of_contender(f"{where} {m.contender.precision}", m, peer_of(case, m, COMPILE))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.contenders import DEVICE_BACKENDS, TORCH
+from bench.contenders import TORCH, is_on_device
 from bench.environment import Environment
 from bench.plan import Scenario
 from bench.results import CaseResult, Measurement, Run, Status
@@ -67,7 +67,7 @@ def _rows(case: CaseResult) -> Iterator[list[str]]:
         yield [*head, "-", str(case.status), *["-"] * (len(HEADER) - len(head) - 2)]
         return
     for m in case.contenders:
-        if m.backend in DEVICE_BACKENDS:
+        if is_on_device(m.backend):
             against = [_peer(m, peer_of(case, m, mode)) for mode in MODES]
             yield [*head, named(m), *_cells(m), *(cell for cells in against for cell in cells)]
 

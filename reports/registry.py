@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from bench.contenders import DEVICE_BACKENDS
+from bench.contenders import is_on_device
 from bench.plan import Scenario, Target
 from bench.results import CaseResult, Run
 from bench.store import Stored
@@ -42,7 +42,7 @@ class Report:
 
 def on_device(run: Run) -> bool:
     """Whether XyntraEP ran on one, or was to."""
-    return any(m.backend in DEVICE_BACKENDS for case in run.cases for m in case.contenders)
+    return any(is_on_device(m.backend) for case in run.cases for m in case.contenders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,11 +29,13 @@ _MOST_CONFIG_BYTES = 1 << 20
 T = TypeVar("T")
 
 
-class Backend(StrEnum):
-    AUTO = "auto"
-    CPU = "cpu"
-    OPENCL = "opencl"
-    CUDA = "cuda"
+class BackendName(str):
+    """A row of `tracea/backends`, or `AUTO`, which leaves the choice to the machine and the model."""
+
+    __slots__ = ()
+
+
+AUTO = BackendName("auto")
 
 
 class Precision(StrEnum):
@@ -115,13 +117,11 @@ class Options:
     <Claim.ALL: 'all'>
     """
 
-    backend: Backend = option(
-        default=Backend.AUTO,
+    backend: BackendName = option(
+        default=AUTO,
         later=("webgpu",),
-        doc="where fused kernels run; `auto`: an NVIDIA GPU that works, or an OpenCL GPU that is much faster than the processor, "
-        "for models that take long enough to pay for the way there and back, else the CPU; `opencl` (in fp32, or fp16 where the "
-        "device has it): the first GPU that OpenCL has, else its CPU device, and no session where there is neither; `cuda` (in "
-        "fp32, bf16 or fp16): the first NVIDIA GPU of compute capability 8.0 or later, and no session where there is none",
+        doc="where fused kernels run; `auto`: a GPU that works and is much faster than the processor, for models that take long "
+        "enough to pay for the way there and back, else the CPU",
     )
     precision: Precision = option(
         default=Precision.FP32,
@@ -191,7 +191,12 @@ def _row(field: dataclasses.Field[Any], hint: Any) -> OptionRow:
     arms = get_args(hint) or (hint,)  # `Path | None` means: may be off
     kind = next(arm for arm in arms if arm is not type(None))
     values: tuple[str, ...]
-    if issubclass(kind, StrEnum):
+    doc = field.metadata["doc"]
+    if kind is BackendName:
+        backends = _backends()
+        values = (AUTO, *backends)
+        doc = "; ".join([doc, *(f"`{name}` {of_backend}" for name, of_backend in backends.items() if of_backend)])
+    elif issubclass(kind, StrEnum):
         values = tuple(member.value for member in kind)
     else:
         least = field.metadata["least"]
@@ -208,8 +213,15 @@ def _row(field: dataclasses.Field[Any], hint: Any) -> OptionRow:
         optional=type(None) in arms,
         least=field.metadata["least"],
         later=field.metadata["later"],
-        doc=field.metadata["doc"],
+        doc=doc,
     )
+
+
+def _backends() -> dict[str, str]:
+    """What each is called, and what it says of itself."""
+    from xyntra_ep.tracea.backends import BACKENDS  # not before options are asked for
+
+    return {backend.name: backend.doc for backend in BACKENDS}
 
 
 def parse(given: Mapping[str, str]) -> Options:

@@ -19,7 +19,7 @@ from bench.results import Status, lacks_data
 from bench.run import in_child, kernels_isa, probe, run_case
 from bench.show import COLUMNS, rows
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.tracea.interface import devices
+from xyntra_ep.tracea.backends.cuda import Cuda
 
 
 def child(text: str) -> tuple[str, str]:
@@ -154,10 +154,10 @@ def test_a_contender_that_nobody_has_is_told_the_nearest_one(spec: str, reason: 
 
 
 def test_a_device_that_is_not_there_is_said_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent() -> None:
+    def absent(_: Cuda) -> None:
         raise ConfigError("backend=cuda cannot be had: there is none", where="XyntraEP", hint="buy one")
 
-    monkeypatch.setattr(devices, "cuda_target", absent)
+    monkeypatch.setattr(Cuda, "target", absent)
     check_options(Contender.parse("XyntraEP:backend=auto"))
     with pytest.raises(BenchError, match=r"XyntraEP: backend=cuda cannot be had: there is none. buy one"):
         check_options(Contender.parse("XyntraEP:backend=cuda"))

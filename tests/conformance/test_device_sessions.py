@@ -12,7 +12,7 @@ import pytest
 
 from xyntra_ep import explain
 from xyntra_ep.tracea.interface import trials
-from xyntra_ep.tracea.interface.devices import DeviceTarget
+from xyntra_ep.tracea.backends import DeviceTarget
 from zoo import ZooModel, model_path, zoo
 
 pytestmark = [pytest.mark.native]

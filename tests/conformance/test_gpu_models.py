@@ -23,7 +23,7 @@ from xyntra_ep.provider.placement import Placement
 from xyntra_ep.tracea.interface.devices import known_target
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_report import read_report
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import ANY_GPU
 from zoo import Family, ZooModel, model_path, zoo
 
 TINY = [pytest.param(m, id=m.name) for m in zoo if m.tiny]
@@ -41,7 +41,7 @@ def check(model: ZooModel, batch: int, seq: int) -> None:
     feeds = model.feeds(batch, seq, 7)
     session = ort.InferenceSession(str(model_path(model)), providers=["CPUExecutionProvider"])
     wanted = session.run([o.name for o in session.get_outputs()], feeds)
-    planned = plan_for(whole.program, OPENCL)
+    planned = plan_for(whole.program, ANY_GPU)
     got = run_planned(planned, [feeds[name] for name in whole.inputs], whole.constants())
     for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
         compare(a.astype(np.float64), b.astype(np.float64), MAX_ERR, f"{model.name}, output {i}")

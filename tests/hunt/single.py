@@ -93,12 +93,19 @@ def constants_of(model: onnx.ModelProto) -> dict[str, Array]:
     return {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
 
 
+Change = Callable[[onnx.NodeProto, Array], Array]
+
+
+def unchanged(_: onnx.NodeProto, value: Array) -> Array:
+    return value
+
+
 def values_inside(
-    model: onnx.ModelProto, feeds: Feeds, change: Callable[[onnx.NodeProto, Array], Array] = lambda _, value: value
+    model: onnx.ModelProto, feeds: Feeds, change: Change = unchanged, change_given: Change = unchanged
 ) -> tuple[dict[str, Array], int]:
     """(every value that ONNX Runtime computes, in single nodes; the number of the first node that fails, or of nodes).
 
-    ``change``: of what a node gives, before others read it.
+    ``change``: of what a node gives, before others read it; ``change_given``: of what it is given, for it alone.
     """
     constants = constants_of(model)
     runner = NodeRunner(model.opset_import, model.functions)
@@ -107,7 +114,7 @@ def values_inside(
     for number, node in enumerate(model.graph.node):
         if any(name and name not in known and name not in constants for name in node.input):
             continue  # behind one that fails
-        fed = {name: known[name] for name in node.input if name in known}
+        fed = {name: change_given(node, known[name]) for name in node.input if name in known}
         own = {name: constants[name] for name in node.input if name in constants}
         try:
             [found] = runner.run(node, own, [fed])

@@ -27,8 +27,7 @@ from xyntra_ep.errors import CompileError
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.doctor import variants
-from xyntra_ep.tracea.interface import devices
-from xyntra_ep.tracea.interface.devices import cuda_gpu, cuda_target
+from xyntra_ep.tracea.backends.cuda import Cuda, cuda_gpu
 from xyntra_ep.tracea.kernels.gpu.tensor_cores import gemm_fragments, gemm_wgmma
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.runtime.cache_root import open_root
@@ -205,7 +204,8 @@ def test_more_shared_memory_than_a_kernel_may_declare_is_asked_for(
 ) -> None:
     config = {"rows": 128, "columns": 128, "slots": 4, "parts": 1}  # 64 KiB
     large = replace(gemm_fragments.VARIANTS[0], default=lambda op, context: config)
-    monkeypatch.setattr(devices, "gpu_variants", lambda: {**variants.gpu_variants(), Gemm: (large,)})
+    some = {**variants.gpu_variants(), Gemm: (large,)}
+    monkeypatch.setattr(variants, "gpu_variants", lambda: some)
     asked = gpu.count("FuncSetAttribute")
     made = session(tmp_path, precision="bf16")
     wanted = ort.InferenceSession(model(), providers=["CPUExecutionProvider"]).run(None, rows(130))[0]
@@ -251,7 +251,8 @@ def test_products_by_warpgroups(gpu: FakeCuda, tmp_path: Path, monkeypatch: pyte
     gpu.set(capability=90)
     config = {"part": 0, "turns": 3 - cluster, "cluster": cluster, "parts": 1}
     wgmma = [replace(variant, default=lambda op, context: config) for variant in gemm_wgmma.VARIANTS]
-    monkeypatch.setattr(devices, "gpu_variants", lambda: {**variants.gpu_variants(), Gemm: tuple(wgmma)})
+    some = {**variants.gpu_variants(), Gemm: tuple(wgmma)}
+    monkeypatch.setattr(variants, "gpu_variants", lambda: some)
     text = """<ir_version: 8, opset_import: ["" : 20]> g (float[B, N, 128] x, float[B, 128, K] y) => (float[B, N, K] z)
         { p = MatMul(x, y) z = Relu(p) }"""
     content = parser.parse_model(text).SerializeToString()
@@ -290,7 +291,7 @@ def test_no_device_is_a_refusal_with_the_reason(gpu: FakeCuda, tmp_path: Path, f
 
 def test_the_first_device_that_can_be_used_is_taken(gpu: FakeCuda) -> None:
     gpu.set(devices=2)
-    found = cuda_target()
+    found = Cuda().target()
     assert found.identity == "CUDA / Simulated GPU / sm_80 / driver 12.8" and found.flags == ("sm_80",)
     assert (found.gpu.name, found.gpu.units, found.gpu.memory_gbs) == ("sm_80", 4, 64.0)
 

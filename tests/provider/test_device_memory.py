@@ -1,4 +1,4 @@
-"""Sessions whose tensors are in the memory of a CUDA device: who selects one, what is copied, and what is refused.
+"""Sessions whose tensors are in the memory of a device: who selects one, what is copied, and what is refused.
 
 The driver is tests/support/fake_cuda's, whose memory ends the process when something else than a copy or a kernel touches it.
 """
@@ -30,7 +30,7 @@ from tests.support.ort_version import newer_ort
 from xyntra_ep import explain
 from xyntra_ep.provider import placement, registration
 from xyntra_ep.provider.graph_buffer import RawGraph
-from xyntra_ep.tracea.interface.devices import cuda_target
+from xyntra_ep.tracea.backends.cuda import Cuda
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("nvrtc")]
 NVIDIA = 0x10DE
@@ -163,7 +163,7 @@ def test_a_device_that_is_not_there_is_refused_by_name_and_by_number(gpu: FakeCu
     gpu.set(devices=1)  # of two that seemed to be there
     with pytest.raises(errors.InvalidArgument, match=r"the CUDA driver has no device 1\. device_id can be 0"):
         session(folder, device_id="1", claim="all")
-    with pytest.raises(errors.InvalidArgument, match=r"backend=opencl cannot use tensors in the memory of a CUDA device"):
+    with pytest.raises(errors.InvalidArgument, match=r"backend=opencl cannot use tensors in the memory of a device"):
         session(folder, backend="opencl")
 
 
@@ -178,7 +178,8 @@ def test_devices_are_selected_as_objects(gpu: FakeCuda, folder: Path) -> None:
 
 
 def test_a_plan_for_another_device_is_not_used(gpu: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement, "WITH_TENSORS", {"auto": lambda ordinal: cuda_target(ordinal=0)})
+    first = Cuda().numbered(0)
+    monkeypatch.setattr(placement, "with_tensors", lambda ordinal, asked: first)
     made = session(tmp_path, device_id="1")
     (graph,) = explain(made).graphs
     assert graph.failure == "its plan is not for the device 1 that the session is on"
@@ -338,7 +339,7 @@ def test_shapes_that_elements_tell_are_read_from_the_device(
         alternative.step(0, [alternative.input(0), alternative.output(0)], params=[n, m])
         inputs, outputs = [Tensor("x"), Tensor("s", elem_type=7)], [Tensor("z")]
         island = Island("repeat", [raw.nodes[0].id], inputs, outputs, [alternative])
-        return Plan("", str(tmp_path), device=cuda_target().identity, kernels=[repeat], islands=[island])
+        return Plan("", str(tmp_path), device=Cuda().target().identity, kernels=[repeat], islands=[island])
 
     planner.decide = decide
     made = session(folder, text)

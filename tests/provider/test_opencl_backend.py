@@ -14,7 +14,7 @@ from onnx import numpy_helper, parser
 
 from xyntra_ep import explain
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.tracea.interface.devices import opencl_target
+from xyntra_ep.tracea.backends.opencl import OpenCl
 from xyntra_ep.tracea.runtime import opencl
 from xyntra_ep.tracea.runtime.opencl import NO_DRIVER, OpenClDevice, OpenClSurvey
 
@@ -54,7 +54,7 @@ def test_the_same_results_without_compiling_in_a_run(tmp_path: Path, monkeypatch
     for made, stored in ((first, False), (again, True)):
         (graph,) = explain(made).graphs
         assert (graph.claimed, graph.declined, graph.stored) == (len(graph.nodes), (), stored)
-        assert graph.device == opencl_target().identity and graph.device in str(explain(made))
+        assert graph.device == OpenCl().target().identity and graph.device in str(explain(made))
     compiled = _pocl_objects()
     for count in SIZES:
         wanted = cpu.run(None, rows(count))[0]
@@ -71,7 +71,7 @@ def _pocl_objects() -> set[Path]:
 @pytest.mark.device("opencl")
 def test_another_precision_is_not_there_yet(tmp_path: Path) -> None:
     (graph,) = explain(session({"backend": "opencl", "precision": "bf16", "cache_dir": str(tmp_path)})).graphs
-    assert graph.precision == "precision=bf16 is not there on OpenCL: computed in fp32"
+    assert graph.precision == "precision=bf16 is not there with backend=opencl: computed in fp32"
 
 
 @pytest.mark.device("opencl")
@@ -79,14 +79,14 @@ def test_a_device_with_halves_stores_them(monkeypatch: pytest.MonkeyPatch, tmp_p
     """Its bf16 is fp16. What is stored needs no extension of the device: one without can stand for one with it."""
     found = opencl.survey()
     halves = replace(found, devices=tuple(replace(device, has_half=True) for device in found.devices))
-    monkeypatch.setattr("xyntra_ep.tracea.interface.devices.opencl.survey", lambda: halves)
+    monkeypatch.setattr("xyntra_ep.tracea.runtime.opencl.survey", lambda: halves)
     text = """<ir_version: 8, opset_import: ["" : 20]> g (float[N, 96] x) => (float[N, 96] y)
         { h = MatMul(x, w) a = Gelu(h) y = MatMul(a, w) }"""
     two = parser.parse_model(text)
     weights = np.random.default_rng(0).standard_normal((96, 96)).astype(np.float32) / 10
     two.graph.initializer.append(numpy_helper.from_array(weights, "w"))
     made = session({"backend": "opencl", "precision": "bf16", "cache_dir": str(tmp_path)}, content=two.SerializeToString())
-    assert explain(made).graphs[0].precision == "precision=bf16 is not there on OpenCL: computed in fp16"
+    assert explain(made).graphs[0].precision == "precision=bf16 is not there with backend=opencl: computed in fp16"
     wanted = ort.InferenceSession(two.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, rows(37))[0]
     error = np.abs(made.run(None, rows(37))[0] - wanted).max() / np.abs(wanted).max()
     assert 1e-5 < error < 2e-3  # it does round
@@ -94,7 +94,7 @@ def test_a_device_with_halves_stores_them(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_no_device_is_a_refusal_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     missing = OpenClSurvey(missing="there is no OpenCL device", remedy=NO_DRIVER)
-    monkeypatch.setattr("xyntra_ep.tracea.interface.devices.opencl.survey", lambda: missing)
+    monkeypatch.setattr("xyntra_ep.tracea.runtime.opencl.survey", lambda: missing)
     said = r"backend=opencl cannot be had: there is no OpenCL device.*apt install pocl-opencl-icd"
     with pytest.raises(InvalidArgument, match=said):
         session({"backend": "opencl", "cache_dir": str(tmp_path)})
@@ -109,7 +109,7 @@ def device(name: str, *, is_cpu: bool, problem: str = "") -> OpenClDevice:
 
 def test_a_gpu_goes_before_the_cpu_when_it_works() -> None:
     cpu, gpu, broken = device("cpu", is_cpu=True), device("gpu", is_cpu=False), device("broken", is_cpu=False, problem="old")
-    assert opencl_target(OpenClSurvey(devices=(cpu, gpu))).identity == gpu.identity
-    assert opencl_target(OpenClSurvey(devices=(broken, cpu))).identity == cpu.identity
+    assert OpenCl().target(OpenClSurvey(devices=(cpu, gpu))).identity == gpu.identity
+    assert OpenCl().target(OpenClSurvey(devices=(broken, cpu))).identity == cpu.identity
     with pytest.raises(ConfigError, match="no OpenCL device"):
-        opencl_target(OpenClSurvey(missing="no OpenCL device works", remedy=NO_DRIVER))
+        OpenCl().target(OpenClSurvey(missing="no OpenCL device works", remedy=NO_DRIVER))

@@ -19,6 +19,7 @@ from tests.support.model_text import parse
 from xyntra_ep import knobs
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.provider import registration
+from xyntra_ep.tracea.backends._files import installed
 
 HASH_OF_NOTHING = "2200c76aa0b16d1678d9f78da7733a76"
 HASH_OF_BYTES = "4c5d728fff36dbada6a1b961612497ff"
@@ -105,13 +106,13 @@ class TestWithTheLibrary:
     def test_gpus_that_seem_to_be_there_decide_about_plans(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / "nvidia").mkdir()
         monkeypatch.syspath_prepend(str(tmp_path))
-        monkeypatch.setattr(registration, "_names", lambda folder: [])
+        monkeypatch.setattr("xyntra_ep.tracea.backends.opencl.names", lambda folder: [])
         monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "0")
-        assert registration._gpus(registration.library()) == []
+        assert registration._devices(registration.library()) == []
         monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "2")
-        marks = registration._gpus(registration.library())
+        marks = registration._devices(registration.library())
         assert marks[0] == "cuda 2" and any(mark.startswith(str(tmp_path / "nvidia")) for mark in marks)
-        assert registration._installed("no_such_package") == []
+        assert installed("no_such_package") == []
 
     def test_a_cache_that_an_options_file_names_is_found_again(self, tmp_path: Path) -> None:
         (file := tmp_path / "options.toml").write_text('[provider]\ncache_dir = "cache"', encoding="utf-8")

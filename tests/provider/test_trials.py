@@ -26,7 +26,9 @@ from xyntra_ep.tracea.doctor.variants import gpu_variants
 from xyntra_ep.tracea.interface import device_costs, errands, islands, measuring, trials
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
-from xyntra_ep.tracea.interface.devices import LIBRARY, cuda_target, known_target
+from xyntra_ep.tracea.backends import LIBRARY
+from xyntra_ep.tracea.backends.cuda import Cuda
+from xyntra_ep.tracea.interface.devices import known_target
 from xyntra_ep.tracea.interface.samples import SAMPLES as ALL_SAMPLES
 from xyntra_ep.tracea.interface.samples import Sample, named, smallest_integers
 from xyntra_ep.tracea.kernels.variant import BuildContext
@@ -71,13 +73,13 @@ def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactor
 
 
 def outcome(cache: Path) -> trials.Outcome:
-    target = cuda_target()
+    target = Cuda().target()
     return trials.try_all(target, Context(cache_dir=cache / "cache", hash128=hash128_of(registration.library()), device=target))
 
 
 def record(cache: Path, failed: dict[str, str], costs: DeviceCosts | None = None) -> None:
     """As if trials had shown that."""
-    target = cuda_target()
+    target = Cuda().target()
     context = Context(cache_dir=cache / "cache")
     measured = None if costs is None else device_costs.stored(costs)
     row = {trials._key(target): {"variants": dict.fromkeys(sorted(TRIED), "") | failed, "costs": measured}}
@@ -91,7 +93,7 @@ def costs(run_ns: float, *, kernels: float = 1.0, gbs: float = 12.0) -> DeviceCo
 
 
 def test_a_device_that_computes_right_is_tried_once(gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert trials.on_record(cuda_target(), Context(cache_dir=cache / "cache")) is None
+    assert trials.on_record(Cuda().target(), Context(cache_dir=cache / "cache")) is None
     real, alone = islands.compile_islands, []
 
     def compiled(*arguments: Any) -> Any:
@@ -102,13 +104,13 @@ def test_a_device_that_computes_right_is_tried_once(gpu: FakeCuda, cache: Path, 
     monkeypatch.setattr(trials, "compile_islands", compiled)
     check(session(cache), 5)
     assert alone and not any(alone), "kernels were not compiled together before"
-    shown = trials.on_record(cuda_target(), Context(cache_dir=cache / "cache"))
+    shown = trials.on_record(Cuda().target(), Context(cache_dir=cache / "cache"))
     assert shown is not None and set(shown.tried) >= TRIED and not shown.failed
     assert str(shown) == f"{len(shown.tried)} of {len(shown.tried)} kernel variants compute what they should"
     monkeypatch.setattr(trials, "try_all", lambda *_: pytest.fail("tried again"))
     check(session(cache, claim="all"), 5)
     context = Context(cache_dir=cache / "cache")
-    lines = list(trial_lines(context, cuda.survey(LIBRARY), OpenClSurvey(), measure=False))
+    lines = list(trial_lines(context, [Cuda().target()], measure=False))
     assert lines == [f"Simulated GPU: {shown}", f"Simulated GPU: {shown.costs}"] and lines[1].endswith("(measured)")
 
 
@@ -173,7 +175,7 @@ def test_a_process_that_ends_costs_one_variant(gpu: FakeCuda, cache: Path, monke
 
     monkeypatch.setattr(errands, "run_all", ends)
     shown = outcome(cache)
-    second = list(trials.trials(cuda_target()))[1].variant.name
+    second = list(trials.trials(Cuda().target()))[1].variant.name
     assert shown.failed == {second: "the process that tried it was ended by signal 11"}
     assert begun[:2] == [begun[0], begun[0] - 2] and len(begun) == 3  # the last one measures
 
@@ -212,7 +214,7 @@ def test_a_hang_costs_one_variant_one_alarm(
     gpu.misbehave(hang="gemv")
     shown = outcome(cache)
     assert shown.failed == {"gemm.gemv": "the process that tried it did not end within 200 s"}
-    tried = [t.variant.name for t in trials.trials(cuda_target())]
+    tried = [t.variant.name for t in trials.trials(Cuda().target())]
     hung = tried.index("gemm.gemv")
     rest = [str(n) for n, name in enumerate(tried) if n > hung and name != "gemm.gemv"]
     assert "gemm.gemv" in tried[hung + 1 :] and given[1] == rest and len(given) == 3
@@ -339,7 +341,7 @@ def test_a_device_that_turns_out_slow_when_it_is_tried_is_left(
     monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "1")
     monkeypatch.setattr(planner, "DEVICE_DOUBT", {**DEVICE_DOUBT, False: 0.0})
     graph = placed(automatic_session(cache / "cache", min_island="3", log_level="error"))
-    shown = trials.on_record(cuda_target(), Context(cache_dir=cache / "cache"))
+    shown = trials.on_record(Cuda().target(), Context(cache_dir=cache / "cache"))
     assert shown is not None and shown.costs is not None and shown.costs.kernels > 10
     assert graph.device == "" and graph.placement.endswith(str(shown.costs))
 
@@ -348,27 +350,27 @@ def test_what_could_not_be_measured_is_assumed(gpu: FakeCuda, cache: Path, monke
     monkeypatch.setenv("FAKE_CUDA_FAIL", "MemcpyHtoDAsync:24")  # of each process
     shown = outcome(cache)
     assert shown.costs is None
-    lines = list(trial_lines(Context(cache_dir=cache / "cache"), cuda.survey(LIBRARY), OpenClSurvey(), measure=False))
+    lines = list(trial_lines(Context(cache_dir=cache / "cache"), [Cuda().target()], measure=False))
     assert lines[1] == f"Simulated GPU: {device_costs.ASSUMED}" and lines[1].endswith("(assumed)")
 
 
 def test_a_broken_record_is_none(gpu: FakeCuda, cache: Path) -> None:
     context = Context(cache_dir=cache / "cache")
-    key = trials._key(cuda_target())
+    key = trials._key(Cuda().target())
     for text in ("", "[1]", "{", json.dumps({key: {"gemm.thread": ""}}), json.dumps({key: {"variants": {"gemm.thread": 1}}})):
         (context.root.path / TRIALS).write_text(text, encoding="utf-8")
-        assert trials.on_record(cuda_target(), context) is None
+        assert trials.on_record(Cuda().target(), context) is None
 
 
 def test_what_may_pass_is_tried_again_after_a_day(gpu: FakeCuda, cache: Path) -> None:
     context, day = Context(cache_dir=cache / "cache"), 86400
     for why, is_kept in (("computes something else: error 1, 0.0001 allowed", True), ("cannot be made: no room", False)):
         record(cache, {"gemm.thread": why})
-        shown = trials.on_record(cuda_target(), context)
+        shown = trials.on_record(Cuda().target(), context)
         assert shown is not None and shown.lasting is is_kept
         before = time.time() - day - 60
         os.utime(context.root.path / TRIALS, (before, before))
-        assert (trials.on_record(cuda_target(), context) is not None) is is_kept
+        assert (trials.on_record(Cuda().target(), context) is not None) is is_kept
 
 
 def test_files_are_nobody_elses_to_write_whatever_the_process_allows(gpu: FakeCuda, cache: Path) -> None:

@@ -33,7 +33,7 @@ from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.opencl import survey
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR, Capabilities
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, Gpu
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import ANY_GPU, SM_80, Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 Array = NDArray[Any]
@@ -70,7 +70,7 @@ def check_on_opencl(
     max_err: float,
     *,
     variants: Iterable[AnyVariant] | None = None,
-    gpu: Gpu = OPENCL,
+    gpu: Gpu = ANY_GPU,
 ) -> None:
     """Assert that the generated code agrees with the interpreter; ``max_err`` as in run_program."""
     planned = plan_for(program, gpu, variants)

@@ -14,19 +14,17 @@ from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities
 from xyntra_ep.tracea.doctor.variants import AnyVariant, cpu_variants
+from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import ASSUMED
-from xyntra_ep.tracea.interface.devices import DeviceTarget, cuda_target, known_target, opencl_target
+from xyntra_ep.tracea.interface.devices import device_backends, known_target
 from xyntra_ep.tracea.interface.teaching import KernelPlan
-from xyntra_ep.tracea.runtime import cuda, nvrtc, opencl
 from xyntra_ep.tracea.runtime.cache_root import atomic_write, look_at, open_root
 from xyntra_ep.tracea.runtime.compilers import REMEDY, Candidate, survey
-from xyntra_ep.tracea.runtime.cuda import CudaSurvey
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.maintenance import EntryKind, entries, remove
-from xyntra_ep.tracea.runtime.opencl import OpenClSurvey
 from xyntra_ep.wording import counted
 
 _LARGEST = ("gemm", "conv", "flash_attention_2")
@@ -46,11 +44,9 @@ class Checkup:
     machine: Machine
     ceilings: Ceilings | None
     compilers: tuple[Candidate, ...]
-    opencl: OpenClSurvey
-    cuda: CudaSurvey
-    nvrtc: str  # its version, empty when it is not installed
+    devices: tuple[tuple[str, str], ...]  # by backend: each device, what compiles for it, or why there is none
     trials: tuple[str, ...]  # what our kernels on each GPU have shown
-    heroes: tuple[KernelPlan, ...]  # what the largest kernels would be on the CUDA device, or on the GPU that was asked about
+    heroes: tuple[KernelPlan, ...]  # what the largest kernels would be on the device whose occupancy is known, or was asked about
     cache: str
     cache_made: bool  # False: the first session makes it
     cache_read_only: bool  # sessions use what is in it, and keep nothing
@@ -81,7 +77,7 @@ class Checkup:
             f" L1d {m.l1d_bytes >> 10} KiB, L2 {m.l2_bytes >> 10} KiB, L3 {m.l3_bytes >> 20} MiB",
             f"bfloat16   {_bfloat16_text(m)}",
             f"ceilings   {_ceilings_text(self.ceilings)}",
-            "targets    cpu, and what is listed below: a GPU that pays by itself, any by backend=cuda or backend=opencl",
+            "targets    cpu, and what is listed below: a GPU that pays by itself, any by its name, as backend=NAME",
             f"cache      {self.cache}: {kept}",
         ]
         lines += [
@@ -95,9 +91,7 @@ class Checkup:
                 lines.append(f"compiler   {' '.join(c.command)}: {c.compiler.version} ({mark})")
             else:
                 lines.append(f"compiler   {' '.join(c.command)}: no ({c.why_not})")
-        lines += opencl_lines(self.opencl)
-        lines += cuda_lines(self.cuda)
-        lines.append(f"cuda       NVRTC {self.nvrtc} compiles" if self.nvrtc else f"cuda       no compiler. {nvrtc.REMEDY}")
+        lines += [f"{backend:<10} {line}" for backend, line in self.devices]
         lines += [f"trials     {line}" for line in self.trials]
         for plan in self.heroes:
             lines += [f"occupancy  {plan.title}", *(f"           {launch}" for launch in plan.launches)]
@@ -148,9 +142,9 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
             known = measure_ceilings(context)
         except XyntraError as error:
             missing.append((f"measured ceilings: {error.what}", "mend the compiler first"))
-    gpus = cuda.survey(Path(registration.get_library_path()))
-    drivers = opencl.survey()
-    device = known_target(architecture) if architecture else None if gpus.missing else cuda_target(gpus)
+    surveys = [(backend, backend.survey()) for backend in device_backends()]
+    present = (backend.target(found) for backend, found in surveys if backend.tells_occupancy and not found.missing)
+    device = known_target(architecture) if architecture else next(present, None)
     heroes: tuple[KernelPlan, ...] = ()
     try:
         heroes = _heroes(context, device)
@@ -164,10 +158,8 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
         machine=context.machine,
         ceilings=known,
         compilers=found,
-        opencl=drivers,
-        cuda=gpus,
-        nvrtc=_nvrtc_version(),
-        trials=tuple(trial_lines(context, gpus, drivers, measure=measure)),
+        devices=tuple((backend.name, line) for backend, found in surveys for line in backend.describe(found)),
+        trials=tuple(trial_lines(context, [t for backend, found in surveys for t in backend.targets(found)], measure=measure)),
         heroes=heroes,
         cache=str(root.path if root.reason else root.asked),
         cache_made=root.reason != "" or root.path == root.asked,
@@ -181,10 +173,8 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
     )
 
 
-def trial_lines(context: Context, gpus: CudaSurvey, drivers: OpenClSurvey, *, measure: bool) -> Iterator[str]:
+def trial_lines(context: Context, targets: Sequence[DeviceTarget], *, measure: bool) -> Iterator[str]:
     """Two for each GPU: what trials of our kernels have shown, and what runs cost there. ``measure``: trials are made now."""
-    targets = [cuda_target(gpus, device.ordinal) for device in gpus.working]
-    targets += [opencl_target(OpenClSurvey(devices=(device,))) for device in drivers.working if not device.is_cpu]
     for target in targets:
         shown = trials.on_record(target, context)
         if measure:
@@ -241,36 +231,6 @@ def _ort_version() -> str:
     except ImportError:
         return "absent"
     return str(getattr(onnxruntime, "__version__", "unknown"))
-
-
-def _nvrtc_version() -> str:
-    try:
-        return ".".join(map(str, nvrtc.load().version))
-    except XyntraError:
-        return ""
-
-
-def opencl_lines(found: OpenClSurvey) -> list[str]:
-    """One for each device, and what to do where none works."""
-    lines = []
-    for d in found.devices:
-        kind = "CPU" if d.is_cpu else "GPU"
-        facts = f"{kind}, {d.compute_units} units, {d.shared_bytes >> 10} KiB shared, {d.memory_bytes >> 20} MiB"
-        lines.append(f"opencl     {d.name} ({d.platform}), {facts}: {f'BROKEN: {d.problem}' if d.problem else 'works'}")
-    if found.missing:
-        lines.append(f"opencl     no: {found.missing}. {found.remedy}")
-    return lines
-
-
-def cuda_lines(found: CudaSurvey) -> list[str]:
-    """One for each device, and what to do where none can be used."""
-    lines = []
-    for d in found.devices:
-        facts = f"{d.architecture}, {d.multiprocessors} multiprocessors, {d.memory_bytes >> 20} MiB"
-        lines.append(f"cuda       {d.name}, {facts}: {f'NO: {d.problem}' if d.problem else 'can be used'}")
-    if found.missing:
-        lines.append(f"cuda       no: {found.missing}. {found.remedy}")
-    return lines
 
 
 def _bfloat16_text(machine: Machine) -> str:

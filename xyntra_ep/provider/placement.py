@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from xyntra_ep import knobs
@@ -10,10 +9,11 @@ from xyntra_ep import options as options_module
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import Options
 from xyntra_ep.tracea.interface import trials
+from xyntra_ep.tracea.backends import BACKENDS, DeviceTarget
 from xyntra_ep.tracea.interface.automatic import automatic
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import ASSUMED, DeviceCosts
-from xyntra_ep.tracea.interface.devices import TARGETS, WITH_TENSORS, DeviceTarget
+from xyntra_ep.tracea.interface.devices import with_tensors
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128
 
 
@@ -31,7 +31,7 @@ class Placement:
 
 
 def place(options: Options, device_id: str | None, hash128: Hash128) -> Placement:
-    """What the options ask for. ``device_id``: of the CUDA device that the session's tensors are on. A device that they name is
+    """What the options ask for. ``device_id``: of the device that the session's tensors are on. A device that they name is
     one on which our kernels are right; what nobody asked for is to be `confirmed` when it is known that the graph gains there.
 
     Raises ConfigError where it cannot be had."""
@@ -77,12 +77,10 @@ def _asked(options: Options, device_id: str | None) -> Placement:
             raise ConfigError(
                 f"{options_module.DEVICE_ID}={device_id!r} is not valid", where=options_module.PROVIDER, hint=f"it {error}"
             ) from None
-        return Placement(device=_with_tensors(options, ordinal))
-    choose = _CHOOSING.get(options.backend.value)
-    if choose is not None:
-        return choose(options)
-    make_target = TARGETS.get(options.backend.value)
-    return Placement(device=make_target() if make_target is not None else None)
+        return Placement(device=with_tensors(ordinal, options.backend if options.backend in BACKENDS else None))
+    if options.backend in BACKENDS:
+        return Placement(device=BACKENDS[options.backend].target())
+    return _choose(options)
 
 
 def _choose(options: Options) -> Placement:
@@ -100,17 +98,3 @@ def _choose(options: Options) -> Placement:
         return _without(f"looking for a GPU failed: {type(error).__name__}: {error}")
     may_move = choice.device is not None
     return Placement(device=choice.device, costs=choice.costs, reason=choice.reason, may_move=may_move, lasting=choice.lasting)
-
-
-_CHOOSING: Mapping[str, Callable[[Options], Placement]] = {"auto": _choose}
-
-
-def _with_tensors(options: Options, device_id: int) -> DeviceTarget:
-    make_target = WITH_TENSORS.get(options.backend.value)
-    if make_target is None:
-        raise ConfigError(
-            f"backend={options.backend} cannot use tensors in the memory of a CUDA device",
-            where="XyntraEP",
-            hint="leave device_id out, or say backend=cuda",
-        )
-    return make_target(device_id)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import importlib.util
 import logging
 import os
 import platform
@@ -23,6 +22,7 @@ from typing import Any
 from xyntra_ep import ending, knobs
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.provider.callback import make_callback
+from xyntra_ep.tracea.backends import BACKENDS, DeviceBackend
 from xyntra_ep.trusted_file import read_trusted
 
 EP_NAME = "XyntraEP"
@@ -160,7 +160,7 @@ def attach(opened: ctypes.CDLL, callback: Any) -> None:
         callback,
         _code_version().encode(),
         _cpu_features().encode(),
-        "\n".join([_compiler_id(), *_gpus(opened)]).encode(),
+        "\n".join([_compiler_id(), *_devices(opened)]).encode(),
         os.fsencode(default_cache_dir()),
         "\n".join(watched_variables()).encode(),
     )
@@ -309,18 +309,10 @@ def _compiler_id() -> str:
     return "\n".join(marks)
 
 
-def _gpus(opened: ctypes.CDLL) -> list[str]:
-    """What decides where backend=auto computes, without asking a driver; nothing on a machine without a GPU."""
-    marks: list[str] = []
-    if (count := opened.xyntra_cuda_at_hand(None)) != 0:
-        gpus = "/proc/driver/nvidia/gpus"
-        marks += [f"cuda {count}", _first_line("/proc/driver/nvidia/version"), *_installed("nvidia")]
-        marks += [_first_line(f"{gpus}/{name}/information") for name in _names(gpus)]
-    if renderers := _names("/dev/dri"):
-        marks += [*renderers, *_names("/etc/OpenCL/vendors"), *_installed("pyopencl")]
-    if marks:
-        marks.append(_trials())
-    return marks
+def _devices(opened: ctypes.CDLL) -> list[str]:
+    """What decides where backend=auto computes, without asking a driver; nothing on a machine without a device."""
+    traces = [line for backend in BACKENDS if isinstance(backend, DeviceBackend) for line in backend.traces(opened)]
+    return [*traces, _trials()] if traces else []
 
 
 def _trials() -> str:
@@ -332,28 +324,3 @@ def _trials() -> str:
     except OSError:
         return ""
     return hashlib.sha256(content).hexdigest()
-
-
-def _first_line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.readline().strip()
-    except OSError:
-        return ""
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
-
-
-def _installed(package: str) -> list[str]:
-    """The times of the folders that an import would look in; nothing of a package that is not there, or not as packages are."""
-    try:
-        found = importlib.util.find_spec(package)
-        folders = (found.submodule_search_locations if found is not None else None) or ()
-        return [f"{folder} {os.stat(folder).st_mtime_ns}" for folder in folders]
-    except (ImportError, OSError, ValueError):
-        return []

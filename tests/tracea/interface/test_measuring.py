@@ -9,7 +9,7 @@ import pytest
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea.interface import device_costs, measuring
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.interface.devices import opencl_target
+from xyntra_ep.tracea.backends.opencl import OpenCl
 from xyntra_ep.tracea.interface.samples import Sample, named
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 
@@ -26,7 +26,7 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Context:
 
 
 def test_runs_copies_and_kernels_are_measured(context: Context) -> None:
-    costs = measuring.measure(opencl_target(), context)
+    costs = measuring.measure(OpenCl().target(), context)
     assert costs is not None and costs.is_measured and costs.gflops > 0
     assert [size for size, _ in costs.there_ns] == [size for size, _ in costs.back_ns] == list(measuring._COPIES[1:])
     assert device_costs.read(device_costs.stored(costs)) == costs, "a number is none"
@@ -34,4 +34,4 @@ def test_runs_copies_and_kernels_are_measured(context: Context) -> None:
 
 def test_a_device_that_does_not_do_it_has_no_costs(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "_COPIES", (4 << 10, 1 << 62))
-    assert measuring.measure(opencl_target(), context) is None
+    assert measuring.measure(OpenCl().target(), context) is None

@@ -10,16 +10,16 @@ from xyntra_ep.options import Precision
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters import cuda, opencl
 from xyntra_ep.tracea.interface import Context
-from xyntra_ep.tracea.interface.devices import DeviceTarget
+from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.interface.precision import agree
 from xyntra_ep.tracea.runtime.nvrtc_compiler import NvrtcCompiler
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import ANY_GPU, SM_80
 
 COMPILER = NvrtcCompiler(version=(12, 9))
-PLAIN = DeviceTarget(api="OpenCL", identity="i", name="n", gpu=OPENCL, emit=opencl.emit, compiler=COMPILER)
-HALVES = replace(PLAIN, gpu=replace(OPENCL, halves=frozenset({DType.F16})))
-CUDA = DeviceTarget(api="CUDA", identity="i", name="n", gpu=SM_80, emit=cuda.emit, compiler=COMPILER)
+PLAIN = DeviceTarget(backend="opencl", identity="i", name="n", gpu=ANY_GPU, emit=opencl.emit, compiler=COMPILER)
+HALVES = replace(PLAIN, gpu=replace(ANY_GPU, halves=frozenset({DType.F16})))
+CUDA = DeviceTarget(backend="cuda", identity="i", name="n", gpu=SM_80, emit=cuda.emit, compiler=COMPILER)
 
 
 @pytest.mark.parametrize(
@@ -33,13 +33,13 @@ CUDA = DeviceTarget(api="CUDA", identity="i", name="n", gpu=SM_80, emit=cuda.emi
         (Context(device=CUDA), "bf16", "bf16", ""),
         (Context(device=CUDA), "fp16", "fp16", ""),
         (Context(device=CUDA), "tf32", "tf32", ""),
-        (Context(device=PLAIN), "tf32", "fp32", "precision=tf32 is not there on OpenCL: computed in fp32"),
+        (Context(device=PLAIN), "tf32", "fp32", "precision=tf32 is not there with backend=opencl: computed in fp32"),
         (Context(caps=AVX2), "tf32", "fp32", "precision=tf32 is for NVIDIA GPUs: computed in fp32"),
-        (Context(device=CUDA), "int8w", "fp32", "precision=int8w is not there on CUDA: computed in fp32"),
-        (Context(device=HALVES), "bf16", "fp16", "precision=bf16 is not there on OpenCL: computed in fp16"),
+        (Context(device=CUDA), "int8w", "fp32", "precision=int8w is not there with backend=cuda: computed in fp32"),
+        (Context(device=HALVES), "bf16", "fp16", "precision=bf16 is not there with backend=opencl: computed in fp16"),
         (Context(device=HALVES), "fp16", "fp16", ""),
-        (Context(device=PLAIN), "bf16", "fp32", "precision=bf16 is not there on OpenCL: computed in fp32"),
-        (Context(device=PLAIN), "fp16", "fp32", "precision=fp16 is not there on OpenCL: computed in fp32"),
+        (Context(device=PLAIN), "bf16", "fp32", "precision=bf16 is not there with backend=opencl: computed in fp32"),
+        (Context(device=PLAIN), "fp16", "fp32", "precision=fp16 is not there with backend=opencl: computed in fp32"),
     ],
 )
 def test_the_next_precision_that_is_there(context: Context, asked: str, found: str, why: str) -> None:

@@ -10,7 +10,7 @@ from xyntra_ep.errors import ConfigError, UnsupportedError
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Product
 from xyntra_ep.tracea.interface import Context
-from xyntra_ep.tracea.interface.devices import opencl_target
+from xyntra_ep.tracea.backends.opencl import OpenCl
 from xyntra_ep.tracea.interface.named_ops import OPS, Draft, op_named, table
 from xyntra_ep.tracea.runtime import cuda, opencl
 from xyntra_ep.tracea.runtime.cuda import CudaSurvey
@@ -45,7 +45,7 @@ def test_without_a_gpu_the_processor_is_taken_and_the_reasons_are_there(tmp_path
 
 
 def test_what_a_device_cannot_count_is_not_planned_for_it(tmp_path: Path) -> None:
-    device = opencl_target(OpenClSurvey(devices=(a_gpu(),)))
+    device = OpenCl().target(OpenClSurvey(devices=(a_gpu(),)))
     with pytest.raises(UnsupportedError, match="a tensor of 2147483648 elements is too large for a device"):
         Context(cache_dir=tmp_path, device=device).plan_kernel("add", n=1 << 31)
 
@@ -60,7 +60,7 @@ def test_a_backend_without_a_device_is_refused_with_the_way_out(tmp_path: Path) 
 
 def test_a_device_of_the_context_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """OpenCL's kernels are not compiled for an answer."""
-    device = opencl_target(OpenClSurvey(devices=(a_gpu(),)))
+    device = OpenCl().target(OpenClSurvey(devices=(a_gpu(),)))
     monkeypatch.setattr(cuda, "at_hand", lambda library: pytest.fail("nobody asked for CUDA"))
     plan = Context(cache_dir=tmp_path, device=device).plan_kernel("gemm", m=256, precision="fp16")
     assert (plan.variant, plan.backend, plan.device, plan.precision) == ("gemm.block_tiles", "opencl", "a GPU", "fp16")

@@ -21,7 +21,7 @@ from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.semantic_ir.banks import conflicts
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90, STATIC_SHARED_BYTES, Gpu
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import ANY_GPU, SM_80, SM_90, STATIC_SHARED_BYTES, Gpu
 from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout
 
 MAX_ERR = 3e-6
@@ -47,7 +47,7 @@ def all_tiles() -> Iterator[AttentionTile]:
     """What the search space has for some heads."""
     for head in _HEADS:
         for dtype in (DType.F32, DType.F16):
-            for gpu in (OPENCL, SM_80):
+            for gpu in (ANY_GPU, SM_80):
                 space = _attention_tiles.space_of(head, head, dtype, gpu.common_shared_bytes)
                 for tile in _attention_tiles.tiles_in(space, head, head, dtype) if space else ():
                     assert tile.shared_bytes <= gpu.shared_bytes and tile.threads <= gpu.max_threads
@@ -108,7 +108,7 @@ def test_edges_of_tiles(layout: str) -> None:
     check(AttentionCase(b=1, s=32, t=32, layout=layout, symbolic=""))
 
 
-@pytest.mark.parametrize("gpu", [SM_80, OPENCL], ids=["exchange", "shared"])
+@pytest.mark.parametrize("gpu", [SM_80, ANY_GPU], ids=["exchange", "shared"])
 def test_head_sizes(gpu: Gpu) -> None:
     for d, e in ((1, 1), (15, 33), (20, 8), (40, 80)):
         check(AttentionCase(s=3, t=20, d=d, e=e, symbolic=""), gpu=gpu)
@@ -146,7 +146,7 @@ def test_rows_that_see_nothing(no_softmax: NoSoftmax) -> None:
     check_simulated(program, inputs, [], MAX_ERR, variants=[SMALL])
 
 
-@pytest.mark.parametrize("gpu", [SM_80, OPENCL], ids=["exchange", "shared"])
+@pytest.mark.parametrize("gpu", [SM_80, ANY_GPU], ids=["exchange", "shared"])
 def test_special_scores(gpu: Gpu) -> None:
     program, inputs = build(AttentionCase(s=4, t=40, masks=("full",), symbolic=""))
     inputs[3][..., 0, 37], inputs[3][..., 1, 3] = np.nan, np.inf
@@ -215,12 +215,12 @@ def test_tiles_follow_the_shape() -> None:
         decision = plan_for(program, gpu).decisions[0][1]
         return decision.chosen.name, tuple(decision.config.values())
 
-    assert chosen(OPENCL, 1)[0] == "attention.row" and chosen(SM_80, 1)[0] == "attention.split"
+    assert chosen(ANY_GPU, 1)[0] == "attention.row" and chosen(SM_80, 1)[0] == "attention.split"
     assert chosen(SM_80, 128) == ("attention.block", (16, 32, 64))  # few blocks: small ones are on more units
     assert chosen(SM_80, 4096) == ("attention.block", (64, 32, 64))
-    assert chosen(OPENCL, 512) == ("attention.block", (32, 32, 64))
+    assert chosen(ANY_GPU, 512) == ("attention.block", (32, 32, 64))
     assert chosen(SM_80, 4096, 128) == ("attention.block", (32, 16, 64))
-    assert chosen(OPENCL, 512, 129)[0] == "attention.row"
+    assert chosen(ANY_GPU, 512, 129)[0] == "attention.row"
 
 
 def test_what_is_not_for_tiles() -> None:
@@ -229,11 +229,11 @@ def test_what_is_not_for_tiles() -> None:
         return BLOCK.admits(attention_of(program), BuildContext(caps=SCALAR, program=program, gpu=gpu))
 
     assert reason(AttentionCase()) is None
-    assert reason(AttentionCase(), replace(OPENCL, is_cpu=True)) == "a CPU gains nothing from tiles in shared memory"
+    assert reason(AttentionCase(), replace(ANY_GPU, is_cpu=True)) == "a CPU gains nothing from tiles in shared memory"
     assert reason(AttentionCase(d=257)) == "a head of more than 256 elements"
     assert reason(AttentionCase(d=256)) is None
     assert (
-        reason(AttentionCase(d=128, e=128), replace(OPENCL, shared_bytes=16 << 10))
+        reason(AttentionCase(d=128, e=128), replace(ANY_GPU, shared_bytes=16 << 10))
         == "tiles of so large heads have no room in shared memory"
     )
     program, _ = build(AttentionCase())
@@ -258,5 +258,5 @@ def test_text(golden: Callable[[str, str], None]) -> None:
     program, _ = build(AttentionCase(h=2, s=32, t=32, d=16, e=16, symbolic=""))
     [source] = plan_for(program, SM_80, [SMALL]).kernels
     golden(source.text, ".cu")
-    [source] = plan_for(program, OPENCL, [SMALL]).kernels
+    [source] = plan_for(program, ANY_GPU, [SMALL]).kernels
     golden(source.text, ".cl")

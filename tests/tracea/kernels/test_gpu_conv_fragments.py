@@ -20,7 +20,7 @@ from xyntra_ep.tracea.kernels.gpu.tensor_cores._fragment_tiles import Copy, Frag
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90, Gpu
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import ANY_GPU, SM_80, SM_90, Gpu
 
 [FRAGMENTS] = VARIANTS
 ALL_TILES = conv_fragments.all_tiles(DType.F16)
@@ -115,7 +115,7 @@ def test_what_is_not_for_fragments() -> None:
 
     assert reason(HALF) is None
     assert plan_for(conv_program(HALF)[0], SM_80).decisions[0][1].chosen.name == "conv.fragments"
-    assert reason(HALF, OPENCL) == "the GPU has no matrix units that are known"
+    assert reason(HALF, ANY_GPU) == "the GPU has no matrix units that are known"
     assert reason(replace(HALF, w_dtype=DType.F32)) == "no fragments of f16 and f32"
     assert reason(replace(HALF, channels_last=False)) == "channels of the result are not neighbours"
     assert reason(replace(HALF, x=(2, 24, 7, 6), w=(24, 12, 3, 3), group=2)) == "channels of a group are not whole packets"

@@ -10,7 +10,7 @@ import pytest
 from xyntra_ep.tracea.interface import Context
 from xyntra_ep.tracea.kernels.gpu.attention import block, fragments
 from xyntra_ep.tracea.kernels.gpu.shared import launch, tile_cost
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, Gpu
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import ANY_GPU, SM_80, Gpu
 
 
 @pytest.mark.compiler("nvrtc")
@@ -47,6 +47,6 @@ def test_a_launch_takes_at_least_what_its_bytes_take(tmp_path: Path) -> None:
 
 def test_what_is_not_known_of_a_unit_is_for_the_caller_to_say() -> None:
     facts: dict[str, Any] = {"threads": 256, "registers": 128, "shared_bytes": 48 << 10}
-    assert launch.blocks_held(OPENCL, **facts, unknown=7) == 7
+    assert launch.blocks_held(ANY_GPU, **facts, unknown=7) == 7
     assert launch.blocks_held(SM_80, **facts, unknown=7) == 2
     assert launch.blocks_held(SM_80, **facts | {"registers": 300}, unknown=7) == 0

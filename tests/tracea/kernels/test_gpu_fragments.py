@@ -20,7 +20,7 @@ from xyntra_ep.tracea.kernels.gpu.tensor_cores.gemm_fragments import VARIANTS, a
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import ANY_GPU, SM_80, SM_90
 from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout
 
 [FRAGMENTS] = VARIANTS
@@ -134,7 +134,7 @@ def test_what_is_not_for_fragments() -> None:
 
     good = GemmCase(m=64, k=64, n=64, dtypes=HALF, symbolic="")
     assert reason(good) is None and plan_for(build(good)[0], SM_80).decisions[0][1].chosen.name == "gemm.fragments"
-    assert reason(good, OPENCL) == "the GPU has no matrix units that are known"
+    assert reason(good, ANY_GPU) == "the GPU has no matrix units that are known"
     assert reason(replace(good, dtypes=(DType.F32,) * 3)) == "no fragments of f32 and f32"
     assert reason(replace(good, dtypes=(DType.F32,) * 3, product=Product.TF32)) is None
 

@@ -14,7 +14,7 @@ from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.gpu.gemm import _tiles, block_tiles, thread
 from xyntra_ep.tracea.kernels.variant import Variant
 from xyntra_ep.tracea.semantic_ir.banks import conflicts
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, SM_90
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import ANY_GPU, SM_80, SM_90
 from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout
 
 opencl = pytest.mark.device("opencl")
@@ -73,7 +73,7 @@ def test_every_element_is_fetched_and_computed_once() -> None:
         assert sorted(moved) == [(o, k) for o in range(fetch.extent) for k in range(tile.depth)], fetch
     for tile in _tiles.all_tiles():
         lanes = tile.lanes()
-        assert lanes.threads == tile.threads <= OPENCL.max_threads and tile.shared_bytes <= OPENCL.shared_bytes
+        assert lanes.threads == tile.threads <= ANY_GPU.max_threads and tile.shared_bytes <= ANY_GPU.shared_bytes
         computed = [
             (p["m"] + m + i, p["n"] + n + j)
             for p in map(lanes.at, range(tile.threads))
@@ -105,7 +105,7 @@ def test_parts_of_k() -> None:
     """As many as the sizes of a run ask for; each block finishes what it has where that is one."""
     check(GemmCase(m=37, k=150, n=70, epilogue="gelu", symbolic=""), with_tile(32, 32, 4), 1e-5)
     for m in (5, 70):
-        few = replace(OPENCL, units=3)
+        few = replace(ANY_GPU, units=3)
         program, inputs, constants = build(GemmCase(m=m, k=83, n=70, symbolic="mk", epilogue="bias", constant_b=False))
         check_on_opencl(program, inputs, constants, F32_ERR, variants=[with_tile(32, 32, 4)], gpu=few)
 

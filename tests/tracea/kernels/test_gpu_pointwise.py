@@ -17,7 +17,7 @@ from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Operand, Program, ValueKind
 from xyntra_ep.tracea.kernels.gpu.pointwise import transposed
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import OPENCL, SM_80, Gpu
+from xyntra_ep.tracea.semantic_ir.gpu_capabilities import ANY_GPU, SM_80, Gpu
 
 TRANSPOSED = transposed.VARIANTS
 opencl = pytest.mark.device("opencl")
@@ -54,7 +54,7 @@ def test_broadcasts_and_run_time_sizes() -> None:
 
 def test_packets_are_as_wide_as_is_proven() -> None:
     def width(program: Program) -> int:
-        [source] = plan_for(program, OPENCL).kernels
+        [source] = plan_for(program, ANY_GPU).kernels
         return next((n for n in (8, 4, 2) if f"float{n}" in source.text or f"ushort{n}" in source.text), 1)
 
     assert width(biased(768)) == 4
@@ -78,7 +78,7 @@ def test_several_narrow_packets_of_a_thread() -> None:
         p = ProgramBuilder()
         x, bias = p.input(rows, n), p.input(n)
         program = pointwise(x.shape, [x, bias], call("add", here(x, 0), load(1, axis(1), dtype=DType.F32)), p)
-        [step] = plan_for(program, OPENCL).run
+        [step] = plan_for(program, ANY_GPU).run
         assert step.units == -(-rows * n // (4 // each) // (256 * each))
         check_on_opencl(program, [random_like((rows, n), DType.F32, 0), random_like((n,), DType.F32, 1)], [], F32_ERR)
 
@@ -164,7 +164,7 @@ def test_who_takes_transpositions() -> None:
     assert chosen(turned((8, 256, 512), (0, 2, 1), DType.F32, 2)) == "pointwise.transposed"
     assert chosen(turned((8, 256, 512), (0, 1, 2), DType.F32)) == "pointwise.packets"
     assert chosen(turned((8, 3, 50176), (0, 2, 1), DType.F32)) == "pointwise.packets"
-    assert chosen(turned((8, 256, 512), (0, 2, 1), DType.F32), replace(OPENCL, is_cpu=True)) == "pointwise.packets"
+    assert chosen(turned((8, 256, 512), (0, 2, 1), DType.F32), replace(ANY_GPU, is_cpu=True)) == "pointwise.packets"
 
 
 @opencl

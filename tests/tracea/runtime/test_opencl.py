@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.opencl_queue import Queue
-from xyntra_ep.diagnostics.machine import opencl_lines
+from xyntra_ep.tracea.backends.opencl import OpenCl
 from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime.opencl import BROKEN, NO_DRIVER, NO_PACKAGE, read_survey, survey
 from xyntra_ep.tracea.runtime.opencl_compiler import OpenClCompiler
@@ -49,11 +49,12 @@ def test_a_device_that_does_not_compile_is_named_with_the_remedy() -> None:
     )
     found = read_survey(Outcome(problem="", log=text))
     assert not found.missing and [d.problem for d in found.devices] == ["unknown CPU", ""] and len(found.working) == 1
-    assert "BROKEN: unknown CPU" in opencl_lines(found)[0] and "works" in opencl_lines(found)[1]
+    lines = OpenCl().describe(found)
+    assert "BROKEN: unknown CPU" in lines[0] and "works" in lines[1]
     text = log({"devices": [DEVICE]}, {"trying": 0}, {"tried": 0, "problem": "unknown CPU"})
     found = read_survey(Outcome(problem="", log=text))
     assert found.missing == "no OpenCL device works (a device: unknown CPU)" and found.remedy == BROKEN
-    assert opencl_lines(found)[1] == f"opencl     no: {found.missing}. {BROKEN}"
+    assert OpenCl().describe(found)[1] == f"no: {found.missing}. {BROKEN}"
 
 
 def test_a_driver_that_ends_the_process() -> None:

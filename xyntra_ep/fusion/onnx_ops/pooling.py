@@ -154,14 +154,16 @@ def _average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     fitted = node.attr("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER")
     trailing = [int(p) for p in node.attr("pads") or [0] * (2 * rank)][rank:]
     ends = [n + p for n, p in zip(x.shape[2:], trailing, strict=True)]
-    if pool.never_padded or (node.attr("count_include_pad", 0) and fitted):
+    padded, ceil = bool(node.attr("count_include_pad", 0)), bool(node.attr("ceil_mode", 0))
+    # Before opset 19 ONNX Runtime counts all of a window, also what is beyond the padding.
+    if pool.never_padded or (padded and (fitted or (node.version < 19 and not ceil))):
         share: Expr = f(1 / math.prod(pool.kernel))
-    elif node.attr("count_include_pad", 0) and not node.attr("ceil_mode", 0):
+    elif padded and not ceil:
         # A window goes beyond the padding only where it is larger than all there is, and then it is the only one.
         reached = (ceildiv(end + first, d) for end, first, d in zip(ends, pool.pads, pool.dilations, strict=True))
         number = E.call("to_f", E.size(product(smin(k, n) for k, n in zip(pool.kernel, reached, strict=True))))
         share = E.call("div", f(1), number)
-    elif node.attr("count_include_pad", 0):
+    elif padded:
         share = pool.share(ends)
     else:
         share = pool.share(None)

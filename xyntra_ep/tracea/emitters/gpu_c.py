@@ -56,7 +56,7 @@ class Dialect:
     """The words of one language. ``{}`` fields are filled by ``str.format``; empty text means there is nothing to say.
 
     ``functions`` are bodies, by name, of functions that the device has an instruction for: as exact as what they replace says of
-    itself, or 2^-22 relative where that is less (CUDA and OpenCL promise 2 and 3 units in the last place).
+    itself, or 2^-22 relative where that is less (drivers promise 2 or 3 units in the last place).
     ``helpers`` are definitions by name, printed when a spelling names them; ``xy_round_f16`` is one of them. Types that do
     not convert by themselves: ``widen`` and ``narrow`` go from a stored element to a float and back, or, where only memory
     converts, ``load`` and ``store`` do it at address {p} in {space}, of one element or of a packet: {n} floats, aligned as {a}

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xyntra_ep.errors import ConfigError
+from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.interface.device_costs import ASSUMED, DeviceCosts
-from xyntra_ep.tracea.interface.devices import LIBRARY, DeviceTarget, cuda_target, opencl_target
-from xyntra_ep.tracea.runtime import cuda, opencl
-from xyntra_ep.tracea.runtime.opencl import OpenClDevice, OpenClSurvey
+from xyntra_ep.tracea.interface.devices import device_backends
 
 _LIMIT_S = 20.0  # for a driver's answer: a session waits for it
 _BETTER = 4.0  # times the processor's rate, of a GPU that was not tried: what may be between its best and our kernels there
@@ -34,53 +32,50 @@ Measured = Callable[[DeviceTarget], DeviceCosts | None]
 
 
 def automatic(cpu_gflops: Callable[[], float], measured: Measured = lambda device: None) -> Choice:
-    """The first CUDA device that works; else a GPU of OpenCL that is faster than the processor (``cpu_gflops``: all cores), much
-    faster where that is by its clock alone; else the CPU. Never an OpenCL device that is the processor itself. ``measured``: what
+    """Of the backends in their order, the first with a device that works and gains; else the CPU.
+
+    Where a backend's devices do not always gain, the device has to be faster than the processor (``cpu_gflops``: all cores), much
+    faster where its rate is that of its clock alone. The processor behind a driver of its own is never chosen. ``measured``: what
     trials have found out about a device."""
     why: list[str] = []
-    no_cuda, no_opencl = "there is no CUDA device", "there is no GPU with a driver of OpenCL"
+    passed: list[tuple[str, str]] = []
     lasting = True
-    if cuda.at_hand(LIBRARY):
-        gpus = cuda.survey(LIBRARY, _LIMIT_S)
-        lasting = gpus.lasting
-        try:
-            device = cuda_target(gpus)
-            return Choice(device=device, costs=measured(device) or ASSUMED, reason=f"{device.name} works")
-        except ConfigError as error:
-            no_cuda = error.what.removeprefix("backend=cuda cannot be had: ")
-            why.append(no_cuda)
-    if opencl.gpu_at_hand():
-        found, slow = opencl.survey(_LIMIT_S), cpu_gflops()
-        lasting = lasting and found.lasting
-        rated = [_Rated.of(device, measured) for device in found.working]
-        fast = [one for one in rated if one.gflops > one.better * slow]
-        if fast:
-            best = max(fast, key=lambda one: one.gflops)
-            reason = f"{best.target.name} works, {best} against {slow:.0f}"
-            return Choice(device=best.target, costs=best.costs, reason=reason, passed=(("backend cuda", no_cuda),))
-        no_opencl = "; ".join(one.slower(slow) for one in rated) or found.missing
-        why.append(no_opencl)
-    passed = (("backend cuda", no_cuda), ("backend opencl", no_opencl))
-    return Choice(reason="; ".join(why) or "there is no GPU", lasting=lasting, passed=passed)
+    for backend in device_backends():
+        not_it = backend.nothing
+        if backend.at_hand():
+            found = backend.survey(_LIMIT_S)
+            if backend.always_gains and not found.missing:
+                device = backend.target(found)
+                costs = measured(device) or ASSUMED
+                return Choice(device=device, costs=costs, reason=f"{device.name} works", passed=tuple(passed))
+            lasting = lasting and found.lasting
+            rated = [] if found.missing else [_Rated.of(backend.open(device), measured) for device in found.working]
+            slow = cpu_gflops() if rated else 0.0
+            if fast := [one for one in rated if one.gflops > one.better * slow]:
+                best = max(fast, key=lambda one: one.gflops)
+                reason = f"{best.target.name} works, {best} against {slow:.0f}"
+                return Choice(device=best.target, costs=best.costs, reason=reason, passed=tuple(passed))
+            not_it = "; ".join(one.slower(slow) for one in rated) or found.missing
+            why.append(not_it)
+        passed.append((f"backend {backend.name}", not_it))
+    return Choice(reason="; ".join(why) or "there is no GPU", lasting=lasting, passed=tuple(passed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rated:
-    """A device of OpenCL and its rate: of our kernels, where that was measured, else by its clock."""
+    """A device and its rate: of our kernels, where that was measured, else by its clock."""
 
-    device: OpenClDevice
     target: DeviceTarget
     costs: DeviceCosts
 
     @classmethod
-    def of(cls, device: OpenClDevice, measured: Measured) -> _Rated:
-        target = opencl_target(OpenClSurvey(devices=(device,)))
-        costs = None if device.is_cpu else measured(target)
-        return cls(device=device, target=target, costs=costs or ASSUMED)
+    def of(cls, target: DeviceTarget, measured: Measured) -> _Rated:
+        costs = None if target.gpu.is_cpu else measured(target)
+        return cls(target=target, costs=costs or ASSUMED)
 
     @property
     def gflops(self) -> float:
-        return self.costs.gflops if self.costs.is_measured else self.device.gflops
+        return self.costs.gflops if self.costs.is_measured else self.target.clock_gflops
 
     @property
     def better(self) -> float:
@@ -92,7 +87,7 @@ class _Rated:
 
     def slower(self, cpu_gflops: float) -> str:
         """Why it is not taken."""
-        if self.device.is_cpu:
-            return f"{self.device.name} is the processor"
+        if self.target.gpu.is_cpu:
+            return f"{self.target.name} is the processor"
         rate = str(self) if self.gflops else "a rate that is not known"
-        return f"{self.device.name} has {rate} against the processor's {cpu_gflops:.0f}"
+        return f"{self.target.name} has {rate} against the processor's {cpu_gflops:.0f}"

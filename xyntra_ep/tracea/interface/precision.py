@@ -63,7 +63,7 @@ def _has(context: Context, precision: Precision) -> bool:
 
 def _why_not(precision: Precision, context: Context) -> str:
     if context.device is not None:
-        return f"is not there on {context.device.api}"
+        return f"is not there with backend={context.device.backend}"
     if precision is Precision.BF16:
         return "needs AMX, or AVX512_BF16 on AMD"
     return "is for NVIDIA GPUs" if precision is Precision.TF32 else "is for GPUs"

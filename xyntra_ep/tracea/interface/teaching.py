@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xyntra_ep.errors import ConfigError, did_you_mean
-from xyntra_ep.options import Backend, Precision
+from xyntra_ep.options import AUTO, Precision
+from xyntra_ep.tracea.backends import BACKENDS, DeviceTarget
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.ops import ValueKind
 from xyntra_ep.tracea.doctor.decision import Evidence
 from xyntra_ep.tracea.interface.automatic import automatic
 from xyntra_ep.tracea.interface.compiled import DeviceKernel, compiled_kernels
-from xyntra_ep.tracea.interface.devices import TARGETS, DeviceTarget, known_target
+from xyntra_ep.tracea.interface.devices import known_target
 from xyntra_ep.tracea.interface.index_width import limit_elements
 from xyntra_ep.tracea.interface.named_ops import Draft, op_named
 from xyntra_ep.tracea.interface.precision import agree
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from xyntra_ep.tracea.interface.context import Context
 
 _WHERE = "plan_kernel"
+_PROCESSOR = "cpu"
 Reasons = tuple[tuple[str, str], ...]
 
 
@@ -99,7 +101,7 @@ def plan_kernel(
 ) -> KernelPlan:
     """What ``context`` would do for ``op``, a name or an alias of `named_ops`; sizes that are not given are usual ones.
 
-    ``backend``: cpu, cuda or opencl; without it the context's device, or the one that a session which names none looks at first:
+    ``backend``: as the option names it; without it the context's device, or the one that a session which names none looks at first:
     it takes it for a model that pays there, and after trials. ``architecture``: a GPU of `doctor.heroes` by name (h200) or
     architecture (sm_90), which need not be here. Nothing is run. Raises ConfigError for what does not exist, UnsupportedError
     when no variant admits the op.
@@ -131,7 +133,7 @@ def plan_kernel(
         assumed=tuple(name for name in all_sizes if name not in sizes),
         assumed_of=named.of,
         variant=decision.chosen.name,
-        backend=Backend.CPU.value if device is None else device.backend,
+        backend=_PROCESSOR if device is None else device.backend,
         device=context.machine.model if device is None else device.name,
         precision=agreed.precision.value,
         config=dict(decision.config),
@@ -144,10 +146,9 @@ def plan_kernel(
 
 def _device(context: Context, backend: str | None, architecture: str | None) -> tuple[DeviceTarget | None, Reasons]:
     """The device to plan for, None for the processor; and why not what this machine is asked for first."""
-    asked = (backend or Backend.AUTO.value).lower()
-    names = [member.value for member in Backend]
-    if asked not in names:
-        raise ConfigError(f"no backend {backend!r}", where=_WHERE, hint=did_you_mean(asked, names))
+    asked = (backend or AUTO).lower()
+    if asked != AUTO and asked not in BACKENDS:
+        raise ConfigError(f"no backend {backend!r}", where=_WHERE, hint=did_you_mean(asked, [AUTO, *BACKENDS.names()]))
     if architecture is not None:
         device = known_target(architecture)
         if backend is not None and asked != device.backend:
@@ -156,14 +157,12 @@ def _device(context: Context, backend: str | None, architecture: str | None) -> 
         return device, ()
     if backend is None and context.device is not None:
         return context.device, ()
-    if asked in TARGETS:
+    if asked in BACKENDS:
         try:
-            return TARGETS[asked](), ()
+            return BACKENDS[asked].target(), ()
         except ConfigError as error:
             hint = f"{error.hint}; architecture='h200', or another GPU's name, plans for one that is not here"
             raise ConfigError(error.what, where=_WHERE, hint=hint) from None
-    if asked != Backend.AUTO.value:
-        return None, ()
     choice = automatic(lambda: context.caps.fma_gflops * context.caps.cores)
     return choice.device, choice.passed
 

@@ -30,7 +30,7 @@ from xyntra_ep.tracea.doctor.variants import AnyVariant, gpu_variants
 from xyntra_ep.tracea.interface import device_costs
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
-from xyntra_ep.tracea.interface.devices import DeviceTarget
+from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.interface.errands import Errands, island_of, values_of
 from xyntra_ep.tracea.interface.islands import CompileResult, compile_islands, write_plan
 from xyntra_ep.tracea.interface.measuring import measure

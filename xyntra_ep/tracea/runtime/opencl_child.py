@@ -12,7 +12,7 @@ LOG_BYTES = 64 << 10
 
 
 def main(library: str, device: str, options: str, source: str, output: str) -> int:
-    compiler = ctypes.CDLL(library).xyntra_opencl_compile
+    compiler = ctypes.CDLL(library).xyntra_device_compile
     compiler.argtypes = [*[ctypes.c_char_p] * 5, ctypes.c_uint64]
     with open(source, encoding="utf-8") as file:
         text = file.read()

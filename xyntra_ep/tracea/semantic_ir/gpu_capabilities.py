@@ -13,7 +13,7 @@ STATIC_SHARED_BYTES = 48 << 10  # what a kernel may declare; more is asked for a
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
     """A GPU as kernels see it. ``max_threads`` and ``shared_bytes`` are what a block may have at most; ``subgroup``: how many
-    threads exchange values between their registers, 1 where none can. ``units``: multiprocessors, or OpenCL's compute units."""
+    threads exchange values between their registers, 1 where none can. ``units``: multiprocessors, or what the API calls compute units."""
 
     name: str
     max_threads: int
@@ -26,7 +26,7 @@ class Gpu:
     halves: frozenset[DType] = frozenset()  # 16-bit floats in which products are worth asking for
     multiprocessor: Multiprocessor | None = None  # what one of the units has, where that is known
     warpgroups: bool = False  # products by warpgroups, tensors that are copied: compute capability 9.0 alone, as sm_90a
-    is_cpu: bool = False  # behind OpenCL: its shared memory is memory like any other
+    is_cpu: bool = False  # behind a device's driver: its shared memory is memory like any other
 
     def fragment_rate(self, dtype: DType) -> float:
         """GFLOP/s of products of fragments of ``dtype``: of f32, as tf32, half of what those of 16-bit floats make, on every GPU
@@ -46,8 +46,8 @@ class Gpu:
 
 FRAGMENTS = frozenset({DType.F16, DType.BF16})  # what matrix units multiply since compute capability 8.0
 
-# What OpenCL 1.2 guarantees of a device's local memory, and what every GPU of the last ten years has of the rest.
-OPENCL = Gpu(name="opencl", max_threads=256, shared_bytes=32 << 10, subgroup=1, units=16, fma_gflops=2e3, memory_gbs=100.0)
+# A GPU of which only its API is known: the least shared memory that one promises, and what every GPU of ten years has.
+ANY_GPU = Gpu(name="gpu", max_threads=256, shared_bytes=32 << 10, subgroup=1, units=16, fma_gflops=2e3, memory_gbs=100.0)
 # Rates: NVIDIA's A100 (SXM, 80 GB) and H100 (SXM) data sheets.
 SM_80 = Gpu(
     name="sm_80",
