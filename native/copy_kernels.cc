@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "cuda_device.h"
+#include "tensor_device.h"
 #include "graph_access.h"
 
 namespace xyntra {
@@ -32,7 +32,7 @@ class CopyKernels::Kernel : public OrtKernelImpl {
     const void* const source = get(ort_, from, api::kGetTensorData);
     void* const target = get(ort_, to, api::kGetTensorMutableData);
     if (source == nullptr || target == nullptr) throw NoMemory(bytes, "a tensor");
-    const CudaDevice& device = CudaDevice::at(ordinal_);
+    const TensorDevice& device = TensorDevice::at(ordinal_);
     if (to_device_) {
       device.copy_in(target, source, bytes);
     } else {

@@ -64,8 +64,18 @@ std::string described(const cuda::Api& api, const Listed& device) {
 
 cuda::Address address_of(const void* memory) { return reinterpret_cast<cuda::Address>(memory); }
 
-const DeviceApi kApi(CudaDevice::kPrefix,
-                     [](const std::string& identity) -> std::unique_ptr<const Device> { return CudaDevice::open(identity); });
+std::string identity_of(int ordinal) {
+  std::string why;
+  const cuda::Api* const api = cuda::api(&why);
+  if (api == nullptr) throw Error(kFail, "XyntraEP: " + why);
+  for (const Listed& listed : all_devices(*api))
+    if (listed.number == ordinal) return listed.identity;
+  throw Error(kFail, "XyntraEP: the CUDA driver has no device " + std::to_string(ordinal));
+}
+
+const DeviceApi kApi(
+    CudaDevice::kPrefix,
+    [](const std::string& identity) -> std::unique_ptr<const Device> { return CudaDevice::open(identity); }, identity_of);
 
 }  // namespace
 
@@ -78,26 +88,6 @@ std::unique_ptr<const CudaDevice> CudaDevice::open(const std::string& identity) 
     return std::unique_ptr<const CudaDevice>(new CudaDevice(*api, identity, listed.number, listed.ordinal));
   }
   throw Error(kFail, "the device '" + identity + "' is not on this machine");
-}
-
-const CudaDevice& CudaDevice::at(int ordinal) {
-  static auto* const mutex = new std::mutex;
-  static auto* const known = new std::map<int, const Device*>;
-  const std::lock_guard lock(*mutex);
-  const Device*& device = (*known)[ordinal];
-  if (device == nullptr) {
-    std::string why;
-    const cuda::Api* const api = cuda::api(&why);
-    if (api == nullptr) throw Error(kFail, "XyntraEP: " + why);
-    for (const Listed& listed : all_devices(*api)) {
-      if (listed.number != ordinal) continue;
-      const Found found = Device::find(listed.identity);
-      if (found.device == nullptr) throw Error(kFail, found.error);
-      device = found.device;
-    }
-    if (device == nullptr) throw Error(kFail, "XyntraEP: the CUDA driver has no device " + std::to_string(ordinal));
-  }
-  return static_cast<const CudaDevice&>(*device);
 }
 
 std::string CudaDevice::list() {
@@ -125,7 +115,7 @@ DeviceMemory CudaDevice::buffer(std::size_t bytes) const {
   try {
     return {this, allocate(bytes + kSpareBytes, "a buffer")};
   } catch (const Error&) {
-    if (!heap_.shrink()) throw;
+    if (!heap().shrink()) throw;
   }
   return {this, allocate(bytes + kSpareBytes, "a buffer")};
 }
@@ -149,7 +139,7 @@ void CudaDevice::release(void* memory) const noexcept {
 
 // Memory that was not had from our heap belongs to others, or to the user: then the driver knows whose it is.
 std::size_t CudaDevice::room_at(const void* memory) const {
-  if (const std::size_t room = heap_.room_at(memory); room > 0) return room;
+  if (const std::size_t room = heap().room_at(memory); room > 0) return room;
   const Current current(*this);
   int owner = -1;
   const cuda::Result code = api_->PointerGetAttribute(&owner, cuda::kPointerOrdinal, address_of(memory));

@@ -2,18 +2,15 @@
 #pragma once
 
 #include "cuda_api.h"
-#include "cuda_heap.h"
-#include "device.h"
+#include "tensor_device.h"
 
 namespace xyntra {
 
-class CudaDevice : public Device {
+class CudaDevice : public TensorDevice {
  public:
   // An identity: "CUDA / name / sm_90 / driver 12.8", with " #1" on for the second of two equal ones.
   static constexpr const char* kPrefix = "CUDA / ";
   static std::unique_ptr<const CudaDevice> open(const std::string& identity);  // throws Error when it is not there
-  // The one with this number; throws Error when it cannot be opened. Cheap after the first time.
-  static const CudaDevice& at(int ordinal);
   // All of them, as JSON: a list of {"identity", "name", "architecture", ...}, or {"missing": why}.
   static std::string list();
 
@@ -29,15 +26,12 @@ class CudaDevice : public Device {
   std::unique_ptr<DeviceCalls> ready(const std::vector<DeviceCall>& calls) const override;
   std::unique_ptr<DeviceQueue> queue(Timing timing) const override;
 
-  CudaHeap& heap() const noexcept { return heap_; }  // of ONNX Runtime's tensors
-  void* allocate(std::size_t bytes, const char* what) const;
+  void* allocate(std::size_t bytes, const char* what) const override;
   void release(void* memory) const noexcept override;
-  // Done when they return.
-  void copy_in(void* to, const void* from, std::size_t bytes) const;
-  void copy_out(void* to, const void* from, std::size_t bytes) const;
-  void copy_within(void* to, const void* from, std::size_t bytes) const;
-  // Waits for all work of this process on the device.
-  void synchronize() const;
+  void copy_in(void* to, const void* from, std::size_t bytes) const override;
+  void copy_out(void* to, const void* from, std::size_t bytes) const override;
+  void copy_within(void* to, const void* from, std::size_t bytes) const override;
+  void synchronize() const override;
 
   const cuda::Api& api() const noexcept { return *api_; }
   cuda::Function function(const LoadedKernel& kernel) const;
@@ -71,7 +65,6 @@ class CudaDevice : public Device {
   const cuda::Api* api_;
   std::string identity_;
   int ordinal_;
-  mutable CudaHeap heap_{*this};
   cuda::Context context_ = nullptr;
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cuda_device.h"
+#include "tensor_device.h"
 #include "graph_access.h"
 
 namespace xyntra {
@@ -47,7 +47,7 @@ void DataTransfer::copy_one(const OrtValue* from, OrtValue* to) const {
   const void* const source = get(ort_, from, api::kGetTensorData);
   void* const target = get(ort_, to, api::kGetTensorMutableData);
   if (source == nullptr || target == nullptr) throw NoMemory(room, "a tensor");
-  const CudaDevice& device = CudaDevice::at(std::max(a.ordinal, b.ordinal));
+  const TensorDevice& device = TensorDevice::at(std::max(a.ordinal, b.ordinal));
   if (a.ordinal == kOnHost) {
     device.copy_in(target, source, bytes);
   } else if (b.ordinal == kOnHost) {

@@ -40,6 +40,12 @@ std::unique_ptr<const Device> DeviceApi::open(const std::string& identity) {
   throw Error(kFail, "XyntraEP: no device is called '" + identity + "'");
 }
 
+std::string DeviceApi::identity_of(int ordinal) {
+  for (const DeviceApi* api = first; api != nullptr; api = api->next_)
+    if (api->numbered_ != nullptr) return api->numbered_(ordinal);
+  throw Error(kFail, "XyntraEP: there is no device " + std::to_string(ordinal));
+}
+
 Device::Found Device::find(const std::string& identity) {
   static auto* const mutex = new std::mutex;
   static auto* const opened = new std::map<std::string, std::unique_ptr<const Device>>;

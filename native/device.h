@@ -147,16 +147,26 @@ class DeviceApi {
   // Throws Error when the device is not there.
   using Open = std::unique_ptr<const Device> (*)(const std::string& identity);
 
-  // `prefix`: with what the identities of its devices begin.
-  DeviceApi(std::string_view prefix, Open open) noexcept : prefix_(prefix), open_(open), next_(first) { first = this; }
+  // Throws Error when there is none of this number.
+  using Numbered = std::string (*)(int ordinal);
+
+  // `prefix`: with what the identities of its devices begin. `numbered`: the identity of a device that ONNX Runtime knows by a
+  // number, for an API whose devices are TensorDevices (tensor_device.h).
+  DeviceApi(std::string_view prefix, Open open, Numbered numbered = nullptr) noexcept
+      : prefix_(prefix), open_(open), numbered_(numbered), next_(first) {
+    first = this;
+  }
   DeviceApi(const DeviceApi&) = delete;
   DeviceApi& operator=(const DeviceApi&) = delete;
   // By the API that knows the identity; throws Error where none does.
   static std::unique_ptr<const Device> open(const std::string& identity);
+  // Throws Error where no API has a device of this number.
+  static std::string identity_of(int ordinal);
 
  private:
   std::string_view prefix_;
   Open open_;
+  Numbered numbered_;
   const DeviceApi* next_;
   static inline const DeviceApi* first = nullptr;  // set while the library is loaded
 };

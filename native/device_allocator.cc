@@ -1,6 +1,6 @@
 #include "device_allocator.h"
 
-#include "cuda_device.h"
+#include "tensor_device.h"
 
 namespace xyntra {
 
@@ -26,14 +26,14 @@ DeviceAllocator::~DeviceAllocator() {
 }
 
 void DeviceAllocator::shrink() const {
-  if (used_) CudaDevice::at(ordinal_).heap().shrink();
+  if (used_) TensorDevice::at(ordinal_).heap().shrink();
 }
 
 void* DeviceAllocator::take(OrtAllocator* self, std::size_t bytes) {
   auto& allocator = *static_cast<DeviceAllocator*>(self);
   try {
     allocator.used_ = true;
-    return CudaDevice::at(allocator.ordinal_).heap().take(bytes);
+    return TensorDevice::at(allocator.ordinal_).heap().take(bytes);
   } catch (const Error& error) {
     allocator.ort_.log(allocator.logger_, kError, error.what());
   } catch (const std::exception&) {
@@ -45,7 +45,7 @@ void* DeviceAllocator::take(OrtAllocator* self, std::size_t bytes) {
 void DeviceAllocator::give_back(OrtAllocator* self, void* memory) {
   if (memory == nullptr) return;
   try {
-    CudaDevice::at(static_cast<DeviceAllocator*>(self)->ordinal_).heap().give_back(memory);
+    TensorDevice::at(static_cast<DeviceAllocator*>(self)->ordinal_).heap().give_back(memory);
   } catch (const std::exception&) {
     return;  // it was had from a device that opened, so there is nothing to give back
   }

@@ -4,7 +4,7 @@
 
 #include "claims.h"
 #include "cpu_island.h"
-#include "cuda_device.h"
+#include "tensor_device.h"
 #include "device_island.h"
 #include "graph_access.h"
 #include "json.h"
@@ -203,7 +203,7 @@ OrtStatus* Ep::registry_callback(OrtEp* self, const OrtKernelRegistry** out) {
 // Asked for by who has bound tensors that others still write on the device.
 OrtStatus* Ep::sync_callback(OrtEp* self) {
   const auto& ep = *static_cast<Ep*>(self);
-  return guard(ep.ort_, [&] { CudaDevice::at(ep.ordinal_).synchronize(); });
+  return guard(ep.ort_, [&] { TensorDevice::at(ep.ordinal_).synchronize(); });
 }
 
 OrtStatus* Ep::options_callback(OrtEp* self, const char* const* keys, const char* const* values, std::size_t n) {

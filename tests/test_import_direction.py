@@ -50,7 +50,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     ),
     "xyntra_ep.tracea.doctor": ("xyntra_ep.tracea.kernels",),
     "xyntra_ep.tracea.kernels": ("xyntra_ep.tracea.semantic_ir",),
-    "xyntra_ep.tracea.emitters": ("xyntra_ep.tracea.semantic_ir",),
+    "xyntra_ep.tracea.emitters": ("xyntra_ep.tracea.semantic_ir", "xyntra_ep.tracea.runtime"),  # what a compiler is given
     "xyntra_ep.tracea.optimizer": ("xyntra_ep.tracea.semantic_ir",),
     "xyntra_ep.tracea.semantic_ir": ("xyntra_ep.tracea.core_ir",),
     "xyntra_ep.tracea.core_ir": (),

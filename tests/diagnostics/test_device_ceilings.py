@@ -13,6 +13,7 @@ from xyntra_ep.errors import CompileError, XyntraError
 from xyntra_ep.tracea.doctor.device_ceilings import CHUNK, copy
 from xyntra_ep.tracea.backends.cuda import Cuda
 from xyntra_ep.tracea.backends.opencl import OpenCl
+from xyntra_ep.tracea.runtime.kernel_source import Definition
 
 pytestmark = [pytest.mark.native]
 
@@ -44,7 +45,7 @@ def test_times_each_launch_on_cuda_and_leaves_nothing(
 @pytest.mark.device("opencl")
 def test_says_what_cannot_be_compiled_or_found(tmp_path: Path) -> None:
     target = OpenCl().target()
-    broken = kernel_timer(replace(target, emit=lambda kernel: "no kernel"), tmp_path)
+    broken = kernel_timer(replace(target, emit=lambda kernel: (Definition(text="no kernel"),)), tmp_path)
     with pytest.raises(CompileError):
         broken(copy(), units=1, buffer_bytes=(CHUNK * 4,) * 2, params=(), runs=1)
     absent = kernel_timer(replace(target, identity="nobody / nothing / 1"), tmp_path)

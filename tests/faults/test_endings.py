@@ -177,7 +177,7 @@ class TestADaemonThreadPlans:
         body = """
         from xyntra_ep.tracea.interface.context import Context
         from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-        daemon(lambda: Context().kernels.compile_many([KernelSource(symbol="f", text="int f;")]))
+        daemon(lambda: Context().kernels.compile_many([KernelSource.of_text("f", "int f;")]))
         wait_for("compiling"); sys.exit(7)
         """
         assert run(tmp_path, body, compile_by=HANGS) == (7, "", "")

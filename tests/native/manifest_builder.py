@@ -20,7 +20,7 @@ from pathlib import Path
 from struct import pack
 
 from xyntra_ep.provider import registration
-from xyntra_ep.tracea.runtime.kernel_source import taking
+from xyntra_ep.tracea.runtime.kernel_source import taking, text_of
 
 NO_OFFSET = 0xFFFFFFFF
 _OPS = "const symbol add sub mul floordiv ceildiv mod min max eq ne lt le and or not select"
@@ -223,7 +223,8 @@ def compile_kernel(folder: Path, name: str, body: str) -> Kernel:
     source.write_text(
         "#include <stdint.h>\n"
         f"void {name}(void *const *b, const int64_t *p, int64_t begin, int64_t end) {{\n"
-        f"(void)b; (void)p; (void)begin; (void)end;\n{body}\n}}\n" + taking(name, _reach("b", body), _reach("p", body)),
+        f"(void)b; (void)p; (void)begin; (void)end;\n{body}\n}}\n" 
+        + text_of([taking(_reach("b", body), _reach("p", body))], name),
         encoding="utf-8",
     )
     subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)

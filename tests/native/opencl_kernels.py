@@ -28,7 +28,7 @@ def source(name: str) -> KernelSource:
     buffers, params, body = _PROGRAMS[name]
     taken = [f"__global float *b{i}" for i in range(buffers)] + [f"int p{i}" for i in range(params)] + ["int go"]
     head = f"__kernel __attribute__((reqd_work_group_size({THREADS}, 1, 1))) void xy_{name}({', '.join(taken)}) {{\n"
-    return KernelSource(symbol=f"xy_{name}", text=f"{head}  if (!go) return;\n  int i = (int)get_global_id(0);\n  {body}\n}}\n")
+    return KernelSource.of_text(f"xy_{name}", f"{head}  if (!go) return;\n  int i = (int)get_global_id(0);\n  {body}\n}}\n")
 
 
 def compile_all(root: CacheRoot, library: Path, device: str) -> list[Kernel]:

@@ -219,6 +219,6 @@ def test_the_profile_has_the_time_on_the_device(device_planner: FakePlanner, mak
 
 def test_a_program_that_does_not_compile_says_why(root: CacheRoot) -> None:
     cache = KernelCache(root, OpenClCompiler(library=LIBRARY, device=identity()), ())
-    (refused,) = cache.compile_many([KernelSource(symbol="f", text="__kernel void f(__global float *x) { x[0] = y; }\n")])
+    (refused,) = cache.compile_many([KernelSource.of_text("f", "__kernel void f(__global float *x) { x[0] = y; }\n")])
     assert isinstance(refused, CompileError)
     assert refused.what.startswith("the OpenCL driver ended with status 1: error: ") and "'y'" in refused.what

@@ -35,7 +35,7 @@ from xyntra_ep.tracea.runtime.cuda import CudaDevice, read_survey
 from xyntra_ep.tracea.runtime.cuda_child import MARK
 from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
 from xyntra_ep.tracea.runtime.kernel_report import KernelReport, read_report
-from xyntra_ep.tracea.runtime.kernel_source import KernelSource
+from xyntra_ep.tracea.runtime.kernel_source import SYMBOL, Definition, KernelSource
 from xyntra_ep.tracea.runtime.nvrtc_compiler import NvrtcCompiler
 from xyntra_ep.tracea.runtime.process import Outcome
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import SM_80, SM_90
@@ -361,12 +361,12 @@ def test_rates_follow_from_clocks_or_else_from_what_is_known() -> None:
 
 
 def test_nvrtc_compiles_several_kernels_as_one_unit(tmp_path: Path) -> None:
-    helper = "static __device__ __forceinline__ float twice(float v) { return 2 * v; }\n"
-    pair = "struct __align__(8) pair { float e[2]; };\n"
+    helper = Definition.function("static __device__ __forceinline__", "float twice(float v)", " { return 2 * v; }\n", name="twice")
+    pair = Definition(text="struct __align__(8) pair { float e[2]; };\n", name="pair", is_type=True)
     text = 'extern "C" __global__ void {}(float *x) {{ {} pair p{{{{twice(x[0]), {}}}}}; x[0] = p.e[0] + p.e[1]; }}\n'
     shared = "__shared__ float s[32]; s[threadIdx.x] = x[threadIdx.x]; __syncthreads(); x[threadIdx.x] = s[31 - threadIdx.x];"
-    texts = [helper + pair + text.format(f"k{i}", shared * (i == 2), i) for i in range(3)]
-    sources = [KernelSource(symbol=f"k{i}", text=texts[i], threads=32) for i in range(3)]
+    exported = [Definition(text=text.format(SYMBOL, shared * (i == 2), i)) for i in range(3)]
+    sources = [KernelSource(symbol=f"k{i}", definitions=(helper, pair, exported[i]), threads=32) for i in range(3)]
     cache = KernelCache(open_root(tmp_path), NvrtcCompiler(version=nvrtc.load().version), ("sm_90",))
     kernels = cache.compile_many(sources)
     for source, kernel in zip(sources, kernels, strict=True):
@@ -375,5 +375,5 @@ def test_nvrtc_compiles_several_kernels_as_one_unit(tmp_path: Path) -> None:
         report = read_report(kernel.path, source.symbol)
         assert report is not None and 0 < report.registers < 64 and report.spilled_bytes == 0
         assert report.shared_bytes == 128 * (source.symbol == "k2")
-        [refused] = cache.compile_many([KernelSource(symbol="f", text='extern "C" __global__ void f() { x = 1; }\n')])
+        [refused] = cache.compile_many([KernelSource.of_text("f", 'extern "C" __global__ void f() { x = 1; }\n')])
     assert isinstance(refused, CompileError) and 'identifier "x" is undefined' in str(refused.log)

@@ -30,7 +30,7 @@ from xyntra_ep.tracea.planning.builder import OpBuilder
 from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram, PlanTensor
 from xyntra_ep.tracea.planning.planner import plan_program
 from xyntra_ep.tracea.runtime import nvrtc
-from xyntra_ep.tracea.runtime.kernel_source import KernelSource
+from xyntra_ep.tracea.runtime.kernel_source import Definitions, KernelSource, text_of
 from xyntra_ep.tracea.runtime.opencl import survey
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR, Capabilities
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import ANY_GPU, SM_80, Gpu
@@ -53,11 +53,11 @@ def plan_for(
     text."""
     emit = opencl.emit if gpu.subgroup == 1 else cuda.emit
 
-    def remember(kernel: Kernel, caps: Capabilities) -> str:
-        text = emit(kernel)
+    def remember(kernel: Kernel, caps: Capabilities) -> Definitions:
+        definitions = emit(kernel)
         if kernels is not None:
-            kernels[text] = kernel
-        return text
+            kernels[text_of(definitions, kernel.name)] = kernel
+        return definitions
 
     table = {**gpu_variants(), **by_op(variants or ())}
     return plan_program(program, SCALAR, builder=OpBuilder(SCALAR, table, remember, gpu=gpu))

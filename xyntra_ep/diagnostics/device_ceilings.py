@@ -37,7 +37,7 @@ def kernel_timer(target: DeviceTarget, cache_dir: Path | None = None) -> TimeKer
 
     def timed(kernel: Kernel, *, units: int, buffer_bytes: Sequence[int], params: Sequence[int], runs: int) -> list[int]:
         check_kernel(kernel)
-        [compiled] = kernels.compile_many([KernelSource(symbol=kernel.name, text=target.emit(kernel))])
+        [compiled] = kernels.compile_many([KernelSource(symbol=kernel.name, definitions=target.emit(kernel))])
         if isinstance(compiled, CompileError):
             raise compiled
         ns = (ctypes.c_int64 * runs)()

@@ -208,7 +208,7 @@ def compile_with(context: Context) -> ceilings.Compile:
     """The compiler and kernel cache of ``context``."""
 
     def compile_c(symbol: str, text: str) -> Path:
-        [kernel] = context.kernels.compile_many([KernelSource(symbol=symbol, text=text)])
+        [kernel] = context.kernels.compile_many([KernelSource.of_text(symbol, text)])
         if isinstance(kernel, CompileError):
             raise kernel
         return kernel.path

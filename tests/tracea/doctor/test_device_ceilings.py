@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.support.printed import gpu_text
 from tests.support.run_gpu import ARCHITECTURES
 from tests.support.simulated_gpu import SimulatedGpu
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -92,4 +93,4 @@ def test_what_a_turn_is_counted_as_is_what_it_does() -> None:
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_compiles_and_keeps_all_in_registers(kernel: Kernel) -> None:
     for architecture in ARCHITECTURES:
-        assert nvrtc.load().compile(kernel.name, cuda.emit(kernel), architecture).spilled_bytes == 0
+        assert nvrtc.load().compile(kernel.name, gpu_text(cuda.emit, kernel), architecture).spilled_bytes == 0

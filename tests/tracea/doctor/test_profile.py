@@ -231,7 +231,7 @@ def test_measuring_gives_plausible_numbers(tmp_path: Path, monkeypatch: pytest.M
     root = open_root(tmp_path / "root")
 
     def compile_c(symbol: str, text: str) -> Path:
-        [kernel] = KernelCache(root, find_compiler(root), ()).compile_many([KernelSource(symbol=symbol, text=text)])
+        [kernel] = KernelCache(root, find_compiler(root), ()).compile_many([KernelSource.of_text(symbol, text)])
         assert isinstance(kernel, CompiledKernel), kernel.log
         return kernel.path
 
@@ -253,7 +253,7 @@ def test_measuring_products_of_bfloat16(caps: Capabilities, tmp_path: Path, monk
 
     def compile_c(symbol: str, text: str) -> Path:
         cache = KernelCache(root, find_compiler(root), target_flags(caps.isa))
-        [kernel] = cache.compile_many([KernelSource(symbol=symbol, text=text)])
+        [kernel] = cache.compile_many([KernelSource.of_text(symbol, text)])
         assert isinstance(kernel, CompiledKernel), kernel.log
         return kernel.path
 

@@ -14,7 +14,7 @@ from tests.support.run_program import carry_out
 from tests.support.work import Buffer, Output, Step, Work
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64
 from xyntra_ep.tracea.core_ir.interpreter import random_like
-from xyntra_ep.tracea.emitters.cpu import emit
+from tests.support.printed import c_text, source_of
 from xyntra_ep.tracea.planning.plan import BufferKind
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
@@ -58,7 +58,7 @@ def execute(b: KernelBuilder, caps: Capabilities, *buffers: Array) -> None:
     kernel, params = b.finish()
     assert not params
     check_kernel(kernel)
-    source = KernelSource(symbol=kernel.name, text=emit(kernel, caps))
+    source = source_of(kernel, caps)
     work = Work(
         buffers=[Buffer(kind=BufferKind.OUTPUT, size_bytes=a.nbytes, data=a.tobytes()) for a in buffers],
         run=[Step(label="test", kernel=0, buffers=[(i, 0) for i in range(len(buffers))], ranges=[(0, 1)])],
@@ -253,8 +253,8 @@ def test_other_targets_print_without_their_compiler() -> None:
     b = KernelBuilder("xy_test")
     x, y = b.buffer("x", DType.F32), b.buffer("y", DType.F32, writable=True)
     b.store(y, 0, binary("max", b.load(x, 0, 4), 0.0))
-    text = emit(b.finish()[0], NEON)
-    assert "f32x4" in text and "ia32" not in text and text == emit(b.finish()[0], NEON)
+    text = c_text(b.finish()[0], NEON)
+    assert "f32x4" in text and "ia32" not in text and text == c_text(b.finish()[0], NEON)
 
 
 def test_bfloat16_is_rounded_as_the_interpreter_does() -> None:

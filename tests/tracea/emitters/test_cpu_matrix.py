@@ -13,7 +13,7 @@ from tests.support.run_program import kernel_cache
 from tests.tracea.emitters.test_cpu import compute, execute
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
 from xyntra_ep.tracea.core_ir.interpreter import random_like
-from xyntra_ep.tracea.emitters.cpu import emit
+from tests.support.printed import c_text, source_of
 from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.translation_unit import merged
@@ -141,8 +141,8 @@ def test_tiles_are_announced_to_the_loader() -> None:
     kernel = KernelBuilder("xy_test")
     with kernel.tiles([(index(1), index(4))]):
         kernel.emit(TileZero(0))
-    assert "char xy_needs_tiles;" in emit(kernel.finish()[0], BF16_TILES)
-    assert "xy_needs_tiles" not in emit(KernelBuilder("xy_test").finish()[0], BF16_TILES)
+    assert "char xy_needs_tiles;" in c_text(kernel.finish()[0], BF16_TILES)
+    assert "xy_needs_tiles" not in c_text(KernelBuilder("xy_test").finish()[0], BF16_TILES)
 
 
 def test_a_new_configuration_replaces_the_old() -> None:
@@ -164,6 +164,6 @@ def test_kernels_with_tiles_can_be_compiled_together() -> None:
         kernel = KernelBuilder(name)
         with kernel.tiles([(index(1), index(4))]):
             kernel.emit(TileZero(0))
-        sources.append(KernelSource(symbol=name, text=emit(kernel.finish()[0], BF16_TILES)))
-    [compiled] = kernel_cache(AVX512.isa, False, False).compile_many([KernelSource(symbol="xy_one", text=merged(sources))])
+        sources.append(source_of(kernel.finish()[0], BF16_TILES))
+    [compiled] = kernel_cache(AVX512.isa, False, False).compile_many([KernelSource.of_text("xy_one", merged(sources))])
     assert isinstance(compiled, CompiledKernel), compiled

@@ -28,7 +28,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc, call, const
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Product, Program, ReduceKind, Scan, Stage, TopK, ValueKind
 from xyntra_ep.tracea.doctor.variants import cpu_variants
-from xyntra_ep.tracea.emitters.cpu import emit
+from tests.support.printed import c_text
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.runtime.compilers import Compiler, Family, survey, target_flags
 from xyntra_ep.tracea.runtime.process import run_all
@@ -143,7 +143,7 @@ def texts(caps: Capabilities) -> dict[str, str]:
     for variant, program, context in admitted(caps):
         [op] = program.ops
         for call_ in variant.build(op, variant.default(op, context), context):
-            found.setdefault(emit(call_.kernel, caps), f"{variant.name.replace('.', '_')}_{len(found)}.c")
+            found.setdefault(c_text(call_.kernel, caps), f"{variant.name.replace('.', '_')}_{len(found)}.c")
     return {name: text for text, name in found.items()}
 
 

@@ -32,7 +32,7 @@ def doubling(target: str, lanes: int) -> KernelSource:
         f'__attribute__((visibility("default"))) {target} void f(void *const *b, const long *p, long begin, long end)\n'
         "{ (void)p; (void)begin; (void)end; *(v *)b[0] = *(const v *)b[0] + *(const v *)b[0]; }\n"
     )
-    return KernelSource(symbol="f", text=text)
+    return KernelSource.of_text("f", text)
 
 
 def run(source: KernelSource, caps: Capabilities) -> bytes:

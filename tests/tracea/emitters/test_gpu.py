@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tests.support import gpu_kernels
 from tests.support.opencl_queue import Queue
+from tests.support.printed import gpu_text
 from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
 from xyntra_ep.tracea.core_ir.interpreter import random_like
@@ -41,7 +42,7 @@ def run(
     """``results`` after the kernel has written them, on the first OpenCL device that works."""
     check_kernel(kernel)
     queue = Queue(survey().working[0])
-    compiled = queue.build(kernel.name, opencl.emit(kernel))
+    compiled = queue.build(kernel.name, gpu_text(opencl.emit, kernel))
     buffers = [queue.upload(np.ascontiguousarray(x).reshape(-1).view(np.uint8)) for x in (*inputs, *results)]
     queue.launch(compiled, blocks, buffers, params)
     written = zip(results, buffers[len(inputs) :], strict=True)
@@ -51,16 +52,16 @@ def run(
 @pytest.mark.parametrize("name", list(KERNELS))
 def test_text(name: str, golden: Golden) -> None:
     kernel = KERNELS[name]()
-    golden(cuda.emit(kernel), ".cu")
+    golden(gpu_text(cuda.emit, kernel), ".cu")
     if name != "subgroup_sum":
-        golden(opencl.emit(kernel), ".cl")
+        golden(gpu_text(opencl.emit, kernel), ".cl")
 
 
 @pytest.mark.compiler("nvrtc")
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_nvrtc_takes_it(architecture: str) -> None:
     for kernel in (*(make() for make in KERNELS.values()), gpu_kernels.convert(PAIRS, 4)):
-        cubin = nvrtc.load().compile(kernel.name, cuda.emit(kernel), architecture)
+        cubin = nvrtc.load().compile(kernel.name, gpu_text(cuda.emit, kernel), architecture)
         assert cubin.code[:4] == b"\x7fELF" and cubin.registers > 0
         assert (cubin.shared_bytes > 0) == (kernel.name in ("transpose", "pipeline"))
 
@@ -70,9 +71,9 @@ def test_what_is_more_than_a_kernel_may_declare_is_given_by_the_launch(monkeypat
     kernel = gpu_kernels.pipeline()
     monkeypatch.setattr(shared_memory, "STATIC_SHARED_BYTES", 2 << 10)
     assert shared_memory.shared_layout(kernel).given_bytes == 3 << 10
-    text = cuda.emit(kernel)
+    text = gpu_text(cuda.emit, kernel)
     assert "extern __shared__" in text and nvrtc.load().compile(kernel.name, text, "sm_90").shared_bytes == 0
-    assert opencl.emit(kernel).count("[768]") == 1
+    assert gpu_text(opencl.emit, kernel).count("[768]") == 1
 
 
 def test_arrays_follow_each_other_aligned() -> None:

@@ -80,4 +80,4 @@ def test_an_emulated_kernel_that_leaves_its_buffers_is_noticed(says: str) -> Non
         outputs=[Output(buffer=0, shape=(5,), dtype=DType.F32)],
     )
     with pytest.raises(AssertionError, match=rf"a step on neon: .*{says}"):
-        carry_out([work], [KernelSource(symbol="f", text=text)], NEON)
+        carry_out([work], [KernelSource.of_text("f", text)], NEON)

@@ -15,7 +15,7 @@ from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, axis, call, const, load
 from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax, Operand, Program
-from xyntra_ep.tracea.emitters.cpu import emit
+from tests.support.printed import c_text
 from xyntra_ep.tracea.kernels.cpu.attention.fused import VARIANTS
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal, find_causal_sum
 from xyntra_ep.tracea.kernels.variant import BuildContext
@@ -333,4 +333,4 @@ def _text(program: Program, caps: Capabilities) -> str:
     context = BuildContext(caps=caps, program=program)
     [variant], op = VARIANTS, attention_of(program)
     calls = variant.build(op, variant.default(op, context), context)
-    return "\n".join(emit(call.kernel, caps) for call in calls)
+    return "\n".join(c_text(call.kernel, caps) for call in calls)

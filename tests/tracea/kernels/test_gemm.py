@@ -14,7 +14,7 @@ from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_ou
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from xyntra_ep.tracea.emitters.cpu import emit
+from tests.support.printed import c_text
 from xyntra_ep.tracea.kernels.cpu.gemm import batched, generic, packed_b
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_even_tile, best_tile, few_rows_tile
 from xyntra_ep.tracea.kernels.cpu.gemm._columns import even_panels
@@ -349,7 +349,7 @@ def test_text(variants: list[Variant[Gemm]], caps: Capabilities, transpose: str,
     context = BuildContext(caps=caps, program=program, constants=frozenset({1}))
     [variant], op = variants, gemm_of(program)
     calls = variant.build(op, variant.default(op, context), context)
-    golden("\n".join(emit(call.kernel, caps) for call in calls), ".c")
+    golden("\n".join(c_text(call.kernel, caps) for call in calls), ".c")
 
 
 def test_interpreter_agrees_with_numpy() -> None:

@@ -14,7 +14,7 @@ from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_ou
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
-from xyntra_ep.tracea.emitters.cpu import emit
+from tests.support.printed import c_text
 from xyntra_ep.tracea.kernels.cpu.gemm_bf16 import pairs_bf16, tiles_bf16
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX512, Capabilities
@@ -154,7 +154,7 @@ def test_text(caps: Capabilities, variants: list[Variant[Gemm]], golden: Callabl
     context = BuildContext(caps=caps, program=program, constants=frozenset({1}))
     [variant], op = variants, gemm_of(program)
     calls = variant.build(op, variant.default(op, context), context)
-    golden("\n".join(emit(call.kernel, caps) for call in calls), ".c")
+    golden("\n".join(c_text(call.kernel, caps) for call in calls), ".c")
 
 
 def test_the_choice_between_variants() -> None:

@@ -15,7 +15,7 @@ from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Product
 from xyntra_ep.tracea.doctor.variants import AnyVariant
-from xyntra_ep.tracea.emitters.cpu import emit
+from tests.support.printed import c_text
 from xyntra_ep.tracea.kernels.cpu.gemm import packed_b
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
@@ -151,4 +151,4 @@ def test_text(caps: Capabilities, golden: Callable[[str, str], None]) -> None:
     context = BuildContext(caps=caps, program=program, constants=frozenset({1}))
     [variant], op = VARIANTS, gemm_of(program)
     calls = variant.build(op, variant.default(op, context), context)
-    golden("\n".join(emit(call.kernel, caps) for call in calls), ".c")
+    golden("\n".join(c_text(call.kernel, caps) for call in calls), ".c")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.instructions import disassembly
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.emitters.cpu import emit
+from tests.support.printed import c_text
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import tile_of, tile_space
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Matrix, Tile, accumulate
 from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
@@ -41,7 +41,7 @@ def assembler(tile: Tile, folder: Path) -> list[str]:
                 k.store(out, i * tile.columns + j * tile.lanes, c)
     kernel, _ = k.finish()
     source, library = folder / "k.c", folder / "k.so"
-    source.write_text(emit(kernel, AVX2))
+    source.write_text(c_text(kernel, AVX2))
     argv = find_compiler().argv(str(source), str(library), target_flags(AVX2.isa))  # as kernels are compiled for users
     subprocess.run(argv, check=True, capture_output=True)
     text = disassembly(library).splitlines()

@@ -17,7 +17,7 @@ from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
-from xyntra_ep.tracea.emitters.cpu import emit
+from tests.support.printed import c_text
 from xyntra_ep.tracea.kernels.cpu.conv import nhwc_direct
 from xyntra_ep.tracea.kernels.cpu.gemm import packed_b
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import NEAR, Matrix, Tile, accumulate, fetch_itself
@@ -54,7 +54,7 @@ def fetched(
 ) -> list[int]:
     """The numbers of the cache lines of buffer ``w`` in the order in which they are prefetched; ``sizes``: bytes of buffers."""
     # Compiled for any machine of this architecture, whatever the kernel was written for: what it fetches is the same.
-    text = emit(kernel, caps).replace("__builtin_prefetch(", "tell((").replace(", 0, 2);", "));").replace(", 0, 3);", "));")
+    text = c_text(kernel, caps).replace("__builtin_prefetch(", "tell((").replace(", 0, 2);", "));").replace(", 0, 3);", "));")
     stem = f"k{len(list(folder.iterdir()))}"  # a library that is loaded already would be found again
     source, library = folder / f"{stem}.c", folder / f"{stem}.so"
     source.write_text(RECORDER + text)

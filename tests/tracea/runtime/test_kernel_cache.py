@@ -26,10 +26,10 @@ EXPORT = '__attribute__((visibility("default")))'
 
 def answer(number: int) -> KernelSource:
     text = f"{EXPORT} int answer{number}(void) {{ return {number}; }}\n"
-    return KernelSource(symbol=f"answer{number}", text=text)
+    return KernelSource.of_text(f"answer{number}", text)
 
 
-BROKEN = KernelSource(symbol="broken", text="int broken(void) { return undeclared_name; }\n")
+BROKEN = KernelSource.of_text("broken", "int broken(void) { return undeclared_name; }\n")
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_many_at_once_and_failures_beside_them(root: CacheRoot) -> None:
 
 
 def test_what_nothing_provides_is_found_when_linking(root: CacheRoot) -> None:
-    source = KernelSource(symbol="f", text=f"int nowhere(void); {EXPORT} int f(void) {{ return nowhere(); }}")
+    source = KernelSource.of_text("f", f"int nowhere(void); {EXPORT} int f(void) {{ return nowhere(); }}")
     assert "nowhere" in refused(make(root), source).log
 
 
@@ -96,7 +96,7 @@ def test_libm_and_libc_are_there(root: CacheRoot) -> None:
         f"float sinf(float);\n{EXPORT} int f(void)"
         " { char a[99]; __builtin_memset(a, 7, sizeof a); volatile float x = 0; return (int)sinf(x) + a[9]; }"
     )
-    assert call(one(make(root), KernelSource(symbol="f", text=text))) == 7
+    assert call(one(make(root), KernelSource.of_text("f", text))) == 7
 
 
 def test_the_key_is_text_flags_and_compiler(root: CacheRoot) -> None:
@@ -133,7 +133,7 @@ def test_a_damaged_file_is_made_anew(root: CacheRoot, damage: str) -> None:
 def long_answer(number: int) -> KernelSource:
     """Text enough for a compiler of its own."""
     source = answer(number)
-    return KernelSource(symbol=source.symbol, text=source.text + "// padding\n" * 4000)
+    return KernelSource.of_text(source.symbol, source.text + "// padding\n" * 4000)
 
 
 def test_compilers_start_while_kernels_are_still_added(root: CacheRoot, tmp_path: Path) -> None:

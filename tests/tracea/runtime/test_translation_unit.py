@@ -12,25 +12,35 @@ from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
 from xyntra_ep.tracea.runtime.compilers import Family, survey
 from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
-from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.runtime.translation_unit import chunks, merged, split
+from xyntra_ep.tracea.runtime.kernel_source import SYMBOL, Definition, KernelSource
+from xyntra_ep.tracea.runtime.translation_unit import merged, split, texts_of
 from xyntra_ep.trusted_file import intact
+
+
+I64 = Definition(text="typedef __INT64_TYPE__ i64;\n", name="i64", is_type=True)
+INLINE = "static inline __attribute__((always_inline))"
+
+
+def out_of_line(signature: str, body: str, *, name: str) -> Definition:
+    return Definition.function("static __attribute__((noinline))", signature, body, name=name, out_of_line=True)
+
+
+def exported(body: str) -> Definition:
+    return Definition(text=f'__attribute__((visibility("default")))\ni64 {SYMBOL}(void) {body}')
 
 
 def kernel(number: int, length: int = 0) -> KernelSource:
     """All of them have helpers of the same names, and other numbers in them."""
-    text = (
-        "typedef __INT64_TYPE__ i64;\n"
-        "typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));\n"
-        f"static const i64 table[2] = {{{number}, 1}};\n"
-        f"static inline __attribute__((always_inline)) f32x4 one(f32x4 a) {{ return a + {number}; }}\n"
-        "static __attribute__((noinline)) i64 tile(const float *p) {\n"
-        "  return (i64)one(*(const f32x4 *)p)[0];\n"
-        "}\n"
-        '__attribute__((visibility("default")))\n'
-        f"i64 kernel{number}(void) {{ const float zero[4] = {{0}}; return tile(zero) + table[1]; }}\n"
+    vector = "typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));\n"
+    definitions = (
+        I64,
+        Definition(text=vector, name="f32x4", is_type=True),
+        Definition(text=f"static const i64 table[2] = {{{number}, 1}};\n", name="table"),
+        Definition.function(INLINE, "f32x4 one(f32x4 a)", f" {{ return a + {number}; }}\n", name="one"),
+        out_of_line("i64 tile(const float *p)", " {\n  return (i64)one(*(const f32x4 *)p)[0];\n}\n", name="tile"),
+        exported(f"{{ const float zero[4] = {{0}}; return tile(zero) + table[1]; }}\n//{'x' * length}\n"),
     )
-    return KernelSource(symbol=f"kernel{number}", text=text + "//" + "x" * length + "\n", note=f"// number {number}\n")
+    return KernelSource(symbol=f"kernel{number}", definitions=definitions, note=f"// number {number}\n")
 
 
 @pytest.fixture
@@ -84,19 +94,14 @@ def test_one_kernel_is_its_own_unit() -> None:
 
 def product(name: str, finish: str, length: int = 40_000) -> KernelSource:
     """A kernel whose tile calls a helper of its own beside one that all have, after ``length`` bytes of common text."""
-    text = (
-        "typedef __INT64_TYPE__ i64;\n"
-        f"static inline __attribute__((always_inline)) i64 finished(i64 a) {{ return {finish}; }}\n"
-        "static __attribute__((noinline)) i64 tile(i64 a) {\n"
-        f"  return 10 * a;  //{'x' * length}\n"
-        "}\n"
-        "static __attribute__((noinline)) i64 last(i64 a) {\n"
-        "  return finished(tile(a));\n"
-        "}\n"
-        '__attribute__((visibility("default")))\n'
-        f"i64 {name}(void) {{ return last(1); }}\n"
+    definitions = (
+        I64,
+        Definition.function(INLINE, "i64 finished(i64 a)", f" {{ return {finish}; }}\n", name="finished"),
+        out_of_line("i64 tile(i64 a)", f" {{\n  return 10 * a;  //{'x' * length}\n}}\n", name="tile"),
+        out_of_line("i64 last(i64 a)", " {\n  return finished(tile(a));\n}\n", name="last"),
+        exported("{ return last(1); }\n"),
     )
-    return KernelSource(symbol=name, text=text)
+    return KernelSource(symbol=name, definitions=definitions)
 
 
 def test_what_kernels_have_in_common_is_compiled_once() -> None:
@@ -152,7 +157,7 @@ def test_text_in_common_counts_once() -> None:
     alike = [product(name, "a") for name in "fgh"]
     units = split([*alike, kernel(1, 50_000), kernel(2, 60_000)], jobs=2)
     assert {frozenset(unit) & {0, 3, 4} for unit in units} >= {frozenset({0}), frozenset({3}), frozenset({4})}
-    [unit] = split(alike, jobs=2, known={*chunks(alike[0].text)})
+    [unit] = split(alike, jobs=2, known={*texts_of(alike[0])})
     assert sorted(unit) == [0, 1, 2]
 
 

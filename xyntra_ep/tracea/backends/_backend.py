@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from xyntra_ep import knobs
 from xyntra_ep.errors import ConfigError
@@ -20,6 +20,7 @@ from xyntra_ep.tracea.runtime.survey import Survey, Surveyed
 if TYPE_CHECKING:
     from xyntra_ep.tracea.doctor.variants import AnyVariant, VariantTable
     from xyntra_ep.tracea.runtime.kernel_cache import KernelCompiler
+    from xyntra_ep.tracea.runtime.kernel_source import Definitions
     from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
     from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
@@ -39,7 +40,7 @@ class DeviceTarget:
     identity: str
     name: str
     gpu: Gpu
-    emit: Callable[[Kernel], str]
+    emit: Callable[[Kernel], Definitions]
     compiler: KernelCompiler
     flags: tuple[str, ...] = ()
     clock_gflops: float = 0.0
@@ -72,8 +73,8 @@ class DeviceTarget:
 class Backend(ABC):
     """A target of kernels. ``name``: the value of option ``backend``; ``doc``: what the option's table says of it."""
 
-    name: ClassVar[str]
-    doc: ClassVar[str]
+    name: str
+    doc: str
 
     @abstractmethod
     def target(self) -> DeviceTarget | None:
@@ -92,10 +93,10 @@ class DeviceBackend(Backend, Generic[D]):
     not ask it.
     """
 
-    rank: ClassVar[int]
-    always_gains: ClassVar[bool] = False
-    tells_occupancy: ClassVar[bool] = False
-    nothing: ClassVar[str]
+    rank: int
+    always_gains: bool = False
+    tells_occupancy: bool = False
+    nothing: str
 
     @abstractmethod
     def traces(self, library: ctypes.CDLL) -> Sequence[str]:

@@ -1,4 +1,5 @@
-"""Printing semantic IR as C-family text. A target supplies the spelling of types, helpers and qualifiers; the walk is common.
+"""Printing semantic IR as C-family text, definition by definition. A target supplies the spelling of types, helpers and
+qualifiers; the walk is common.
 
 Helpers (partial loads, shuffles, half floats, select ...) are asked for by name while printing and defined once at the top, so a
 kernel carries only what it uses. What only some targets have, vectors and matrix tiles or blocks of threads, is printed by the
@@ -7,10 +8,12 @@ subclasses in `vector_c.py` and `gpu_c.py`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Protocol
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.runtime.kernel_source import SYMBOL, Definition, Definitions
 from xyntra_ep.tracea.semantic_ir.nodes import (
     COMPARE,
     LIBM,
@@ -46,15 +49,21 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
 
 
 class Target(Protocol):
-    """What differs between C-family targets."""
+    """What differs between C-family targets. ``out_of_line``: functions stay calls unless they say otherwise."""
+
+    out_of_line: bool
 
     def type(self, kind: Type) -> str: ...
     def helper(self, name: str, kind: Type, dtype: DType | None = None) -> str:
         """Name of the helper function for this type; remembers that its definition is needed."""
         ...
 
-    def prelude(self) -> str: ...
-    def function_head(self, function: Function) -> str: ...
+    def definitions(self) -> list[Definition]:
+        """Types and helpers that were asked for."""
+        ...
+
+    def qualifiers(self, function: Function) -> str: ...
+    def signature(self, function: Function) -> str: ...
     def kernel_head(self, kernel: Kernel) -> list[str]: ...
     def array(self, var: Var, dtype: DType, count: int) -> str: ...
     def float_literal(self, value: float) -> str: ...
@@ -88,21 +97,31 @@ class CPrinter:
             CallValue: lambda e: f"{e.function.name}({self._arguments(e.args)})",
         }
 
-    def kernel(self, kernel: Kernel) -> str:
-        for function in kernel.functions:
-            self.function(function)
-        head = self._target.kernel_head(kernel)
-        self.lines.extend(head)
-        self.block(kernel.body, 1)
-        self.lines.append("}")
-        notes = "".join(f"// {note}\n" for note in kernel.notes)
-        return notes + self._target.prelude() + "\n".join(self.lines) + "\n"
+    def kernel(self, kernel: Kernel) -> Definitions:
+        """What it needs and itself, exported under a name that is still to be given."""
+        functions = [self.function(function) for function in kernel.functions]
+        head = self._target.kernel_head(dataclasses.replace(kernel, name=SYMBOL))
+        exported = Definition(text="\n".join([*head, *self._body(kernel.body), "}"]) + "\n")
+        notes = [Definition(text=f"// {note}\n") for note in kernel.notes]
+        return (*notes, *self._target.definitions(), *functions, exported)
 
-    def function(self, function: Function) -> None:
-        """Its definition, in front of the kernel."""
-        self.lines.append(self._target.function_head(function) + " {")
-        self.block(function.body, 1)
-        self.lines.append("}")
+    def function(self, function: Function) -> Definition:
+        body = "\n".join([" {", *self._body(function.body), "}"]) + "\n"
+        return self._defined(function, body)
+
+    def _defined(self, function: Function, body: str) -> Definition:
+        return Definition.function(
+            self._target.qualifiers(function),
+            self._target.signature(function),
+            body,
+            name=function.name,
+            out_of_line=self._target.out_of_line and not function.inline,
+        )
+
+    def _body(self, statements: tuple[Statement, ...]) -> list[str]:
+        self.lines = []
+        self.block(statements, 1)
+        return self.lines
 
     # -- statements
 

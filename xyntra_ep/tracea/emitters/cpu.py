@@ -15,6 +15,7 @@ from xyntra_ep.tracea.emitters import cpu_matrix
 from xyntra_ep.tracea.emitters.cpu_gather import near_gather
 from xyntra_ep.tracea.emitters.cpu_turns import TURN_HELPERS
 from xyntra_ep.tracea.emitters.vector_c import VectorPrinter
+from xyntra_ep.tracea.runtime.kernel_source import Definition, Definitions
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Function, Kernel, PointerType, Type, Var
 
@@ -29,13 +30,15 @@ _TILE_NAMES = {"zero": "tilezero", "load": "tileloadd", "dot": "tdpbf16ps", "sto
 _ELEM_BYTES = {Elem.F32: 4, Elem.I32: 4, Elem.I64: 8}
 
 
-def emit(kernel: Kernel, caps: Capabilities) -> str:
-    """The C translation unit of ``kernel``; exports one function, ``kernel.name``."""
+def emit(kernel: Kernel, caps: Capabilities) -> Definitions:
+    """The C translation unit of ``kernel``; exports one function."""
     return VectorPrinter(CpuTarget(caps)).kernel(kernel)
 
 
 class CpuTarget:
     """See `emitters.vector_c.VectorTarget`."""
+
+    out_of_line = True
 
     def __init__(self, caps: Capabilities) -> None:
         self.isa = caps.isa
@@ -73,15 +76,22 @@ class CpuTarget:
 
     # -- text around the walk
 
-    def prelude(self) -> str:
-        head = ["typedef __INT64_TYPE__ i64;"]
-        return "\n".join(head + list(self._types.values()) + list(self._helpers.values())) + "\n"
+    def definitions(self) -> list[Definition]:
+        types = {"i64": "typedef __INT64_TYPE__ i64;", **self._types}
+        return [
+            *(Definition(text=f"{text}\n", name=name, is_type=True) for name, text in types.items()),
+            *(
+                Definition(text=f"{text}\n", name=name, is_type=name == cpu_matrix.NEEDS_TILES)
+                for name, text in self._helpers.items()
+            ),
+        ]
 
-    def function_head(self, function: Function) -> str:
+    def qualifiers(self, function: Function) -> str:
+        return f"static {'inline __attribute__((always_inline))' if function.inline else '__attribute__((noinline))'}"
+
+    def signature(self, function: Function) -> str:
         result = self.type(function.result) if function.result else "void"
-        hint = "inline __attribute__((always_inline))" if function.inline else "__attribute__((noinline))"
-        args = ", ".join(self._argument(v) for v in function.arguments)
-        return f"static {hint} {result} {function.name}({args})"
+        return f"{result} {function.name}({', '.join(self._argument(v) for v in function.arguments)})"
 
     def _argument(self, var: Var) -> str:
         if isinstance(var.vtype, PointerType):

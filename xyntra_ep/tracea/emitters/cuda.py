@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.emitters.cuda_warpgroups import WARPGROUP_HELPERS, CudaPrinter
+from xyntra_ep.tracea.emitters.cuda_warpgroups import TENSOR_MAP, WARPGROUP_HELPERS, CudaPrinter
 from xyntra_ep.tracea.emitters.gpu_c import Dialect
+from xyntra_ep.tracea.runtime.kernel_source import Definitions
 from xyntra_ep.tracea.semantic_ir.fragment_nodes import DTYPES as FRAGMENT_TYPES
 from xyntra_ep.tracea.semantic_ir.fragment_nodes import depth_of
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import COPY_BYTES
@@ -95,6 +96,7 @@ CUDA = Dialect(
         **{f"xy_fragment_dot_{dtype}(": _fragment_dot(dtype) for dtype in FRAGMENT_TYPES},
         **WARPGROUP_HELPERS,
     },
+    types=frozenset({TENSOR_MAP}),
     packets={
         d: f"xy_{d}x{{n}}" for d in (DType.F32, DType.BF16, DType.F16, DType.I32, DType.I64, DType.I8, DType.U8, DType.BOOL)
     },
@@ -110,6 +112,6 @@ CUDA = Dialect(
 )
 
 
-def emit(kernel: Kernel) -> str:
+def emit(kernel: Kernel) -> Definitions:
     """The CUDA translation unit of ``kernel``."""
     return CudaPrinter(CUDA).kernel(kernel)

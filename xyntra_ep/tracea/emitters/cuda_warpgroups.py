@@ -7,6 +7,7 @@ Instructions and the bits of a matrix descriptor are those of the PTX ISA: "mbar
 from __future__ import annotations
 
 from xyntra_ep.tracea.emitters.gpu_c import Dialect, GpuPrinter
+from xyntra_ep.tracea.runtime.kernel_source import Definitions
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import SharedArray
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel, Statement
 from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import (
@@ -41,8 +42,9 @@ def _on_mbarrier(name: str, arguments: str, text: str, more: str = "") -> str:
     return f'{_DEVICE} void {name}(void *at{arguments}) {{ asm volatile("{text}" :: {_SHARED.format("at")}{more} : "memory"); }}'
 
 
+TENSOR_MAP = "xy_tensor_map"
 WARPGROUP_HELPERS = {
-    "xy_tensor_map": "struct __align__(64) xy_tensor_map { unsigned long long words[16]; };",  # CUtensorMap
+    TENSOR_MAP: "struct __align__(64) xy_tensor_map { unsigned long long words[16]; };",  # CUtensorMap
     "xy_mbarrier_init(": _on_mbarrier(
         "xy_mbarrier_init", ", int arrivals", "mbarrier.init.shared::cta.b64 [%0], %1;", ', "r"(arrivals)'
     ),
@@ -115,7 +117,7 @@ class CudaPrinter(GpuPrinter):
         self._first = 0  # thread of the role that is printed
         self._cluster = 1  # blocks
 
-    def kernel(self, kernel: Kernel) -> str:
+    def kernel(self, kernel: Kernel) -> Definitions:
         self._cluster = kernel.cluster
         return super().kernel(kernel)
 

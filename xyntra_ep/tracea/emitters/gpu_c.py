@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.c_family import CPrinter
+from xyntra_ep.tracea.runtime.kernel_source import Definition, Definitions
 from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot, LoadFragments
 from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
     SHARED_ALIGNMENT,
@@ -57,7 +58,8 @@ class Dialect:
 
     ``functions`` are bodies, by name, of functions that the device has an instruction for: as exact as what they replace says of
     itself, or 2^-22 relative where that is less (drivers promise 2 or 3 units in the last place).
-    ``helpers`` are definitions by name, printed when a spelling names them; ``xy_round_f16`` is one of them. Types that do
+    ``helpers`` are definitions by name, or by name and parenthesis, printed when a spelling names them; ``xy_round_f16`` is one of
+    them, and ``types`` says which are types. Types that do
     not convert by themselves: ``widen`` and ``narrow`` go from a stored element to a float and back, or, where only memory
     converts, ``load`` and ``store`` do it at address {p} in {space}, of one element or of a packet: {n} floats, aligned as {a}
     says; both are empty for one. ``packets``: types with a vector of {n} elements to move at once; ``part`` is its element {i}.
@@ -82,6 +84,7 @@ class Dialect:
     store: Mapping[DType, str] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
     helpers: Mapping[str, str] = field(default_factory=dict)
+    types: frozenset[str] = frozenset()
     packets: Mapping[DType, str] = field(default_factory=dict)  # the type of {n} elements
     packet_helper: str = ""  # {type}, {element}, {n}: a definition that goes with it
     part: str = ""
@@ -101,9 +104,12 @@ class Dialect:
 class GpuTarget:
     """See `emitters.c_family.Target`."""
 
+    out_of_line = False
+
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self._helpers: dict[str, str] = {}
+        self._types = set(dialect.types)  # which of them are
 
     # -- types
 
@@ -121,13 +127,18 @@ class GpuTarget:
 
     # -- text around the walk
 
-    def prelude(self) -> str:
-        return "".join(f"{line}\n" for line in self._helpers.values())
+    def definitions(self) -> list[Definition]:
+        return [
+            Definition(text=f"{text}\n", name=name.rstrip("("), is_type=name in self._types)
+            for name, text in self._helpers.items()
+        ]
 
-    def function_head(self, function: Function) -> str:
+    def qualifiers(self, function: Function) -> str:
+        return self.dialect.function
+
+    def signature(self, function: Function) -> str:
         result = self.type(function.result) if function.result else "void"
-        arguments = ", ".join(self._argument(v) for v in function.arguments)
-        return f"{self.dialect.function} {result} {function.name}({arguments})"
+        return f"{result} {function.name}({', '.join(self._argument(v) for v in function.arguments)})"
 
     def _argument(self, var: Var) -> str:
         kind = var.vtype
@@ -212,6 +223,7 @@ class GpuTarget:
                 type=spelled, element=self.storage(dtype), n=count, bytes=count * dtype.bytes
             )
             self._helpers.setdefault(spelled, definition)
+            self._types.add(spelled)
         return spelled
 
 
@@ -240,18 +252,15 @@ class GpuPrinter(CPrinter):
         self._packets = 0
         self._visit |= {Gather: self._gather, SubgroupXor: self._subgroup_xor}
 
-    def kernel(self, kernel: Kernel) -> str:
+    def kernel(self, kernel: Kernel) -> Definitions:
         layout = shared_layout(kernel)
         if layout.given_bytes and self._dialect.given:
             self._given = layout.offsets
         return super().kernel(kernel)
 
-    def function(self, function: Function) -> None:
+    def function(self, function: Function) -> Definition:
         body = self._dialect.functions.get(function.name)
-        if body is None:
-            super().function(function)
-        else:
-            self.lines.append(f"{self.target.function_head(function)} {{ {self.target.use(body)} }}")
+        return super().function(function) if body is None else self._defined(function, f" {{ {self.target.use(body)} }}\n")
 
     def _statement(self, s: Statement, depth: int) -> None:
         match s:

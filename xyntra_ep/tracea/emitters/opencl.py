@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.gpu_c import Dialect, GpuPrinter
+from xyntra_ep.tracea.runtime.kernel_source import Definitions
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Kernel, Space
 
 OPENCL = Dialect(
@@ -38,6 +39,6 @@ OPENCL = Dialect(
 )
 
 
-def emit(kernel: Kernel) -> str:
+def emit(kernel: Kernel) -> Definitions:
     """The OpenCL program of ``kernel``."""
     return GpuPrinter(OPENCL).kernel(kernel)

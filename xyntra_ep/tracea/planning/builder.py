@@ -19,14 +19,14 @@ from xyntra_ep.tracea.doctor.decision import Decision, Tuned, decide
 from xyntra_ep.tracea.doctor.variants import VariantTable
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, TensorView, ValueBuffer
 from xyntra_ep.tracea.planning.op_key import OpKey, op_key
-from xyntra_ep.tracea.runtime.kernel_source import KernelSource, taking
+from xyntra_ep.tracea.runtime.kernel_source import Definitions, KernelSource, taking
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 from xyntra_ep.tracea.semantic_ir.shared_memory import shared_layout
 
-Emit = Callable[[Kernel, Capabilities], str]
+Emit = Callable[[Kernel, Capabilities], Definitions]
 TunedFor = Callable[[CoreOp], Mapping[str, Tuned]]
 
 
@@ -124,12 +124,14 @@ class OpBuilder:
 
     def _print(self, kernel: Kernel) -> KernelSource:
         """Notes name the sizes of one op. They are no part of the text, so that kernels of many ops are one."""
-        text = self._emit(dataclasses.replace(kernel, notes=()), self.caps)
+        definitions = self._emit(dataclasses.replace(kernel, notes=()), self.caps)
         if kernel.threads == 0:
-            text += taking(kernel.name, len(kernel.buffers), len(kernel.params))
+            definitions = (*definitions, taking(len(kernel.buffers), len(kernel.params)))
         note = "".join(f"// {note}\n" for note in kernel.notes)
         given = shared_layout(kernel).given_bytes
-        return KernelSource(symbol=kernel.name, text=text, note=note, threads=kernel.threads, shared_bytes=given)
+        return KernelSource(
+            symbol=kernel.name, definitions=definitions, note=note, threads=kernel.threads, shared_bytes=given
+        )
 
 
 def _renamed(work: SizedWork, symbols: Mapping[str, Size]) -> SizedWork:

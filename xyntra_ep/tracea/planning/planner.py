@@ -27,7 +27,7 @@ from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
 from xyntra_ep.tracea.planning.in_place import reused_input
 from xyntra_ep.tracea.planning.legality import check_program
 from xyntra_ep.tracea.planning.plan import OpFailure, PlanError, PlanLoop, PlannedProgram, PlanStep, PlanTensor
-from xyntra_ep.tracea.runtime.kernel_source import KernelSource
+from xyntra_ep.tracea.runtime.kernel_source import Definitions, KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR, Capabilities
 from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
@@ -54,7 +54,7 @@ def cpu_builder(caps: Capabilities) -> OpBuilder:
 
 
 def gpu_builder(
-    gpu: Gpu, emit: Callable[[Kernel], str], caps: Capabilities = SCALAR, variants: VariantTable | None = None
+    gpu: Gpu, emit: Callable[[Kernel], Definitions], caps: Capabilities = SCALAR, variants: VariantTable | None = None
 ) -> OpBuilder:
     """A builder over ``variants``, or all for GPUs, printing with ``emit``; ``caps``: the machine that the GPU is in."""
     chosen = variants if variants is not None else gpu_variants()

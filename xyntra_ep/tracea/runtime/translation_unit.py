@@ -11,15 +11,10 @@ them, under a name made from their text.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence, Set
 
-from xyntra_ep.tracea.runtime.kernel_source import KernelSource
+from xyntra_ep.tracea.runtime.kernel_source import Definition, KernelSource, text_of
 
-_ATTRIBUTE = re.compile(r"__attribute__\(\(.*?\)\)")
-_DECLARED = re.compile(r"(\w+)\s*[(\[=]")
-_OUT_OF_LINE = "static __attribute__((noinline))"
-_CHUNK = re.compile(r"^(?=static\b|typedef\b|struct\b|extern\b|__attribute__|\w+ \w+\()", re.MULTILINE)
 # A unit smaller than this costs more to start a compiler for than to compile (bytes of text, about 0.2 s).
 LEAST_BYTES = 32 << 10
 # Units per compiler that may run at a time: enough for all to end together, few enough for their starts to cost little.
@@ -31,38 +26,40 @@ def merged(sources: Sequence[KernelSource], defined: set[str] | None = None) -> 
 
     ``defined``: the functions that units to be linked with this one define, and then this one too; None: it stands alone.
 
-    >>> text = "typedef int i32;\\nstatic i32 two(void) {{ return 2; }}\\ni32 {}(void) {{ return two(); }}\\n"
-    >>> both = merged([KernelSource(symbol=name, text=text.format(name)) for name in ("f", "g")])
-    >>> both.count("typedef"), both.count("static"), both.count("#define two two_u0")
+    >>> i32 = Definition(text="typedef int i32;\\n", name="i32", is_type=True)
+    >>> two = Definition.function("static", "i32 two(void)", " { return 2; }\\n", name="two")
+    >>> main = Definition(text="i32 \\0(void) { return two(); }\\n")
+    >>> text = merged([KernelSource(symbol=symbol, definitions=(i32, two, main)) for symbol in ("f", "g")])
+    >>> text.count("typedef"), text.count("static"), text.count("#define two two_u0")
     (1, 1, 2)
     """
     assert len({s.symbol for s in sources}) == len(sources), "two kernels of a unit export the same name"
     if len(sources) == 1 and defined is None:
         return sources[0].text
     known: dict[str, str] = {}  # digest of a definition -> its name here
-    typedefs: set[str] = set()
+    types: set[str] = set()
     parts: list[str] = []
     for number, source in enumerate(sources):
         digests: dict[str, str] = {}  # name in the source -> of its definition
         texts: list[str] = []
-        for chunk in chunks(source.text):
-            if chunk.startswith(("typedef", "struct")):
-                if chunk not in typedefs:
-                    typedefs.add(chunk)
-                    texts.append(chunk)
+        for one in source.definitions:
+            if one.is_type:
+                if one.text not in types:
+                    types.add(one.text)
+                    texts.append(one.text)
                 continue
-            if (name := _static_name(chunk)) is None:
-                texts.append(chunk)
+            if not one.name:
+                texts.append(text_of([one], source.symbol))
                 continue
-            digests[name] = digest = _digest(chunk, [of for other, of in digests.items() if other in chunk])
+            digests[one.name] = digest = _digest(one.text, [of for other, of in digests.items() if other in one.text])
             if digest in known:
                 continue
-            if defined is None or not chunk.startswith(_OUT_OF_LINE):
-                known[digest] = f"{name}_u{number}"
-                texts.append(chunk)
+            if defined is None or not one.signature:
+                known[digest] = f"{one.name}_u{number}"
+                texts.append(one.text)
                 continue
-            known[digest] = common = f"{name}_{digest}"
-            texts.append(_declaration(chunk) if common in defined else _definition(chunk))
+            known[digest] = common = f"{one.name}_{digest}"
+            texts.append(_declared(one) if common in defined else _shared(one))
             defined.add(common)
         parts += [f"#define {name} {known[digest]}\n" for name, digest in digests.items()]
         parts += texts
@@ -70,35 +67,27 @@ def merged(sources: Sequence[KernelSource], defined: set[str] | None = None) -> 
     return "".join(parts)
 
 
-def _digest(chunk: str, used: Sequence[str]) -> str:
-    """Of a static definition that may name those with the digests ``used``."""
-    return hashlib.sha256("\0".join((chunk, *used)).encode()).hexdigest()[:16]
+def _digest(text: str, used: Sequence[str]) -> str:
+    """Of a definition that may name those with the digests ``used``."""
+    return hashlib.sha256("\0".join((text, *used)).encode()).hexdigest()[:16]
 
 
-def _declaration(chunk: str) -> str:
-    return f'__attribute__((visibility("hidden"))){chunk.removeprefix(_OUT_OF_LINE).partition(" {")[0]};\n'
+def _declared(function: Definition) -> str:
+    return f'__attribute__((visibility("hidden"))) {function.signature};\n'
 
 
-def _definition(chunk: str) -> str:
-    return f'__attribute__((noinline, visibility("hidden"))){chunk.removeprefix(_OUT_OF_LINE)}'
+def _shared(function: Definition) -> str:
+    return f'__attribute__((noinline, visibility("hidden"))) {function.signature}{function.body}'
 
 
-def chunks(text: str) -> list[str]:
-    """A kernel's text in definitions, one after the other."""
-    return [chunk if chunk.endswith("\n") else chunk + "\n" for chunk in _CHUNK.split(text) if chunk]
-
-
-def _static_name(chunk: str) -> str | None:
-    """What a ``static`` definition declares: the first name with an argument list, a bound or a value behind it."""
-    if not chunk.startswith("static"):
-        return None
-    found = _DECLARED.search(_ATTRIBUTE.sub("", chunk.partition("\n")[0]))
-    return found[1] if found else None
+def texts_of(source: KernelSource) -> list[str]:
+    """Of its definitions."""
+    return [one.text for one in source.definitions]
 
 
 def new_bytes(source: KernelSource, known: Set[str]) -> int:
     """How much of its text is in none of the ``known`` definitions."""
-    return sum(len(chunk) for chunk in chunks(source.text) if chunk not in known)
+    return sum(len(text) for text in texts_of(source) if text not in known)
 
 
 def split(sources: Sequence[KernelSource], jobs: int, known: Set[str] = frozenset()) -> list[list[int]]:
@@ -111,7 +100,7 @@ def split(sources: Sequence[KernelSource], jobs: int, known: Set[str] = frozense
     weights = dict.fromkeys(sorted(range(len(sources)), key=lambda i: -len(sources[i].text)), 0)
     for i in weights:
         weights[i] = new_bytes(sources[i], seen)
-        seen.update(chunks(sources[i].text))
+        seen.update(texts_of(sources[i]))
     count = min(len(sources), max(1, min(_UNITS_PER_JOB * jobs, sum(weights.values()) // LEAST_BYTES)))
     units: list[list[int]] = [[] for _ in range(count)]
     load = [0] * count

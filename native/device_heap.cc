@@ -1,9 +1,9 @@
-#include "cuda_heap.h"
+#include "device_heap.h"
 
 #include <algorithm>
 #include <iterator>
 
-#include "cuda_device.h"
+#include "tensor_device.h"
 #include "memory_block.h"
 
 namespace xyntra {
@@ -21,7 +21,7 @@ std::size_t size_class(std::size_t bytes) {
 
 }  // namespace
 
-void* CudaHeap::take(std::size_t bytes) {
+void* DeviceHeap::take(std::size_t bytes) {
   if (bytes == 0) return nullptr;
   bytes = size_class(bytes);
   void* memory = nullptr;
@@ -45,7 +45,7 @@ void* CudaHeap::take(std::size_t bytes) {
   return memory;
 }
 
-void* CudaHeap::allocate(std::size_t bytes) {
+void* DeviceHeap::allocate(std::size_t bytes) {
   try {
     return device_.allocate(bytes, "a tensor");
   } catch (const Error&) {
@@ -54,7 +54,7 @@ void* CudaHeap::allocate(std::size_t bytes) {
   return device_.allocate(bytes, "a tensor");
 }
 
-void CudaHeap::give_back(void* memory) noexcept {
+void DeviceHeap::give_back(void* memory) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = used_.find(static_cast<char*>(memory));
   if (found == used_.end()) return;
@@ -74,12 +74,12 @@ void CudaHeap::give_back(void* memory) noexcept {
   }
 }
 
-bool CudaHeap::shrink() noexcept {
+bool DeviceHeap::shrink() noexcept {
   const std::lock_guard lock(mutex_);
   return drop_idle();
 }
 
-bool CudaHeap::drop_idle() noexcept {
+bool DeviceHeap::drop_idle() noexcept {
   const bool any = !idle_.empty();
   for (const Idle& idle : idle_) device_.release(idle.memory);
   idle_.clear();
@@ -88,7 +88,7 @@ bool CudaHeap::drop_idle() noexcept {
   return any;
 }
 
-std::size_t CudaHeap::room_at(const void* memory) const noexcept {
+std::size_t DeviceHeap::room_at(const void* memory) const noexcept {
   const std::lock_guard lock(mutex_);
   const auto* const at = static_cast<const char*>(memory);
   auto next = used_.upper_bound(const_cast<char*>(at));

@@ -1,4 +1,4 @@
-// Memory of a CUDA device for ONNX Runtime's tensors. What is given back is kept for the next tensor of its size, because the
+// Memory of a device for ONNX Runtime's tensors. What is given back is kept for the next tensor of its size, because the
 // driver takes its time and waits for the device when memory is set free; never more than was in use at once.
 #pragma once
 
@@ -9,13 +9,13 @@
 
 namespace xyntra {
 
-class CudaDevice;
+class TensorDevice;
 
-class CudaHeap {
+class DeviceHeap {
  public:
-  explicit CudaHeap(const CudaDevice& device) : device_(device) {}
-  CudaHeap(const CudaHeap&) = delete;
-  CudaHeap& operator=(const CudaHeap&) = delete;
+  explicit DeviceHeap(const TensorDevice& device) : device_(device) {}
+  DeviceHeap(const DeviceHeap&) = delete;
+  DeviceHeap& operator=(const DeviceHeap&) = delete;
 
   // Throws Error when the device has no room. Of 0 bytes: null.
   void* take(std::size_t bytes);
@@ -35,7 +35,7 @@ class CudaHeap {
     std::size_t bytes = 0;
   };
 
-  const CudaDevice& device_;
+  const TensorDevice& device_;
   mutable std::mutex mutex_;
   std::map<char*, std::size_t> used_;
   std::vector<Idle> idle_;  // the one longest unused first
