@@ -25,8 +25,9 @@ from dataclasses import dataclass
 from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, walk
+from xyntra_ep.tracea.core_ir.index_range import stays_inside
 from xyntra_ep.tracea.core_ir.ops import Conv, Gemm, Operand, Product, Program
-from xyntra_ep.tracea.kernels.shared.affine import CONSTANT, Affine, add_affine, affine, largest, smallest
+from xyntra_ep.tracea.kernels.shared.affine import CONSTANT, Affine, add_affine, affine
 from xyntra_ep.tracea.kernels.variant import ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
@@ -126,12 +127,7 @@ class Epilogue:
     def is_inside(self, e: Expr) -> bool:
         """Whether every index of a load is provably within the operand's shape."""
         return all(
-            (form := affine(arg)) is not None
-            and (low := smallest(form, self.domain)) is not None
-            and (high := largest(form, self.domain)) is not None
-            and known_nonnegative(low)
-            and known_nonnegative(extent - 1 - high)
-            for arg, extent in zip(e.args, self.inputs[e.attr].shape, strict=True)
+            stays_inside(arg, extent, self.domain) for arg, extent in zip(e.args, self.inputs[e.attr].shape, strict=True)
         )
 
 
