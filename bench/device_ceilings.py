@@ -28,8 +28,8 @@ RUNS = 10
 
 
 def measure_device_ceilings(backend: str, environment: dict[str, str]) -> tuple[tuple[DeviceCeilings, ...], str]:
-    """Of the device that sessions with `backend` use, and why there are none. A processor behind a device's driver has none of its own: it is
-    there to try kernels, not to be fast."""
+    """Of the device that sessions with `backend` use, and why there are none. A processor behind a device's driver has none of
+    its own: it is there to try kernels, not to be fast."""
     with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as folder:
         result = Path(folder) / "ceilings.json"
         command = [sys.executable, "-P", "-m", "bench.device_ceilings", backend, str(result)]

@@ -1,7 +1,7 @@
 """A target is a row of `tracea/backends`: nobody else asks which target, backend or architecture it is.
 
-What differs in the text of kernels is a table in emitters/, what differs in drivers a file of runtime/. A device tells what it can
-do (`semantic_ir/gpu_capabilities.py`).
+What differs in the text of kernels is a table in emitters/, what differs in drivers a file of runtime/. A device tells what it
+can do (`semantic_ir/gpu_capabilities.py`).
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ import pytest
 from tests.support.fake_cuda import FakeCuda
 from xyntra_ep.diagnostics.device_ceilings import kernel_timer
 from xyntra_ep.errors import CompileError, XyntraError
-from xyntra_ep.tracea.doctor.device_ceilings import CHUNK, copy
 from xyntra_ep.tracea.backends.cuda import Cuda
 from xyntra_ep.tracea.backends.opencl import OpenCl
+from xyntra_ep.tracea.doctor.device_ceilings import CHUNK, copy
 from xyntra_ep.tracea.runtime.kernel_source import Definition
 
 pytestmark = [pytest.mark.native]

@@ -223,7 +223,7 @@ def compile_kernel(folder: Path, name: str, body: str) -> Kernel:
     source.write_text(
         "#include <stdint.h>\n"
         f"void {name}(void *const *b, const int64_t *p, int64_t begin, int64_t end) {{\n"
-        f"(void)b; (void)p; (void)begin; (void)end;\n{body}\n}}\n" 
+        f"(void)b; (void)p; (void)begin; (void)end;\n{body}\n}}\n"
         + text_of([taking(_reach("b", body), _reach("p", body))], name),
         encoding="utf-8",
     )

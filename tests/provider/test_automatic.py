@@ -15,9 +15,9 @@ from tests.support.fake_cuda import FakeCuda
 from xyntra_ep import explain
 from xyntra_ep.diagnostics.explain import GraphReport
 from xyntra_ep.provider import planner, registration
+from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.interface.automatic import automatic
 from xyntra_ep.tracea.interface.device_costs import ASSUMED, DeviceCosts
-from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.runtime import cuda, cuda_child, opencl
 from xyntra_ep.tracea.runtime.opencl import OpenClDevice, OpenClSurvey, gpu_at_hand
 

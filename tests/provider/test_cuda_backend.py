@@ -25,9 +25,9 @@ from xyntra_ep import explain
 from xyntra_ep.diagnostics.kernel_times import device_run_ns, kernel_times
 from xyntra_ep.errors import CompileError
 from xyntra_ep.provider import registration
+from xyntra_ep.tracea.backends.cuda import Cuda, cuda_gpu
 from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.doctor import variants
-from xyntra_ep.tracea.backends.cuda import Cuda, cuda_gpu
 from xyntra_ep.tracea.kernels.gpu.tensor_cores import gemm_fragments, gemm_wgmma
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.runtime.cache_root import open_root
@@ -361,7 +361,9 @@ def test_rates_follow_from_clocks_or_else_from_what_is_known() -> None:
 
 
 def test_nvrtc_compiles_several_kernels_as_one_unit(tmp_path: Path) -> None:
-    helper = Definition.function("static __device__ __forceinline__", "float twice(float v)", " { return 2 * v; }\n", name="twice")
+    helper = Definition.function(
+        "static __device__ __forceinline__", "float twice(float v)", " { return 2 * v; }\n", name="twice"
+    )
     pair = Definition(text="struct __align__(8) pair { float e[2]; };\n", name="pair", is_type=True)
     text = 'extern "C" __global__ void {}(float *x) {{ {} pair p{{{{twice(x[0]), {}}}}}; x[0] = p.e[0] + p.e[1]; }}\n'
     shared = "__shared__ float s[32]; s[threadIdx.x] = x[threadIdx.x]; __syncthreads(); x[threadIdx.x] = s[31 - threadIdx.x];"

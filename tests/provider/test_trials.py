@@ -20,22 +20,19 @@ from xyntra_ep import explain
 from xyntra_ep.diagnostics.machine import trial_lines
 from xyntra_ep.fusion.cost import DEVICE_DOUBT
 from xyntra_ep.provider import planner, registration
+from xyntra_ep.tracea.backends.cuda import Cuda
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product, RowReduce, TopK, outputs_of
 from xyntra_ep.tracea.doctor.variants import gpu_variants
 from xyntra_ep.tracea.interface import device_costs, errands, islands, measuring, trials
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
-from xyntra_ep.tracea.backends import LIBRARY
-from xyntra_ep.tracea.backends.cuda import Cuda
 from xyntra_ep.tracea.interface.devices import known_target
 from xyntra_ep.tracea.interface.samples import SAMPLES as ALL_SAMPLES
 from xyntra_ep.tracea.interface.samples import Sample, named, smallest_integers
 from xyntra_ep.tracea.kernels.variant import BuildContext
-from xyntra_ep.tracea.runtime import cuda
 from xyntra_ep.tracea.runtime.cache_root import TRIALS
 from xyntra_ep.tracea.runtime.hashing import hash128_of
-from xyntra_ep.tracea.runtime.opencl import OpenClSurvey
 from xyntra_ep.tracea.runtime.process import run_all
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from xyntra_ep.errors import CompileError, XyntraError
 from xyntra_ep.provider import registration
+from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.doctor import device_ceilings
 from xyntra_ep.tracea.doctor.device_ceilings import DeviceCeilings, TimeKernel
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.check import check_kernel

@@ -10,11 +10,11 @@ from pathlib import Path
 from xyntra_ep import knobs, options
 from xyntra_ep.errors import CompileError, XyntraError
 from xyntra_ep.provider import registration
+from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities
 from xyntra_ep.tracea.doctor.variants import AnyVariant, cpu_variants
-from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import ASSUMED

@@ -8,8 +8,8 @@ from xyntra_ep import knobs
 from xyntra_ep import options as options_module
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import Options
-from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.backends import BACKENDS, DeviceTarget
+from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.automatic import automatic
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import ASSUMED, DeviceCosts

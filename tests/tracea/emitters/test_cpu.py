@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.support.printed import c_text, source_of
 from tests.support.run_program import carry_out
 from tests.support.work import Buffer, Output, Step, Work
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64
 from xyntra_ep.tracea.core_ir.interpreter import random_like
-from tests.support.printed import c_text, source_of
 from xyntra_ep.tracea.planning.plan import BufferKind
-from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel

@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.machine import BF16_PAIRS, BF16_TILES, need
+from tests.support.printed import c_text, source_of
 from tests.support.run_program import kernel_cache
 from tests.tracea.emitters.test_cpu import compute, execute
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
 from xyntra_ep.tracea.core_ir.interpreter import random_like
-from tests.support.printed import c_text, source_of
 from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.translation_unit import merged

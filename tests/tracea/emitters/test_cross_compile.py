@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.elementwise import here, permuted, pointwise, rows
 from tests.support.machine import BF16_PAIRS, BF16_TILES
+from tests.support.printed import c_text
 from tests.support.programs import ProgramBuilder
 from tests.support.recurrences import CELLS, recurrence
 from tests.tracea.kernels import attention_programs, conv_programs, gemm_programs
@@ -28,7 +29,6 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc, call, const
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Product, Program, ReduceKind, Scan, Stage, TopK, ValueKind
 from xyntra_ep.tracea.doctor.variants import cpu_variants
-from tests.support.printed import c_text
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.runtime.compilers import Compiler, Family, survey, target_flags
 from xyntra_ep.tracea.runtime.process import run_all

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from xyntra_ep.provider import registration
+from xyntra_ep.tracea.backends.opencl import OpenCl
 from xyntra_ep.tracea.interface import device_costs, measuring
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.backends.opencl import OpenCl
 from xyntra_ep.tracea.interface.samples import Sample, named
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 

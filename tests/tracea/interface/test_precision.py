@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from xyntra_ep.options import Precision
+from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters import cuda, opencl
 from xyntra_ep.tracea.interface import Context
-from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.interface.precision import agree
 from xyntra_ep.tracea.runtime.nvrtc_compiler import NvrtcCompiler
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512

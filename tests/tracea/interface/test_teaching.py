@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from xyntra_ep.errors import ConfigError, UnsupportedError
+from xyntra_ep.tracea.backends.opencl import OpenCl
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Product
 from xyntra_ep.tracea.interface import Context
-from xyntra_ep.tracea.backends.opencl import OpenCl
 from xyntra_ep.tracea.interface.named_ops import OPS, Draft, op_named, table
 from xyntra_ep.tracea.runtime import cuda, opencl
 from xyntra_ep.tracea.runtime.cuda import CudaSurvey

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.printed import c_text
 from tests.support.run_program import check_program
 from tests.tracea.kernels.attention_programs import LOWEST, AttentionCase, attention_of, build
 from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, axis, call, const, load
 from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax, Operand, Program
-from tests.support.printed import c_text
 from xyntra_ep.tracea.kernels.cpu.attention.fused import VARIANTS
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal, find_causal_sum
 from xyntra_ep.tracea.kernels.variant import BuildContext

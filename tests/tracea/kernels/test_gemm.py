@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tests.support.machine import WIDEST, widest_vectors
+from tests.support.printed import c_text
 from tests.support.run_program import check_program, plan_for, run_program
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from tests.support.printed import c_text
 from xyntra_ep.tracea.kernels.cpu.gemm import batched, generic, packed_b
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_even_tile, best_tile, few_rows_tile
 from xyntra_ep.tracea.kernels.cpu.gemm._columns import even_panels

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tests.support.machine import BF16_PAIRS, BF16_TILES
+from tests.support.printed import c_text
 from tests.support.run_program import check_program, plan_for, run_program
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
-from tests.support.printed import c_text
 from xyntra_ep.tracea.kernels.cpu.gemm_bf16 import pairs_bf16, tiles_bf16
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX512, Capabilities

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from tests.support.machine import WIDEST
+from tests.support.printed import c_text
 from tests.support.run_program import check_program, plan_for
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Product
 from xyntra_ep.tracea.doctor.variants import AnyVariant
-from tests.support.printed import c_text
 from xyntra_ep.tracea.kernels.cpu.gemm import packed_b
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile

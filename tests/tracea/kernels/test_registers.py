@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.instructions import disassembly
-from xyntra_ep.tracea.core_ir.dtypes import DType
 from tests.support.printed import c_text
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import tile_of, tile_space
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Matrix, Tile, accumulate
 from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.machine import need
+from tests.support.printed import c_text
 from tests.support.run_program import plan_for
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv
-from tests.support.printed import c_text
 from xyntra_ep.tracea.kernels.cpu.conv import nhwc_direct
 from xyntra_ep.tracea.kernels.cpu.gemm import packed_b
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import NEAR, Matrix, Tile, accumulate, fetch_itself

@@ -13,9 +13,8 @@ from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
 from xyntra_ep.tracea.runtime.compilers import Family, survey
 from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
 from xyntra_ep.tracea.runtime.kernel_source import SYMBOL, Definition, KernelSource
-from xyntra_ep.tracea.runtime.translation_unit import merged, split, texts_of
+from xyntra_ep.tracea.runtime.translation_unit import in_common, merged, split
 from xyntra_ep.trusted_file import intact
-
 
 I64 = Definition(text="typedef __INT64_TYPE__ i64;\n", name="i64", is_type=True)
 INLINE = "static inline __attribute__((always_inline))"
@@ -157,7 +156,7 @@ def test_text_in_common_counts_once() -> None:
     alike = [product(name, "a") for name in "fgh"]
     units = split([*alike, kernel(1, 50_000), kernel(2, 60_000)], jobs=2)
     assert {frozenset(unit) & {0, 3, 4} for unit in units} >= {frozenset({0}), frozenset({3}), frozenset({4})}
-    [unit] = split(alike, jobs=2, known={*texts_of(alike[0])})
+    [unit] = split(alike, jobs=2, known={*in_common(alike[0])})
     assert sorted(unit) == [0, 1, 2]
 
 

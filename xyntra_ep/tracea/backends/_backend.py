@@ -32,8 +32,8 @@ class DeviceTarget:
     """A device and what makes kernels for it.
 
     ``backend``: the name of its row. ``identity``: as plans name the device, and native code finds it. ``flags``: for the
-    compiler. ``clock_gflops``: multiply-adds in fp32 at its highest clock, 0 where that is not known. ``failed``: why variants are
-    not to be used on it, by name (`interface/trials.py`).
+    compiler. ``clock_gflops``: multiply-adds in fp32 at its highest clock, 0 where that is not known. ``failed``: why variants
+    are not to be used on it, by name (`interface/trials.py`).
     """
 
     backend: str

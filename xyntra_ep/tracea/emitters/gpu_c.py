@@ -58,11 +58,11 @@ class Dialect:
 
     ``functions`` are bodies, by name, of functions that the device has an instruction for: as exact as what they replace says of
     itself, or 2^-22 relative where that is less (drivers promise 2 or 3 units in the last place).
-    ``helpers`` are definitions by name, or by name and parenthesis, printed when a spelling names them; ``xy_round_f16`` is one of
-    them, and ``types`` says which are types. Types that do
-    not convert by themselves: ``widen`` and ``narrow`` go from a stored element to a float and back, or, where only memory
-    converts, ``load`` and ``store`` do it at address {p} in {space}, of one element or of a packet: {n} floats, aligned as {a}
-    says; both are empty for one. ``packets``: types with a vector of {n} elements to move at once; ``part`` is its element {i}.
+    ``helpers`` are definitions by name, or by name and parenthesis, printed when a spelling names them; ``xy_round_f16`` is one
+    of them, and ``types`` says which are types. Types that do not convert by themselves: ``widen`` and ``narrow`` go from a
+    stored element to a float and back, or, where only memory converts, ``load`` and ``store`` do it at address {p} in {space}, of
+    one element or of a packet: {n} floats, aligned as {a} says; both are empty for one. ``packets``: types with a vector of {n}
+    elements to move at once; ``part`` is its element {i}.
     """
 
     long: str

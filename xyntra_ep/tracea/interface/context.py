@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from xyntra_ep import knobs
+from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.doctor import ceilings
@@ -14,7 +15,6 @@ from xyntra_ep.tracea.doctor.decision import Decision, Tuned
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities, this_machine
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
-from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.interface.teaching import KernelPlan, plan_kernel
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.optimizer.store import TuningStore

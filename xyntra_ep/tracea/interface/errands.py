@@ -13,8 +13,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from xyntra_ep.tracea.core_ir.ops import Program, Value, ValueKind
 from xyntra_ep.tracea.backends import LIBRARY
+from xyntra_ep.tracea.core_ir.ops import Program, Value, ValueKind
 from xyntra_ep.tracea.interface.islands import Island
 from xyntra_ep.tracea.planning.manifest import TensorEntry
 from xyntra_ep.tracea.runtime import trial_child

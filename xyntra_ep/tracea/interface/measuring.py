@@ -8,13 +8,13 @@ from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
+from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import PRODUCT_OF, ValueKind
 from xyntra_ep.tracea.core_ir.work import sized_work
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts, Times
-from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.interface.errands import Answer, Errands, island_of, values_of
 from xyntra_ep.tracea.interface.islands import compile_islands, step_costs, write_plan
 from xyntra_ep.tracea.interface.samples import Sample, named

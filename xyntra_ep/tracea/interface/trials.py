@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyntra_ep.errors import InvariantError
+from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.core_ir.dtypes import to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret, random_like
 from xyntra_ep.tracea.core_ir.ops import Product, Program, ValueKind
@@ -30,7 +31,6 @@ from xyntra_ep.tracea.doctor.variants import AnyVariant, gpu_variants
 from xyntra_ep.tracea.interface import device_costs
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
-from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.interface.errands import Errands, island_of, values_of
 from xyntra_ep.tracea.interface.islands import CompileResult, compile_islands, write_plan
 from xyntra_ep.tracea.interface.measuring import measure

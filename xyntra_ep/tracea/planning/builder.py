@@ -129,9 +129,7 @@ class OpBuilder:
             definitions = (*definitions, taking(len(kernel.buffers), len(kernel.params)))
         note = "".join(f"// {note}\n" for note in kernel.notes)
         given = shared_layout(kernel).given_bytes
-        return KernelSource(
-            symbol=kernel.name, definitions=definitions, note=note, threads=kernel.threads, shared_bytes=given
-        )
+        return KernelSource(symbol=kernel.name, definitions=definitions, note=note, threads=kernel.threads, shared_bytes=given)
 
 
 def _renamed(work: SizedWork, symbols: Mapping[str, Size]) -> SizedWork:

@@ -24,7 +24,7 @@ from xyntra_ep.tracea.runtime import progress
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.process import Outcome, ProcessPool
-from xyntra_ep.tracea.runtime.translation_unit import LEAST_BYTES, merged, new_bytes, split, texts_of
+from xyntra_ep.tracea.runtime.translation_unit import LEAST_BYTES, in_common, merged, new_bytes, split
 from xyntra_ep.trusted_file import Distrusted, intact, read_trusted, seal
 
 _LONGEST_COMPLAINT = 160  # characters of a compiler's, in a reason that is one line
@@ -311,7 +311,7 @@ class Compilation:
         else:
             self._symbols |= symbols
             for source in sources:
-                self._begun.update(texts_of(source))
+                self._begun.update(in_common(source))
             self._pool.add(linker.object_argv(f"{unit.stem}.c", f"{unit.stem}.o", self._cache.target))
         self._running.append(unit)
 

@@ -80,14 +80,14 @@ def _shared(function: Definition) -> str:
     return f'__attribute__((noinline, visibility("hidden"))) {function.signature}{function.body}'
 
 
-def texts_of(source: KernelSource) -> list[str]:
-    """Of its definitions."""
-    return [one.text for one in source.definitions]
+def in_common(source: KernelSource) -> list[str]:
+    """The texts of the definitions that others may have, too."""
+    return [one.text for one in source.definitions if one.name]
 
 
 def new_bytes(source: KernelSource, known: Set[str]) -> int:
     """How much of its text is in none of the ``known`` definitions."""
-    return sum(len(text) for text in texts_of(source) if text not in known)
+    return len(source.text) - sum(len(text) for text in in_common(source) if text in known)
 
 
 def split(sources: Sequence[KernelSource], jobs: int, known: Set[str] = frozenset()) -> list[list[int]]:
@@ -100,7 +100,7 @@ def split(sources: Sequence[KernelSource], jobs: int, known: Set[str] = frozense
     weights = dict.fromkeys(sorted(range(len(sources)), key=lambda i: -len(sources[i].text)), 0)
     for i in weights:
         weights[i] = new_bytes(sources[i], seen)
-        seen.update(texts_of(sources[i]))
+        seen.update(in_common(sources[i]))
     count = min(len(sources), max(1, min(_UNITS_PER_JOB * jobs, sum(weights.values()) // LEAST_BYTES)))
     units: list[list[int]] = [[] for _ in range(count)]
     load = [0] * count

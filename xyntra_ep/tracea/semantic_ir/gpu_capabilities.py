@@ -13,7 +13,7 @@ STATIC_SHARED_BYTES = 48 << 10  # what a kernel may declare; more is asked for a
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
     """A GPU as kernels see it. ``max_threads`` and ``shared_bytes`` are what a block may have at most; ``subgroup``: how many
-    threads exchange values between their registers, 1 where none can. ``units``: multiprocessors, or what the API calls compute units."""
+    threads exchange values between their registers, 1 where none can. ``units``: multiprocessors, as most call them."""
 
     name: str
     max_threads: int

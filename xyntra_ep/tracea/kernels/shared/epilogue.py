@@ -126,9 +126,7 @@ class Epilogue:
 
     def is_inside(self, e: Expr) -> bool:
         """Whether every index of a load is provably within the operand's shape."""
-        return all(
-            stays_inside(arg, extent, self.domain) for arg, extent in zip(e.args, self.inputs[e.attr].shape, strict=True)
-        )
+        return all(stays_inside(arg, extent, self.domain) for arg, extent in zip(e.args, self.inputs[e.attr].shape, strict=True))
 
 
 class Here:
