@@ -15,7 +15,7 @@ from xyntra_ep.fusion.partition import analyse, partition
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import TraceError, trace
 from xyntra_ep.guard import guarded
-from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Gemm, Program, Recurrence, RowReduce, ValueKind, outputs_of
+from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Gemm, Program, Recurrence, RowReduce, ValueKind
 
 _RANK: dict[type, int] = {
     Attention: 3,
@@ -137,7 +137,7 @@ def _ops_on_inputs(program: Program) -> Iterator[tuple[CoreOp, frozenset[NodeId]
     fed: set[int] = {i for i, v in enumerate(program.values) if v.kind is ValueKind.INPUT}
     for op, source in zip(program.ops, program.sources, strict=True):
         if not op.inputs or any(operand.value in fed for operand in op.inputs):  # without inputs: index arithmetic
-            fed.update(operand.value for operand in outputs_of(op))
+            fed.update(operand.value for operand in op.written)
             if source:
                 yield op, frozenset(NodeId(n) for n in source)
 

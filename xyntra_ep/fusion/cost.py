@@ -32,7 +32,6 @@ from xyntra_ep.tracea.core_ir.ops import (
     RowReduce,
     Scan,
     TopK,
-    outputs_of,
 )
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
 from xyntra_ep.tracea.interface.islands import StepCost
@@ -248,7 +247,7 @@ class Comparison:
 
     def _memory_ns(self, op: CoreOp, symbols: Mapping[str, int], near_bytes: int) -> float:
         """Moving each operand once, when they are too large to be near."""
-        moved: float = sum(_bytes(o, symbols) for o in outputs_of(op))
+        moved: float = sum(_bytes(o, symbols) for o in op.written)
         most = math.inf  # elements that are read of an operand: a gather from a large table reads few of it
         if isinstance(op, Pointwise | RowReduce):
             most = evaluate(product(op.domain if isinstance(op, Pointwise) else op.outer + op.inner), symbols)

@@ -41,7 +41,6 @@ from xyntra_ep.tracea.core_ir.ops import (
     Value,
     ValueKind,
     contiguous_strides,
-    outputs_of,
 )
 
 LEAST_DEPTH = 16  # a product of fewer terms costs its epilogue, whatever it multiplies in
@@ -72,7 +71,7 @@ def _constants(program: Program) -> set[int]:
     known = {i for i, v in enumerate(program.values) if v.kind in (ValueKind.CONST, ValueKind.LITERAL)}
     for op in program.ops:
         if all(o.value in known for o in op.inputs):
-            known |= {o.value for o in outputs_of(op)}
+            known |= {o.value for o in op.written}
     return known
 
 
@@ -89,7 +88,7 @@ def _widen_temporaries(program: Program, narrow: set[DType]) -> None:
 
 def _is_typed_freely(program: Program, value: int) -> bool:
     """Whether nothing but stores that narrow, or widen, touches ``value``."""
-    return not any(o.value == value for op in program.ops if isinstance(op, (Scan, TopK)) for o in (*op.inputs, *outputs_of(op)))
+    return not any(o.value == value for op in program.ops if isinstance(op, (Scan, TopK)) for o in (*op.inputs, *op.written))
 
 
 def _widen_operands(program: Program, narrow: set[DType]) -> None:
@@ -178,7 +177,7 @@ class _Storage:
         for i, op in enumerate(program.ops):
             for place, operand in enumerate(op.inputs):
                 self.uses.setdefault(operand.value, []).append(_Use(i, place))
-            for operand in outputs_of(op):
+            for operand in op.written:
                 self.writers.setdefault(operand.value, []).append(i)
         self.narrowed: set[int] = set()
         self.from_convolution = self._from_convolution()
@@ -213,7 +212,7 @@ class _Storage:
     def _moves(self, use: _Use) -> bool:
         """Elements only change their place, and where they go is narrow; or the largest of some is taken."""
         op = self.program.ops[use.op]
-        written = {o.value for o in outputs_of(op)}
+        written = {o.value for o in op.written}
         if not written <= self.narrowed:
             return False
         if isinstance(op, Pointwise):
@@ -234,7 +233,7 @@ class _Storage:
         """Results of narrow convolutions, and of what only adds to them, moves them or pools them."""
         found: set[int] = set()
         for op in self.program.ops:
-            written = {o.value for o in outputs_of(op)}
+            written = {o.value for o in op.written}
             if isinstance(op, Conv):
                 if op.product.half is self.half:
                     found |= written

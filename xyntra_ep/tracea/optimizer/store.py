@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Pointwise, RowReduce, outputs_of
+from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Pointwise, RowReduce
 from xyntra_ep.trusted_file import read_trusted
 
 Config = Mapping[str, int]
@@ -75,7 +75,7 @@ def signature(op: CoreOp) -> str:
     Layouts and epilogues are left out on purpose; they decide which variants admit the op, and that is asked
     anew.
     """
-    operands = [*op.inputs[: 3 if isinstance(op, Attention) else 2], *outputs_of(op)]
+    operands = [*op.inputs[: 3 if isinstance(op, Attention) else 2], *op.written]
     shapes = " ".join(f"{o.dtype}[{','.join(map(str, o.shape))}]" for o in operands)
     extra: list[Any] = []
     if isinstance(op, Conv):
