@@ -17,18 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, evaluate, known_nonnegative, product, symbols_of
 from xyntra_ep.tracea.core_ir.expr import axis, walk
-from xyntra_ep.tracea.core_ir.ops import (
-    Attention,
-    Conv,
-    CoreOp,
-    Gemm,
-    Operand,
-    Pointwise,
-    Program,
-    RowReduce,
-    Value,
-    ValueKind,
-)
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Program, Value, ValueKind
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 SERVED = 8  # images of a batch of which nobody knows anything
@@ -81,7 +70,7 @@ class _Batched:
 
 def _batched(program: Program, number: int) -> _Batched | None:
     op = program.ops[number]
-    images, axes = _first_extent(op), _image_axes(op)
+    images, axes = op.images(), _image_axes(op)
     if images is None or axes is None or images in (0, 1):
         return None
     strides: dict[int, Size] = {}
@@ -97,26 +86,10 @@ def _batched(program: Program, number: int) -> _Batched | None:
     return _Batched(number, op, images, axes, strides)
 
 
-def _first_extent(op: CoreOp) -> Size | None:
-    match op:
-        case Pointwise():
-            return op.domain[0] if op.domain else None
-        case RowReduce():
-            return op.outer[0] if op.outer else None
-        case Gemm():
-            return op.domain[0] if len(op.domain) > 2 else None
-        case Conv() | Attention():
-            return op.output.shape[0]
-        case _:
-            return None
-
-
 def _image_axes(op: CoreOp) -> tuple[int | None, ...] | None:
     """Which axis of each operand the op's first one walks along. None where an expression uses that one otherwise."""
     first = axis(0)
-    found: dict[int, int | None] = dict.fromkeys(range(op.reads_directly), 0)
-    if isinstance(op, Conv):
-        found[1] = None  # w is the same for all images
+    found = {j: None if j in op.shared_by_images else 0 for j in range(op.reads_directly)}
     for body, _, _ in op.expressions():
         for e in walk(body):
             at = [k for k, arg in enumerate(e.args) if arg is first]
@@ -299,14 +272,4 @@ def _of_one_image(batched: _Batched, seen_as: Mapping[int, int]) -> CoreOp:
     operands = [
         replace(operand if at is None else _of_one(operand, at), value=seen_as[operand.value]) for operand, at in batched.operands
     ]
-    inputs, outputs = tuple(operands[: len(op.inputs)]), operands[len(op.inputs) :]
-    match op:
-        case Pointwise():
-            return replace(op, domain=(1, *op.domain[1:]), inputs=inputs, outputs=tuple(outputs))
-        case RowReduce():
-            results = tuple(replace(o, operand=out) for o, out in zip(op.outputs, outputs, strict=True))
-            return replace(op, outer=(1, *op.outer[1:]), inputs=inputs, outputs=results)
-        case Gemm() | Conv() | Attention():
-            return replace(op, inputs=inputs, output=outputs[0])
-        case _:
-            raise AssertionError(f"{type(op).__name__} has no axis of images")
+    return op.with_operands(tuple(operands[: len(op.inputs)]), operands[len(op.inputs) :])
