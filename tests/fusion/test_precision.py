@@ -20,7 +20,6 @@ from xyntra_ep.tracea.core_ir.ops import (
     Program,
     RowReduce,
     ValueKind,
-    outputs_of,
 )
 from xyntra_ep.tracea.planning.legality import check_program
 
@@ -83,7 +82,7 @@ def test_a_normalisation_is_stored_twice_for_product_and_residual() -> None:
     program = residual()
     choose_precision(program, Product.BF16, halves={DType.BF16})
     (rows,) = (op for op in program.ops if isinstance(op, RowReduce))
-    assert sorted(o.dtype for o in outputs_of(rows)) == [DType.BF16, DType.F32]
+    assert sorted(o.dtype for o in rows.written) == [DType.BF16, DType.F32]
     first, second = products(program)
     assert first.inputs[0].dtype is DType.BF16
     assert second.inputs[2].dtype is DType.F32  # the residual
@@ -133,7 +132,7 @@ def test_between_convolutions_everything_is_narrow() -> None:
     choose_precision(program, Product.BF16, halves={DType.BF16})
     check_program(program)
     assert all(op.product is Product.BF16 for op in products(program))
-    written = {o.value for op in program.ops[:-1] for o in outputs_of(op)}
+    written = {o.value for op in program.ops[:-1] for o in op.written}
     temporaries = [program.values[i] for i in written if program.values[i].kind is ValueKind.TEMP]
     assert temporaries and all(v.dtype is DType.BF16 for v in temporaries)
     assert next(v for v in program.values if v.kind is ValueKind.OUTPUT).dtype is DType.F32

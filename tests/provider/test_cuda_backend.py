@@ -26,7 +26,6 @@ from xyntra_ep.diagnostics.kernel_times import device_run_ns, kernel_times
 from xyntra_ep.errors import CompileError
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea.backends.cuda import Cuda, cuda_gpu
-from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.doctor import variants
 from xyntra_ep.tracea.kernels.gpu.tensor_cores import gemm_fragments, gemm_wgmma
 from xyntra_ep.tracea.runtime import nvrtc
@@ -204,7 +203,7 @@ def test_more_shared_memory_than_a_kernel_may_declare_is_asked_for(
 ) -> None:
     config = {"rows": 128, "columns": 128, "slots": 4, "parts": 1}  # 64 KiB
     large = replace(gemm_fragments.VARIANTS[0], default=lambda op, context: config)
-    some = {**variants.gpu_variants(), Gemm: (large,)}
+    some = {**variants.gpu_variants(), **variants.by_op([large])}
     monkeypatch.setattr(variants, "gpu_variants", lambda: some)
     asked = gpu.count("FuncSetAttribute")
     made = session(tmp_path, precision="bf16")
@@ -251,7 +250,7 @@ def test_products_by_warpgroups(gpu: FakeCuda, tmp_path: Path, monkeypatch: pyte
     gpu.set(capability=90)
     config = {"part": 0, "turns": 3 - cluster, "cluster": cluster, "parts": 1}
     wgmma = [replace(variant, default=lambda op, context: config) for variant in gemm_wgmma.VARIANTS]
-    some = {**variants.gpu_variants(), Gemm: tuple(wgmma)}
+    some = {**variants.gpu_variants(), **variants.by_op(wgmma)}
     monkeypatch.setattr(variants, "gpu_variants", lambda: some)
     text = """<ir_version: 8, opset_import: ["" : 20]> g (float[B, N, 128] x, float[B, 128, K] y) => (float[B, N, K] z)
         { p = MatMul(x, y) z = Relu(p) }"""

@@ -22,7 +22,7 @@ from xyntra_ep.fusion.cost import DEVICE_DOUBT
 from xyntra_ep.provider import planner, registration
 from xyntra_ep.tracea.backends.cuda import Cuda
 from xyntra_ep.tracea.core_ir.interpreter import interpret
-from xyntra_ep.tracea.core_ir.ops import Gemm, Product, RowReduce, TopK, outputs_of
+from xyntra_ep.tracea.core_ir.ops import Gemm, Product, RowReduce, TopK
 from xyntra_ep.tracea.doctor.variants import gpu_variants
 from xyntra_ep.tracea.interface import device_costs, errands, islands, measuring, trials
 from xyntra_ep.tracea.interface.context import Context
@@ -292,7 +292,7 @@ def test_tensors_that_the_driver_refuses_cost_products_by_warpgroups(
 def test_every_variant_is_tried_with_batches_too() -> None:
     ranks: dict[str, int] = {}
     for trial in trials.trials(known_target("h100")):
-        rank = max(len(operand.shape) for operand in outputs_of(trial.program.ops[0]))
+        rank = max(len(operand.shape) for operand in trial.program.ops[0].written)
         ranks[trial.variant.name] = max(rank, ranks.get(trial.variant.name, 0))
     every = {variant.name: variant for variants in gpu_variants().values() for variant in variants}
     assert ranks.keys() == every.keys()

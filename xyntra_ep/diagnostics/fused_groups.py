@@ -15,15 +15,7 @@ from xyntra_ep.fusion.partition import analyse, partition
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import TraceError, trace
 from xyntra_ep.guard import guarded
-from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Gemm, Program, Recurrence, RowReduce, ValueKind, outputs_of
-
-_RANK: dict[type, int] = {
-    Attention: 3,
-    Recurrence: 3,
-    Gemm: 2,
-    Conv: 2,
-    RowReduce: 1,
-}  # whose name a group gets when ops share nodes
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Gemm, Program, RowReduce, ValueKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +113,7 @@ def _of_island(island: Island) -> list[Group]:
         for i in [i for i, g in enumerate(groups) if g.nodes & nodes]:
             old = groups[i]
             if nodes <= old.nodes or old.nodes < nodes:
-                best = max((old, new), key=lambda g: (_RANK.get(type(g.op), 0), len(g.nodes)))
+                best = max((old, new), key=lambda g: (g.op.naming_rank, len(g.nodes)))
                 new = replace(best, nodes=old.nodes | new.nodes)
                 groups[i] = replace(old, nodes=frozenset())
             else:
@@ -137,7 +129,7 @@ def _ops_on_inputs(program: Program) -> Iterator[tuple[CoreOp, frozenset[NodeId]
     fed: set[int] = {i for i, v in enumerate(program.values) if v.kind is ValueKind.INPUT}
     for op, source in zip(program.ops, program.sources, strict=True):
         if not op.inputs or any(operand.value in fed for operand in op.inputs):  # without inputs: index arithmetic
-            fed.update(operand.value for operand in outputs_of(op))
+            fed.update(operand.value for operand in op.written)
             if source:
                 yield op, frozenset(NodeId(n) for n in source)
 

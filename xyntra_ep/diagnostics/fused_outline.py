@@ -16,13 +16,9 @@ from onnx import FunctionProto, NodeProto, TensorProto, helper
 from custom_ops import DOMAIN
 from xyntra_ep.diagnostics.fused_graph import ONNX_DOMAINS, Source
 from xyntra_ep.fusion.graph import NodeId
-from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Gemm, Recurrence, RowReduce, Scan, TopK
+from xyntra_ep.tracea.core_ir.ops import CoreOp
 
 _SHORT_LIST = 8
-_KINDS = {
-    Gemm: "Gemm", Conv: "Conv", Attention: "Attention", RowReduce: "Rows", Scan: "Scan", TopK: "TopK",
-    Recurrence: "Recurrence",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +82,9 @@ def outline(source: Source, op: CoreOp, nodes: Sequence[NodeId], known: Signatur
         opset_imports=imports,
     )
     digest = hashlib.sha256(function.SerializeToString(deterministic=True)).hexdigest()[:8]
-    function.name = f"{_kind(op)}_{digest}"
+    function.name = f"{op.title()}_{digest}"
     function.doc_string = "One kernel: " + ", ".join(source.graph.nodes[n].op_type for n in nodes)
     return function
-
-
-def _kind(op: CoreOp) -> str:
-    if isinstance(op, RowReduce) and op.label == "softmax":
-        return "Softmax"
-    return _KINDS.get(type(op), "Pointwise")
 
 
 def _small_constant(tensor: TensorProto, name: str) -> NodeProto:

@@ -20,20 +20,7 @@ from xyntra_ep.fusion.plausible import SEQUENCE, assumed_text
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir.dims import evaluate, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import (
-    Attention,
-    Conv,
-    CoreOp,
-    Gemm,
-    Operand,
-    Pointwise,
-    Program,
-    Recurrence,
-    RowReduce,
-    Scan,
-    TopK,
-    outputs_of,
-)
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Program
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
 from xyntra_ep.tracea.interface.islands import StepCost
 
@@ -123,7 +110,7 @@ class Comparison:
         self._table = load(ceilings.unit_bits)
         self._absorbed = absorbed(graph, members)
         self._at = assumed_text(graph) if program.bindings else ""
-        self._heavy = any(isinstance(program.ops[step.op], Gemm | Conv | Attention | Recurrence) for step in steps)
+        self._heavy = any(program.ops[step.op].is_heavy for step in steps)
 
     def total(self) -> Estimate:
         """The whole island, on as many cores as it compares worst on, at usual sizes."""
@@ -174,9 +161,7 @@ class Comparison:
             for op, mine in ours.items():
                 nodes = [NodeId(n) for n in self._program.sources[op]]
                 # Elementwise kernels stand between others: ORT's price for their nodes says little without those.
-                if cpu_cannot(self._graph, nodes) or not isinstance(
-                    self._program.ops[op], Gemm | Conv | TopK | Scan | Recurrence
-                ):
+                if cpu_cannot(self._graph, nodes) or not self._program.ops[op].is_one_node:
                     continue
                 parting = (
                     WORTH * sum(work.ns for work in ort.values())
@@ -248,10 +233,9 @@ class Comparison:
 
     def _memory_ns(self, op: CoreOp, symbols: Mapping[str, int], near_bytes: int) -> float:
         """Moving each operand once, when they are too large to be near."""
-        moved: float = sum(_bytes(o, symbols) for o in outputs_of(op))
-        most = math.inf  # elements that are read of an operand: a gather from a large table reads few of it
-        if isinstance(op, Pointwise | RowReduce):
-            most = evaluate(product(op.domain if isinstance(op, Pointwise) else op.outer + op.inner), symbols)
+        moved: float = sum(_bytes(o, symbols) for o in op.written)
+        points = op.points()
+        most = math.inf if points is None else evaluate(points, symbols)  # a gather from a large table reads few of it
         moved += sum(min(_bytes(o, symbols), most * o.dtype.bytes) for o in op.inputs)
         return moved / self._ceilings.dram_gbs if moved > near_bytes else 0.0
 

@@ -25,27 +25,22 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, load
 from xyntra_ep.tracea.core_ir.ops import (
     PRODUCT_OF,
-    Attention,
     Conv,
     CoreOp,
     Gemm,
     Operand,
     Pointwise,
     Product,
+    ProductOp,
     Program,
-    Recurrence,
     ReduceKind,
     RowReduce,
-    Scan,
-    TopK,
     Value,
     ValueKind,
     contiguous_strides,
-    outputs_of,
 )
 
 LEAST_DEPTH = 16  # a product of fewer terms costs its epilogue, whatever it multiplies in
-_WRITERS = (Pointwise, RowReduce, Gemm, Conv, Attention, Recurrence)  # stores that narrow what they computed in f32
 
 
 def choose_precision(program: Program, product: Product, *, halves: Collection[DType]) -> None:
@@ -72,7 +67,7 @@ def _constants(program: Program) -> set[int]:
     known = {i for i, v in enumerate(program.values) if v.kind in (ValueKind.CONST, ValueKind.LITERAL)}
     for op in program.ops:
         if all(o.value in known for o in op.inputs):
-            known |= {o.value for o in outputs_of(op)}
+            known |= {o.value for o in op.written}
     return known
 
 
@@ -89,7 +84,7 @@ def _widen_temporaries(program: Program, narrow: set[DType]) -> None:
 
 def _is_typed_freely(program: Program, value: int) -> bool:
     """Whether nothing but stores that narrow, or widen, touches ``value``."""
-    return not any(o.value == value for op in program.ops if isinstance(op, (Scan, TopK)) for o in (*op.inputs, *outputs_of(op)))
+    return not any(o.value == value for op in program.ops if not op.narrows for o in op.operands)
 
 
 def _widen_operands(program: Program, narrow: set[DType]) -> None:
@@ -97,9 +92,9 @@ def _widen_operands(program: Program, narrow: set[DType]) -> None:
     ops: list[CoreOp] = []
     sources: list[tuple[int, ...]] = []
     for op, source in zip(program.ops, program.sources, strict=True):
-        if isinstance(op, (Gemm, Conv, Attention)):
+        if isinstance(op, ProductOp):
             inputs = list(op.inputs)
-            for place in range(_operands(op)):
+            for place in range(op.reads_directly):
                 if inputs[place].dtype in narrow and not (isinstance(op, Gemm) and place == 1):
                     cast, inputs[place] = _cast(program, inputs[place])
                     ops.append(cast)
@@ -129,9 +124,9 @@ def _cast(program: Program, operand: Operand) -> tuple[Pointwise, Operand]:
 
 
 def _marked(op: CoreOp, product: Product, constants: set[int], halves: Collection[DType]) -> CoreOp:
-    if not isinstance(op, (Gemm, Conv, Attention)):
+    if not isinstance(op, ProductOp):
         return op
-    operands = op.inputs[: _operands(op)]
+    operands = op.inputs[: op.reads_directly]
     if not all(o.dtype.is_float for o in operands):
         return op
     stored = operands[0].dtype
@@ -144,18 +139,14 @@ def _marked(op: CoreOp, product: Product, constants: set[int], halves: Collectio
     return op
 
 
-def _operands(op: Gemm | Conv | Attention) -> int:
-    return 3 if isinstance(op, Attention) else 2
-
-
-def _is_worth_it(op: Gemm | Conv | Attention) -> bool:
+def _is_worth_it(op: ProductOp) -> bool:
     match op:
         case Gemm():
             depth = op.inputs[0].shape[-1]
             return not isinstance(depth, int) or depth >= LEAST_DEPTH
         case Conv():
             return op.group == 1  # of grouped ones a channel's sum is short; they are bound by their loads
-        case Attention():
+        case _:
             return True
 
 
@@ -178,7 +169,7 @@ class _Storage:
         for i, op in enumerate(program.ops):
             for place, operand in enumerate(op.inputs):
                 self.uses.setdefault(operand.value, []).append(_Use(i, place))
-            for operand in outputs_of(op):
+            for operand in op.written:
                 self.writers.setdefault(operand.value, []).append(i)
         self.narrowed: set[int] = set()
         self.from_convolution = self._from_convolution()
@@ -198,7 +189,7 @@ class _Storage:
                 self._twice(value, narrow)
 
     def _writers_can(self, value: int) -> bool:
-        return all(isinstance(self.program.ops[i], _WRITERS) for i in self.writers[value])
+        return all(self.program.ops[i].narrows for i in self.writers[value])
 
     # -- what a reader wants
 
@@ -208,12 +199,12 @@ class _Storage:
 
     def _multiplies(self, use: _Use) -> bool:
         op = self.program.ops[use.op]
-        return isinstance(op, (Gemm, Conv, Attention)) and op.product.half is self.half and use.place < _operands(op)
+        return isinstance(op, ProductOp) and op.product.half is self.half and use.place < op.reads_directly
 
     def _moves(self, use: _Use) -> bool:
         """Elements only change their place, and where they go is narrow; or the largest of some is taken."""
         op = self.program.ops[use.op]
-        written = {o.value for o in outputs_of(op)}
+        written = {o.value for o in op.written}
         if not written <= self.narrowed:
             return False
         if isinstance(op, Pointwise):
@@ -234,7 +225,7 @@ class _Storage:
         """Results of narrow convolutions, and of what only adds to them, moves them or pools them."""
         found: set[int] = set()
         for op in self.program.ops:
-            written = {o.value for o in outputs_of(op)}
+            written = {o.value for o in op.written}
             if isinstance(op, Conv):
                 if op.product.half is self.half:
                     found |= written
@@ -288,16 +279,4 @@ def _with_dtype(op: CoreOp, values: Collection[int], dtype: DType) -> CoreOp:
     def typed(operand: Operand) -> Operand:
         return replace(operand, dtype=dtype) if operand.value in values else operand
 
-    op = replace(op, inputs=tuple(typed(o) for o in op.inputs))
-    match op:
-        case Pointwise():
-            return replace(op, outputs=tuple(typed(o) for o in op.outputs))
-        case RowReduce():
-            return replace(op, outputs=tuple(replace(o, operand=typed(o.operand)) for o in op.outputs))
-        case Gemm() | Conv() | Attention():
-            return replace(op, output=typed(op.output))
-        case Recurrence():
-            output, *finals = (None if o is None else typed(o) for o in (op.output, *op.finals))
-            return replace(op, output=output, finals=tuple(finals))
-        case _:
-            return op
+    return op.with_operands(tuple(map(typed, op.inputs)), [typed(o) for o in op.written])

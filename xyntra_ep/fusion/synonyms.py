@@ -14,6 +14,7 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, Size, substitute
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import Program
+from xyntra_ep.tracea.core_ir.ops.core_op import field_names
 
 
 def rename(program: Program, names: Mapping[str, Size]) -> None:
@@ -39,7 +40,7 @@ class _Renamer:
             parts = tuple(self.part(p) for p in part)
             return part if all(new is old for new, old in zip(parts, part, strict=True)) else parts
         if dataclasses.is_dataclass(part) and not isinstance(part, type):
-            old = {name: getattr(part, name) for name in part.__slots__}  # type: ignore[attr-defined]  # ops and operands have slots
+            old = {name: getattr(part, name) for name in field_names(type(part))}
             new = {name: self.part(value) for name, value in old.items()}
             return part if all(new[name] is old[name] for name in old) else dataclasses.replace(part, **new)
         return part

@@ -27,7 +27,6 @@ from xyntra_ep.tracea.core_ir.ops import (
     Stage,
     TopK,
     ValueKind,
-    outputs_of,
 )
 
 
@@ -167,7 +166,7 @@ def test_top_k_takes_nan_first_and_the_lower_of_equals() -> None:
         values, indices = p.value(ValueKind.OUTPUT, 3), p.value(ValueKind.OUTPUT, 3, dtype=DType.I64)
         p.op(TopK(inputs=(x,), k=3, largest=largest, values=values, indices=indices))
         assert list(run(p.program, [1, 2, 0, 2, np.nan])[1]) == want
-        assert outputs_of(p.program.ops[0]) == (values, indices)
+        assert p.program.ops[0].written == (values, indices)
 
 
 def test_a_recurrence_in_both_orders_of_time() -> None:

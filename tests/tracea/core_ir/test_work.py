@@ -23,7 +23,8 @@ from xyntra_ep.tracea.core_ir.ops import (
     RowReduce,
     Stage,
 )
-from xyntra_ep.tracea.core_ir.work import SOFTMAX_FLOPS, SizedWork, sized_work
+from xyntra_ep.tracea.core_ir.ops.attention import SOFTMAX_FLOPS
+from xyntra_ep.tracea.core_ir.work import SizedWork, sized_work
 
 
 def at(work: SizedWork, **sizes: int) -> tuple[int, int]:

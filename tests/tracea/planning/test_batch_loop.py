@@ -242,4 +242,4 @@ def test_the_program_that_was_given_stays_as_it_is() -> None:
     [loop] = looped(p)
     assert (p.program.ops, p.program.values) == (ops, values)
     assert loop.images == symbol("n")
-    assert {value for value, _ in loop.views.values()} == {0, p.program.ops[-1].output.value}  # type: ignore[union-attr]
+    assert {value for value, _ in loop.views.values()} == {0, p.program.ops[-1].written[0].value}

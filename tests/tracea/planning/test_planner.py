@@ -14,8 +14,9 @@ from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dims import evaluate, symbol, symbols_of
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc, axis, load
-from xyntra_ep.tracea.core_ir.interpreter import Array, interpret
+from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Attention, Gemm, NoSoftmax, Operand, Pointwise, Program, ValueKind
+from xyntra_ep.tracea.core_ir.ops.memory import Array
 from xyntra_ep.tracea.core_ir.work import NO_WORK, sized_work
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Phase, TempBuffer
 from xyntra_ep.tracea.planning.plan import BufferKind, PlanError, PlannedProgram

@@ -13,23 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, product, smin
-from xyntra_ep.tracea.core_ir.expr import Expr, walk
-from xyntra_ep.tracea.core_ir.ops import (
-    Attention,
-    Conv,
-    CoreOp,
-    Gemm,
-    Operand,
-    Pointwise,
-    Product,
-    Recurrence,
-    RowReduce,
-    Scan,
-    outputs_of,
-)
-
-SOFTMAX_FLOPS = 8  # of one weight: scale, maximum, difference, exponential (4), sum
-_WEIGHT_BYTES = {Product.BF16: 2, Product.F16: 2, Product.INT8W: 1}
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,55 +30,15 @@ NO_WORK = SizedWork()
 def sized_work(op: CoreOp, constants: Collection[int] = ()) -> SizedWork:
     """The work of ``op``; ``constants``: values known beforehand, which a product may keep in a narrower type."""
     moved: Size = 0
+    most = op.points()
     for i, operand in enumerate(op.inputs):
-        moved = moved + _elements(operand, op) * _width(op, i, operand, constants)
-    for operand in outputs_of(op):
-        moved = moved + _elements(operand, op) * operand.dtype.bytes
-    return SizedWork(flops=_flops(op), bytes=moved)
+        width = op.known_bytes(i) if operand.value in constants else operand.dtype.bytes
+        moved = moved + _elements(operand, most) * width
+    for operand in op.written:
+        moved = moved + _elements(operand, most) * operand.dtype.bytes
+    return SizedWork(flops=op.flops(), bytes=moved)
 
 
-def _flops(op: CoreOp) -> Size:
-    match op:
-        case Gemm():
-            return 2 * product(op.domain) * op.inputs[0].shape[-1]
-        case Conv():
-            return 2 * product(op.domain) * product(op.inputs[1].shape[1:])
-        case Attention():
-            q, v = op.inputs[0].shape, op.inputs[2].shape
-            return product(q[:3]) * v[2] * (2 * (q[3] + v[3]) + SOFTMAX_FLOPS)
-        case Pointwise():
-            return _calls(*op.bodies) * product(op.domain)
-        case RowReduce():
-            stages = _calls(*(s.body for s in op.stages)) + len(op.stages)
-            rows = _calls(*(o.body for o in op.outputs if o.per_row))
-            every = _calls(*(o.body for o in op.outputs if not o.per_row))
-            return ((stages + every) * product(op.inner) + rows) * product(op.outer)
-        case Scan():
-            return product(op.output.shape)
-        case Recurrence():
-            each = _calls(*(body for stage in op.stages for body in stage.bodies))
-            return (2 * op.gates * op.domain[3] + each) * product(op.domain)
-        case _:
-            return product(op.inputs[0].shape)
-
-
-def _calls(*bodies: Expr) -> int:
-    """Functions of floating-point numbers; the arithmetic of indices is not counted."""
-    return sum(e.kind == "call" and e.dtype.is_float for e in walk(*bodies))
-
-
-def _elements(operand: Operand, op: CoreOp) -> Size:
+def _elements(operand: Operand, most: Size | None) -> Size:
     count = product(n for n, stride in zip(operand.shape, operand.strides, strict=True) if stride != 0)
-    match op:
-        case Pointwise():
-            return smin(count, product(op.domain))
-        case RowReduce():
-            return smin(count, product(op.outer + op.inner))
-        case _:
-            return count
-
-
-def _width(op: CoreOp, position: int, operand: Operand, constants: Collection[int]) -> int:
-    if isinstance(op, Gemm | Conv) and position == 1 and operand.value in constants:
-        return min(operand.dtype.bytes, _WEIGHT_BYTES.get(op.product, operand.dtype.bytes))
-    return operand.dtype.bytes
+    return count if most is None else smin(count, most)

@@ -11,9 +11,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from xyntra_ep.tracea.core_ir.ops import Attention, Conv, CoreOp, Pointwise, RowReduce, outputs_of
+from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.trusted_file import read_trusted
 
 Config = Mapping[str, int]
@@ -75,16 +74,9 @@ def signature(op: CoreOp) -> str:
     Layouts and epilogues are left out on purpose; they decide which variants admit the op, and that is asked
     anew.
     """
-    operands = [*op.inputs[: 3 if isinstance(op, Attention) else 2], *outputs_of(op)]
+    operands = [*op.inputs[: max(2, op.reads_directly)], *op.written]
     shapes = " ".join(f"{o.dtype}[{','.join(map(str, o.shape))}]" for o in operands)
-    extra: list[Any] = []
-    if isinstance(op, Conv):
-        extra = [op.strides, op.dilations, op.pads, op.group]
-    elif isinstance(op, RowReduce):
-        extra = [len(op.outer), [str(s.kind) for s in op.stages]]
-    elif isinstance(op, Pointwise):
-        extra = [len(op.inputs)]
-    return " ".join([type(op).__name__, shapes, *map(str, extra)])
+    return " ".join([type(op).__name__, shapes, *map(str, op.tuned_by())])
 
 
 def _parse(line: str) -> TuningResult | None:

@@ -17,20 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from xyntra_ep.tracea.core_ir.dims import Size, evaluate, known_nonnegative, product, symbols_of
 from xyntra_ep.tracea.core_ir.expr import axis, walk
-from xyntra_ep.tracea.core_ir.ops import (
-    Attention,
-    Conv,
-    CoreOp,
-    Gemm,
-    Operand,
-    Pointwise,
-    Program,
-    RowReduce,
-    Value,
-    ValueKind,
-    outputs_of,
-)
-from xyntra_ep.tracea.planning.op_parts import bodies_of, operands_of, reads_directly
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Program, Value, ValueKind
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 SERVED = 8  # images of a batch of which nobody knows anything
@@ -78,55 +65,39 @@ class _Batched:
 
     @property
     def operands(self) -> Iterator[tuple[Operand, int | None]]:
-        return zip(operands_of(self.op), self.axes, strict=True)
+        return zip(self.op.operands, self.axes, strict=True)
 
 
 def _batched(program: Program, number: int) -> _Batched | None:
     op = program.ops[number]
-    images, axes = _first_extent(op), _image_axes(op)
+    images, axes = op.images(), _image_axes(op)
     if images is None or axes is None or images in (0, 1):
         return None
     strides: dict[int, Size] = {}
-    for operand, at in zip(operands_of(op), axes, strict=True):
+    for operand, at in zip(op.operands, axes, strict=True):
         if at is not None and operand.shape[at] != images:
             return None
         stride = 0 if at is None else operand.strides[at]
         given = program.values[operand.value].kind in (ValueKind.CONST, ValueKind.LITERAL)
         if strides.setdefault(operand.value, stride) != stride or (given and stride != 0) or not known_nonnegative(stride):
             return None
-    if any(strides[out.value] == 0 for out in outputs_of(op)):
+    if any(strides[out.value] == 0 for out in op.written):
         return None
     return _Batched(number, op, images, axes, strides)
-
-
-def _first_extent(op: CoreOp) -> Size | None:
-    match op:
-        case Pointwise():
-            return op.domain[0] if op.domain else None
-        case RowReduce():
-            return op.outer[0] if op.outer else None
-        case Gemm():
-            return op.domain[0] if len(op.domain) > 2 else None
-        case Conv() | Attention():
-            return op.output.shape[0]
-        case _:
-            return None
 
 
 def _image_axes(op: CoreOp) -> tuple[int | None, ...] | None:
     """Which axis of each operand the op's first one walks along. None where an expression uses that one otherwise."""
     first = axis(0)
-    found: dict[int, int | None] = dict.fromkeys(range(reads_directly(op)), 0)
-    if isinstance(op, Conv):
-        found[1] = None  # w is the same for all images
-    for body, _ in bodies_of(op):
+    found = {j: None if j in op.shared_by_images else 0 for j in range(op.reads_directly)}
+    for body, _, _ in op.expressions():
         for e in walk(body):
             at = [k for k, arg in enumerate(e.args) if arg is first]
             if (e is first and body is first) or (at and (e.kind != "load" or len(at) > 1)):
                 return None
             if e.kind == "load" and found.setdefault(e.attr, at[0] if at else None) != (at[0] if at else None):
                 return None
-    return (*(found.get(j) for j in range(len(op.inputs))), *(0 for _ in outputs_of(op)))
+    return (*(found.get(j) for j in range(len(op.inputs))), *(0 for _ in op.written))
 
 
 @dataclass(slots=True)
@@ -144,7 +115,7 @@ class _Chain:
             return False
         if any(self.strides.get(value, stride) != stride for value, stride in batched.strides.items()):
             return False
-        made = self.made | {out.value for out in outputs_of(batched.op)}
+        made = self.made | {out.value for out in batched.op.written}
         # Such a value is made of images, one beside the other: since its views stay within it, that of an image stays in there.
         return all(
             at is not None and product(program.values[operand.value].shape) == self.images * operand.strides[at]
@@ -155,7 +126,7 @@ class _Chain:
     def add(self, batched: _Batched) -> None:
         self.ops.append(batched)
         self.strides.update(batched.strides)
-        self.made.update(out.value for out in outputs_of(batched.op))
+        self.made.update(out.value for out in batched.op.written)
 
 
 def _of_one(operand: Operand, at: int) -> Operand:
@@ -192,7 +163,7 @@ class _Memory:
         self.images = evaluate(images, self.at)
 
     def knows(self, op: CoreOp) -> bool:
-        return all(symbols_of(size) <= self.at.keys() for o in operands_of(op) for size in (*o.shape, *o.strides))
+        return all(symbols_of(size) <= self.at.keys() for o in op.operands for size in (*o.shape, *o.strides))
 
     def bytes(self, operand: Operand, at: int | None) -> int:
         """Of one image, or of what all share: each element once."""
@@ -242,7 +213,7 @@ def _worthwhile(program: Program, chain: _Chain, caps: Capabilities) -> Iterator
         part = _best(range(begin, end), worth)
         if len(part) < 2:
             continue
-        inside = {out.value for k in part for out in outputs_of(chain.ops[k].op)}
+        inside = {out.value for k in part for out in chain.ops[k].op.written}
         net = sum(gains[k].less(inside) - paid[k] for k in part)
         if net > WORTH * sum(gains[k].data_ns for k in part):
             yield [chain.ops[k] for k in part]
@@ -264,7 +235,7 @@ def _best(among: range, worth: Sequence[float]) -> range:
 def _used_outside(program: Program, part: Sequence[_Batched], live: Sequence[int]) -> set[int]:
     """Values that are not only the ops' of ``part``."""
     numbers = {b.number for b in part}
-    used = {o.value for i in live if i not in numbers for o in operands_of(program.ops[i])}
+    used = {o.value for i in live if i not in numbers for o in program.ops[i].operands}
     return used | {value for value, _ in program.faults}
 
 
@@ -301,14 +272,4 @@ def _of_one_image(batched: _Batched, seen_as: Mapping[int, int]) -> CoreOp:
     operands = [
         replace(operand if at is None else _of_one(operand, at), value=seen_as[operand.value]) for operand, at in batched.operands
     ]
-    inputs, outputs = tuple(operands[: len(op.inputs)]), operands[len(op.inputs) :]
-    match op:
-        case Pointwise():
-            return replace(op, domain=(1, *op.domain[1:]), inputs=inputs, outputs=tuple(outputs))
-        case RowReduce():
-            results = tuple(replace(o, operand=out) for o, out in zip(op.outputs, outputs, strict=True))
-            return replace(op, outer=(1, *op.outer[1:]), inputs=inputs, outputs=results)
-        case Gemm() | Conv() | Attention():
-            return replace(op, inputs=inputs, output=outputs[0])
-        case _:
-            raise AssertionError(f"{type(op).__name__} has no axis of images")
+    return op.with_operands(tuple(operands[: len(op.inputs)]), operands[len(op.inputs) :])

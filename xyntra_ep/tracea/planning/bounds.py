@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dims import Size, both, either, eq, le, lt, product, span
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Program, contiguous_strides
-from xyntra_ep.tracea.planning.op_parts import operands_of
 
 Condition = tuple[Size, str]
 
@@ -38,7 +37,7 @@ def bounds_of(program: Program, ops: Sequence[int]) -> list[Condition]:
 
 
 def _conditions(program: Program, op: CoreOp) -> Iterator[Condition]:
-    for j, operand in enumerate(operands_of(op)):
+    for j, operand in enumerate(op.operands):
         count = product(program.values[operand.value].shape)
         for extent in operand.shape:
             yield le(0, extent), f"operand {j} would have a negative size"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from xyntra_ep.tracea.core_ir.ops import CoreOp, Program, ValueKind, outputs_of
-from xyntra_ep.tracea.planning.op_parts import is_fixed
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Program, ValueKind
 
 _KNOWN = frozenset({ValueKind.CONST, ValueKind.LITERAL})
 
@@ -19,7 +18,7 @@ def live_ops(program: Program) -> list[int]:
     live: list[int] = []
     for i in range(len(program.ops) - 1, -1, -1):
         op = program.ops[i]
-        if any(o.value in needed for o in outputs_of(op)):
+        if any(o.value in needed for o in op.written):
             live.append(i)
             needed.update(o.value for o in op.inputs)
     return live[::-1]
@@ -34,14 +33,14 @@ def constant_ops(program: Program, ops: Iterable[int]) -> tuple[frozenset[int], 
     moved = {i: program.ops[i] for i in ops if _may_move(program, program.ops[i])}
     writers: dict[int, list[int]] = {}
     for i in ops:
-        for out in outputs_of(program.ops[i]):
+        for out in program.ops[i].written:
             writers.setdefault(out.value, []).append(i)
     while True:
         known = _known_values(program, writers, moved)
         stay = [
             i
             for i, op in moved.items()
-            if any(o.value not in known for o in op.inputs) or any(o.value not in known for o in outputs_of(op))
+            if any(o.value not in known for o in op.inputs) or any(o.value not in known for o in op.written)
         ]
         if not stay:
             return frozenset(moved), frozenset(known)
@@ -51,8 +50,8 @@ def constant_ops(program: Program, ops: Iterable[int]) -> tuple[frozenset[int], 
 
 def _may_move(program: Program, op: CoreOp) -> bool:
     kept = {value for value, _ in program.faults}
-    written = [o.value for o in outputs_of(op)]
-    return is_fixed(op) and all(program.values[v].kind is ValueKind.TEMP and v not in kept for v in written)
+    written = [o.value for o in op.written]
+    return op.is_fixed and all(program.values[v].kind is ValueKind.TEMP and v not in kept for v in written)
 
 
 def _known_values(program: Program, writers: Mapping[int, Sequence[int]], moved: Mapping[int, CoreOp]) -> set[int]:

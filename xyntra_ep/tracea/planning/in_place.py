@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from xyntra_ep.tracea.core_ir.dims import product
-from xyntra_ep.tracea.core_ir.expr import axis, walk
-from xyntra_ep.tracea.core_ir.ops import Operand, Pointwise, Program
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Program
 
 
-def reused_input(program: Program, op: Pointwise, dying: Collection[int]) -> int | None:
+def reused_input(program: Program, op: CoreOp, dying: Collection[int]) -> int | None:
     """The value whose memory ``op``'s result may take, None if there is none.
 
     ``dying``: temporaries that nothing after ``op`` touches. Every element must be read only where it is
     written, so that no unit sees another unit's result.
     """
-    if len(op.outputs) != 1:
-        return None  # a kernel may finish one output before it starts the next
-    out = op.outputs[0]
+    out = op.written[0]
     for j, operand in enumerate(op.inputs):
         if (
             operand.value in dying
             and _same_layout(program, operand, out)
             and [o.value for o in op.inputs].count(operand.value) == 1
-            and _read_in_place(op, j)
+            and op.reads_in_place(j)
         ):
             return operand.value
     return None
@@ -36,12 +33,6 @@ def _same_layout(program: Program, a: Operand, b: Operand) -> bool:
         and a.dtype.bytes == b.dtype.bytes
         and (a.shape, a.strides, a.offset) == (b.shape, b.strides, b.offset)
     )
-
-
-def _read_in_place(op: Pointwise, j: int) -> bool:
-    here = tuple(axis(i) for i in range(len(op.domain)))
-    loads = [e for e in walk(*op.bodies) if e.kind == "load" and e.attr == j]
-    return bool(loads) and all(e.args == here for e in loads)
 
 
 def resolve(aliases: Mapping[int, int], value: int) -> int:

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dims import Dim, Size, product, symbols_of
 from xyntra_ep.tracea.core_ir.expr import walk
-from xyntra_ep.tracea.core_ir.ops import (
-    Attention,
-    Conv,
-    CoreOp,
-    Gemm,
-    Operand,
-    Pointwise,
-    Program,
-    Recurrence,
-    RowReduce,
-    Scan,
-    TopK,
-    ValueKind,
-    outputs_of,
-)
-from xyntra_ep.tracea.planning.op_parts import bodies_of, known_results, reads_directly, sizes_of
+from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Program, ValueKind
 
 _GIVEN = frozenset({ValueKind.INPUT, ValueKind.CONST, ValueKind.LITERAL})
 
@@ -43,23 +28,23 @@ def _problems(program: Program) -> Iterator[str]:
     seen: set[Size] = set()
     for i, op in enumerate(program.ops):
         where = f"op {i} ({type(op).__name__} {op.label})".replace(" )", ")")
-        for size in sizes_of(op):
+        for size in op.sizes():
             if isinstance(size, Dim) and size not in seen:
                 seen.add(size)
                 if unbound := symbols_of(size) - bound:
                     yield f"{where}: nothing binds {sorted(unbound)}"
-        for role, operands in (("input", op.inputs), ("output", outputs_of(op))):
+        for role, operands in (("input", op.inputs), ("output", op.written)):
             for j, operand in enumerate(operands):
                 for problem in _operand_problems(program, operand):
                     yield f"{where}, {role} {j}: {problem}"
         for j, operand in enumerate(op.inputs):
             if operand.value not in written:
                 yield f"{where}, input {j}: value {operand.value} is read before it is written"
-        for j, operand in enumerate(outputs_of(op)):
+        for j, operand in enumerate(op.written):
             if program.values[operand.value].kind in _GIVEN:
                 yield f"{where}, output {j}: value {operand.value} is given and must not be written"
             written.add(operand.value)
-        for problem in (*_expression_problems(op), *_shape_problems(op)):
+        for problem in (*_expression_problems(op), *op.problems()):
             yield f"{where}: {problem}"
     for i, value in enumerate(program.values):
         if value.kind is ValueKind.OUTPUT and i not in written:
@@ -113,8 +98,8 @@ def _negative(size: Size) -> bool:
 
 
 def _expression_problems(op: CoreOp) -> Iterator[str]:
-    first = reads_directly(op)
-    for k, ((body, rank), known) in enumerate(zip(bodies_of(op), known_results(op), strict=True)):
+    first = op.reads_directly
+    for k, (body, rank, known) in enumerate(op.expressions()):
         for e in walk(body):
             if e.kind == "axis" and not 0 <= e.attr < rank:
                 yield f"expression {k} uses axis {e.attr} of {rank}"
@@ -130,75 +115,6 @@ def _expression_problems(op: CoreOp) -> Iterator[str]:
                     yield f"{what} with {len(e.args)} of {len(operand.shape)} indices"
                 if e.dtype is not operand.dtype.compute:
                     yield f"{what} ({operand.dtype}) as {e.dtype}"
-
-
-def _shape_problems(op: CoreOp) -> Iterator[str]:
-    match op:
-        case Pointwise():
-            if len(op.bodies) != len(op.outputs):
-                yield f"{len(op.bodies)} bodies for {len(op.outputs)} outputs"
-            for out in op.outputs:
-                yield from _same("an output", out.shape, op.domain)
-        case RowReduce():
-            for row in op.outputs:
-                yield from _same("an output", row.operand.shape, op.outer if row.per_row else op.outer + op.inner)
-        case Gemm():
-            a, b = op.inputs[0].shape, op.inputs[1].shape
-            yield from _same("a", a[:-1], op.domain[:-1])
-            yield from _same("b", (*b[:-2], b[-2], b[-1]), (*op.domain[:-2], a[-1], op.domain[-1]))
-        case Conv():
-            x, w = op.inputs[0].shape, op.inputs[1].shape
-            spatial = len(w) - 2
-            if not len(op.strides) == len(op.dilations) == len(op.pads) == spatial == len(x) - 2:
-                yield "strides, dilations, pads, x and w disagree on the number of spatial axes"
-            yield from _same("x's channels", (x[1],), (w[1] * op.group,))
-            yield from _same("the output", op.domain[:2], (x[0], w[0]))
-        case Attention():
-            q, k, v = (o.shape for o in op.inputs[:3])
-            yield from _same("k", k, (q[0], q[1], k[2], q[3]))
-            yield from _same("v", v[:3], k[:3])
-            yield from _same("the output", op.output.shape, (*q[:3], v[3]))
-        case TopK():
-            for out in (op.values, op.indices):
-                yield from _same("an output", out.shape, (*op.inputs[0].shape[:-1], op.k))
-        case Recurrence():
-            yield from _recurrence_problems(op)
-        case Scan():
-            pass
-
-
-def _recurrence_problems(op: Recurrence) -> Iterator[str]:
-    directions, _, rows, width = op.domain
-    yield from _same("r", op.inputs[0].shape, (directions, op.gates, width, width))
-    if not isinstance(directions, int) or not isinstance(width, int):
-        yield "the number of directions or the width of a state is not known"
-    if len(op.reverse) != directions:
-        yield f"{len(op.reverse)} orders of time for {directions} directions"
-    if op.has_lengths:
-        yield from _same("the lengths", op.inputs[1].shape, (rows,))
-        if op.inputs[1].dtype.is_float:
-            yield f"the lengths are {op.inputs[1].dtype}"
-    if op.output is not None:
-        yield from _same("the output", op.output.shape, op.domain)
-    for final in op.finals:
-        if final is not None:
-            yield from _same("a final state", final.shape, (directions, rows, width))
-    states = len(op.initial)
-    if not len(op.stages[-1].bodies) == len(op.finals) == states:
-        yield f"{len(op.stages[-1].bodies)} new and {len(op.finals)} final states for {states}"
-    vectors = states
-    for stage in op.stages:
-        if stage.factor != 0 and not states <= stage.factor < vectors:
-            yield f"a stage multiplies vector {stage.factor}, which is neither state 0 nor a result before it"
-        vectors += len(stage.bodies)
-    for e in walk(*op.initial):
-        if e.kind == "axis" and e.attr == 1:
-            yield "an initial state depends on the time"
-
-
-def _same(what: str, got: Sequence[Size], wanted: Sequence[Size]) -> Iterator[str]:
-    if tuple(got) != tuple(wanted):
-        yield f"{what} has shape {tuple(got)}, not {tuple(wanted)}"
 
 
 def _text(program: Program) -> str:

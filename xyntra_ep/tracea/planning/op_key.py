@@ -12,7 +12,7 @@ from typing import Any
 from xyntra_ep.tracea.core_ir.dims import Atom, Dim, DimOp, Size
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, Program
-from xyntra_ep.tracea.planning.op_parts import operands_of
+from xyntra_ep.tracea.core_ir.ops.core_op import field_names
 
 _PLAIN = (int, str, bytes, float, type(None))
 
@@ -28,7 +28,7 @@ class OpKey:
 
 def op_key(op: CoreOp, program: Program, constants: frozenset[int]) -> OpKey:
     numbering = _Numbering()
-    for operand in operands_of(op):
+    for operand in op.operands:
         numbering.values.setdefault(operand.value, len(numbering.values))
     about = []
     for i in numbering.values:
@@ -57,7 +57,7 @@ class _Numbering:
             return self.size(part)
         if isinstance(part, Expr):
             return self.expr(part)
-        return tuple(self.part(getattr(part, name)) for name in part.__slots__ if name != "label")
+        return tuple(self.part(getattr(part, name)) for name in field_names(part.__class__) if name != "label")
 
     def sizes(self, sizes: tuple[Size, ...]) -> tuple[Any, ...]:
         return tuple(self.size(size) for size in sizes)

@@ -161,8 +161,7 @@ def _identity(program: Program, value: int) -> Pointwise:
 
 
 def _written(copy: _Op) -> int:
-    assert isinstance(copy.op, Pointwise)
-    return copy.op.outputs[0].value
+    return copy.op.written[0].value
 
 
 def _read_by_run(built: Built) -> list[int]:
@@ -250,16 +249,16 @@ def _plan_loop(program: Program, loop: BatchLoop, table: BufferTable) -> PlanLoo
 
 
 def _reuse_memory(program: Program, ops: list[_Op], run: list[StepDraft], table: BufferTable) -> None:
-    """Let elementwise ops write over an operand that ends with them."""
+    """Let ops that can write over an operand that ends with them."""
     steps_of: dict[int, list[int]] = {}
     for position, draft in enumerate(run):
         steps_of.setdefault(draft.serial, []).append(position)
     for serial, op in enumerate(ops):
         steps = steps_of.get(serial, [])
         # With several launches a later one might still read what an earlier one overwrote.
-        if op.once or not isinstance(op.op, Pointwise) or len(steps) != 1:
+        if op.once or len(steps) != 1:
             continue
-        step, out = steps[0], op.op.outputs[0].value
+        step, out = steps[0], op.op.written[0].value
         if not table.is_temporary(out) or table.first_use(out) < step:
             continue
         inputs = {operand.value for operand in op.op.inputs}
