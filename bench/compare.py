@@ -99,7 +99,7 @@ def _changes(label: str, old: CaseResult | None, new: CaseResult | None) -> Iter
 
 
 def _compared(case: CaseResult | None) -> Sequence[Measurement]:
-    return [m for m in case.arms if m.against] if case else []
+    return [m for m in case.measurements if m.against] if case else []
 
 
 def _why(old: Measurement | None, new: Measurement | None) -> str:

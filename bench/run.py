@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench.arms import Arm, arms_of
 from bench.codec import decode, encode
 from bench.contenders import TORCH, Contender, parse_contenders
 from bench.errors import BenchError
@@ -23,6 +22,7 @@ from bench.memory import MemoryJob
 from bench.plan import Case, Plan
 from bench.record import result_of, row_of
 from bench.results import CaseResult, Measurement, Memory, Status
+from bench.setups import Setup, setups_of
 from bench.worker import Job
 
 WORKER = ("-m", "bench.worker")
@@ -46,9 +46,9 @@ def run_case(case: Case, plan: Plan, worker: tuple[str, ...] = WORKER) -> CaseRe
     again = _attempt(case, replace(plan, contenders=survivors), worker)
     if again.status is not Status.OK:
         return result
-    measured = {m.label: m for m in again.arms}
-    arms = arms_of(case, plan.contenders)
-    rows = [measured.get(arm.label) or row_of(arm, *dead[arm.contender.label]) for arm in arms]
+    measured = {m.label: m for m in again.measurements}
+    setups = setups_of(case, plan.contenders)
+    rows = [measured.get(setup.label) or row_of(setup, *dead[setup.contender.label]) for setup in setups]
     return replace(again, baseline=rows[0], contenders=tuple(rows[1:]))
 
 
@@ -57,7 +57,9 @@ def _fatal(case: Case, plan: Plan, worker: tuple[str, ...], together: CaseResult
     need not be asked."""
     if len(plan.contenders) == 1:
         return {plan.contenders[0].label: (together.status, together.error)}
-    budget = replace(plan.budget, rounds=2, min_turns=2, min_runs=0, min_time_s=0.0, max_time_s=10.0, max_turns=2, creations=1)
+    budget = replace(
+        plan.budget, rounds=2, min_iterations=2, min_runs=0, min_time_s=0.0, max_time_s=10.0, max_iterations=2, creations=1
+    )
     found = {
         contender.label: _attempt(replace(case, memory=False), replace(plan, contenders=(contender,), budget=budget), worker)
         for contender in plan.contenders
@@ -76,15 +78,15 @@ def _attempt(case: Case, plan: Plan, worker: tuple[str, ...]) -> CaseResult:
         result = decode(CaseResult, data)
         if not case.memory:
             return result
-        measured = {arm.label: arm for arm in arms_of(case, plan.contenders)}
-        with_memory = [_with_memory(m, measured[m.label], case, scratch) for m in result.arms]
+        measured = {setup.label: setup for setup in setups_of(case, plan.contenders)}
+        with_memory = [_with_memory(m, measured[m.label], case, scratch) for m in result.measurements]
         return replace(result, baseline=with_memory[0], contenders=tuple(with_memory[1:]))
 
 
 def time_limit_s(case: Case, plan: Plan) -> float:
     """Without a sign of life, which each round gives. Generous: it is there for a hang, not for a slow compiler or model."""
-    arms = len(arms_of(case, plan.contenders))
-    return 4 * plan.budget.for_arms(arms).max_time_s + 300.0 * arms
+    setups = len(setups_of(case, plan.contenders))
+    return 4 * plan.budget.for_sessions(setups).max_time_s + 300.0 * setups
 
 
 def probe(contender: Contender) -> str:
@@ -171,14 +173,14 @@ def _wait(child: subprocess.Popen[bytes], alive_file: Path, limit_s: float) -> i
                 raise
 
 
-def _with_memory(m: Measurement, arm: Arm, case: Case, scratch: Path) -> Measurement:
+def _with_memory(m: Measurement, setup: Setup, case: Case, scratch: Path) -> Measurement:
     """A session that was measured alive and does not come up alone leaves the figure empty, with a note. PyTorch's is not
     asked for: its memory is the device's, and compiling its module once more may take minutes."""
     if m.status is not Status.OK or m.provider == TORCH:
         return m
-    files = {"model": str(case_path(case)), "feeds": str(scratch / FEEDS_FILE), "cache_dir": str(cache_dir(scratch, arm))}
+    files = {"model": str(case_path(case)), "feeds": str(scratch / FEEDS_FILE), "cache_dir": str(cache_dir(scratch, setup))}
     try:
-        data = in_child(MEMORY, encode(MemoryJob(arm=arm, **files)), scratch, MEMORY_LIMIT_S)
+        data = in_child(MEMORY, encode(MemoryJob(setup=setup, **files)), scratch, MEMORY_LIMIT_S)
     except ChildFailed as failure:
         return replace(m, notes=(*m.notes, f"memory: {failure.status}: {failure.text.splitlines()[0]}"))
     return replace(m, memory=decode(Memory, data))

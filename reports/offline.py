@@ -30,8 +30,8 @@ def render(run: Run, source: str) -> str:
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:
-    alone = {m.contender.label: m for m in case.arms if m.streams == 1}
-    for m in case.arms:
+    alone = {m.contender.label: m for m in case.measurements if m.streams == 1}
+    for m in case.measurements:
         if m.streams < 2:
             continue
         one = alone.get(m.contender.label)

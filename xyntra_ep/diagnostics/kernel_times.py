@@ -41,7 +41,7 @@ class KernelTime:
     ns: int
     flops: int
     bytes: int
-    launch: Mapping[str, Any] | None = None  # the dearest one, as `explain` has it: what a device's compiler reports of it
+    launch: Mapping[str, Any] | None = None  # the hottest one, as `explain` has it: what a device's compiler reports of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
