@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import re
@@ -19,6 +20,8 @@ from xyntra_ep.diagnostics.explain import Explanation
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PACKAGES = ("xyntra_ep", "custom_ops", "zoo", "bench", "reports")
+IMPORTS_ON_FIRST_USE = ("xyntra_ep", "tracea")
 TRACEA = ("interface", "core_ir", "doctor", "kernels", "semantic_ir", "emitters", "runtime", "planning")
 COMMANDS = {"xyntra": "-m xyntra_ep.cli", "bench": "-m bench", "python": ""}
 LINK = re.compile(r"\]\(([^)\s#]+)?(?:#([\w-]+))?\)")
@@ -111,6 +114,16 @@ def test_the_architecture_names_a_file_for_each_step() -> None:
     way = {path for path, _ in NAMED_FILE.findall(text)}
     parts = ["native", "xyntra_ep/provider", "xyntra_ep/fusion", *(f"xyntra_ep/tracea/{name}" for name in TRACEA)]
     assert [part for part in parts if not any(path.startswith(f"{part}/") for path in way)] == []
+
+
+def test_each_package_says_what_it_is_and_holds_no_code_of_its_own() -> None:
+    """A docstring, imports and `__all__`; two of them import on first use."""
+    for file in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        assert ast.get_docstring(tree), f"{name_of(file)}: no docstring"
+        if file.parent.name not in IMPORTS_ON_FIRST_USE:
+            kinds = {type(statement) for statement in tree.body[1:]} - {ast.Import, ast.ImportFrom}
+            assert kinds <= {ast.Assign}, f"{name_of(file)}: more than re-exports"
 
 
 def anchors(document: Path) -> set[str]:

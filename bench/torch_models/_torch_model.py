@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zoo import Registry
+
 Weights = Mapping[str, npt.NDArray[Any]]
 
 
@@ -19,6 +21,9 @@ class TorchModel:
 
     name: str
     make: Callable[[Weights], Any]
+
+
+torch_models: Registry[TorchModel] = Registry("bench.torch_models", "TORCH_MODELS")
 
 
 def linear(weights: Weights, name: str) -> Any:
