@@ -50,7 +50,7 @@ class Checkup:
     cuda: CudaSurvey
     nvrtc: str  # its version, empty when it is not installed
     trials: tuple[str, ...]  # what our kernels on each GPU have shown
-    heroes: tuple[KernelPlan, ...]  # what the largest kernels would be on the CUDA device, or on the GPU that was asked about
+    gpu_kernels: tuple[KernelPlan, ...]  # of the largest operations, on the CUDA device or the GPU that was asked about
     cache: str
     cache_made: bool  # False: the first session makes it
     cache_read_only: bool  # sessions use what is in it, and keep nothing
@@ -99,7 +99,7 @@ class Checkup:
         lines += cuda_lines(self.cuda)
         lines.append(f"cuda       NVRTC {self.nvrtc} compiles" if self.nvrtc else f"cuda       no compiler. {nvrtc.REMEDY}")
         lines += [f"trials     {line}" for line in self.trials]
-        for plan in self.heroes:
+        for plan in self.gpu_kernels:
             lines += [f"occupancy  {plan.title}", *(f"           {launch}" for launch in plan.launches)]
         lines += [f"kernels    {op}: {', '.join(names)}" for op, names in self.variants.items()]
         lines += [f"WRONG      {what}" for what in self.wrong]
@@ -109,7 +109,7 @@ class Checkup:
 
 def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir: Path | None = None) -> Checkup:
     """Look at this machine. ``measure``: also measure its ceilings, try our kernels on its GPUs (some seconds each), and keep
-    that for planning. ``architecture``: a GPU of `doctor/heroes.py` that need not be here, to tell about its occupancy. Raises
+    that for planning. ``architecture``: a GPU of `doctor/known_gpus.py`, here or not, to report its kernels' occupancy. Raises
     ConfigError for one that is not known.
     """
     with knobs.forgiving() as wrong:  # each is a finding, and none keeps the others from being found
@@ -151,9 +151,9 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
     gpus = cuda.survey(Path(registration.get_library_path()))
     drivers = opencl.survey()
     device = known_target(architecture) if architecture else None if gpus.missing else cuda_target(gpus)
-    heroes: tuple[KernelPlan, ...] = ()
+    gpu_kernels: tuple[KernelPlan, ...] = ()
     try:
-        heroes = _heroes(context, device)
+        gpu_kernels = _gpu_kernels(context, device)
     except XyntraError as error:
         missing.append((f"occupancy: {error.what}", "an older NVRTC than the device is the usual reason"))
     return Checkup(
@@ -168,7 +168,7 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
         cuda=gpus,
         nvrtc=_nvrtc_version(),
         trials=tuple(trial_lines(context, gpus, drivers, measure=measure)),
-        heroes=heroes,
+        gpu_kernels=gpu_kernels,
         cache=str(root.path if root.reason else root.asked),
         cache_made=root.reason != "" or root.path == root.asked,
         cache_read_only=root.read_only,
@@ -194,7 +194,7 @@ def trial_lines(context: Context, gpus: CudaSurvey, drivers: OpenClSurvey, *, me
         yield f"{target.name}: {(shown.costs if shown is not None else None) or ASSUMED}"
 
 
-def _heroes(context: Context, device: DeviceTarget | None) -> tuple[KernelPlan, ...]:
+def _gpu_kernels(context: Context, device: DeviceTarget | None) -> tuple[KernelPlan, ...]:
     """The ops that take a model's time, in every precision that makes kernels of their own."""
     if device is None:
         return ()

@@ -12,7 +12,7 @@ from pathlib import Path
 from xyntra_ep import knobs
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.doctor.heroes import hero_for, hero_named
+from xyntra_ep.tracea.doctor.known_gpus import known_gpu_for, known_gpu_named
 from xyntra_ep.tracea.doctor.variants import AnyVariant, VariantTable, gpu_variants
 from xyntra_ep.tracea.emitters import cuda as cuda_text
 from xyntra_ep.tracea.emitters import opencl as opencl_text
@@ -123,8 +123,8 @@ def _numbered(found: CudaSurvey, ordinal: int) -> CudaDevice:
 
 def cuda_gpu(device: CudaDevice) -> Gpu:
     """The device as kernels see it. Rates are those of its clocks: two operations for each fused multiply-add, two transfers for
-    each beat of the memory's clock; where the driver does not tell them, those of the device's row (`doctor/heroes.py`)."""
-    known = hero_for(device.architecture, device.name).gpu
+    each beat of the memory's clock; where the driver does not tell them, those of the device's row (`doctor/known_gpus.py`)."""
+    known = known_gpu_for(device.architecture, device.name).gpu
     cores = device.multiprocessors * (_CORES // 2 if device.capability == (8, 0) else _CORES)
     gflops = 2 * cores * device.clock_khz / 1e6
     return replace(
@@ -141,17 +141,17 @@ def cuda_gpu(device: CudaDevice) -> Gpu:
 
 
 def known_target(name: str) -> DeviceTarget:
-    """A GPU that need not be here, by a name of `doctor/heroes.py` (h200) or an architecture (sm_90): kernels are planned and
+    """A GPU that need not be here, by a name of `doctor/known_gpus.py` (h200) or an architecture (sm_90): kernels are planned and
     compiled for it, and cannot be run. Raises ConfigError for one that is not known, and without NVRTC."""
-    hero = hero_named(name)
+    known = known_gpu_named(name)
     return DeviceTarget(
         api="CUDA",
-        identity=f"{hero.name}, which is not here",
-        name=f"{hero.name}, by data sheet",
-        gpu=hero.gpu,
+        identity=f"{known.name}, which is not here",
+        name=f"{known.name}, by data sheet",
+        gpu=known.gpu,
         emit=cuda_text.emit,
         compiler=NvrtcCompiler(version=nvrtc.load().version),
-        flags=(hero.gpu.target,),
+        flags=(known.gpu.target,),
     )
 
 
