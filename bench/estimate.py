@@ -1,8 +1,7 @@
-"""About how long each row of a run will take, so that a run that was given a time can choose its rows: fewer rows, never fewer
-runs. What does not fit is left out, and named.
+"""Estimates how long each row of a run will take, so that a run with a time limit can choose its rows.
 
-A process of its own for each case, `python -m bench.estimate JOB RESULT`, in which the CPU provider alone runs the model a few
-times; contenders are taken to be as fast.
+It measures fewer rows, never fewer runs, and names what it leaves out. A child process for each case, `python -m bench.estimate
+JOB RESULT`, runs the model a few times with the CPU provider; contenders are assumed to be as fast.
 """
 
 from __future__ import annotations

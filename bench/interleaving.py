@@ -113,7 +113,7 @@ def _rounds(runners: list[Runner], feeds: Feeds, budget: Budget, after_round: Ca
 
 
 def renew(runners: Sequence[Runner]) -> None:
-    """New sessions, in that order, after all old ones are gone."""
+    """Creates new sessions in that order, after all old ones are destroyed."""
     for runner in runners:
         runner.session = None
     for runner in runners:
@@ -153,8 +153,8 @@ def _keep(runner: Runner, samples: Sequence[Sample]) -> None:
 
 
 def wait_until_idle() -> None:
-    """Threads of a runtime may go on spinning after a run. Left alone, those of the session that ran before would take a core
-    from this one, and two equal sessions would measure up to 1.5x apart."""
+    """Waits until the process uses little processor time. A runtime's threads may spin after a run; those of the session before
+    would take a core from this one, and two equal sessions would differ by up to 1.5x."""
     deadline = time.monotonic() + MAX_IDLE_WAIT_S
     while time.monotonic() < deadline:
         busy_s = time.process_time()
@@ -164,7 +164,7 @@ def wait_until_idle() -> None:
 
 
 def _repeat(runner: Runner, feeds: Feeds, *, at_least: int, block_ns: int) -> list[Sample]:
-    """Runs of one session in a row; short models are run until the block is long enough to have settled."""
+    """Runs one session several times in a row; a short model until the block is long enough to be steady."""
     samples: list[Sample] = []
     while len(samples) < at_least or (sum(sample.spent_ns for sample in samples) < block_ns and len(samples) < MAX_BLOCK_RUNS):
         samples.append(runner.run(feeds))

@@ -1,4 +1,4 @@
-"""What the machine did while a case was measured: others' work, the clock, the quota."""
+"""What the machine did while a case was measured: the work of other processes, the clock, the quota."""
 
 from __future__ import annotations
 

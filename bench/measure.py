@@ -52,7 +52,7 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
     path = case_path(case)
     sha256 = _read_into_page_cache(path)
     setups = setups_of(case, contenders)
-    session = plain_session(path)  # also takes the runtime's own first steps and the first touch of memory
+    session = plain_session(path)  # also does the runtime's one-time initialisation and touches memory for the first time
     names = [output.name for output in session.get_outputs()]
     feeds = case_feeds(case, session.get_inputs())
     fixed = FixedShapes.of(session.get_inputs(), feeds)
@@ -116,7 +116,7 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
 
 @contextmanager
 def _failure_noted(failed: dict[str, tuple[Status, str]], setup: Setup) -> Iterator[None]:
-    """Whatever a contender throws is a result of measuring it."""
+    """Notes whatever a contender raises: a failure is a result too."""
     try:
         yield
     except Unavailable as error:
@@ -126,8 +126,8 @@ def _failure_noted(failed: dict[str, tuple[Status, str]], setup: Setup) -> Itera
 
 
 def _time_creation(setup: Setup, factory: Factory, budget: Budget, cache: Path) -> Creation:
-    """Cold, with the kernels of the cold one, and the median warm. Only one session is alive at a time: memory that another one
-    holds would make this one pay for fresh pages, and weights shared with it would make this one look cheap."""
+    """Times session creation: cold, with cached kernels but no cached plan, and warm (the median). Only one session is alive at a
+    time: with another one, memory could not be reused and weights could be shared, which would change the times."""
     compilers_s = _children_s()
     session, cold_ns = factory.create(watched=True)
     compilers_s = _children_s() - compilers_s
@@ -153,13 +153,13 @@ def _time_creation(setup: Setup, factory: Factory, budget: Budget, cache: Path) 
 
 
 def _children_s() -> float:
-    """Processor time of the child processes that have ended: of a contender that compiles, its compilers."""
+    """Processor time of the child processes that have ended; for a contender that compiles, of its compilers."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def _start(case: Case, setup: Setup, factory: Factory, creation: Creation, feeds: Feeds, names: list[str]) -> Runner:
-    """The session that will run, created a last time beside those of the others, and its first run."""
+    """Creates the session that will run, beside those of the others, and times its first run."""
     before = rss_bytes()
     session, _ = factory.create()
     creation = dataclasses.replace(creation, rss_growth_bytes=max(rss_bytes() - before, 0))
@@ -195,7 +195,7 @@ def _run_all(
 
 
 def _with_past(case: Case, session: Session, outputs: Outputs, feeds: Feeds, names: list[str]) -> Outputs:
-    """Of a run; of a model that generates also what it makes of its past."""
+    """The outputs of a run; of a model that generates, also logits of the tokens after it."""
     if case.scenario is not Scenario.GENERATE:
         return outputs
     made = dict(zip(names, outputs, strict=True))
@@ -214,7 +214,7 @@ def _check_outputs(runners: Mapping[str, Runner], names: list[str], max_err: flo
 
 
 def _worse(first: Check, last: Check) -> Check:
-    """Of two checks of the same session's kind, what must be known: where one is wrong, it, else the larger error."""
+    """The worse of two checks of a contender: the wrong one, otherwise the one with the larger error."""
     worst = first if first.state is not Accuracy.OK else last
     if first.state is last.state is Accuracy.OK:
         worst = max(first, last, key=lambda check: check.error or 0.0)
@@ -228,7 +228,7 @@ def _result(setup: Setup, failed: Mapping[str, tuple[Status, str]], runners: Map
 
 
 def _with_inside(m: Measurement, runner: Runner | None, feeds: Feeds) -> Measurement:
-    """After the iterations, so that profiling disturbs none of them."""
+    """Profiles the session, after the iterations, so that profiling disturbs none of them."""
     if runner is None or m.latency is None:
         return m
     session = runner.session
@@ -256,6 +256,6 @@ def _case_warnings(
 
 
 def _read_into_page_cache(path: Path) -> str:
-    """The first session then reads from memory as the second does. The digest goes into the result."""
+    """Reads the model file once, so that the first session finds it in memory as the second does. Returns its digest."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

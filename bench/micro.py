@@ -1,4 +1,4 @@
-"""Cases from the chains: each point is built as a file of its own and measured as any model is."""
+"""Cases from the chains: each point is written as a file of its own and measured like any model."""
 
 from __future__ import annotations
 

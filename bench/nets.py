@@ -1,4 +1,4 @@
-"""Nets as people train them, small, whose sizes only a run knows: each at several sizes, dynamic beside fixed.
+"""Small nets of common kinds whose sizes only a run knows: each at several sizes, dynamic and fixed.
 
 `bench nets` measures ONNX Runtime and XyntraEP with the model as it is, and both with the sizes fixed before the session is
 created. Weights are random: times do not depend on them.

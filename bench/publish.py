@@ -1,7 +1,7 @@
-"""What a run must hold before a table of it is published. Pure: `bench run` says it, `bench report` refuses what misses a rule.
+"""The rules that a run must keep before its tables are published. Pure: `bench run` names broken rules, `bench report` refuses.
 
-A run made before there were rules (`rules` is 0) is not refused: its table says which of them it misses, until a run on such
-a machine takes its place.
+A run made before there were rules (`rules` is 0) is not refused: its table names the rules that it breaks, until a run on such a
+machine replaces it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a measurement leaves behind. These types are the stored format; `schema/` describes it for others."""
+"""What a measurement stores. These types are the file format; `schema/` describes it for others."""
 
 from __future__ import annotations
 

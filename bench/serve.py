@@ -1,7 +1,7 @@
-"""Open loop, the live part: queries begin when they are meant to, however long those before them take.
+"""Open loop, the part with sessions: queries begin at their intended times, however long earlier ones take.
 
-A closed loop asks for the next run when the last has ended, so a slow run delays the questions that would have shown
-what waiting for it costs (coordinated omission). Here latency counts from the intended start.
+In a closed loop the next run begins when the last has ended, so a slow run delays the queries that would have shown the waiting
+that it causes (coordinated omission). Here latency counts from the intended start.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The human side: a bar of progress on a terminal, lines of it elsewhere; the table of cases and what is to be said about it."""
+"""What a user sees of a run: progress on a terminal or in lines, the table of cases, and remarks below it."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def render(run: Run, source: str) -> str:
 
 def _imports(run: Run) -> str:
     times = ", ".join(f"`{module}` {milliseconds(ns)} ms" for module, ns in run.imports_ns.items())
-    return f"Import, of a plugin what it adds to ONNX Runtime's: {times}." if times else ""
+    return f"Import time; of a plugin what it adds to ONNX Runtime's: {times}." if times else ""
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:

@@ -20,8 +20,8 @@ HEADER = (
     "throughput / 1 call [95 %]",
 )
 NOTE = (
-    "Concurrent Run calls on one session with one intra-op thread, `calls` at a time; OpenVINO gets as many streams. A run's "
-    "time is that of all divided by their number."
+    "Concurrent Run calls on one session with one intra-op thread, `calls` at a time; OpenVINO gets as many streams. The time "
+    "of a run is the time of all divided by their number."
 )
 
 

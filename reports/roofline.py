@@ -111,7 +111,7 @@ def ceilings_text(run: Run) -> str:
             for c in run.ceilings
         ]
         header = ("threads", "fp32 GFLOP/s", "bf16 GFLOP/s", "L1 GB/s", "L2 GB/s", "L3 GB/s", "DRAM GB/s")
-        note = "Ceilings are the run's best of fused multiply-adds in registers, and of reading buffers of half a cache's size."
+        note = "Ceilings are the best of the run: fused multiply-adds in registers, and reading buffers of half a cache's size."
         parts += [table(header, rows, left=0), f"{note} {HOW_TO_READ}"]
     if run.device_ceilings:
         parts += [device_table(run), DEVICE_CEILINGS if run.ceilings else f"{DEVICE_CEILINGS} {HOW_TO_READ}"]
