@@ -1,4 +1,4 @@
-"""The child process of one point on a device, so that a device's error stays in it: `python -m bench.device_worker JOB RESULT`."""
+"""The child process of one point on a device, so a device's error stays in it: `python -m bench.device_worker JOB RESULT`."""
 
 from __future__ import annotations
 
