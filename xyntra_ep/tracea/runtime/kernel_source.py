@@ -1,4 +1,4 @@
-"""What is given to a compiler."""
+"""The source text of a kernel, as it is given to a compiler."""
 
 from __future__ import annotations
 
