@@ -4,8 +4,8 @@ Such a file is opened once, so that what was checked is what is used: each folde
 it and checked through its descriptor, links are resolved step by step, and the file's owner, mode and bytes are read through its
 own descriptor, from which code is loaded too. native/trusted_file.cc has the same rule in the same words:
 
-- a folder, up to the root, belongs to us, to root or to the owner of "/", and nobody else may write to it, unless it has the sticky
-  bit, with which others cannot rename or remove what is not theirs;
+- a folder, up to the root, belongs to us, to root or to the owner of "/", and nobody else may write to it, unless it has the
+  sticky bit, with which others cannot rename or remove what is not theirs;
 - a link belongs to one of these;
 - the file belongs to us or to root, is a regular one, and nobody else may write to it.
 
