@@ -53,8 +53,8 @@ def run_case(case: Case, plan: Plan, worker: tuple[str, ...] = WORKER) -> CaseRe
 
 
 def _fatal(case: Case, plan: Plan, worker: tuple[str, ...], together: CaseResult) -> dict[str, tuple[Status, str]]:
-    """Each contender that crashes or hangs with only the CPU provider beside it, by its label. Each is tried in a child process; a
-    single one need not be."""
+    """Each contender that crashes or hangs with only the CPU provider beside it, by its label. Each is tried in a child process;
+    a single one need not be."""
     if len(plan.contenders) == 1:
         return {plan.contenders[0].label: (together.status, together.error)}
     budget = replace(

@@ -142,9 +142,7 @@ def test_a_run_from_before_the_rules_stands_until_one_under_them_is_there(tmp_pa
     document = written(tmp_path, {"old.json": old}, "zoo", "ratios")
     update_file(document, Stored.at(tmp_path), write=True)
     text = document.read_text()
-    assert (
-        f"{BEFORE}2099-01-01; do not quote its numbers.** It breaks: ended before its stopping rule in 1 of 2 cases" in text
-    )
+    assert f"{BEFORE}2099-01-01; do not quote its numbers.** It breaks: ended before its stopping rule in 1 of 2 cases" in text
     assert "No run that keeps the [rules of publishing]" in text, "its ratios are not in the head"
     (tmp_path / "new.json").write_text(dump(single(run)))
     update_file(document, Stored.at(tmp_path), write=True)
