@@ -129,8 +129,7 @@ class Options:
         "AMD's AVX512_BF16 or an NVIDIA GPU; `fp16` a GPU: it has three bits more and overflows beyond 65504; `tf32` an NVIDIA "
         "GPU: the precision of fp16 with the range of fp32, in tensors that stay fp32; `int8w`, on the CPU: constant matrices in "
         "8 bits, for models bound by reading them). If the device does not support it, the next of bf16, fp16, fp32 is used, and "
-        "a "
-        "warning says so when the model is planned",
+        "a warning says so when the model is planned",
     )
     claim: Claim = option(
         default=Claim.PROFITABLE,
