@@ -1,4 +1,4 @@
-"""Are the outputs those of the baseline? Says nothing when the baseline's outputs could not show a no."""
+"""Compares outputs with the baseline's. Gives no verdict if the baseline's outputs could not show a mistake."""
 
 from __future__ import annotations
 

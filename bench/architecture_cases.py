@@ -10,8 +10,10 @@ from bench.micro import matches
 from bench.plan import Budget, Case, Scenario
 
 FAMILY = "architectures"
-BUDGET = Budget(rounds=8, warmups=2, min_turns=48, runs_per_turn=1, min_time_s=4.0, max_time_s=30.0)
-QUICK_BUDGET = Budget(rounds=4, warmups=1, min_turns=16, runs_per_turn=1, min_time_s=0.0, max_time_s=8.0, until_sure=False)
+BUDGET = Budget(rounds=8, warmups=2, min_iterations=48, runs_per_iteration=1, min_time_s=4.0, max_time_s=30.0)
+QUICK_BUDGET = Budget(
+    rounds=4, warmups=1, min_iterations=16, runs_per_iteration=1, min_time_s=0.0, max_time_s=8.0, until_sure=False
+)
 CONTENDERS = ("XyntraEP",)
 
 

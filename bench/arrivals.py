@@ -1,4 +1,4 @@
-"""Open loop, the pure part: when queries are meant to begin, what a queue makes of them, and which rate to try next."""
+"""Open loop, the pure part: when queries should begin, how long they wait in a queue, and which rate to try next."""
 
 from __future__ import annotations
 

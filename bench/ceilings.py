@@ -1,9 +1,9 @@
-"""What the machine reaches at best, measured in the run whose results are held against it.
+"""Measures the best that the machine reaches (its ceilings), in the same run whose results are compared with it.
 
-A process of its own, `python -m bench.ceilings THREADS RESULT`, in which nothing else happens. The kernels are those of
-`xyntra doctor --measure`: fused multiply-adds in registers, products of bfloat16 by the fastest instruction, and reading
-buffers that fit one level of the memory and not the one above. A run measures them before its cases and behind them, and keeps
-the best: the hypervisor may have two processors share a core for a while.
+A child process, `python -m bench.ceilings THREADS RESULT`, does nothing else. The kernels are those of `xyntra doctor --measure`:
+fused multiply-adds in registers, products of bfloat16 by the fastest instruction, and reading buffers that fit into one level of
+the memory hierarchy and not into the level above. A run measures them before and after its cases and keeps the best, because a
+hypervisor may let two processors share a core for a while.
 """
 
 from __future__ import annotations

@@ -101,12 +101,12 @@ Json = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the interrupted run in --json. Refused if things differ.")]
 Bound = Annotated[float | None, typer.Option(help="Milliseconds p99 may take in `server`. Default: 5 runs of the CPU provider.")]
-MinTime = Annotated[float | None, typer.Option(help="Least seconds of turns per case.")]
+MinTime = Annotated[float | None, typer.Option(help="Least seconds of iterations per case.")]
 MaxTime = Annotated[
     float | None,
     typer.Option(
-        help="Most seconds of turns per case of two sessions; more have more. May cut a row short: it is marked then, and not "
-        "published."
+        help="Most seconds of iterations per case of two sessions; more sessions get more. A row that this cuts short is marked, "
+        "and not published."
     ),
 ]
 FeedsFile = Annotated[

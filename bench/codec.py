@@ -1,4 +1,8 @@
-"""Frozen dataclasses to JSON values and back. Strict: an unknown or missing field is an error."""
+"""Frozen dataclasses to JSON values and back. Strict: an unknown or missing field is an error.
+
+A field is stored under its own name, or under the key in its metadata: `field(metadata={KEY: "turns"})`. So a field can get a
+better name, and files that were written before can still be read.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from enum import StrEnum
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+KEY = "key"
 
 
 class CodecError(ValueError):
@@ -17,7 +22,7 @@ class CodecError(ValueError):
 
 def encode(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {_key_of(field): encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, StrEnum):
         return value.value
     if isinstance(value, Mapping):
@@ -58,9 +63,14 @@ def _decode(hint: Any, data: Any, path: str) -> Any:
 
 def _decode_dataclass(hint: type[Any], data: dict[str, Any], path: str) -> Any:
     hints = get_type_hints(hint)
-    if unlike := set(hints) ^ set(data):
+    keys = {field.name: _key_of(field) for field in dataclasses.fields(hint)}
+    if unlike := set(keys.values()) ^ set(data):
         raise CodecError(f"{path.lstrip('.') or hint.__name__}: fields differ: {sorted(unlike)}")
-    return hint(**{name: _decode(hints[name], data[name], f"{path}.{name}") for name in hints})
+    return hint(**{name: _decode(hints[name], data[key], f"{path}.{key}") for name, key in keys.items()})
+
+
+def _key_of(field: dataclasses.Field[Any]) -> str:
+    return str(field.metadata.get(KEY, field.name))
 
 
 def _expect(data: Any, kind: type[Any], path: str) -> Any:

@@ -1,7 +1,7 @@
-"""Two stored runs, of two revisions for example: did a contender become faster or slower against the CPU provider? Pure.
+"""Compares two stored runs, for example of two revisions: did a contender become faster or slower? Pure.
 
-Times of two runs are of two moments, if not of two machines. What is compared is the ratio that each run found between
-contenders that took turns, so the CPU provider in both is the measure: a ratio of ratios.
+Times of two runs are from different moments, perhaps from different machines. Each run measured its contenders interleaved with
+the CPU provider, so the speed-ups over the CPU provider are compared: a ratio of ratios.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _changes(label: str, old: CaseResult | None, new: CaseResult | None) -> Iter
 
 
 def _compared(case: CaseResult | None) -> Sequence[Measurement]:
-    return [m for m in case.arms if m.against] if case else []
+    return [m for m in case.measurements if m.against] if case else []
 
 
 def _why(old: Measurement | None, new: Measurement | None) -> str:

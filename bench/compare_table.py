@@ -12,7 +12,7 @@ from bench.text_table import show_table
 
 HEADER = ("case", "provider", "old", "new", "new / old [95 %]", "verdict")
 MEANING = (
-    "`old` and `new` are speed-ups over the CPU provider, each measured in turns with it; above 1 their ratio is better. A "
+    "`old` and `new` are speed-ups over the CPU provider, each measured interleaved with it; above 1 their ratio is better. A "
     "verdict needs the whole interval beyond 2 %."
 )
 

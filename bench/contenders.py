@@ -11,7 +11,7 @@ from bench.errors import BenchError
 BASELINE = "CPUExecutionProvider"
 OPENVINO = "OpenVINO"  # its own runtime, through its own package; ONNX Runtime is not asked
 
-TORCH = "torch"  # PyTorch on the GPU, with models of the zoo written for it (bench/twins)
+TORCH = "torch"  # PyTorch on the GPU, with models of the zoo written for it (bench/torch_models)
 PEERS = (OPENVINO, TORCH)  # each is a contender's peer in the same precision
 
 # Where a provider that ONNX Runtime does not bring along comes from.

@@ -1,4 +1,4 @@
-"""What a model file declares of its inputs, read without a session: mistakes are found before anything is measured."""
+"""The inputs that a model file declares, read without a session, so that mistakes are found before anything is measured."""
 
 from __future__ import annotations
 

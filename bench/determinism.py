@@ -1,7 +1,7 @@
-"""Are outputs the same bits, run after run? What was hashed, and what it says. Pure.
+"""Are outputs bitwise equal, run after run? What was hashed, and the verdict. Pure.
 
 Within one configuration (model, shape, contender with options, threads) bitwise equality is expected over runs, sessions and
-processes. Over thread counts it is not: sums may be divided otherwise; whether they are is reported.
+processes. Over thread counts it is not, because sums may be divided differently; whether they are equal is reported.
 """
 
 from __future__ import annotations

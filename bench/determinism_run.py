@@ -10,7 +10,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.arms import Arm
 from bench.codec import decode, encode
 from bench.contenders import BASELINE, Contender, devices_tried
 from bench.determinism import Bits, Configuration, Determinism, Hashes, over_threads
@@ -18,6 +17,7 @@ from bench.determinism_worker import HashJob
 from bench.plan import Case
 from bench.results import Status
 from bench.run import ChildFailed, child_environment, in_child
+from bench.setups import Setup
 from bench.show import note
 from bench.text_table import show_table
 from bench.trials import make_trials
@@ -42,11 +42,11 @@ def configurations(
 
 def _configuration(case: Case, contender: Contender, plan: Determinism, scratch: Path, module: tuple[str, ...]) -> Configuration:
     found = Configuration(model=case.model, shape=case.shape, contender=contender.label, threads=case.threads, status=Status.OK)
-    arm = Arm(label=contender.label, contender=contender, threads=case.threads)
+    setup = Setup(label=contender.label, contender=contender, threads=case.threads)
     cache = scratch / hashlib.sha256(f"{case.model} {contender.label}".encode()).hexdigest()[:12]
     hashes: list[Hashes] = []
     for process in range(plan.processes):
-        job = HashJob(case=case, arm=arm, seeds=plan.seeds, runs=plan.runs, process=process, cache_dir=str(cache))
+        job = HashJob(case=case, setup=setup, seeds=plan.seeds, runs=plan.runs, process=process, cache_dir=str(cache))
         try:
             hashes += (decode(Hashes, item) for item in in_child(module, encode(job), scratch, LIMIT_S))
         except ChildFailed as failure:

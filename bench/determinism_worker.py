@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.arms import Arm
 from bench.codec import decode, encode
 from bench.determinism import Hashes
 from bench.feeds import case_feeds, case_path
 from bench.ort_sessions import plain_session
 from bench.plan import Case
 from bench.sessions import factory_for, make_available
+from bench.setups import Setup
 
 DIGITS = 16
 
@@ -28,7 +28,7 @@ DIGITS = 16
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HashJob:
     case: Case
-    arm: Arm
+    setup: Setup
     seeds: tuple[int, ...]
     runs: int
     process: int
@@ -42,13 +42,13 @@ def main(job_file: Path, result_file: Path) -> None:
 
 def hash_outputs(job: HashJob) -> tuple[Hashes, ...]:
     """The seeds in turn, so that a run follows one of other inputs."""
-    make_available(job.arm.contender.provider)
+    make_available(job.setup.contender.provider)
     path = case_path(job.case)
     asked = plain_session(path)
     inputs, names = asked.get_inputs(), [output.name for output in asked.get_outputs()]
     feeds = {seed: case_feeds(dataclasses.replace(job.case, seed=seed), inputs) for seed in job.seeds}
     del asked
-    session, _ = factory_for(path, job.arm, Path(job.cache_dir)).create()
+    session, _ = factory_for(path, job.setup, Path(job.cache_dir)).create()
     found: dict[int, list[str]] = {seed: [] for seed in job.seeds}
     for _ in range(job.runs):
         for seed in job.seeds:

@@ -1,8 +1,8 @@
-"""What a device reaches at best, measured in the run whose results are held against it: `python -m bench.device_ceilings BACKEND
-RESULT`, a process of its own.
+"""Measures the best that a device reaches, in the same run whose results are compared with it.
 
-The kernels are XyntraEP's own (`xyntra_ep/tracea/doctor/device_ceilings.py`), as are those that are measured. As a second opinion
-PyTorch's products are timed beside them where it is installed, which are cuBLAS's: a roof is the higher of both.
+It is a child process: `python -m bench.device_ceilings BACKEND RESULT`. The kernels are XyntraEP's own
+(`xyntra_ep/tracea/doctor/device_ceilings.py`). If PyTorch is installed, its products (cuBLAS) are timed as well, and a roof is
+the higher of both.
 """
 
 from __future__ import annotations

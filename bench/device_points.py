@@ -1,8 +1,8 @@
-"""What is measured of a device operator by operator: products, attention, and what memory bounds, each a model of its own.
+"""The operators that `bench device` measures: products, attention, and memory-bound ones, each a model of its own.
 
-A point knows its inputs, what a few rows of its output are in float64, the work that it must at least do, and how PyTorch, the
-library beside, is asked for the same. Attention has 16384 tokens and 2048 channels whatever the length, as FlashAttention's
-authors measure it (Dao, "FlashAttention-2", 2023).
+A point knows its inputs, the expected values of a few rows in float64, the least work that it needs, and how PyTorch is asked for
+the same. Attention always has 16384 tokens and 2048 channels, as in the measurements of FlashAttention's authors (Dao,
+"FlashAttention-2", 2023).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`bench device`: each point in a process of its own, stored at once."""
+"""`bench device`: measures each point in a child process and stores it at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One point on a device: `python -m bench.device_worker JOB RESULT`, a process of its own: a device's error stays with it."""
+"""The child process of one point on a device, so a device's error stays in it: `python -m bench.device_worker JOB RESULT`."""
 
 from __future__ import annotations
 

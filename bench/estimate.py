@@ -1,8 +1,7 @@
-"""About how long each row of a run will take, so that a run that was given a time can choose its rows: fewer rows, never fewer
-runs. What does not fit is left out, and named.
+"""Estimates how long each row of a run will take, so that a run with a time limit can choose its rows.
 
-A process of its own for each case, `python -m bench.estimate JOB RESULT`, in which the CPU provider alone runs the model a few
-times; contenders are taken to be as fast.
+It measures fewer rows, never fewer runs, and names what it leaves out. A child process for each case, `python -m bench.estimate
+JOB RESULT`, runs the model a few times with the CPU provider; contenders are assumed to be as fast.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.arms import arms_of
 from bench.codec import decode, encode
 from bench.contenders import PLUGINS
 from bench.feeds import case_feeds, case_path
 from bench.plan import Case, Plan, Scenario
+from bench.setups import setups_of
 
 ESTIMATE = ("-m", "bench.estimate")
 LIMIT_S = 300.0
@@ -36,31 +35,31 @@ class Estimate:
 
 
 def row_s(found: Estimate, case: Case, plan: Plan) -> float:
-    """All that a case takes: creating sessions cold, warm and for each round, compiling, the turns, profile and memory."""
-    arms, budget = arms_of(case, plan.contenders), plan.budget
+    """All that a case takes: creating sessions cold, warm and for each round, compiling, the iterations, profile and memory."""
+    setups, budget = setups_of(case, plan.contenders), plan.budget
     creations = 2 + budget.creations + budget.rounds
-    each_s = creations * found.create_s + _turns_s(found, case, plan) + PROFILED_RUNS * found.run_s
+    each_s = creations * found.create_s + _iterations_s(found, case, plan) + PROFILED_RUNS * found.run_s
     memory_s = PROCESS_S + found.create_s + PROFILED_RUNS * found.run_s if case.memory else 0.0
-    compiled = sum(arm.contender.provider in PLUGINS for arm in arms)
-    return PROCESS_S + found.create_s + len(arms) * (each_s + memory_s) + compiled * COMPILE_S
+    compiled = sum(setup.contender.provider in PLUGINS for setup in setups)
+    return PROCESS_S + found.create_s + len(setups) * (each_s + memory_s) + compiled * COMPILE_S
 
 
-def _turns_s(found: Estimate, case: Case, plan: Plan) -> float:
-    """An arm's share: timed runs, and one that is not before each turn."""
+def _iterations_s(found: Estimate, case: Case, plan: Plan) -> float:
+    """The time that one setup takes of the iterations: its timed runs, and one untimed run in each iteration."""
     budget = plan.budget
     if case.scenario is Scenario.SERVER:
         return budget.max_time_s / 2
-    turns, share_s = budget.min_turns, budget.min_time_s / len(arms_of(case, plan.contenders))
+    iterations, share_s = budget.min_iterations, budget.min_time_s / len(setups_of(case, plan.contenders))
     runs, run_s = budget.min_runs, found.run_s
     if case.scenario is Scenario.GENERATE:
         runs, run_s = runs // max(case.new_tokens - 1, 1) + 1, run_s * case.new_tokens
-    turns = max(turns, runs // budget.runs_per_turn)
-    return max(share_s, run_s * (turns * (budget.runs_per_turn + 1) + budget.rounds * budget.warmups))
+    iterations = max(iterations, runs // budget.runs_per_iteration)
+    return max(share_s, run_s * (iterations * (budget.runs_per_iteration + 1) + budget.rounds * budget.warmups))
 
 
 def fitting(cases: Sequence[Case], costs_s: Mapping[str, float], left_s: float) -> tuple[Case, ...]:
     """Those that fit, in the order to measure them: with the fewest threads first, so that each model has a row before one has
-    two, and there the cheap before the dear. One is always measured."""
+    two, and there the cheap before the expensive. One is always measured."""
     chosen: list[Case] = []
     for case in sorted(cases, key=lambda case: (case.threads, costs_s[case.label])):
         if not chosen or costs_s[case.label] <= left_s:

@@ -1,4 +1,4 @@
-"""A plan carried out: models built, each case measured in its process and stored at once."""
+"""Executes a plan: builds models, measures each case in its child process, and stores each result at once."""
 
 from __future__ import annotations
 

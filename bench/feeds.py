@@ -1,4 +1,4 @@
-"""Inputs for a case: the zoo's own, or made up from the declared types and shapes of somebody's model."""
+"""Inputs for a case: the zoo's own, or generated from the declared types and shapes of a user's model."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Whether the CPU provider, which all are compared with, runs somebody's model at all: asked once, before minutes go into
-ceilings and cases that all would end the same."""
+"""Asks once whether the CPU provider, the reference for all, can run a user's model at all.
+
+Otherwise minutes would go into ceilings, and into cases that all fail for the same reason.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ NOT_RUN = "the CPU provider, which all are compared with, cannot run it"
 
 
 def check_runs(cases: Sequence[Case]) -> None:
-    """Of each batch, in a process of its own: it may take that along."""
+    """Runs each batch in a child process, which may crash."""
     for case in {case.batch: case for case in cases}.values():
         with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as folder:
             try:

@@ -1,7 +1,7 @@
-"""Which GPUs there are, asked in a process of its own, `python -m bench.gpus`: drivers may hang or take it along.
+"""Which GPUs the machine has, asked in a child process, `python -m bench.gpus`, because drivers may hang or crash.
 
-XyntraEP's own survey of devices tells most. The version of the driver and the limit of power are NVML's, NVIDIA's library for
-management, which comes with the driver; where it is not, they stay open.
+Most facts come from XyntraEP's own survey of devices. The driver's version and the power limit come from NVML, NVIDIA's
+management library, which is installed with the driver; without it they stay empty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What importing costs, each in fresh processes: the runtime first, the plugin over it, another runtime alone."""
+"""The time of imports, each in a new process: the runtime, a plugin on top of it, another runtime alone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a session did inside: which kernel took which part of a run, with what work, and what it left to others; what its
-kernels are made with, `python -m bench.inside`, and for, `python -m bench.inside isa`.
+"""What a session did inside: the time and work of each kernel in a run, and the nodes that were left to others.
 
-Only XyntraEP tells, by its own profile and its own cache.
+XyntraEP alone tells this, by its own profile and cache. As a program it prints the compiler of its kernels
+(`python -m bench.inside`) or their instruction set (`python -m bench.inside isa`).
 """
 
 from __future__ import annotations

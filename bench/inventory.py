@@ -1,4 +1,4 @@
-"""What there is to measure with: models, chains, scenarios, and the contenders that are installed."""
+"""What can be measured: models, chains, scenarios, and the contenders that are installed."""
 
 from __future__ import annotations
 

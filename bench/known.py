@@ -1,8 +1,8 @@
-"""What XyntraEP has measured of this machine, for contenders' caches.
+"""Copies what XyntraEP has measured of this machine into the contenders' caches.
 
-Each contender has an empty cache for itself. Ceilings (`xyntra doctor --measure`), tuning results and trials decide what a
-session takes and by which kernels, so a contender gets those of the user's own cache: what is measured is what a session does
-here. Without the trials its first session would make them, and its creation be measured with them.
+Each contender has an otherwise empty cache. Ceilings (`xyntra doctor --measure`), tuning results and trials decide which nodes a
+session claims and which kernels it uses, so a contender gets those of the user's cache and is measured as sessions here run.
+Without the trials its first session would make them, and they would count as session creation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How runs are asked for: one after the other, several at a time on one session, or each with what the last has made."""
+"""How runs are requested: one after the other, several at a time on one session, or each with the results of the last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine did while a case was measured: others' work, the clock, the quota."""
+"""What the machine did while a case was measured: the work of other processes, the clock, the quota."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class MachineWatch:
         self._clocks_mhz: list[float] = []
         self._loads: list[float] = []
 
-    def glance(self) -> None:
-        """Right after a round, when the processors that it ran on are still awake."""
+    def sample(self) -> None:
+        """Reads the clock and the load right after a round, while the processors that it ran on are still awake."""
         clock, load = fastest_clock_mhz(), load_1m()
         self._clocks_mhz += [clock] if clock is not None else []
         self._loads += [load] if load is not None else []

@@ -1,4 +1,4 @@
-"""One case: all sessions in one process, taking turns. Knows no files of results and no tables."""
+"""Measures one case: all its sessions in one process, interleaved. Knows no files of results and no tables."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.accuracy import compare
-from bench.arms import Arm, arms_of
 from bench.contenders import Contender
 from bench.environment import cores_allowed, governor
 from bench.errors import BenchError, Unavailable, reason_of
 from bench.feeds import Feeds, case_feeds, case_path, save_feeds
 from bench.inside import PROVIDER, forget_plans
+from bench.interleaving import Runner, run_interleaved
 from bench.loads import Load, Loop, OneAtATime, Streams, forced_logits
 from bench.machine import CLOCK_CHANGE, Machine, MachineWatch
 from bench.memory import peak_rss_bytes, rss_bytes
@@ -30,8 +30,8 @@ from bench.record import conclude, result_of, row_of
 from bench.results import Accuracy, CaseResult, Check, Creation, Measurement, Moment, Status, Stopped, Warn
 from bench.serve import MIN_SEARCHES, WallClock, serve_all
 from bench.sessions import Factory, FixedShapes, Session, factory_for, make_available
+from bench.setups import Setup, setups_of
 from bench.statistics import MIN_PAIRS
-from bench.turns import Runner, take_turns
 
 Outputs = list[npt.NDArray[Any]]
 
@@ -40,19 +40,19 @@ ALIVE_FILE = "alive"  # touched after each round: a slow model may take its time
 FEEDS_FILE = "feeds.npz"  # for the processes that measure memory, which must not create a session to ask for inputs
 
 
-def cache_dir(scratch: Path, arm: Arm) -> Path:
-    """Where an arm's provider caches kernels: empty before its first session, kept until the case is over."""
-    return scratch / hashlib.sha256(arm.label.encode()).hexdigest()[:12]
+def cache_dir(scratch: Path, setup: Setup) -> Path:
+    """Where a setup's provider caches kernels: empty before its first session, kept until the case is over."""
+    return scratch / hashlib.sha256(setup.label.encode()).hexdigest()[:12]
 
 
 def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scratch: Path, *, quick: bool) -> CaseResult:
-    """All arms in turns until the budget is used. One that fails does not stop the rest. `scratch` gets the feeds and
-    the caches, which the measuring of memory then finds."""
+    """Measures all setups, interleaved, until the budget is used. One that fails does not stop the rest. `scratch` gets the
+    feeds and the kernel caches, which the memory measurement then uses."""
     watch = MachineWatch()
     path = case_path(case)
     sha256 = _read_into_page_cache(path)
-    arms = arms_of(case, contenders)
-    session = plain_session(path)  # also takes the runtime's own first steps and the first touch of memory
+    setups = setups_of(case, contenders)
+    session = plain_session(path)  # also does the runtime's one-time initialisation and touches memory for the first time
     names = [output.name for output in session.get_outputs()]
     feeds = case_feeds(case, session.get_inputs())
     fixed = FixedShapes.of(session.get_inputs(), feeds)
@@ -61,42 +61,42 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
 
     failed: dict[str, tuple[Status, str]] = {}
     prepared: dict[str, tuple[Factory, Creation]] = {}
-    for arm in arms:
-        with _failure_noted(failed, arm):
-            make_available(arm.contender.provider)
-            cache = cache_dir(scratch, arm)
-            factory = factory_for(path, arm, cache, fixed)
-            prepared[arm.label] = (factory, _time_creation(arm, factory, budget, cache))
+    for setup in setups:
+        with _failure_noted(failed, setup):
+            make_available(setup.contender.provider)
+            cache = cache_dir(scratch, setup)
+            factory = factory_for(path, setup, cache, fixed)
+            prepared[setup.label] = (factory, _time_creation(setup, factory, budget, cache))
     runners = {}
-    for arm in arms:
-        if arm.label in prepared:
-            with _failure_noted(failed, arm):
-                runners[arm.label] = _start(case, arm, *prepared[arm.label], feeds, names)
-    if arms[0].label not in runners:  # without the reference there is nothing to measure
-        why = " ".join(failed[arms[0].label][1].split())
+    for setup in setups:
+        if setup.label in prepared:
+            with _failure_noted(failed, setup):
+                runners[setup.label] = _start(case, setup, *prepared[setup.label], feeds, names)
+    if setups[0].label not in runners:  # without the reference there is nothing to measure
+        why = " ".join(failed[setups[0].label][1].split())
         raise BenchError(f"the CPU provider, which all are compared with, cannot run it: {why}")
 
     def after_round() -> None:
-        watch.glance()
+        watch.sample()
         (scratch / ALIVE_FILE).touch()
 
-    reference = runners[arms[0].label]
+    reference = runners[setups[0].label]
     _check_outputs(runners, names, case.max_err, Moment.FIRST, reference=reference)
-    turns, stopped = _run_all(case, list(runners.values()), feeds, budget.for_arms(len(runners)), after_round)
+    iterations, stopped = _run_all(case, list(runners.values()), feeds, budget.for_sessions(len(runners)), after_round)
     machine = watch.seen()
     for runner in runners.values():
         assert runner.session is not None
         runner.outputs = _with_past(case, runner.session, runner.session.outputs(feeds, names), feeds, names)
     _check_outputs(runners, names, case.max_err, Moment.LAST, reference=reference)
-    measured = [_result(arm, failed, runners) for arm in arms]
+    measured = [_result(setup, failed, runners) for setup in setups]
     if case.scenario is Scenario.SINGLE_STREAM:
         measured = [_with_inside(m, runners.get(m.label), feeds) for m in measured]
     return dataclasses.replace(
         result_of(case, Status.OK, model_sha256=sha256),
         baseline=measured[0],
         contenders=tuple(measured[1:]),
-        warnings=_case_warnings(case, machine, turns, stopped, budget, quick=quick),
-        turns=turns,
+        warnings=_case_warnings(case, machine, iterations, stopped, budget, quick=quick),
+        iterations=iterations,
         stopped=stopped,
         wall_s=machine.wall_s,
         cpu_s=machine.cpu_s,
@@ -115,24 +115,24 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
 
 
 @contextmanager
-def _failure_noted(failed: dict[str, tuple[Status, str]], arm: Arm) -> Iterator[None]:
-    """Whatever a contender throws is a result of measuring it."""
+def _failure_noted(failed: dict[str, tuple[Status, str]], setup: Setup) -> Iterator[None]:
+    """Notes whatever a contender raises: a failure is a result too."""
     try:
         yield
     except Unavailable as error:
-        failed[arm.label] = (Status.UNAVAILABLE, str(error))
+        failed[setup.label] = (Status.UNAVAILABLE, str(error))
     except Exception as error:
-        failed[arm.label] = (Status.FAILED, reason_of(error))
+        failed[setup.label] = (Status.FAILED, reason_of(error))
 
 
-def _time_creation(arm: Arm, factory: Factory, budget: Budget, cache: Path) -> Creation:
-    """Cold, with the kernels of the cold one, and the median warm. Only one session is alive at a time: memory that another one
-    holds would make this one pay for fresh pages, and weights shared with it would make this one look cheap."""
+def _time_creation(setup: Setup, factory: Factory, budget: Budget, cache: Path) -> Creation:
+    """Times session creation: cold, with cached kernels but no cached plan, and warm (the median). Only one session is alive at a
+    time: with another one, memory could not be reused and weights could be shared, which would change the times."""
     compilers_s = _children_s()
     session, cold_ns = factory.create(watched=True)
     compilers_s = _children_s() - compilers_s
     planned_ns = None
-    if arm.contender.provider == PROVIDER and cache.is_dir() and forget_plans(cache):
+    if setup.contender.provider == PROVIDER and cache.is_dir() and forget_plans(cache):
         del session
         session, planned_ns = factory.create()
     warm = []
@@ -153,13 +153,13 @@ def _time_creation(arm: Arm, factory: Factory, budget: Budget, cache: Path) -> C
 
 
 def _children_s() -> float:
-    """Processor time of the child processes that have ended: of a contender that compiles, its compilers."""
+    """Processor time of the child processes that have ended; for a contender that compiles, of its compilers."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
-def _start(case: Case, arm: Arm, factory: Factory, creation: Creation, feeds: Feeds, names: list[str]) -> Runner:
-    """The session that will run, created a last time beside those of the others, and its first run."""
+def _start(case: Case, setup: Setup, factory: Factory, creation: Creation, feeds: Feeds, names: list[str]) -> Runner:
+    """Creates the session that will run, beside those of the others, and times its first run."""
     before = rss_bytes()
     session, _ = factory.create()
     creation = dataclasses.replace(creation, rss_growth_bytes=max(rss_bytes() - before, 0))
@@ -169,10 +169,10 @@ def _start(case: Case, arm: Arm, factory: Factory, creation: Creation, feeds: Fe
     load: Load = OneAtATime()
     if case.scenario is Scenario.GENERATE:
         load = Loop(names, case.new_tokens)
-    elif arm.streams and case.scenario is not Scenario.SERVER:
-        load = Streams(arm.streams)
+    elif setup.streams and case.scenario is not Scenario.SERVER:
+        load = Streams(setup.streams)
     return Runner(
-        arm=arm,
+        setup=setup,
         factory=factory,
         session=session,
         creation=creation,
@@ -189,13 +189,13 @@ def _run_all(
     case: Case, runners: list[Runner], feeds: Feeds, budget: Budget, after_round: Callable[[], None]
 ) -> tuple[int, Stopped]:
     if case.scenario is not Scenario.SERVER:
-        return take_turns(runners, feeds, budget, after_round)
+        return run_interleaved(runners, feeds, budget, after_round)
     bound_ns = None if case.p99_bound_ms is None else int(case.p99_bound_ms * 1e6)
     return serve_all(runners, feeds, budget, bound_ns, WallClock(), after_round)
 
 
 def _with_past(case: Case, session: Session, outputs: Outputs, feeds: Feeds, names: list[str]) -> Outputs:
-    """Of a run; of a model that generates also what it makes of its past."""
+    """The outputs of a run; of a model that generates, also logits of the tokens after it."""
     if case.scenario is not Scenario.GENERATE:
         return outputs
     made = dict(zip(names, outputs, strict=True))
@@ -203,32 +203,32 @@ def _with_past(case: Case, session: Session, outputs: Outputs, feeds: Feeds, nam
 
 
 def _check_outputs(runners: Mapping[str, Runner], names: list[str], max_err: float, moment: Moment, *, reference: Runner) -> None:
-    """Before the turns, as a contender whose results are wrong need not be measured until its speed is known well; and behind
-    them, as what the first run of a session had right, memory that is used again may spoil in the hundredth."""
+    """Compares outputs before the iterations, because a contender with wrong results need not be measured until its speed is
+    known well; and after them, because memory that is used again may spoil in a later run what was right in the first."""
     for runner in runners.values():
         if runner is not reference:
-            bound = runner.arm.contender.max_err(max_err)
+            bound = runner.setup.contender.max_err(max_err)
             named = [*names, *(f"logits after {i + 1} tokens" for i in range(len(runner.outputs) - len(names)))]
             found = dataclasses.replace(compare(named, runner.outputs, reference.outputs, bound), moments=(moment,))
             runner.check = found if runner.check is None else _worse(runner.check, found)
 
 
 def _worse(first: Check, last: Check) -> Check:
-    """Of two checks of the same session's kind, what must be known: where one is wrong, it, else the larger error."""
+    """The worse of two checks of a contender: the wrong one, otherwise the one with the larger error."""
     worst = first if first.state is not Accuracy.OK else last
     if first.state is last.state is Accuracy.OK:
         worst = max(first, last, key=lambda check: check.error or 0.0)
     return dataclasses.replace(worst, moments=(*first.moments, *last.moments))
 
 
-def _result(arm: Arm, failed: Mapping[str, tuple[Status, str]], runners: Mapping[str, Runner]) -> Measurement:
-    if arm.label in failed:
-        return row_of(arm, *failed[arm.label])
-    return conclude(runners[arm.label], runners)
+def _result(setup: Setup, failed: Mapping[str, tuple[Status, str]], runners: Mapping[str, Runner]) -> Measurement:
+    if setup.label in failed:
+        return row_of(setup, *failed[setup.label])
+    return conclude(runners[setup.label], runners)
 
 
 def _with_inside(m: Measurement, runner: Runner | None, feeds: Feeds) -> Measurement:
-    """After the turns, so that profiling disturbs none of them."""
+    """Profiles the session, after the iterations, so that profiling disturbs none of them."""
     if runner is None or m.latency is None:
         return m
     session = runner.session
@@ -238,13 +238,13 @@ def _with_inside(m: Measurement, runner: Runner | None, feeds: Feeds) -> Measure
 
 
 def _case_warnings(
-    case: Case, machine: Machine, turns: int, stopped: Stopped, budget: Budget, *, quick: bool
+    case: Case, machine: Machine, iterations: int, stopped: Stopped, budget: Budget, *, quick: bool
 ) -> tuple[Warn, ...]:
     facts = {
         Warn.QUICK: quick,
         Warn.CUT_SHORT: stopped is Stopped.CUT,
-        Warn.FEW_TURNS: turns < (MIN_SEARCHES if case.scenario is Scenario.SERVER else MIN_PAIRS),
-        Warn.STILL_UNSURE: budget.until_sure and stopped in (Stopped.TIME, Stopped.TURNS),
+        Warn.FEW_ITERATIONS: iterations < (MIN_SEARCHES if case.scenario is Scenario.SERVER else MIN_PAIRS),
+        Warn.STILL_UNSURE: budget.until_sure and stopped in (Stopped.TIME, Stopped.ITERATIONS),
         Warn.LOADED: machine.loaded,
         Warn.STOLEN: machine.robbed,
         Warn.THROTTLED: bool(machine.throttled_s),
@@ -256,6 +256,6 @@ def _case_warnings(
 
 
 def _read_into_page_cache(path: Path) -> str:
-    """The first session then reads from memory as the second does. The digest goes into the result."""
+    """Reads the model file once, so that the first session finds it in memory as the second does. Returns its digest."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -8,11 +8,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.arms import Arm
 from bench.codec import decode, encode
 from bench.feeds import load_feeds
 from bench.results import Memory
 from bench.sessions import factory_for, make_available
+from bench.setups import Setup
 
 STATUS = Path("/proc/self/status")
 RUNS = 5  # after the first; arenas have grown to their size by then
@@ -20,7 +20,7 @@ RUNS = 5  # after the first; arenas have grown to their size by then
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryJob:
-    arm: Arm
+    setup: Setup
     model: str
     feeds: str
     cache_dir: str  # filled by the sessions that were timed
@@ -32,10 +32,10 @@ def main(job_file: Path, result_file: Path) -> None:
 
 
 def measure_memory(job: MemoryJob) -> Memory:
-    make_available(job.arm.contender.provider)
+    make_available(job.setup.contender.provider)
     feeds = load_feeds(Path(job.feeds))
     loaded = rss_bytes()
-    session, _ = factory_for(Path(job.model), job.arm, Path(job.cache_dir)).create()
+    session, _ = factory_for(Path(job.model), job.setup, Path(job.cache_dir)).create()
     created = rss_bytes()
     for _ in range(1 + RUNS):
         session.run(feeds)

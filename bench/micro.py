@@ -1,4 +1,4 @@
-"""Cases from the chains: each point is built as a file of its own and measured as any model is."""
+"""Cases from the chains: each point is written as a file of its own and measured like any model."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bench.errors import BenchError
 from bench.plan import Budget, Case
 
 FAMILY = "micro"
-BUDGET = Budget(rounds=5, warmups=1, min_turns=25, runs_per_turn=2, min_time_s=1.0, max_time_s=12.0, may_cut=True)
+BUDGET = Budget(rounds=5, warmups=1, min_iterations=25, runs_per_iteration=2, min_time_s=1.0, max_time_s=12.0, may_cut=True)
 QUICK_BUDGET = Budget(
-    rounds=4, warmups=1, min_turns=12, runs_per_turn=2, min_time_s=0.0, max_time_s=6.0, may_cut=True, until_sure=False
+    rounds=4, warmups=1, min_iterations=12, runs_per_iteration=2, min_time_s=0.0, max_time_s=6.0, may_cut=True, until_sure=False
 )
 
 

@@ -1,4 +1,4 @@
-"""Nets as people train them, small, whose sizes only a run knows: each at several sizes, dynamic beside fixed.
+"""Small nets of common kinds whose sizes only a run knows: each at several sizes, dynamic and fixed.
 
 `bench nets` measures ONNX Runtime and XyntraEP with the model as it is, and both with the sizes fixed before the session is
 created. Weights are random: times do not depend on them.
@@ -18,9 +18,9 @@ from bench.plan import Budget, Case, Scenario
 from zoo.graph_builder import GraphBuilder, Value
 
 FAMILY = "nets"
-BUDGET = Budget(rounds=5, warmups=2, min_turns=40, runs_per_turn=1, min_time_s=2.0, max_time_s=20.0, may_cut=True)
+BUDGET = Budget(rounds=5, warmups=2, min_iterations=40, runs_per_iteration=1, min_time_s=2.0, max_time_s=20.0, may_cut=True)
 QUICK_BUDGET = Budget(
-    rounds=4, warmups=2, min_turns=16, runs_per_turn=1, min_time_s=0.0, max_time_s=8.0, may_cut=True, until_sure=False
+    rounds=4, warmups=2, min_iterations=16, runs_per_iteration=1, min_time_s=0.0, max_time_s=8.0, may_cut=True, until_sure=False
 )
 CONTENDERS = ("XyntraEP",)
 OPSET = 17

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.arms import Arm
 from bench.contenders import FP32, Contender, did_you_mean
 from bench.errors import BenchError, Unavailable, reason_of
 from bench.results import Inside, Placement
+from bench.setups import Setup
 
 if TYPE_CHECKING:  # its own names for things are in `sessions`, which imports this module when it is asked for
     from bench.sessions import Feeds, FixedShapes, Session
@@ -101,15 +101,15 @@ class OpenVinoFactory:
 
     notes: tuple[str, ...] = ()
 
-    def __init__(self, model: Path, arm: Arm, fixed: FixedShapes | None) -> None:
+    def __init__(self, model: Path, setup: Setup, fixed: FixedShapes | None) -> None:
         self._model = model
         self._fixed = fixed
-        streams = max(arm.streams, 1)
+        streams = max(setup.streams, 1)
         self._config = {
-            "INFERENCE_NUM_THREADS": arm.threads * streams,
+            "INFERENCE_NUM_THREADS": setup.threads * streams,
             "PERFORMANCE_HINT": "LATENCY",
             "NUM_STREAMS": streams,
-            **properties_of(arm.contender),
+            **properties_of(setup.contender),
         }
 
     def create(self, *, watched: bool = False) -> tuple[Session, int]:

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime as ort
 
-from bench.arms import Arm
 from bench.contenders import BASELINE, CPU_BACKEND, FP32, OPENVINO, PLUGINS, TORCH, Contender, did_you_mean
 from bench.errors import BenchError, Unavailable
 from bench.inside import look_inside, repetitions
 from bench.known import give_known
 from bench.results import Inside, Placement
+from bench.setups import Setup
 from bench.stderr import Captured, stderr_captured
 
 if TYPE_CHECKING:  # `sessions` imports this module when it is asked for
@@ -138,11 +138,11 @@ class OrtSession:
 
 
 class OrtFactory:
-    def __init__(self, model: Path, arm: Arm, cache_dir: Path, fixed: FixedShapes | None) -> None:
+    def __init__(self, model: Path, setup: Setup, cache_dir: Path, fixed: FixedShapes | None) -> None:
         self._model = model
-        self._threads = arm.threads
-        self._provider = arm.contender.provider
-        self._options = dict(arm.contender.options)
+        self._threads = setup.threads
+        self._provider = setup.contender.provider
+        self._options = dict(setup.contender.options)
         self._fixed = fixed
         self.notes: tuple[str, ...] = ()
         if self._provider in PLUGINS:

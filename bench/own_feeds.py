@@ -1,5 +1,7 @@
-"""Inputs that the caller gave for a model of their own: read once, by the reader that `xyntra compare` has, and kept in a file
-for the processes that measure."""
+"""Inputs that the user gave for a model of their own.
+
+They are read once, by the reader of `xyntra compare`, and kept in a file for the child processes that measure.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
+from bench.codec import KEY
 from bench.contenders import DEFAULT_MAX_ERR, Contender
 from bench.errors import BenchError
 from zoo import ZooModel, zoo
@@ -39,30 +40,32 @@ MEANING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """When a case stops. Its least is `rounds` with `min_turns`, `min_time_s` and `min_runs` timed runs of each session in
-    all, however long they take. Then, if `until_sure`, it goes on until every comparison is settled, at most until `max_time_s`
-    or `max_turns` are spent. With `may_cut`, which `--max-time` sets, the time may end it before its least, though not before
-    the turns that a verdict takes; such a row is marked, and not published.
+    """How long a case is measured.
 
-    In each turn every session runs at least once untimed, which brings its own weights back into the caches,
-    and then `runs_per_turn` times timed, or oftener when runs are short. Each round begins with new sessions, because
-    where memory falls makes equal sessions differ by up to 6 %.
+    The minimum is `rounds` rounds, `min_iterations` iterations, `min_time_s` seconds and `min_runs` timed runs of each session,
+    however long they take. With `until_sure` the case goes on until every comparison is settled, or until `max_time_s` or
+    `max_iterations` is reached. With `may_cut`, which `--max-time` sets, the time limit may end the case before the minimum, but
+    not before the iterations that a verdict needs; such a row is marked and not published.
+
+    In each iteration every session runs at least once untimed, which brings its own weights back into the caches, and then
+    `runs_per_iteration` times timed, or more often when runs are short. Each round begins with new sessions, because the
+    addresses that memory gets make equal sessions differ by up to 6 %.
     """
 
     rounds: int
     warmups: int
-    min_turns: int
-    runs_per_turn: int
+    min_iterations: int = field(metadata={KEY: "min_turns"})
+    runs_per_iteration: int = field(metadata={KEY: "runs_per_turn"})
     min_time_s: float
     max_time_s: float
-    max_turns: int = 3000
+    max_iterations: int = field(default=3000, metadata={KEY: "max_turns"})
     min_runs: int = 0
     until_sure: bool = True
     may_cut: bool = False
     creations: int = 1  # warm session creations; their median counts
 
-    def for_arms(self, count: int) -> Budget:
-        """The limits are meant for two sessions that take turns; more take longer for the same turns."""
+    def for_sessions(self, count: int) -> Budget:
+        """The time limit is meant for two sessions; more sessions take longer for as many iterations."""
         return replace(self, max_time_s=self.max_time_s * max(count, 2) / 2)
 
 
@@ -70,15 +73,22 @@ class Budget:
 MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999 = 10, 20, 100, 1000
 
 FULL = Budget(
-    rounds=8, warmups=2, min_turns=48, runs_per_turn=2, min_time_s=10.0, max_time_s=300.0, min_runs=MIN_N_P99, creations=3
+    rounds=8,
+    warmups=2,
+    min_iterations=48,
+    runs_per_iteration=2,
+    min_time_s=10.0,
+    max_time_s=300.0,
+    min_runs=MIN_N_P99,
+    creations=3,
 )
 QUICK = Budget(
     rounds=4,
     warmups=1,
-    min_turns=12,
-    runs_per_turn=2,
+    min_iterations=12,
+    runs_per_iteration=2,
     min_time_s=3.0,
-    max_time_s=12.0,  # of a server's searches; runs in turns end with their least
+    max_time_s=12.0,  # for the searches of `server`; other scenarios end with their minimum
     min_runs=MIN_N_P99,
     until_sure=False,
 )

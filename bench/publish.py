@@ -1,7 +1,7 @@
-"""What a run must hold before a table of it is published. Pure: `bench run` says it, `bench report` refuses what misses a rule.
+"""The rules that a run must keep before its tables are published. Pure: `bench run` names broken rules, `bench report` refuses.
 
-A run made before there were rules (`rules` is 0) is not refused: its table says which of them it misses, until a run on such
-a machine takes its place.
+A run made before there were rules (`rules` is 0) is not refused: its table names the rules that it breaks, until a run on such a
+machine replaces it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Rule(StrEnum):
     QUIET = "the machine was not quiet"
     TELLS_QUIET = "it is not recorded whether the machine was quiet"
     CHECKED = "outputs were not compared at the first and at the last run"
-    SAME_TURNS = "run times of different turns beside each other"
+    SAME_ITERATIONS = "run times of different iterations beside each other"
 
     @property
     def remedy(self) -> str:
@@ -43,7 +43,7 @@ REMEDIES = {
     Rule.QUIET: "stop other programs, and measure again",
     Rule.TELLS_QUIET: "measure on Linux with this version",
     Rule.CHECKED: "measure with this version",
-    Rule.SAME_TURNS: "measure with this version",
+    Rule.SAME_ITERATIONS: "measure with this version",
 }
 
 
@@ -67,7 +67,7 @@ def missed(run: Run, scenario: Scenario) -> tuple[Missed, ...]:
     cases = [case for case in run.cases if case.scenario is scenario and case.status is Status.OK]
     found = [Missed(rule=rule) for rule in _of_run(run)]
     by_case = {case.label: set(_of_case(case)) for case in cases}
-    by_row = {f"{case.label} {m.label}": set(_of_row(case, m)) for case in cases for m in case.arms if m.latency}
+    by_row = {f"{case.label} {m.label}": set(_of_row(case, m)) for case in cases for m in case.measurements if m.latency}
     for rule in Rule:
         if rule is Rule.TELLS_P99 and run.target in WITHOUT_PERCENTILES:
             continue
@@ -106,5 +106,5 @@ def _of_row(case: CaseResult, m: Measurement) -> Iterator[Rule]:
     if m.check and not {Moment.FIRST, Moment.LAST} <= set(m.check.moments):
         yield Rule.CHECKED
     ratios = [ratio for ratio in (m.ratio, *m.peers.values()) if ratio]
-    if case.scenario is not Scenario.SERVER and any(ratio.pairs != case.turns for ratio in ratios):
-        yield Rule.SAME_TURNS
+    if case.scenario is not Scenario.SERVER and any(ratio.pairs != case.iterations for ratio in ratios):
+        yield Rule.SAME_ITERATIONS

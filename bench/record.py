@@ -1,4 +1,4 @@
-"""From a runner that has had its turns to what is stored of it."""
+"""Turns a runner, once its iterations are over, into what is stored."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 
-from bench.arms import Arm
 from bench.contenders import PEERS
+from bench.interleaving import Runner
 from bench.plan import Case
 from bench.results import Accuracy, CaseResult, Generation, Measurement, Ratio, Status, Warn, Weights
 from bench.serve import rate_ratio
+from bench.setups import Setup
 from bench.statistics import judge, latency, paired_ratio
-from bench.turns import Runner
 
 NOISY_CV = 0.10
 SLOW_FIRST_RUN = 3.0
@@ -22,13 +22,13 @@ MOST_SAMPLES = 5000  # of a longer run the histogram alone is kept
 def conclude(runner: Runner, everyone: Mapping[str, Runner]) -> Measurement:
     """Latency, ratios and verdict. A result that is not accurate, or cannot be told, has no speed, and neither has one
     beside it."""
-    arm = runner.arm
+    setup = runner.setup
     samples_ns = [sample.ns for sample in runner.samples]
     measured = latency(samples_ns)
-    ratio = _ratio(everyone.get(arm.against), runner)
-    peers = {label: _ratio(everyone.get(label), runner) for label in arm.peers}
+    ratio = _ratio(everyone.get(setup.against), runner)
+    peers = {label: _ratio(everyone.get(label), runner) for label in setup.peers}
     return replace(
-        row_of(arm, Status.OK),
+        row_of(setup, Status.OK),
         precision=runner.precision,
         device=runner.device,
         notes=runner.factory.notes,
@@ -41,7 +41,7 @@ def conclude(runner: Runner, everyone: Mapping[str, Runner]) -> Measurement:
         ratio=ratio,
         peers={label: peer for label, peer in peers.items() if peer},
         verdict=judge(ratio),
-        generation=_generation(runner, everyone.get(arm.against)),
+        generation=_generation(runner, everyone.get(setup.against)),
         serving=runner.serving,
         warnings=_warnings(runner, measured.cv, measured.p50_ns),
         samples_ns=tuple(samples_ns) if len(samples_ns) <= MOST_SAMPLES else (),
@@ -65,18 +65,18 @@ def result_of(case: Case, status: Status, *, error: str = "", model_sha256: str 
     )
 
 
-def row_of(arm: Arm, status: Status, error: str = "") -> Measurement:
-    """An arm without figures: one that failed, and what figures are added to."""
+def row_of(setup: Setup, status: Status, error: str = "") -> Measurement:
+    """A row without figures: that of a setup that failed, and what figures are added to."""
     return Measurement(
-        label=arm.label,
-        provider=arm.contender.provider,
-        options=arm.contender.options,
-        threads=arm.threads,
-        specialised=arm.specialised,
-        streams=arm.streams,
+        label=setup.label,
+        provider=setup.contender.provider,
+        options=setup.contender.options,
+        threads=setup.threads,
+        specialised=setup.specialised,
+        streams=setup.streams,
         status=status,
         error=error,
-        against=arm.against,
+        against=setup.against,
     )
 
 
@@ -106,7 +106,7 @@ def _generation(runner: Runner, other: Runner | None) -> Generation | None:
 
 
 def _warnings(runner: Runner, cv: float, p50_ns: int) -> tuple[Warn, ...]:
-    contender, placement, check = runner.arm.contender, runner.placement, runner.check
+    contender, placement, check = runner.setup.contender, runner.placement, runner.check
     state = check.state if check else None
     # A runtime that tells what it ran in is believed; another may have warned of the option that it could not follow.
     other = runner.precision not in ("", contender.precision)

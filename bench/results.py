@@ -1,4 +1,4 @@
-"""What a measurement leaves behind. These types are the stored format; `schema/` describes it for others."""
+"""What a measurement stores. These types are the file format; `schema/` describes it for others."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from bench.codec import KEY
 from bench.contenders import AUTO_BACKEND, CPU_BACKEND, PLUGINS, Contender, backend_of
 from bench.environment import Environment
 from bench.plan import Budget, Scenario, Target, case_label
@@ -31,12 +32,12 @@ class Status(StrEnum):
 
 
 class Stopped(StrEnum):
-    """Why a case's turns ended."""
+    """Why no further iteration of a case followed."""
 
     SURE = "sure"  # every comparison has its verdict
     ENOUGH = "enough"  # the least that the budget asks for, which then asks for no more
     TIME = "time"  # the cap, with the least and without every verdict
-    TURNS = "turns"  # the other cap
+    ITERATIONS = "turns"  # the other cap; the value is as files have it
     CUT = "cut short"  # either cap, before the least
 
 
@@ -52,7 +53,7 @@ class Warn(StrEnum):
 
     QUICK = "quick"
     CUT_SHORT = "cut short"
-    FEW_TURNS = "few turns"
+    FEW_ITERATIONS = "few turns"
     NOISY = "noisy"
     LOADED = "loaded machine"
     STOLEN = "stolen time"
@@ -78,7 +79,7 @@ class Warn(StrEnum):
 ADVICE = {
     Warn.QUICK: "rows end with 100 runs of each session, sure or not: run again without --quick where a verdict is unsure",
     Warn.CUT_SHORT: "the time was up before the least that a row takes, so it is not published: raise --max-time, or drop it",
-    Warn.FEW_TURNS: "too few turns for an interval: give the case more time with --min-time and --max-time",
+    Warn.FEW_ITERATIONS: "too few iterations for an interval: give the case more time with --min-time and --max-time",
     Warn.NOISY: "run times scatter by more than 10 %: stop other programs, or compare p50 only",
     Warn.LOADED: "other processes used the machine meanwhile: stop them and repeat",
     Warn.STOLEN: "the hypervisor gave the processors to others meanwhile: repeat later, or on a machine of your own",
@@ -148,8 +149,8 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """Time of the arm compared with over this one's, above 1 is faster. The interquartile mean of paired turns and its
-    95 % interval."""
+    """The time of the setup it is compared with over this one's; above 1 is faster. The interquartile mean over pairs of
+    iterations, and its 95 % interval."""
 
     middle: float
     low: float
@@ -189,7 +190,7 @@ class Serving:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
     """A loop: the run with the prompt gives the first token, each run after it one more. `latency` of the measurement is
-    that of the whole loop, and so is its ratio; here are those of the parts, against the same arm."""
+    that of the whole loop, and so is its ratio; here are those of the parts, against the same setup."""
 
     tokens: int
     first_token: Latency
@@ -210,7 +211,7 @@ class Placement:
 class Moment(StrEnum):
     """When outputs were compared."""
 
-    FIRST = "first run"  # of the session of the first round, before its turns
+    FIRST = "first run"  # of the session of the first round, before its iterations
     LAST = "last run"  # of that of the last, behind them
 
 
@@ -297,7 +298,7 @@ def _failure(status: Status, error: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One arm of a case: a session with its threads, form of shapes and concurrent calls. The CPU provider's has no
+    """One setup of a case: a session with its threads, form of shapes and concurrent calls. The CPU provider's has no
     `check`, and those that nothing is compared with have no `ratio`."""
 
     label: str
@@ -319,7 +320,7 @@ class Measurement:
     memory: Memory | None = None
     placement: Placement | None = None
     check: Check | None = None
-    against: str = ""  # the label of the arm that `ratio` compares with
+    against: str = ""  # the label of the setup that `ratio` compares with
     ratio: Ratio | None = None
     peers: Mapping[str, Ratio] = field(default_factory=dict)  # by the label of the other
     verdict: Verdict = Verdict.NO_DATA
@@ -374,7 +375,7 @@ class CaseResult:
     baseline: Measurement | None = None
     contenders: tuple[Measurement, ...] = ()
     warnings: tuple[Warn, ...] = ()
-    turns: int = 0
+    iterations: int = field(default=0, metadata={KEY: "turns"})
     stopped: Stopped | None = None
     wall_s: float = 0.0
     cpu_s: float | None = None  # of the whole process, creation of sessions included
@@ -400,7 +401,7 @@ class CaseResult:
         return case_label(self.model, self.shape, self.threads, self.scenario)
 
     @property
-    def arms(self) -> tuple[Measurement, ...]:
+    def measurements(self) -> tuple[Measurement, ...]:
         return (*([self.baseline] if self.baseline else []), *self.contenders)
 
 

@@ -1,4 +1,4 @@
-"""Runs cases, each in a process of its own, whose crash or hang is a result like any other."""
+"""Runs cases, each in a child process, whose crash or hang is a result like any other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench.arms import Arm, arms_of
 from bench.codec import decode, encode
 from bench.contenders import TORCH, Contender, parse_contenders
 from bench.errors import BenchError
@@ -23,6 +22,7 @@ from bench.memory import MemoryJob
 from bench.plan import Case, Plan
 from bench.record import result_of, row_of
 from bench.results import CaseResult, Measurement, Memory, Status
+from bench.setups import Setup, setups_of
 from bench.worker import Job
 
 WORKER = ("-m", "bench.worker")
@@ -34,8 +34,8 @@ DIED = (Status.CRASHED, Status.TIMED_OUT)
 
 
 def run_case(case: Case, plan: Plan, worker: tuple[str, ...] = WORKER) -> CaseResult:
-    """A contender that takes the whole process with it costs the others only time: those that survive are measured again
-    without it."""
+    """Measures a case in a child process. If a contender crashes it, the contenders that survive alone are measured again, so
+    the crash costs them only time."""
     result = _attempt(case, plan, worker)
     if result.status not in DIED:
         return result
@@ -46,18 +46,20 @@ def run_case(case: Case, plan: Plan, worker: tuple[str, ...] = WORKER) -> CaseRe
     again = _attempt(case, replace(plan, contenders=survivors), worker)
     if again.status is not Status.OK:
         return result
-    measured = {m.label: m for m in again.arms}
-    arms = arms_of(case, plan.contenders)
-    rows = [measured.get(arm.label) or row_of(arm, *dead[arm.contender.label]) for arm in arms]
+    measured = {m.label: m for m in again.measurements}
+    setups = setups_of(case, plan.contenders)
+    rows = [measured.get(setup.label) or row_of(setup, *dead[setup.contender.label]) for setup in setups]
     return replace(again, baseline=rows[0], contenders=tuple(rows[1:]))
 
 
 def _fatal(case: Case, plan: Plan, worker: tuple[str, ...], together: CaseResult) -> dict[str, tuple[Status, str]]:
-    """By its label, each contender that dies beside nothing but the CPU provider, asked in a process of its own. The only one
-    need not be asked."""
+    """Each contender that crashes or hangs with only the CPU provider beside it, by its label. Each is tried in a child process;
+    a single one need not be."""
     if len(plan.contenders) == 1:
         return {plan.contenders[0].label: (together.status, together.error)}
-    budget = replace(plan.budget, rounds=2, min_turns=2, min_runs=0, min_time_s=0.0, max_time_s=10.0, max_turns=2, creations=1)
+    budget = replace(
+        plan.budget, rounds=2, min_iterations=2, min_runs=0, min_time_s=0.0, max_time_s=10.0, max_iterations=2, creations=1
+    )
     found = {
         contender.label: _attempt(replace(case, memory=False), replace(plan, contenders=(contender,), budget=budget), worker)
         for contender in plan.contenders
@@ -76,19 +78,19 @@ def _attempt(case: Case, plan: Plan, worker: tuple[str, ...]) -> CaseResult:
         result = decode(CaseResult, data)
         if not case.memory:
             return result
-        measured = {arm.label: arm for arm in arms_of(case, plan.contenders)}
-        with_memory = [_with_memory(m, measured[m.label], case, scratch) for m in result.arms]
+        measured = {setup.label: setup for setup in setups_of(case, plan.contenders)}
+        with_memory = [_with_memory(m, measured[m.label], case, scratch) for m in result.measurements]
         return replace(result, baseline=with_memory[0], contenders=tuple(with_memory[1:]))
 
 
 def time_limit_s(case: Case, plan: Plan) -> float:
     """Without a sign of life, which each round gives. Generous: it is there for a hang, not for a slow compiler or model."""
-    arms = len(arms_of(case, plan.contenders))
-    return 4 * plan.budget.for_arms(arms).max_time_s + 300.0 * arms
+    setups = len(setups_of(case, plan.contenders))
+    return 4 * plan.budget.for_sessions(setups).max_time_s + 300.0 * setups
 
 
 def probe(contender: Contender) -> str:
-    """Why the contender cannot be measured here, in a line, empty when it can; asked in a child, as loading may crash."""
+    """Why the contender cannot be measured here, in a line, or empty; asked in a child process, because loading may crash."""
     command = [sys.executable, "-P", "-m", "bench.sessions", contender.label]
     done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
     if done.returncode == 0:
@@ -99,7 +101,7 @@ def probe(contender: Contender) -> str:
 
 
 def checked_contenders(specs: Sequence[str]) -> tuple[Contender, ...]:
-    """Those asked for, if each of them can be measured here: a misspelt one is not to be found out after the others' hours."""
+    """The contenders asked for. Raises BenchError if one cannot be measured here: better now than after hours of measuring."""
     contenders = parse_contenders(specs)
     for contender in contenders:
         if reason := probe(contender):
@@ -108,29 +110,29 @@ def checked_contenders(specs: Sequence[str]) -> tuple[Contender, ...]:
 
 
 def kernel_compiler() -> str:
-    """What XyntraEP builds its kernels with, empty where it or a compiler is lacking; asked in a child too."""
+    """The compiler of XyntraEP's kernels, or empty without it; asked in a child process too."""
     command = [sys.executable, "-P", "-m", "bench.inside"]
     done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def kernels_isa() -> str:
-    """The class of processors that XyntraEP makes its kernels for here; XYNTRA_ISA may hold it down. Empty without XyntraEP."""
+    """The class of processors that XyntraEP makes its kernels for; XYNTRA_ISA may lower it. Empty without XyntraEP."""
     command = [sys.executable, "-P", "-m", "bench.inside", "isa"]
     done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def child_environment() -> dict[str, str]:
-    """The child must find this package also when it was started from a checkout that is not installed. It is started with -P:
-    a folder `bench` of the caller's own, where they happen to be, would be found first."""
+    """The child process must find this package also in a checkout that is not installed. It is started with -P, because a folder
+    `bench` in the current directory would be found first."""
     here = str(Path(__file__).parent.parent)
     inherited = os.environ.get("PYTHONPATH", "")
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (here, inherited)))}
 
 
 class ChildFailed(Exception):
-    """Crashed, failed or hung; the text begins with what happened."""
+    """A child process crashed, failed or hung; the text begins with what happened."""
 
     def __init__(self, status: Status, text: str) -> None:
         super().__init__(text)
@@ -139,7 +141,7 @@ class ChildFailed(Exception):
 
 
 def in_child(module: tuple[str, ...], job: Any, scratch: Path, limit_s: float) -> Any:
-    """What the child made of the job, as JSON values."""
+    """Runs a job in a child process and returns its result, as JSON values. Raises ChildFailed."""
     job_file, result_file, log_file, alive_file = (scratch / name for name in ("job.json", "result.json", "log", ALIVE_FILE))
     result_file.unlink(missing_ok=True)
     alive_file.touch()
@@ -161,7 +163,7 @@ def in_child(module: tuple[str, ...], job: Any, scratch: Path, limit_s: float) -
 
 
 def _wait(child: subprocess.Popen[bytes], alive_file: Path, limit_s: float) -> int:
-    """Its exit status, once it has ended; given up when the file was not touched for so long."""
+    """The exit status of the child. Raises TimeoutExpired if `alive_file` was not touched for `limit_s`."""
     while True:
         touched = alive_file.stat().st_mtime_ns
         try:
@@ -171,14 +173,14 @@ def _wait(child: subprocess.Popen[bytes], alive_file: Path, limit_s: float) -> i
                 raise
 
 
-def _with_memory(m: Measurement, arm: Arm, case: Case, scratch: Path) -> Measurement:
-    """A session that was measured alive and does not come up alone leaves the figure empty, with a note. PyTorch's is not
-    asked for: its memory is the device's, and compiling its module once more may take minutes."""
+def _with_memory(m: Measurement, setup: Setup, case: Case, scratch: Path) -> Measurement:
+    """Adds the memory of a session of its own. If that fails, the figure stays empty, with a note. PyTorch's is not measured: its
+    memory is the device's, and compiling its module again may take minutes."""
     if m.status is not Status.OK or m.provider == TORCH:
         return m
-    files = {"model": str(case_path(case)), "feeds": str(scratch / FEEDS_FILE), "cache_dir": str(cache_dir(scratch, arm))}
+    files = {"model": str(case_path(case)), "feeds": str(scratch / FEEDS_FILE), "cache_dir": str(cache_dir(scratch, setup))}
     try:
-        data = in_child(MEMORY, encode(MemoryJob(arm=arm, **files)), scratch, MEMORY_LIMIT_S)
+        data = in_child(MEMORY, encode(MemoryJob(setup=setup, **files)), scratch, MEMORY_LIMIT_S)
     except ChildFailed as failure:
         return replace(m, notes=(*m.notes, f"memory: {failure.status}: {failure.text.splitlines()[0]}"))
     return replace(m, memory=decode(Memory, data))
@@ -193,7 +195,5 @@ def _describe(code: int, log_tail: list[str]) -> tuple[Status, str]:
             name = f"signal {-code}"
         return Status.CRASHED, "\n".join([f"killed by {name}", *log_tail])
     said = [line for line in log_tail if line.strip()]
-    explained = [
-        line for line in said if line.startswith(EXPLAINED)
-    ]  # by its text; where it was raised is of no use to the caller
+    explained = [line for line in said if line.startswith(EXPLAINED)]  # where it was raised is of no use to the user
     return Status.FAILED, (explained or said or [f"exit status {code}"])[-1].removeprefix(EXPLAINED)

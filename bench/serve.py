@@ -1,7 +1,7 @@
-"""Open loop, the live part: queries begin when they are meant to, however long those before them take.
+"""Open loop, the part with sessions: queries begin at their intended times, however long earlier ones take.
 
-A closed loop asks for the next run when the last has ended, so a slow run delays the questions that would have shown
-what waiting for it costs (coordinated omission). Here latency counts from the intended start.
+In a closed loop the next run begins when the last has ended, so a slow run delays the queries that would have shown the waiting
+that it causes (coordinated omission). Here latency counts from the intended start.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 
 from bench.arrivals import Times, arrivals_ns, bracket, capacity_per_s, next_rate, p99_ns, predicted_rate
 from bench.feeds import Feeds
+from bench.interleaving import Runner, renew, wait_until_idle
 from bench.loads import Run, Sample
 from bench.plan import MIN_N_P99, Budget
 from bench.results import Bracket, Probe, Ratio, Serving, Stopped
 from bench.statistics import student_t_975
-from bench.turns import Runner, renew, wait_until_idle
 
 SERVICE_RUNS = 20  # in a closed loop, for a first guess at the rate
 BOUND_RUNS = 5  # the bound where none is given, in runs of the CPU provider
@@ -54,14 +54,14 @@ class WallClock:
 def serve(run: Run, starts_ns: Times, workers: int, clock: Clock) -> Times:
     """Latency of each query from its intended start; `workers` threads take the queries in their order."""
     latencies = np.zeros(len(starts_ns), np.int64)
-    turn = itertools.count()
+    queue = itertools.count()
     lock = threading.Lock()
     begin = clock.now_ns()
 
     def work() -> None:
         while True:
             with lock:
-                i = next(turn)
+                i = next(queue)
             if i >= len(starts_ns):
                 return
             start = begin + int(starts_ns[i])
@@ -86,7 +86,7 @@ def serve_all(
     clock: Clock,
     after_round: Callable[[], None] = lambda: None,
 ) -> tuple[int, Stopped]:
-    """Rounds of one search for each arm, with new sessions, until there are enough or the time is used up. The arrivals of
+    """Rounds of one search for each runner, with new sessions, until there are enough or the time is used up. The arrivals of
     a round are the same for all."""
     begin, rounds, longest = time.monotonic(), 0, 0.0
     probe_s = min(PROBE_S, PROBE_SHARE * budget.max_time_s)
@@ -112,7 +112,7 @@ def serve_all(
 def _search(runner: Runner, feeds: Feeds, bound_ns: int, *, probe_s: float, seed: int, clock: Clock) -> None:
     """One round's: its probes, and the latencies at the highest rate that held."""
     assert runner.session is not None
-    run, workers = partial(runner.session.run, feeds), max(runner.arm.streams, 1)
+    run, workers = partial(runner.session.run, feeds), max(runner.setup.streams, 1)
     service = _service_ns(runner, feeds)
     capacity = capacity_per_s(service, workers)
     queries = min(MOST_QUERIES, max(MIN_N_P99, math.ceil(probe_s * capacity / 2)))

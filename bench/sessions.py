@@ -12,16 +12,16 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from bench.arms import Arm
 from bench.contenders import OPENVINO, PLUGINS, TORCH, Contender
 from bench.errors import BenchError
 from bench.results import Inside, Placement
+from bench.setups import Setup
 
 Feeds = Mapping[str, npt.NDArray[Any]]
 
 
 class Session(Protocol):
-    """What turns need of a live session."""
+    """What measuring needs of a live session."""
 
     def run(self, feeds: Feeds) -> object: ...
 
@@ -105,20 +105,20 @@ def check_contender(contender: Contender) -> None:
     check_options(contender)
 
 
-def factory_for(model: Path, arm: Arm, cache_dir: Path, fixed: FixedShapes | None = None) -> Factory:
-    """Makes sessions of the arm's contender. `fixed` says what a specialised arm's shapes are fixed to."""
-    shapes = fixed if arm.specialised else None
-    if arm.contender.provider == OPENVINO:
+def factory_for(model: Path, setup: Setup, cache_dir: Path, fixed: FixedShapes | None = None) -> Factory:
+    """Makes sessions of the setup's contender. `fixed` says what a specialised setup's shapes are fixed to."""
+    shapes = fixed if setup.specialised else None
+    if setup.contender.provider == OPENVINO:
         from bench.openvino_sessions import OpenVinoFactory
 
-        return OpenVinoFactory(model, arm, shapes)
-    if arm.contender.provider == TORCH:
+        return OpenVinoFactory(model, setup, shapes)
+    if setup.contender.provider == TORCH:
         from bench.torch_sessions import TorchFactory
 
-        return TorchFactory(model, arm, shapes)
+        return TorchFactory(model, setup, shapes)
     from bench.ort_sessions import OrtFactory
 
-    return OrtFactory(model, arm, cache_dir, shapes)
+    return OrtFactory(model, setup, cache_dir, shapes)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The human side: a bar of progress on a terminal, lines of it elsewhere; the table of cases and what is to be said about it."""
+"""What a user sees of a run: progress on a terminal or in lines, the table of cases, and remarks below it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def rows(case: CaseResult) -> Iterator[tuple[list[str], Verdict | None]]:
     if case.status is not Status.OK:
         yield [*head, str(case.threads), "", *_without_figures(Verdict.NO_DATA, case.status, case.error)], Verdict.NO_DATA
         return
-    for m in case.arms:
+    for m in case.measurements:
         yield head + _cells(case, m), m.verdict if m.against or m.lacking else None
 
 
@@ -268,7 +268,7 @@ def show_notes(console: Console, run: Run) -> None:
             note(console, f"{where}: {case.status}: {case.error}")
         for warn in case.warnings:
             seen.setdefault(warn, []).append(where)
-        for m in case.arms:
+        for m in case.measurements:
             if m.status is not Status.OK:
                 note(console, f"{where} {m.label}: {m.status}: {m.error}")
             for text in m.notes:
@@ -299,7 +299,7 @@ def left_out(run: Run) -> str:
 
 def refused_percentiles(run: Run) -> str:
     """Those that were left out because too few runs cannot tell them, empty for none."""
-    found = [m.latency for case in run.cases for m in case.arms if m.latency]
+    found = [m.latency for case in run.cases for m in case.measurements if m.latency]
     left_out = [
         f"{name} in {lacking} of {len(found)}, which needs {least}"
         for name, field, least in PERCENTILES

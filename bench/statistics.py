@@ -52,25 +52,25 @@ def latency(samples_ns: Sequence[int]) -> Latency:
 def paired_ratio(
     baseline_ns: Sequence[Sequence[float]], contender_ns: Sequence[Sequence[float]], *, seed: int = 0
 ) -> Ratio | None:
-    """How many times longer the baseline takes, from turns that were neighbours in time; one list per round.
+    """How many times longer the baseline takes, from iterations that were neighbours in time; one list per round.
 
-    Neighbours share the machine's mood, so their ratio is steadier than the ratio of two medians. Of all ratios the
-    mean of the middle half (of logarithms) counts: what disturbs a turn can make it any length, which a mean would
-    follow, and the median needs a third more turns for the same interval.
+    Neighbours see the machine in the same state, so their ratio is steadier than the ratio of two medians. The result is the
+    interquartile mean of the logarithms of all ratios: a disturbed iteration can take any time, which a mean would follow, and
+    the median needs a third more iterations for the same interval.
 
-    The turns of a round share their sessions, whose memory may lie well or badly, so the bootstrap draws whole rounds:
-    many turns with one pair of lucky sessions must not look like certainty. With few rounds its percentiles are too
+    The iterations of a round share their sessions, whose memory may have good or bad addresses, so the bootstrap draws whole
+    rounds: many iterations of one lucky pair of sessions must not look like certainty. With few rounds its percentiles are too
     narrow and are moved apart by the quantile of Student's t over the normal one and by sqrt(n / (n - 1)), the expanded
     percentile interval of Hesterberg, "What Teachers Should Know About the Bootstrap" (2015).
     """
-    if [len(turns) for turns in baseline_ns] != [len(turns) for turns in contender_ns]:
+    if [len(iterations) for iterations in baseline_ns] != [len(iterations) for iterations in contender_ns]:
         raise ValueError("pairs need equal counts in every round")
     rounds = [
         np.log(np.asarray(base, np.float64) / np.asarray(other, np.float64))
         for base, other in zip(baseline_ns, contender_ns, strict=True)
         if len(base)
     ]
-    n, pairs = len(rounds), sum(turns.size for turns in rounds)
+    n, pairs = len(rounds), sum(iterations.size for iterations in rounds)
     if pairs < MIN_PAIRS or n < MIN_ROUNDS:
         return None
     middle = _middle(np.concatenate(rounds))
@@ -93,7 +93,7 @@ def _middle(values: Array) -> float:
 
 def _middles(rounds: Sequence[Array], drawn: npt.NDArray[np.int64]) -> Array:
     """That of the rounds drawn in each row."""
-    if len({turns.size for turns in rounds}) > 1:
+    if len({iterations.size for iterations in rounds}) > 1:
         return np.array([_middle(np.concatenate([rounds[i] for i in row])) for row in drawn])
     together = np.stack(rounds)[drawn].reshape(len(drawn), -1)
     count = together.shape[1]
@@ -123,7 +123,7 @@ def student_t_975(freedom: int) -> float:
 
 
 def _told(log_ratio: float) -> float:
-    """Four decimals, and never 0, by which nothing can be divided: turns may scatter as far.
+    """Four decimals, and never 0, by which nothing can be divided: iterations may scatter that far.
 
     >>> _told(0.0), _told(-20.0)
     (1.0, 0.0001)

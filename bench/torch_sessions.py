@@ -1,4 +1,4 @@
-"""PyTorch as a contender: the zoo's models as its users write them (`bench/twins`), eager or compiled.
+"""PyTorch as a contender: the zoo's models as its users write them (`bench/torch_models`), eager or compiled.
 
 -e torch:mode=eager+bf16           each operator as it comes
 -e torch:mode=compile+bf16         torch.compile with mode="max-autotune", which captures CUDA graphs
@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.arms import Arm
 from bench.contenders import FP32, Contender, did_you_mean
 from bench.errors import Unavailable
 from bench.inside import repetitions
 from bench.results import Inside, Placement
+from bench.setups import Setup
+from bench.torch_models import torch_models
 from bench.torch_timing import Stopwatch
-from bench.twins import twins
 
 if TYPE_CHECKING:  # `sessions` imports this module when it is asked for
     from bench.sessions import Feeds, FixedShapes, Session
@@ -90,7 +90,7 @@ class TorchSession:
         return self._to_host(self._computed(self._to_device(feeds)))
 
     def outputs(self, feeds: Feeds, names: Sequence[str]) -> list[npt.NDArray[Any]]:
-        """The twin's outputs are in the model's order, which is that of `names`."""
+        """The module's outputs are in the ONNX model's order, which is that of `names`."""
         made = self._to_host(self._computed(self._to_device(feeds)))
         assert len(made) == len(names)
         return made
@@ -137,14 +137,16 @@ class TorchSession:
 class TorchFactory:
     notes: tuple[str, ...] = ()
 
-    def __init__(self, model: Path, arm: Arm, fixed: FixedShapes | None) -> None:
-        options = TorchOptions.of(arm.contender)
+    def __init__(self, model: Path, setup: Setup, fixed: FixedShapes | None) -> None:
+        options = TorchOptions.of(setup.contender)
         self._precision, self._mode, self._device = options.precision, options.mode, options.device
         self._freezes = options.freeze == "1"
         name = model.stem.rpartition("-")[0]  # as the zoo calls its files
-        if name not in twins:
-            raise Unavailable(f"torch: {model.name} has no twin in PyTorch. there are {', '.join(twins.names())}")
-        self._make, self._model = twins[name].make, model
+        if name not in torch_models:
+            raise Unavailable(
+                f"torch: {model.name} has no implementation in PyTorch. there are {', '.join(torch_models.names())}"
+            )
+        self._make, self._model = torch_models[name].make, model
         self._module: Any = None
 
     def create(self, *, watched: bool = False) -> tuple[Session, int]:

@@ -1,9 +1,9 @@
-"""The time of PyTorch's work by the device's own events, without the Python that it takes to queue it.
+"""The time of PyTorch's work by the device's own events, without the Python code that queues it.
 
-An event is recorded when the device comes to it. On an idle one that is at once, and all that the host does until the first
-kernel is launched would count as the device's time: 50 to 150 microseconds for a compiled module, milliseconds for an eager one.
-So a kernel that only sleeps is queued before, for as long as the host has needed to queue the work. A session of ours has a pause
-before a run that is timed, too (native/cuda_queue.cc).
+A device records an event when it reaches it. An idle device reaches it at once, so everything that the host does until the first
+kernel is launched would count as device time: 50 to 150 microseconds for a compiled module, milliseconds for an eager one.
+Therefore a kernel that only sleeps is queued first, for as long as the host has needed to queue the work. A timed run of XyntraEP
+begins with a pause too (native/cuda_queue.cc).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """XyntraEP's trials of its kernels on a GPU, made once before anything is measured: `python -m bench.trials BACKEND...`.
 
-What they show decides which variants sessions choose, and whether `backend=auto` takes the GPU at all, so what is measured must
-know it as any session does. It is kept in the user's own cache, and given to the caches of contenders (`bench/known.py`).
+Trials decide which variants sessions choose, and whether `backend=auto` uses the GPU at all, so measured sessions must know the
+results as any session does. They are kept in the user's cache and copied into the contenders' caches (`bench/known.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LIMIT_S = 300.0
 
 
 def make_trials(backends: Sequence[str], environment: dict[str, str]) -> str:
-    """Why they could not be made, empty when they are on record or have nothing to be made on. In a process of its own: a driver
+    """Why they could not be made, empty when they are on record or have nothing to be made on. In a child process: a driver
     may take it along."""
     if not backends:
         return ""

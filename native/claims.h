@@ -1,5 +1,5 @@
-// Which islands of a plan ORT can be asked for. ORT drops all claims of a call when one of them is wrong, and a wrong
-// one may also fail the session in Compile, so each is checked here against the graph first.
+// Which islands of a plan can be claimed. If one claim of a call is wrong, ORT drops all of them, or fails the session in
+// Compile, so each island is checked against the graph first.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The copies that ONNX Runtime puts between our nodes and other providers' when a session's tensors are on a CUDA device
-// (MemcpyFromHost, MemcpyToHost). Without kernels of ours it would take the CPU's, which read what they cannot.
+// Kernels for the copies that ONNX Runtime inserts between our nodes and other providers' when a session's tensors are on a
+// CUDA device (MemcpyFromHost, MemcpyToHost). Otherwise it would use the CPU's, which cannot read device memory.
 #pragma once
 
 #include "ort.h"

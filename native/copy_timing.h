@@ -1,4 +1,4 @@
-// Copies between the host and a device by themselves, as runs make them: what an island costs that goes there and back.
+// Times copies between the host and a device, made as runs make them: part of what an island on a device costs.
 #pragma once
 
 #include <cstddef>

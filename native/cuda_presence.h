@@ -1,4 +1,4 @@
-// How many CUDA devices a process has, as files tell it: no driver is loaded, so the process may still fork.
+// Counts the CUDA devices of a process from files: no driver is loaded, so the process may still fork.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// An island of a plan by itself, as devices are tried: no model, no session.
+// Runs one island of a plan without a model or a session, to try a device.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// One kernel of a device by itself, as ceilings are measured: no model, no session.
+// Times one kernel of a device without a model or a session, to measure ceilings.
 #pragma once
 
 #include <cstddef>

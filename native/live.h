@@ -1,5 +1,5 @@
-// What this process holds of ours at the moment, by counting. Memory that a test finds too much is ours when a count says so, and
-// the C library's or ONNX Runtime's when none does.
+// Counts what this process has of ours at the moment. If a test finds memory growing, a growing count shows that it is ours;
+// otherwise it is the C library's or ONNX Runtime's.
 #pragma once
 
 #include <cstddef>

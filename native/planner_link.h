@@ -1,4 +1,4 @@
-// The one door to the planner: a callback that Python attaches. Without it only stored plans are carried out.
+// The connection to the planner: a callback that Python attaches. Without it only stored plans are executed.
 #pragma once
 
 #include <cstdint>

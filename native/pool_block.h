@@ -1,5 +1,5 @@
-// Where the packed weights of a session lie, one behind the other: neighbours in memory are neighbours in use, and huge pages hold
-// many of them. Its pages go with the weights on them, whoever else still has a weight elsewhere in the block; its addresses go with
+// The memory of a session's packed weights, one after the other in the order of their use, so that huge pages hold many of them.
+// A page is given back with the last weight on it, even if other weights of the block are still in use; the addresses go with
 // the last weight.
 #pragma once
 

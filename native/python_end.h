@@ -1,4 +1,4 @@
-// The end of Python in a process where this library goes on (xyntra_ep/ending.py). When Python goes, it ends a thread of its own as
+// What to do when Python ends while this library still runs (xyntra_ep/ending.py). When Python goes, it ends a thread of its own as
 // soon as that wants back. Such a thread, coming from here, has frames of ONNX Runtime on its stack which cannot be unwound: the
 // process would abort. So it stays here, and the process ends without it. Threads that are not Python's go on.
 #pragma once

@@ -1,5 +1,5 @@
-// Memory that no run has used for a while is given back without a thread of ours: by the run that ends next, of whichever session
-// of the process. Where nothing runs any more, nothing is given back.
+// Gives back memory that no run has used for a while, without a thread of our own: the next run that ends in the process, of any
+// session, does it. While nothing runs, nothing is given back.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Reports on their way from a session to whoever asked for them: `explain` names a token through
-// set_ep_dynamic_options, the session puts its report down under it, and the caller takes it.
+// Passes reports from a session to its caller: `explain` gives a token through set_ep_dynamic_options, the session stores its
+// report under it, and the caller takes it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A library that may not be on this machine: opened at run time, never closed.
+// A library that the machine may lack: opened at run time, never closed.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// Packed weights, once per process: sessions over the same weights share them by content.
+// The packed weights of the process: sessions with the same weights share them by content.
 //
 // A PoolWriter serves one call of Compile. Init steps write straight into its block, buffer after buffer; a finished
 // buffer is hashed and, if the process already holds the same bytes, its place is used again for the next one. So

@@ -1,4 +1,8 @@
-"""Pure functions from stored results to tables, plots and pages. Nothing here can measure."""
+"""Makes tables, plots and pages from stored results, by pure functions; nothing here can measure.
+
+Comes in: result files that `bench` has stored. Goes out: the tables in README.md and docs, or a static site. `bench report` calls
+it. A report is a row of `REPORTS` or `PARTS` in a file of its own. Read first: README.md, `registry.py`, then `zoo.py`.
+"""
 
 from reports.bars import bars, bars_page
 from reports.gate import Floors, check_floors, gate_table

@@ -89,7 +89,7 @@ class Group:
 
 
 def groups(inside: Inside, roofs: Roofs | None) -> list[Group]:
-    """The dearest first."""
+    """The hottest first."""
     alike: dict[object, list[KernelTime]] = {}
     for kernel in inside.kernels:
         alike.setdefault(likeness(kernel), []).append(kernel)
@@ -177,7 +177,7 @@ def roofs_for(run: Run, threads: int, device: str = "") -> Roofs | None:
 
 def profiled(case: CaseResult) -> list[tuple[Measurement, Inside]]:
     """The contenders of a case that told where their time went."""
-    return [(m, m.inside) for m in case.arms if m.inside is not None and m.inside.kernels]
+    return [(m, m.inside) for m in case.measurements if m.inside is not None and m.inside.kernels]
 
 
 def shortened(text: str, width: int = NAME_WIDTH) -> str:

@@ -85,10 +85,10 @@ def disclosure(run: Run, scenario: Scenario) -> str:
         return ""
     weights = {case.model: case.weights for case in cases}
     kinds = [f"{kind} in {', '.join(m for m, w in weights.items() if w is kind)}" for kind in dict.fromkeys(weights.values())]
-    counts = [m.latency.n for case in cases for m in case.arms if m.latency]
+    counts = [m.latency.n for case in cases for m in case.measurements if m.latency]
     told = [
         f"Weights: {next(iter(weights.values())) + ' in all models' if len(kinds) == 1 else '; '.join(kinds)}.",
-        f"{_span(counts, '')} timed runs of each session, in {_span([case.turns for case in cases], '')} turns.",
+        f"{_span(counts, '')} timed runs of each session, in {_span([case.iterations for case in cases], '')} iterations.",
         f"Meanwhile: {'; '.join(_quietness(cases))}.",
     ]
     return f"{' '.join(told)} Warnings: {_warnings(cases)}."
@@ -97,11 +97,11 @@ def disclosure(run: Run, scenario: Scenario) -> str:
 def _quietness(cases: Sequence[CaseResult]) -> Iterator[str]:
     """By the run's own measure, the extremes over its cases."""
     if busy := [case.foreign_cores for case in cases if case.foreign_cores is not None]:
-        yield f"other processes kept {_span(busy, '')} cores busy"
+        yield f"other processes used {_span(busy, '')} cores"
     stolen = [case.stolen_cores for case in cases if case.stolen_cores is not None]
-    yield f"of them the hypervisor took {_span(stolen, '')}" if stolen else "what the hypervisor took is not recorded"
+    yield f"of that the hypervisor took {_span(stolen, '')}" if stolen else "the hypervisor's share is not recorded"
     if loads := [load for case in cases for load in (case.load_before, case.load_high, case.load_after) if load is not None]:
-        yield f"load average {_span(loads, '')}, our own work included"
+        yield f"load average {_span(loads, '')}, the measurement included"
     if clocks := [c for case in cases for c in (case.clock_low_mhz, case.clock_high_mhz, case.clock_after_mhz) if c is not None]:
         yield f"clock {_span(clocks, ' MHz')}"
 
@@ -119,9 +119,9 @@ def _warnings(cases: Sequence[CaseResult]) -> str:
     """Each with the cases it is about, or in which contenders of which cases; none is dropped."""
     places: dict[Warn, list[str]] = {}
     for case in cases:
-        everyone = [m.label for m in case.arms]
-        for warn in dict.fromkeys((*case.warnings, *(warn for m in case.arms for warn in m.warnings))):
-            warned = [m.label for m in case.arms if warn in m.warnings]
+        everyone = [m.label for m in case.measurements]
+        for warn in dict.fromkeys((*case.warnings, *(warn for m in case.measurements for warn in m.warnings))):
+            warned = [m.label for m in case.measurements if warn in m.warnings]
             whom = "" if warn in case.warnings or warned == everyone else f" ({', '.join(warned)})"
             places.setdefault(warn, []).append(plain(f"{case.label}{whom}"))
     everywhere = [plain(case.label) for case in cases]

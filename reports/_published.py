@@ -46,6 +46,6 @@ def standing(run: Run, report: Report) -> str:
     if run.rules:
         return f"**Not for publishing**: {plain(refusal(misses))}." if misses else ""
     return (
-        f"**Made before tables had rules, on {run.started[:10]}; no number of it is for quoting.** It misses: "
-        f"{'; '.join(plain(str(one)) for one in misses)}. It stands until a run on such a machine takes its place."
+        f"**Made before tables had rules, on {run.started[:10]}; do not quote its numbers.** It breaks: "
+        f"{'; '.join(plain(str(one)) for one in misses)}. A run on such a machine will replace it."
     )

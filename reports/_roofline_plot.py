@@ -102,7 +102,7 @@ def overview(run: Run, threads: int) -> Picture | None:
 
 def _on_cpu(case: CaseResult) -> list[Measurement]:
     """Those that were measured there: the roofs of a device are others."""
-    return [m for m in case.arms if m.latency and m.device_ns is None]
+    return [m for m in case.measurements if m.latency and m.device_ns is None]
 
 
 def _p50_ns(m: Measurement) -> int:
@@ -250,11 +250,11 @@ def _model(axes: Any, found: Sequence[Group], inside: Inside) -> dict[str, str]:
 
 
 def _names(fig: Any, axes: Any, found: Sequence[Group], inside: Inside, taken: Sequence[Spot]) -> None:
-    """Numbers at the dearest points, and beside the plot what they are; below, what the markers mean."""
+    """Numbers at the hottest points, and beside the plot what they are; below, what the markers mean."""
     placed = [axes.transData.transform((g.intensity, g.gflops)) for g in found]  # what a number must not cover
     placed += taken
     y = 0.90
-    fig.text(0.635, y, "Dearest kernels", fontsize=9.5, weight="bold", va="top")
+    fig.text(0.635, y, "Hottest kernels", fontsize=9.5, weight="bold", va="top")
     for number, g in enumerate(found[:NAMED], start=1):
         at = (g.intensity, g.gflops)
         axes.annotate(

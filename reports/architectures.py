@@ -17,9 +17,9 @@ HEADER = (
     "gain by fixing [95 %]", "max error", "nodes",
 )  # fmt: skip
 NOTE = (
-    "Each is a row of `bench/architectures`, with random weights, as PyTorch's exporters write it with the dims dynamic that its "
-    "users leave dynamic. Fixed: the sizes fixed before the session is created, by free dimension overrides, against ONNX "
-    "Runtime's CPU provider with the same. All sessions take turns in one process, untuned."
+    "Each architecture is a row of `bench/architectures` with random weights, exported by PyTorch with those dimensions dynamic "
+    "that users usually leave dynamic. Fixed: all sizes are fixed before the session is created, by free dimension overrides, "
+    "for XyntraEP and for ONNX Runtime's CPU provider. All sessions run interleaved in one process, with default options."
 )
 
 
@@ -29,9 +29,9 @@ def render(run: Run, source: str) -> str:
     return f"{_summary(cases)}\n\n{table(HEADER, rows, left=2)}\n\n{NOTE}\n\n{provenance(run, source)}\n"
 
 
-def _arms(case: CaseResult) -> tuple[Measurement | None, Measurement | None]:
+def _dynamic_and_fixed(case: CaseResult) -> tuple[Measurement | None, Measurement | None]:
     """Ours, dynamic and fixed."""
-    ours = [m for m in case.arms if m.provider != BASELINE]
+    ours = [m for m in case.measurements if m.provider != BASELINE]
     dynamic, fixed = (next((m for m in ours if m.specialised is special), None) for special in (False, True))
     return dynamic, fixed
 
@@ -41,12 +41,12 @@ def _against_ort(m: Measurement | None) -> Ratio | None:
 
 
 def _order(case: CaseResult) -> tuple[float, str]:
-    ratio = _against_ort(_arms(case)[0])
+    ratio = _against_ort(_dynamic_and_fixed(case)[0])
     return (ratio.middle if ratio else math.inf, case.model)
 
 
 def _summary(cases: list[CaseResult]) -> str:
-    found = {case.label: [ratio for m in _arms(case) if (ratio := _against_ort(m))] for case in cases}
+    found = {case.label: [ratio for m in _dynamic_and_fixed(case) if (ratio := _against_ort(m))] for case in cases}
     below = [name for name, ratios in found.items() if any(ratio.high < BAR for ratio in ratios)]
     lacking = [name for name, ratios in found.items() if len(ratios) < 2]
     text = f"{len(cases)} rows; the interval lies below {BAR}x of ONNX Runtime in {len(below)}, dynamic or fixed"
@@ -55,7 +55,7 @@ def _summary(cases: list[CaseResult]) -> str:
 
 
 def _row(case: CaseResult) -> list[str]:
-    dynamic, fixed = _arms(case)
+    dynamic, fixed = _dynamic_and_fixed(case)
     shown = [case.model, plain(case.shape), str(case.threads)]
     if dynamic is None or fixed is None or Status.OK not in (dynamic.status, fixed.status):
         return [*shown, *["-"] * 7, plain(str(dynamic.status if dynamic else case.status))]

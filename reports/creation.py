@@ -27,11 +27,11 @@ HEADER = (
 
 
 NOTE = (
-    "Cold starts from an empty kernel cache, warm from a filled one. Compiling is what a session takes longer that finds no "
-    "kernels, the loading of the planner included; in brackets stands the processor time of the compilers, which run beside "
-    "planning and beside each other. Planning is what a session takes longer that finds the kernels and not the plan. Memory is "
-    "resident, of a process of its own that creates one session from a warm cache and runs it; it includes Python and the "
-    "runtime."
+    "Cold: session creation with an empty kernel cache. Warm: with a filled one. Compiling is the extra time of a session "
+    "without cached kernels, loading the planner included; in brackets is the processor time of the compilers, which run in "
+    "parallel with planning and with each other. Planning is the extra time of a session with cached kernels but no cached plan. "
+    "Memory is the resident memory of a separate process that creates one session from a warm cache and runs it; it includes "
+    "Python and the runtime."
 )
 
 
@@ -49,12 +49,12 @@ def render(run: Run, source: str) -> str:
 
 def _imports(run: Run) -> str:
     times = ", ".join(f"`{module}` {milliseconds(ns)} ms" for module, ns in run.imports_ns.items())
-    return f"Import, of a plugin what it adds to ONNX Runtime's: {times}." if times else ""
+    return f"Import time; of a plugin what it adds to ONNX Runtime's: {times}." if times else ""
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:
     base = case.baseline
-    for m in case.arms:
+    for m in case.measurements:
         if m.creation is None:
             continue
         over_ns = m.creation.warm_ns - base.creation.warm_ns if base and base.creation and m is not base else None

@@ -1,8 +1,8 @@
 """Where the time of one run goes, by width: the run, its islands, kinds of kernel, kernels by their ONNX nodes.
 
-Drawn from the profile's clock, which is read between the kernels of an island, and not from samples of a stack: a kernel
-has no frames below it, and every nanosecond of the run is in some box. Time is that of the calling thread, in which its
-helpers work along; what is in no kernel is ONNX Runtime's: its own nodes, and the way between islands.
+The widths are times of the profile's clock, which is read between the kernels of an island; they are not stack samples. A
+kernel has no frames below it, and every nanosecond of the run is in some box. Time is that of the calling thread; its helper
+threads work meanwhile. Time outside of kernels is ONNX Runtime's: its own nodes, and the steps between islands.
 
 Compiled kernels are shared objects with symbols, so `perf record -g` names them as well: `xy_<ops>_<dtype>_<tile>_<target>`.
 """

@@ -65,7 +65,7 @@ def _ratio(case: CaseResult, m: Measurement, floors: Floors) -> Held:
         case=case.label,
         contender=m.label,
         what="speed-up [95 %]",
-        measured=speed_up(m.ratio) if m.ratio else "no ratio: too few turns",
+        measured=speed_up(m.ratio) if m.ratio else "no ratio: too few iterations",
         floor=f"{floors.ratio:.2f}x",
         held=m.ratio is not None and m.ratio.high >= floors.ratio,
     )

@@ -23,9 +23,9 @@ HEADER = (
     "p99 ms (n)",
 )
 NOTE = (
-    "The first token is the run with the whole prompt (`s` tokens) and an empty past; each run after it takes the likeliest "
-    "token and the keys and values that the run before has given. Choosing the token and handing the arrays over counts. All "
-    "contenders take turns in one process; speed-up is the CPU provider's time over the contender's."
+    "The first token is the run with the whole prompt (`s` tokens) and an empty past. Each later run takes the most likely token "
+    "and the keys and values of the run before; choosing the token and passing the arrays on is included. All contenders run "
+    "interleaved in one process; speed-up is the CPU provider's time over the contender's."
 )
 
 
@@ -34,7 +34,7 @@ def render(run: Run, source: str) -> str:
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:
-    for m in case.arms:
+    for m in case.measurements:
         head = [f"{case.model} {case.shape}", named(m), str(m.threads)]
         made = m.generation
         if made is None:

@@ -34,11 +34,11 @@ def render(run: Run, source: str) -> str:
     cases = cases_of(run, Scenario.SINGLE_STREAM)
     rows = [row for case in cases for row in _rows(case)]
     note = (
-        "p50 and p99 are of a run as the host sees it, inputs and outputs in its memory; device ms is the same run between two "
-        "events on the device, inputs and outputs in the device's. PyTorch runs the same weights in the "
-        "same precision, in turns in the same process (`bench/twins`); above 1x it took longer. Max error is "
-        "max\\|a-b\\| / max\\|b\\| against ONNX Runtime's CPU provider; beyond its bound "
-        f"({bounds(cases)}) a row, or PyTorch's, has no ratio."
+        "p50 and p99 are times on the host, with inputs and outputs in host memory; device ms is the time of a run between two "
+        "events on the device, with inputs and outputs in device memory. PyTorch runs the same weights in the same precision, "
+        "interleaved in the same process (`bench/torch_models`); above 1x PyTorch is slower. Max error is max\\|a-b\\| / "
+        "max\\|b\\| against ONNX Runtime's CPU provider. There is no ratio where XyntraEP's or PyTorch's exceeds the bound "
+        f"({bounds(cases)})."
     )
     return f"{table(HEADER, rows, left=LEFT)}\n\n{note}\n\n{devices(run.environment)} {provenance(run, source)}\n"
 

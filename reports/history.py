@@ -1,7 +1,7 @@
 """Earlier runs beside the latest: the trend of each case, and the revisions at which it changed.
 
-Compared is the speed-up over the CPU provider of the same run, not time: other machines' moods cancel. Runs on other
-processors, quick ones and other versions of ONNX Runtime are histories of their own.
+It compares speed-ups over the CPU provider of the same run, not times, so the state of the machine cancels out. Runs on other
+processors, quick runs and other versions of ONNX Runtime are histories of their own.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ HEADERS = {
     Scenario.SPECIALISED: ("dynamic p50 ms", "fixed p50 ms", "dynamic / fixed [95 %]"),
 }
 NOTES = {
-    Scenario.SCALING: "The same session with one intra-op thread and with several, taking turns in one process; the ratio "
-    "is of paired turns.",
-    Scenario.SPECIALISED: "The model as it is, with dynamic dims, and the same with its input shapes fixed before the "
-    "session is created, taking turns in one process. 1.00x gains nothing.",
+    Scenario.SCALING: "A session with one intra-op thread and one with several, interleaved in one process; the ratio is of "
+    "paired iterations.",
+    Scenario.SPECIALISED: "The model with dynamic dimensions, and the same model with its input shapes fixed before the session "
+    "is created, interleaved in one process. 1.00x means that fixing gains nothing.",
 }
 
 
@@ -28,8 +28,8 @@ def render(run: Run, source: str, *, scenario: Scenario) -> str:
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:
-    by_label = {m.label: m for m in case.arms}
-    for m in case.arms:
+    by_label = {m.label: m for m in case.measurements}
+    for m in case.measurements:
         if not m.against:
             continue
         reference = by_label.get(m.against)

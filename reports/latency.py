@@ -18,7 +18,7 @@ from reports.registry import Part, Picture, Report, Section
 HEADER = ("case", "provider", "n", "min ms", "p50 ms", "p95 ms", "p99 ms", "max ms", "CV", "outliers", "warnings")
 NOTE = (
     "CV is the standard deviation over the mean. Outliers are runs beyond the third quartile by more than three times the "
-    "distance of the quartiles. A percentile that too few runs cannot tell is left out."
+    "interquartile range. A percentile is left out where there are too few runs for it."
 )
 CALLS_IT_NOISE = 0.995  # the histogram ends there, and says how many runs lie beyond
 LEAST_BINS, MOST_BINS = 24, 60
@@ -30,7 +30,7 @@ def render(run: Run, source: str) -> str:
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:
-    for m in case.arms:
+    for m in case.measurements:
         if m.latency is None:
             continue
         values = m.latency
@@ -53,36 +53,36 @@ def _outliers(values: Values) -> int:
 
 
 def part(run: Run, case: CaseResult) -> Section | None:
-    arms = [m for m in case.arms if sorted_ns(m).size]
-    if not arms:
+    setups = [m for m in case.measurements if sorted_ns(m).size]
+    if not setups:
         return None
-    warned = dict.fromkeys(warn for m in case.arms for warn in (*m.warnings, *case.warnings))
+    warned = dict.fromkeys(warn for m in case.measurements for warn in (*m.warnings, *case.warnings))
     advice = [f"**{warn}**: {warn.advice}" for warn in warned]
     shown = table(HEADER[1:], [row[1:] for row in _rows(case)])
-    return Section(text="\n\n".join([shown, NOTE, *advice]), pictures=(picture(case, arms),))
+    return Section(text="\n\n".join([shown, NOTE, *advice]), pictures=(picture(case, setups),))
 
 
-def picture(case: CaseResult, arms: Sequence[Measurement]) -> Picture:
+def picture(case: CaseResult, setups: Sequence[Measurement]) -> Picture:
     """Three plots that share their colours: all contenders over each other."""
     with figure(9.6, 8.4) as fig:
-        legend_height = 0.028 * -(-len(arms) // 2)
+        legend_height = 0.028 * -(-len(setups) // 2)
         grid = fig.add_gridspec(
             2, 2, left=0.075, right=0.98, top=0.93 - legend_height, bottom=0.065, hspace=0.36, wspace=0.2, height_ratios=(1.1, 1)
         )
         nines, shape, order = fig.add_subplot(grid[0, 0]), fig.add_subplot(grid[0, 1]), fig.add_subplot(grid[1, :])
-        for i, m in enumerate(arms):
+        for i, m in enumerate(setups):
             _nines(nines, sorted_ns(m) / 1e6, i)
-        shape.set_title(_histogram(shape, [sorted_ns(m) / 1e6 for m in arms]))
+        shape.set_title(_histogram(shape, [sorted_ns(m) / 1e6 for m in setups]))
         titles: dict[str, str] = {}
-        for i, m in enumerate(arms):
+        for i, m in enumerate(setups):
             titles |= _in_order(order, m, i)
-        _finish(nines, shape, order, arms)
+        _finish(nines, shape, order, setups)
         lines, labels = nines.get_legend_handles_labels()
         threads = f"{case.threads} thread{'s' if case.threads > 1 else ''}"
         fig.text(0.02, 0.975, f"Run times of {case.model} {case.shape}, {threads}", weight="bold", fontsize=11, va="top")
         fig.legend(lines, labels, loc="upper left", bbox_to_anchor=(0.012, 0.955), ncols=2, fontsize=8.5)
         alt = f"Run times of {case.model} {case.shape} with {threads}: " + "; ".join(
-            f"{m.label} median {milliseconds(m.latency.p50_ns)} ms of {m.latency.n}" for m in arms if m.latency
+            f"{m.label} median {milliseconds(m.latency.p50_ns)} ms of {m.latency.n}" for m in setups if m.latency
         )
         return Picture(name=f"latency-{case.model}-{case.shape}-t{case.threads}", alt=alt, svg=svg(fig, titles), png=png(fig))
 
@@ -130,8 +130,8 @@ def _in_order(axes: Any, m: Measurement, i: int) -> dict[str, str]:
     return {f"outliers-{i}": f"{int(far.sum())} outliers of {m.label}"}
 
 
-def _finish(nines: Any, shape: Any, order: Any, arms: Sequence[Measurement]) -> None:
-    most = max(sorted_ns(m).size for m in arms)
+def _finish(nines: Any, shape: Any, order: Any, setups: Sequence[Measurement]) -> None:
+    most = max(sorted_ns(m).size for m in setups)
     ticks = [1, 2, 10, 100, 1_000, 10_000, 100_000]
     ticks = [tick for tick in ticks if tick <= 2 * most]
     nines.set_xscale("log")
@@ -142,7 +142,7 @@ def _finish(nines: Any, shape: Any, order: Any, arms: Sequence[Measurement]) -> 
     shape.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     order.locator_params(axis="x", integer=True)
     order.set(xlabel="run", ylabel="ms", title="In the order of measuring; crosses are outliers")
-    spread = [sorted_ns(m) / 1e6 for m in arms]
+    spread = [sorted_ns(m) / 1e6 for m in setups]
     for axes in (nines, order):
         if max(v.max() for v in spread) > 8 * min(v.min() for v in spread):
             axes.set_yscale("log")
@@ -151,7 +151,7 @@ def _finish(nines: Any, shape: Any, order: Any, arms: Sequence[Measurement]) -> 
         axis.set_minor_formatter(_few_labels(axis))
     shape.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     shape.xaxis.set_minor_formatter(_few_labels(shape.xaxis))
-    for i, m in enumerate(arms):
+    for i, m in enumerate(setups):
         nines.plot([], [], color=_colour(i), ls=LINES[i % len(LINES)], marker=MARKERS[i % len(MARKERS)], ms=4, label=m.label)
 
 

@@ -23,7 +23,7 @@ HEADER = (
     "GFLOP/s",
     "GB/s",
     "% of roof",
-    "dearest kernel",
+    "hottest kernel",
     "of the run",
 )
 
@@ -31,8 +31,8 @@ HEADER = (
 def render(run: Run, source: str) -> str:
     rows = [row for case in cases_of(run, Scenario.SINGLE_STREAM) for row in _rows(case, run)]
     note = (
-        "Time, rates and % of roof are those of a profiled run's kernels; what is outside of them is ONNX Runtime's. GFLOP/s and "
-        "GB/s count what the operators must at least do."
+        "Time, rates and % of roof are those of the kernels of a profiled run; the rest of the run is ONNX Runtime's. GFLOP/s "
+        "and GB/s count the least work that the operators need."
     )
     told = disclosure(run, Scenario.SINGLE_STREAM)
     return f"{table(HEADER, rows, left=3)}\n\n{note}\n\n{ceilings_text(run)}\n\n{told}\n\n{provenance(run, source)}\n"

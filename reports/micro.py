@@ -18,7 +18,7 @@ def render(run: Run, source: str) -> str:
     failed = [case for case in run.cases if not case.contenders]
     measured.sort(key=lambda pair: pair[1].ratio.middle if pair[1].ratio else math.inf)
     rows = [_row(case, m) for case, m in measured] + [_failed(case) for case in failed]
-    note = "Each point is a model of its own, so its weights are in the caches as far as they fit; the slowest come first."
+    note = "Each point is a model of its own, so its weights are in the caches if they fit. The slowest points come first."
     return f"{table(HEADER, rows, left=2)}\n\n{note}\n\n{provenance(run, source)}\n"
 
 

@@ -13,11 +13,11 @@ HEADER = (
     "net", "size", "threads", "ORT p50 ms", "dynamic p50 ms", "x ORT", "fixed p50 ms", "x ORT fixed", "gain by fixing [95 %]",
 )  # fmt: skip
 NOTE = (
-    "Small nets with random weights (`bench/nets.py`), whose sizes and batch are dynamic. Dynamic: the model as it is, "
-    "one plan for all sizes of a net. Fixed: the sizes fixed before the session is created, by free dimension overrides. ORT: "
-    "its CPU provider, which has the model as it is, and the fixed one beside our fixed one. Sessions take turns in one process; "
-    "x ORT are quotients of medians, the last column is of paired turns, dynamic over fixed: at 1.00 nothing is lost by not "
-    "knowing sizes."
+    "Small nets with random weights (`bench/nets.py`), whose sizes and batch are dynamic. Dynamic: the model as it is, one plan "
+    "for all sizes of a net. Fixed: all sizes are fixed before the session is created, by free dimension overrides. ORT: ONNX "
+    "Runtime's CPU provider, with the dynamic model and with the fixed one. Sessions run interleaved in one process. x ORT is a "
+    "quotient of medians. The last column is the ratio of paired iterations, dynamic over fixed: 1.00 means that dynamic sizes "
+    "cost nothing."
 )
 
 
@@ -28,8 +28,8 @@ def render(run: Run, source: str) -> str:
 
 
 def _row(case: CaseResult) -> list[str] | None:
-    by_label = {m.label: m for m in case.arms}
-    fixed = next((m for m in case.arms if m.against and m.contender.provider != BASELINE), None)
+    by_label = {m.label: m for m in case.measurements}
+    fixed = next((m for m in case.measurements if m.against and m.contender.provider != BASELINE), None)
     if fixed is None:
         return None
     net, _, size = case.model.partition("/")

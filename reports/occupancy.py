@@ -13,9 +13,10 @@ from reports.registry import Part, Report, Section
 HEADER = ("kernel", "variant", "share", "threads", "registers", "shared KiB", "blocks", "warps", "occupancy", "limited by")
 ROWS = 24
 HOW_TO_READ = (
-    "Of each kernel's dearest launch: threads of a block, registers of a thread, shared memory of a block, and how many blocks a "
-    "multiprocessor holds at a time; occupancy is their warps over those that it has room for. What is short first is in the "
-    "last column. Few warps are no fault where each has much to do at a time, as tiles of products in registers have."
+    "For each kernel's longest launch: threads per block, registers per thread, shared memory per block, and the blocks that a "
+    "multiprocessor holds at a time. Occupancy is the warps of these blocks over the most that a multiprocessor can hold. The "
+    "last column names what limits it. Low occupancy is no fault where each warp has much independent work, as in products whose "
+    "tiles are in registers."
 )
 
 
@@ -30,7 +31,7 @@ def render(run: Run, source: str) -> str:
 
 
 def occupancy_table(inside: Inside) -> str:
-    """Kernels that are the same but for their data are one row, the dearest first."""
+    """Kernels that differ only in their data are one row; the hottest come first."""
     return table(HEADER, list(_rows(inside))[:ROWS], left=2)
 
 

@@ -20,8 +20,8 @@ HEADER = (
     "throughput / 1 call [95 %]",
 )
 NOTE = (
-    "Concurrent Run calls on one session with one intra-op thread, `calls` at a time; OpenVINO gets as many streams. A run's "
-    "time is that of all divided by their number."
+    "Concurrent Run calls on one session with one intra-op thread, `calls` at a time; OpenVINO gets as many streams. The time "
+    "of a run is the time of all divided by their number."
 )
 
 
@@ -30,8 +30,8 @@ def render(run: Run, source: str) -> str:
 
 
 def _rows(case: CaseResult) -> Iterator[list[str]]:
-    alone = {m.contender.label: m for m in case.arms if m.streams == 1}
-    for m in case.arms:
+    alone = {m.contender.label: m for m in case.measurements if m.streams == 1}
+    for m in case.measurements:
         if m.streams < 2:
             continue
         one = alone.get(m.contender.label)

@@ -12,7 +12,7 @@ DECLINED = ("left to others", "why", "nodes", "such as")
 
 def part(run: Run, case: CaseResult) -> Section | None:
     rows, declined = [], []
-    for m in case.arms:
+    for m in case.measurements:
         if m.placement is None:
             continue
         nodes, groups = m.placement.nodes, m.placement.groups

@@ -17,18 +17,18 @@ from reports.registry import Part, Report, Section
 HEADER = ("kernel", "nodes", "variant", "share", "time µs", "GFLOP/s", "GB/s", "flop/byte", "roof", "% of roof")
 ROWS = 24
 HOW_TO_READ = (
-    "A kernel is named after the first ONNX node that it computes, with the number of those that it computes besides, as in +6; "
-    "x12 is twelve kernels that are the same but for their data. Roof is what bounds a kernel: arithmetic, or the smallest "
-    "memory that holds its bytes; % of roof is the least time it could need over the time it took. Operations are those of the "
-    "definition, so a convolution by Winograd's method may exceed 100 %, and so may anything where others used the machine while "
-    "the ceilings were measured. Times include the profile's own two clock reads."
+    "A kernel is named after the first ONNX node that it computes; +6 means six more nodes, x12 means twelve kernels that differ "
+    "only in their data. The roof is what bounds a kernel: arithmetic, or the smallest memory that holds its bytes. % of roof is "
+    "the least time that the kernel could need over the time it took. Operations are counted by the operator's definition, so a "
+    "convolution by Winograd's method may exceed 100 %. So may any kernel if other processes used the machine while the ceilings "
+    "were measured. Times include the two clock reads of the profile."
 )
 
 DEVICE_CEILINGS = (
-    "Ceilings of a device are those of XyntraEP's own kernels, measured when the run began: a copy of 512 MB (read and written "
-    "bytes), reading half of the L2 cache, fused multiply-adds, mma.sync with fragments in registers; in brackets what a "
-    "library's products and copies reached beside them. A roof is the higher of both. A kernel is timed by two events of the "
-    "device round its launch, so that one of a few microseconds counts with what a launch costs."
+    "Ceilings of a device are reached by XyntraEP's own kernels, measured when the run began: a copy of 512 MB (read and written "
+    "bytes), reading half of the L2 cache, fused multiply-adds, mma.sync with fragments in registers. In brackets is what a "
+    "library's products and copies reached. A roof is the higher of the two. A kernel is timed by two device events around its "
+    "launch, so the time of a kernel of a few microseconds includes the cost of its launch."
 )
 
 
@@ -57,7 +57,7 @@ def summary(inside: Inside, roofs: Roofs | None) -> str:
 
 
 def kernel_table(inside: Inside, roofs: Roofs | None, *, rows: int = ROWS) -> str:
-    """The dearest kernels; what is left of the run in the last rows."""
+    """The hottest kernels; the last rows have the rest of the run."""
     found = groups(inside, roofs)
     lines = [_row(g, inside.run_ns) for g in found[:rows]]
     if rest := found[rows:]:
@@ -111,7 +111,7 @@ def ceilings_text(run: Run) -> str:
             for c in run.ceilings
         ]
         header = ("threads", "fp32 GFLOP/s", "bf16 GFLOP/s", "L1 GB/s", "L2 GB/s", "L3 GB/s", "DRAM GB/s")
-        note = "Ceilings are the run's best of fused multiply-adds in registers, and of reading buffers of half a cache's size."
+        note = "Ceilings are the best of the run: fused multiply-adds in registers, and reading buffers of half a cache's size."
         parts += [table(header, rows, left=0), f"{note} {HOW_TO_READ}"]
     if run.device_ceilings:
         parts += [device_table(run), DEVICE_CEILINGS if run.ceilings else f"{DEVICE_CEILINGS} {HOW_TO_READ}"]

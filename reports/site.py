@@ -108,7 +108,7 @@ class _Site:
         text = [f"<h2>{from_markdown(title).removeprefix('<p>').removesuffix('</p>')}</h2>"]
         if case.error:
             text.append(from_markdown(f"{case.status}: {plain(case.error)}"))
-        text += [from_markdown(f"**{m.label}** {m.status}: {plain(m.error)}") for m in case.arms if m.error]
+        text += [from_markdown(f"**{m.label}** {m.status}: {plain(m.error)}") for m in case.measurements if m.error]
         for part in sorted(parts, key=lambda row: row.order):
             content = part.render(run, case)
             if content:

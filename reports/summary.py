@@ -15,8 +15,8 @@ from reports.ratios import unmodified
 from reports.registry import Report, reports
 
 HOW_TO_READ = (
-    "p50 and p99 in milliseconds, of so many runs as stand behind them; speed-up: ratio of paired turns, CPU provider over "
-    "XyntraEP, with its 95 % interval."
+    "p50 and p99 are in milliseconds, with the number of runs in brackets. Speed-up is the ratio of paired iterations, CPU "
+    "provider over XyntraEP, with its 95 % interval."
 )
 
 
@@ -26,7 +26,7 @@ def across(results: Stored) -> str:
     parts = [f"{heading(run[1])}\n\n{render(run[1], run[0])}" for run in found.values()]
     lacking = ", ".join(str(isa) for isa in TABLED if isa not in found)
     if lacking:
-        parts.append(f"No run under the rules is stored of {lacking}.\n")
+        parts.append(f"No run that keeps the rules is stored for {lacking}.\n")
     return "\n".join(parts)
 
 

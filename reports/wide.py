@@ -18,11 +18,11 @@ NOTHING = "Not measured yet: `bench run zoo --wide --json reports/results/wide.j
 SUMMARY_HEADER = ("model", "shape", "threads", "provider", "in kernels", "% of roof", f"below {ENOUGH:.0%} of it", "open")
 HEADER = ("kernel", "variant", "of the model's time", "µs each", "GFLOP/s", "GB/s", "roof", "% of roof", "reason")
 NOTE = (
-    f"% of roof is of all kernels of a model; below {ENOUGH:.0%} of it is the part of the model's time in kernels that reach "
-    "less of their own roofs, and open the part of it that no reason explains. Reasons are read off the numbers: a kernel "
-    "is short, so that its start counts; or its bytes come from further away than from the smallest memory that could hold "
-    "them, because other kernels use that one in between, and are read as fast as from there; or arithmetic and memory "
-    "weigh alike, and the time is that of one after the other.\n"
+    f"% of roof is over all kernels of a model. Below {ENOUGH:.0%} of it is the share of the model's time in kernels that reach "
+    "less than that of their own roofs; open is the share that no reason explains. A reason follows from the recorded numbers. "
+    "Short: the kernel is so short that its launch counts. A memory's roof: the bytes would fit into a smaller memory, but "
+    "other kernels use that one in between, so they come from a larger memory at that memory's rate. One after the other: "
+    "arithmetic and memory take about as long, and the kernel's time is their sum.\n"
 )
 
 
@@ -49,7 +49,7 @@ def _summary_rows(run: Run, case: CaseResult) -> Iterator[list[str]]:
 
 
 def _tables(run: Run, case: CaseResult) -> Iterator[str]:
-    """Of each contender a heading and its kernels, the dearest first."""
+    """Of each contender a heading and its kernels, the hottest first."""
     for m, inside in profiled(case):
         roofs = roofs_for(run, case.threads, inside.device)
         found = groups(inside, roofs)

@@ -27,12 +27,12 @@ HEADER = (
 )
 PEER_HEADER = ("OpenVINO p50 ms (error)", "vs OpenVINO [95 %]")
 NOTE = (
-    "In a shape, b is the batch and s the length of the sequence. p50 and p99 of a row are of the same turns, n is the "
-    "timed runs of its provider. Speed-up is the ratio (interquartile mean) of paired turns, CPU provider over contender, "
-    "with its bootstrap interval. Max error is max\\|a-b\\| / max\\|b\\| against the CPU provider, the worst of the first "
-    "run and the last; a row that exceeds its bound has no speed-up. Nodes are those the provider runs, of all after ONNX "
-    "Runtime's optimisation. OpenVINO, where it stands, is its own runtime in the same precision, with as many threads, "
-    "taking turns in the same process.\n"
+    "In a shape, b is the batch and s the length of the sequence. All p50 and p99 of a row are of the same iterations; n is the "
+    "number of timed runs of the provider. Speed-up is the interquartile mean of the ratios of paired iterations, CPU provider "
+    "over contender, with its bootstrap interval. Max error is max\\|a-b\\| / max\\|b\\| against the CPU provider, the larger of "
+    "the first run's and the last run's; a row that exceeds its bound has no speed-up. Nodes are those that the provider runs, "
+    "of all nodes after ONNX Runtime's optimisation. OpenVINO is its own runtime in the same precision with as many threads, "
+    "interleaved in the same process.\n"
 )
 
 

@@ -18,7 +18,7 @@ def main(results: Path, site: Path) -> None:
     assert dump(run) == results.read_text(), "a stored run comes back as it was"
     assert run.finished and len(run.cases) == run.planned and run.ceilings and run.imports_ns
     for case in run.cases:
-        for m in case.arms:
+        for m in case.measurements:
             assert m.latency and m.creation and m.placement and m.latency.n == len(m.samples_ns), f"{case.label} {m.label}"
         assert all(m.ratio and m.inside and m.inside.kernels for m in case.contenders), case.label
     assert not (wrong := files_of_a_site.problems(site)), "\n".join(wrong)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import re
@@ -19,8 +20,15 @@ from xyntra_ep.diagnostics.explain import Explanation
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PACKAGES = ("xyntra_ep", "custom_ops", "zoo", "bench", "reports")
+IMPORTS_ON_FIRST_USE = ("xyntra_ep", "tracea")
+TRACEA = ("interface", "core_ir", "doctor", "kernels", "semantic_ir", "emitters", "runtime", "planning")
 COMMANDS = {"xyntra": "-m xyntra_ep.cli", "bench": "-m bench", "python": ""}
 LINK = re.compile(r"\]\(([^)\s#]+)?(?:#([\w-]+))?\)")
+# A path from the root of the repository; of one with a placeholder, as in `zoo/<family>.py`, the folder before it.
+FOLDERS = r"\.ci|\.github|bench|custom_ops|docs|native|reports|tests|xyntra_ep|zoo"
+NAMED_FILE = re.compile(rf"(?<![\w./<~-])((?:{FOLDERS})/(?:[\w.-]+/)*)([\w.-]*\w)?(?![\w*<{{])")
+GENERATED = re.compile(r"<!-- bench:([\w-]+) -->.*?<!-- /bench:\1 -->", re.DOTALL)
 
 
 def name_of(document: Path) -> str:
@@ -90,6 +98,32 @@ def test_links_lead_somewhere(document: Path) -> None:
         assert path.exists(), f"{name_of(document)}: {target}"
         if anchor and path.suffix == ".md":
             assert anchor in anchors(path), f"{name_of(document)}: {target}#{anchor}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_files_that_are_named_exist(document: Path) -> None:
+    """Outside of generated tables, whose commands name files that a measurement has written."""
+    text = GENERATED.sub("", document.read_text(encoding="utf-8"))
+    named = {folder + (file or "") for folder, file in NAMED_FILE.findall(text) if folder != "reports/results/"}
+    assert {path for path in named if not (ROOT / path).exists()} == set()
+
+
+def test_the_architecture_names_a_file_for_each_step() -> None:
+    """Each folder of the way from a graph to a running kernel, so that a part that is added or renamed is added here."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    way = {path for path, _ in NAMED_FILE.findall(text)}
+    parts = ["native", "xyntra_ep/provider", "xyntra_ep/fusion", *(f"xyntra_ep/tracea/{name}" for name in TRACEA)]
+    assert [part for part in parts if not any(path.startswith(f"{part}/") for path in way)] == []
+
+
+def test_each_package_says_what_it_is_and_holds_no_code_of_its_own() -> None:
+    """A docstring, imports and `__all__`; two of them import on first use."""
+    for file in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        assert ast.get_docstring(tree), f"{name_of(file)}: no docstring"
+        if file.parent.name not in IMPORTS_ON_FIRST_USE:
+            kinds = {type(statement) for statement in tree.body[1:]} - {ast.Import, ast.ImportFrom}
+            assert kinds <= {ast.Assign}, f"{name_of(file)}: more than re-exports"
 
 
 def anchors(document: Path) -> set[str]:

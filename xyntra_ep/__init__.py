@@ -1,5 +1,8 @@
 """XyntraEP: an ONNX Runtime execution provider. Importing this package registers it.
 
+Packages, from the top: `provider` plans a session's graph, `fusion` decides which nodes become which operations, `tracea`
+compiles them; `diagnostics` answers questions about all of it. Read first: docs/architecture.md.
+
 import onnxruntime as ort, xyntra_ep
 session = ort.InferenceSession("model.onnx", providers=["XyntraEP", "CPUExecutionProvider"])
 """

@@ -1,4 +1,4 @@
-"""What people type behind the `xyntra` command: read, or answered with what is wrong and what is nearest."""
+"""Reads the arguments of the `xyntra` command. A wrong one is answered with what is wrong and the nearest valid one."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""The end of the process while something is still under way.
+"""What happens when the process ends while a plan is being made.
 
-Python ends daemon threads by unwinding them as soon as they want to run again. A thread that plans has frames of ONNX Runtime
-below it which cannot be unwound, so that end aborted the process. Therefore, when Python is about to go (all other threads have
-ended by then):
+Python ends a daemon thread by unwinding it as soon as the thread wants to run Python code again. A thread that plans has frames
+of ONNX Runtime on its stack, which cannot be unwound, so the process would abort. Therefore, when Python is about to end (all
+other threads have ended by then):
 
-1. no plan is begun any more: who asks for one is told so;
-2. threads that plan are interrupted wherever they are, as by Ctrl-C: they end their compilers and remove what they were writing;
-3. that is awaited, for a bounded time;
-4. then what was registered with `at_end` goes: temporary folders, the way from native code to here.
+1. no new plan is begun: a request for one gets this as the reason;
+2. threads that plan are interrupted, as by Ctrl-C: they end their compilers and remove the files that they were writing;
+3. the process waits for that, for a bounded time;
+4. then what was registered with `at_end` is removed: temporary folders, the callback from native code.
 
-A thread that was interrupted does not go back to ONNX Runtime at once, because there it would meet the same end: it `linger`s.
-Should Python end it nevertheless, native code holds it where it is (native/planner_link.cc). What ONNX Runtime itself does with
-daemon threads that are amid a run, or a part of a session's creation that is its own, is not for us to decide: it aborts.
+An interrupted thread does not return to ONNX Runtime at once, because it would be unwound there: it `linger`s. If Python ends it
+nevertheless, native code stops it where it is (native/planner_link.cc). A daemon thread that is in ONNX Runtime's own code, in a
+run or in its part of a session's creation, is outside of our control: the process aborts.
 
 A child made by fork has none of its parent's threads, and forgets them.
 """

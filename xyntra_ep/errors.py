@@ -3,11 +3,11 @@
     XyntraError              base of all; prints "where: what. hint"
       ConfigError            the caller fixes it: a bad name, a bad value, a missing tool
       UnsupportedError       we decline; the partitioner records it and ONNX Runtime keeps the node
-        InternalError        an exception that nobody expected, as a decline: our bug (`xyntra_ep/guard.py`)
+        InternalError        an unexpected exception, as a decline: our bug (`xyntra_ep/guard.py`)
       CompileError           a compiler refused our text; carries source and log
       InvariantError         a check of our own IR failed; carries the pass and the IR text
 
-Exceptions are for what input can cause. What only our own bug can cause is an assert.
+If input can cause it, it is an exception; if only a bug of ours can cause it, an assert.
 """
 
 from __future__ import annotations

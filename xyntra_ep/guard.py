@@ -1,4 +1,4 @@
-"""A fault of ours costs what it happened in, not the model: around each stage of planning stands this guard.
+"""A guard around each stage of planning: an internal error costs the part that it happens in, not the model.
 
 >>> with guarded("lowering"):
 ...     {}["tanh"]

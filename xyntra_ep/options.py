@@ -120,20 +120,20 @@ class Options:
     backend: BackendName = option(
         default=AUTO,
         later=("webgpu",),
-        doc="where fused kernels run; `auto`: a GPU that works and is much faster than the processor, for models that take long "
-        "enough to pay for the way there and back, else the CPU",
+        doc="where fused kernels run; `auto`: a GPU that works and is much faster than the processor, for models that gain more "
+        "there than copying inputs and outputs costs, otherwise the CPU",
     )
     precision: Precision = option(
         default=Precision.FP32,
-        doc="what matrix products, convolutions and attention multiply in; sums are always f32 (`bf16` needs AMX, AMD's "
-        "AVX512_BF16 or an NVIDIA GPU; `fp16` a GPU: it has three bits more and ends at 65504; `tf32` an NVIDIA GPU: the bits of "
-        "fp16 with the range of fp32, in tensors that stay fp32; `int8w`, on processors: constant matrices in 8 bits, for models "
-        "bound by reading them). What the device has not is computed in the next of bf16, fp16, fp32, and a warning says so "
-        "when the model is planned",
+        doc="the type in which matrix products, convolutions and attention multiply; sums are always f32 (`bf16` needs AMX, "
+        "AMD's AVX512_BF16 or an NVIDIA GPU; `fp16` a GPU: it has three bits more and overflows beyond 65504; `tf32` an NVIDIA "
+        "GPU: the precision of fp16 with the range of fp32, in tensors that stay fp32; `int8w`, on the CPU: constant matrices in "
+        "8 bits, for models bound by reading them). If the device does not support it, the next of bf16, fp16, fp32 is used, and "
+        "a warning says so when the model is planned",
     )
     claim: Claim = option(
         default=Claim.PROFITABLE,
-        doc="`profitable`: what should beat ONNX Runtime's CPU provider; `all`: everything that can be fused",
+        doc="`profitable`: what should be faster than with ONNX Runtime's CPU provider; `all`: everything that can be fused",
     )
     min_island: int = option(default=1, least=1, doc="fewest nodes that may form an island")
     cache_dir: Path = option(
@@ -142,23 +142,23 @@ class Options:
         doc="compiled kernels and plans; holds native code, so it must belong to you alone",
     )
     dump_dir: Path | None = option(
-        doc="write the sources of each session's kernels here; plans are made anew then", shown_default="off"
+        doc="write the sources of each session's kernels here; stored plans are then not used", shown_default="off"
     )
     fp32_strict: bool = option(
         default=False,
-        doc="NaN and Inf show where they do in ONNX Runtime, and nowhere else: no Winograd convolution, no hidden keys left out. "
-        "Some operators keep their own answer, where ONNX Runtime has no single one (docs/precision.md)",
+        doc="NaN and Inf appear exactly where they do in ONNX Runtime: no Winograd convolution, no masked keys skipped. Some "
+        "operators still differ, where ONNX Runtime's own result varies (docs/precision.md)",
     )
     dim_hints: DimHints = option(
         default_factory=DimHints,
         shown_default="none",
-        doc="what dimensions usually are that have names in the model and no size, as in `height=640,width=640`; kernels are "
-        "chosen for these sizes and serve all others, too. Without a hint, names and places tell (docs/dynamic-shapes.md)",
+        doc="usual sizes of named symbolic dimensions, as in `height=640,width=640`; kernels are chosen for these sizes and "
+        "serve all others too. Without a hint, a size is guessed from name and place (docs/dynamic-shapes.md)",
     )
     log_level: LogLevel = option(
         default=LogLevel.INFO,
-        doc="least severe message given to ONNX Runtime's logger, whose own level then applies (that of "
-        "`onnxruntime.set_default_logger_severity` where a session names its providers)",
+        doc="least severe message that is given to ONNX Runtime's logger, whose own level then applies (that of "
+        "`onnxruntime.set_default_logger_severity` if a session names its providers)",
     )
 
 

@@ -1,4 +1,4 @@
-"""A folder as a registry: each module in it and in its subfolders declares a list of named rows, and the folder is their sum.
+"""A folder as a registry: each module in it and in its subfolders declares a list of named rows; the registry has them all.
 
     # zoo/mlp.py
     MODELS = [ZooModel(name="mlp.gelu_tiny", ...)]
@@ -6,8 +6,7 @@
     # zoo/__init__.py
     ZOO = Registry[ZooModel]("zoo", "MODELS")
 
-Adding a row, or a file with rows, is the whole of an addition. Nothing is imported until the registry is
-asked.
+To add something, add a row or a file with rows; nothing else changes. Modules are imported when the registry is first used.
 """
 
 from __future__ import annotations

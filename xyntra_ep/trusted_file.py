@@ -1,15 +1,15 @@
-"""Files that decide what is executed: kernels, plans, what was measured, options. They are trusted by who can have made them.
+"""Reads files that decide what is executed (kernels, plans, measurements, options), if only we or root can have written them.
 
-Such a file is opened once, and what was checked is what is used: each folder on the way is opened relative to the one before it
-and looked at through its descriptor, links are followed by hand, and the file's owner, mode and bytes are those of its own
-descriptor, from which code is loaded, too. native/trusted_file.cc has the same rule and says it in the same words:
+Such a file is opened once, so that what was checked is what is used: each folder on the way is opened relative to the one before
+it and checked through its descriptor, links are resolved step by step, and the file's owner, mode and bytes are read through its
+own descriptor, from which code is loaded too. native/trusted_file.cc has the same rule in the same words:
 
-- a folder, up to the root, belongs to us, to root or to whoever has "/", and nobody else may write to it, unless its sticky bit
-  keeps others' hands off what is not theirs;
+- a folder, up to the root, belongs to us, to root or to the owner of "/", and nobody else may write to it, unless it has the
+  sticky bit, with which others cannot rename or remove what is not theirs;
 - a link belongs to one of these;
 - the file belongs to us or to root, is a regular one, and nobody else may write to it.
 
-Whoever has "/" can exchange anything below it. Where that is not root, it is root as a user namespace shows it ("nobody").
+The owner of "/" can replace anything below it. If that is not root, it is root as a user namespace shows it ("nobody").
 """
 
 from __future__ import annotations

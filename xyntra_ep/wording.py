@@ -1,4 +1,4 @@
-"""How what is lacking is given: as an argument in Python, or as one on the command line. A message speaks to whoever asked.
+"""How a message names an argument: as one in Python or one on the command line, depending on who asked.
 
 >>> wording().size("seq", 16)
 "sizes={'seq': 16}"

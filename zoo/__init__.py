@@ -1,4 +1,8 @@
-"""Benchmark and test models, built on demand with seeded weights or filled from real checkpoints."""
+"""Models to measure and to test with, built on demand with seeded weights or filled from real checkpoints.
+
+Comes in: a name, from `bench`, tests or `python -m zoo`. Goes out: the path of an ONNX file in the zoo's cache, and inputs for
+it. A model is a row of `MODELS` in a file for each family. Read first: README.md, then `model.py` and `resnet50.py`.
+"""
 
 from zoo.cache import model_path
 from zoo.model import Family, ZooModel

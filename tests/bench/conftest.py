@@ -10,7 +10,7 @@ from bench.contenders import Contender
 from bench.plan import QUICK, Budget, Case, Plan, Target
 from zoo import zoo
 
-FAST = dataclasses.replace(QUICK, rounds=2, min_turns=8, min_time_s=0.0, max_turns=8, max_time_s=600.0)
+FAST = dataclasses.replace(QUICK, rounds=2, min_iterations=8, min_time_s=0.0, max_iterations=8, max_time_s=600.0)
 
 
 @pytest.fixture(autouse=True, scope="session")

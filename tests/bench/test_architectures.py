@@ -13,11 +13,11 @@ import pytest
 from bench.architecture_cases import cases_of_architectures
 from bench.architectures import architectures
 from bench.architectures._architecture import Exporter
-from bench.arms import arms_of
 from bench.contenders import BASELINE, parse_contenders
 from bench.errors import BenchError
 from bench.feeds import synthetic_feeds
 from bench.plan import Case, Scenario
+from bench.setups import setups_of
 
 LACKS_TORCH = importlib.util.find_spec("torch") is None
 SMALL = ["perceptron", "lenet", "keyword-spotter", "gan-generator", "tagger"]  # quick to export, of both exporters
@@ -49,8 +49,8 @@ def test_without_pytorch_the_command_says_what_to_install() -> None:
 
 
 def test_ours_is_compared_with_the_cpu_provider_dynamic_and_fixed() -> None:
-    arms = arms_of(Case(model="x", scenario=Scenario.SPECIALISED), parse_contenders(["XyntraEP"]))
-    assert [(arm.label, arm.against, arm.peers) for arm in arms] == [
+    setups = setups_of(Case(model="x", scenario=Scenario.SPECIALISED), parse_contenders(["XyntraEP"]))
+    assert [(setup.label, setup.against, setup.peers) for setup in setups] == [
         (BASELINE, "", ()),
         (f"{BASELINE} fixed", BASELINE, ()),
         ("XyntraEP", "", (BASELINE,)),

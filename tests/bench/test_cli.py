@@ -48,7 +48,7 @@ def test_run_zoo_prints_plain_columns_and_stores_them(tmp_path: Path) -> None:
     assert ("keeps the rules of publishing" in output) is (missed(load(file), Scenario.SINGLE_STREAM) == ())
     run = load(file)
     assert run.finished and run.quick and len(run.cases) == 1 and run.within_s is None
-    for m in run.cases[0].arms:
+    for m in run.cases[0].measurements:
         assert m.latency is not None and m.latency.n >= MIN_N_P99, "also of a quick run"
 
 

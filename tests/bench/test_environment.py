@@ -66,7 +66,7 @@ def test_only_telling_flags_are_kept() -> None:
 def test_own_work_is_not_foreign() -> None:
     watch = MachineWatch()
     sum(range(2_000_000))
-    watch.glance()
+    watch.sample()
     seen = watch.seen()
     if seen.foreign_cores is not None:
         assert seen.stolen_cores is not None and seen.load_high is not None

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.arms import Arm
 from bench.contenders import Contender
 from bench.known import give_known
 from bench.ort_sessions import MEASURED
 from bench.sessions import factory_for
+from bench.setups import Setup
 from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.profile import Ceilings, this_machine
 from xyntra_ep.tracea.optimizer import store
@@ -36,11 +36,11 @@ def test_what_is_on_record_is_given_to_each_contender(own: Path, tmp_path: Path,
     known.chmod(0o600)
     os.utime(known, (1, 1))  # failures that may pass count for a day
     path = model_path(zoo["bert-base-tiny"])
-    factory_for(path, Arm(label="a", contender=Contender.parse("XyntraEP"), threads=1), tmp_path / "first")
+    factory_for(path, Setup(label="a", contender=Contender.parse("XyntraEP"), threads=1), tmp_path / "first")
     given = tmp_path / "first" / name
     assert given.read_text() == "{}" and given.stat().st_mtime == 1
     kept = Contender.parse(f"XyntraEP:cache_dir={tmp_path / 'second'}")
-    factory_for(path, Arm(label="b", contender=kept, threads=1), tmp_path / "third")
+    factory_for(path, Setup(label="b", contender=kept, threads=1), tmp_path / "third")
     assert not (tmp_path / "second").exists() and not (tmp_path / "third").exists(), "a cache of the user's own is left alone"
 
 
@@ -54,13 +54,13 @@ def test_what_a_session_would_not_read_is_not_given(own: Path, tmp_path: Path) -
 @pytest.mark.native
 @pytest.mark.compiler("cc")
 def test_a_contender_plans_by_the_ceilings_of_the_machine(own: Path, tmp_path: Path) -> None:
-    arm = Arm(label="a", contender=Contender.parse("XyntraEP"), threads=1)
+    setup = Setup(label="a", contender=Contender.parse("XyntraEP"), threads=1)
     path = model_path(zoo["mobilenetv2-tiny"])
-    assumed = factory_for(path, arm, tmp_path / "assumed")
+    assumed = factory_for(path, setup, tmp_path / "assumed")
     assumed.create(watched=True)
     found = Ceilings(fma_gflops=50.0, bf16_gflops=0.0, l1_gbs=200.0, l2_gbs=80.0, l3_gbs=30.0, dram_gbs=10.0)
     (own / ceilings.FILE).write_bytes(ceilings.stored_with(own, this_machine(), found))
     (own / ceilings.FILE).chmod(0o600)
-    measured = factory_for(path, arm, tmp_path / "measured")
+    measured = factory_for(path, setup, tmp_path / "measured")
     measured.create(watched=True)
     assert MEASURED not in assumed.notes and MEASURED in measured.notes

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench import interleaving, serve
 from bench import measure as module
-from bench import serve, turns
-from bench.arms import Arm
 from bench.contenders import Contender
 from bench.loads import Sample
 from bench.measure import measure
@@ -32,6 +31,7 @@ from bench.results import (
     lacks_data,
 )
 from bench.sessions import Session, factory_for
+from bench.setups import Setup
 from tests.reports.conftest import ENVIRONMENT
 from zoo import zoo
 
@@ -41,18 +41,18 @@ AGAIN = "CPUExecutionProvider again"
 
 def test_a_case_against_itself_is_complete(case: Case, fast: Budget, tmp_path: Path) -> None:
     result = measure(case, (CPU,), fast, tmp_path, quick=True)
-    assert result.status is Status.OK and result.turns == fast.max_turns and not lacks_data(result)
+    assert result.status is Status.OK and result.iterations == fast.max_iterations and not lacks_data(result)
     assert len(result.model_sha256) == 64 and Warn.QUICK in result.warnings
     base, (contender,) = result.baseline, result.contenders
     assert base is not None and base.ratio is None and base.check is None
     for m in (base, contender):
         assert m.latency is not None and m.creation is not None and m.placement is not None
-        assert m.latency.n == len(m.samples_ns) >= fast.max_turns * fast.runs_per_turn
+        assert m.latency.n == len(m.samples_ns) >= fast.max_iterations * fast.runs_per_iteration
         assert m.latency.min_ns <= m.latency.p50_ns <= m.latency.max_ns * 1.001
         assert min(m.creation.cold_ns, m.creation.warm_ns, m.first_run_ns or 0) > 0
         assert m.placement.nodes == {"CPUExecutionProvider": sum(m.placement.nodes.values())}
     assert contender.check is not None and contender.check.state is Accuracy.OK and contender.check.error == 0
-    assert contender.ratio is not None and contender.ratio.pairs == fast.max_turns
+    assert contender.ratio is not None and contender.ratio.pairs == fast.max_iterations
     assert contender.verdict is not Verdict.NO_DATA
 
 
@@ -79,16 +79,16 @@ class Distorted:
 
 
 def distorted(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, scratch: Path, *, by: dict[str, float]) -> CaseResult:
-    """The CPU provider against itself, the outputs of each arm distorted by its factor."""
+    """The CPU provider against itself, the outputs of each setup distorted by its factor."""
     made = factory_for
 
-    def make(model: Path, arm: Arm, *others: Any) -> Any:
-        factory = made(model, arm, *others)
+    def make(model: Path, setup: Setup, *others: Any) -> Any:
+        factory = made(model, setup, *others)
         create = factory.create
 
         def distorting(*, watched: bool = False) -> tuple[Any, int]:
             session, took = create(watched=watched)
-            return Distorted(session, by[arm.label]), took
+            return Distorted(session, by[setup.label]), took
 
         monkeypatch.setattr(factory, "create", distorting)
         return factory
@@ -129,13 +129,13 @@ def test_outputs_that_the_last_run_has_wrong_void_the_speed(
 ) -> None:
     made, first = factory_for, [True]
 
-    def make(model: Path, arm: Arm, *others: Any) -> Any:
-        factory = made(model, arm, *others)
+    def make(model: Path, setup: Setup, *others: Any) -> Any:
+        factory = made(model, setup, *others)
         create = factory.create
 
         def creating(*, watched: bool = False) -> tuple[Any, int]:
             session, took = create(watched=watched)
-            return (Spoiling(session, first) if arm.label == AGAIN else session), took
+            return (Spoiling(session, first) if setup.label == AGAIN else session), took
 
         monkeypatch.setattr(factory, "create", creating)
         return factory
@@ -156,7 +156,7 @@ def test_each_round_is_a_sign_of_life_and_a_look_at_the_machine(case: Case, fast
 
 
 def test_a_row_that_the_time_cut_short_is_marked_and_keeps_its_verdict(case: Case, fast: Budget, tmp_path: Path) -> None:
-    asked = dataclasses.replace(fast, min_runs=10**6, max_turns=3000, max_time_s=0.0, may_cut=True)
+    asked = dataclasses.replace(fast, min_runs=10**6, max_iterations=3000, max_time_s=0.0, may_cut=True)
     result = measure(case, (CPU,), asked, tmp_path, quick=False)
     assert result.stopped is Stopped.CUT and Warn.CUT_SHORT in result.warnings
     (m,) = result.contenders
@@ -174,17 +174,17 @@ def test_a_dead_reference_voids_the_speed(monkeypatch: pytest.MonkeyPatch, case:
 
 def test_turns_alternate_and_rotate(monkeypatch: pytest.MonkeyPatch, case: Case, fast: Budget, tmp_path: Path) -> None:
     order: list[str] = []
-    repeat = turns._repeat
+    repeat = interleaving._repeat
 
-    def spy(runner: turns.Runner, feeds: Any, *, at_least: int, block_ns: int) -> list[Sample]:
-        if block_ns == turns.BLOCK_NS:  # a timed turn
-            order.append(runner.arm.label)
+    def spy(runner: interleaving.Runner, feeds: Any, *, at_least: int, block_ns: int) -> list[Sample]:
+        if block_ns == interleaving.BLOCK_NS:  # a timed iteration
+            order.append(runner.setup.label)
         return repeat(runner, feeds, at_least=at_least, block_ns=0)
 
-    monkeypatch.setattr(turns, "_repeat", spy)
-    monkeypatch.setattr(turns, "wait_until_idle", lambda: None)
+    monkeypatch.setattr(interleaving, "_repeat", spy)
+    monkeypatch.setattr(interleaving, "wait_until_idle", lambda: None)
     other = Contender(provider=CPU.provider, options={"arena_extend_strategy": "kNextPowerOfTwo"})
-    measure(case, (other,), dataclasses.replace(fast, max_turns=4, min_turns=4, rounds=2), tmp_path, quick=False)
+    measure(case, (other,), dataclasses.replace(fast, max_iterations=4, min_iterations=4, rounds=2), tmp_path, quick=False)
     a, b = CPU.label, other.label
     assert order == [a, b, b, a, *(b, a, a, b)], "the second round starts with the other"
 
@@ -213,10 +213,10 @@ def test_every_warning_says_what_to_do() -> None:
 def test_a_contender_against_itself(scenario: Scenario, case: Case, fast: Budget, tmp_path: Path) -> None:
     asked = dataclasses.replace(case, scenario=scenario, threads=2)
     result = measure(asked, (CPU,), fast, tmp_path, quick=False)
-    assert result.scenario is scenario and len(result.arms) == 2
-    compared, reference = sorted(result.arms, key=lambda m: not m.against)
+    assert result.scenario is scenario and len(result.measurements) == 2
+    compared, reference = sorted(result.measurements, key=lambda m: not m.against)
     assert compared.against == reference.label and compared.ratio is not None and reference.ratio is None
-    assert compared.ratio.pairs == fast.max_turns
+    assert compared.ratio.pairs == fast.max_iterations
     (second,) = result.contenders
     assert second.check is not None and second.check.state is Accuracy.OK
 
@@ -227,8 +227,8 @@ def test_a_server_has_a_rate_and_latencies_at_it(
     monkeypatch.setattr(serve, "PROBE_S", 0.01)
     asked = dataclasses.replace(case, scenario=Scenario.SERVER, threads=2, p99_bound_ms=10_000.0)
     result = measure(asked, (CPU,), fast, tmp_path, quick=False)
-    assert result.turns == fast.rounds
-    for m in result.arms:
+    assert result.iterations == fast.rounds
+    for m in result.measurements:
         assert m.serving is not None and m.streams == 2 and m.threads == 1
         assert m.serving.bound_ns == 10_000_000_000 and len(m.serving.brackets) == fast.rounds
         assert m.latency is not None and m.latency.p99_ns is not None and m.cpu_ns is not None
@@ -245,13 +245,13 @@ def test_a_loop_has_its_first_token_and_those_after_it(fast: Budget, tmp_path: P
     case = Case(model=model.name, family=model.family.value, seq=16, scenario=Scenario.GENERATE, new_tokens=4)
     result = measure(case, (CPU,), fast, tmp_path, quick=False)
     (again,) = result.contenders
-    for m in result.arms:
+    for m in result.measurements:
         made = m.generation
         assert made is not None and m.latency is not None and made.tokens == 4
         assert made.first_token.n == m.latency.n and made.later_token.n == 3 * m.latency.n and made.tokens_per_s > 0
     assert again.generation is not None and again.check is not None and again.check.state is Accuracy.OK
     assert again.generation.first_token_ratio is not None and again.generation.later_token_ratio is not None
-    assert again.generation.later_token_ratio.pairs == fast.max_turns
+    assert again.generation.later_token_ratio.pairs == fast.max_iterations
 
 
 def test_a_past_that_is_lost_voids_the_speed(monkeypatch: pytest.MonkeyPatch, fast: Budget, tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_past_that_is_lost_voids_the_speed(monkeypatch: pytest.MonkeyPatch, fa
         past = {name: value for name, value in feeds.items() if name != "input_ids"}
         if next(iter(past.values())).shape[2] == 17:
             runs.append(1)
-        if len(runs) == 2:  # the second arm's second step
+        if len(runs) == 2:  # the second setup's second step
             runs.append(1)
             feeds = {**feeds, **{name: value * 0 for name, value in past.items()}}
         return outputs(self, feeds, names)
@@ -330,11 +330,11 @@ class Compiling:
 
 def test_planning_is_timed_with_the_kernels_of_the_cold_creation(fast: Budget, tmp_path: Path) -> None:
     made = Compiling(tmp_path / "cache")
-    arm = Arm(label="XyntraEP", contender=Contender(provider="XyntraEP"), threads=1)
-    creation = module._time_creation(arm, made, fast, made.cache)
+    setup = Setup(label="XyntraEP", contender=Contender(provider="XyntraEP"), threads=1)
+    creation = module._time_creation(setup, made, fast, made.cache)
     assert made.found == [set(), {".so"}, {".so", ".plan"}]
     assert (creation.cold_ns, creation.planned_ns, creation.warm_ns) == (1, 2, 3)
     assert creation.compile_cpu_ns is not None and creation.artefact_bytes == 2
     other = Compiling(tmp_path / "other")
-    creation = module._time_creation(dataclasses.replace(arm, contender=CPU), other, fast, other.cache)
+    creation = module._time_creation(dataclasses.replace(setup, contender=CPU), other, fast, other.cache)
     assert creation.planned_ns is None and creation.compile_cpu_ns is None and len(other.found) == 2

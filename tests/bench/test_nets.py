@@ -10,11 +10,11 @@ import onnxruntime as ort
 import pytest
 
 from bench.accuracy import is_alive
-from bench.arms import arms_of
 from bench.contenders import parse_contenders
 from bench.errors import BenchError
 from bench.nets import NETS, Net, Size, net_cases, point_name
 from bench.plan import Scenario
+from bench.setups import setups_of
 from xyntra_ep import explain
 from xyntra_ep.provider import registration
 
@@ -57,7 +57,7 @@ def test_points_are_measured_dynamic_and_fixed(tmp_path: Path) -> None:
     (case, again) = net_cases("unet/224x224", (1, 2), tmp_path)
     assert (case.model, case.shapes, case.scenario) == ("unet/224x224", {"x": (1, 3, 224, 224)}, Scenario.SPECIALISED)
     assert (again.threads, again.file) == (2, case.file) and Path(case.file).is_file()
-    assert [arm.specialised for arm in arms_of(case, parse_contenders(["XyntraEP"]))] == [False, True, False, True]
+    assert [setup.specialised for setup in setups_of(case, parse_contenders(["XyntraEP"]))] == [False, True, False, True]
     assert len(net_cases("*", (1,), tmp_path)) == sum(len(net.sizes) for net in NETS)
     names = [point_name(net, size) for net in NETS for size in net.sizes]
     assert len(set(names)) == len(names)

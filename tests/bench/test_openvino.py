@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from bench import openvino_sessions
-from bench.arms import Arm
 from bench.contenders import Contender
 from bench.errors import Unavailable
 from bench.measure import measure
@@ -19,13 +18,14 @@ from bench.plan import Budget, Case
 from bench.results import Accuracy, Status, Warn
 from bench.run import probe
 from bench.sessions import FixedShapes, factory_for, make_available
+from bench.setups import Setup
 from zoo import model_path, zoo
 
 MODEL = zoo["bert-base-tiny"]
 
 
-def arm(spec: str, **fields: Any) -> Arm:
-    return Arm(label=spec, contender=Contender.parse(spec), threads=1, **fields)
+def setup_of(spec: str, **fields: Any) -> Setup:
+    return Setup(label=spec, contender=Contender.parse(spec), threads=1, **fields)
 
 
 def test_without_its_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +40,7 @@ def test_without_its_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 
 def test_a_precision_it_does_not_have_is_not_measured_as_another(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"OpenVINO: int8w is none of its inference precisions. it has fp32, bf16, fp16"):
-        factory_for(tmp_path / "m.onnx", arm("OpenVINO:int8w"), tmp_path)
+        factory_for(tmp_path / "m.onnx", setup_of("OpenVINO:int8w"), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_shapes_are_fixed_before_compiling(tmp_path: Path) -> None:
     plain = plain_session(path)
     expected = plain.run(names, feeds)
     fixed = FixedShapes.of(plain.get_inputs(), feeds)
-    session, took = factory_for(path, arm("OpenVINO", specialised=True), tmp_path, fixed).create()
+    session, took = factory_for(path, setup_of("OpenVINO", specialised=True), tmp_path, fixed).create()
     assert took > 0
     for got, wanted in zip(session.outputs(feeds, names), expected, strict=True):
         np.testing.assert_allclose(got, wanted, atol=2e-5)

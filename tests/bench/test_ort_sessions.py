@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from onnx import parser
 
-from bench.arms import Arm
 from bench.contenders import Contender
 from bench.errors import Unavailable
 from bench.ort_sessions import choices, plain_session
 from bench.sessions import FixedShapes, factory_for, make_available
+from bench.setups import Setup
 from tests.support.fake_cuda import FakeCuda
 from zoo import model_path, zoo
 
 MODEL = zoo["bert-base-tiny"]
-FIXED = Arm(label="fixed", contender=Contender(provider="CPUExecutionProvider"), threads=1, specialised=True)
+FIXED = Setup(label="fixed", contender=Contender(provider="CPUExecutionProvider"), threads=1, specialised=True)
 
 
 def test_a_specialised_session_has_its_dims_fixed_by_name(tmp_path: Path) -> None:
@@ -48,8 +48,8 @@ def test_warnings_of_other_things_are_not_the_providers(tmp_path: Path) -> None:
 
 
 def test_threads_leave_the_cores_to_the_session_whose_turn_it_is(tmp_path: Path) -> None:
-    arm = Arm(label="t2", contender=Contender(provider="CPUExecutionProvider"), threads=2)
-    session, _ = factory_for(model_path(MODEL), arm, tmp_path).create()
+    setup = Setup(label="t2", contender=Contender(provider="CPUExecutionProvider"), threads=2)
+    session, _ = factory_for(model_path(MODEL), setup, tmp_path).create()
     feeds = MODEL.feeds(1, 16, 0)
     session.run(feeds)
     before = time.process_time()
@@ -71,7 +71,7 @@ def test_where_a_session_computes_is_what_it_says(
     path.write_bytes(parser.parse_model(text).SerializeToString())
     found = {}
     for spec in ("XyntraEP:claim=all", "XyntraEP:claim=all+backend=cuda", "XyntraEP:claim=all+backend=auto"):
-        factory = factory_for(path, Arm(label=spec, contender=Contender.parse(spec), threads=1), tmp_path / "cache")
+        factory = factory_for(path, Setup(label=spec, contender=Contender.parse(spec), threads=1), tmp_path / "cache")
         session, _ = factory.create(watched=True)
         session.run(feeds)
         found[spec.rpartition("=")[2]] = (session.device(), session.device_ns(feeds, 10**9))

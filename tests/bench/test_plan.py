@@ -86,7 +86,7 @@ def test_scenario_names() -> None:
 
 
 def test_more_sessions_get_more_time() -> None:
-    assert [QUICK.for_arms(n).max_time_s / QUICK.max_time_s for n in (1, 2, 5)] == [1, 1, 2.5]
+    assert [QUICK.for_sessions(n).max_time_s / QUICK.max_time_s for n in (1, 2, 5)] == [1, 1, 2.5]
 
 
 def test_what_generates_is_measured_generating() -> None:

@@ -30,7 +30,7 @@ def short(m: Measurement) -> Measurement:
     return dataclasses.replace(m, latency=dataclasses.replace(m.latency, n=99, p99_ns=None))
 
 
-def of_fewer_turns(m: Measurement) -> Measurement:
+def of_fewer_iterations(m: Measurement) -> Measurement:
     assert m.ratio
     return dataclasses.replace(m, ratio=dataclasses.replace(m.ratio, pairs=m.ratio.pairs - 1))
 
@@ -49,12 +49,12 @@ def test_a_run_that_keeps_every_rule_misses_none() -> None:
 BROKEN: list[tuple[Run, Rule]] = [
     (dataclasses.replace(RUN, finished=""), Rule.FINISHED),
     (dataclasses.replace(RUN, kernels_isa="scalar"), Rule.WHOLE_ISA),
-    *((with_case(stopped=stopped), Rule.REACHED_STOP) for stopped in (Stopped.CUT, Stopped.TIME, Stopped.TURNS, None)),
+    *((with_case(stopped=stopped), Rule.REACHED_STOP) for stopped in (Stopped.CUT, Stopped.TIME, Stopped.ITERATIONS, None)),
     *((with_case(warnings=(warn,)), Rule.QUIET) for warn in UNQUIET),
     (with_case(stolen_cores=None), Rule.TELLS_QUIET),
     (with_case(foreign_cores=None), Rule.TELLS_QUIET),
     (with_contender(short), Rule.TELLS_P99),
-    (with_contender(of_fewer_turns), Rule.SAME_TURNS),
+    (with_contender(of_fewer_iterations), Rule.SAME_ITERATIONS),
     (with_contender(checked_once), Rule.CHECKED),
 ]
 

@@ -3,22 +3,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.arms import Arm
 from bench.contenders import Contender
+from bench.interleaving import Runner, comparisons
 from bench.loads import Sample
 from bench.record import MOST_SAMPLES, conclude, row_of
 from bench.results import Accuracy, Check, Creation, Status, Verdict
-from bench.turns import Runner, comparisons
+from bench.setups import Setup
 
 PEER = "OpenVINO"
 NO_FACTORY: object = type("NoFactory", (), {"notes": ()})()
 
 
 def runner(label: str, ms: float, *, state: Accuracy = Accuracy.OK, against: str = "", peers: tuple[str, ...] = ()) -> Runner:
-    """Two rounds of eight turns, each of two equal runs."""
+    """Two rounds of eight iterations, each of two equal runs."""
     ns = int(ms * 1e6)
     return Runner(
-        arm=Arm(label=label, contender=Contender(provider=label), threads=1, against=against, peers=peers),
+        setup=Setup(label=label, contender=Contender(provider=label), threads=1, against=against, peers=peers),
         factory=NO_FACTORY,  # type: ignore[arg-type]  # asked for its notes alone
         session=None,
         creation=Creation(cold_ns=2, planned_ns=None, warm_ns=1, compile_cpu_ns=None, rss_growth_bytes=0, artefact_bytes=None),
@@ -33,7 +33,7 @@ def runner(label: str, ms: float, *, state: Accuracy = Accuracy.OK, against: str
 
 
 def everyone(*runners: Runner) -> dict[str, Runner]:
-    return {runner.arm.label: runner for runner in runners}
+    return {runner.setup.label: runner for runner in runners}
 
 
 def test_a_right_result_has_its_speed_and_processor_time() -> None:
@@ -64,7 +64,7 @@ def test_of_a_long_run_the_histogram_alone_is_kept() -> None:
 
 
 def test_what_could_not_be_measured_keeps_its_place() -> None:
-    arm = Arm(label="A t2", contender=Contender.parse("A:x=1"), threads=2, against="A t1")
-    m = row_of(arm, Status.UNAVAILABLE, "A: not installed")
+    setup = Setup(label="A t2", contender=Contender.parse("A:x=1"), threads=2, against="A t1")
+    m = row_of(setup, Status.UNAVAILABLE, "A: not installed")
     assert (m.label, m.threads, m.against, m.status, m.error) == ("A t2", 2, "A t1", "unavailable", "A: not installed")
-    assert m.contender == arm.contender and m.latency is None and m.ratio is None
+    assert m.contender == setup.contender and m.latency is None and m.ratio is None

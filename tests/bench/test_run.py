@@ -48,14 +48,14 @@ from bench import measure, worker
 
 made = measure.factory_for
 
-def factory_for(path, arm, *rest):
-    name = arm.contender.options.get("x", "")
+def factory_for(path, setup, *rest):
+    name = setup.contender.options.get("x", "")
     if name == "hang":
         time.sleep(600)
     if name:
-        print("last words of", arm.label, file=sys.stderr, flush=True)
+        print("last words of", setup.label, file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.Signals[name])
-    return made(path, arm, *rest)
+    return made(path, setup, *rest)
 
 measure.factory_for = factory_for
 measure.make_available = lambda provider: None
@@ -90,7 +90,7 @@ def test_a_folder_of_the_callers_is_not_imported(case: Case, tmp_path: Path, mon
 def test_the_only_contender_that_crashes_leaves_the_baseline(case: Case, plan: Plan) -> None:
     scaling = dataclasses.replace(case, scenario=Scenario.SCALING, threads=2)
     result = run_case(scaling, dataclasses.replace(plan, contenders=(Contender.parse("A:x=SIGSEGV"),)), child(DEADLY))
-    states = {m.label: m.status for m in result.arms}
+    states = {m.label: m.status for m in result.measurements}
     cpu = dict.fromkeys(("CPUExecutionProvider t1", "CPUExecutionProvider t2"), Status.OK)
     assert states == {**cpu, "A:x=SIGSEGV t1": Status.CRASHED, "A:x=SIGSEGV t2": Status.CRASHED}
 
@@ -100,17 +100,17 @@ def test_a_hang_is_that_of_its_contender_alone(case: Case, plan: Plan, monkeypat
     hanging = {"A:x=hang"}
     monkeypatch.setattr(module, "time_limit_s", lambda case, plan: 5.0 if hanging & {c.label for c in plan.contenders} else 300.0)
     result = run_case(case, dataclasses.replace(plan, contenders=(Contender.parse("A:x=hang"),)), child(DEADLY))
-    assert result.status is Status.OK and [m.status for m in result.arms] == [Status.OK, Status.TIMED_OUT]
+    assert result.status is Status.OK and [m.status for m in result.measurements] == [Status.OK, Status.TIMED_OUT]
 
 
 def test_a_crash_that_no_contender_makes_alone_is_that_of_the_case(case: Case, plan: Plan) -> None:
     """As when two of them do not bear each other."""
     together = DEADLY.replace("def factory_for", "seen = set()\ndef factory_for").replace(
-        'name = arm.contender.options.get("x", "")', 'seen.add(arm.label); name = "SIGSEGV" if len(seen) > 2 else ""'
+        'name = setup.contender.options.get("x", "")', 'seen.add(setup.label); name = "SIGSEGV" if len(seen) > 2 else ""'
     )
     contenders = (CPU, Contender.parse("CPUExecutionProvider:arena_extend_strategy=kSameAsRequested"))
     result = run_case(case, dataclasses.replace(plan, contenders=contenders), child(together))
-    assert result.status is Status.CRASHED and not result.arms
+    assert result.status is Status.CRASHED and not result.measurements
     assert result.error.splitlines()[0] == "killed by SIGSEGV"
     assert result.error.splitlines()[-1] == "each contender lives when it is alone with the CPU provider"
 
@@ -165,11 +165,11 @@ def test_a_device_that_is_not_there_is_said_too(monkeypatch: pytest.MonkeyPatch)
 
 def test_memory_is_measured_in_processes_of_their_own(case: Case, plan: Plan) -> None:
     result = run_case(dataclasses.replace(case, memory=True), plan)
-    for m in result.arms:
+    for m in result.measurements:
         assert m.memory is not None, m.notes
         assert 0 < m.memory.loaded_bytes <= m.memory.peak_bytes
         assert m.memory.steady_bytes <= m.memory.peak_bytes
-    assert all(m.memory is None for m in run_case(case, plan).arms), "only where the case asks for it"
+    assert all(m.memory is None for m in run_case(case, plan).measurements), "only where the case asks for it"
 
 
 def test_memory_that_cannot_be_measured_leaves_a_note(case: Case, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,11 @@ from bench.record import conclude
 from bench.results import Bracket, Serving, Stopped, Verdict
 from bench.serve import WallClock, rate_ratio, serve, serve_all
 from bench.statistics import judge
+from tests.bench.test_interleaving import Making, steady, taking
 from tests.bench.test_record import everyone
-from tests.bench.test_turns import Making, steady, taking
 
 MS = 1_000_000
-BUDGET = Budget(rounds=3, warmups=1, min_turns=1, runs_per_turn=1, min_time_s=0.0, max_time_s=600.0)
+BUDGET = Budget(rounds=3, warmups=1, min_iterations=1, runs_per_iteration=1, min_time_s=0.0, max_time_s=600.0)
 
 
 class Virtual:

@@ -122,9 +122,9 @@ def test_one_lucky_pair_of_sessions_is_not_certainty() -> None:
 
 
 def test_few_rounds_have_a_wider_interval() -> None:
-    """As many turns, of sessions that differ as much: what their number alone makes of it is Student's t."""
+    """As many iterations, of sessions that differ as much: what their number alone makes of it is Student's t."""
     few, many = ([[1e6 * level] * n for level in levels] for n, levels in ((20, (0.99, 1.01)), (4, (0.99, 1.01) * 5)))
-    of_few, of_many = (paired_ratio(rounds, [[1e6] * len(turns) for turns in rounds]) for rounds in (few, many))
+    of_few, of_many = (paired_ratio(rounds, [[1e6] * len(iterations) for iterations in rounds]) for rounds in (few, many))
     assert of_few is not None and of_many is not None
     assert of_few.high - of_few.low > 5 * (of_many.high - of_many.low)
 

@@ -104,10 +104,10 @@ def test_what_is_missing_comes_with_its_remedy(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.compiler("nvrtc")
 def test_what_kernels_reach_on_a_gpu_that_is_not_here(tmp_path: Path) -> None:
     found = doctor(architecture="rtx 4090", cache_dir=tmp_path / "cache")
-    assert [(plan.op, plan.precision) for plan in found.heroes] == [
+    assert [(plan.op, plan.precision) for plan in found.gpu_kernels] == [
         (op, precision) for op in ("gemm", "conv", "flash_attention_2") for precision in ("bf16", "fp32")
     ]
-    for plan in found.heroes:
+    for plan in found.gpu_kernels:
         for launch in plan.launches:
             held = launch.kernel.occupancy
             assert held is not None and held.blocks >= 1 and held.of_warps == 48, plan

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 REFUSED = {
-    r"Concat.*: shapes differ": "a part without elements that is long along the axis: ORT leaves that many elements unwritten",
+    r"Concat.*: shapes differ": "an input without elements that is long along the axis: ORT leaves that many elements unwritten",
     r"MultiHeadAttention.*: the hidden size is no multiple": "heads that do not divide the width: ORT leaves elements unwritten",
-    r"Skip(Simplified)?LayerNormalization.*: axis 0 can be repeated": "a skip of another batch: ORT reads it round and round",
-    r"GatherND.*: the batch dimensions": "batches of data and indices that differ: ORT deals the indices out",
+    r"Skip(Simplified)?LayerNormalization.*: axis 0 can be repeated": "a skip of another batch: ORT reads it repeatedly",
+    r"GatherND.*: the batch dimensions": "different batches of data and indices: ORT distributes the indices",
 }
 
 

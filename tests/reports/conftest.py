@@ -166,7 +166,7 @@ def case(model: str, threads: int, status: Status = Status.OK, error: float = 1e
         error="" if ok else "killed by SIGSEGV\nlog",
         baseline=base if ok else None,
         contenders=(contender(100.0, base, error),) if ok else (),
-        turns=TURNS,
+        iterations=ITERATIONS,
         stopped=Stopped.ENOUGH,
         load_before=0.5,
         load_high=1.25,
@@ -240,7 +240,7 @@ def rounds_of(m: Measurement) -> list[tuple[int, ...]]:
     return [m.samples_ns[i::4] for i in range(4)]
 
 
-TURNS = 120  # as many as a measurement has samples: each a turn
+ITERATIONS = 120  # as many as a measurement has samples: each an iteration
 
 
 def ratio_of(reference: Measurement, m: Measurement) -> Ratio:
@@ -276,7 +276,7 @@ def on_device(run: Run) -> Run:
     inside = dataclasses.replace(INSIDE, device=DEVICE, kernels=kernels)
     torch = dataclasses.replace(m, label="torch:mode=compile", provider="torch", options={"mode": "compile"}, inside=None)
     torch = dataclasses.replace(torch, device_ns=3_000_000)
-    peers = {torch.label: Ratio(middle=1.5, low=1.4, high=1.6, pairs=TURNS, rounds=8)}
+    peers = {torch.label: Ratio(middle=1.5, low=1.4, high=1.6, pairs=ITERATIONS, rounds=8)}
     gpu = dataclasses.replace(torch, label="XyntraEP:backend=cuda", provider="XyntraEP", options={"backend": "cuda"}, peers=peers)
     gpu = dataclasses.replace(gpu, inside=inside, device=DEVICE)
     return dataclasses.replace(run, cases=(dataclasses.replace(case, contenders=(gpu, torch)),))

@@ -58,7 +58,7 @@ def test_what_cannot_be_told_fails(run: Run) -> None:
         for row in check_floors(changed, "XyntraEP", FLOORS)
         if not row.measured[0].isdecimal()
     }
-    said = ["crashed: killed by SIGSEGV", "no ratio: too few turns", "no profile or no ceilings", "inaccurate"]
+    said = ["crashed: killed by SIGSEGV", "no ratio: too few iterations", "no profile or no ceilings", "inaccurate"]
     assert list(rows) == said and not any(rows.values())
 
 

@@ -65,7 +65,7 @@ def test_there_is_a_table_for_each_class_that_was_measured() -> None:
             assert told and all(p99 and int(p99[2]) >= MIN_N_P99 for p99 in told)
         for disclosed in ("Weights: random", "timed runs of each session", "Warnings: ", "onnxruntime ", run.environment.cpu):
             assert disclosed in text
-        warned = {warn for case in run.cases for warn in (*case.warnings, *(w for m in case.arms for w in m.warnings))}
+        warned = {warn for case in run.cases for warn in (*case.warnings, *(w for m in case.measurements for w in m.warnings))}
         last = text.rpartition("Warnings: ")[2]
         assert all(f"{warn} in " in last for warn in warned), "none is dropped"
 
@@ -142,9 +142,7 @@ def test_a_run_from_before_the_rules_stands_until_one_under_them_is_there(tmp_pa
     document = written(tmp_path, {"old.json": old}, "zoo", "ratios")
     update_file(document, Stored.at(tmp_path), write=True)
     text = document.read_text()
-    assert (
-        f"{BEFORE}2099-01-01; no number of it is for quoting.** It misses: ended before its stopping rule in 1 of 2 cases" in text
-    )
+    assert f"{BEFORE}2099-01-01; do not quote its numbers.** It breaks: ended before its stopping rule in 1 of 2 cases" in text
     assert "No run that keeps the [rules of publishing]" in text, "its ratios are not in the head"
     (tmp_path / "new.json").write_text(dump(single(run)))
     update_file(document, Stored.at(tmp_path), write=True)
@@ -213,7 +211,7 @@ def test_the_short_table_has_a_row_for_each_case_under_the_rules(tmp_path: Path,
     text = document.read_text()
     assert "### AVX-512: A wide one" in text and "One from before" not in text
     assert len(re.findall(r"^\| [\w-]+ \| b1", text, flags=re.MULTILINE)) == len(single(run).cases)
-    assert "1.30x [" in text and "No run under the rules is stored of AVX2, AMX." in text
+    assert "1.30x [" in text and "No run that keeps the rules is stored for AVX2, AMX." in text
 
 
 def test_the_readme_has_the_times_of_the_stored_run() -> None:

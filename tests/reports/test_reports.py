@@ -102,7 +102,7 @@ def test_creation_has_memory_and_imports(results: Path) -> None:
 
 
 def test_a_part_has_no_columns_that_nobody_fills(run: Run) -> None:
-    without = tuple(dataclasses.replace(m, memory=None) for m in run.cases[0].arms)
+    without = tuple(dataclasses.replace(m, memory=None) for m in run.cases[0].measurements)
     case = dataclasses.replace(run.cases[0], baseline=without[0], contenders=without[1:])
     for shown, there in ((case, False), (run.cases[0], True)):
         section = creation.part(run, shown)

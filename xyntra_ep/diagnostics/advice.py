@@ -1,4 +1,4 @@
-"""What would bring more of a model to XyntraEP, or bring it faster: only what its own records show."""
+"""What would let XyntraEP claim more of a model or make it faster, as far as the explanation's own records show."""
 
 from __future__ import annotations
 

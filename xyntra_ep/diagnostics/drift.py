@@ -1,4 +1,4 @@
-"""How far an output is from what it should be, and what of it are numbers."""
+"""How far an output is from its reference, and how many of its elements are finite."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a model is run with to see what it does: arrays from files, and for the other inputs values that are made up.
+"""Inputs for a model that is run to be examined: arrays from files, and generated values for the other inputs.
 
 given = read_feeds(session, {"ids": Path("ids.npy")})        # .npy, or a TensorProto in .pb
-sizes = Sizes.of(session, {"seq": 64}, given)                # what nobody gave is what models of that kind have
+sizes = Sizes.of(session, {"seq": 64}, given)                # sizes that are not given get usual ones
 feeds = {**made_up(session, sizes, seed=0, besides=given), **given}
 """
 

@@ -1,4 +1,4 @@
-"""A model whose inputs declare the shapes that it is asked about.
+"""A copy of a model in which the inputs have the given shapes.
 
 ONNX Runtime fixes a dimension by its name. One without a name, as exporters of scikit-learn's models leave it, is fixed in the
 model itself, in memory.

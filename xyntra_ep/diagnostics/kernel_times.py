@@ -3,9 +3,9 @@
 times = kernel_times(session, lambda: session.run(None, feeds), runs=20)
 ns = device_run_ns(session, lambda: session.run(None, feeds), runs=20)      # of a whole run, on a device
 
-Native code times the steps of islands, or their runs on a device, while it is asked to (`native/profile.h`) and knows what
-each must at least do at the shapes at hand; the session's report says which step serves which nodes. One session may run
-meanwhile: the profile is the process's.
+While profiling is on, native code times the steps of islands, or whole runs on a device (`native/profile.h`), and records the
+least work of each for the current shapes. The session's report tells which step computes which nodes. The profile is one for the
+process, so only one session may run meanwhile.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class KernelTime:
     ns: int
     flops: int
     bytes: int
-    launch: Mapping[str, Any] | None = None  # the dearest one, as `explain` has it: what a device's compiler reports of it
+    launch: Mapping[str, Any] | None = None  # the hottest one, as `explain` has it: what a device's compiler reports of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,9 @@ class Checkup:
     compilers: tuple[Candidate, ...]
     devices: tuple[tuple[str, str], ...]  # by backend: each device, what compiles for it, or why there is none
     trials: tuple[str, ...]  # what our kernels on each GPU have shown
-    heroes: tuple[KernelPlan, ...]  # what the largest kernels would be on the device whose occupancy is known, or was asked about
+    gpu_kernels: tuple[
+        KernelPlan, ...
+    ]  # of the largest operations, on the device whose occupancy is known, or that was asked about
     cache: str
     cache_made: bool  # False: the first session makes it
     cache_read_only: bool  # sessions use what is in it, and keep nothing
@@ -93,7 +95,7 @@ class Checkup:
                 lines.append(f"compiler   {' '.join(c.command)}: no ({c.why_not})")
         lines += [f"{backend:<10} {line}" for backend, line in self.devices]
         lines += [f"trials     {line}" for line in self.trials]
-        for plan in self.heroes:
+        for plan in self.gpu_kernels:
             lines += [f"occupancy  {plan.title}", *(f"           {launch}" for launch in plan.launches)]
         lines += [f"kernels    {op}: {', '.join(names)}" for op, names in self.variants.items()]
         lines += [f"WRONG      {what}" for what in self.wrong]
@@ -103,7 +105,7 @@ class Checkup:
 
 def doctor(*, measure: bool = False, architecture: str | None = None, cache_dir: Path | None = None) -> Checkup:
     """Look at this machine. ``measure``: also measure its ceilings, try our kernels on its GPUs (some seconds each), and keep
-    that for planning. ``architecture``: a GPU of `doctor/heroes.py` that need not be here, to tell about its occupancy. Raises
+    that for planning. ``architecture``: a GPU of `doctor/known_gpus.py`, here or not, to report its kernels' occupancy. Raises
     ConfigError for one that is not known.
     """
     with knobs.forgiving() as wrong:  # each is a finding, and none keeps the others from being found
@@ -145,9 +147,9 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
     surveys = [(backend, backend.survey()) for backend in device_backends()]
     present = (backend.target(found) for backend, found in surveys if backend.tells_occupancy and not found.missing)
     device = known_target(architecture) if architecture else next(present, None)
-    heroes: tuple[KernelPlan, ...] = ()
+    gpu_kernels: tuple[KernelPlan, ...] = ()
     try:
-        heroes = _heroes(context, device)
+        gpu_kernels = _gpu_kernels(context, device)
     except XyntraError as error:
         missing.append((f"occupancy: {error.what}", "an older NVRTC than the device is the usual reason"))
     return Checkup(
@@ -160,7 +162,7 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
         compilers=found,
         devices=tuple((backend.name, line) for backend, found in surveys for line in backend.describe(found)),
         trials=tuple(trial_lines(context, [t for backend, found in surveys for t in backend.targets(found)], measure=measure)),
-        heroes=heroes,
+        gpu_kernels=gpu_kernels,
         cache=str(root.path if root.reason else root.asked),
         cache_made=root.reason != "" or root.path == root.asked,
         cache_read_only=root.read_only,
@@ -184,7 +186,7 @@ def trial_lines(context: Context, targets: Sequence[DeviceTarget], *, measure: b
         yield f"{target.name}: {(shown.costs if shown is not None else None) or ASSUMED}"
 
 
-def _heroes(context: Context, device: DeviceTarget | None) -> tuple[KernelPlan, ...]:
+def _gpu_kernels(context: Context, device: DeviceTarget | None) -> tuple[KernelPlan, ...]:
     """The ops that take a model's time, in every precision that makes kernels of their own."""
     if device is None:
         return ()

@@ -1,4 +1,4 @@
-"""How large the inputs of a model are, where it does not say so: what the caller gave, else what models of that kind have."""
+"""Sizes for symbolic dimensions of a model's inputs: what the caller gave, otherwise usual sizes for models of that kind."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The one call that native code makes into Python: here is a graph, what is the plan?
+"""The callback by which native code asks Python for the plan of a graph.
 
-It comes on any thread, during the creation of a session. Whatever goes wrong is answered as a reason, because an
-exception that leaves a ctypes callback is only printed. What the end of the process does with it: `xyntra_ep/ending.py`.
+It is called on any thread, while a session is created. Errors become a reason in the answer, because ctypes only prints an
+exception that leaves a callback. `xyntra_ep/ending.py` says what happens to it when the process ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The fusion graph of what native code has shown of a model."""
+"""Makes the fusion graph from the graph buffer of native code."""
 
 from __future__ import annotations
 

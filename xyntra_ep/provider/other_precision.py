@@ -1,4 +1,4 @@
-"""What a session would gain in another precision, by the estimates of which its kernels were chosen."""
+"""Estimates what a session would gain in another precision, by the same estimates that chose its kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session that waits for compilers says so, once: later ones find what was compiled."""
+"""Logs once that a session waits for compilers; later sessions find what was compiled."""
 
 from __future__ import annotations
 

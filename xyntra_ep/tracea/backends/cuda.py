@@ -69,9 +69,9 @@ class Cuda(DeviceBackend["CudaDevice"]):
         raise ConfigError(f"the CUDA driver has no device {ordinal}", where="XyntraEP", hint=f"device_id can be {numbers}")
 
     def by_name(self, name: str) -> DeviceTarget:
-        from xyntra_ep.tracea.doctor.heroes import hero_named
+        from xyntra_ep.tracea.doctor.known_gpus import known_gpu_named
 
-        hero = hero_named(name)
+        hero = known_gpu_named(name)
         return _target(hero.gpu, identity=f"{hero.name}, which is not here", name=f"{hero.name}, by data sheet")
 
 
@@ -94,10 +94,10 @@ def _target(gpu: Gpu, *, identity: str, name: str) -> DeviceTarget:
 
 def cuda_gpu(device: CudaDevice) -> Gpu:
     """The device as kernels see it. Rates are those of its clocks: two operations for each fused multiply-add, two transfers for
-    each beat of the memory's clock; where the driver does not tell them, those of the device's row (`doctor/heroes.py`)."""
-    from xyntra_ep.tracea.doctor.heroes import hero_for
+    each beat of the memory's clock; where the driver does not tell them, those of the device's row (`doctor/known_gpus.py`)."""
+    from xyntra_ep.tracea.doctor.known_gpus import known_gpu_for
 
-    known = hero_for(device.architecture, device.name).gpu
+    known = known_gpu_for(device.architecture, device.name).gpu
     cores = device.multiprocessors * (_CORES // 2 if device.capability == (8, 0) else _CORES)
     gflops = 2 * cores * device.clock_khz / 1e6
     return replace(

@@ -1,10 +1,10 @@
-"""Measured ceilings of this machine: what one core reaches at best, or several at a time. Measured on request, then kept in
-the cache root.
+"""Measured ceilings of this machine: the best that one core reaches, or several at a time. They are measured on request and kept
+in the cache root.
 
-The kernels are C, compiled by whoever may (a Protocol: the doctor does not know the runtime): `fma` keeps enough independent
-chains in registers to fill every FMA unit, `products` the same in bfloat16; `read` sums a buffer that fits one level of the
-memory and not the one above. Buffers begin with a page: a vector that crosses two cache lines takes two loads, and the nearest
-level would look half as fast as it is.
+The kernels are C; the caller compiles them (a Protocol, because the doctor does not import the runtime). `fma` keeps enough
+independent chains in registers to fill every FMA unit, `products` does the same in bfloat16, `read` sums a buffer that fits into
+one level of the memory hierarchy and not into the level above. Buffers begin at a page, because a vector across two cache lines
+takes two loads and would make the first level look half as fast.
 """
 
 from __future__ import annotations

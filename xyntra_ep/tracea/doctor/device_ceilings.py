@@ -1,9 +1,8 @@
-"""What a device reaches at best, by kernels that do one thing: copy, read what its cache holds, multiply and add, multiply by
-matrix units.
+"""Kernels that measure the ceilings of a device, one thing each: copy, read from the cache, multiply and add, multiply by matrix
+units.
 
-They are semantic IR like all others, and someone who has the device times them (a Protocol: the doctor does not know the
-runtime). Operands of products are not zeros: a GPU that multiplies zeros draws less power and runs at a higher clock than with
-any data of use.
+They are semantic IR like all kernels; the caller times them (a Protocol, because the doctor does not import the runtime).
+Operands of products are not zeros: a GPU that multiplies zeros draws less power and runs at a higher clock than with real data.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many blocks of a compiled kernel a multiprocessor holds at a time, and what does not let it hold more."""
+"""How many blocks of a compiled kernel a multiprocessor holds at a time, and what limits the number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine's CPU can do, asked from the operating system. Nothing is measured here; see ceilings.py."""
+"""The capabilities of this machine's CPU, from the operating system. Nothing is measured here; see ceilings.py."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Printing semantic IR as C-family text, definition by definition. A target supplies the spelling of types, helpers and
 qualifiers; the walk is common.
 
-Helpers (partial loads, shuffles, half floats, select ...) are asked for by name while printing and defined once at the top, so a
-kernel carries only what it uses. What only some targets have, vectors and matrix tiles or blocks of threads, is printed by the
-subclasses in `vector_c.py` and `gpu_c.py`.
+Helpers (partial loads, shuffles, half floats, select ...) are requested by name while printing and defined once at the top, so a
+kernel contains only what it uses. The subclasses in `vector_c.py` and `gpu_c.py` print what only some targets have: vectors and
+matrix tiles, or blocks of threads.
 """
 
 from __future__ import annotations

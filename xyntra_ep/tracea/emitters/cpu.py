@@ -1,7 +1,7 @@
 """The CPU target: header-free C for gcc >= 12 and clang >= 16, vectors by the GNU vector extension.
 
-Vector width and instruction set come from the capabilities. What the extension cannot say (NaN-exact min and max, masked loads,
-rounding) is a helper with one spelling per instruction set and a plain loop as the fallback.
+Vector width and instruction set come from the capabilities. What the extension cannot express (NaN-exact min and max, masked
+loads, rounding) is a helper with one spelling per instruction set and a plain loop as the fallback.
 """
 
 from __future__ import annotations

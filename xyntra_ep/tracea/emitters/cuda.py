@@ -1,4 +1,4 @@
-"""CUDA C++ without headers, for NVRTC: what differs. Compute capability 8.0 and later (asynchronous copies)."""
+"""The CUDA dialect: C++ without headers, for NVRTC. Compute capability 8.0 and later (asynchronous copies)."""
 
 from __future__ import annotations
 

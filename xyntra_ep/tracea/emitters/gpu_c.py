@@ -1,7 +1,7 @@
 """C for GPUs: blocks, shared memory, packets and copies, spelled by a ``Dialect``.
 
-A target is one ``Dialect``, a table of what differs; helper functions are written in the dialect's own words. Indices are 32 bits
-wide: whoever launches makes sure that no buffer has more elements than they reach.
+A target is one ``Dialect``, a table of its spellings; helper functions are written in the target's language. Indices are 32 bits
+wide; the caller makes sure that no buffer has more elements.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""OpenCL C 1.2: what differs. Half floats are moved by the functions that every device has; copies are plain ones."""
+"""The dialect of OpenCL C 1.2. Half floats are loaded and stored by functions that every device has; copies are synchronous."""
 
 from __future__ import annotations
 

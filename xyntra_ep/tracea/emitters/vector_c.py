@@ -1,4 +1,4 @@
-"""C with vectors and matrix tiles: what a CPU kernel has beside values of one element."""
+"""C with vectors and matrix tiles, which CPU kernels use in addition to scalars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What others may call: a Context for the machine, islands in, plan files out, and questions about single ops."""
+"""Tracea's interface to the rest of the package: the machine as a `Context`, islands in, plans out.
+
+`provider` and `fusion` call it and see nothing behind it but the core IR. It also chooses a device for a session, tries its
+kernels there before the first use, and answers questions about single operations (`plan_kernel`). Read first: `context.py`, then
+`islands.py`.
+"""
 
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.islands import (

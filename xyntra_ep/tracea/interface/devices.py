@@ -13,7 +13,7 @@ def device_backends() -> list[AnyDeviceBackend]:
 
 
 def known_target(name: str) -> DeviceTarget:
-    """A GPU that need not be here, by a name of `doctor/heroes.py` (h200) or an architecture (sm_90): kernels are planned and
+    """A GPU that need not be here, by a name of `doctor/known_gpus.py` (h200) or an architecture (sm_90): kernels are planned and
     compiled for it, and cannot be run. Raises ConfigError for one that is not known, and without its compiler."""
     for backend in device_backends():
         if (target := backend.by_name(name)) is not None:

@@ -1,5 +1,5 @@
-"""The cache directory. What is in it decides what is executed, so nobody but its owner may be able to write there, nor to put
-another folder in its place: `xyntra_ep/trusted_file.py` has the rule for what is read from it.
+"""The cache directory. Its files decide what is executed, so only its owner may be able to write there or to replace the folder;
+`xyntra_ep/trusted_file.py` has the rule for reading them.
 
 <root>/kernels/<key>.so      compiled kernels (.clbin, .cubin: programs of devices); <key>.c beside one when sources are kept
 <root>/plans/<digest>.plan   plans

@@ -1,4 +1,4 @@
-"""The 128-bit hash of plans. Native code checks it, so native code also makes it: one function, one meaning."""
+"""The 128-bit hash of plans. Native code checks it, so native code also computes it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Compiled kernels by content: the same text, flags and compiler give the same kernel, made once per machine.
 
-A file is what a compiler made followed by its seal: one rename publishes code and checksum together, and the loaders of
-shared objects ignore what follows the last section. Kernels that were compiled
-together share their file: each has its own name for it.
+A file is the compiler's output followed by its checksum: one rename publishes both, and loaders of shared objects ignore what
+follows the last section. Kernels that were compiled together share a file, which has a name (a link) for each.
 """
 
 from __future__ import annotations

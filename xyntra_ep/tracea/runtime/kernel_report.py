@@ -1,4 +1,4 @@
-"""What a compiler reports of its kernels: kept in the file that they are in, behind their code, where no loader looks.
+"""What a compiler reports about its kernels, stored in their file after the code, where loaders ignore it.
 
 code  MARK {"xy_gemm_...": {"registers": 90, ...}}  [the cache's trailer]
 """

@@ -1,4 +1,4 @@
-"""Looking after a cache root: what is in it, what is damaged, what can go. Behind `xyntra cache`."""
+"""Maintenance of a cache root, for `xyntra cache`: lists files, finds damaged ones, removes old ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans by digest, beside the kernels that they name."""
+"""Stores plans by digest, in the same cache as their kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who hears how far compilers are while a session waits for them. Of a thread, because it is the thread that waits.
+"""Reports the progress of compilers to a listener while a session waits. A listener belongs to a thread, because a thread waits.
 
 >>> with heard_by(lambda done, total: print(f"{done} of {total}")):
 ...     tell(3, 12)

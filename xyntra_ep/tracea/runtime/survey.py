@@ -1,4 +1,4 @@
-"""What a look for devices has found."""
+"""The result of a search for devices."""
 
 from __future__ import annotations
 

@@ -1,0 +1,4 @@
+"""Matrix products in bfloat16 on CPUs, with sums in f32.
+
+README.md has the idea and the variants. Read first: `pairs_bf16.py`.
+"""

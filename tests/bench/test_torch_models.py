@@ -1,4 +1,4 @@
-"""PyTorch's twins of the zoo against the ONNX files whose weights they have, and the contender that runs them."""
+"""The zoo's models in PyTorch against the ONNX files whose weights they have, and the contender that runs them."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import numpy as np
 import pytest
 
 from bench import torch_sessions
-from bench.arms import Arm, arms_of
 from bench.contenders import Contender
 from bench.errors import Unavailable
 from bench.ort_sessions import plain_session
 from bench.plan import Case
 from bench.sessions import factory_for
-from bench.twins import twins
-from bench.twins._twin import Twin
+from bench.setups import Setup, setups_of
+from bench.torch_models import torch_models
+from bench.torch_models._torch_model import TorchModel
 from zoo import model_path, zoo
 
-TINY = [name for name in twins.names() if zoo[name].tiny]
+TINY = [name for name in torch_models.names() if zoo[name].tiny]
 
 
-def arm(spec: str) -> Arm:
-    return Arm(label=spec, contender=Contender.parse(spec), threads=1)
+def setup_of(spec: str) -> Setup:
+    return Setup(label=spec, contender=Contender.parse(spec), threads=1)
 
 
 def test_each_model_that_is_measured_has_one() -> None:
     wanted = {model.name for model in zoo if not model.generates}
-    assert set(twins.names()) == wanted
+    assert set(torch_models.names()) == wanted
 
 
 @pytest.mark.torch
@@ -41,7 +41,7 @@ def test_computes_what_the_model_computes(name: str, tmp_path: Path) -> None:
     names = [output.name for output in reference.get_outputs()]
     wanted = reference.run(None, feeds)
     for spec, bound in (("torch:device=cpu", 1e-5), ("torch:device=cpu+bf16", 5e-2)):
-        session, took = factory_for(path, arm(spec), tmp_path).create()
+        session, took = factory_for(path, setup_of(spec), tmp_path).create()
         assert took > 0 and session.precision() == spec.rpartition("+")[2].replace("torch:device=cpu", "fp32")
         assert session.placement() is None and session.device() == "" and session.device_ns(feeds, 1) is None
         for got, exact in zip(session.outputs(feeds, names), wanted, strict=True):
@@ -57,10 +57,10 @@ def test_what_cannot_be_had_is_said(tmp_path: Path) -> None:
         (tiny, "torch:mod=compile", "no option 'mod'. did you mean 'mode'?"),
         (tiny, "torch:freeze=1", "freeze=1 is for mode=compile"),
         (tiny, "torch:mode=compile+freeze=yes", "freeze=1 is for mode=compile"),
-        (Path("mine-1.onnx"), "torch", "mine-1.onnx has no twin in PyTorch"),
+        (Path("mine-1.onnx"), "torch", "mine-1.onnx has no implementation in PyTorch"),
     ]:
         with pytest.raises(Unavailable, match=re.escape(why)):
-            factory_for(path, arm(spec), tmp_path)
+            factory_for(path, setup_of(spec), tmp_path)
         if path is tiny:  # before anything is measured, and whether or not the package is there
             with pytest.raises(Unavailable, match=re.escape(why)):
                 torch_sessions.check_options(Contender.parse(spec))
@@ -95,14 +95,16 @@ def test_freezing_is_the_same_mode_with_constants(
             return module
 
     monkeypatch.setattr(torch_sessions, "available", lambda device: Torch)
-    monkeypatch.setattr(torch_sessions, "twins", {"bert-base-tiny": Twin(name="bert-base-tiny", make=lambda weights: Module())})
+    monkeypatch.setattr(
+        torch_sessions, "torch_models", {"bert-base-tiny": TorchModel(name="bert-base-tiny", make=lambda weights: Module())}
+    )
     spec = f"torch:mode=compile+freeze={freeze}+bf16"
-    factory_for(model_path(zoo["bert-base-tiny"]), arm(spec), tmp_path).create()
+    factory_for(model_path(zoo["bert-base-tiny"]), setup_of(spec), tmp_path).create()
     assert given == [{**wanted, "fullgraph": True}]
 
 
 def test_it_is_a_peer_of_those_in_its_precision() -> None:
     specs = ("XyntraEP:backend=cuda+bf16", "torch:mode=compile+bf16", "torch", "OpenVINO:bf16")
-    found = {a.label: a.peers for a in arms_of(Case(model="bert-base"), [Contender.parse(spec) for spec in specs])}
+    found = {a.label: a.peers for a in setups_of(Case(model="bert-base"), [Contender.parse(spec) for spec in specs])}
     assert found["XyntraEP:backend=cuda+precision=bf16"] == ("torch:mode=compile+precision=bf16", "OpenVINO:precision=bf16")
     assert found["torch"] == () and found["CPUExecutionProvider"] == ()

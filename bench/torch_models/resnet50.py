@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from bench.twins._twin import Twin, Weights, conv_bn, linear
+from bench.torch_models._torch_model import TorchModel, Weights, conv_bn, linear
 from zoo._convnet import BN_EPS
 from zoo.resnet50 import RESNET50, TINY, ResNetConfig
 
@@ -51,4 +51,7 @@ def resnet(weights: Weights, c: ResNetConfig) -> Any:
     return ResNet().to(memory_format=torch.channels_last)
 
 
-TWINS = [Twin(name="resnet50", make=partial(resnet, c=RESNET50)), Twin(name="resnet50-tiny", make=partial(resnet, c=TINY))]
+TORCH_MODELS = [
+    TorchModel(name="resnet50", make=partial(resnet, c=RESNET50)),
+    TorchModel(name="resnet50-tiny", make=partial(resnet, c=TINY)),
+]

@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import turns
+from bench import interleaving
+from bench.interleaving import Runner, run_interleaved
 from bench.loads import Sample
 from bench.plan import Budget
 from bench.results import Accuracy, Check, Stopped
 from bench.statistics import MIN_PAIRS
-from bench.turns import Runner, take_turns
 from tests.bench.test_record import runner
 
-BUDGET = Budget(rounds=4, warmups=1, min_turns=16, runs_per_turn=2, min_time_s=0.0, max_time_s=600.0, max_turns=80)
+BUDGET = Budget(rounds=4, warmups=1, min_iterations=16, runs_per_iteration=2, min_time_s=0.0, max_time_s=600.0, max_iterations=80)
 
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "wait_until_idle", lambda: None)
+    monkeypatch.setattr(interleaving, "wait_until_idle", lambda: None)
 
 
 class Written:
@@ -63,29 +63,29 @@ def wild(ns: int) -> Iterator[int]:
 
 
 def rounds(r: Runner) -> int:
-    return sum(bool(turns) for turns in r.round_ns)
+    return sum(bool(iterations) for iterations in r.round_ns)
 
 
 def test_a_share_of_many_runs_counts_as_all_of_them() -> None:
-    """A burst of concurrent runs fills a turn, however short the share of one is."""
+    """A burst of concurrent runs fills an iteration, however short the share of one is."""
     burst = taking("CPU", steady(1000))
     burst.load = Written(iter([Sample(1000, 1000, runs=10_000)] * 1000))
-    take_turns([burst], {}, BUDGET)
-    assert len(burst.samples) == 16 * BUDGET.runs_per_turn
+    run_interleaved([burst], {}, BUDGET)
+    assert len(burst.samples) == 16 * BUDGET.runs_per_iteration
     single = taking("CPU", steady(1000))
-    take_turns([single], {}, BUDGET)
-    assert len(single.samples) == 16 * turns.MAX_BLOCK_RUNS
+    run_interleaved([single], {}, BUDGET)
+    assert len(single.samples) == 16 * interleaving.MAX_BLOCK_RUNS
 
 
 def test_who_is_decided_goes_on_with_the_rest() -> None:
-    """Run times beside each other are of the same turns."""
+    """Run times beside each other are of the same iterations."""
     base, clear, unclear = (
         taking("CPU", steady(6_000_000)),
         taking("twice", steady(3_000_000), against="CPU"),
         taking("about", wild(5_900_000), against="CPU"),
     )
-    count, why = take_turns([base, clear, unclear], {}, BUDGET)
-    assert why is Stopped.TURNS and count == BUDGET.max_turns
+    count, why = run_interleaved([base, clear, unclear], {}, BUDGET)
+    assert why is Stopped.ITERATIONS and count == BUDGET.max_iterations
     assert rounds(clear) == rounds(unclear) == rounds(base) == 20
     assert {sum(map(len, r.round_ns)) for r in (base, clear, unclear)} == {count}
 
@@ -94,45 +94,45 @@ def test_slow_runs_are_made_until_a_p99_can_be_told() -> None:
     """However little time there was meant to be; the time cuts short only where somebody asked for that."""
     base, ours = taking("CPU", steady(6_000_000)), taking("twice", steady(3_000_000), against="CPU")
     asked = replace(BUDGET, min_runs=100, max_time_s=0.0)
-    count, why = take_turns([base, ours], {}, asked)
+    count, why = run_interleaved([base, ours], {}, asked)
     assert why is Stopped.SURE and base.runs >= 100 and ours.runs >= 100 and count == 52
     base, ours = taking("CPU", steady(6_000_000)), taking("twice", steady(3_000_000), against="CPU")
-    assert take_turns([base, ours], {}, replace(asked, may_cut=True)) == (MIN_PAIRS, Stopped.CUT)
+    assert run_interleaved([base, ours], {}, replace(asked, may_cut=True)) == (MIN_PAIRS, Stopped.CUT)
     assert base.runs < 100
 
 
 def test_of_a_loop_tokens_count() -> None:
     loop = taking("CPU", steady(1))
     loop.load = Written(iter([Sample(30, 30, steps_ns=(10,) * 11)] * 1000))
-    take_turns([loop], {}, replace(BUDGET, runs_per_turn=1, min_runs=1000))
+    run_interleaved([loop], {}, replace(BUDGET, runs_per_iteration=1, min_runs=1000))
     assert loop.runs == 10 * len(loop.samples) >= 1000
 
 
 def test_the_machine_is_looked_at_after_each_round() -> None:
-    glances: list[int] = []
+    samples: list[int] = []
     base, ours = taking("CPU", steady(6_000_000)), taking("twice", steady(3_000_000), against="CPU")
-    take_turns([base, ours], {}, BUDGET, lambda: glances.append(len(base.samples)))
-    assert len(glances) == BUDGET.rounds and glances == sorted(set(glances))
+    run_interleaved([base, ours], {}, BUDGET, lambda: samples.append(len(base.samples)))
+    assert len(samples) == BUDGET.rounds and samples == sorted(set(samples))
 
 
 def test_the_turns_end_when_all_are_decided() -> None:
     base, ours = taking("CPU", steady(6_000_000)), taking("twice", steady(3_000_000), against="CPU")
-    assert take_turns([base, ours], {}, BUDGET) == (16, Stopped.SURE)
+    assert run_interleaved([base, ours], {}, BUDGET) == (16, Stopped.SURE)
 
 
 def test_a_quick_budget_asks_for_no_more_than_the_least() -> None:
     base, ours = taking("CPU", steady(6_000_000)), taking("about", wild(5_900_000), against="CPU")
-    assert take_turns([base, ours], {}, replace(BUDGET, until_sure=False)) == (16, Stopped.ENOUGH)
+    assert run_interleaved([base, ours], {}, replace(BUDGET, until_sure=False)) == (16, Stopped.ENOUGH)
 
 
 def test_time_that_is_up_leaves_the_turns_that_a_verdict_takes() -> None:
     base, ours = taking("CPU", steady(6_000_000)), taking("about", wild(5_900_000), against="CPU")
-    assert take_turns([base, ours], {}, replace(BUDGET, max_time_s=0.0, may_cut=True)) == (MIN_PAIRS, Stopped.CUT)
+    assert run_interleaved([base, ours], {}, replace(BUDGET, max_time_s=0.0, may_cut=True)) == (MIN_PAIRS, Stopped.CUT)
     base, ours = taking("CPU", steady(6_000_000)), taking("about", wild(5_900_000), against="CPU")
-    assert take_turns([base, ours], {}, replace(BUDGET, max_time_s=0.0)) == (BUDGET.min_turns, Stopped.TIME)
+    assert run_interleaved([base, ours], {}, replace(BUDGET, max_time_s=0.0)) == (BUDGET.min_iterations, Stopped.TIME)
 
 
 def test_a_wrong_result_is_not_waited_for() -> None:
     base, ours = taking("CPU", steady(6_000_000)), taking("about", wild(5_900_000), against="CPU")
     ours.check = Check(state=Accuracy.INACCURATE, max_err=1e-5, error=1.0)
-    assert take_turns([base, ours], {}, BUDGET) == (16, Stopped.SURE)
+    assert run_interleaved([base, ours], {}, BUDGET) == (16, Stopped.SURE)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.tracea.doctor.heroes import HEROES, Hero, hero_for, hero_named
+from xyntra_ep.tracea.doctor.known_gpus import KNOWN_GPUS, KnownGpu, known_gpu_for, known_gpu_named
 from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS
 
 
 @pytest.mark.parametrize(
-    ("architecture", "name", "hero"),
+    ("architecture", "name", "known"),
     [
         ("sm_80", "NVIDIA A100-SXM4-80GB", "A100"),
         ("sm_80", "NVIDIA A100-SXM4-40GB", "A100 40GB"),
@@ -24,23 +24,23 @@ from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS
         ("sm_120", "NVIDIA GeForce RTX 5090", "H100"),
     ],
 )
-def test_a_device_gets_the_row_of_its_name(architecture: str, name: str, hero: str) -> None:
-    assert hero_for(architecture, name).name == hero
+def test_a_device_gets_the_row_of_its_name(architecture: str, name: str, known: str) -> None:
+    assert known_gpu_for(architecture, name).name == known
 
 
-@pytest.mark.parametrize("hero", HEROES, ids=lambda hero: hero.name)
-def test_rows_agree_with_themselves(hero: Hero) -> None:
-    gpu = hero.gpu
-    assert hero.source and gpu.multiprocessor == MULTIPROCESSORS[hero.architecture]
+@pytest.mark.parametrize("row", KNOWN_GPUS, ids=lambda row: row.name)
+def test_rows_agree_with_themselves(row: KnownGpu) -> None:
+    gpu = row.gpu
+    assert row.source and gpu.multiprocessor == MULTIPROCESSORS[row.architecture]
     # Multiprocessors of 64 cores on compute capability 8.0, else of 128, at clocks that are built.
-    clock_ghz = gpu.fma_gflops / (2 * gpu.units * (64 if hero.architecture == "sm_80" else 128))
+    clock_ghz = gpu.fma_gflops / (2 * gpu.units * (64 if row.architecture == "sm_80" else 128))
     assert 1.4 <= clock_ghz <= 2.6
     assert 2 <= gpu.fragment_gflops / gpu.fma_gflops <= 16
-    assert hero_named(hero.name.upper()) is hero
+    assert known_gpu_named(row.name.upper()) is row
 
 
 def test_a_name_that_is_not_known_is_answered_with_a_near_one() -> None:
     with pytest.raises(ConfigError, match=r"architecture: no GPU 'rtx 4900' is known. did you mean 'rtx 4090'\?"):
-        hero_named("rtx 4900")
+        known_gpu_named("rtx 4900")
     with pytest.raises(ConfigError, match=r"no GPU 'Voodoo' is known. there are a100, .*sm_80, sm_90, sm_86, sm_89"):
-        hero_named("Voodoo")
+        known_gpu_named("Voodoo")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from bench.twins._twin import Twin, Weights, embedding, linear, norm
+from bench.torch_models._torch_model import TorchModel, Weights, embedding, linear, norm
 from zoo.bert import BASE, LN_EPS, TINY, BertConfig
 
 
@@ -50,4 +50,7 @@ def bert(weights: Weights, c: BertConfig) -> Any:
     return Bert()
 
 
-TWINS = [Twin(name="bert-base", make=partial(bert, c=BASE)), Twin(name="bert-base-tiny", make=partial(bert, c=TINY))]
+TORCH_MODELS = [
+    TorchModel(name="bert-base", make=partial(bert, c=BASE)),
+    TorchModel(name="bert-base-tiny", make=partial(bert, c=TINY)),
+]

@@ -1,4 +1,4 @@
-"""What a twin is, and layers filled with weights of the zoo."""
+"""A row of TORCH_MODELS, and layers filled with weights of the zoo."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zoo import Registry
+
 Weights = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Twin:
+class TorchModel:
     """`name` is the zoo's; `make` gives a torch module whose forward takes the model's inputs by name and returns the tuple of
     its outputs, in order."""
 
     name: str
     make: Callable[[Weights], Any]
+
+
+torch_models: Registry[TorchModel] = Registry("bench.torch_models", "TORCH_MODELS")
 
 
 def linear(weights: Weights, name: str) -> Any:

@@ -1,8 +1,8 @@
-"""GPUs that are known by name: what decisions take a device to reach where its driver does not tell, and for planning without it.
+"""Known GPUs, with the rates of their data sheets: for what a driver does not tell, and to plan for a GPU that is not there.
 
-Which tiles that makes best is the decision's to say, as for any device: `xyntra doctor --architecture h200` shows it.
-Every number is of a data sheet or an architecture's white paper, at boost clocks and without sparsity; none was measured. The
-rate of 16-bit products is that with sums in f32, which GeForce cards make at half the rate of their largest figure.
+The decision chooses tiles by these rates as for any device; `xyntra doctor --architecture h200` shows them. Every number is from
+a data sheet or the white paper of an architecture, at boost clocks and without sparsity; none was measured. The rate of 16-bit
+products is that with sums in f32, which GeForce cards reach at half the rate of their largest figure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hero:
+class KnownGpu:
     """``name``: words that the driver's name of the device has, in any order; ``source``: whose numbers these are."""
 
     name: str
@@ -49,73 +49,73 @@ _GA102 = "NVIDIA Ampere GA102 GPU Architecture white paper"
 _AD102 = "NVIDIA Ada GPU Architecture white paper"
 
 # The first of an architecture stands for those of it that are not here.
-HEROES: tuple[Hero, ...] = (
-    Hero(name="A100", gpu=SM_80, source=_A100),
-    Hero(name="A100 40GB", gpu=replace(SM_80, memory_gbs=1555.0), source=_A100),
-    Hero(name="H100", gpu=SM_90A, source=_H100),
-    Hero(
+KNOWN_GPUS: tuple[KnownGpu, ...] = (
+    KnownGpu(name="A100", gpu=SM_80, source=_A100),
+    KnownGpu(name="A100 40GB", gpu=replace(SM_80, memory_gbs=1555.0), source=_A100),
+    KnownGpu(name="H100", gpu=SM_90A, source=_H100),
+    KnownGpu(
         name="H100 PCIe",
         gpu=replace(SM_90A, units=114, fma_gflops=51.2e3, fragment_gflops=756e3, memory_gbs=2000.0),
         source=_H100,
     ),
-    Hero(name="H200", gpu=replace(SM_90A, memory_gbs=4800.0), source="NVIDIA H200 Tensor Core GPU data sheet"),
-    Hero(name="RTX 3090", gpu=_card("sm_86", units=82, fma_tflops=35.6, memory_gbs=936.0), source=_GA102),
-    Hero(name="RTX 3080", gpu=_card("sm_86", units=68, fma_tflops=29.8, memory_gbs=760.0), source=_GA102),
-    Hero(name="RTX 3070", gpu=_card("sm_86", units=46, fma_tflops=20.3, memory_gbs=448.0), source=_GA102),
-    Hero(name="RTX 4090", gpu=_card("sm_89", units=128, fma_tflops=82.6, memory_gbs=1008.0), source=_AD102),
-    Hero(name="RTX 4080", gpu=_card("sm_89", units=76, fma_tflops=48.7, memory_gbs=717.0), source=_AD102),
-    Hero(
+    KnownGpu(name="H200", gpu=replace(SM_90A, memory_gbs=4800.0), source="NVIDIA H200 Tensor Core GPU data sheet"),
+    KnownGpu(name="RTX 3090", gpu=_card("sm_86", units=82, fma_tflops=35.6, memory_gbs=936.0), source=_GA102),
+    KnownGpu(name="RTX 3080", gpu=_card("sm_86", units=68, fma_tflops=29.8, memory_gbs=760.0), source=_GA102),
+    KnownGpu(name="RTX 3070", gpu=_card("sm_86", units=46, fma_tflops=20.3, memory_gbs=448.0), source=_GA102),
+    KnownGpu(name="RTX 4090", gpu=_card("sm_89", units=128, fma_tflops=82.6, memory_gbs=1008.0), source=_AD102),
+    KnownGpu(name="RTX 4080", gpu=_card("sm_89", units=76, fma_tflops=48.7, memory_gbs=717.0), source=_AD102),
+    KnownGpu(
         name="RTX 4070",
         gpu=_card("sm_89", units=46, fma_tflops=29.1, memory_gbs=504.0),
         source="GeForce RTX 4070 specifications",
     ),
-    Hero(
+    KnownGpu(
         name="A10", gpu=_card("sm_86", units=72, fma_tflops=31.2, memory_gbs=600.0, fragments=4.0), source="NVIDIA A10 data sheet"
     ),
-    Hero(
+    KnownGpu(
         name="L4", gpu=_card("sm_89", units=58, fma_tflops=30.3, memory_gbs=300.0, fragments=4.0), source="NVIDIA L4 data sheet"
     ),
-    Hero(
+    KnownGpu(
         name="L40S",
         gpu=_card("sm_89", units=142, fma_tflops=91.6, memory_gbs=864.0, fragments=3.95),
         source="NVIDIA L40S data sheet",
     ),
 )
-BY_NAME: Mapping[str, Hero] = {hero.name.lower(): hero for hero in HEROES}
+BY_NAME: Mapping[str, KnownGpu] = {gpu.name.lower(): gpu for gpu in KNOWN_GPUS}
 
 
-def hero_for(architecture: str, name: str) -> Hero:
+def known_gpu_for(architecture: str, name: str) -> KnownGpu:
     """The row for a device as its driver describes it: of its architecture, with most words in its name. An architecture that no
     row has is taken for the newest before it.
 
-    >>> hero_for("sm_90", "NVIDIA H200").gpu.memory_gbs
+    >>> known_gpu_for("sm_90", "NVIDIA H200").gpu.memory_gbs
     4800.0
-    >>> hero_for("sm_80", "NVIDIA A100-SXM4-80GB").name
+    >>> known_gpu_for("sm_80", "NVIDIA A100-SXM4-80GB").name
     'A100'
     """
     number = int(architecture.removeprefix("sm_"))
-    before = max((known for known in map(_number, HEROES) if known <= number), default=_number(HEROES[0]))
-    rows = [hero for hero in HEROES if _number(hero) == before]
+    before = max((known for known in map(_number, KNOWN_GPUS) if known <= number), default=_number(KNOWN_GPUS[0]))
+    rows = [row for row in KNOWN_GPUS if _number(row) == before]
     words = set(name.lower().replace("-", " ").split())
-    matching = [hero for hero in rows if words.issuperset(hero.name.lower().split())]
-    return max(matching, key=lambda hero: len(hero.name.split()), default=rows[0])
+    matching = [row for row in rows if words.issuperset(row.name.lower().split())]
+    return max(matching, key=lambda row: len(row.name.split()), default=rows[0])
 
 
-def hero_named(name: str) -> Hero:
+def known_gpu_named(name: str) -> KnownGpu:
     """A row by its name, or the first of an architecture. Raises ConfigError, with near names, for what is neither.
 
-    >>> hero_named("sm_90a").name, hero_named("rtx 4090").architecture
+    >>> known_gpu_named("sm_90a").name, known_gpu_named("rtx 4090").architecture
     ('H100', 'sm_89')
     """
     asked = name.lower().replace("-", " ").strip()
     if asked in BY_NAME:
         return BY_NAME[asked]
-    for hero in HEROES:
-        if hero.architecture == asked.removesuffix("a"):
-            return hero
-    known = [*BY_NAME, *dict.fromkeys(hero.architecture for hero in HEROES)]
+    for row in KNOWN_GPUS:
+        if row.architecture == asked.removesuffix("a"):
+            return row
+    known = [*BY_NAME, *dict.fromkeys(row.architecture for row in KNOWN_GPUS)]
     raise ConfigError(f"no GPU {name!r} is known", where="architecture", hint=did_you_mean(asked, known, cutoff=0.5))
 
 
-def _number(hero: Hero) -> int:
-    return int(hero.architecture.removeprefix("sm_"))
+def _number(row: KnownGpu) -> int:
+    return int(row.architecture.removeprefix("sm_"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from bench.twins._twin import Twin, Weights, conv_bn, linear
+from bench.torch_models._torch_model import TorchModel, Weights, conv_bn, linear
 from zoo._convnet import BN_EPS
 from zoo.mobilenetv2 import MOBILENETV2, TINY, MobileNetConfig
 
@@ -54,7 +54,7 @@ def mobilenet(weights: Weights, c: MobileNetConfig) -> Any:
     return MobileNet().to(memory_format=torch.channels_last)
 
 
-TWINS = [
-    Twin(name="mobilenetv2", make=partial(mobilenet, c=MOBILENETV2)),
-    Twin(name="mobilenetv2-tiny", make=partial(mobilenet, c=TINY)),
+TORCH_MODELS = [
+    TorchModel(name="mobilenetv2", make=partial(mobilenet, c=MOBILENETV2)),
+    TorchModel(name="mobilenetv2-tiny", make=partial(mobilenet, c=TINY)),
 ]

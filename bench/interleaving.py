@@ -1,4 +1,7 @@
-"""The order of things: live sessions take turns, so that what disturbs the machine disturbs them alike."""
+"""Runs live sessions interleaved, so that what disturbs the machine disturbs all of them alike.
+
+rounds (new sessions) > iterations (each session once, in rotating order) > timed runs of one session
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.arms import Arm
 from bench.feeds import Feeds
 from bench.loads import Load, Sample
 from bench.plan import Budget
 from bench.results import Accuracy, Check, Creation, Placement, Serving, Stopped
 from bench.sessions import Factory, Session
+from bench.setups import Setup
 from bench.statistics import MIN_PAIRS
 from bench.stop import Comparison, Spent, stop, unsettled
 
-# One turn of a session: wait until the process is idle, settle, then timed runs.
+# What a session does in an iteration: wait until the process is idle, settle, then timed runs.
 IDLE_POLL_S = 0.003
 MAX_IDLE_WAIT_S = 0.3
 SETTLE_NS = 3_000_000
@@ -30,9 +33,9 @@ MAX_BLOCK_RUNS = 20
 
 @dataclass(slots=True, kw_only=True)
 class Runner:
-    """An arm's live session, renewed in every round, and what its sessions have shown so far."""
+    """A setup's live session, renewed in every round, and what its sessions have shown so far."""
 
-    arm: Arm
+    setup: Setup
     factory: Factory
     session: Session | None  # None while it is being renewed
     creation: Creation
@@ -44,7 +47,7 @@ class Runner:
     check: Check | None = None  # against the reference's outputs; the reference itself has none
     first_run_ns: int = 0
     samples: list[Sample] = field(default_factory=list)
-    round_ns: list[list[float]] = field(default_factory=list)  # median of each turn, by round
+    round_ns: list[list[float]] = field(default_factory=list)  # median of each iteration, by round
     first_ns: list[list[float]] = field(default_factory=list)  # the same of a loop's first token
     later_ns: list[list[float]] = field(default_factory=list)  # and of those after it together
     serving: Serving | None = None
@@ -63,12 +66,15 @@ class Runner:
         return self.load.sample(self.session, feeds)
 
 
-def take_turns(
+def run_interleaved(
     runners: Sequence[Runner], feeds: Feeds, budget: Budget, after_round: Callable[[], None] = lambda: None
 ) -> tuple[int, Stopped]:
-    """Rounds until the rule stops them, and why it did. Rounds and turns rotate who starts, so that no session always
-    follows the same other. All take part to the end, also those whose comparisons are settled: then the run times of a case
-    that stand beside each other are of the same turns. `after_round` may look at the machine."""
+    """Runs rounds until `stop` ends them; returns the number of iterations and why they ended.
+
+    Each round and each iteration begins with another session, so that no session always follows the same one. All sessions
+    take part to the end, also those whose comparisons are settled: the run times of a case, which stand beside each other in a
+    table, are then of the same iterations. `after_round` may look at the machine.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -80,14 +86,14 @@ def take_turns(
 
 def comparisons(runners: Sequence[Runner]) -> list[Comparison]:
     """Those that can come to a verdict: both were measured, and the results of both are right."""
-    good = {runner.arm.label for runner in runners if runner.speed_counts}
-    wanted = [Comparison(label, r.arm.label) for r in runners for label in (r.arm.against, *r.arm.peers)]
+    good = {runner.setup.label for runner in runners if runner.speed_counts}
+    wanted = [Comparison(label, r.setup.label) for r in runners for label in (r.setup.against, *r.setup.peers)]
     return [pair for pair in wanted if pair.reference in good and pair.other in good]
 
 
 def _rounds(runners: list[Runner], feeds: Feeds, budget: Budget, after_round: Callable[[], None]) -> tuple[int, Stopped]:
     wanted = comparisons(runners)
-    turns, rounds, begin = 0, 0, time.monotonic()
+    iterations, rounds, begin = 0, 0, time.monotonic()
     while True:
         shift = rounds % len(runners)
         order = runners[shift:] + runners[:shift]
@@ -96,17 +102,18 @@ def _rounds(runners: list[Runner], feeds: Feeds, budget: Budget, after_round: Ca
         for runner in runners:
             for by_round in (runner.round_ns, runner.first_ns, runner.later_ns):
                 by_round.append([])
-        turns += _one_round(order, feeds, budget)
+        iterations += _one_round(order, feeds, budget)
         rounds += 1
         after_round()
-        left = unsettled(wanted, {runner.arm.label: runner.round_ns for runner in runners}) if rounds >= budget.rounds else wanted
-        spent = Spent(rounds=rounds, turns=turns, runs=min(r.runs for r in runners), seconds=time.monotonic() - begin)
+        by_label = {runner.setup.label: runner.round_ns for runner in runners}
+        left = unsettled(wanted, by_label) if rounds >= budget.rounds else wanted
+        spent = Spent(rounds=rounds, iterations=iterations, runs=min(r.runs for r in runners), seconds=time.monotonic() - begin)
         if why := stop(spent, budget, left):
-            return turns, why
+            return iterations, why
 
 
 def renew(runners: Sequence[Runner]) -> None:
-    """New sessions, in that order, after all old ones are gone."""
+    """Creates new sessions in that order, after all old ones are destroyed."""
     for runner in runners:
         runner.session = None
     for runner in runners:
@@ -114,29 +121,30 @@ def renew(runners: Sequence[Runner]) -> None:
 
 
 def _one_round(runners: list[Runner], feeds: Feeds, budget: Budget) -> int:
-    """A share of the budget's least. Where time may cut it short, not before a share of what a verdict takes."""
+    """One round's share of the budget's minimum. Where time may cut it short, not before its share of what a verdict takes."""
     for runner in runners:
         _repeat(runner, feeds, at_least=budget.warmups, block_ns=SETTLE_NS)
-    before = {runner.arm.label: runner.runs for runner in runners}
-    begin, turns, share = time.monotonic(), 0, 1 / budget.rounds
+    before = {runner.setup.label: runner.runs for runner in runners}
+    begin, iterations, share = time.monotonic(), 0, 1 / budget.rounds
     while True:
-        shift = turns % len(runners)
+        shift = iterations % len(runners)
         for runner in runners[shift:] + runners[:shift]:
             wait_until_idle()
             _repeat(runner, feeds, at_least=1, block_ns=SETTLE_NS)
-            samples = _repeat(runner, feeds, at_least=budget.runs_per_turn, block_ns=BLOCK_NS)
+            samples = _repeat(runner, feeds, at_least=budget.runs_per_iteration, block_ns=BLOCK_NS)
             _keep(runner, samples)
-        turns += 1
-        spent = time.monotonic() - begin
-        runs = min(runner.runs - before[runner.arm.label] for runner in runners)
-        enough = turns >= budget.min_turns * share and spent >= budget.min_time_s * share and runs >= budget.min_runs * share
-        late = budget.may_cut and turns >= MIN_PAIRS * share and spent >= budget.max_time_s * share
-        if enough or late or turns >= budget.max_turns * share:
-            return turns
+        iterations += 1
+        spent_s = time.monotonic() - begin
+        runs = min(runner.runs - before[runner.setup.label] for runner in runners)
+        has_iterations = iterations >= budget.min_iterations * share
+        enough = has_iterations and spent_s >= budget.min_time_s * share and runs >= budget.min_runs * share
+        late = budget.may_cut and iterations >= MIN_PAIRS * share and spent_s >= budget.max_time_s * share
+        if enough or late or iterations >= budget.max_iterations * share:
+            return iterations
 
 
 def _keep(runner: Runner, samples: Sequence[Sample]) -> None:
-    """A turn's samples, and the median of each kind."""
+    """An iteration's samples, and the median of each kind."""
     runner.samples += samples
     runner.round_ns[-1].append(float(np.median([sample.ns for sample in samples])))
     if all(len(sample.steps_ns) > 1 for sample in samples):
@@ -145,8 +153,8 @@ def _keep(runner: Runner, samples: Sequence[Sample]) -> None:
 
 
 def wait_until_idle() -> None:
-    """Threads of a runtime may go on spinning after a run. Left alone, those of the session that ran before would take a core
-    from this one, and two equal sessions would measure up to 1.5x apart."""
+    """Waits until the process uses little processor time. A runtime's threads may spin after a run; those of the session before
+    would take a core from this one, and two equal sessions would differ by up to 1.5x."""
     deadline = time.monotonic() + MAX_IDLE_WAIT_S
     while time.monotonic() < deadline:
         busy_s = time.process_time()
@@ -156,7 +164,7 @@ def wait_until_idle() -> None:
 
 
 def _repeat(runner: Runner, feeds: Feeds, *, at_least: int, block_ns: int) -> list[Sample]:
-    """Runs of one session in a row; short models are run until the block is long enough to have settled."""
+    """Runs one session several times in a row; a short model until the block is long enough to be steady."""
     samples: list[Sample] = []
     while len(samples) < at_least or (sum(sample.spent_ns for sample in samples) < block_ns and len(samples) < MAX_BLOCK_RUNS):
         samples.append(runner.run(feeds))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from bench.twins._twin import Twin, Weights, conv1d, norm, parameter
+from bench.torch_models._torch_model import TorchModel, Weights, conv1d, norm, parameter
 from zoo._gpt2 import GPT2, LN_EPS, TINY, Gpt2Config
 
 
@@ -49,9 +49,9 @@ def gpt2(weights: Weights, c: Gpt2Config, *, past: bool) -> Any:
     return Gpt2()
 
 
-TWINS = [
-    Twin(name="gpt2-prefill", make=partial(gpt2, c=GPT2, past=False)),
-    Twin(name="gpt2-prefill-tiny", make=partial(gpt2, c=TINY, past=False)),
-    Twin(name="gpt2-decode", make=partial(gpt2, c=GPT2, past=True)),
-    Twin(name="gpt2-decode-tiny", make=partial(gpt2, c=TINY, past=True)),
+TORCH_MODELS = [
+    TorchModel(name="gpt2-prefill", make=partial(gpt2, c=GPT2, past=False)),
+    TorchModel(name="gpt2-prefill-tiny", make=partial(gpt2, c=TINY, past=False)),
+    TorchModel(name="gpt2-decode", make=partial(gpt2, c=GPT2, past=True)),
+    TorchModel(name="gpt2-decode-tiny", make=partial(gpt2, c=TINY, past=True)),
 ]

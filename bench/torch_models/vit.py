@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from bench.twins._twin import Twin, Weights, linear, norm, parameter
+from bench.torch_models._torch_model import TorchModel, Weights, linear, norm, parameter
 from zoo.vit import LN_EPS, TINY, VIT_TINY, VitConfig
 
 
@@ -43,4 +43,7 @@ def vit(weights: Weights, c: VitConfig) -> Any:
     return Vit()
 
 
-TWINS = [Twin(name="vit-tiny16", make=partial(vit, c=VIT_TINY)), Twin(name="vit-tiny16-tiny", make=partial(vit, c=TINY))]
+TORCH_MODELS = [
+    TorchModel(name="vit-tiny16", make=partial(vit, c=VIT_TINY)),
+    TorchModel(name="vit-tiny16-tiny", make=partial(vit, c=TINY)),
+]
