@@ -48,7 +48,7 @@ class Checkup:
     trials: tuple[str, ...]  # what our kernels on each GPU have shown
     gpu_kernels: tuple[
         KernelPlan, ...
-    ]  # of the largest operations, on the device whose occupancy is known, or that was asked about
+    ]  # of the largest operations, on a GPU that is here or was asked about
     cache: str
     cache_made: bool  # False: the first session makes it
     cache_read_only: bool  # sessions use what is in it, and keep nothing

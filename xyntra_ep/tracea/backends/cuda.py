@@ -22,7 +22,7 @@ _CORES = 128  # for fp32, in each multiprocessor since compute capability 8.6
 
 class Cuda(DeviceBackend["CudaDevice"]):
     name = "cuda"
-    doc = "(in fp32, bf16 or fp16): the first NVIDIA GPU of compute capability 8.0 or later, and no session where there is none"
+    doc = "(in fp32, bf16 or fp16): the first NVIDIA GPU of compute capability 8.0 or later; without one no session is created"
     rank = 0
     always_gains = True
     tells_occupancy = True

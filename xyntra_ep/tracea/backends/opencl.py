@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class OpenCl(DeviceBackend["OpenClDevice"]):
     name = "opencl"
     doc = (
-        "(in fp32, or fp16 where the device has it): the first GPU that OpenCL has, else its CPU device, and no session where "
-        "there is neither"
+        "(in fp32, or fp16 if the device supports it): OpenCL's first GPU, otherwise its CPU device; without a device no session is "
+        "created"
     )
     rank = 1
     nothing = "there is no GPU with a driver of OpenCL"
