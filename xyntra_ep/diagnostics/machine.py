@@ -46,9 +46,7 @@ class Checkup:
     compilers: tuple[Candidate, ...]
     devices: tuple[tuple[str, str], ...]  # by backend: each device, what compiles for it, or why there is none
     trials: tuple[str, ...]  # what our kernels on each GPU have shown
-    gpu_kernels: tuple[
-        KernelPlan, ...
-    ]  # of the largest operations, on a GPU that is here or was asked about
+    gpu_kernels: tuple[KernelPlan, ...]  # of the largest operations, on a GPU that is here or was asked about
     cache: str
     cache_made: bool  # False: the first session makes it
     cache_read_only: bool  # sessions use what is in it, and keep nothing

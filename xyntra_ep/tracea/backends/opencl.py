@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class OpenCl(DeviceBackend["OpenClDevice"]):
     name = "opencl"
     doc = (
-        "(in fp32, or fp16 if the device supports it): OpenCL's first GPU, otherwise its CPU device; without a device no session is "
+        "(in fp32, or fp16 if the device supports it): OpenCL's first GPU, otherwise its CPU device; without one no session is "
         "created"
     )
     rank = 1
