@@ -142,7 +142,9 @@ class Options:
         doc="compiled kernels and plans; holds native code, so it must belong to you alone",
     )
     dump_dir: Path | None = option(
-        doc="write the sources of each session's kernels here; plans are made anew then", shown_default="off"
+        doc="write the sources of each session's kernels here, and what each pass makes of each island (docs/how-it-works.md); "
+        "plans are made anew then",
+        shown_default="off",
     )
     fp32_strict: bool = option(
         default=False,

@@ -63,7 +63,7 @@ def step(name: str, before: Snapshot, after: Snapshot) -> Step:
     fused = tuple(dict.fromkeys(_sorted(sources) for sources in made if len(sources) > 1 and sources not in known))
     changed: set[NodeId] = set()
     if before.lowered == after.lowered:  # else all of them are
-        changed = set().union(*made) - set().union(*fused)
+        changed = set[NodeId]().union(*made) - set[NodeId]().union(*fused)
     removed = _sorted(before.sources - after.sources)
     return Step(name=name, before=before.work, after=after.work, fused=fused, changed=_sorted(changed), removed=removed)
 

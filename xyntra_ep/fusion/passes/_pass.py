@@ -64,7 +64,8 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """One step. ``requires`` must hold before it, ``establishes`` holds after it, ``ends`` no longer does."""
+    """One step. ``requires`` must hold before it; ``establishes``, which ``doc`` puts into words, holds after it, and ``ends`` no
+    longer does."""
 
     name: str
     doc: str

@@ -311,7 +311,7 @@ def _run(draft: Draft) -> None:
 
 PASS = Pass(
     name="choose_precision",
-    doc="what products multiply in and temporaries are stored in",
+    doc="it is decided what products multiply in and temporaries are stored in",
     requires=(Fact.OPS,),
     establishes=(Fact.PRECISION,),
     run=_run,

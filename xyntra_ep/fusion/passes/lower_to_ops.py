@@ -25,7 +25,7 @@ def _run(draft: Draft) -> None:
 
 PASS = Pass(
     name="lower_to_ops",
-    doc="views become strides, groups of nodes become core-IR ops with epilogues",
+    doc="views are strides, groups of nodes are core-IR ops with epilogues; rewrite rules were applied to their expressions",
     requires=(Fact.TENSORS, Fact.ATTENTION, Fact.ROWS),
     establishes=(Fact.OPS,),
     ends=(Fact.TENSORS,),
