@@ -104,7 +104,8 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     doctor.add_argument("--architecture", metavar="GPU", help="tell what kernels reach on this one, as in h200 or sm_90")
     explain = command("explain", "which node of a model runs where and why", _explain)
     explain.add_argument("model", type=Path)
-    explain.add_argument("--node", help="only why this node runs where it does")
+    explain.add_argument("--node", help="only why this node runs where it does, or with --passes what they did to it")
+    explain.add_argument("--passes", action="store_true", help="what each pass of fusion did to the nodes of each island")
     _dims(explain, "fixed in the session that is made for the question")
     _options(explain, "as in a session; `-O claim=all` shows what could be fused")
     fuse = command("fuse", "write the fused graph: standard ONNX with a function for each kernel, DOT, JSON or text", _fuse)
@@ -180,8 +181,10 @@ def _doctor(chosen: argparse.Namespace) -> int:
 def _explain(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.explain import explain
 
-    found = explain(chosen.model, options=pairs(chosen.option, "-O"), **_sizes(chosen))
-    if chosen.node is not None:
+    found = explain(chosen.model, options=pairs(chosen.option, "-O"), passes=chosen.passes, **_sizes(chosen))
+    if chosen.passes:
+        _print(found.passes(chosen.node), found.raw, chosen)
+    elif chosen.node is not None:
         reason = found.reason(chosen.node)
         _print(reason, {"node": chosen.node, "reason": reason}, chosen)
     else:

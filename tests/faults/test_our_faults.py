@@ -19,6 +19,7 @@ from xyntra_ep import explain, knobs
 from xyntra_ep.cli import main
 from xyntra_ep.fusion import partition as partition_module
 from xyntra_ep.fusion import trace as trace_module
+from xyntra_ep.fusion.passes import choose_precision
 from xyntra_ep.guard import guarded
 from xyntra_ep.provider import planner
 from xyntra_ep.tracea.interface import islands
@@ -58,8 +59,8 @@ def has_erf(*arguments: Any) -> bool:
 STAGES = [
     Stage("seeing a node", partition_module, "_obstacle", lambda graph, node: node.op_type == "Erf", frozenset({"Erf"})),
     Stage("lowering", trace_module, "find_op", lambda node: node.op_type == "Erf", frozenset({"Erf"})),
-    Stage("building programs", planner, "build_program", lambda c, *_: {"m", "e"} <= c.tensors.keys(), frozenset({"Erf"})),
-    Stage("precision", planner, "choose_precision", lambda p, *_, **__: has_erf(p.ops), frozenset({"Erf"})),
+    Stage("building programs", planner, "build_program", lambda c, *_, **__: {"m", "e"} <= c.tensors.keys(), frozenset({"Erf"})),
+    Stage("precision", choose_precision, "choose_precision", lambda p, *_, **__: has_erf(p.ops), frozenset({"Erf"})),
     Stage("checking programs", planning, "check_program", lambda p: has_erf(p.ops), frozenset({"Erf"})),
     Stage("assembling", planning, "_assemble", lambda p, *_: has_erf(p.ops), frozenset({"Erf"})),
     Stage("building kernels", OpBuilder, "_build", lambda s, op, c: has_erf(op), frozenset({"Erf", "ReduceMax"})),

@@ -7,7 +7,7 @@ import pytest
 from tests.support.graph_from_model import graph_from_model
 from tests.support.model_text import parse
 from xyntra_ep.fusion.dag import Dag
-from xyntra_ep.fusion.row_fusion import fuse_rows
+from xyntra_ep.fusion.passes.fuse_rows import fuse_rows
 from xyntra_ep.fusion.tensor import Tensor, TNode
 from xyntra_ep.fusion.trace import trace
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -166,10 +167,10 @@ class TestFailures:
 
 
 def test_an_island_that_cannot_be_built_is_left(raw: RawGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(context: TraceContext, inputs: list[str], outputs: list[str]) -> Program:
+    def broken(context: TraceContext, inputs: list[str], outputs: list[str], **asked: Any) -> Program:
         if outputs == ["a"]:
             raise ZeroDivisionError("oh")
-        return build_program(context, inputs, outputs)
+        return build_program(context, inputs, outputs, **asked)
 
     monkeypatch.setattr(planner, "build_program", broken)
     plan = read_manifest(planner.plan_graph(with_options(raw, tmp_path), DIGEST))

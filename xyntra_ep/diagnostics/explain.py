@@ -5,24 +5,29 @@ print(explain("model.onnx", sizes={"seq": 64}))             # and this dimension
 print(explain("model.onnx", shapes={"x": (64, 20)}))        # and the shape of this input
 print(xyntra_ep.explain(session))                           # of a session that exists
 explain(session).reason("node_17")                          # why one node is not ours
+explain("model.onnx", passes=True).passes()                 # what each pass of fusion did
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
+import tempfile
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from xyntra_ep.diagnostics.advice import advice, basis
+from xyntra_ep.diagnostics.explain_passes import passes_text
 from xyntra_ep.diagnostics.explain_text import graph_text
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.diagnostics.sizes import Shape, Sizes
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.fusion.cost import Estimate
+from xyntra_ep.fusion.dump import Step
 from xyntra_ep.fusion.trace import CONTROL_FLOW
 from xyntra_ep.guard import is_fault
 from xyntra_ep.provider import registration
@@ -51,6 +56,7 @@ class IslandReport:
     steps: tuple[tuple[int, ...], ...] = ()  # of each alternative: the position in `kernels` that each run step belongs to
     ours_ns: int = 0  # what a run is estimated to take, on one core; 0: no estimate
     ort_ns: int = 0
+    passes: tuple[Step, ...] = ()  # what they did, of the plan for what the model declares; where `dump_dir` was given
 
     @property
     def estimate(self) -> str:
@@ -170,6 +176,15 @@ class Explanation:
                 return f"{op_type} {name} stays on CPU: {found[0] if found else 'no reason is recorded'}"
         raise ConfigError(f"no node {name!r}", where="explain", hint="optimized models rename nodes; print the explanation")
 
+    def passes(self, name: str | None = None) -> str:
+        """What passes did to each island, or to the node called ``name``. Raises ConfigError where nobody looked."""
+        text = passes_text(self.graphs, name)
+        if not text:
+            return self.reason(name) if name is not None else "all nodes stay with ONNX Runtime, so there were no passes"
+        if not any(island.passes for graph in self.graphs for island in graph.islands):
+            raise ConfigError("the session did not look at its passes", where="explain", hint="give a path, and passes=True")
+        return text
+
     def __str__(self) -> str:
         planned = [g for g in self.graphs if not g.failure]
         if not planned:
@@ -193,10 +208,11 @@ def explain(
     options: Mapping[str, str] | None = None,
     sizes: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    passes: bool = False,
 ) -> Explanation:
     """The records of a session, or of one made for the model at a path, with provider ``options`` and the ``sizes`` of symbolic
-    dimensions, or the ``shapes`` of inputs, fixed. Raises ConfigError for what is no model, and for what is no dimension or
-    input of it."""
+    dimensions, or the ``shapes`` of inputs, fixed. ``passes``: what passes did is looked at, for which the model is planned anew.
+    Raises ConfigError for what is no model, and for what is no dimension or input of it."""
     made = isinstance(model, str | Path | bytes)
     by_name: Mapping[str, int] = {}
     in_model: Mapping[str, Shape] = {}
@@ -205,7 +221,10 @@ def explain(
             raise ConfigError("a session has its sizes", where="explain", hint="give a path, or leave out the sizes")
         asked = open_session(model)
         by_name, in_model = Sizes.of(asked, sizes or {}, {}, shapes).fixing(asked)
-    session = open_session(model, options or {}, sizes=by_name, shapes=in_model) if made else model
+    session = model
+    if made:
+        with _planned_anew(options or {}, passes) as asked_options:
+            session = open_session(model, asked_options, sizes=by_name, shapes=in_model)
     if not hasattr(session, "get_providers"):
         raise ConfigError(
             f"a {type(model).__name__} is no model", where="explain", hint="give a path, a model's bytes or a session"
@@ -215,6 +234,16 @@ def explain(
     token = uuid.uuid4().hex
     session.set_ep_dynamic_options({"xyntra.explain_token": token})
     return replace(parse(json.loads(_take(token.encode()))), sizes=by_name, shapes=in_model)
+
+
+@contextmanager
+def _planned_anew(options: Mapping[str, str], passes: bool) -> Iterator[Mapping[str, str]]:
+    """``options`` under which a session looks at its ``passes``: it does where they are written down, and no plan is stored."""
+    if not passes or "dump_dir" in options:
+        yield options
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield {**options, "dump_dir": folder}
 
 
 def _take(token: bytes) -> bytes:
@@ -246,7 +275,10 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         ours_ns, ort_ns = int(island.get("ours_ns", 0)), int(island.get("ort_ns", 0))
         steps = tuple(tuple(map(int, rows)) for rows in island.get("steps", ()))
         name = str(island["name"])
-        islands.append(IslandReport(name=name, nodes=members, kernels=kernels, steps=steps, ours_ns=ours_ns, ort_ns=ort_ns))
+        passes = tuple(Step.of_row(row) for row in island.get("passes", ()))
+        islands.append(
+            IslandReport(name=name, nodes=members, kernels=kernels, steps=steps, ours_ns=ours_ns, ort_ns=ort_ns, passes=passes)
+        )
     declined = [
         Declined(node=int(d["node"]), op_type=d["op_type"], name=d["name"], reason=d["reason"]) for d in plan.get("declined", ())
     ]

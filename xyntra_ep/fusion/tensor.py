@@ -8,7 +8,7 @@ An op's function (fusion/onnx_ops) takes and returns ``Tensor``s. A tensor is a 
     Anchor: GemmNode, ConvNode, AttentionNode, RowNode, ScanNode, TopKNode, RecurrentNode, ConcatNode
 
 Small integer tensors also carry their ``content``, element by element as symbolic sizes: shape arithmetic is folded while the
-graph is traced and never executed. Nothing is computed here; `schedule` groups nodes into core-IR ops.
+graph is traced and never executed. Nothing is computed here; passes rewrite them and lower them to core-IR ops.
 """
 
 from __future__ import annotations

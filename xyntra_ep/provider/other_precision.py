@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from xyntra_ep.fusion.precision import choose_precision
+from xyntra_ep.fusion.passes.choose_precision import choose_precision
 from xyntra_ep.tracea.core_ir.dims import evaluate, symbols_of
 from xyntra_ep.tracea.core_ir.ops import Product
 from xyntra_ep.tracea.interface.context import Context

@@ -1,6 +1,6 @@
 """From the graph that ORT showed to the plan that native code carries out: the one road from GetCapability to a claim.
 
-    RawGraph -> options -> fusion.Graph -> analyse -> partition -> per island: trace, schedule -> compile -> plan bytes
+    RawGraph -> options -> fusion.Graph -> analyse -> partition -> per island: trace, passes -> compile -> plan bytes
 
 What fails on the way un-claims the nodes at fault, with the reason, and the rest is partitioned again. A fault of our own is a
 failure as any other (`xyntra_ep/guard.py`): it costs the node, where that can be found, else the island.
@@ -11,18 +11,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from xyntra_ep import options as options_module
 from xyntra_ep.errors import CompileError, ConfigError, InternalError, UnsupportedError, XyntraError, did_you_mean
 from xyntra_ep.fusion.cost import DEVICE_DOUBT, Comparison, Estimate, cpu_cannot, time_text
+from xyntra_ep.fusion.dump import Dump
 from xyntra_ep.fusion.graph import Graph, GraphValue, NodeId
 from xyntra_ep.fusion.ort_cost import Ceilings
 from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reasons_by_kind
+from xyntra_ep.fusion.passes import Target
 from xyntra_ep.fusion.plausible import assumed_text
-from xyntra_ep.fusion.precision import choose_precision
-from xyntra_ep.fusion.schedule import build_program
+from xyntra_ep.fusion.schedule import Watch, build_program
 from xyntra_ep.fusion.trace import CONTROL_FLOW, TraceError, trace
 from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.guard import guarded
@@ -37,7 +38,6 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program, ValueKind
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
-from xyntra_ep.tracea.interface.index_width import limit_elements
 from xyntra_ep.tracea.interface.islands import (
     CompileResult,
     Island,
@@ -146,7 +146,9 @@ def _planned(graph: Graph, options: Options, placement: Placement, hash128: Hash
         device=placement.device,
         strict=options.fp32_strict,
     )
-    work = _Planner(graph, options, context, agree(options.precision, context), placement, lasting=placement.lasting)
+    agreed = agree(options.precision, context)
+    dump = Dump(options.dump_dir) if options.dump_dir is not None else None
+    work = _Planner(graph, options, context, agreed, placement, lasting=placement.lasting, dump=dump)
     return work, work.run()
 
 
@@ -171,6 +173,7 @@ class _Planner:
     faults: list[tuple[InternalError, list[NodeId]]] = field(default_factory=list)  # of ours, and the nodes they cost
     searches: int = 0
     lasting: bool = True  # whether the next session would come to the same plan: not after a disk was full or a compiler hung
+    dump: Dump | None = None  # of passes
 
     def run(self) -> CompileResult:
         """Partition and compile until nothing new fails."""
@@ -321,8 +324,9 @@ class _Planner:
         if not outputs:
             return "its result is not used"
         try:
-            traced, programs = self._alternatives(group, inputs, outputs)
-            island = self._island(group, inputs, outputs, traced[0], programs, f"island{len(islands)}")
+            name = f"island{len(islands)}"
+            traced, programs = self._alternatives(group, inputs, outputs, name)
+            island = self._island(group, inputs, outputs, traced[0], programs, name)
         except TraceError as error:
             self._decline_all({error.node}, error.cause)
             return None
@@ -346,11 +350,14 @@ class _Planner:
         return None
 
     def _alternatives(
-        self, group: list[NodeId], inputs: Sequence[str], outputs: Sequence[str]
+        self, group: list[NodeId], inputs: Sequence[str], outputs: Sequence[str], name: str = ""
     ) -> tuple[list[TraceContext], list[Program]]:
-        """The programs of an island of ``group``, and what each was traced in. Raises TraceError where a node cannot be done."""
+        """The programs of an island of ``group``, and what each was traced in; what has a ``name`` is dumped, where that is asked
+        for. Raises TraceError where a node cannot be done."""
         programs: list[Program] = []
         contexts: list[TraceContext] = []
+        on_device = self.context.device is not None
+        target = Target(product=self.precision.product, halves=self.context.halves, counts_in_32_bits=on_device)
         for trust in (True, False):
             try:
                 traced = trace(self.graph, group, inputs, trust=trust)
@@ -359,15 +366,16 @@ class _Planner:
                     error.cause.what = f"needs what the model declares about shapes ({error.what})"
                 raise
             with guarded("building programs"):
-                program = build_program(traced, inputs, outputs)
-                choose_precision(program, self.precision.product, halves=self.context.halves)
-                if self.context.device is not None:
-                    limit_elements(program)
+                watch = self._watch(group, f"{name}.{len(programs)}" if programs else name) if name else None
+                program = build_program(traced, inputs, outputs, target=target, watch=watch)
             programs.append(program)
             contexts.append(traced)
             if not program.guards:
                 break
         return contexts, programs
+
+    def _watch(self, group: list[NodeId], title: str) -> Watch | None:
+        return self.dump.watch(self.graph, group, title) if self.dump is not None else None
 
     def _island(
         self,
@@ -433,7 +441,7 @@ class _Planner:
         what = [self.precision.shortfall, *self._unused_hints()]
         if self.context.root.reason:
             what.append(f"the next process compiles all again, because the cache {self.context.root.reason}")
-        what.append(self.context.kernels.dump_problem)
+        what.append((self.dump.problem if self.dump is not None else "") or self.context.kernels.dump_problem)
         return [text for text in what if text]
 
     def _unused_hints(self) -> list[str]:
@@ -468,6 +476,8 @@ class _Planner:
             row: dict[str, Any] = {"name": entry.name, "nodes": list(group), "kernels": kernels, "steps": steps}
             if estimate is not None:
                 row |= {"ours_ns": round(estimate.ours_ns), "ort_ns": round(estimate.ort_ns)}
+            if self.dump is not None:
+                row["passes"] = [asdict(step) for step in self.dump.steps[entry.name]]
             islands.append(row)
         return {
             "graph": self.graph.name,

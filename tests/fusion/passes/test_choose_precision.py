@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.alternatives import one_island
 from tests.support.model_text import normal, parse
-from xyntra_ep.fusion.precision import choose_precision
+from xyntra_ep.fusion.passes.choose_precision import choose_precision
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import (

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from xyntra_ep.fusion.compose import axes, is_identity
 from xyntra_ep.fusion.dag import Dag
+from xyntra_ep.fusion.passes._pass import Fact, Pass
 from xyntra_ep.fusion.tensor import ConcatNode, Expand, GemmNode, Leaf, Map, Permute, Reshape, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
@@ -121,3 +122,12 @@ def _join(dag: Dag, parts: list[_Projection]) -> None:
         starts: list[Size] = [*(0 for _ in batch), start]
         dag.replace(p.root, joined.slice(starts, [1] * joined.rank, p.result.shape))
         start = start + p.weight.shape[1]
+
+
+PASS = Pass(
+    name="join_projections",
+    doc="projections of one input are one product, side by side",
+    requires=(Fact.TENSORS,),
+    establishes=(Fact.PROJECTIONS,),
+    run=lambda draft: join_projections(draft.dag),
+)

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from xyntra_ep.fusion.passes._pass import Draft, Fact, Pass
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, load
 from xyntra_ep.tracea.core_ir.ops import (
@@ -280,3 +281,17 @@ def _with_dtype(op: CoreOp, values: Collection[int], dtype: DType) -> CoreOp:
         return replace(operand, dtype=dtype) if operand.value in values else operand
 
     return op.with_operands(tuple(map(typed, op.inputs)), [typed(o) for o in op.written])
+
+
+def _run(draft: Draft) -> None:
+    if draft.target is not None:
+        choose_precision(draft.program, draft.target.product, halves=draft.target.halves)
+
+
+PASS = Pass(
+    name="choose_precision",
+    doc="it is decided what products multiply in and temporaries are stored in",
+    requires=(Fact.OPS,),
+    establishes=(Fact.PRECISION,),
+    run=_run,
+)

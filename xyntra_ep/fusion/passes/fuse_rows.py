@@ -17,6 +17,7 @@ from itertools import combinations
 
 from xyntra_ep.fusion.compose import Composer, axes, is_identity
 from xyntra_ep.fusion.dag import Dag, through_free_views, unit_reshape
+from xyntra_ep.fusion.passes._pass import Fact, Pass
 from xyntra_ep.fusion.tensor import GemmNode, Map, Permute, Reshape, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
@@ -202,3 +203,12 @@ def _merge(dag: Dag, root: Map, whole: Tensor, region: _Region, order: Sequence[
 def _renumber(body: Expr, numbers: dict[int, int]) -> Expr:
     """Stage results of one node as stages of the merged one."""
     return E.rewrite(body, lambda e: _ACC[e.dtype](numbers[e.attr]) if e.kind == "acc" else None)
+
+
+PASS = Pass(
+    name="fuse_rows",
+    doc="reductions and the elementwise work around them are one pass over each row",
+    requires=(Fact.TENSORS, Fact.ATTENTION),
+    establishes=(Fact.ROWS,),
+    run=lambda draft: fuse_rows(draft.dag),
+)

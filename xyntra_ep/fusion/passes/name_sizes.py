@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from xyntra_ep.fusion.passes._pass import Fact, Pass
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, Size, substitute
 from xyntra_ep.tracea.core_ir.expr import Expr
@@ -53,3 +54,12 @@ class _Renamer:
             found = substitute(size, self._names)
             found = self._sizes[size] = size if found == size else found
         return found
+
+
+PASS = Pass(
+    name="name_sizes",
+    doc="sizes that must be equal have one name",
+    requires=(Fact.OPS,),
+    establishes=(Fact.NAMES,),
+    run=lambda draft: rename(draft.program, draft.context.checks.synonyms()),
+)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.dag import Dag
 from xyntra_ep.fusion.groups import body_cost
+from xyntra_ep.fusion.passes._pass import Fact, Pass
 from xyntra_ep.fusion.tensor import Expand, Leaf, Map, Tensor, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, Size
@@ -115,3 +116,12 @@ class _Repeater:
         alone = all(r is reader for r in self._dag.uses.get(id(t.node), [])) and not self._dag.is_output(t.node)
         repeated = self.result(t, extents, cost) if alone and extents != t.shape else None
         return repeated if repeated is not None else self._checks.fit(t, extents)
+
+
+PASS = Pass(
+    name="settle_repeats",
+    doc="elementwise results that are repeated to sizes of a run are computed at those sizes",
+    requires=(Fact.TENSORS,),
+    establishes=(Fact.REPEATS,),
+    run=lambda draft: settle_repeats(draft.dag, draft.context.checks),
+)

@@ -16,6 +16,7 @@ from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.compose import Composer, axes, is_identity
 from xyntra_ep.fusion.dag import Dag
 from xyntra_ep.fusion.formulas import Formulas
+from xyntra_ep.fusion.passes._pass import Fact, Pass
 from xyntra_ep.fusion.tensor import AttentionNode, Expand, GemmNode, Leaf, Map, Permute, Reshape, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
@@ -245,3 +246,12 @@ def _shift_load(e: Expr, by: int) -> Expr | None:
         return None
     index = [E.rewrite(i, lambda x: _shift_load(x, by)) for i in e.args]
     return E.load(e.attr + by, *index, dtype=e.dtype)
+
+
+PASS = Pass(
+    name="fuse_attention",
+    doc="two products with a softmax between them are attention",
+    requires=(Fact.TENSORS, Fact.REPEATS, Fact.PROJECTIONS),
+    establishes=(Fact.ATTENTION,),
+    run=lambda draft: fuse_attention(draft.dag, draft.context.checks, Formulas(draft.dag, draft.context)),
+)
