@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.model_text import normal, parse
 from xyntra_ep.cli import main
-from xyntra_ep.diagnostics.explain import Explanation, explain, parse as parse_records
+from xyntra_ep.diagnostics.explain import Explanation, explain
+from xyntra_ep.diagnostics.explain import parse as parse_records
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.fusion.passes import PASSES
@@ -76,11 +77,11 @@ def test_groups_that_are_alike_share_a_line() -> None:
 
 
 def test_a_session_that_did_not_look() -> None:
-    with pytest.raises(ConfigError, match="the session did not look at its passes. give a path, and passes=True"):
+    with pytest.raises(ConfigError, match=r"the session did not look at its passes\. give a path, and passes=True"):
         explained().passes()
 
 
-ATTENTION = """(float[B,2,5,8] q, float[B,2,7,8] k, float[B,2,7,8] v) => (float[] z, float[] d) {
+ATTENTION = """(float[B,2,5,8] q, float[B,2,5,8] k, float[B,2,5,8] v) => (float[] z, float[] d) {
     kt = Transpose<perm = [0, 1, 3, 2]>(k)  s = MatMul(q, kt)  p = Softmax<axis = -1>(s)  z = MatMul(p, v)  d = Det(s) }"""
 
 

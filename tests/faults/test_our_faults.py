@@ -59,9 +59,7 @@ def has_erf(*arguments: Any) -> bool:
 STAGES = [
     Stage("seeing a node", partition_module, "_obstacle", lambda graph, node: node.op_type == "Erf", frozenset({"Erf"})),
     Stage("lowering", trace_module, "find_op", lambda node: node.op_type == "Erf", frozenset({"Erf"})),
-    Stage(
-        "building programs", planner, "build_program", lambda c, *_, **__: {"m", "e"} <= c.tensors.keys(), frozenset({"Erf"})
-    ),
+    Stage("building programs", planner, "build_program", lambda c, *_, **__: {"m", "e"} <= c.tensors.keys(), frozenset({"Erf"})),
     Stage("precision", choose_precision, "choose_precision", lambda p, *_, **__: has_erf(p.ops), frozenset({"Erf"})),
     Stage("checking programs", planning, "check_program", lambda p: has_erf(p.ops), frozenset({"Erf"})),
     Stage("assembling", planning, "_assemble", lambda p, *_: has_erf(p.ops), frozenset({"Erf"})),

@@ -282,9 +282,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         name = str(island["name"])
         passes = tuple(Step.of_row(row) for row in island.get("passes", ()))
         islands.append(
-            IslandReport(
-                name=name, nodes=members, kernels=kernels, steps=steps, ours_ns=ours_ns, ort_ns=ort_ns, passes=passes
-            )
+            IslandReport(name=name, nodes=members, kernels=kernels, steps=steps, ours_ns=ours_ns, ort_ns=ort_ns, passes=passes)
         )
     declined = [
         _declined(int(d["node"]), (d["op_type"], d["name"]), Kind(d["kind"]), d["reason"]) for d in plan.get("declined", ())

@@ -1,7 +1,7 @@
 """Why something is not fused, in one form for all that refuse; `xyntra explain` shows it.
 
-    Reason(kind=Kind.COST, text="declined: est. 3 us, ORT 2 us", nodes=(4, 5))
-    Reason(kind=Kind.VARIANT, text="needs AVX", about="gemm.packed_b")
+Reason(kind=Kind.COST, text="declined: est. 3 us, ORT 2 us", nodes=(4, 5))
+Reason(kind=Kind.VARIANT, text="needs AVX", about="gemm.packed_b")
 """
 
 from __future__ import annotations

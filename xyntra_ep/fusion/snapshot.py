@@ -1,8 +1,8 @@
 """A draft at one moment, as rows: to print, to draw, and to compare with what the next pass makes of it.
 
-    %0:f32[d0_0, 64] = input x                          a lazy node: type and sizes, what it is, what it reads,
-    %2:f32[d0_0, 8] = gemm(%0, %1)   # MatMul(m)        and the graph nodes that it stands for
-    v2 = gemm(v0, v1[64, 8 : 1, 64]) {epilogue=acc0}    an op: operands with sizes, strides and offset, where they are not plain
+%0:f32[d0_0, 64] = input x                          a lazy node: type and sizes, what it is, what it reads,
+%2:f32[d0_0, 8] = gemm(%0, %1)   # MatMul(m)        and the graph nodes that it stands for
+v2 = gemm(v0, v1[64, 8 : 1, 64]) {epilogue=acc0}    an op: operands with sizes, strides and offset, where they are not plain
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kernels for devices count elements in 32 bits: runs that would need more of them fail with a message.
 
-    Program for a device    ->    the same with a check of the size of each value
+Program for a device    ->    the same with a check of the size of each value
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From lazy tensors to core-IR ops, with what the trace found out about sizes and data.
 
-    view, map, gemm, map    ->    Gemm(strided operands, epilogue)
+view, map, gemm, map    ->    Gemm(strided operands, epilogue)
 """
 
 from __future__ import annotations
