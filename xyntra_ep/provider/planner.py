@@ -24,7 +24,7 @@ from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reas
 from xyntra_ep.fusion.passes import Target
 from xyntra_ep.fusion.plausible import assumed_text
 from xyntra_ep.fusion.reason import Kind, Reason
-from xyntra_ep.fusion.schedule import Watch, build_program
+from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import CONTROL_FLOW, TraceError, trace
 from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.guard import guarded
@@ -315,38 +315,33 @@ class _Planner:
             islands: list[Island] = []
             before = len(self.declined)
             for group in partition(self.graph, self.declined):
-                reason = self._build(group, islands)
-                if reason is not None:
-                    self._decline(reason)
+                self._build(group, islands)
             if len(self.declined) == before:
                 return islands
 
-    def _build(self, group: list[NodeId], islands: list[Island]) -> Reason | None:
-        """Add the island of ``group``; a node that fails is declined by itself (the caller partitions again), else a reason."""
+    def _build(self, group: list[NodeId], islands: list[Island]) -> None:
+        """Add the island of ``group``, or decline the node that fails, or all of them; the caller then partitions again."""
         inputs, outputs = self.graph.boundary(group)
         if (reason := unwanted(group, outputs, self.options.min_island)) is not None:
-            return reason
+            return self._decline(reason)
         try:
             name = f"island{len(islands)}"
             traced, programs = self._alternatives(group, inputs, outputs, name)
             island = self._island(group, inputs, outputs, traced[0], programs, name)
         except TraceError as error:
-            self._decline_all({error.node}, error.cause, Kind.LEGALITY)
-            return None
+            return self._decline_all({error.node}, error.cause, Kind.LEGALITY)
         except InternalError as error:
-            self._decline_all(self._where_it_begins(group), error, Kind.FAULT)
-            return None
+            return self._decline_all(self._where_it_begins(group), error, Kind.FAULT)
         except UnsupportedError as error:
-            return Reason.of(error, Kind.LEGALITY, group)
+            return self._decline_all(set(group), error, Kind.LEGALITY)
         self.depends |= {name for context in traced for name in context.depends}
         try:
             with guarded("estimating"):
                 hopeless = self._hopeless(group, traced[0], programs[0])
         except InternalError as error:
-            self._decline_all(set(group), error, Kind.FAULT)
-            return None
+            return self._decline_all(set(group), error, Kind.FAULT)
         if hopeless is not None:
-            return hopeless
+            return self._decline(hopeless)
         self.members.append(group)
         self.traced.append(traced[0])
         islands.append(island)
@@ -359,8 +354,6 @@ class _Planner:
         for. Raises TraceError where a node cannot be done."""
         programs: list[Program] = []
         contexts: list[TraceContext] = []
-        on_device = self.context.device is not None
-        target = Target(product=self.precision.product, halves=self.context.halves, counts_in_32_bits=on_device)
         for trust in (True, False):
             try:
                 traced = trace(self.graph, group, inputs, trust=trust)
@@ -369,16 +362,19 @@ class _Planner:
                     error.cause.what = f"needs what the model declares about shapes ({error.what})"
                 raise
             with guarded("building programs"):
-                watch = self._watch(group, f"{name}.{len(programs)}" if programs else name) if name else None
-                program = build_program(traced, inputs, outputs, target=target, watch=watch)
+                title = f"{name}.{len(programs)}" if programs else name
+                watch = self.dump.watch(self.graph, group, title) if self.dump is not None and name else None
+                program = build_program(traced, inputs, outputs, target=self._target, watch=watch)
             programs.append(program)
             contexts.append(traced)
             if not program.guards:
                 break
         return contexts, programs
 
-    def _watch(self, group: list[NodeId], title: str) -> Watch | None:
-        return self.dump.watch(self.graph, group, title) if self.dump is not None else None
+    @property
+    def _target(self) -> Target:
+        on_device = self.context.device is not None
+        return Target(product=self.precision.product, halves=self.context.halves, counts_in_32_bits=on_device)
 
     def _island(
         self,
