@@ -72,7 +72,7 @@ def test_what_passes_did_to_a_node() -> None:
 
 
 def test_groups_that_are_alike_share_a_line() -> None:
-    step = {**STEPS[1], "fused": [[0, 1], [1, 2]]}
+    step = {**STEPS[1], "fused": [[0, 1], [2, 1]]}
     assert "    fused x2     MatMul, Softmax (scores, p, ...)" in explained(passes=[step]).passes().splitlines()
 
 

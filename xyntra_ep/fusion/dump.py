@@ -66,10 +66,9 @@ def traced(name: str, members: Sequence[NodeId], after: Snapshot) -> Step:
 
 
 def step(name: str, before: Snapshot, after: Snapshot, refused: Sequence[Reason]) -> Step:
-    """What lies between two snapshots of a draft, and what the pass ``refused``. Their nodes live, so that the same identity is
-    the same node."""
-    old = {id(row.what) for row in before.rows}
-    made = [row.sources for row in after.rows if id(row.what) not in old]
+    """What lies between two snapshots of a draft, and what the pass ``refused``."""
+    old = {row.what for row in before.rows}
+    made = [row.sources for row in after.rows if row.what not in old]
     known = {row.sources for row in before.rows}
     fused = tuple(dict.fromkeys(_sorted(sources) for sources in made if len(sources) > 1 and sources not in known))
     changed: set[NodeId] = set()
