@@ -45,7 +45,7 @@ ENTRY: dict[str, Any] = {
             {"name": "island1", "nodes": [1], "kernels": []},
         ],
         "dims": ["n"],
-        "declined": [{"node": 2, "op_type": "Det", "name": "n2", "reason": "unsupported"}],
+        "declined": [{"node": 2, "op_type": "Det", "name": "n2", "reason": "unsupported", "kind": "legality"}],
         "cache": "",
     },
 }
@@ -107,7 +107,10 @@ def helping(**plan: Any) -> list[str]:
 
 
 def declined(*reasons: str) -> list[dict[str, Any]]:
-    return [{"node": 2, "op_type": "Det", "name": f"d{i}", "reason": reason} for i, reason in enumerate(reasons)]
+    return [
+        {"node": 2, "op_type": "Det", "name": f"d{i}", "reason": reason, "kind": "cost" if "est." in reason else "legality"}
+        for i, reason in enumerate(reasons)
+    ]
 
 
 def test_only_what_is_true_of_a_model_is_advised() -> None:
@@ -166,7 +169,7 @@ def test_kernels_that_are_alike_share_a_line() -> None:
 
 
 def test_control_flow_costs_nothing() -> None:
-    rows = [{"node": 2, "op_type": "Loop", "name": "n2", "reason": "control-flow"}]
+    rows = [{"node": 2, "op_type": "Loop", "name": "n2", "reason": "control-flow", "kind": "legality"}]
     found = parse([{**ENTRY, "unclaimed": {}, "plan": {**ENTRY["plan"], "declined": rows}}])
     assert (found.claimed, found.total) == (3, 3)
     assert found.reason("n2").endswith(" n2 stays with ONNX Runtime, as control flow does; its bodies are graphs of their own")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.graph_from_model import graph_from_model
 from tests.support.model_text import parse
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
-from xyntra_ep.fusion.partition import analyse, is_convex, partition, reasons_by_kind
+from xyntra_ep.fusion.partition import analyse, is_convex, partition, reasons_by_operator
 from xyntra_ep.tracea.core_ir.dtypes import DType
 
 
@@ -52,7 +52,7 @@ def has_order(graph: Graph, groups: Sequence[Sequence[NodeId]]) -> bool:
 
 def islands_of(reads: Sequence[Sequence[int]], declined: Sequence[int]) -> list[list[NodeId]]:
     graph = dag(reads)
-    groups = partition(graph, {NodeId(i): "no" for i in declined})
+    groups = partition(graph, {NodeId(i) for i in declined})
     mine = sorted(n for g in groups for n in g)
     assert mine == sorted({n.id for n in graph.nodes} - set(declined)), "every node is in one island"
     for g in groups:
@@ -108,7 +108,7 @@ def test_convexity_is_judged_independently() -> None:
 
 
 def reasons(graph: Graph) -> dict[str, str]:
-    return {graph.nodes[n].op_type: reason for n, reason in analyse(graph)[0].items()}
+    return {graph.nodes[n].op_type: reason.text for n, reason in analyse(graph)[0].items()}
 
 
 def test_reasons() -> None:
@@ -116,7 +116,7 @@ def test_reasons() -> None:
         parse("(float[N] x) => (float[N] y, int64[A,B] z) { z = NonZero(x) s = Unknown(x) t = Relu(s) y = Exp(x) }")
     )
     assert reasons(graph) == {"NonZero": "unsupported", "Unknown": "unsupported", "Relu": "no known tensor type of input s"}
-    assert next(reasons_by_kind(graph, analyse(graph)[0])) == ("NonZero(unsupported)", 1)
+    assert next(reasons_by_operator(graph, analyse(graph)[0])) == ("NonZero(unsupported)", 1)
 
 
 def test_nodes_after_a_declined_one_are_ours() -> None:

@@ -135,7 +135,8 @@ def test_what_failed_is_not_chosen_and_the_rest_is(gpu: FakeCuda, cache: Path) -
     made = session(cache, min_island="3")
     check(made, 5)
     assert chosen not in graph_variants(made)
-    told = [why for g in explain(made).graphs for i in g.islands for k in i.kernels for name, why in k.rejected if name == chosen]
+    passed = [why for g in explain(made).graphs for i in g.islands for k in i.kernels for why in k.rejected]
+    told = [why.text for why in passed if why.about == chosen]
     assert told and told[0] == "failed its trial on this device: computes something else: error 1, 0.0001 allowed"
 
 

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from xyntra_ep.fusion.reason import Kind
+
 if TYPE_CHECKING:
     from xyntra_ep.diagnostics.explain import GraphReport
 
@@ -23,7 +25,7 @@ def advice(graphs: Sequence[GraphReport]) -> Iterator[str]:
     kinds = Counter(d.op_type for d in declined if d.reason == "unsupported")
     for op_type, count in kinds.most_common(_MOST):
         yield f"an operator that XyntraEP has not: {op_type}, {_nodes(count)} of this model"
-    lost = [d for d in declined if d.reason.startswith("declined: est.")]
+    lost = [d for d in declined if d.why.kind is Kind.COST]
     dims = _dims(graphs)
     if dims and any(graph.assumed and f" at {graph.assumed}" in d.reason for graph in graphs for d in lost):
         yield (

@@ -28,6 +28,7 @@ from xyntra_ep.diagnostics.sizes import Shape, Sizes
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.fusion.cost import Estimate
 from xyntra_ep.fusion.dump import Step
+from xyntra_ep.fusion.reason import Kind, Reason
 from xyntra_ep.fusion.trace import CONTROL_FLOW
 from xyntra_ep.guard import is_fault
 from xyntra_ep.provider import registration
@@ -42,7 +43,7 @@ class Kernel:
     nodes: tuple[int, ...]
     cost_ns: int
     config: Mapping[str, int]
-    rejected: tuple[tuple[str, str], ...]
+    rejected: tuple[Reason, ...]  # of each other variant
     launches: tuple[Mapping[str, Any], ...] = ()  # on a device: what its compiler reports (`interface.compiled.DeviceKernel`)
     notes: tuple[str, ...] = ()  # what is known of the op that kernels make use of
     alternative: int = 0  # 0: the plan for what the model declares; 1: the one that assumes nothing about sizes
@@ -80,7 +81,11 @@ class Declined:
     node: int
     op_type: str
     name: str
-    reason: str
+    why: Reason
+
+    @property
+    def reason(self) -> str:
+        return self.why.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +274,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
     for island in plan.get("islands", ()):
         members = tuple(map(int, island["nodes"]))
         if (why := unclaimed.get(island["name"])) is not None:  # planned, but it could not be loaded
-            lost += [Declined(node=n, op_type=nodes[n][0], name=nodes[n][1], reason=why) for n in members]
+            lost += [_declined(n, nodes[n], Kind.OTHER, why) for n in members]
             continue
         kernels = tuple(_kernel(k) for k in island["kernels"])
         ours_ns, ort_ns = int(island.get("ours_ns", 0)), int(island.get("ort_ns", 0))
@@ -280,7 +285,7 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
             IslandReport(name=name, nodes=members, kernels=kernels, steps=steps, ours_ns=ours_ns, ort_ns=ort_ns, passes=passes)
         )
     declined = [
-        Declined(node=int(d["node"]), op_type=d["op_type"], name=d["name"], reason=d["reason"]) for d in plan.get("declined", ())
+        _declined(int(d["node"]), (d["op_type"], d["name"]), Kind(d["kind"]), d["reason"]) for d in plan.get("declined", ())
     ]
     return GraphReport(
         name=str(plan.get("graph", "")),
@@ -305,6 +310,10 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
     )
 
 
+def _declined(node: int, called: tuple[str, str], kind: Kind, text: str) -> Declined:
+    return Declined(node=node, op_type=called[0], name=called[1], why=Reason(kind=kind, text=text, nodes=(node,)))
+
+
 def _fault(row: Mapping[str, Any]) -> Fault:
     nodes = tuple(map(int, row["nodes"]))
     return Fault(stage=str(row["stage"]), reason=str(row["reason"]), nodes=nodes, traceback=str(row["traceback"]))
@@ -317,7 +326,7 @@ def _kernel(row: Mapping[str, Any]) -> Kernel:
         nodes=tuple(map(int, row["nodes"])),
         cost_ns=int(row.get("cost_ns", 0)),
         config=row.get("config", {}),
-        rejected=tuple((name, why) for name, why in row.get("rejected", ())),
+        rejected=tuple(Reason(kind=Kind.VARIANT, text=why, about=name) for name, why in row.get("rejected", ())),
         launches=tuple(row.get("launches", ())),
         notes=tuple(map(str, row.get("notes", ()))),
         alternative=int(row.get("alternative", 0)),

@@ -57,6 +57,9 @@ def _touched(nodes: _Nodes, step: Step, wanted: frozenset[int]) -> Iterator[tupl
         found = [n for n in touched if n in wanted]
         if found:
             yield what, _kinds(nodes, found) + _names(nodes, found)
+    for why in step.refused:
+        if not wanted.isdisjoint(why.nodes):
+            yield "refused", f"{_kinds(nodes, why.nodes)}{_names(nodes, why.nodes)}: {why}"
 
 
 def _kinds(nodes: _Nodes, numbers: Sequence[int]) -> str:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from xyntra_ep.fusion.reason import Kind
 from xyntra_ep.wording import counted
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _kernel_lines(graph: GraphReport, kernels: Sequence[Kernel], whole_ns: int) 
 
 
 def _declined_lines(declined: Sequence[Declined], only_winners: bool) -> Iterator[str]:
-    slower = sum(d.reason.startswith("declined: est.") for d in declined)
+    slower = sum(d.why.kind is Kind.COST for d in declined)
     note = f" ({slower} by the estimates; claim=all takes those all the same)" if slower and only_winners else ""
     yield f"  on CPU, {counted(len(declined), 'node')}{note}:"
     by_reason: dict[tuple[str, str], list[str]] = {}

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Graph, NodeId
-from xyntra_ep.fusion.partition import analyse, partition
+from xyntra_ep.fusion.partition import analyse, partition, unwanted
+from xyntra_ep.fusion.reason import Kind, Reason
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import TraceError, trace
 from xyntra_ep.guard import guarded
@@ -31,7 +32,7 @@ class Partition:
     """``declined``: why a node is not in an island."""
 
     islands: tuple[Island, ...]
-    declined: Mapping[NodeId, str]
+    declined: Mapping[NodeId, Reason]
 
     @property
     def island_of(self) -> dict[NodeId, int]:
@@ -67,19 +68,18 @@ def find_islands(graph: Graph, least: int = 1) -> Partition:
         islands: list[Island] = []
         for members in partition(graph, declined):
             inputs, outputs = graph.boundary(members)
+            if (reason := unwanted(members, outputs, least)) is not None:
+                declined.update(dict.fromkeys(members, reason))
+                continue
             try:
-                if len(members) < least:
-                    raise UnsupportedError(f"island of {len(members)} below min_island")
-                if not outputs:
-                    raise UnsupportedError("its result is not used")
                 traced = trace(graph, members, inputs, trust=True)
                 traced.faults.clear()  # whoever runs the functions judges the data
                 with guarded("building"):
                     islands.append(Island(nodes=tuple(members), program=build_program(traced, inputs, outputs)))
             except TraceError as error:
-                declined[error.node] = error.what
+                declined[error.node] = Reason.of(error.cause, Kind.LEGALITY, [error.node])
             except UnsupportedError as error:
-                declined.update(dict.fromkeys(members, error.what))
+                declined.update(dict.fromkeys(members, Reason.of(error, Kind.LEGALITY, members)))
         if len(declined) == before:
             return Partition(islands=tuple(islands), declined=declined)
 

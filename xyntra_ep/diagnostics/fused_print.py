@@ -20,7 +20,7 @@ def as_text(graph: Graph, partition: Partition) -> str:
     first, *nodes, last = graph.text().splitlines()
     lines = [first]
     for node, line in zip(graph.nodes, nodes, strict=True):
-        reason = partition.declined.get(node.id)
+        reason = str(partition.declined.get(node.id, ""))
         if reason == CONTROL_FLOW:
             reason += ", its bodies are graphs of their own and not drawn"
         lines.append(f"[{home.get(node.id, '-')}]{line}" + (f"   # {reason}" if reason else ""))
@@ -38,7 +38,8 @@ def as_json(graph: Graph, partition: Partition) -> str:
     described = json.loads(graph.json())
     for node, row in zip(graph.nodes, described["nodes"], strict=True):
         row["island"] = home.get(node.id)
-        row["declined"] = partition.declined.get(node.id)
+        why = partition.declined.get(node.id)
+        row["declined"] = None if why is None else why.text
     return json.dumps(described, indent=1)
 
 

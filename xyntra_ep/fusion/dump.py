@@ -18,6 +18,7 @@ from typing import Any
 
 from xyntra_ep.fusion.graph import Graph, NodeId
 from xyntra_ep.fusion.passes import Draft
+from xyntra_ep.fusion.reason import Reason
 from xyntra_ep.fusion.schedule import Watch
 from xyntra_ep.fusion.snapshot import Snapshot, snapshot
 from xyntra_ep.wording import counted
@@ -30,7 +31,8 @@ class Step:
     """What one pass did to an island. ``before`` and ``after``: how many nodes compute something, graph nodes before the trace.
 
     ``fused``: graph nodes that one node stands for now and none did before; ``changed``: those of other nodes that were made
-    anew; ``removed``: those that no node stands for any more, because they cost nothing or are known.
+    anew; ``removed``: those that no node stands for any more, because they cost nothing or are known; ``refused``: why what
+    looked like the pattern of the pass is none.
     """
 
     name: str
@@ -39,14 +41,22 @@ class Step:
     fused: tuple[tuple[NodeId, ...], ...]
     changed: tuple[NodeId, ...]
     removed: tuple[NodeId, ...]
+    refused: tuple[Reason, ...] = ()
 
     @staticmethod
     def of_row(row: Mapping[str, Any]) -> Step:
         """From what `dataclasses.asdict` and JSON made of it."""
         fused = tuple(tuple(map(NodeId, group)) for group in row["fused"])
         changed, removed = (tuple(map(NodeId, row[name])) for name in ("changed", "removed"))
-        name, before, after = str(row["name"]), int(row["before"]), int(row["after"])
-        return Step(name=name, before=before, after=after, fused=fused, changed=changed, removed=removed)
+        return Step(
+            name=str(row["name"]),
+            before=int(row["before"]),
+            after=int(row["after"]),
+            fused=fused,
+            changed=changed,
+            removed=removed,
+            refused=tuple(map(Reason.of_row, row["refused"])),
+        )
 
 
 def traced(name: str, members: Sequence[NodeId], after: Snapshot) -> Step:
@@ -55,17 +65,25 @@ def traced(name: str, members: Sequence[NodeId], after: Snapshot) -> Step:
     return Step(name=name, before=len(members), after=after.work, fused=(), changed=(), removed=removed)
 
 
-def step(name: str, before: Snapshot, after: Snapshot) -> Step:
-    """What lies between two snapshots of a draft. Their nodes live, so that the same identity is the same node."""
-    old = {id(row.what) for row in before.rows}
-    made = [row.sources for row in after.rows if id(row.what) not in old]
+def step(name: str, before: Snapshot, after: Snapshot, refused: Sequence[Reason]) -> Step:
+    """What lies between two snapshots of a draft, and what the pass ``refused``."""
+    old = {row.what for row in before.rows}
+    made = [row.sources for row in after.rows if row.what not in old]
     known = {row.sources for row in before.rows}
     fused = tuple(dict.fromkeys(_sorted(sources) for sources in made if len(sources) > 1 and sources not in known))
     changed: set[NodeId] = set()
     if before.lowered == after.lowered:  # else all of them are
         changed = set[NodeId]().union(*made) - set[NodeId]().union(*fused)
     removed = _sorted(before.sources - after.sources)
-    return Step(name=name, before=before.work, after=after.work, fused=fused, changed=_sorted(changed), removed=removed)
+    return Step(
+        name=name,
+        before=before.work,
+        after=after.work,
+        fused=fused,
+        changed=_sorted(changed),
+        removed=removed,
+        refused=tuple(refused),
+    )
 
 
 def _sorted(nodes: Iterable[NodeId]) -> tuple[NodeId, ...]:
@@ -86,16 +104,17 @@ class Dump:
         steps = self.steps[island] = []
         titles = {n: graph.nodes[n].title for n in members}
         last: Snapshot | None = None
+        told = 0  # refusals of earlier passes
 
         def watch(name: str, draft: Draft) -> None:
-            nonlocal last
+            nonlocal last, told
             now = snapshot(draft)
             file = f"{number:03}-{island}-{len(steps)}-{name}"
             head = f"{graph.name or 'graph'}, {island}, after {name}: {counted(now.work, 'op' if now.lowered else 'node')}"
             self._write(f"{file}.txt", f"{head}\n{now.text(titles)}\n")
             self._write(f"{file}.dot", f"{now.dot(titles)}\n")
-            steps.append(traced(name, members, now) if last is None else step(name, last, now))
-            last = now
+            steps.append(traced(name, members, now) if last is None else step(name, last, now, draft.refused[told:]))
+            last, told = now, len(draft.refused)
 
         return watch
 

@@ -7,7 +7,7 @@ without a predecessor of ours joins the latest island that it may. One big islan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -16,6 +16,7 @@ from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.graph import Graph, Node, NodeId
 from xyntra_ep.fusion.plausible import enlarged, traced_sizes
 from xyntra_ep.fusion.ranks import by_definition, with_ranks
+from xyntra_ep.fusion.reason import Kind, Reason
 from xyntra_ep.fusion.trace import OPS, Context, SymbolPolicy
 from xyntra_ep.guard import guarded
 from xyntra_ep.tracea.core_ir.ops import Range
@@ -26,14 +27,14 @@ QUANTISED = "quantised"  # ONNX Runtime multiplies it in 8 bits
 FUNCTION_DOMAIN = "ai.xyntra"
 
 
-def analyse(graph: Graph, tell: Callable[[NodeId, InternalError], None] | None = None) -> tuple[dict[NodeId, str], Graph]:
+def analyse(graph: Graph, tell: Callable[[NodeId, InternalError], None] | None = None) -> tuple[dict[NodeId, Reason], Graph]:
     """Reasons of all nodes that cannot be ours, by tracing the whole graph once; what a declined node makes is then opaque.
     And the graph, with the ranks and plausible sizes that were found on the way. ``tell`` hears of faults of ours, each of which
     costs one node."""
     graph = with_ranks(graph, by_definition(graph))
     context = Context(graph=graph, checks=Checks(speculate=True))
     policy = SymbolPolicy(context, trust=True)
-    reasons: dict[NodeId, str] = {}
+    reasons: dict[NodeId, Reason] = {}
     ranks: dict[str, int] = {}
     position = 0
 
@@ -47,17 +48,19 @@ def analyse(graph: Graph, tell: Callable[[NodeId, InternalError], None] | None =
         if value.name not in graph.producer and not value.is_constant:
             _quietly(declare, value.name, context)
     for node in graph.nodes:
-        reason = ""
+        reason: Reason | None = None
         try:
             with guarded("lowering"):
-                reason = _obstacle(graph, node)
-            if not reason:
+                obstacle = _obstacle(graph, node)
+            if obstacle:
+                reason = Reason(kind=Kind.OTHER, text=obstacle, nodes=(node.id,))
+            else:
                 context.run(node)
         except UnsupportedError as error:
-            reason = error.what
+            reason = Reason.of(error, Kind.LEGALITY, [node.id])
             if tell is not None and isinstance(error, InternalError):
                 tell(node.id, error)
-        if reason:
+        if reason is not None:
             reasons[node.id] = reason
             for name in filter(None, node.outputs):
                 context.tensors.pop(name, None)
@@ -91,6 +94,7 @@ def _quietly(declare: Callable[[str], None], name: str, context: Context) -> Non
 
 
 def _obstacle(graph: Graph, node: Node) -> str:
+    """What is around ``node`` that makes it another's; "" where nothing is."""
     if node.owner:
         return f"taken by {node.owner}"
     if node.op_type in (QUANTIZE, DEQUANTIZE):
@@ -129,7 +133,7 @@ class _Islands:
         self.blocked[a] |= self.blocked[b]
 
 
-def partition(graph: Graph, declined: Mapping[NodeId, str]) -> list[list[NodeId]]:
+def partition(graph: Graph, declined: Container[NodeId]) -> list[list[NodeId]]:
     """Convex islands over the nodes that are not declined, each in topological order."""
     islands = _Islands()
     mine: dict[NodeId, int] = {}
@@ -205,6 +209,16 @@ def _join(islands: _Islands, candidates: Sequence[int], blocked: set[int]) -> in
     return home
 
 
+def unwanted(members: Sequence[NodeId], outputs: Sequence[str], least: int) -> Reason | None:
+    """Why an island of ``members`` with these ``outputs`` is none, before anybody looks into it; ``least`` is min_island."""
+    text = ""
+    if len(members) < least:
+        text = f"island of {len(members)} below min_island"
+    elif not outputs:
+        text = "its result is not used"
+    return Reason(kind=Kind.OTHER, text=text, nodes=tuple(members)) if text else None
+
+
 def awaits_inlining(graph: Graph) -> bool:
     """Whether the graph calls outlined functions (`xyntra fuse` writes them): ORT inlines those and shows the graph again."""
     return any(n.domain == FUNCTION_DOMAIN and f"{n.domain}.{n.op_type}" not in OPS for n in graph.nodes)
@@ -224,7 +238,7 @@ def is_convex(graph: Graph, members: Sequence[NodeId]) -> bool:
     return True
 
 
-def reasons_by_kind(graph: Graph, declined: Mapping[NodeId, str]) -> Iterator[tuple[str, int]]:
+def reasons_by_operator(graph: Graph, declined: Mapping[NodeId, Reason]) -> Iterator[tuple[str, int]]:
     """("NonZero(unsupported)", 1), ... most frequent first."""
     counts: dict[str, int] = {}
     for node, reason in declined.items():

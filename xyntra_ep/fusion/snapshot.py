@@ -8,7 +8,7 @@ v2 = gemm(v0, v1[64, 8 : 1, 64]) {epilogue=acc0}    an op: operands with sizes, 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.fusion.dag import Dag
@@ -25,9 +25,10 @@ _LONGEST = 400  # of all details of a row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A lazy node or an op (``what``). ``reads`` are rows; ``works``: it computes, as inputs, constants and views do not."""
+    """A lazy node, which equals itself alone, or an op, which equals one of the same fields (``what``). ``reads`` are rows;
+    ``works``: it computes, as inputs, constants and views do not."""
 
-    what: object
+    what: Hashable
     kind: str
     text: str
     reads: tuple[int, ...]

@@ -15,15 +15,16 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from xyntra_ep import options as options_module
-from xyntra_ep.errors import CompileError, ConfigError, InternalError, UnsupportedError, XyntraError, did_you_mean
+from xyntra_ep.errors import CompileError, ConfigError, InternalError, UnsupportedError, did_you_mean
 from xyntra_ep.fusion.cost import DEVICE_DOUBT, Comparison, Estimate, cpu_cannot, time_text
 from xyntra_ep.fusion.dump import Dump
 from xyntra_ep.fusion.graph import Graph, GraphValue, NodeId
 from xyntra_ep.fusion.ort_cost import Ceilings
-from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reasons_by_kind
+from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reasons_by_operator, unwanted
 from xyntra_ep.fusion.passes import Target
 from xyntra_ep.fusion.plausible import assumed_text
-from xyntra_ep.fusion.schedule import Watch, build_program
+from xyntra_ep.fusion.reason import Kind, Reason
+from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import CONTROL_FLOW, TraceError, trace
 from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.guard import guarded
@@ -157,6 +158,10 @@ def _bytes_of(value: GraphValue) -> bytes:
     return value.read().tobytes()
 
 
+def _slower(nodes: Sequence[NodeId], estimate: Estimate) -> Reason:
+    return Reason(kind=Kind.COST, text=f"declined: {estimate}", nodes=tuple(nodes))
+
+
 @dataclass(slots=True)
 class _Planner:
     graph: Graph
@@ -164,7 +169,7 @@ class _Planner:
     context: Context
     precision: Agreed
     placement: Placement
-    declined: dict[NodeId, str] = field(default_factory=dict)
+    declined: dict[NodeId, Reason] = field(default_factory=dict)
     depends: set[str] = field(default_factory=set)
     members: list[list[NodeId]] = field(default_factory=list)
     traced: list[TraceContext] = field(default_factory=list)  # of each island's first alternative
@@ -188,7 +193,7 @@ class _Planner:
                 if not isinstance(error, InternalError):
                     self.note = str(error)
                     self.lasting = False
-                self._decline_all({n for g in self.members for n in g}, error)
+                self._decline_all({n for g in self.members for n in g}, error, Kind.OTHER)
                 return CompileResult(islands=(), kernels=(), failures=(), compiled=0)
             last = attempt == ROUNDS - 1  # what is declined now would be planned no more
             if not result.failures and (last or not self._decline_losers(result)):
@@ -202,7 +207,7 @@ class _Planner:
                     nodes = self._where_it_begins(group) if isinstance(failure.error, InternalError) else set(group)
                 else:
                     nodes = {NodeId(n) for n in failure.nodes}
-                self._decline_all(nodes, failure.error)
+                self._decline_all(nodes, failure.error, Kind.VARIANT)
         return result
 
     def _decline_losers(self, result: CompileResult) -> bool:
@@ -219,14 +224,14 @@ class _Planner:
                     self.estimates[entry.name] = comparison.typical()
                     total, slow = comparison.total(), comparison.slow() if self._only_winners else {}
             except InternalError as error:
-                self._decline_all(set(group), error)
+                self._decline_all(set(group), error, Kind.FAULT)
                 continue
             if not self._only_winners:
                 continue
             for node, estimate in slow.items():
-                self._decline_all({node}, f"declined: {estimate}")
+                self._decline(_slower([node], estimate))
             if not slow and total.loses and not cpu_cannot(self.graph, group):
-                self._decline_all(set(group), f"declined: {total}")
+                self._decline(_slower(group, total))
         return len(self.declined) > before
 
     def weighed(self, result: CompileResult, costs: DeviceCosts) -> tuple[bool, str]:
@@ -270,11 +275,16 @@ class _Planner:
         """Whether what loses to ONNX Runtime is given back. Who names a device gets it."""
         return self.options.claim is Claim.PROFITABLE and self.context.device is None
 
-    def _decline_all(self, nodes: set[NodeId], why: Exception | str) -> None:
-        if isinstance(why, InternalError):
-            self.faults.append((why, sorted(nodes)))
-        for n in nodes:
-            self.declined.setdefault(n, why.what if isinstance(why, XyntraError) else str(why))
+    def _decline_all(self, nodes: set[NodeId], error: Exception, kind: Kind) -> None:
+        """Decline ``nodes`` for what was raised; a fault of ours is noted."""
+        if isinstance(error, InternalError):
+            self.faults.append((error, sorted(nodes)))
+        self._decline(Reason.of(error, kind, nodes))
+
+    def _decline(self, reason: Reason) -> None:
+        """Decline the nodes that the reason is about; the first reason of a node stays."""
+        for n in map(NodeId, reason.nodes):
+            self.declined.setdefault(n, reason)
 
     def _where_it_begins(self, group: list[NodeId]) -> set[NodeId]:
         """The node of ``group`` that a fault of ours comes with: the last of the fewest first ones that have it. All, where
@@ -305,45 +315,33 @@ class _Planner:
             islands: list[Island] = []
             before = len(self.declined)
             for group in partition(self.graph, self.declined):
-                reason = self._unwanted(group)
-                if reason is None:
-                    reason = self._build(group, islands)
-                if reason is not None:
-                    self._decline_all({n for n in group if n not in self.declined}, reason)
+                self._build(group, islands)
             if len(self.declined) == before:
                 return islands
 
-    def _unwanted(self, group: list[NodeId]) -> str | None:
-        if len(group) < self.options.min_island:
-            return f"island of {len(group)} below min_island"
-        return None
-
-    def _build(self, group: list[NodeId], islands: list[Island]) -> str | None:
-        """Add the island of ``group``; a node that fails is declined by itself (the caller partitions again), else a reason."""
+    def _build(self, group: list[NodeId], islands: list[Island]) -> None:
+        """Add the island of ``group``, or decline the node that fails, or all of them; the caller then partitions again."""
         inputs, outputs = self.graph.boundary(group)
-        if not outputs:
-            return "its result is not used"
+        if (reason := unwanted(group, outputs, self.options.min_island)) is not None:
+            return self._decline(reason)
         try:
             name = f"island{len(islands)}"
             traced, programs = self._alternatives(group, inputs, outputs, name)
             island = self._island(group, inputs, outputs, traced[0], programs, name)
         except TraceError as error:
-            self._decline_all({error.node}, error.cause)
-            return None
+            return self._decline_all({error.node}, error.cause, Kind.LEGALITY)
         except InternalError as error:
-            self._decline_all(self._where_it_begins(group), error)
-            return None
+            return self._decline_all(self._where_it_begins(group), error, Kind.FAULT)
         except UnsupportedError as error:
-            return error.what
+            return self._decline_all(set(group), error, Kind.LEGALITY)
         self.depends |= {name for context in traced for name in context.depends}
         try:
             with guarded("estimating"):
                 hopeless = self._hopeless(group, traced[0], programs[0])
         except InternalError as error:
-            self._decline_all(set(group), error)
-            return None
+            return self._decline_all(set(group), error, Kind.FAULT)
         if hopeless is not None:
-            return hopeless
+            return self._decline(hopeless)
         self.members.append(group)
         self.traced.append(traced[0])
         islands.append(island)
@@ -356,8 +354,6 @@ class _Planner:
         for. Raises TraceError where a node cannot be done."""
         programs: list[Program] = []
         contexts: list[TraceContext] = []
-        on_device = self.context.device is not None
-        target = Target(product=self.precision.product, halves=self.context.halves, counts_in_32_bits=on_device)
         for trust in (True, False):
             try:
                 traced = trace(self.graph, group, inputs, trust=trust)
@@ -366,16 +362,19 @@ class _Planner:
                     error.cause.what = f"needs what the model declares about shapes ({error.what})"
                 raise
             with guarded("building programs"):
-                watch = self._watch(group, f"{name}.{len(programs)}" if programs else name) if name else None
-                program = build_program(traced, inputs, outputs, target=target, watch=watch)
+                title = f"{name}.{len(programs)}" if programs else name
+                watch = self.dump.watch(self.graph, group, title) if self.dump is not None and name else None
+                program = build_program(traced, inputs, outputs, target=self._target, watch=watch)
             programs.append(program)
             contexts.append(traced)
             if not program.guards:
                 break
         return contexts, programs
 
-    def _watch(self, group: list[NodeId], title: str) -> Watch | None:
-        return self.dump.watch(self.graph, group, title) if self.dump is not None else None
+    @property
+    def _target(self) -> Target:
+        on_device = self.context.device is not None
+        return Target(product=self.precision.product, halves=self.context.halves, counts_in_32_bits=on_device)
 
     def _island(
         self,
@@ -395,12 +394,12 @@ class _Planner:
                 alternatives=tuple(programs),
             )
 
-    def _hopeless(self, group: list[NodeId], traced: TraceContext, program: Program) -> str | None:
+    def _hopeless(self, group: list[NodeId], traced: TraceContext, program: Program) -> Reason | None:
         """Why nothing need be compiled to know that ORT is faster: what we would spend without computing anything is too much."""
         if not self._only_winners or cpu_cannot(self.graph, group):
             return None
         least = self._comparison(group, traced, program, ()).total()
-        return f"declined: {least}" if least.loses else None
+        return _slower(group, least) if least.loses else None
 
     def _entry(self, name: str, traced: TraceContext) -> TensorEntry:
         """The rank is what tracing found: of inner values ORT may not know it."""
@@ -409,7 +408,7 @@ class _Planner:
     # -- what the user is told
 
     def log_line(self) -> tuple[LogLevel, str]:
-        lost = {n: why for n, why in self.declined.items() if why != CONTROL_FLOW}
+        lost = {n: why for n, why in self.declined.items() if why.text != CONTROL_FLOW}
         total = len(self.graph.nodes) - len(self.declined) + len(lost)
         claimed = total - len(lost)
         text = f"XyntraEP: {claimed} of {counted(total, 'node')} in {counted(len(self.members) if claimed else 0, 'island')}"
@@ -426,14 +425,14 @@ class _Planner:
             return LogLevel.INFO, f"XyntraEP: {total} nodes, some of them functions that are inlined next"
         if self.note:  # the same for all that could have been had
             return LogLevel.WARNING, f"{text}; {len(lost)} on CPU: {self.note}"
-        kinds = list(reasons_by_kind(self.graph, lost))
+        kinds = list(reasons_by_operator(self.graph, lost))
         shown = ", ".join(f"{kind} {n}" for kind, n in kinds[:6]) + (", ..." if len(kinds) > 6 else "")
         text += f"; {len(lost)} on CPU: {shown}"
         return LogLevel.WARNING, text
 
     def _bodies(self) -> str:
         """ONNX Runtime shows them as graphs of their own, which log nothing, so that there is one line for a model."""
-        kinds = dict.fromkeys(self.graph.nodes[n].op_type for n, why in sorted(self.declined.items()) if why == CONTROL_FLOW)
+        kinds = dict.fromkeys(self.graph.nodes[n].op_type for n, why in self._declined() if why.text == CONTROL_FLOW)
         return f"and apart from these the bodies of {' and '.join(kinds)} (`xyntra explain` tells of them)"
 
     def _unlike_asked(self) -> list[str]:
@@ -488,9 +487,10 @@ class _Planner:
                     "node": n,
                     "op_type": self.graph.nodes[n].op_type,
                     "name": self.graph.nodes[n].name,
-                    "reason": reason,
+                    "reason": reason.text,
+                    "kind": reason.kind,
                 }
-                for n, reason in sorted(self.declined.items())
+                for n, reason in self._declined()
             ],
             "faults": [
                 {"stage": error.where, "reason": error.what, "nodes": list(nodes), "traceback": error.details}
@@ -508,6 +508,10 @@ class _Planner:
             "assumed": "" if self.graph.is_subgraph else assumed_text(self.graph),
             "products": self._products(result),
         }
+
+    def _declined(self) -> list[tuple[NodeId, Reason]]:
+        """In the order of the nodes."""
+        return sorted(self.declined.items(), key=lambda row: row[0])
 
     def _dims(self) -> list[str]:
         """The symbolic dimensions of the model's inputs, which a session may fix by their names."""

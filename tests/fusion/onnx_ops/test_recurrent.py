@@ -76,7 +76,7 @@ def check(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> None:
 
 def reasons(model: onnx.ModelProto) -> set[str]:
     declined, _ = analyse(graph_from_model(model))
-    return set(declined.values())
+    return {reason.text for reason in declined.values()}
 
 
 def checks_of(model: onnx.ModelProto) -> list[tuple[Size, str]]:

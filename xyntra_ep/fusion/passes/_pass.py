@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.fusion.dag import Dag
+from xyntra_ep.fusion.reason import Reason
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Product, Program
@@ -54,6 +55,7 @@ class Draft:
     dag: Dag
     target: Target | None = None
     lowered: Program | None = None
+    refused: list[Reason] = field(default_factory=list)  # of what looked like the pattern of a pass
 
     @property
     def program(self) -> Program:

@@ -16,7 +16,8 @@ from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.compose import Composer, axes, is_identity
 from xyntra_ep.fusion.dag import Dag
 from xyntra_ep.fusion.formulas import Formulas
-from xyntra_ep.fusion.passes._pass import Fact, Pass
+from xyntra_ep.fusion.passes._pass import Draft, Fact, Pass
+from xyntra_ep.fusion.reason import Kind, Reason
 from xyntra_ep.fusion.tensor import AttentionNode, Expand, GemmNode, Leaf, Map, Permute, Reshape, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
@@ -29,22 +30,26 @@ LONGEST_SCORE = 32  # elementwise nodes between the two products
 MAX_HEAD = 256  # larger head sizes do not keep their accumulators in registers
 
 
-def fuse_attention(dag: Dag, checks: Checks, formulas: Formulas) -> bool:
-    """Replace every product of a softmax by an AttentionNode where it is legal."""
+def fuse_attention(dag: Dag, checks: Checks, formulas: Formulas) -> list[Reason]:
+    """Replace every product of a softmax by an AttentionNode where it is legal; where it is not, the reasons are returned."""
     changed = False
+    refused: list[Reason] = []
     for node in list(dag.order):
         if isinstance(node, GemmNode):
             result = _match(dag, checks, formulas, node)
-            if result is not None:
+            if isinstance(result, Tensor):
                 dag.replace(node, result)
                 changed = True
+            elif result is not None:
+                refused.append(Reason(kind=Kind.PATTERN, text=result, nodes=tuple(sorted(node.sources))))
     if changed:
         dag.refresh()
-    return changed
+    return refused
 
 
-def _probability(dag: Dag, p: Tensor, reader: TNode) -> tuple[RowNode, NoSoftmax, list[TNode]] | None:
-    """The softmax behind ``p``, what ``p`` is where there is none, and the elementwise nodes on the way."""
+def _probability(dag: Dag, p: Tensor, reader: TNode) -> tuple[RowNode, NoSoftmax, list[TNode]] | str | None:
+    """The softmax behind ``p``, what ``p`` is where there is none, and the elementwise nodes on the way; why it is not that of an
+    attention; None where no softmax is near."""
     softmax: list[RowNode] = []
 
     def source(t: Tensor, index: list[Expr]) -> Expr | None:
@@ -60,12 +65,14 @@ def _probability(dag: Dag, p: Tensor, reader: TNode) -> tuple[RowNode, NoSoftmax
     body = composer.load(p, axes(p.rank))
     x = E.acc(0)
     zeroed = E.call("where", E.call("isnan", x), E.const(0.0), x)
-    if not softmax or (body is not x and body is not zeroed):
+    if not softmax:
         return None
+    if body is not x and body is not zeroed:
+        return "more is done to its softmax than to put 0 where it is NaN"
     inside = {id(n) for n in (reader, *composer.members)}
     for node in (softmax[0], *composer.members):
         if dag.is_output(node) or any(id(r) not in inside for r in dag.uses[id(node)]):
-            return None
+            return "its softmax is read elsewhere, too"
     assert softmax[0].softmax is not None
     return softmax[0], NoSoftmax.ZERO if body is zeroed else softmax[0].softmax, composer.members
 
@@ -135,13 +142,14 @@ def _between(dag: Dag, checks: Checks, scores: Tensor) -> set[int]:
     return found
 
 
-def _match(dag: Dag, checks: Checks, formulas: Formulas, product: GemmNode) -> Tensor | None:
+def _match(dag: Dag, checks: Checks, formulas: Formulas, product: GemmNode) -> Tensor | str | None:
+    """The attention that ends in ``product``; why it is none although a softmax feeds it; None where no softmax does."""
     p, v = dag.get(product.a), dag.get(product.b)
     if p.rank not in (3, 4) or (isinstance(v.node, Leaf) and v.node.kind == "const"):
         return None
     found = _probability(dag, p, product)
-    if found is None:
-        return None
+    if found is None or isinstance(found, str):
+        return found
     softmax, no_softmax, zeroing = found
     scores = dag.get(softmax.inputs[0])
     taken: list[TNode] = [softmax]
@@ -192,15 +200,16 @@ def _match(dag: Dag, checks: Checks, formulas: Formulas, product: GemmNode) -> T
     composer = Composer(dag, source)
     score = composer.load(scores, axes(scores.rank))
     if not first:
-        return None
+        return "what its softmax reads is not made of one product"
     inside = {id(n) for n in taken}
     for node in [*taken[1:], first[0]]:
         if dag.is_output(node) or any(id(r) not in inside for r in dag.uses[id(node)]):
-            return None
+            return "its scores are read elsewhere, too"
     (q, _, q_nodes), (k, _, k_nodes) = factors
     head = q.shape[-1]
-    if not isinstance(head, int) or head > MAX_HEAD or not isinstance(v.shape[-1], int) or v.shape[-1] > MAX_HEAD:
-        return None
+    for size in (head, v.shape[-1]):
+        if not isinstance(size, int) or size > MAX_HEAD:
+            return f"its heads have {size} elements, more than {MAX_HEAD} or known in a run only"
     q = checks.fit(q, (*scores.shape[:-1], head))
     k = checks.fit(k.permute((*range(k.rank - 2), k.rank - 1, k.rank - 2)), (*scores.shape[:-2], scores.shape[-1], head))
     sources = frozenset().union(product.sources, first[0].sources, *(n.sources for n in (*taken, *zeroing, *q_nodes, *k_nodes)))
@@ -248,10 +257,14 @@ def _shift_load(e: Expr, by: int) -> Expr | None:
     return E.load(e.attr + by, *index, dtype=e.dtype)
 
 
+def _run(draft: Draft) -> None:
+    draft.refused += fuse_attention(draft.dag, draft.context.checks, Formulas(draft.dag, draft.context))
+
+
 PASS = Pass(
     name="fuse_attention",
     doc="two products with a softmax between them are attention",
     requires=(Fact.TENSORS, Fact.REPEATS, Fact.PROJECTIONS),
     establishes=(Fact.ATTENTION,),
-    run=lambda draft: fuse_attention(draft.dag, draft.context.checks, Formulas(draft.dag, draft.context)),
+    run=_run,
 )
