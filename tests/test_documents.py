@@ -141,7 +141,7 @@ def test_signatures_are_as_the_api_has_them() -> None:
 
 def signature(name: str) -> str:
     """As the page writes it: without types, and without self."""
-    elsewhere: dict[str, Callable[..., object]] = {"compare": compare, "reason": Explanation.reason}
+    elsewhere: dict[str, Callable[..., object]] = {"compare": compare, "reason": Explanation.reason, "passes": Explanation.passes}
     found = inspect.signature(elsewhere[name] if name in elsewhere else getattr(xyntra_ep, name))
     bare = [p.replace(annotation=p.empty) for p in found.parameters.values() if p.name != "self"]
     return str(inspect.Signature(bare))

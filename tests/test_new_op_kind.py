@@ -18,9 +18,9 @@ from xyntra_ep.errors import InvariantError
 from xyntra_ep.fusion.cost import Comparison
 from xyntra_ep.fusion.graph import NodeId
 from xyntra_ep.fusion.ort_cost import Ceilings
-from xyntra_ep.fusion.precision import choose_precision
+from xyntra_ep.fusion.passes.choose_precision import choose_precision
+from xyntra_ep.fusion.passes.name_sizes import rename
 from xyntra_ep.fusion.schedule import build_program
-from xyntra_ep.fusion.synonyms import rename
 from xyntra_ep.fusion.trace import trace
 from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType

@@ -142,8 +142,8 @@ class Options:
         doc="compiled kernels and plans; holds native code, so it must belong to you alone",
     )
     dump_dir: Path | None = option(
-        doc="write the sources of each session's kernels here, and each island after each pass (docs/architecture.md); stored plans "
-        "are then not used",
+        doc="write the sources of each session's kernels here, and each island after each pass (docs/architecture.md); stored "
+        "plans are then not used",
         shown_default="off",
     )
     fp32_strict: bool = option(

@@ -17,7 +17,7 @@ from xyntra_ep.fusion.passes import Draft
 from xyntra_ep.fusion.tensor import Leaf, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import Operand, Program, Value, ValueKind, outputs_of
+from xyntra_ep.tracea.core_ir.ops import Operand, Program, Value, ValueKind
 
 _ROOM = 160  # characters of an expression that are shown
 _LONGEST = 400  # of all details of a row
@@ -132,7 +132,7 @@ def _of_program(program: Program) -> Snapshot:
     writers: dict[int, list[int]] = {}
     rows: list[Row] = []
     for i, (op, sources) in enumerate(zip(program.ops, program.sources, strict=True)):
-        outputs = outputs_of(op)
+        outputs = op.written
         written = ", ".join(_operand(program, o) for o in outputs)
         read = ", ".join(_operand(program, o) for o in op.inputs)
         rows.append(

@@ -102,8 +102,8 @@ def plan_kernel(
     """What ``context`` would do for ``op``, a name or an alias of `named_ops`; sizes that are not given are usual ones.
 
     ``backend``: as the option names it; without it the context's device, or the one that a session which names none looks at
-    first: it takes it for a model that pays there, and after trials. ``architecture``: a GPU of `doctor.known_gpus` by name (h200)
-    or architecture (sm_90), which need not be here. Nothing is run. Raises ConfigError for what does not exist, UnsupportedError
+    first: it takes it for a model that gains there, after trials. ``architecture``: a GPU of `doctor.known_gpus`, which need not
+    be here, by name (h200) or architecture (sm_90). Nothing is run. Raises ConfigError for what does not exist, UnsupportedError
     when no variant admits the op.
     """
     named = op_named(op)
