@@ -266,7 +266,7 @@ def recurrent(op: str, *, gates: int, rows: int, steps: int = 32) -> Callable[[i
     """Steps of n units, fed with as many."""
 
     def at(n: int) -> OpCase:
-        from xyntra_ep.fusion.ort_cost import GATE_PRODUCTS
+        from xyntra_ep.fusion.estimates.ort_cost import GATE_PRODUCTS
 
         weights = {"w": _f32(1, gates * n, n) / n, "r": _f32(1, gates * n, n) / n, "b": _f32(1, 2 * gates * n)}
         units = 2 * steps * rows * gates * n * (2 * n + GATE_PRODUCTS)

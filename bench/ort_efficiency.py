@@ -32,7 +32,7 @@ from onnx import TensorProto, helper
 from bench.environment import Environment, read_environment
 from bench.ort_cases import KINDS, TINY, Kind, OpCase, recurrent
 
-TABLES = Path(__file__).resolve().parent.parent / "xyntra_ep" / "fusion" / "ort_efficiency"
+TABLES = Path(__file__).resolve().parent.parent / "xyntra_ep" / "fusion" / "estimates" / "ort_efficiency"
 _CHAINS = (4, 36)
 _STEPS = (32, 288)
 _SAMPLE_S = 0.005

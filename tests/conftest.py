@@ -112,7 +112,7 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Compare generated text with `tests/golden/<test file>/<test><suffix>`.
+    """Compare generated text with `tests/golden/<path of the test file>/<test><suffix>`.
 
     def test_relu(golden): golden(source, ".c")
     """
@@ -120,7 +120,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
     def compare(text: str, suffix: str) -> None:
         name = request.node.name.translate(str.maketrans("[]/ ", "__--"))
-        path = GOLDEN / request.path.stem / f"{name}{suffix}"
+        path = GOLDEN / request.path.relative_to(ROOT / "tests").with_suffix("") / f"{name}{suffix}"
         if update:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")

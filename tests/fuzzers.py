@@ -25,7 +25,7 @@ import onnx
 import onnx.parser
 import onnxruntime as ort
 
-from tests.native.manifest_builder import ARENA, CONSTANT, INIT, LITERAL, POOL, Alternative, Island, Kernel, Plan, Tensor
+from tests.native.plans.manifest_builder import ARENA, CONSTANT, INIT, LITERAL, POOL, Alternative, Island, Kernel, Plan, Tensor
 from tests.sanitized import build
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea.planning.manifest_reader import read_manifest

@@ -18,7 +18,7 @@ import onnx
 import pytest
 
 from bench.cli import main as bench
-from tests.support.model_text import parse
+from tests.support.models.model_text import parse
 from xyntra_ep.cli import main as xyntra
 from zoo.__main__ import main as zoo
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.graph_from_model import graph_from_model
-from tests.support.model_text import parse
-from tests.support.programs import ProgramBuilder
+from tests.support.models.graph_from_model import graph_from_model
+from tests.support.models.model_text import parse
+from tests.support.programs.builder import ProgramBuilder
 from tests.support.run_program import check_program, plan_for
 from tests.support.toy_op import DIFFERENCE, TABLE, Difference, difference
 from xyntra_ep.errors import InvariantError
-from xyntra_ep.fusion.cost import Comparison
+from xyntra_ep.fusion.estimates.cost import Comparison
+from xyntra_ep.fusion.estimates.ort_cost import Ceilings
 from xyntra_ep.fusion.graph import NodeId
-from xyntra_ep.fusion.ort_cost import Ceilings
 from xyntra_ep.fusion.passes.choose_precision import choose_precision
 from xyntra_ep.fusion.passes.name_sizes import rename
 from xyntra_ep.fusion.schedule import build_program

@@ -197,7 +197,7 @@ def _explain(chosen: argparse.Namespace) -> int:
 
 
 def _fuse(chosen: argparse.Namespace) -> int:
-    from xyntra_ep.diagnostics.fused_model import format_of, fuse, picture
+    from xyntra_ep.diagnostics.fused.model import format_of, fuse, picture
 
     form = (chosen.format or "text") if chosen.output is None else format_of(chosen.output, chosen.format)
     options = pairs(chosen.option, "-O")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tests.support.model_text import Array, normal, parse
-from tests.support.model_text import cpu as run_cpu
+from tests.support.models.model_text import Array, normal, parse
+from tests.support.models.model_text import cpu as run_cpu
 from tests.support.ort_version import newer_ort
 from tests.support.sessions import planned
 from xyntra_ep.diagnostics.explain import explain

@@ -12,9 +12,9 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-from tests.support.alternatives import OneIsland, one_island
-from tests.support.graph_from_model import graph_from_model
-from tests.support.run_gpu import plan_for, run_planned
+from tests.support.gpu.run import plan_for, run_planned
+from tests.support.models.alternatives import OneIsland, one_island
+from tests.support.models.graph_from_model import graph_from_model
 from tests.support.run_program import compare
 from xyntra_ep.fusion.graph import Graph
 from xyntra_ep.options import parse
@@ -23,7 +23,7 @@ from xyntra_ep.provider.placement import Placement
 from xyntra_ep.tracea.interface.devices import known_target
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_report import read_report
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import ANY_GPU
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import ANY_GPU
 from zoo import Family, ZooModel, model_path, zoo
 
 TINY = [pytest.param(m, id=m.name) for m in zoo if m.tiny]

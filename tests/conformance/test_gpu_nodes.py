@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from tests.conformance.node_cases import first_of_each_operator, node_cases
-from tests.support.graph_from_model import applicable_program
-from tests.support.run_gpu import simulate
+from tests.support.gpu.run import simulate
+from tests.support.models.graph_from_model import applicable_program
 from tests.tolerances import difference
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Recurrence
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import SM_80
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import SM_80
 
 SHARDS = 16
 MIN_FIRST = 280  # a change that makes operators decline must not pass unseen

@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from tests.conformance.node_cases import session_options
-from tests.support.ml_models import Array, ml_model, ml_node, tree
+from tests.support.models.ml_models import Array, ml_model, ml_node, tree
 from tests.support.sessions import planned
 from tests.tolerances import difference
 from xyntra_ep.diagnostics.explain import explain

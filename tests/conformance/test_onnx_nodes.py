@@ -15,7 +15,7 @@ import onnxruntime as ort
 import pytest
 
 from tests.conformance.node_cases import Array, NodeCase, first_of_each_operator, node_cases, run_cpu, session_options
-from tests.support.graph_from_model import interpret_model
+from tests.support.models.graph_from_model import interpret_model
 from tests.support.ort_version import is_older_ort
 from tests.tolerances import difference
 from xyntra_ep.diagnostics.explain import explain

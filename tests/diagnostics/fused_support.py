@@ -11,7 +11,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from xyntra_ep.diagnostics.fused_model import FusedModel, fuse
+from xyntra_ep.diagnostics.fused.model import FusedModel, fuse
 from xyntra_ep.diagnostics.sessions import open_session
 
 Array = NDArray[Any]

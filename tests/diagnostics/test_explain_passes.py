@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 import pytest
 
-from tests.support.model_text import normal, parse
+from tests.support.models.model_text import normal, parse
 from xyntra_ep.cli import main
 from xyntra_ep.diagnostics.explain import Explanation, explain
 from xyntra_ep.diagnostics.explain import parse as parse_records

@@ -8,7 +8,7 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from tests.support.model_text import parse
+from tests.support.models.model_text import parse
 from tests.support.sessions import planned
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]

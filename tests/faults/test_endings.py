@@ -26,7 +26,7 @@ def wait_for(name):
 BEFORE
 import numpy as np, onnxruntime as ort
 import xyntra_ep
-from tests.support.model_text import parse
+from tests.support.models.model_text import parse
 from xyntra_ep import ending
 ort.set_default_logger_severity(4)
 text = "(float[N,64] x) => (float[] y) { a = Exp(x) b = Tanh(a) y = Mul(b, x) }"

@@ -21,7 +21,7 @@ import json, os, sys
 import numpy as np
 import onnxruntime as ort
 import xyntra_ep
-from tests.support.model_text import close, cpu, normal, parse
+from tests.support.models.model_text import close, cpu, normal, parse
 from xyntra_ep.diagnostics.explain import explain
 
 ort.set_default_logger_severity(1)

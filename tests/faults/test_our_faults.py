@@ -13,7 +13,7 @@ from typing import Any
 import onnx
 import pytest
 
-from tests.support.model_text import close, cpu, normal, parse
+from tests.support.models.model_text import close, cpu, normal, parse
 from tests.support.sessions import planned, watched_planner
 from xyntra_ep import explain, knobs
 from xyntra_ep.cli import main

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.graph_from_model import graph_from_model
-from tests.support.model_text import normal, parse
+from tests.support.models.graph_from_model import graph_from_model
+from tests.support.models.model_text import normal, parse
 from xyntra_ep.fusion.dump import Dump, Step
 from xyntra_ep.fusion.graph import NodeId
 from xyntra_ep.fusion.passes import PASSES, Target

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from tests.support.graph_from_model import graph_from_model
-from tests.support.model_text import parse
+from tests.support.models.graph_from_model import graph_from_model
+from tests.support.models.model_text import parse
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Graph, GraphValue, NodeId
 

@@ -10,7 +10,7 @@ import onnx.parser
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from tests.support.graph_from_model import interpret_model, trace_model
+from tests.support.models.graph_from_model import interpret_model, trace_model
 from xyntra_ep.fusion.schedule import build_program
 
 # PyTorch's scaled_dot_product_attention: half of the scale on q and half on k^T, a guard against rows that are masked whole.

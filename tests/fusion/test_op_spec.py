@@ -15,8 +15,8 @@ import pytest
 from onnx import helper
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_state
 
-from tests.support.graph_from_model import graph_from_model, trace_model
-from tests.support.model_text import parse
+from tests.support.models.graph_from_model import graph_from_model, trace_model
+from tests.support.models.model_text import parse
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion import operator_table
 from xyntra_ep.fusion import trace as trace_module

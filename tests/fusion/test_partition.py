@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.graph_from_model import graph_from_model
-from tests.support.model_text import parse
+from tests.support.models.graph_from_model import graph_from_model
+from tests.support.models.model_text import parse
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.partition import analyse, is_convex, partition, reasons_by_operator
 from xyntra_ep.tracea.core_ir.dtypes import DType

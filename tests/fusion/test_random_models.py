@@ -6,9 +6,9 @@ from __future__ import annotations
 import onnxruntime as ort
 import pytest
 
-from tests.support.alternatives import alternatives
-from tests.support.model_text import cpu
-from tests.support.random_models import RandomModel, same_values
+from tests.support.models.alternatives import alternatives
+from tests.support.models.model_text import cpu
+from tests.support.models.random_models import RandomModel, same_values
 
 
 @pytest.mark.parametrize("n_nodes", [12, 40])

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from tests.support.graph_from_model import trace_model
-from tests.support.onnx_text import model_of
+from tests.support.models.graph_from_model import trace_model
+from tests.support.models.onnx_text import model_of
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.checks import Checks
 from xyntra_ep.fusion.structure import conditions, inside

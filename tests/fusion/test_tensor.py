@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.alternatives import alternatives, one_island
-from tests.support.model_text import check, close, cpu, normal, parse
+from tests.support.models.alternatives import alternatives, one_island
+from tests.support.models.model_text import check, close, cpu, normal, parse
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.checks import Checks, broadcast_shapes
 from xyntra_ep.fusion.tensor import Leaf, Tensor, from_content

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.support.alternatives import one_island
-from tests.support.graph_from_model import graph_from_model, trace_model
-from tests.support.model_text import check, close, normal, parse
+from tests.support.models.alternatives import one_island
+from tests.support.models.graph_from_model import graph_from_model, trace_model
+from tests.support.models.model_text import check, close, normal, parse
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion import trace as trace_module
 from xyntra_ep.fusion.graph import Graph, Node

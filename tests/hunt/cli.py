@@ -19,10 +19,10 @@ from pathlib import Path
 
 from tests.hunt.case import Class
 from tests.hunt.judge import Verdict
-from tests.hunt.pool import Answer, Child
+from tests.hunt.processes.pool import Answer, Child
+from tests.hunt.processes.worker import Hunt, Inside
 from tests.hunt.reduce import Reducer
 from tests.hunt.report import Report, write
-from tests.hunt.worker import Hunt, Inside
 from xyntra_ep import knobs
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -22,9 +22,9 @@ import numpy as np
 import onnxruntime as ort
 
 from tests.hunt.case import Array, Case, Class, Finding, Run, sizes_of
+from tests.hunt.generation.single import ancestors, session_options
 from tests.hunt.named import refused_on_purpose
 from tests.hunt.noise import spread
-from tests.hunt.single import ancestors, session_options
 from tests.tolerances import TOLERANCES
 from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.errors import XyntraError

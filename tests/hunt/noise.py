@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 
 from tests.hunt.case import Array, Feeds
-from tests.hunt.single import values_inside
+from tests.hunt.generation.single import values_inside
 
 # Their results are exact, or are what they were given: nothing to blur.
 _EXACT = """

@@ -16,10 +16,10 @@ import onnx
 from onnx import numpy_helper
 
 from tests.hunt.case import Array, Case, Feeds, Finding, Settings
-from tests.hunt.pool import Child
+from tests.hunt.generation.single import ancestors, constants_of, make_model, symbols
+from tests.hunt.processes.pool import Child
+from tests.hunt.processes.worker import Check, Inside
 from tests.hunt.report import ERRORS, shape_of
-from tests.hunt.single import ancestors, constants_of, make_model, symbols
-from tests.hunt.worker import Check, Inside
 
 Shown = tuple[Case, Finding]
 

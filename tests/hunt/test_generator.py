@@ -6,7 +6,7 @@ import numpy as np
 import onnxruntime as ort
 
 from tests.hunt.case import Case
-from tests.hunt.generator import generate
+from tests.hunt.generation.generator import generate
 
 
 def _cases(seed: int, numbers: range) -> list[Case]:

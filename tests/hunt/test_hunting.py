@@ -20,7 +20,7 @@ AROUND = ("Tanh", "Add", "Transpose", "Concat")
 def _hunt(tmp_path: Path, fault: str, **more: Any) -> Report:
     """Of a few models around Tanh, until all findings are reduced."""
     environment = {"XYNTRA_CACHE_DIR": str(tmp_path / "cache"), **fast_compiler(tmp_path)}
-    preload = f"tests.hunt.planted:{fault}" if fault else ""
+    preload = f"tests.hunt.processes.planted:{fault}" if fault else ""
     settings = {"cases": 8, "only": AROUND, **more}
     return hunt(Plan(seed=7, minutes=30, reduce_minutes=30, environment=environment, preload=preload, **settings))
 

@@ -13,7 +13,7 @@ from tests.hunt.judge import Verdict, bitwise, differing, message, overflows
 from tests.hunt.named import REFUSED, refused_on_purpose
 from tests.hunt.noise import spread
 from tests.hunt.report import Report, key_of, shape_of
-from tests.support.model_text import parse
+from tests.support.models.model_text import parse
 
 
 def f32(values: Sequence[float]) -> Array:

@@ -6,8 +6,8 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from tests.hunt.builder import Builder, Rejected
-from tests.hunt.generator import OPSETS, function_bodies
+from tests.hunt.generation.builder import Builder, Rejected
+from tests.hunt.generation.generator import OPSETS, function_bodies
 from tests.hunt.recipes import RECIPES
 from xyntra_ep.fusion.trace import OPS
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.hunt.case import Array, Case, Class, Run, Settings
 from tests.hunt.judge import Judge
-from tests.support.model_text import parse
+from tests.support.models.model_text import parse
 
 X = np.arange(3, dtype=np.float32)
 Behaviour = Callable[[Array, int], Array]  # of a run: what it is fed, and how many runs the session has had

@@ -11,8 +11,8 @@ from typing import Any
 import onnxruntime as ort
 import pytest
 
-from tests.native import kernels as kernel_texts
-from tests.native.manifest_builder import Island, Kernel, Plan, compile_kernel
+from tests.native.plans import kernels as kernel_texts
+from tests.native.plans.manifest_builder import Island, Kernel, Plan, compile_kernel
 from xyntra_ep.provider import callback, registration
 from xyntra_ep.provider.graph_buffer import RawGraph
 

@@ -14,8 +14,8 @@ import pytest
 from onnx import helper
 
 from tests.native.conftest import FakePlanner
-from tests.native.manifest_builder import Alternative, Island, Kernel, Plan, Tensor, hash128
-from tests.native.models import (
+from tests.native.plans.manifest_builder import Alternative, Island, Kernel, Plan, Tensor, hash128
+from tests.native.plans.models import (
     add_answer,
     add_island,
     add_model,

@@ -15,9 +15,9 @@ import pytest
 from onnx import helper
 
 from tests.native.conftest import FakePlanner
-from tests.native.kernels import NUMBER
-from tests.native.manifest_builder import ARENA, LITERAL, Alternative, Island, Tensor
-from tests.native.models import (
+from tests.native.plans.kernels import NUMBER
+from tests.native.plans.manifest_builder import ARENA, LITERAL, Alternative, Island, Tensor
+from tests.native.plans.models import (
     model,
     names,
     node_of,

@@ -13,8 +13,8 @@ import onnxruntime as ort
 import pytest
 
 from tests.native.conftest import FakePlanner
-from tests.native.manifest_builder import Island, Plan
-from tests.native.models import add_answer, add_island, add_model, relu_island, relu_model
+from tests.native.plans.manifest_builder import Island, Plan
+from tests.native.plans.models import add_answer, add_island, add_model, relu_island, relu_model
 from xyntra_ep import knobs
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.callback import make_callback

@@ -14,9 +14,9 @@ import onnxruntime as ort
 import pytest
 
 from tests.native.conftest import FakePlanner
-from tests.native.kernels import NUMBER
-from tests.native.manifest_builder import ARENA, CONSTANT, POOL, Alternative, Island, Tensor
-from tests.native.models import add_answer, add_model, names, node_of
+from tests.native.plans.kernels import NUMBER
+from tests.native.plans.manifest_builder import ARENA, CONSTANT, POOL, Alternative, Island, Tensor
+from tests.native.plans.models import add_answer, add_model, names, node_of
 from tests.native.test_claims import report
 from tests.native.test_execution import PARALLEL, array
 from tests.support.native_memory import counts, grown

@@ -14,11 +14,11 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from tests.native import opencl_kernels
 from tests.native.conftest import FakePlanner
-from tests.native.kernels import NUMBER
-from tests.native.manifest_builder import Island, Kernel, Plan
-from tests.native.models import add_answer, add_island, add_model, relu_answer, relu_island, relu_model
+from tests.native.plans import opencl_kernels
+from tests.native.plans.kernels import NUMBER
+from tests.native.plans.manifest_builder import Island, Kernel, Plan
+from tests.native.plans.models import add_answer, add_island, add_model, relu_answer, relu_island, relu_model
 from tests.native.test_claims import report
 from tests.native.test_execution import array
 from tests.support.native_memory import counts, grown, quiet

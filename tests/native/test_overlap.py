@@ -11,9 +11,9 @@ import pytest
 from onnx import helper
 
 from tests.native.conftest import FakePlanner
-from tests.native.kernels import NUMBER
-from tests.native.manifest_builder import ARENA, Alternative, Island, Tensor
-from tests.native.models import add_answer, add_island, add_model, model, node_of, tensor, unary_island
+from tests.native.plans.kernels import NUMBER
+from tests.native.plans.manifest_builder import ARENA, Alternative, Island, Tensor
+from tests.native.plans.models import add_answer, add_island, add_model, model, node_of, tensor, unary_island
 from tests.native.test_execution import PARALLEL, array
 from tests.support.native_memory import counts, quiet
 from xyntra_ep.provider.graph_buffer import RawGraph

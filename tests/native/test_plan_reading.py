@@ -12,9 +12,9 @@ import onnxruntime as ort
 import pytest
 
 from tests.native.conftest import FakePlanner
-from tests.native.kernels import NUMBER
-from tests.native.manifest_builder import ARENA, CONSTANT, INIT, INPUT, POOL, Alternative, Island, hash128, u32s
-from tests.native.models import add_answer, add_island, add_model
+from tests.native.plans.kernels import NUMBER
+from tests.native.plans.manifest_builder import ARENA, CONSTANT, INIT, INPUT, POOL, Alternative, Island, hash128, u32s
+from tests.native.plans.models import add_answer, add_island, add_model
 from tests.native.test_claims import report
 from xyntra_ep.provider.graph_buffer import RawGraph
 

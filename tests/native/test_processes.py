@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.native.conftest import FakePlanner
-from tests.native.models import add_answer, add_island, add_model, relu_answer, relu_island, relu_model
+from tests.native.plans.models import add_answer, add_island, add_model, relu_answer, relu_island, relu_model
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("gcc")]
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
@@ -26,9 +26,9 @@ from pathlib import Path
 import numpy as np, onnxruntime as ort
 import xyntra_ep
 from tests.native.conftest import FakePlanner
-from tests.native.kernels import BODIES
-from tests.native.manifest_builder import compile_kernel
-from tests.native.models import *
+from tests.native.plans.kernels import BODIES
+from tests.native.plans.manifest_builder import compile_kernel
+from tests.native.plans.models import *
 from xyntra_ep.provider import callback, registration
 folder = Path(sys.argv[1])
 kernels = [compile_kernel(folder, name, body) for name, body in BODIES.items()]

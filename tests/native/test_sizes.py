@@ -14,9 +14,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.native.conftest import FakePlanner
-from tests.native.kernels import NUMBER
-from tests.native.manifest_builder import ARENA, LITERAL, OPS, Alternative, Island, Tensor
-from tests.native.models import model, names, node_of, relu_island, relu_model, tensor
+from tests.native.plans.kernels import NUMBER
+from tests.native.plans.manifest_builder import ARENA, LITERAL, OPS, Alternative, Island, Tensor
+from tests.native.plans.models import model, names, node_of, relu_island, relu_model, tensor
 from tests.support.evaluate_rows import evaluate_rows
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.tracea.core_ir.dims import DimOp

@@ -14,9 +14,9 @@ import pytest
 from onnx import helper
 
 from tests.native.conftest import FakePlanner
-from tests.native.kernels import NUMBER
-from tests.native.manifest_builder import CONSTANT, INIT, POOL, Alternative, Island, Tensor
-from tests.native.models import Dims, add_answer, add_island, add_model, constant, model, tensor
+from tests.native.plans.kernels import NUMBER
+from tests.native.plans.manifest_builder import CONSTANT, INIT, POOL, Alternative, Island, Tensor
+from tests.native.plans.models import Dims, add_answer, add_island, add_model, constant, model, tensor
 from tests.support.native_memory import counts, grown
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.graph_buffer import RawGraph

@@ -16,9 +16,9 @@ import pytest
 from onnx import helper
 
 from tests.native.conftest import FakePlanner
-from tests.native.kernels import NUMBER
-from tests.native.manifest_builder import ARENA, Alternative, Island, Tensor
-from tests.native.models import (
+from tests.native.plans.kernels import NUMBER
+from tests.native.plans.manifest_builder import ARENA, Alternative, Island, Tensor
+from tests.native.plans.models import (
     add_answer,
     add_island,
     add_model,
@@ -207,9 +207,9 @@ from pathlib import Path
 import numpy as np, onnx, onnxruntime as ort
 import xyntra_ep
 from tests.native.conftest import FakePlanner
-from tests.native.kernels import BODIES
-from tests.native.manifest_builder import compile_kernel
-from tests.native.models import *
+from tests.native.plans.kernels import BODIES
+from tests.native.plans.manifest_builder import compile_kernel
+from tests.native.plans.models import *
 from xyntra_ep.provider import callback, registration
 folder = Path(sys.argv[1])
 kernels = [compile_kernel(folder, name, BODIES[name]) for name in BODIES]

@@ -14,7 +14,7 @@ import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.model_text import cpu, normal, parse
+from tests.support.models.model_text import cpu, normal, parse
 from tests.support.sessions import planned
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]

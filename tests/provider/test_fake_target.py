@@ -9,7 +9,7 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from tests.provider.test_cuda_backend import model, rows
+from tests.provider.devices.test_cuda_backend import model, rows
 from tests.support import fake_target
 from tests.support.fake_cuda import FakeCuda
 from xyntra_ep import explain, options

@@ -13,8 +13,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.native.conftest import FakePlanner
-from tests.native.manifest_builder import many, text
-from tests.native.models import constant, model, tensor
+from tests.native.plans.manifest_builder import many, text
+from tests.native.plans.models import constant, model, tensor
 from xyntra_ep.provider.graph_buffer import Attribute, RawGraph, RawNode, read
 
 

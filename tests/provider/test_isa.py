@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.instructions import disassembly, instructions_beyond
-from tests.support.model_text import close, cpu, normal, parse
+from tests.support.models.model_text import close, cpu, normal, parse
 from tests.support.sessions import planned
 from xyntra_ep.tracea.doctor.profile import this_machine
 

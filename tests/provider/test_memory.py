@@ -15,7 +15,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.support.model_text import normal, parse
+from tests.support.models.model_text import normal, parse
 from tests.support.native_memory import counts, grown
 from tests.support.sessions import planned, watched_planner
 from xyntra_ep.provider import planner

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.model_text import close, cpu, normal, parse
+from tests.support.models.model_text import close, cpu, normal, parse
 from tests.support.sessions import planned, watched_planner
 from xyntra_ep import explain, knobs
 from xyntra_ep.errors import CompileError, UnsupportedError, XyntraError

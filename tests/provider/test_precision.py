@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 from onnx import helper as oh
 
-from tests.support.model_text import cpu, normal, parse
+from tests.support.models.model_text import cpu, normal, parse
 from tests.support.sessions import planned, watched_planner
 from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.provider import planner

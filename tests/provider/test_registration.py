@@ -15,7 +15,7 @@ import onnx
 import pytest
 
 import xyntra_ep
-from tests.support.model_text import parse
+from tests.support.models.model_text import parse
 from xyntra_ep import knobs
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.provider import registration
@@ -146,7 +146,7 @@ class TestWithTheLibrary:
         assert registration.get_ep_names() == [registration.get_ep_name()] == ["XyntraEP"]
 
     def test_the_hash_is_stable_and_sees_every_bit(self) -> None:
-        from tests.native.manifest_builder import hash128
+        from tests.native.plans.manifest_builder import hash128
 
         # Written down, because plans and caches on disk outlive the process.
         assert hash128(b"").hex() == HASH_OF_NOTHING

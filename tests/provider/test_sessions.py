@@ -15,8 +15,8 @@ import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.model_text import close, cpu, normal, parse
-from tests.support.random_models import RandomModel, same_values
+from tests.support.models.model_text import close, cpu, normal, parse
+from tests.support.models.random_models import RandomModel, same_values
 from tests.support.sessions import Planned, planned, watched_planner
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]

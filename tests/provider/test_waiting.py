@@ -8,7 +8,7 @@ from pathlib import Path
 import onnxruntime as ort
 import pytest
 
-from tests.support.model_text import parse
+from tests.support.models.model_text import parse
 from tests.support.sessions import planned
 from xyntra_ep.provider import registration, waiting
 from xyntra_ep.tracea.planning.manifest import LogLevel

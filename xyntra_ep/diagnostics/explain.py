@@ -26,8 +26,8 @@ from xyntra_ep.diagnostics.explain_text import graph_text
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.diagnostics.sizes import Shape, Sizes
 from xyntra_ep.errors import ConfigError, XyntraError
-from xyntra_ep.fusion.cost import Estimate
 from xyntra_ep.fusion.dump import Step
+from xyntra_ep.fusion.estimates.cost import Estimate
 from xyntra_ep.fusion.reason import Kind, Reason
 from xyntra_ep.fusion.trace import CONTROL_FLOW
 from xyntra_ep.guard import is_fault

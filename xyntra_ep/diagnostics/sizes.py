@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.fusion.plausible import SEQUENCE, by_name, of_dim
+from xyntra_ep.fusion.estimates.plausible import SEQUENCE, by_name, of_dim
 from xyntra_ep.wording import wording
 
 Array = NDArray[Any]

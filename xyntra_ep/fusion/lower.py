@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xyntra_ep.fusion.compose import Composer, axes, is_identity
-from xyntra_ep.fusion.dag import Dag
-from xyntra_ep.fusion.groups import Groups
-from xyntra_ep.fusion.long_rows import count_the_longer
 from xyntra_ep.fusion.operands import Operands
-from xyntra_ep.fusion.pieces import by_extent, pieces
 from xyntra_ep.fusion.rules import simplify
-from xyntra_ep.fusion.strides import apply_view, part_of
+from xyntra_ep.fusion.scheduling.compose import Composer, axes, is_identity
+from xyntra_ep.fusion.scheduling.dag import Dag
+from xyntra_ep.fusion.scheduling.groups import Groups
+from xyntra_ep.fusion.scheduling.long_rows import count_the_longer
+from xyntra_ep.fusion.scheduling.pieces import by_extent, pieces
+from xyntra_ep.fusion.scheduling.strides import apply_view, part_of
 from xyntra_ep.fusion.tensor import (
     AttentionNode,
     ConcatNode,

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from xyntra_ep.fusion.compose import axes
-from xyntra_ep.fusion.dag import Dag
 from xyntra_ep.fusion.graph import NodeId
-from xyntra_ep.fusion.groups import Groups
-from xyntra_ep.fusion.strides import apply_view
+from xyntra_ep.fusion.scheduling.compose import axes
+from xyntra_ep.fusion.scheduling.dag import Dag
+from xyntra_ep.fusion.scheduling.groups import Groups
+from xyntra_ep.fusion.scheduling.strides import apply_view
 from xyntra_ep.fusion.tensor import Leaf, Permute, Reshape, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size

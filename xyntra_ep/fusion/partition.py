@@ -13,8 +13,8 @@ from functools import partial
 
 from xyntra_ep.errors import InternalError, UnsupportedError
 from xyntra_ep.fusion.checks import Checks
+from xyntra_ep.fusion.estimates.plausible import enlarged, traced_sizes
 from xyntra_ep.fusion.graph import Graph, Node, NodeId
-from xyntra_ep.fusion.plausible import enlarged, traced_sizes
 from xyntra_ep.fusion.ranks import by_definition, with_ranks
 from xyntra_ep.fusion.reason import Kind, Reason
 from xyntra_ep.fusion.trace import OPS, Context, SymbolPolicy

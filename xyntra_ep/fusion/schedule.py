@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xyntra_ep.fusion.dag import Dag
 from xyntra_ep.fusion.passes import PASSES, Draft, Target
+from xyntra_ep.fusion.scheduling.dag import Dag
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir.ops import Program
 

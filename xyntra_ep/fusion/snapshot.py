@@ -11,9 +11,9 @@ import dataclasses
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from xyntra_ep.fusion.dag import Dag
 from xyntra_ep.fusion.graph import NodeId
 from xyntra_ep.fusion.passes import Draft
+from xyntra_ep.fusion.scheduling.dag import Dag
 from xyntra_ep.fusion.tensor import Leaf, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.expr import Expr

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from xyntra_ep.errors import InternalError, UnsupportedError
 from xyntra_ep.fusion.checks import Checks
+from xyntra_ep.fusion.estimates.plausible import Sizes
 from xyntra_ep.fusion.frames import elementwise
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.op_spec import OpSpec as OpSpec
 from xyntra_ep.fusion.op_spec import admit, admit_types
-from xyntra_ep.fusion.plausible import Sizes
 from xyntra_ep.fusion.structure import conditions
 from xyntra_ep.fusion.tensor import Leaf, Reshape, RowNode, Tensor, TNode, View, from_content
 from xyntra_ep.guard import guarded

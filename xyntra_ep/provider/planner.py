@@ -16,13 +16,13 @@ from typing import Any
 
 from xyntra_ep import options as options_module
 from xyntra_ep.errors import CompileError, ConfigError, InternalError, UnsupportedError, did_you_mean
-from xyntra_ep.fusion.cost import DEVICE_DOUBT, Comparison, Estimate, cpu_cannot, time_text
 from xyntra_ep.fusion.dump import Dump
+from xyntra_ep.fusion.estimates.cost import DEVICE_DOUBT, Comparison, Estimate, cpu_cannot, time_text
+from xyntra_ep.fusion.estimates.ort_cost import Ceilings
+from xyntra_ep.fusion.estimates.plausible import assumed_text
 from xyntra_ep.fusion.graph import Graph, GraphValue, NodeId
-from xyntra_ep.fusion.ort_cost import Ceilings
 from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reasons_by_operator, unwanted
 from xyntra_ep.fusion.passes import Target
-from xyntra_ep.fusion.plausible import assumed_text
 from xyntra_ep.fusion.reason import Kind, Reason
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import CONTROL_FLOW, TraceError, trace

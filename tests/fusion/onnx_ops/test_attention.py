@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.graph_from_model import trace_model
-from tests.support.onnx_text import assert_same, model_of
+from tests.support.models.graph_from_model import trace_model
+from tests.support.models.onnx_text import assert_same, model_of
 from tests.support.ort_version import newer_ort
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.tracea.core_ir.ops import Attention, Gemm

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.onnx_text import assert_same, model_of
+from tests.support.models.onnx_text import assert_same, model_of
 
 RNG = np.random.default_rng(0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.onnx_text import Array, assert_same, model_of
+from tests.support.models.onnx_text import Array, assert_same, model_of
 
 RNG = np.random.default_rng(0)
 B, S, T, N, H = 2, 5, 7, 3, 4

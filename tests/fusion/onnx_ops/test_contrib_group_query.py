@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from tests.support.graph_from_model import interpret_model
-from tests.support.onnx_text import Array, assert_same, model_of, run_cpu
+from tests.support.models.graph_from_model import interpret_model
+from tests.support.models.onnx_text import Array, assert_same, model_of, run_cpu
 from tests.tolerances import difference
 from xyntra_ep.errors import UnsupportedError
 

@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.support.alternatives import one_island
-from tests.support.model_text import check, normal, parse
+from tests.support.models.alternatives import one_island
+from tests.support.models.model_text import check, normal, parse
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dims import product as size_of
 from xyntra_ep.tracea.core_ir.ops import Conv

@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.support.alternatives import one_island
-from tests.support.model_text import check, normal, parse
+from tests.support.models.alternatives import one_island
+from tests.support.models.model_text import check, normal, parse
 from xyntra_ep.tracea.core_ir.ops import Conv, Gemm, Pointwise
 
 

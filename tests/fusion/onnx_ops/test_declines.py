@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.graph_from_model import trace_model
-from tests.support.onnx_text import model_of
+from tests.support.models.graph_from_model import trace_model
+from tests.support.models.onnx_text import model_of
 from xyntra_ep.errors import UnsupportedError
 
 CASES = [

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.support.graph_from_model import interpret_model
-from tests.support.onnx_text import assert_same, model_of, run_cpu
+from tests.support.models.graph_from_model import interpret_model
+from tests.support.models.onnx_text import assert_same, model_of, run_cpu
 from tests.support.ort_version import newer_ort
 
 SPECIAL = np.asarray(

@@ -7,9 +7,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from tests.support.alternatives import one_island
-from tests.support.graph_from_model import interpret_model, trace_model
-from tests.support.model_text import check, close, cpu, normal, parse
+from tests.support.models.alternatives import one_island
+from tests.support.models.graph_from_model import interpret_model, trace_model
+from tests.support.models.model_text import check, close, cpu, normal, parse
 from tests.support.ort_version import newer_ort
 from xyntra_ep.errors import UnsupportedError
 

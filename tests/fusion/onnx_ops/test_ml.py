@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.graph_from_model import trace_model
-from tests.support.ml_models import Array, single
-from tests.support.onnx_text import assert_same
+from tests.support.models.graph_from_model import trace_model
+from tests.support.models.ml_models import Array, single
+from tests.support.models.onnx_text import assert_same
 from xyntra_ep.errors import UnsupportedError
 
 SHAPES = [(1, 5), (7, 5), (0, 5), (19, 1), (5,), (33, 21)]

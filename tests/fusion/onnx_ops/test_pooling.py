@@ -11,8 +11,8 @@ import onnx.helper as oh
 import pytest
 from onnx import TensorProto
 
-from tests.support.alternatives import one_island
-from tests.support.model_text import cpu, normal, parse
+from tests.support.models.alternatives import one_island
+from tests.support.models.model_text import cpu, normal, parse
 from tests.support.sessions import planned
 from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.tracea.core_ir.ops import Pointwise, RowReduce

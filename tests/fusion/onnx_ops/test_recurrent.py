@@ -11,7 +11,7 @@ import onnxruntime as ort
 import pytest
 from onnx import helper, numpy_helper
 
-from tests.support.graph_from_model import graph_from_model, interpret_model, trace_model
+from tests.support.models.graph_from_model import graph_from_model, interpret_model, trace_model
 from xyntra_ep.fusion.partition import analyse
 from xyntra_ep.tracea.core_ir.dims import Size, evaluate, symbols_of
 

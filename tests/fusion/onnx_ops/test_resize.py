@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.model_text import check, normal, parse
+from tests.support.models.model_text import check, normal, parse
 
 Ints = tuple[int, ...]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.graph_from_model import trace_model
-from tests.support.onnx_text import assert_same, model_of
+from tests.support.models.graph_from_model import trace_model
+from tests.support.models.onnx_text import assert_same, model_of
 from xyntra_ep.fusion.tensor import Leaf, View
 from xyntra_ep.tracea.core_ir.dims import symbol
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.support.onnx_text import assert_same, model_of
+from tests.support.models.onnx_text import assert_same, model_of
 
 FAR = 2**63 - 1
 BOUNDS = [0, 1, 3, 6, 7, 8, 100, FAR, -1, -3, -6, -7, -8, -100, -FAR]

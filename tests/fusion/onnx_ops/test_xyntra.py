@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from custom_ops import DOMAIN, CustomOp, Example, to_model
-from tests.support.graph_from_model import graph_from_model, interpret_model
+from tests.support.models.graph_from_model import graph_from_model, interpret_model
 from xyntra_ep.fusion.trace import OPS
 from xyntra_ep.registry import Registry
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.alternatives import one_island
-from tests.support.model_text import normal, parse
+from tests.support.models.alternatives import one_island
+from tests.support.models.model_text import normal, parse
 from xyntra_ep.fusion.passes.choose_precision import choose_precision
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import interpret

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from tests.support.alternatives import OneIsland, alternatives
-from tests.support.model_text import Array, check, normal, parse
+from tests.support.models.alternatives import OneIsland, alternatives
+from tests.support.models.model_text import Array, check, normal, parse
 from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax
 
 B, H, S, T, D, E = 2, 3, 4, 5, 8, 6

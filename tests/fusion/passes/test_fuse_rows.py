@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.alternatives import OneIsland
-from tests.support.model_text import Array, check, normal, parse
+from tests.support.models.alternatives import OneIsland
+from tests.support.models.model_text import Array, check, normal, parse
 from xyntra_ep.tracea.core_ir.ops import Pointwise, ReduceKind, RowReduce
 
 CONSTANTS = "<int64[1] last = {-1}, int64[1] mid = {1}, int64[2] two = {1, 2}, float two_ = {2.0}, float eps = {0.01}>"

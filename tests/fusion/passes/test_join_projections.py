@@ -10,7 +10,7 @@ import onnx.helper as oh
 import pytest
 from onnx import TensorProto, numpy_helper
 
-from tests.support.alternatives import one_island
+from tests.support.models.alternatives import one_island
 from xyntra_ep.tracea.core_ir.ops import Gemm
 
 K = 6

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.alternatives import OneIsland, alternatives
-from tests.support.model_text import check, normal, parse
+from tests.support.models.alternatives import OneIsland, alternatives
+from tests.support.models.model_text import check, normal, parse
 from xyntra_ep.tracea.core_ir.dims import Dim
 from xyntra_ep.tracea.core_ir.ops import Attention, Gemm, Pointwise
 from xyntra_ep.tracea.planning.op_key import op_key

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from tests.hunt.builder import Builder, Value
-from tests.hunt.feeds import Fill
+from tests.hunt.generation.builder import Builder, Value
+from tests.hunt.generation.feeds import Fill
 from xyntra_ep.registry import Registry
 
 Build = Callable[[Builder], object]

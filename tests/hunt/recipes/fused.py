@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.hunt.builder import Builder, Extent
+from tests.hunt.generation.builder import Builder, Extent
 from tests.hunt.recipes._row import Recipe, maybe
 
 OURS = "ai.xyntra"

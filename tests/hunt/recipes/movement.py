@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.hunt.builder import Builder, Extent, Value
-from tests.hunt.feeds import Fill, Kind
+from tests.hunt.generation.builder import Builder, Extent, Value
+from tests.hunt.generation.feeds import Fill, Kind
 from tests.hunt.recipes._row import Recipe, axis_of, dtypes_of, first_of, maybe, some_axes
 
 FAR = (2**63 - 1, 2**31 - 1, 1000, -(2**63), -(2**63) + 1, 2**62)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.hunt.builder import Builder, Extent, Value
+from tests.hunt.generation.builder import Builder, Extent, Value
 from tests.hunt.recipes._row import FLOATS, Recipe
 
 ONE: Extent = (1, 1, 1)

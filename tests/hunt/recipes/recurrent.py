@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.hunt.builder import WORLDS, Builder, Extent, Rejected, Value
-from tests.hunt.feeds import Fill, Kind
+from tests.hunt.generation.builder import WORLDS, Builder, Extent, Rejected, Value
+from tests.hunt.generation.feeds import Fill, Kind
 from tests.hunt.recipes._row import Build, Recipe, maybe
 
 UNIT = Fill(Kind.UNIT)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.hunt.builder import Builder
-from tests.hunt.feeds import Fill, Kind
+from tests.hunt.generation.builder import Builder
+from tests.hunt.generation.feeds import Fill, Kind
 from tests.hunt.recipes._row import Build, Recipe, axis_of, dtypes_of, first_of, maybe, some_axes
 
 POSITIVE = Fill(Kind.POSITIVE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.hunt.builder import Builder, Value
+from tests.hunt.generation.builder import Builder, Value
 from tests.hunt.recipes._row import Recipe, axis_of, first_of, maybe, some_axes
 
 

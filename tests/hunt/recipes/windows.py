@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.hunt.builder import Builder, Extent, Value
+from tests.hunt.generation.builder import Builder, Extent, Value
 from tests.hunt.recipes._row import Build, Recipe, dtypes_of, maybe
 
 

@@ -56,7 +56,7 @@ class Fake(DeviceBackend[FakeDevice]):
 
     def open(self, device: FakeDevice) -> DeviceTarget:
         from xyntra_ep.tracea.emitters import cuda
-        from xyntra_ep.tracea.semantic_ir.gpu_capabilities import SM_80
+        from xyntra_ep.tracea.semantic_ir.gpu.capabilities import SM_80
 
         return DeviceTarget(
             backend=self.name,

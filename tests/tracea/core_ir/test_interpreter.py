@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.elementwise import elementwise, here, pointwise, rows
-from tests.support.programs import ProgramBuilder
+from tests.support.programs.builder import ProgramBuilder
+from tests.support.programs.elementwise import elementwise, here, pointwise, rows
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, from_ort, to_float64
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, acc_int, axis, call, const, load
 from xyntra_ep.tracea.core_ir.interpreter import interpret

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from tests.support.programs import ProgramBuilder
-from tests.support.recurrences import recurrence
+from tests.support.programs.builder import ProgramBuilder
+from tests.support.programs.recurrences import recurrence
 from xyntra_ep.tracea.core_ir.dims import evaluate, symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc, axis, call, const, load

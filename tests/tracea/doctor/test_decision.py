@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from tests.support.programs import ProgramBuilder
-from tests.support.toy_variants import POINTWISE
+from tests.support.programs.builder import ProgramBuilder
+from tests.support.programs.toy_variants import POINTWISE
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Pointwise
 from xyntra_ep.tracea.doctor.decision import Decision, Evidence, Tuned, decide

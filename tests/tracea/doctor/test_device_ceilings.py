@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.support.gpu.run import ARCHITECTURES
+from tests.support.gpu.simulated import SimulatedGpu
 from tests.support.printed import gpu_text
-from tests.support.run_gpu import ARCHITECTURES
-from tests.support.simulated_gpu import SimulatedGpu
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.doctor.device_ceilings import CHUNK, THREADS, copy, fragment_dots, measure, multiply_add, read
 from xyntra_ep.tracea.emitters import cuda
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
-from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import ANY_GPU, SM_80
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import ANY_GPU, SM_80
+from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import FragmentDot
 from xyntra_ep.tracea.semantic_ir.nodes import Assign, Fma, For, Kernel
 
 DOTS = (DType.F16, DType.BF16, DType.F32)

@@ -6,7 +6,7 @@ import pytest
 
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.doctor.known_gpus import KNOWN_GPUS, KnownGpu, known_gpu_for, known_gpu_named
-from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS
+from xyntra_ep.tracea.semantic_ir.gpu.multiprocessor import MULTIPROCESSORS
 
 
 @pytest.mark.parametrize(

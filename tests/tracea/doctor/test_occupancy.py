@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.run_gpu import plan_for
+from tests.support.gpu.run import plan_for
 from tests.tracea.kernels.gemm_programs import GemmCase, build
 from xyntra_ep.tracea.doctor.occupancy import occupancy
 from xyntra_ep.tracea.runtime import nvrtc
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import SM_80
-from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import SM_80
+from xyntra_ep.tracea.semantic_ir.gpu.multiprocessor import MULTIPROCESSORS
 
 
 @pytest.mark.parametrize("architecture", list(MULTIPROCESSORS))

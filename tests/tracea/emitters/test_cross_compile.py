@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
-from tests.support.elementwise import here, permuted, pointwise, rows
 from tests.support.machine import BF16_PAIRS, BF16_TILES
 from tests.support.printed import c_text
-from tests.support.programs import ProgramBuilder
-from tests.support.recurrences import CELLS, recurrence
+from tests.support.programs.builder import ProgramBuilder
+from tests.support.programs.elementwise import here, permuted, pointwise, rows
+from tests.support.programs.recurrences import CELLS, recurrence
 from tests.tracea.kernels import attention_programs, conv_programs, gemm_programs
 from tests.tracea.kernels.attention_programs import AttentionCase
 from tests.tracea.kernels.conv_programs import ConvCase
+from tests.tracea.kernels.cpu.rows.window_programs import windows
 from tests.tracea.kernels.gemm_programs import GemmCase
-from tests.tracea.kernels.window_programs import windows
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc, call, const
 from xyntra_ep.tracea.core_ir.ops import Attention, Conv, Product, Program, ReduceKind, Scan, Stage, TopK, ValueKind

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support import gpu_kernels
-from tests.support.opencl_queue import Queue
+from tests.support.gpu import kernels as gpu_kernels
+from tests.support.gpu.opencl_queue import Queue
 from tests.support.printed import gpu_text
 from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
@@ -18,9 +18,9 @@ from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.emitters import cuda, opencl
 from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.runtime.opencl import survey
-from xyntra_ep.tracea.semantic_ir import shared_memory
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu import shared_memory
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_90a")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.programs import ProgramBuilder
-from tests.support.toy_variants import POINTWISE, TABLE
+from tests.support.programs.builder import ProgramBuilder
+from tests.support.programs.toy_variants import POINTWISE, TABLE
 from xyntra_ep import knobs
 from xyntra_ep.errors import CompileError, UnsupportedError
 from xyntra_ep.tracea.core_ir.ops import Pointwise, Program

@@ -14,7 +14,7 @@ from xyntra_ep.tracea.interface import Context
 from xyntra_ep.tracea.interface.precision import agree
 from xyntra_ep.tracea.runtime.nvrtc_compiler import NvrtcCompiler
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import ANY_GPU, SM_80
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import ANY_GPU, SM_80
 
 COMPILER = NvrtcCompiler(version=(12, 9))
 PLAIN = DeviceTarget(backend="opencl", identity="i", name="n", gpu=ANY_GPU, emit=opencl.emit, compiler=COMPILER)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from tests.support.programs import ProgramBuilder
+from tests.support.programs.builder import ProgramBuilder
 from xyntra_ep.tracea.optimizer.store import TuningResult, TuningStore, append, signature
 
 

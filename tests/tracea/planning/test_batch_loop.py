@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.machine import WIDEST
-from tests.support.programs import ProgramBuilder
+from tests.support.programs.builder import ProgramBuilder
 from tests.support.run_program import check_program, plan_for
 from xyntra_ep.tracea.core_ir.dims import Size, symbol
 from xyntra_ep.tracea.core_ir.expr import Expr, acc, axis, call, const, load

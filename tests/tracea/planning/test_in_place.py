@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.programs import ProgramBuilder
+from tests.support.programs.builder import ProgramBuilder
 from tests.support.run_program import check_program, plan_for
 from xyntra_ep.tracea.planning.plan import BufferKind
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities

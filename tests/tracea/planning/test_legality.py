@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.programs import ProgramBuilder
-from tests.support.recurrences import recurrence
+from tests.support.programs.builder import ProgramBuilder
+from tests.support.programs.recurrences import recurrence
 from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType

@@ -5,8 +5,8 @@ import hashlib
 import pytest
 
 from tests.support.evaluate_rows import evaluate_rows
-from tests.support.programs import ProgramBuilder
-from tests.support.toy_variants import TABLE
+from tests.support.programs.builder import ProgramBuilder
+from tests.support.programs.toy_variants import TABLE
 from xyntra_ep.errors import XyntraError
 from xyntra_ep.tracea.core_ir.dims import eq, evaluate, symbol
 from xyntra_ep.tracea.planning.manifest import (

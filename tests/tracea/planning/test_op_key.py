@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.support.programs import ProgramBuilder
+from tests.support.programs.builder import ProgramBuilder
 from tests.support.run_program import run_planned
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import smin, symbol

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.support.programs import ProgramBuilder
+from tests.support.programs.builder import ProgramBuilder
+from tests.support.programs.toy_variants import GEMM, TABLE
 from tests.support.run_program import run_planned
-from tests.support.toy_variants import GEMM, TABLE
 from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dims import evaluate, symbol, symbols_of
 from xyntra_ep.tracea.core_ir.dtypes import DType

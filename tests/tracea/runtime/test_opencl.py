@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.opencl_queue import Queue
+from tests.support.gpu.opencl_queue import Queue
 from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.backends.opencl import OpenCl
 from xyntra_ep.tracea.runtime.opencl import BROKEN, NO_DRIVER, NO_PACKAGE, read_survey, survey

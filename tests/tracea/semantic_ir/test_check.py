@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.random_programs import RandomProgram
+from tests.support.programs.random import RandomProgram
 from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType

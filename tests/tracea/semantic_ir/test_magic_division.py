@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.simulated_gpu import SimulatedGpu
+from tests.support.gpu.simulated import SimulatedGpu
 from xyntra_ep.tracea.core_ir.dims import Size, evaluate, symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.magic_division import divide, reciprocal, split
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Convert, Kernel
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.fusion.dag import Dag
 from xyntra_ep.fusion.reason import Reason
+from xyntra_ep.fusion.scheduling.dag import Dag
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Product, Program

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.fusion.checks import Checks
-from xyntra_ep.fusion.compose import Composer, axes, is_identity
-from xyntra_ep.fusion.dag import Dag
-from xyntra_ep.fusion.formulas import Formulas
 from xyntra_ep.fusion.passes._pass import Draft, Fact, Pass
 from xyntra_ep.fusion.reason import Kind, Reason
+from xyntra_ep.fusion.scheduling.compose import Composer, axes, is_identity
+from xyntra_ep.fusion.scheduling.dag import Dag
+from xyntra_ep.fusion.scheduling.formulas import Formulas
 from xyntra_ep.fusion.tensor import AttentionNode, Expand, GemmNode, Leaf, Map, Permute, Reshape, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size

@@ -15,9 +15,9 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import combinations
 
-from xyntra_ep.fusion.compose import Composer, axes, is_identity
-from xyntra_ep.fusion.dag import Dag, through_free_views, unit_reshape
 from xyntra_ep.fusion.passes._pass import Fact, Pass
+from xyntra_ep.fusion.scheduling.compose import Composer, axes, is_identity
+from xyntra_ep.fusion.scheduling.dag import Dag, through_free_views, unit_reshape
 from xyntra_ep.fusion.tensor import GemmNode, Map, Permute, Reshape, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size

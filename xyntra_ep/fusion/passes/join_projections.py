@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xyntra_ep.fusion.compose import axes, is_identity
-from xyntra_ep.fusion.dag import Dag
 from xyntra_ep.fusion.passes._pass import Fact, Pass
+from xyntra_ep.fusion.scheduling.compose import axes, is_identity
+from xyntra_ep.fusion.scheduling.dag import Dag
 from xyntra_ep.fusion.tensor import ConcatNode, Expand, GemmNode, Leaf, Map, Permute, Reshape, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size

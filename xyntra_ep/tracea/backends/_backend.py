@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from xyntra_ep.tracea.doctor.variants import AnyVariant, VariantTable
     from xyntra_ep.tracea.runtime.kernel_cache import KernelCompiler
     from xyntra_ep.tracea.runtime.kernel_source import Definitions
-    from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+    from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
     from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 LIBRARY = Path(__file__).resolve().parents[2] / "libxyntra_ep.so"

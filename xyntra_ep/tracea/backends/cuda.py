@@ -14,7 +14,7 @@ from xyntra_ep.tracea.runtime.survey import Survey
 
 if TYPE_CHECKING:
     from xyntra_ep.tracea.runtime.cuda import CudaDevice
-    from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+    from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 
 _DRIVER = "/proc/driver/nvidia"
 _CORES = 128  # for fp32, in each multiprocessor since compute capability 8.6

@@ -45,7 +45,7 @@ class OpenCl(DeviceBackend["OpenClDevice"]):
         from xyntra_ep.tracea.core_ir.dtypes import DType
         from xyntra_ep.tracea.emitters import opencl as text
         from xyntra_ep.tracea.runtime.opencl_compiler import OpenClCompiler
-        from xyntra_ep.tracea.semantic_ir.gpu_capabilities import ANY_GPU
+        from xyntra_ep.tracea.semantic_ir.gpu.capabilities import ANY_GPU
 
         # Its sizes, and what is common for the rest.
         gpu = replace(

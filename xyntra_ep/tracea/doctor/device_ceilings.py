@@ -13,9 +13,9 @@ from typing import Protocol
 
 from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.semantic_ir.fragment_nodes import depth_of
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import depth_of
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Convert, Fma, Kernel, Rvalue, Var, f32, i32
 
 THREADS = 256

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from xyntra_ep.errors import ConfigError, did_you_mean
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import SM_80, SM_90A, Gpu
-from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import SM_80, SM_90A, Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.multiprocessor import MULTIPROCESSORS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

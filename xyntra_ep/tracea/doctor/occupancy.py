@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xyntra_ep.tracea.semantic_ir.multiprocessor import MULTIPROCESSORS, Occupancy
+from xyntra_ep.tracea.semantic_ir.gpu.multiprocessor import MULTIPROCESSORS, Occupancy
 
 
 def occupancy(architecture: str, *, threads: int, registers: int, shared_bytes: int) -> Occupancy:

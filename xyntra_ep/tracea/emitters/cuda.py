@@ -6,9 +6,9 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.cuda_warpgroups import TENSOR_MAP, WARPGROUP_HELPERS, CudaPrinter
 from xyntra_ep.tracea.emitters.gpu_c import Dialect
 from xyntra_ep.tracea.runtime.kernel_source import Definitions
-from xyntra_ep.tracea.semantic_ir.fragment_nodes import DTYPES as FRAGMENT_TYPES
-from xyntra_ep.tracea.semantic_ir.fragment_nodes import depth_of
-from xyntra_ep.tracea.semantic_ir.gpu_nodes import COPY_BYTES
+from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import DTYPES as FRAGMENT_TYPES
+from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import depth_of
+from xyntra_ep.tracea.semantic_ir.gpu.nodes import COPY_BYTES
 from xyntra_ep.tracea.semantic_ir.nodes import Elem, Kernel, Space
 
 _LOG2E = "0x1.715476p+0f"

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from xyntra_ep.tracea.emitters.gpu_c import Dialect, GpuPrinter
 from xyntra_ep.tracea.runtime.kernel_source import Definitions
-from xyntra_ep.tracea.semantic_ir.gpu_nodes import SharedArray
-from xyntra_ep.tracea.semantic_ir.nodes import Kernel, Statement
-from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import (
+from xyntra_ep.tracea.semantic_ir.gpu.nodes import SharedArray
+from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_nodes import (
     ROW_BYTES,
     SWIZZLED_ROWS,
     WARPGROUP,
@@ -27,6 +26,7 @@ from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import (
     WarpgroupFence,
     WarpgroupWait,
 )
+from xyntra_ep.tracea.semantic_ir.nodes import Kernel, Statement
 
 _DEVICE = "static __device__ __forceinline__"
 _SHARED = '"r"((unsigned)__cvta_generic_to_shared({}))'

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.c_family import CPrinter
 from xyntra_ep.tracea.runtime.kernel_source import Definition, Definitions
-from xyntra_ep.tracea.semantic_ir.fragment_nodes import FragmentDot, LoadFragments
-from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
+from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import FragmentDot, LoadFragments
+from xyntra_ep.tracea.semantic_ir.gpu.nodes import (
     SHARED_ALIGNMENT,
     AsyncCommit,
     AsyncCopy,
@@ -26,6 +26,8 @@ from xyntra_ep.tracea.semantic_ir.gpu_nodes import (
     StorePacket,
     SubgroupXor,
 )
+from xyntra_ep.tracea.semantic_ir.gpu.shared_memory import shared_layout
+from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_nodes import Roles
 from xyntra_ep.tracea.semantic_ir.nodes import (
     Elem,
     Function,
@@ -41,8 +43,6 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Type,
     Var,
 )
-from xyntra_ep.tracea.semantic_ir.shared_memory import shared_layout
-from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import Roles
 
 _GIVEN = "xy_shared"  # the name of the shared memory that a launch gives
 _STORAGE = {

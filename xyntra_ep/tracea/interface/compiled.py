@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime.kernel_report import KernelReport, read_report
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
-from xyntra_ep.tracea.semantic_ir.multiprocessor import Occupancy
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.multiprocessor import Occupancy
 
 if TYPE_CHECKING:
     from xyntra_ep.tracea.interface.context import Context

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 Op = TypeVar("Op", bound=CoreOp)

@@ -22,9 +22,9 @@ from xyntra_ep.tracea.planning.op_key import OpKey, op_key
 from xyntra_ep.tracea.runtime.kernel_source import Definitions, KernelSource, taking
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.shared_memory import shared_layout
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
-from xyntra_ep.tracea.semantic_ir.shared_memory import shared_layout
 
 Emit = Callable[[Kernel, Capabilities], Definitions]
 TunedFor = Callable[[CoreOp], Mapping[str, Tuned]]

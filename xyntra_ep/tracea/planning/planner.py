@@ -29,7 +29,7 @@ from xyntra_ep.tracea.planning.legality import check_program
 from xyntra_ep.tracea.planning.plan import OpFailure, PlanError, PlanLoop, PlannedProgram, PlanStep, PlanTensor
 from xyntra_ep.tracea.runtime.kernel_source import Definitions, KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR, Capabilities
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 Announce = Callable[[KernelSource], None]

@@ -5,7 +5,7 @@ types      operands agree in element and lanes (an index scalar may meet a singl
 memory     stores go to writable pointers, in the pointer's compute type; local arrays fit a thread's stack
 loops      steps are positive literals or names that do not change
 functions  defined before their callers, called with what they declare; a result is returned
-GPU        see `check_gpu.py`
+GPU        see `proofs/check.py`
 turns      counted in i64 that may be written
 tiles      used between their configuration and their release, which a block does not leave to others; pairs are bf16 memory
 """
@@ -103,7 +103,7 @@ def check_kernel(kernel: Kernel) -> None:
 def _checker(kernel: Kernel) -> Checker:
     if not kernel.threads:
         return Checker()
-    from xyntra_ep.tracea.semantic_ir.check_gpu import GpuChecker  # which builds on this module
+    from xyntra_ep.tracea.semantic_ir.gpu.proofs.check import GpuChecker  # which builds on this module
 
     return GpuChecker()
 

@@ -23,12 +23,12 @@ from xyntra_ep.tracea.kernels.cpu.shared.row_units import (
     spans,
     units_of,
 )
-from xyntra_ep.tracea.kernels.shared.lane_interior import Interior, interior_of
-from xyntra_ep.tracea.kernels.shared.lane_picks import are_picked
-from xyntra_ep.tracea.kernels.shared.lane_tables import LaneTables, kept_values
-from xyntra_ep.tracea.kernels.shared.loops import Lanes, Scope, maskable
-from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
-from xyntra_ep.tracea.kernels.shared.loops_pointwise import PointwisePlan, plan_pointwise
+from xyntra_ep.tracea.kernels.shared.loops.lane_interior import Interior, interior_of
+from xyntra_ep.tracea.kernels.shared.loops.lane_picks import are_picked
+from xyntra_ep.tracea.kernels.shared.loops.lane_tables import LaneTables, kept_values
+from xyntra_ep.tracea.kernels.shared.loops.nest import Lanes, Scope, maskable
+from xyntra_ep.tracea.kernels.shared.loops.plan import Loop
+from xyntra_ep.tracea.kernels.shared.loops.pointwise import PointwisePlan, plan_pointwise
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa

@@ -9,9 +9,9 @@ from __future__ import annotations
 from xyntra_ep.tracea.core_ir.ops import RowReduce
 from xyntra_ep.tracea.kernels.cpu.shared.loops_cost import call_cost_ns, cycles_per_element, estimate_ns
 from xyntra_ep.tracea.kernels.cpu.shared.row_units import Span, rows_of_units, spans, units_of
-from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope, maskable
-from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator, is_arg
-from xyntra_ep.tracea.kernels.shared.loops_rows import Rows, RowStage, keep_values, loops_around, plan_rows
+from xyntra_ep.tracea.kernels.shared.loops.nest import Nest, Scope, maskable
+from xyntra_ep.tracea.kernels.shared.loops.reduce import Accumulator, is_arg
+from xyntra_ep.tracea.kernels.shared.loops.rows import Rows, RowStage, keep_values, loops_around, plan_rows
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa

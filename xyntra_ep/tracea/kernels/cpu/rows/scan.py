@@ -6,9 +6,9 @@ from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.ops import Scan
 from xyntra_ep.tracea.kernels.cpu.shared.loops_cost import call_cost_ns, estimate_ns
 from xyntra_ep.tracea.kernels.cpu.shared.row_units import rows_of_units, units_of
-from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
+from xyntra_ep.tracea.kernels.shared.loops.plan import Loop
+from xyntra_ep.tracea.kernels.shared.loops.scan_row import RowScan, why_no_scan
 from xyntra_ep.tracea.kernels.shared.operation_cost import expression_cycles
-from xyntra_ep.tracea.kernels.shared.scan_row import RowScan, why_no_scan
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 

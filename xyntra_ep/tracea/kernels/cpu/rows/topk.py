@@ -16,9 +16,9 @@ from xyntra_ep.tracea.core_ir.ops import TopK
 from xyntra_ep.tracea.kernels.cpu.shared.loops_cost import call_cost_ns, estimate_ns
 from xyntra_ep.tracea.kernels.cpu.shared.row_units import rows_of_units, units_of
 from xyntra_ep.tracea.kernels.shared.index import AccessTable
-from xyntra_ep.tracea.kernels.shared.loops import Nest
-from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
-from xyntra_ep.tracea.kernels.shared.loops_rows import ZERO
+from xyntra_ep.tracea.kernels.shared.loops.nest import Nest
+from xyntra_ep.tracea.kernels.shared.loops.plan import Loop
+from xyntra_ep.tracea.kernels.shared.loops.rows import ZERO
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, TempBuffer, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (

@@ -24,12 +24,12 @@ from xyntra_ep.tracea.core_ir.ops import Operand, ReduceKind, RowReduce
 from xyntra_ep.tracea.kernels.cpu.shared.loops_cost import call_cost_ns, estimate_ns
 from xyntra_ep.tracea.kernels.cpu.shared.row_units import BLOCK, Span, Units, fill_tables, in_runs, scopes_of_units, spans
 from xyntra_ep.tracea.kernels.shared.index import Access, AccessTable, Lane
-from xyntra_ep.tracea.kernels.shared.lane_picks import MOST_APART, picked
-from xyntra_ep.tracea.kernels.shared.lane_tables import LaneTables, kept_values
-from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope, maskable
-from xyntra_ep.tracea.kernels.shared.loops_plan import Domain, Loop
-from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator, identity
-from xyntra_ep.tracea.kernels.shared.loops_rows import loops_around
+from xyntra_ep.tracea.kernels.shared.loops.lane_picks import MOST_APART, picked
+from xyntra_ep.tracea.kernels.shared.loops.lane_tables import LaneTables, kept_values
+from xyntra_ep.tracea.kernels.shared.loops.nest import Nest, Scope, maskable
+from xyntra_ep.tracea.kernels.shared.loops.plan import Domain, Loop
+from xyntra_ep.tracea.kernels.shared.loops.reduce import Accumulator, identity
+from xyntra_ep.tracea.kernels.shared.loops.rows import loops_around
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from xyntra_ep.tracea.core_ir.dims import Size, product, typical
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, walk
 from xyntra_ep.tracea.kernels.shared.index import Lane
-from xyntra_ep.tracea.kernels.shared.lane_picks import are_picked
-from xyntra_ep.tracea.kernels.shared.loops import Nest
+from xyntra_ep.tracea.kernels.shared.loops.lane_picks import are_picked
+from xyntra_ep.tracea.kernels.shared.loops.nest import Nest
 from xyntra_ep.tracea.kernels.shared.operation_cost import operation_cycles
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 

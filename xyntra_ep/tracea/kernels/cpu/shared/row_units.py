@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax
-from xyntra_ep.tracea.kernels.shared.lane_tables import LaneTables
-from xyntra_ep.tracea.kernels.shared.loops import Scope
-from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
+from xyntra_ep.tracea.kernels.shared.loops.lane_tables import LaneTables
+from xyntra_ep.tracea.kernels.shared.loops.nest import Scope
+from xyntra_ep.tracea.kernels.shared.loops.plan import Loop
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, index, le, lt, vmax, vmin
 

@@ -11,9 +11,9 @@ from xyntra_ep.tracea.kernels.gpu.attention._stream import AttentionStream
 from xyntra_ep.tracea.kernels.gpu.attention._tiles import ACROSS, PACKET, AttentionTile
 from xyntra_ep.tracea.kernels.gpu.shared.launch import gpu_of
 from xyntra_ep.tracea.kernels.variant import BuildContext
+from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileLayout
 from xyntra_ep.tracea.semantic_ir.math_library import math_function
 from xyntra_ep.tracea.semantic_ir.nodes import CallValue, Const, Fma, Rvalue, Var, f32, index, vmin
-from xyntra_ep.tracea.semantic_ir.swizzle import TileLayout
 
 _EXP = "exp_nonpositive"
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.kernels.gpu.shared.packets import is_multiple
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_nodes import COPY_BYTES, PACKET_BYTES
-from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.lane_map import Digit, LaneMap
+from xyntra_ep.tracea.semantic_ir.gpu.nodes import COPY_BYTES, PACKET_BYTES
+from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileAccess, TileLayout
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, PointerType, Rvalue, Select, Var, f32, index, lt, vmin
-from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout
 
 
 def whole(extent: int, step: int) -> int:

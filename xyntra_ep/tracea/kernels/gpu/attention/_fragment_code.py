@@ -18,13 +18,13 @@ from xyntra_ep.tracea.kernels.gpu.attention._fetch import Fetch, padded, whole
 from xyntra_ep.tracea.kernels.gpu.attention._stream import AttentionStream
 from xyntra_ep.tracea.kernels.gpu.shared.tf32 import as_tf32
 from xyntra_ep.tracea.kernels.variant import BuildContext
-from xyntra_ep.tracea.semantic_ir.banks import BANKS
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder
-from xyntra_ep.tracea.semantic_ir.fragment_nodes import ROW_BYTES, SIDE, depth_of
-from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
+from xyntra_ep.tracea.semantic_ir.gpu.banks import BANKS
+from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import ROW_BYTES, SIDE, depth_of
+from xyntra_ep.tracea.semantic_ir.gpu.lane_map import Digit, LaneMap
+from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileAccess, TileLayout, choose
 from xyntra_ep.tracea.semantic_ir.math_library import math_function
 from xyntra_ep.tracea.semantic_ir.nodes import Bitcast, CallValue, Const, Function, Rvalue, Var, binary, f32, i32
-from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout, choose
 
 WARP_ROWS = 16
 _HELD = 32  # registers for q at most

@@ -9,7 +9,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, product, select, ty
 from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax
 from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask, find_causal_sum
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Select, binary, f32
 
 STREAM = 0.6  # of the memory's rate, by blocks that wait for each tile of k and v

@@ -22,7 +22,7 @@ from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import Parts
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
 from xyntra_ep.tracea.kernels.variant import BuildContext, TempBuffer
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies, math_function
 from xyntra_ep.tracea.semantic_ir.nodes import CallValue, Const, Fma, Pointer, Rvalue, Select, Var, binary, f32, index, vmax, vmin
 from xyntra_ep.tracea.semantic_ir.nodes import lt as less

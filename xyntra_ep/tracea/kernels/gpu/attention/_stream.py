@@ -33,12 +33,12 @@ from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu.shared.packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group, Here
-from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator
+from xyntra_ep.tracea.kernels.shared.loops.reduce import Accumulator
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, ValueBuffer
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileLayout
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Convert, Rvalue, Select, Var, binary, f32, i64, index, lt, vmax, vmin
-from xyntra_ep.tracea.semantic_ir.swizzle import TileLayout
 
 _APART = 128.0  # scores so far below the maximum have no weight
 _LOWEST = float(np.finfo(np.float32).min)

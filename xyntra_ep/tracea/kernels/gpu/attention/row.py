@@ -23,10 +23,10 @@ from xyntra_ep.tracea.kernels.gpu.attention._space import STREAM, or_zero, read_
 from xyntra_ep.tracea.kernels.gpu.shared.block_reduce import block_reduced
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, estimate_ns, gpu_of, steps_ns
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
-from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator
+from xyntra_ep.tracea.kernels.shared.loops.reduce import Accumulator
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies, math_function
 from xyntra_ep.tracea.semantic_ir.nodes import CallValue, Const, Fma, Offset, Rvalue, Var, f32, lt, vmax, vmin
 

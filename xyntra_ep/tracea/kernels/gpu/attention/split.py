@@ -18,8 +18,8 @@ from xyntra_ep.tracea.kernels.gpu.attention._split_code import WARP, RowEnd, Spl
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import Parts
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 
 _LARGEST = 512  # of a head: what a warp has in registers of it
 _THREADS, _ROWS, _PARTS = (64, 128), (1, 2, 4), (1, 8, 32)

@@ -17,8 +17,8 @@ from xyntra_ep.tracea.kernels.gpu.shared.packing import temporary
 from xyntra_ep.tracea.kernels.gpu.tensor_cores._fragment_tiles import packet_of
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, Phase, TempBuffer, ValueBuffer
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, f32, lt
 
 _THREADS = 128

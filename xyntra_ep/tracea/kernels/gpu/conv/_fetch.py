@@ -9,8 +9,8 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.gpu.conv._places import Place, Places
 from xyntra_ep.tracea.kernels.gpu.conv._product import ConvProduct
 from xyntra_ep.tracea.kernels.gpu.gemm._tiles import PACKET, Fetch, GemmTile
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_nodes import Slot
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.nodes import Slot
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, Var, f32, index
 
 

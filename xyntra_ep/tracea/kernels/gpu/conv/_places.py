@@ -15,8 +15,8 @@ from typing import Protocol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.gpu.conv._product import ConvProduct
 from xyntra_ep.tracea.kernels.gpu.shared.packets import is_multiple
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.lane_map import LaneMap
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.lane_map import LaneMap
 from xyntra_ep.tracea.semantic_ir.magic_division import divide, split
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Convert, Rvalue, Select, Var, binary, index, lt
 

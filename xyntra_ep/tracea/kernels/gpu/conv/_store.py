@@ -13,7 +13,7 @@ from xyntra_ep.tracea.kernels.gpu.gemm._tiles import PACKET, GemmTile
 from xyntra_ep.tracea.kernels.gpu.shared.packet_end import PacketEnd
 from xyntra_ep.tracea.kernels.gpu.shared.packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Here
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Var, lt
 
 

@@ -10,7 +10,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.gpu.conv._product import ConvProduct
 from xyntra_ep.tracea.kernels.gpu.shared import packing
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, binary, lt
 
 

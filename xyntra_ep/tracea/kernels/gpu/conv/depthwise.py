@@ -22,7 +22,7 @@ from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.conv_taps import taps, why_not_floats
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.magic_division import split
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Pointer, Rvalue, Var, binary, f32, index, lt
 

@@ -25,8 +25,8 @@ from xyntra_ep.tracea.kernels.gpu.shared.tile_cost import tiles_ns, wanted
 from xyntra_ep.tracea.kernels.gpu.tensor_cores._fragment_product import Copier, multiply
 from xyntra_ep.tracea.kernels.gpu.tensor_cores._fragment_tiles import Copy, FragmentTile
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.magic_division import split
 from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Select, Var, index
 

@@ -9,7 +9,7 @@ from xyntra_ep.tracea.kernels.gpu.shared.launch import estimate_ns, gpu_of, step
 from xyntra_ep.tracea.kernels.shared.conv_taps import accumulate, taps, why_not_floats
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
 from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config, KernelCall, ValueBuffer, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, lt
 
 _THREADS = 128

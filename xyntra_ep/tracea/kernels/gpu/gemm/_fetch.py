@@ -11,8 +11,8 @@ from xyntra_ep.tracea.core_ir.ops import Gemm, Operand
 from xyntra_ep.tracea.kernels.gpu.gemm._tiles import PACKET, Fetch, GemmTile
 from xyntra_ep.tracea.kernels.gpu.shared.packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_nodes import Slot
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.nodes import Slot
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, Var, binary, f32, index, lt
 
 

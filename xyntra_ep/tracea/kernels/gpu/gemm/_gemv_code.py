@@ -11,7 +11,7 @@ from xyntra_ep.tracea.kernels.gpu.gemm._gemv_tiles import GemvTile, widest
 from xyntra_ep.tracea.kernels.gpu.shared.packets import is_multiple
 from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import End
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Pointer, Rvalue, binary, f32, lt, vmin
 
 

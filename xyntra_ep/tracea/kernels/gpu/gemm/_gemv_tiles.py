@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.semantic_ir.gpu_nodes import PACKET_BYTES
-from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
+from xyntra_ep.tracea.semantic_ir.gpu.lane_map import Digit, LaneMap
+from xyntra_ep.tracea.semantic_ir.gpu.nodes import PACKET_BYTES
 
 ROWS = (1, 2, 4, 8)
 THREADS = 256

@@ -6,10 +6,10 @@ from contextlib import nullcontext
 from typing import Protocol
 
 from xyntra_ep.tracea.kernels.gpu.gemm._tiles import PACKET, GemmTile
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_nodes import Slot
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.nodes import Slot
+from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileLayout
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Rvalue, Var, f32, lt
-from xyntra_ep.tracea.semantic_ir.swizzle import TileLayout
 
 
 class Feed(Protocol):

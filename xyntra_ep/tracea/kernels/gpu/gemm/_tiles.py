@@ -15,8 +15,8 @@ from functools import cache
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.gpu.shared.tile_cost import BlockWork
 from xyntra_ep.tracea.kernels.variant import Axis, Config
-from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
-from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout, choose
+from xyntra_ep.tracea.semantic_ir.gpu.lane_map import Digit, LaneMap
+from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileAccess, TileLayout, choose
 
 PACKET = 4  # floats that a thread reads from shared memory at once
 SLOTS = 2

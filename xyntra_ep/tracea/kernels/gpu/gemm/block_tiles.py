@@ -22,8 +22,8 @@ from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import MOST, End, Parts, Sums
 from xyntra_ep.tracea.kernels.gpu.shared.tile_cost import GemmSizes, sizes_of, tiles_ns, wanted
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Var, lt
 
 _PEAK = {8: 0.8, 4: 0.5}  # of the arithmetic peak, by a thread's side: a packet read from shared memory feeds so many products

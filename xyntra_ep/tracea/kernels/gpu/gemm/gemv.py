@@ -24,8 +24,8 @@ from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import MOST, Parts, Sums, mee
 from xyntra_ep.tracea.kernels.gpu.shared.tile_cost import LATENCY_NS, START_NS, sizes_of
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import index
 
 MOST_ROWS = 16  # more are for tiles, which read both operands in shares

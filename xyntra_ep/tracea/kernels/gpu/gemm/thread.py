@@ -10,7 +10,7 @@ from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.gemm_element import row_times_column, why_no_product
 from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
 from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config, KernelCall, ValueBuffer, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import index, lt
 
 _THREADS = 128

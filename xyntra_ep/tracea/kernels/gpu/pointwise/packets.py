@@ -13,10 +13,10 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.gpu.shared.launch import estimate_ns, gpu_of, launch_of, moved_ns, steps_ns
 from xyntra_ep.tracea.kernels.gpu.shared.packets import Packet, packet_width
-from xyntra_ep.tracea.kernels.shared.loops import Scope
-from xyntra_ep.tracea.kernels.shared.loops_pointwise import PointwisePlan, plan_pointwise
+from xyntra_ep.tracea.kernels.shared.loops.nest import Scope
+from xyntra_ep.tracea.kernels.shared.loops.pointwise import PointwisePlan, plan_pointwise
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, lt, vmin
 
 _IN_FLIGHT = 4  # elements that a thread should be loading at least

@@ -16,14 +16,14 @@ from xyntra_ep.tracea.core_ir.ops import Pointwise
 from xyntra_ep.tracea.kernels.gpu.shared.launch import estimate_ns, gpu_of, launch_of, steps_ns
 from xyntra_ep.tracea.kernels.gpu.shared.packets import Packet, packet_width
 from xyntra_ep.tracea.kernels.shared.index import Lane
-from xyntra_ep.tracea.kernels.shared.loops import Nest
-from xyntra_ep.tracea.kernels.shared.loops_plan import Loop
-from xyntra_ep.tracea.kernels.shared.loops_pointwise import PointwisePlan, plan_pointwise
+from xyntra_ep.tracea.kernels.shared.loops.nest import Nest
+from xyntra_ep.tracea.kernels.shared.loops.plan import Loop
+from xyntra_ep.tracea.kernels.shared.loops.pointwise import PointwisePlan, plan_pointwise
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.lane_map import Digit, LaneMap
+from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileAccess, TileLayout, choose
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Var, lt, vmin
-from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout, choose
 
 SIDE = 32  # of a square: lanes of a warp, which read so many neighbours
 _THREADS = 256

@@ -10,8 +10,8 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, load
 from xyntra_ep.tracea.core_ir.ops import TopK
 from xyntra_ep.tracea.kernels.shared.index import AccessTable
-from xyntra_ep.tracea.kernels.shared.loops import Nest
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.kernels.shared.loops.nest import Nest
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Select, binary, f32, i64, index, lt
 
 _PAST_THE_END = 1 << 30  # what a position is that no row has

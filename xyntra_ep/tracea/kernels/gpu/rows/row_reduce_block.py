@@ -17,12 +17,12 @@ from xyntra_ep.tracea.core_ir.ops import RowReduce
 from xyntra_ep.tracea.kernels.gpu.shared.block_reduce import block_reduced
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, estimate_ns, gpu_of, launch_of, moved_ns, steps_ns
 from xyntra_ep.tracea.kernels.gpu.shared.packets import Packet, packet_width
-from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope
-from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator, is_arg
-from xyntra_ep.tracea.kernels.shared.loops_rows import Rows, RowStage, keep_values, loops_around, plan_rows
+from xyntra_ep.tracea.kernels.shared.loops.nest import Nest, Scope
+from xyntra_ep.tracea.kernels.shared.loops.reduce import Accumulator, is_arg
+from xyntra_ep.tracea.kernels.shared.loops.rows import Rows, RowStage, keep_values, loops_around, plan_rows
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Var, index, lt, vmin
 
 _THREADS = (32, 64, 128, 256, 512, 1024)

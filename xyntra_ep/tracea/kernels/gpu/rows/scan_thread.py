@@ -5,9 +5,9 @@ from __future__ import annotations
 from xyntra_ep.tracea.core_ir.dims import ceildiv, product
 from xyntra_ep.tracea.core_ir.ops import Scan
 from xyntra_ep.tracea.kernels.gpu.shared.launch import estimate_ns, gpu_of, launch_of, steps_ns
-from xyntra_ep.tracea.kernels.shared.scan_row import RowScan, why_no_scan
+from xyntra_ep.tracea.kernels.shared.loops.scan_row import RowScan, why_no_scan
 from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config, KernelCall, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import lt
 
 _THREADS = 128

@@ -19,10 +19,10 @@ from xyntra_ep.tracea.core_ir.ops import ReduceKind, TopK
 from xyntra_ep.tracea.kernels.gpu.rows._topk_row import Entry, TopKRow
 from xyntra_ep.tracea.kernels.gpu.shared.block_reduce import block_reduced
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, estimate_ns, gpu_of, launch_of, steps_ns
-from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator
+from xyntra_ep.tracea.kernels.shared.loops.reduce import Accumulator
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Convert, Rvalue, Select, Var, binary, i64, index, lt, vmin
 
 _THREADS = (64, 128, 256, 512, 1024)

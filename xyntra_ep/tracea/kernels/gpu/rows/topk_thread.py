@@ -8,7 +8,7 @@ from xyntra_ep.tracea.core_ir.ops import TopK
 from xyntra_ep.tracea.kernels.gpu.rows._topk_row import Entry, TopKRow
 from xyntra_ep.tracea.kernels.gpu.shared.launch import estimate_ns, gpu_of, launch_of, steps_ns
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Select, Var, binary, index, lt, vmin
 
 _THREADS = 128

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.kernels.shared.loops_reduce import Accumulator
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.kernels.shared.loops.reduce import Accumulator
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Convert, Elem, Pointer, Rvalue, Var, binary, i32, lt
 
 _STORED = {Elem.F32: DType.F32, Elem.I32: DType.I32, Elem.I64: DType.I64}

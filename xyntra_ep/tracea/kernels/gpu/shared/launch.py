@@ -9,8 +9,8 @@ from xyntra_ep.tracea.core_ir.dims import Size, select, typical
 from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.core_ir.work import sized_work
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, Phase, TempBuffer, ValueBuffer
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 
 LAUNCH_NS = 3000
 CACHE = 2.5  # times the memory's rate: what is read again comes from the second-level cache

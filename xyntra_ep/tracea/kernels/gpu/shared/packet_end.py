@@ -11,8 +11,8 @@ from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.kernels.gpu.shared.packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.affine import CONSTANT, Affine, add_affine, affine
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group, Here
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_nodes import PACKET_BYTES
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.nodes import PACKET_BYTES
 from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue
 
 

@@ -10,9 +10,9 @@ from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.index_range import without_axis
 from xyntra_ep.tracea.kernels.shared.affine import affine
 from xyntra_ep.tracea.kernels.shared.index import Access, Lane, Term
-from xyntra_ep.tracea.kernels.shared.loops import Nest, Scope, as_element
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_nodes import PACKET_BYTES
+from xyntra_ep.tracea.kernels.shared.loops.nest import Nest, Scope, as_element
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.nodes import PACKET_BYTES
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, loaded_type, lt
 
 _WIDEST = 8  # more values would cost more registers than the wider access saves

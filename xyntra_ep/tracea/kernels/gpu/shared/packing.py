@@ -10,7 +10,7 @@ from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.kernels.gpu.shared.launch import gpu_of, steps_ns
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, Phase, TempBuffer, ValueBuffer
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, f32, lt
 
 _THREADS = 128

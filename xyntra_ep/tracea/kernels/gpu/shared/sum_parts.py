@@ -17,8 +17,8 @@ from xyntra_ep.tracea.core_ir.ops import Conv, Gemm
 from xyntra_ep.tracea.kernels.gpu.shared.launch import CACHE, LAUNCH_NS, gpu_of, steps_ns
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group, Here
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, KernelCall, TempBuffer, ValueBuffer
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, binary, f32, index, vmax, vmin
 from xyntra_ep.tracea.semantic_ir.nodes import lt as less
 

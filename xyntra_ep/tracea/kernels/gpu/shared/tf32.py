@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import math_function
 from xyntra_ep.tracea.semantic_ir.nodes import Bitcast, CallValue, Rvalue, f32, i32
 

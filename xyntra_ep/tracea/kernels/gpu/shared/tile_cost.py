@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from xyntra_ep.tracea.core_ir.dims import Size, product, typical
 from xyntra_ep.tracea.kernels.gpu.shared.launch import CACHE, blocks_held
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, own_batches
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
-from xyntra_ep.tracea.semantic_ir.multiprocessor import WARP
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.multiprocessor import WARP
 
 _BUSY = 8  # warps of a unit that hide each other's waiting: two for each of four schedulers
 LATENCY_NS = 600.0  # from a load to its value, under load; what is under way meanwhile makes the rate (Little's law)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.gpu.shared.tf32 import as_tf32
 from xyntra_ep.tracea.kernels.gpu.tensor_cores._fragment_tiles import WARP_ROWS, Copy, FragmentTile
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Bitcast, Const, Rvalue, Var, f32, i32, index, lt
 
 

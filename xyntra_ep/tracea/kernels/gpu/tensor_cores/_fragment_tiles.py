@@ -13,9 +13,9 @@ from functools import cache
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.gpu.shared.tile_cost import BlockWork
-from xyntra_ep.tracea.semantic_ir.fragment_nodes import ROW_BYTES, SIDE, depth_of
-from xyntra_ep.tracea.semantic_ir.lane_map import Digit, LaneMap
-from xyntra_ep.tracea.semantic_ir.swizzle import TileAccess, TileLayout, choose
+from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import ROW_BYTES, SIDE, depth_of
+from xyntra_ep.tracea.semantic_ir.gpu.lane_map import Digit, LaneMap
+from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileAccess, TileLayout, choose
 
 WARP_ROWS = 64
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.gpu.tensor_cores._wgmma_tiles import CONSUMERS, STEP, Panels, WarpgroupTile
+from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_builder import WarpgroupBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_nodes import DEPTH, ROWS, SWIZZLED_ROWS, WARPS, SharedMatrix
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, TensorMap, Var, binary, f32, index, lt
-from xyntra_ep.tracea.semantic_ir.warpgroup_builder import WarpgroupBuilder
-from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import DEPTH, ROWS, SWIZZLED_ROWS, WARPS, SharedMatrix
 
 _ALIGNMENT = SWIZZLED_ROWS * 2 * STEP  # bytes after which a swizzle repeats
 

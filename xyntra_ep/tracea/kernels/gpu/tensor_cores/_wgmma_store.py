@@ -14,10 +14,10 @@ from xyntra_ep.tracea.kernels.gpu.shared.packets import is_multiple
 from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import End
 from xyntra_ep.tracea.kernels.gpu.tensor_cores._wgmma_tiles import WarpgroupTile
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
-from xyntra_ep.tracea.semantic_ir.gpu_nodes import PACKET_BYTES
+from xyntra_ep.tracea.semantic_ir.gpu.nodes import PACKET_BYTES
+from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_builder import WarpgroupBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_nodes import ROWS, WARPGROUP
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Select, Var, lt
-from xyntra_ep.tracea.semantic_ir.warpgroup_builder import WarpgroupBuilder
-from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import ROWS, WARPGROUP
 
 _PAIR = 2  # neighbours that a thread has
 _CHUNK = 8  # columns of which it has them

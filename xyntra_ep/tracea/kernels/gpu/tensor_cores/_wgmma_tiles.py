@@ -20,10 +20,10 @@ from math import sqrt
 
 from xyntra_ep.tracea.kernels.gpu.shared.tile_cost import BlockWork
 from xyntra_ep.tracea.kernels.variant import Axis, Config
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_builder import WarpgroupBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_nodes import DEPTH, ROW_BYTES, SWIZZLED_ROWS, WARPGROUP
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, vmin
-from xyntra_ep.tracea.semantic_ir.warpgroup_builder import WarpgroupBuilder
-from xyntra_ep.tracea.semantic_ir.warpgroup_nodes import DEPTH, ROW_BYTES, SWIZZLED_ROWS, WARPGROUP
 
 BYTES = 2
 STEP = ROW_BYTES // BYTES  # of k, and elements of a row

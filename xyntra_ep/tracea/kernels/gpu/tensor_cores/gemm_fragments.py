@@ -33,8 +33,8 @@ from xyntra_ep.tracea.kernels.gpu.tensor_cores._fragment_tiles import (
 )
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_builder import GpuBuilder
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Select, Var, index, lt, vmin
 
 _PEAK = 0.6  # of the matrix units' rate

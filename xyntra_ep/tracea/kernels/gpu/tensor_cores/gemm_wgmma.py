@@ -37,9 +37,9 @@ from xyntra_ep.tracea.kernels.gpu.tensor_cores._wgmma_tiles import (
 )
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, TensorView, ValueBuffer, Variant
-from xyntra_ep.tracea.semantic_ir.gpu_capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_builder import WarpgroupBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index
-from xyntra_ep.tracea.semantic_ir.warpgroup_builder import WarpgroupBuilder
 
 _PEAK = 0.8  # of the matrix units' rate
 _ALONE = 0.55  # where one warpgroup has a tile and the other none

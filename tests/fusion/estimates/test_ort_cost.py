@@ -1,0 +1,216 @@
+"""ORT's time for a node: which row of the table, how much work, near or far, and what its optimizer takes away."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import onnx
+import pytest
+
+from bench.ort_cases import KINDS
+from tests.support.models.graph_from_model import graph_from_model
+from tests.support.models.ml_models import single
+from tests.support.models.model_text import normal, parse
+from xyntra_ep.fusion.estimates.ort_cost import (
+    PICKED,
+    TABLES,
+    Ceilings,
+    Efficiency,
+    Load,
+    Rate,
+    Sized,
+    load,
+    load_of,
+    shared_ns,
+    work_ns,
+    work_of,
+)
+from xyntra_ep.fusion.estimates.ort_fusions import absorbed
+from xyntra_ep.fusion.trace import OPS
+from xyntra_ep.tracea.core_ir.dtypes import DType
+
+MACHINE = Ceilings(gflops=100.0, dram_gbs=10.0, near_bytes=1 << 20)
+
+
+def loads(text: str, **constants: object) -> list[Load | None]:
+    """Of each node of a model whose sizes are all numbers."""
+    graph = graph_from_model(parse(text, 18, **constants))
+
+    def sized(name: str) -> Sized | None:
+        value = graph.values.get(name)
+        if value is None or not name:
+            return None
+        assert value.shape is not None
+        return Sized(shape=tuple(int(n or 0) for n in value.shape), dtype=value.dtype or DType.F32, is_const=value.is_constant)
+
+    found = []
+    for node in graph.nodes:
+        outputs = [t for t in map(sized, node.outputs) if t is not None]
+        found.append(load_of(node, [sized(i) for i in node.inputs], outputs, load()))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "constants", "row", "units"),
+    [
+        ("(float[1,64] x) => (float[1,32] y) { y = MatMul(x, w) }", {"w": normal(64, 32)}, "product.row", 2 * 64 * 32),
+        ("(float[8,64] x) => (float[8,32] y) { y = MatMul(x, w) }", {"w": normal(64, 32)}, "product.few", 2 * 8 * 64 * 32),
+        ("(float[2,9,64] x) => (float[2,9,32] y) { y = MatMul(x, w) }", {"w": normal(64, 32)}, "product.many", 2 * 18 * 64 * 32),
+        ("(float[64,9] x, float[64,5] w) => (float[9,5] y) { y = Gemm <transA=1> (x, w) }", {}, "product.two", 2 * 64 * 9 * 5),
+        ("(float[2,3,4,8] x, float[2,3,8,5] w) => (float[2,3,4,5] y) { y = MatMul(x, w) }", {}, "product.heads", 2 * 6 * 160),
+        ('(float[2,3,4] x, float[3,5] w) => (float[2,4,5] y) { y = Einsum <equation="abc,bd->acd"> (x, w) }', {},
+         "product.heads", 2 * 2 * 3 * 4 * 5),
+        ("(float[1,8,6,6] x) => (float[1,16,6,6] y) { y = Conv(x, w) }", {"w": normal(16, 8, 1, 1)}, "conv.point", 36 * 256),
+        ("(float[1,8,6,6] x) => (float[1,16,4,4] y) { y = Conv(x, w) }", {"w": normal(16, 8, 3, 3)}, "conv.window", 72 * 512),
+        ("(float[1,3,6,6] x) => (float[1,16,4,4] y) { y = Conv(x, w) }", {"w": normal(16, 3, 3, 3)}, "conv.stem", 27 * 512),
+        ("(float[1,8,6,6] x) => (float[1,8,4,4] y) { y = Conv <group=8> (x, w) }", {"w": normal(8, 1, 3, 3)},
+         "conv.depthwise", 2 * 8 * 16 * 9),
+        ("(float[1,8,6] x) => (float[1,64,4] y) { y = Conv(x, w) }", {"w": normal(64, 8, 3)}, "conv.line", 2 * 64 * 4 * 24),
+        ("(float[1,8,6] x) => (float[1,8,4] y) { y = Conv <group=8> (x, w) }", {"w": normal(8, 1, 3)},
+         "conv.line.depthwise", 2 * 32 * 3),
+        ("(float[1,2,6,6] x) => (float[1,2,4,4] y) { y = MaxPool <kernel_shape=[3,3]> (x) }", {}, "MaxPool", 32 * 9),
+        ("(float[1,2,7,7] x) => (float[1,2,3,3] y) { y = MaxPool <kernel_shape=[3,3], strides=[2,2]> (x) }", {},
+         "MaxPool", 18 * (9 + PICKED)),
+        ("(float[1,2,4,4] x) => (float[1,2,2,2] y) { y = AveragePool <kernel_shape=[9,9], pads=[3,3,3,3]> (x) }", {},
+         "AveragePool", 8 * 16),
+        ("(float[4,8] x) => (float[4] y) { y = ReduceMean <keepdims=0> (x, a) }", {"a": [1]}, "ReduceMean", 32),
+        ("(float[4,8] x) => (float[4,8] y) { y = Celu(x) }", {}, "Elu", 32),
+        ("(float[2,3,4] x) => (float[3,2,4] y) { y = Transpose <perm=[1,0,2]> (x) }", {}, "Transpose.outer", 24),
+        ("(float[2,3,4] x) => (float[2,4,3] y) { y = Transpose <perm=[0,2,1]> (x) }", {}, "Transpose.inner", 24),
+    ],
+)  # fmt: skip
+def test_a_node_is_some_units_of_a_row(text: str, constants: dict[str, object], row: str, units: int) -> None:
+    [found] = loads(text, **constants)
+    assert found is not None and (found.row, found.units) == (row, units)
+
+
+def test_convolutions_to_few_channels_take_as_long_as_those_to_a_block() -> None:
+    def time_ns(channels: int, rank: int, block: int) -> float:
+        image = ",".join("6" * rank)
+        text = f"(float[1,8,{image}] x) => (float[1,{channels},{image}] y) {{ y = Conv <pads={[1] * 2 * rank}> (x, w) }}"
+        [found] = loads(text, w=normal(channels, 8, *[3] * rank))
+        assert found is not None
+        return work_ns(found, load(), dataclasses.replace(MACHINE, block=block))
+
+    assert time_ns(3, 2, 16) == pytest.approx(time_ns(16, 2, 16))
+    assert time_ns(17, 2, 16) == pytest.approx(time_ns(32, 2, 16))
+    assert time_ns(3, 2, 8) == pytest.approx(time_ns(16, 2, 8) / 2)
+    # Lines of any number of channels are copied once, and multiplied.
+    assert time_ns(3, 1, 16) < time_ns(16, 1, 16) < 16 / 3 * time_ns(3, 1, 16)
+    assert time_ns(3, 1, 16) == time_ns(3, 1, 8)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(float[4,8] x) => (float[8,4] y) { y = Reshape(x, s) }",
+        "(float[1,4,8] x) => (float[4,1,8] y) { y = Transpose <perm=[1,0,2]> (x) }",
+        "(float[4,8] x) => (int64[2] y) { y = Shape(x) }",
+    ],
+)
+def test_what_only_hands_its_input_on_is_no_work(text: str) -> None:
+    assert loads(text, s=[8, 4])[-1] is None
+
+
+@pytest.mark.parametrize(("rows", "row"), [(1, "product.row"), (8, "product.few"), (64, "product.many")])
+def test_a_linear_model_is_a_product(rows: int, row: str) -> None:
+    """Its weights are attributes."""
+    model = single("LinearRegressor", {"x": np.zeros((rows, 4), np.float32)}, fixed=True, coefficients=[1.0] * 12, targets=3)
+    node, x = graph_from_model(model).nodes[0], Sized(shape=(rows, 4), dtype=DType.F32)
+    found = load_of(node, [x], [Sized(shape=(rows, 3), dtype=DType.F32)], load())
+    assert found == Load(row=row, units=2.0 * rows * 12, bytes=48)
+
+
+def test_near_data_costs_computing_and_far_data_the_memory() -> None:
+    table = Efficiency(node_ns=300.0, rows={"Add": Rate(flops=50.0, dram=0.5), "Erf": Rate(flops=100.0, dram=0.0)})
+    near, far = Load(row="Add", units=1000, bytes=12_000), Load(row="Add", units=1e6, bytes=12e6)
+    assert work_ns(near, table, MACHINE) == 1000 * 50 / 100
+    assert work_ns(far, table, MACHINE) == 12e6 / (0.5 * 10)
+    assert work_ns(Load(row="Erf", units=1e6, bytes=8e6), table, MACHINE) == 1e6  # computing hides the memory
+    assert shared_ns(29_000, 2) == 29_000 and shared_ns(40_000, 2) == 20_000
+
+
+def test_steps_of_a_recurrence_cost_something_and_are_shared_out_one_by_one() -> None:
+    table = Efficiency(node_ns=300.0, step_ns=200.0, rows={"LSTM.row": Rate(flops=2.0, dram=0.0)})
+    work = work_of(Load(row="LSTM.row", units=1e6, bytes=0, steps=10), table, MACHINE)
+    assert work.ns == 1e6 * 2 / 100 + 10 * 200 and work.on(2) == work.ns  # 2.2 us each
+    large = work_of(Load(row="LSTM.row", units=1e8, bytes=0, steps=10), table, MACHINE)
+    assert large.on(2) == large.ns / 2
+    assert work_of(Load(row="LSTM.row", units=1e6, bytes=0), table, MACHINE).ns == 1e6 * 2 / 100
+
+
+WIDTHS = (256, 512)
+
+
+@pytest.mark.parametrize("name", ["LSTM.rows", "GRU.row"])
+def test_a_recurrence_is_counted_as_its_case_was(name: str) -> None:
+    """Products and gates: of few units the gates take a good part."""
+    case = next(kind for kind in KINDS if kind.name == name).at(64)
+    sized = [Sized(shape=a.shape, dtype=DType.F32) for a in (case.feeds["x"], case.weights["w"], case.weights["r"])]
+    node = graph_from_model(onnx.load_from_string(case.model())).nodes[0]
+    found = load_of(node, sized, sized[:1], load())
+    assert found is not None and found.row == name and found.units == case.units
+
+
+@pytest.mark.parametrize("bits", WIDTHS)
+def test_a_committed_table_is_plausible(bits: int) -> None:
+    table = load(bits)
+    assert 100 <= table.node_ns <= 2000 and 50 <= table.step_ns <= 2000
+    for name, rate in table.rows.items():
+        assert rate.flops > 0 and 0 <= rate.dram <= 1, name
+    products = [r.flops for n, r in table.rows.items() if n in ("product.many", "product.two", "conv.window", "conv.point")]
+    assert all(1.0 <= flops <= 4.0 for flops in products), "nobody multiplies faster than the ceiling"
+    said = json.loads((TABLES / f"units{bits}.json").read_text(encoding="utf-8"))["environment"]
+    assert {"cpu", "cpu_flags", "packages", "threads"} <= said.keys()
+
+
+def test_every_kind_that_is_measured_has_a_row() -> None:
+    assert {kind.name for kind in KINDS} == load().rows.keys()
+
+
+def test_a_table_has_its_own_rows_and_the_usual_ones_beside() -> None:
+    own = json.loads((TABLES / "units512.json").read_text(encoding="utf-8"))["rows"]
+    table, usual = load(512), load()
+    assert {name: table.rows[name] for name in own} == {name: Rate(**row) for name, row in own.items()}
+    lacking = usual.rows.keys() - own.keys()
+    assert lacking and {name: table.rows[name] for name in lacking} == {name: usual.rows[name] for name in lacking}
+    assert {file.stem for file in TABLES.glob("*.json")} == {f"units{bits}" for bits in WIDTHS}
+
+
+def test_every_operator_of_ours_has_a_row_or_is_taken_for_the_plainest() -> None:
+    table = load()
+    shape = Sized(shape=(2, 4, 4, 4), dtype=DType.F32)
+    node = graph_from_model(parse("(float[4] x) => (float[4] y) { y = Neg(x) }")).nodes[0]
+    for spec in OPS:
+        node = dataclasses.replace(node, op_type=spec.name.rpartition(".")[2])
+        found = load_of(node, [shape, shape, shape], [shape], table)
+        assert found is None or (found.row in table.rows and math.isfinite(work_ns(found, table, MACHINE))), spec.name
+
+
+def fused(text: str, **constants: object) -> list[str | None]:
+    """What became of each node: None as it is, "" taken in, else the name of its fused form."""
+    graph = graph_from_model(parse(text, 18, **constants))
+    found = absorbed(graph, [n.id for n in graph.nodes])
+    return [found.get(n.id) for n in graph.nodes]
+
+
+def test_ort_fuses_what_follows_a_convolution() -> None:
+    text = "(float[1,8,6,6] x) => (float[1,8,6,6] y) { c = Conv(x, w) a = Add(c, x) y = Relu(a) }"
+    assert fused(text, w=normal(8, 8, 1, 1)) == [None, "", ""]
+
+
+def test_an_activation_that_others_read_before_it_is_not_taken_in() -> None:
+    text = "(float[4,8] x) => (float[4,8] y, float[4,8] g) { g = Gemm(x, w) y = Relu(g) }"
+    assert fused(text, w=normal(8, 8)) == [None, None]
+
+
+def test_ort_fuses_gelu_and_layer_normalisation() -> None:
+    gelu = "(float[4] x) => (float[4] y) { d = Div(x, r) e = Erf(d) p = Add(e, one) m = Mul(x, p) y = Mul(m, h) }"
+    assert fused(gelu, r=1.41421, one=1.0, h=0.5) == ["", "Gelu", "", "", ""]
+    norm = """(float[4,8] x) => (float[4,8] y) {
+        m = ReduceMean(x, a) s = Sub(x, m) q = Pow(s, two) v = ReduceMean(q, a) w = Add(v, e) r = Sqrt(w)
+        d = Div(s, r) k = Mul(d, g) y = Add(k, b) }"""
+    assert fused(norm, a=[1], two=2.0, e=1e-5, g=normal(8), b=normal(8)) == ["", "LayerNormalization", *[""] * 7]

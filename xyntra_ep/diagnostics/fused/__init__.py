@@ -1,0 +1,1 @@
+"""`xyntra fuse`: what XyntraEP makes of a model, as a file."""

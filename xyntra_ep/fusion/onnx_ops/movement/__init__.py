@@ -1,0 +1,1 @@
+"""Operators that put elements elsewhere, and those that compute shapes."""

@@ -1,0 +1,1 @@
+"""Operators with a matrix product or a convolution in them."""

@@ -1,0 +1,1 @@
+"""Questions about lazy tensors that come up on the way from them to core-IR ops."""

@@ -1,0 +1,317 @@
+"""Evaluating expressions inside a loop nest: every value where its axes are first known, and lanes over one axis at the bottom.
+
+nest = Nest(b, table, lane_axis, roots)        what will be computed
+scope = nest.outside()                         nothing bound: constants are loaded here
+inner = scope.bind({axis: loop variable})      what depends on bound axes only is computed here, once
+vector = inner.lanes(at, 16)                   lanes at, at + 1 ... of the lane axis
+vector.store(k, vector.value(root))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.expr import Expr, acc, acc_bool, acc_int, axis, walk
+from xyntra_ep.tracea.kernels.shared.index import Access, AccessTable, Lane, LaneAddress
+from xyntra_ep.tracea.kernels.shared.loops.lane_picks import are_picked, every
+from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    INDEX,
+    Const,
+    Convert,
+    Gather,
+    Iota,
+    Load,
+    Offset,
+    Rvalue,
+    Shuffle,
+    Var,
+    binary,
+    i64,
+    index,
+    le,
+    loaded_type,
+    lt,
+    splat,
+)
+from xyntra_ep.tracea.semantic_ir.scalar_code import ScalarCode
+
+Given = Sequence[tuple[Expr, Rvalue]]
+
+
+class Nest:
+    """What a kernel computes: decides which values are worth a name outside of the loops that use them."""
+
+    def __init__(self, b: KernelBuilder, table: AccessTable, lane_axis: int | None, roots: Sequence[Expr]) -> None:
+        self.b = b
+        self.table = table
+        self.lane_axis = lane_axis
+        self._addresses: dict[int, LaneAddress] = {}
+        self._roots = list(roots)
+        for address in [self.address(k) for k in range(len(table.accesses))]:
+            self._roots += [address.base] if address.mode is not Lane.GATHER else []
+            self._roots += [address.uniform, address.varying] if address.mode is Lane.GATHER or address.checks else []
+            self._roots += [c.first for c in address.checks]
+        self.nodes = walk(*self._roots)
+
+    def address(self, k: int) -> LaneAddress:
+        """The k-th access along the lane axis."""
+        if k not in self._addresses:
+            access = self.table.accesses[k]
+            number = -1 if self.lane_axis is None else self.lane_axis
+            self._addresses[k] = self.table.lanewise(access, number)
+        return self._addresses[k]
+
+    def outside(self) -> Scope:
+        return Scope(self, {}, {}, None)
+
+    def frontier(self, known: frozenset[Expr]) -> list[Expr]:
+        """Calls and loads that depend on ``known`` only and are used by something that depends on more."""
+        inside = {id(e): self.table.deps(e) <= known for e in self.nodes}
+        wanted = {id(e) for e in self._roots}
+        for e in self.nodes:
+            if not inside[id(e)]:
+                wanted.update(id(a) for a in e.args)
+        return [e for e in self.nodes if e.kind in ("call", "load") and inside[id(e)] and id(e) in wanted]
+
+
+class Scope:
+    """A place where some axes and accumulators have values, all scalar."""
+
+    def __init__(
+        self, nest: Nest, axes: Mapping[int, Rvalue], accs: Mapping[int, Rvalue], parent: ScalarCode | None, given: Given = ()
+    ) -> None:
+        self.nest = nest
+        self.b = nest.b
+        self._axes = axes
+        self._accs = accs
+        self.code = parent.fork(1, self._leaf) if parent else ScalarCode(nest.b, nest.b, 1, self._leaf)
+        for e, value in given:
+            self.code.define(e, value)
+        known = {axis(a) for a in axes} | {make(j) for j in accs for make in (acc, acc_int, acc_bool)}
+        for e in nest.frontier(frozenset(known)):
+            if not self.code.knows(e):
+                self.code.define(e, self.b.let("h", self.code.emit(e)[0]))
+
+    def bind(
+        self, axes: Mapping[int, Rvalue] | None = None, accs: Mapping[int, Rvalue] | None = None, given: Given = ()
+    ) -> Scope:
+        """An inner scope with more axes and accumulators; ``given``: expressions whose values there are known already."""
+        return Scope(self.nest, {**self._axes, **(axes or {})}, {**self._accs, **(accs or {})}, self.code, given)
+
+    def lanes(
+        self,
+        at: Rvalue,
+        lanes: int,
+        count: Rvalue | None = None,
+        accs: Mapping[int, Rvalue] | None = None,
+        given: Given = (),
+    ) -> Lanes | Scope:
+        """The elements at, at + 1 ... of the lane axis; those below ``count``. ``accs`` and ``given``: over these lanes."""
+        number = self.nest.lane_axis
+        if lanes == 1 or number is None:
+            return self.bind({} if number is None else {number: at}, accs, given)
+        here = Lanes(self, at, lanes, count, accs or {})
+        for e, value in given:
+            here.define(e, value)
+        return here
+
+    def value(self, e: Expr) -> Rvalue:
+        return self.code.emit(e)[0]
+
+    def index(self, e: Expr) -> Rvalue:
+        """An i64 expression as an index scalar."""
+        if e.kind == "const":
+            return index(e.attr)
+        if e.kind == "size":
+            return self.size(e.attr)
+        value = self.value(e)
+        return value if value.type == INDEX else Convert(INDEX, value)
+
+    def size(self, value: Size) -> Rvalue:
+        return self.b.param(value)
+
+    def store(self, k: int, value: Rvalue) -> None:
+        self.b.store(self.nest.table.accesses[k].pointer, self.position(k), value)
+
+    def position(self, k: int) -> Rvalue:
+        """The position of the k-th access in its buffer."""
+        address = self.nest.address(k)
+        if address.mode in (Lane.ONE, Lane.VECTOR, Lane.STRIDED) or (address.mode is Lane.GUARDED and not address.checks):
+            base = self.index(address.base)
+            if address.step == 0:
+                return base
+            assert self.nest.lane_axis is not None
+            at = self._axes[self.nest.lane_axis]
+            return base + at * self.size(address.step)
+        return self.index(address.uniform) + self.index(address.varying)
+
+    def load(self, k: int) -> Rvalue:
+        access = self.nest.table.accesses[k]
+        count = None if access.count is None else self.size(access.count)
+        return Load(access.pointer, self.position(k), 1, count)
+
+    def _leaf(self, e: Expr, lanes: int) -> Rvalue:
+        if e.kind == "axis":
+            return as_element(self._axes[e.attr])
+        if e.kind == "acc":
+            return self._accs[e.attr]
+        return self.load(e.attr)
+
+
+class Lanes:
+    """Several consecutive elements of the lane axis at once."""
+
+    def __init__(self, scope: Scope, at: Rvalue, lanes: int, count: Rvalue | None, accs: Mapping[int, Rvalue]) -> None:
+        self.nest = scope.nest
+        self.b = scope.b
+        self._scalars = scope.bind()
+        self._at = at
+        self.lanes = lanes
+        self.count = count
+        self._accs = accs
+        self._code = self._scalars.code.fork(lanes, self._leaf)
+
+    def value(self, e: Expr) -> Rvalue:
+        return self._code.emit(e)[0]
+
+    def define(self, e: Expr, value: Rvalue) -> None:
+        """``value`` stands for ``e`` in these lanes."""
+        self._code.define(e, value)
+
+    def store(self, k: int, value: Rvalue) -> None:
+        """Write the lanes; one by one through a small buffer where they are not neighbours in memory."""
+        access, address = self.nest.table.accesses[k], self.nest.address(k)
+        base = self._scalars.index(address.base)
+        if address.mode is Lane.VECTOR:
+            self.b.store(access.pointer, base + self._at, value, self.count)
+            return
+        buffer = self.b.array("lanes", access.dtype, self.lanes)
+        self.b.store(buffer, 0, value)
+        step = self._scalars.size(address.step)
+        with self.b.loop("l", 0, index(self.lanes) if self.count is None else self.count) as lane:
+            self.b.store(access.pointer, base + (self._at + lane) * step, self.b.load(buffer, lane))
+
+    def _leaf(self, e: Expr, lanes: int) -> Rvalue:
+        if e.kind == "axis":
+            if e.attr != self.nest.lane_axis:
+                return self._scalars.value(e)
+            return binary("add", Iota(i64(lanes)), as_element(self._at))
+        if e.kind == "acc":
+            return self._accs[e.attr] if e.attr in self._accs else self._scalars.value(e)
+        return self._load(e, self.nest.table.accesses[e.attr], self.nest.address(e.attr))
+
+    def _load(self, e: Expr, access: Access, address: LaneAddress) -> Rvalue:
+        at, scalars = self._at, self._scalars
+        match address.mode:
+            case Lane.ONE:
+                return scalars.value(e)
+            case Lane.VECTOR:
+                return self._unless_empty(
+                    access, lambda s: Load(access.pointer, s.index(address.base) + at, self.lanes, self.count)
+                )
+            case Lane.REPEATED:
+                return self._repeated(access, address, scalars)
+            case Lane.STRIDED:
+                return self._unless_empty(access, lambda s: self._strided(access, address, s))
+            case Lane.GUARDED:
+                return self._guarded(access, address)
+            case Lane.GATHER:
+                return self._gather(access, address)
+
+    def _unless_empty(self, access: Access, read: Callable[[Scope], Rvalue]) -> Rvalue:
+        """What ``read`` makes, 0 where the view has no elements."""
+        if access.count is None:
+            return read(self._scalars)
+        result = self.b.variable("g", Const(loaded_type(access.dtype, self.lanes), 0))
+        with self.b.when(lt(0, self._scalars.size(access.count))):
+            self.b.assign(result, read(self._scalars.bind()))
+        return result
+
+    def _strided(self, access: Access, address: LaneAddress, scalars: Scope) -> Rvalue:
+        """Elements at literal distances of a scalar position."""
+        step = scalars.size(address.step)
+        base = scalars.index(address.base) + self._at * step
+        if isinstance(address.step, int) and access.dtype.is_float and are_picked(address.step, self.lanes):
+            return every(self.b, access.pointer, self.b.let("at", base), address.step, self.lanes)
+        return Gather(Offset(access.pointer, base), binary("mul", Iota(i64(self.lanes)), as_element(step)))
+
+    def _repeated(self, access: Access, address: LaneAddress, scalars: Scope) -> Rvalue:
+        """Fewer elements than lanes, each handed to several."""
+        times, lanes = address.times, self.lanes  # powers of two
+        at = scalars.index(address.base) + self._at // times
+        if times >= lanes:
+            return splat(Load(access.pointer, at, 1), lanes)
+        if self.count is not None:  # masks are there for whole vectors
+            few: Rvalue = Load(access.pointer, at, lanes, (self.count + (times - 1)) // times)
+        else:
+            few = Load(access.pointer, at, lanes // times)
+        few = self.b.let("few", few)
+        if self.count is not None:
+            return Shuffle(few, few, tuple(lane // times for lane in range(lanes)))
+        for doubled in (lanes // times << step for step in range(1, times.bit_length())):  # compilers know this shuffle best
+            few = self.b.let("twice", Shuffle(few, few, tuple(lane // 2 for lane in range(doubled))))
+        return few
+
+    def _gather(self, access: Access, address: LaneAddress) -> Rvalue:
+        """From a scalar address on, so that accesses that differ in it alone share the positions of their lanes."""
+        position = self._code.fork(self.lanes, self._leaf).emit(address.varying)[0]
+        start = Offset(access.pointer, self._scalars.bind().index(address.uniform))
+        return self._unless_empty(access, lambda _: Gather(start, position))
+
+    def _guarded(self, access: Access, address: LaneAddress) -> Rvalue:
+        """Without clamps if all lanes are inside (and neighbours, where only that is worth code), else lane by lane."""
+        literal = isinstance(address.step, int)
+        condition = None if literal else binary("eq", self._scalars.size(address.step), 1)
+        if access.count is not None:
+            condition = _and(condition, lt(0, self._scalars.size(access.count)))
+        for check in address.checks:
+            first = self.b.let("first", self._scalars.index(check.first) + self._at * check.step)
+            last = first + check.step * (self.lanes - 1)
+            condition = _and(_and(condition, le(0, first)), lt(last, self._scalars.size(check.extent)))
+        assert condition is not None
+        result = self.b.variable("g", Const(loaded_type(access.dtype, self.lanes), 0))
+        with self.b.when(condition):
+            inside = self._scalars.bind()
+            if literal and address.step != 1:
+                self.b.assign(result, self._strided(access, address, inside))
+            else:
+                self.b.assign(result, Load(access.pointer, inside.index(address.base) + self._at, self.lanes))
+        with self.b.otherwise():
+            if literal or address.checks:
+                self.b.assign(result, self._gather(access, address))
+            else:  # a broadcast that the run decides on
+                self._same_or_gathered(result, access, address)
+        return result
+
+    def _same_or_gathered(self, result: Var, access: Access, address: LaneAddress) -> None:
+        same = binary("eq", self._scalars.size(address.step), 0)
+        if access.count is not None:
+            same = _and(same, lt(0, self._scalars.size(access.count)))
+        with self.b.when(same):
+            one = Load(access.pointer, self._scalars.bind().index(address.base), 1)
+            self.b.assign(result, splat(one, self.lanes))
+        with self.b.otherwise():
+            self.b.assign(result, self._gather(access, address))
+
+
+def as_element(value: Rvalue) -> Rvalue:
+    """An index as an i64 data element."""
+    if isinstance(value, Const):
+        return Const(i64(1), value.value)
+    return Convert(i64(1), value) if value.type == INDEX else value
+
+
+def _and(a: Rvalue | None, b: Rvalue) -> Rvalue:
+    return b if a is None else binary("and", a, b)
+
+
+def maskable(nest: Nest) -> bool:
+    """Whether every access along the lanes is one element or consecutive floats: then a short vector can be masked."""
+    for k, access in enumerate(nest.table.accesses):
+        mode = nest.address(k).mode
+        if mode is not Lane.ONE and not (mode in (Lane.VECTOR, Lane.REPEATED) and access.dtype is DType.F32):
+            return False
+    return True
