@@ -45,7 +45,7 @@ g, island0, after lower_to_ops: 2 ops
   v2:f32[4, 3] = const w
   v3:f32[3] = const b
   v4:f32[d0_0, 3] = temp
-  v4 = gemm(v1, v2, v3) {epilogue=relu(add(acc0, in2[i1])), product=f32}   # MatMul#0, Add#1, Relu#3
+  v4 = gemm(v1, v2, v3) {product=f32, epilogue=relu(add(acc0, in2[i1]))}   # MatMul#0, Add#1, Relu#3
   v0 = copy(v4[3, d0_0 : 1, 3]) {domain=(3, d0_0), bodies=(in0[i0, i1])}   # Relu#3
 """
 

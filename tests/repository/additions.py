@@ -92,15 +92,15 @@ print(Context().plan_kernel("add", backend="cpu", n=64).variant)
 
 KNOWN_GPU = Addition(
     rows={
-        "xyntra_ep/tracea/doctor/heroes.py": (
-            """    Hero(name="RTX 4090",""",
-            """    Hero(name="RTX 4060", gpu=_card("sm_89", units=24, fma_tflops=15.1, memory_gbs=272.0), source="a test"),\n""",
+        "xyntra_ep/tracea/doctor/known_gpus.py": (
+            """    KnownGpu(name="RTX 4090",""",
+            """    KnownGpu(name="RTX 4060", gpu=_card("sm_89", units=24, fma_tflops=15.1, memory_gbs=272.0), source="test"),\n""",
         )
     },
     question="""
-from xyntra_ep.tracea.doctor.heroes import hero_for, hero_named
+from xyntra_ep.tracea.doctor.known_gpus import known_gpu_for, known_gpu_named
 
-print(hero_for("sm_89", "NVIDIA GeForce RTX 4060").name, hero_named("rtx-4060").gpu.units)
+print(known_gpu_for("sm_89", "NVIDIA GeForce RTX 4060").name, known_gpu_named("rtx-4060").gpu.units)
 """,
     answer="RTX 4060 24",
 )
@@ -216,7 +216,7 @@ from pathlib import Path
 from bench.store import Stored
 from reports import parts, update_file
 
-document, [stored] = Path("document.md"), Path("reports/results").glob("wide-*.json")
+document, stored = Path("document.md"), max(Path("reports/results").glob("wide-*.json"))
 document.write_text("<!-- bench:count --><!-- /bench:count -->")
 update_file(document, Stored.at(stored), write=True)
 print("cases in wide-" in document.read_text(), max(parts, key=lambda part: part.order).name)

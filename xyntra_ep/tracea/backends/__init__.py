@@ -9,4 +9,4 @@ from xyntra_ep.tracea.backends._backend import LIBRARY, Backend, DeviceBackend, 
 
 __all__ = ["BACKENDS", "LIBRARY", "Backend", "DeviceBackend", "DeviceTarget"]
 
-BACKENDS: Registry[Backend] = Registry(__name__, "BACKENDS")
+BACKENDS = Registry[Backend](__name__, "BACKENDS")
