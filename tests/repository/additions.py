@@ -94,7 +94,7 @@ KNOWN_GPU = Addition(
     rows={
         "xyntra_ep/tracea/doctor/known_gpus.py": (
             """    KnownGpu(name="RTX 4090",""",
-            """    KnownGpu(name="RTX 4060", gpu=_card("sm_89", units=24, fma_tflops=15.1, memory_gbs=272.0), source="test"),\n""",
+            """    KnownGpu(name="RTX 4060", gpu=_card("sm_89", units=24, fma_tflops=15, memory_gbs=272), source="a"),\n""",
         )
     },
     question="""
