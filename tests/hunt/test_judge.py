@@ -54,6 +54,16 @@ def test_noise_excuses_what_it_moves_and_nothing_else() -> None:
     assert differing(i64([1]), want[0], special=False, moved=clear[0]).all()
 
 
+def test_noise_is_before_what_takes_many_steps() -> None:
+    """Scale and bias are one value, and cancel: what is left are the last bits of the steps between."""
+    model = parse(
+        "(float16[1,2,2] x, float16[2] s) => (float16[1,2,2] y) { y = GroupNormalization<num_groups = 2>(x, s, s) }", 22
+    )
+    x = np.asarray([[[-99, 99], [-99, 99]]], np.float16)
+    moved = spread(model, {"x": x, "s": np.asarray([1, 1], np.float16)}, [np.asarray([[[0, 2], [0, 2]]], np.float16)])
+    assert moved is not None and moved[0][0, 0, 0] > 4e-3
+
+
 @pytest.mark.parametrize("opset", [13, 22, 25])
 def test_noise_in_models_of_any_opset(opset: int) -> None:
     model = parse("(float[N] x) => (float[N] y) { y = Tan(x) }", opset)

@@ -114,18 +114,29 @@ def values_inside(
     for number, node in enumerate(model.graph.node):
         if any(name and name not in known and name not in constants for name in node.input):
             continue  # behind one that fails
-        fed = {name: change_given(node, known[name]) for name in node.input if name in known}
-        own = {name: constants[name] for name in node.input if name in constants}
+        single, names = apart(node)
+        fed = {name: change_given(node, known[old]) for name, old in names.items() if old in known}
+        own = {name: constants[old] for name, old in names.items() if old in constants}
         try:
-            [found] = runner.run(node, own, [fed])
+            [found] = runner.run(single, own, [fed])
         except Refused:
             found = None
         if found is None:
             failing = min(failing, number)
         else:
-            names = (name for name in node.output if name)
-            known |= {name: change(node, value) for name, value in zip(names, found, strict=True)}
+            outputs = (name for name in node.output if name)
+            known |= {name: change(node, value) for name, value in zip(outputs, found, strict=True)}
     return known, failing
+
+
+def apart(node: onnx.NodeProto) -> tuple[onnx.NodeProto, dict[str, str]]:
+    """The node with a name of its own for each input, and which value each is: what is read twice may differ then."""
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    for place, name in enumerate(node.input):
+        if name in node.input[:place] and name:
+            made.input[place] = f"{name} at {place}"
+    return made, dict(zip(made.input, node.input, strict=True))
 
 
 def ancestors(model: onnx.ModelProto, outputs: Sequence[str], stop: set[str] | None = None) -> list[onnx.NodeProto]:
