@@ -30,8 +30,8 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("fast_math", "1", f"XyntraEP: option 'fast_math' is not in this release. there are {ALL}"),
         ("deterministic", "1", f"XyntraEP: option 'deterministic' is not in this release. there are {ALL}"),
         ("trace", "t.json", f"XyntraEP: option 'trace' is not in this release. there are {ALL}"),
-        ("backend", "webgpu", "XyntraEP: backend='webgpu' is not in this release. allowed: auto, cpu, opencl, cuda"),
-        ("backend", "cpuu", "XyntraEP: backend='cpuu' is not valid. did you mean 'cpu'? allowed: auto, cpu, opencl, cuda"),
+        ("backend", "webgpu", "XyntraEP: backend='webgpu' is not in this release. allowed: auto, cpu, cuda, opencl"),
+        ("backend", "cpuu", "XyntraEP: backend='cpuu' is not valid. did you mean 'cpu'? allowed: auto, cpu, cuda, opencl"),
         (
             "precision",
             "bf61",
