@@ -35,13 +35,13 @@ std::string Device::compile(const std::string&, const std::string&) const {
 }
 
 std::unique_ptr<const Device> DeviceApi::open(const std::string& identity) {
-  for (const DeviceApi* api = first; api != nullptr; api = api->next_)
+  for (const DeviceApi* api = first_; api != nullptr; api = api->next_)
     if (identity.rfind(api->prefix_, 0) == 0) return api->open_(identity);
   throw Error(kFail, "XyntraEP: no device is called '" + identity + "'");
 }
 
 std::string DeviceApi::identity_of(int ordinal) {
-  for (const DeviceApi* api = first; api != nullptr; api = api->next_)
+  for (const DeviceApi* api = first_; api != nullptr; api = api->next_)
     if (api->numbered_ != nullptr) return api->numbered_(ordinal);
   throw Error(kFail, "XyntraEP: there is no device " + std::to_string(ordinal));
 }

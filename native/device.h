@@ -153,8 +153,8 @@ class DeviceApi {
   // `prefix`: with what the identities of its devices begin. `numbered`: the identity of a device that ONNX Runtime knows by a
   // number, for an API whose devices are TensorDevices (tensor_device.h).
   DeviceApi(std::string_view prefix, Open open, Numbered numbered = nullptr) noexcept
-      : prefix_(prefix), open_(open), numbered_(numbered), next_(first) {
-    first = this;
+      : prefix_(prefix), open_(open), numbered_(numbered), next_(first_) {
+    first_ = this;
   }
   DeviceApi(const DeviceApi&) = delete;
   DeviceApi& operator=(const DeviceApi&) = delete;
@@ -168,7 +168,7 @@ class DeviceApi {
   Open open_;
   Numbered numbered_;
   const DeviceApi* next_;
-  static inline const DeviceApi* first = nullptr;  // set while the library is loaded
+  static inline const DeviceApi* first_ = nullptr;  // set while the library is loaded
 };
 
 }  // namespace xyntra

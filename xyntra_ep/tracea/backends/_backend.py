@@ -11,16 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from xyntra_ep import knobs
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.tracea.runtime.survey import Survey, Surveyed
 
 if TYPE_CHECKING:
     from xyntra_ep.tracea.doctor.variants import AnyVariant, VariantTable
     from xyntra_ep.tracea.runtime.kernel_cache import KernelCompiler
     from xyntra_ep.tracea.runtime.kernel_source import Definitions
+    from xyntra_ep.tracea.runtime.survey import Survey, Surveyed
     from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
     from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
@@ -82,7 +82,7 @@ class Backend(ABC):
         there is nothing."""
 
 
-D = TypeVar("D", bound=Surveyed)
+D = TypeVar("D", bound="Surveyed")
 
 
 class DeviceBackend(Backend, Generic[D]):
@@ -142,6 +142,3 @@ class DeviceBackend(Backend, Generic[D]):
         """A device that need not be here, for which kernels are planned and compiled; None where the backend knows none so.
         Raises ConfigError for a name that it does not know, and without its compiler."""
         return None
-
-
-AnyDeviceBackend = DeviceBackend[Any]

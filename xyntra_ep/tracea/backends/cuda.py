@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from xyntra_ep.errors import ConfigError, XyntraError
 from xyntra_ep.tracea.backends._backend import LIBRARY, DeviceBackend, DeviceTarget
 from xyntra_ep.tracea.backends._files import first_line, installed, names
-from xyntra_ep.tracea.runtime.survey import Survey
 
 if TYPE_CHECKING:
     from xyntra_ep.tracea.runtime.cuda import CudaDevice
+    from xyntra_ep.tracea.runtime.survey import Survey
     from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 
 _DRIVER = "/proc/driver/nvidia"

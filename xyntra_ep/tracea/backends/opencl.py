@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from xyntra_ep.tracea.backends._backend import LIBRARY, DeviceBackend, DeviceTarget
 from xyntra_ep.tracea.backends._files import installed, names
-from xyntra_ep.tracea.runtime.survey import Survey
 
 if TYPE_CHECKING:
     from xyntra_ep.tracea.runtime.opencl import OpenClDevice
+    from xyntra_ep.tracea.runtime.survey import Survey
 
 
 class OpenCl(DeviceBackend["OpenClDevice"]):

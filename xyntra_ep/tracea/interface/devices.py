@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.backends import BACKENDS, DeviceBackend, DeviceTarget
-from xyntra_ep.tracea.backends._backend import AnyDeviceBackend
 
 
-def device_backends() -> list[AnyDeviceBackend]:
+def device_backends() -> list[DeviceBackend[Any]]:
     """In the order in which ``backend=auto`` asks them."""
     return sorted((b for b in BACKENDS if isinstance(b, DeviceBackend)), key=lambda backend: backend.rank)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from xyntra_ep.errors import ConfigError, did_you_mean
 from xyntra_ep.options import AUTO, Precision
 from xyntra_ep.tracea.backends import BACKENDS, DeviceTarget
+from xyntra_ep.tracea.backends.cpu import Processor
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.ops import ValueKind
 from xyntra_ep.tracea.doctor.decision import Evidence
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from xyntra_ep.tracea.interface.context import Context
 
 _WHERE = "plan_kernel"
-_PROCESSOR = "cpu"
 Reasons = tuple[tuple[str, str], ...]
 
 
@@ -133,7 +133,7 @@ def plan_kernel(
         assumed=tuple(name for name in all_sizes if name not in sizes),
         assumed_of=named.of,
         variant=decision.chosen.name,
-        backend=_PROCESSOR if device is None else device.backend,
+        backend=Processor.name if device is None else device.backend,
         device=context.machine.model if device is None else device.name,
         precision=agreed.precision.value,
         config=dict(decision.config),
