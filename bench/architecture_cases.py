@@ -32,6 +32,7 @@ def cases_of_architectures(pattern: str, threads: Sequence[int]) -> tuple[Case, 
             threads=count,
             file=str(exported(a)),
             shapes=a.shapes,
+            max_err=a.max_err,
         )
         for a in wanted
         for count in threads

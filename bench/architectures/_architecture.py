@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from bench.contenders import DEFAULT_MAX_ERR
 from zoo.registry import Registry
 
 Dims = tuple[int | str, ...]
@@ -31,7 +32,7 @@ class Input:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
     """``build`` makes the module, and ``call(module, *inputs)`` the output that is compared. ``sizes``: what the dimensions that
-    have names are when it is measured, 1 where nothing is said."""
+    have names are when it is measured, 1 where nothing is said. ``max_err``: of an output, relative to its largest element."""
 
     name: str
     build: Callable[[], Any]
@@ -39,6 +40,7 @@ class Architecture:
     sizes: Mapping[str, int] = field(default_factory=dict)
     call: Callable[..., Any] = lambda module, *inputs: module(*inputs)
     exporter: Exporter = Exporter.DYNAMO
+    max_err: float = DEFAULT_MAX_ERR
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

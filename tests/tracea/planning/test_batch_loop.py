@@ -173,6 +173,18 @@ def test_from_one_loop_to_the_next() -> None:
     run(p, 3, expected_loops=2)
 
 
+@pytest.mark.compiler("gcc")
+def test_loops_come_in_the_order_of_their_steps() -> None:
+    """The best part of a chain is found first, and here it is the last."""
+    p = Net(3)
+    y = p.conv(p.conv(p.x, 8), 8)
+    heavy = p.conv(p.conv(y, 100), 100)
+    y = p.conv(p.conv(heavy, 8), 8)
+    p.output(p.conv(p.conv(y, 8), 8))
+    assert loops_of(p) == [(0, 1), (5, 7)]
+    run(p, 3, expected_loops=2)
+
+
 def neighbour(y: Operand) -> Expr:
     before = call("max", call("sub", axis(0), const(1)), const(0))
     return load(0, before, axis(1), axis(2), axis(3), dtype=y.dtype)

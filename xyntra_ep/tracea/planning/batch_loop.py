@@ -42,15 +42,13 @@ class BatchLoop:
 def over_images(
     program: Program, live: Sequence[int], once: Collection[int], caps: Capabilities
 ) -> tuple[Program, tuple[BatchLoop, ...]]:
-    """``program`` with loops over images where they pay. ``live``: the ops that are carried out; ``once``: those of them that are
-    so when the session is created. Ops and values keep their numbers; values are added."""
+    """``program`` with loops over images where they pay, in the order of their ops. ``live``: the ops that are carried out;
+    ``once``: those of them that are so when the session is created. Ops and values keep their numbers; values are added."""
     looped = replace(program, values=list(program.values), ops=list(program.ops))
-    loops = [
-        _slice(looped, part, _used_outside(program, part, live))
-        for chain in _chains(program, [i for i in live if i not in once])
-        for part in _worthwhile(program, chain, caps)
-    ]
-    return looped, tuple(loops)
+    chains = _chains(program, [i for i in live if i not in once])
+    parts = [part for chain in chains for part in _worthwhile(program, chain, caps)]
+    parts.sort(key=lambda part: part[0].number)
+    return looped, tuple(_slice(looped, part, _used_outside(program, part, live)) for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
