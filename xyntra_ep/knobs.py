@@ -113,6 +113,7 @@ class Knobs:
     min_island: str | None = None
     cache_dir: str | None = None
     dump_dir: str | None = None
+    rules: str | None = None
     fp32_strict: str | None = None
     dim_hints: str | None = None
     log_level: str | None = None

@@ -26,6 +26,7 @@ from xyntra_ep.trusted_file import Distrusted, read_trusted
 PROVIDER = "XyntraEP"
 CONFIG_FILE = "fusion.toml"
 _MOST_CONFIG_BYTES = 1 << 20
+_NOT_FOUND = ("cache_dir", "rules")  # code comes from there: a downloaded folder with models must not be able to bring its own
 T = TypeVar("T")
 
 
@@ -144,6 +145,11 @@ class Options:
     dump_dir: Path | None = option(
         doc="write the sources of each session's kernels here, and each island after each pass (docs/architecture.md); stored "
         "plans are then not used",
+        shown_default="off",
+    )
+    rules: Path | None = option(
+        doc="a file of rewrite rules of your own, formulas in TOML or a list in Python (docs/rules.md); each is tried on random "
+        "numbers first. Plans are then not stored. A `fusion.toml` that is merely found cannot name it",
         shown_default="off",
     )
     fp32_strict: bool = option(
@@ -376,13 +382,13 @@ def _read_file(named: Path | None) -> _File | None:
         raise ConfigError("'provider' is not a table", where=str(path), hint="write [provider] and options under it")
     for name in provider:
         _check_name(name, str(path))
-    if named is None and "cache_dir" in provider:
-        # Native code is loaded from there: a downloaded folder with models must not be able to bring its own.
-        raise ConfigError(
-            "cache_dir is not taken from a file that was merely found",
-            where=str(path),
-            hint="set XYNTRA_CONFIG to the file, or XYNTRA_CACHE_DIR to the directory",
-        )
+    for name in _NOT_FOUND if named is None else ():
+        if name in provider:
+            raise ConfigError(
+                f"{name} is not taken from a file that was merely found",
+                where=str(path),
+                hint=f"set XYNTRA_CONFIG to the file, or {knobs.variable_of(name)}",
+            )
     unknown = tuple(name for name in table if name != "provider")
     return _File(path, {name: str(value) for name, value in provider.items()}, unknown)
 

@@ -17,6 +17,7 @@ from tests.support.models.alternatives import OneIsland, one_island
 from tests.support.models.graph_from_model import graph_from_model
 from tests.support.run_program import compare
 from xyntra_ep.fusion.graph import Graph
+from xyntra_ep.fusion.rules import built_in
 from xyntra_ep.options import parse
 from xyntra_ep.provider import planner, registration
 from xyntra_ep.provider.placement import Placement
@@ -100,7 +101,7 @@ def compile_session(graph: Graph, architecture: str, precisions: Sequence[str], 
     for precision in precisions:
         options = parse({"backend": "cuda", "precision": precision, "cache_dir": str(cache)})
         hash128 = hash128_of(registration.library())
-        work, result = planner._planned(graph, options, Placement(device=known_target(architecture)), hash128)
+        work, result = planner._planned(graph, options, built_in(), Placement(device=known_target(architecture)), hash128)
         assert not work.precision.shortfall and not work.declined and not result.failures
         reports = {k.symbol: read_report(work.context.root.path / k.path, k.symbol) for k in result.kernels}
         assert reports and all(reports.values())

@@ -20,8 +20,17 @@ from xyntra_ep.fusion.reason import Kind
 
 NODES = [("MatMul", "scores"), ("Softmax", "p"), ("MatMul", "y"), ("Transpose", "t"), ("Det", "d")]
 STEPS = [
-    {"name": "trace", "before": 4, "after": 3, "fused": [], "changed": [], "removed": [3], "refused": []},
-    {"name": "fuse_attention", "before": 3, "after": 1, "fused": [[0, 1, 2]], "changed": [3], "removed": [], "refused": []},
+    {"name": "trace", "before": 4, "after": 3, "fused": [], "changed": [], "removed": [3], "refused": [], "rules": []},
+    {
+        "name": "fuse_attention",
+        "before": 3,
+        "after": 1,
+        "fused": [[0, 1, 2]],
+        "changed": [3],
+        "removed": [],
+        "refused": [],
+        "rules": [["softmax.shifted", [1]]],
+    },
     {
         "name": "fuse_rows",
         "before": 1,
@@ -30,6 +39,7 @@ STEPS = [
         "changed": [],
         "removed": [],
         "refused": [{"kind": "pattern", "text": "its softmax is read elsewhere, too", "nodes": [2], "about": ""}],
+        "rules": [],
     },
 ]
 
@@ -52,6 +62,7 @@ def test_what_passes_did_to_an_island() -> None:
         "  fuse_attention       3 -> 1",
         "    fused        MatMul x2, Softmax (scores, p, y)",
         "    changed      Transpose (t)",
+        "    rule         softmax.shifted: Softmax (p)",
         "  fuse_rows            1 -> 1",
         "    refused      MatMul (y): its softmax is read elsewhere, too",
     ]
@@ -115,7 +126,7 @@ def test_nobody_looks_unless_asked(model: Path, tmp_path: Path) -> None:
     assert all(not island.passes for graph in explain(model, options={"claim": "all"}).graphs for island in graph.islands)
     session = open_session(model, {"claim": "all", "dump_dir": str(tmp_path / "dump")})
     assert explain(session).passes(), "as written there"
-    assert list((tmp_path / "dump").glob("*-island0-4-fuse_rows.dot"))
+    assert list((tmp_path / "dump").glob("*-island0-5-fuse_rows.dot"))
 
 
 @pytest.mark.native

@@ -57,6 +57,13 @@ def _touched(nodes: _Nodes, step: Step, wanted: frozenset[int]) -> Iterator[tupl
         found = [n for n in touched if n in wanted]
         if found:
             yield what, _kinds(nodes, found) + _names(nodes, found)
+    by_rule: dict[str, list[Sequence[NodeId]]] = {}
+    for rule, ruled in step.rules:
+        if not wanted.isdisjoint(ruled):
+            by_rule.setdefault(rule, []).append(ruled)
+    for rule, groups in by_rule.items():
+        times = f" x{len(groups)}" if len(groups) > 1 else ""
+        yield f"rule{times}", f"{rule}: {_kinds(nodes, groups[0])}{_names(nodes, groups[0], more=len(groups) > 1)}"
     for why in step.refused:
         if not wanted.isdisjoint(why.nodes):
             yield "refused", f"{_kinds(nodes, why.nodes)}{_names(nodes, why.nodes)}: {why}"

@@ -21,6 +21,7 @@ from xyntra_ep.fusion.passes import Draft
 from xyntra_ep.fusion.reason import Reason
 from xyntra_ep.fusion.schedule import Watch
 from xyntra_ep.fusion.snapshot import Snapshot, snapshot
+from xyntra_ep.tracea.core_ir.ops import Applied
 from xyntra_ep.wording import counted
 
 _programs = itertools.count()  # of the process: bodies of control flow and other sessions write into the same folder
@@ -32,7 +33,8 @@ class Step:
 
     ``fused``: graph nodes that one node stands for now and none did before; ``changed``: those of other nodes that were made
     anew; ``removed``: those that no node stands for any more, because they cost nothing or are known; ``refused``: why what
-    looked like the pattern of the pass is none.
+    looked like the pattern of the pass is none; ``rules``: those that were applied, with the graph nodes of what they were
+    applied to.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Step:
     changed: tuple[NodeId, ...]
     removed: tuple[NodeId, ...]
     refused: tuple[Reason, ...] = ()
+    rules: tuple[tuple[str, tuple[NodeId, ...]], ...] = ()
 
     @staticmethod
     def of_row(row: Mapping[str, Any]) -> Step:
@@ -56,6 +59,7 @@ class Step:
             changed=changed,
             removed=removed,
             refused=tuple(map(Reason.of_row, row["refused"])),
+            rules=tuple((str(rule), tuple(map(NodeId, nodes))) for rule, nodes in row["rules"]),
         )
 
 
@@ -65,8 +69,8 @@ def traced(name: str, members: Sequence[NodeId], after: Snapshot) -> Step:
     return Step(name=name, before=len(members), after=after.work, fused=(), changed=(), removed=removed)
 
 
-def step(name: str, before: Snapshot, after: Snapshot, refused: Sequence[Reason]) -> Step:
-    """What lies between two snapshots of a draft, and what the pass ``refused``."""
+def step(name: str, before: Snapshot, after: Snapshot, refused: Sequence[Reason], rules: Sequence[Applied]) -> Step:
+    """What lies between two snapshots of a draft, what the pass ``refused``, and the ``rules`` that it applied."""
     old = {row.what for row in before.rows}
     made = [row.sources for row in after.rows if row.what not in old]
     known = {row.sources for row in before.rows}
@@ -83,6 +87,7 @@ def step(name: str, before: Snapshot, after: Snapshot, refused: Sequence[Reason]
         changed=_sorted(changed),
         removed=removed,
         refused=tuple(refused),
+        rules=tuple((rule, _sorted(map(NodeId, nodes))) for rule, nodes in rules),
     )
 
 
@@ -104,17 +109,20 @@ class Dump:
         steps = self.steps[island] = []
         titles = {n: graph.nodes[n].title for n in members}
         last: Snapshot | None = None
-        told = 0  # refusals of earlier passes
+        told = ruled = 0  # refusals and rules of earlier passes
 
         def watch(name: str, draft: Draft) -> None:
-            nonlocal last, told
+            nonlocal last, told, ruled
             now = snapshot(draft)
             file = f"{number:03}-{island}-{len(steps)}-{name}"
             head = f"{graph.name or 'graph'}, {island}, after {name}: {counted(now.work, 'op' if now.lowered else 'node')}"
             self._write(f"{file}.txt", f"{head}\n{now.text(titles)}\n")
             self._write(f"{file}.dot", f"{now.dot(titles)}\n")
-            steps.append(traced(name, members, now) if last is None else step(name, last, now, draft.refused[told:]))
-            last, told = now, len(draft.refused)
+            rules = draft.rules if draft.lowered is None else draft.lowered.rules
+            steps.append(
+                traced(name, members, now) if last is None else step(name, last, now, draft.refused[told:], rules[ruled:])
+            )
+            last, told, ruled = now, len(draft.refused), len(rules)
 
         return watch
 

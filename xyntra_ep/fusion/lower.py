@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from xyntra_ep.fusion.egraph import Algebra
 from xyntra_ep.fusion.operands import Operands
-from xyntra_ep.fusion.rules import simplify
 from xyntra_ep.fusion.scheduling.compose import Composer, axes, is_identity
 from xyntra_ep.fusion.scheduling.dag import Dag
 from xyntra_ep.fusion.scheduling.groups import Groups
@@ -41,6 +41,7 @@ from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import (
     Attention,
     Conv,
+    CoreOp,
     Gemm,
     Operand,
     Pointwise,
@@ -49,17 +50,17 @@ from xyntra_ep.tracea.core_ir.ops import (
     RowOutput,
     RowReduce,
     Scan,
-    Stage,
     TopK,
 )
 
 
-def lower(dag: Dag, program: Program, inputs: Sequence[str], outputs: Sequence[str]) -> list[int]:
-    """Fill ``program``, whose symbols are bound, with the values and ops of ``dag``. ``inputs`` and ``outputs`` are graph names
-    in order; the dag's further outputs are no outputs of the graph, and the numbers of their values are returned."""
+def lower(dag: Dag, program: Program, inputs: Sequence[str], outputs: Sequence[str], algebra: Algebra) -> list[int]:
+    """Fill ``program``, whose symbols are bound, with the values and ops of ``dag``, their expressions simplified by ``algebra``.
+    ``inputs`` and ``outputs`` are graph names in order; the dag's further outputs are no outputs of the graph, and the numbers of
+    their values are returned."""
     groups = Groups(dag)
     operands = Operands(dag, groups, program, {name: i for i, name in enumerate(inputs)})
-    lowering = _Lowering(dag, groups, operands, program)
+    lowering = _Lowering(dag, groups, operands, program, algebra)
     copies = operands.place_outputs(outputs)
     for node in dag.order:
         if not isinstance(node, (Leaf, View)) and groups.is_materialised(node):
@@ -72,7 +73,9 @@ def lower(dag: Dag, program: Program, inputs: Sequence[str], outputs: Sequence[s
 class _Lowering:
     """A method for each kind of node."""
 
-    def __init__(self, dag: Dag, groups: Groups, operands: Operands, program: Program) -> None:
+    def __init__(self, dag: Dag, groups: Groups, operands: Operands, program: Program, algebra: Algebra) -> None:
+        self._algebra = algebra
+        self._rules: dict[str, None] = {}  # that were applied to the op being made
         self._dag = dag
         self._groups = groups
         self._operands = operands
@@ -134,7 +137,17 @@ class _Lowering:
         return E.acc(0)
 
     def _finish(self, root: Map | None, composer: Composer, rank: int) -> Expr:
-        return E.acc(0) if root is None else simplify(composer.inline(root, axes(rank)))
+        return E.acc(0) if root is None else self._simplify(composer.inline(root, axes(rank)))
+
+    def _simplify(self, e: Expr) -> Expr:
+        found = self._algebra.simplify(e)
+        self._rules |= dict.fromkeys(found.rules)
+        return found.expr
+
+    def _append(self, op: CoreOp, sources: frozenset[int]) -> None:
+        self._operands.append(op, sources)
+        self._program.rules += [(rule, tuple(sorted(sources))) for rule in self._rules]
+        self._rules = {}
 
     def _sources(self, composer: Composer, *nodes: TNode | None) -> frozenset[int]:
         found: frozenset[int] = frozenset()
@@ -147,14 +160,14 @@ class _Lowering:
 
     def _map(self, node: Map, t: Tensor, to: Operand) -> None:
         composer = self._composer()
-        body = simplify(composer.inline(node, axes(t.rank)))
+        body = self._simplify(composer.inline(node, axes(t.rank)))
         inputs = tuple(self._operands.operand(o) for o in composer.operands)
         to = replace(to, shape=t.shape)
         for alike in by_extent(pieces(body, t.shape)):
             places = tuple(part_of(to, p.axis, p.start, p.extent) if t.rank else to for p in alike)
             bodies = tuple(p.body for p in alike)
             op = Pointwise(domain=places[0].shape, inputs=inputs, bodies=bodies, outputs=places, label="pointwise")
-            self._operands.append(op, self._sources(composer))
+            self._append(op, self._sources(composer))
 
     def _gemm(self, node: GemmNode, root: Map | None, t: Tensor) -> None:
         composer = self._composer(node, [node.a, node.b])
@@ -166,7 +179,7 @@ class _Lowering:
         op = Gemm(inputs=(a, b, *rest), epilogue=epilogue, output=output, label="gemm")
         with assuming(self._program.assumed):
             op = count_the_longer(op)
-        self._operands.append(op, self._sources(composer, node))
+        self._append(op, self._sources(composer, node))
 
     def _conv(self, node: ConvNode, root: Map | None, t: Tensor) -> None:
         """The tensor is stored [N, spatial..., M]; the op is stated over [N, M, spatial...]."""
@@ -193,14 +206,13 @@ class _Lowering:
             output=output,
             label="conv",
         )
-        self._operands.append(op, self._sources(composer, node))
+        self._append(op, self._sources(composer, node))
 
     def _row(self, node: RowNode, root: Map | None, t: Tensor | None) -> None:
         composer = self._composer(node if root is not None else None)
         everywhere = axes(len(node.outer) + len(node.inner))
-        stages = tuple(
-            Stage(kind=s.kind, body=simplify(composer.body(s.body, node.inputs, everywhere)), dtype=s.dtype) for s in node.stages
-        )
+        bodies = [self._simplify(composer.body(s.body, node.inputs, everywhere)) for s in node.stages]
+        stages = tuple(replace(s, body=body) for s, body in zip(node.stages, bodies, strict=True))
         outputs: list[RowOutput] = []
         if root is not None:
             assert t is not None
@@ -216,7 +228,7 @@ class _Lowering:
                 if found is None:
                     continue  # nobody reads this output
                 operand = replace(found, shape=node.outer) if per_row else _as_rows(found, node)
-                whole = simplify(composer.body(body, node.inputs, everywhere))
+                whole = self._simplify(composer.body(body, node.inputs, everywhere))
                 outputs.append(RowOutput(body=whole, operand=operand, per_row=per_row))
         op = RowReduce(
             outer=node.outer,
@@ -226,7 +238,7 @@ class _Lowering:
             outputs=tuple(outputs),
             label="softmax" if node.softmax else "rows",
         )
-        self._operands.append(op, self._sources(composer, node))
+        self._append(op, self._sources(composer, node))
 
     def _attention(self, node: AttentionNode) -> None:
         q, k, v = (self._operands.unit_inner(t) for t in (node.q, node.k, node.v))
@@ -234,7 +246,7 @@ class _Lowering:
         v = replace(v, shape=(*k.shape[:3], v.shape[3]))
         composer = self._composer(first=[node.q, node.k, node.v])
         extra = [node.q, node.k, node.v, *node.extra]
-        score = simplify(composer.body(node.score, extra, axes(4)))
+        score = self._simplify(composer.body(node.score, extra, axes(4)))
         output = self._operands.destination(self._groups.shape_of(node))
         if not node.by_head:
             moved = apply_view(output, Permute(perm=(0, 2, 1, 3)))
@@ -248,7 +260,7 @@ class _Lowering:
             output=output,
             label="attention",
         )
-        self._operands.append(op, self._sources(composer, node))
+        self._append(op, self._sources(composer, node))
 
     def _concat(self, node: ConcatNode) -> None:
         whole = self._operands.destination(self._groups.shape_of(node))
@@ -273,7 +285,7 @@ class _Lowering:
             output=self._operands.destination(t),
             label="scan",
         )
-        self._operands.append(op, node.sources)
+        self._append(op, node.sources)
 
     def _top_k(self, node: TopKNode) -> None:
         x = self._dag.get(node.x)
@@ -286,7 +298,7 @@ class _Lowering:
             indices=self._operands.destination(Tensor(shape, DType.I64, node, output=1)),
             label="topk",
         )
-        self._operands.append(op, node.sources)
+        self._append(op, node.sources)
 
     def _recurrence(self, node: RecurrentNode) -> None:
         d, _, b, n = node.domain
@@ -312,7 +324,7 @@ class _Lowering:
             finals=tuple(None if o is None else replace(o, shape=(d, b, n)) for o in finals),
             label="recurrence",
         )
-        self._operands.append(op, node.sources)
+        self._append(op, node.sources)
 
 
 def _as_rows(stored: Operand, node: RowNode) -> Operand:

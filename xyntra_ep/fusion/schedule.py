@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from xyntra_ep.fusion.egraph import Algebra
 from xyntra_ep.fusion.passes import PASSES, Draft, Target
+from xyntra_ep.fusion.rules import built_in
 from xyntra_ep.fusion.scheduling.dag import Dag
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir.ops import Program
@@ -19,13 +21,14 @@ def build_program(
     outputs: Sequence[str],
     *,
     target: Target | None = None,
+    algebra: Algebra | None = None,
     watch: Watch | None = None,
 ) -> Program:
     """The program of an island from its traced ``context``; ``inputs`` and ``outputs`` are graph names in order. ``target`` is
-    the machine it is for. ``watch`` is shown the draft when it is traced and after each pass, with the name of that. Raises
-    UnsupportedError where the target cannot compute it."""
+    the machine it is for, ``algebra`` has other rules than our own. ``watch`` is shown the draft when it is traced and after each
+    pass, with the name of that. Raises UnsupportedError where the target cannot compute it."""
     dag = Dag([*(context.tensors[name] for name in outputs), *(t for t, _ in context.faults)])
-    draft = Draft(context=context, inputs=inputs, outputs=outputs, dag=dag, target=target)
+    draft = Draft(context=context, inputs=inputs, outputs=outputs, dag=dag, target=target, algebra=algebra or built_in())
     if watch is not None:
         watch(TRACED, draft)
     for each in PASSES:

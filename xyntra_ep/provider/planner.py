@@ -17,6 +17,7 @@ from typing import Any
 from xyntra_ep import options as options_module
 from xyntra_ep.errors import CompileError, ConfigError, InternalError, UnsupportedError, did_you_mean
 from xyntra_ep.fusion.dump import Dump
+from xyntra_ep.fusion.egraph import Algebra
 from xyntra_ep.fusion.estimates.cost import DEVICE_DOUBT, Comparison, Estimate, cpu_cannot, time_text
 from xyntra_ep.fusion.estimates.ort_cost import Ceilings
 from xyntra_ep.fusion.estimates.plausible import assumed_text
@@ -24,6 +25,7 @@ from xyntra_ep.fusion.graph import Graph, GraphValue, NodeId
 from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reasons_by_operator, unwanted
 from xyntra_ep.fusion.passes import Target
 from xyntra_ep.fusion.reason import Kind, Reason
+from xyntra_ep.fusion.rules import algebra
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import CONTROL_FLOW, TraceError, trace
 from xyntra_ep.fusion.trace import Context as TraceContext
@@ -71,16 +73,17 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
         options = options_module.parse(raw.options)
         registration.say_unknown()  # what was set since the import
         placement = place(options, raw.options.get(options_module.DEVICE_ID), hash128)
+        rules = algebra(options.rules, strict=options.fp32_strict)
     except ConfigError as error:
         empty = CompileResult(islands=(), kernels=(), failures=(), compiled=0)
         return write_plan(digest, empty, Context(hash128=hash128), refusal=str(error))
     graph = graph_of(raw, strict=options.fp32_strict, dim_hints=dict(options.dim_hints))
     with announced(options.cache_dir, _LEVELS[options.log_level.value]):
-        work, result = _planned(graph, options, placement, hash128)
+        work, result = _planned(graph, options, rules, placement, hash128)
         if placement.may_move:
             work.placement = _settled(work, result, hash128)
             if work.placement.device is None:
-                work, result = _planned(graph, options, work.placement, hash128)
+                work, result = _planned(graph, options, rules, work.placement, hash128)
     context = work.context
     level, line = work.log_line()
     if raw.is_subgraph:  # one line per model: the graph around this one says it
@@ -105,7 +108,7 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
     quiet = min(level, LogLevel.INFO)
     again = plan(quiet)
     anew = work.made_anew(digest)
-    if work.lasting and options.dump_dir is None and not context.root.reason:
+    if work.lasting and options.dump_dir is None and options.rules is None and not context.root.reason:
         store_plan(context.root, digest, again)
     first = _is_first(digest)
     if anew:  # which is so this once
@@ -139,7 +142,9 @@ def _settled(work: _Planner, result: CompileResult, hash128: Hash128) -> Placeme
     return Placement(reason=f"{device.name} would not pay: {why}", lasting=placement.lasting and work.lasting)
 
 
-def _planned(graph: Graph, options: Options, placement: Placement, hash128: Hash128) -> tuple[_Planner, CompileResult]:
+def _planned(
+    graph: Graph, options: Options, rules: Algebra, placement: Placement, hash128: Hash128
+) -> tuple[_Planner, CompileResult]:
     context = Context(
         cache_dir=options.cache_dir,
         dump_dir=options.dump_dir,
@@ -149,7 +154,7 @@ def _planned(graph: Graph, options: Options, placement: Placement, hash128: Hash
     )
     agreed = agree(options.precision, context)
     dump = Dump(options.dump_dir) if options.dump_dir is not None else None
-    work = _Planner(graph, options, context, agreed, placement, lasting=placement.lasting, dump=dump)
+    work = _Planner(graph, options, rules, context, agreed, placement, lasting=placement.lasting, dump=dump)
     return work, work.run()
 
 
@@ -166,6 +171,7 @@ def _slower(nodes: Sequence[NodeId], estimate: Estimate) -> Reason:
 class _Planner:
     graph: Graph
     options: Options
+    rules: Algebra
     context: Context
     precision: Agreed
     placement: Placement
@@ -364,7 +370,7 @@ class _Planner:
             with guarded("building programs"):
                 title = f"{name}.{len(programs)}" if programs else name
                 watch = self.dump.watch(self.graph, group, title) if self.dump is not None and name else None
-                program = build_program(traced, inputs, outputs, target=self._target, watch=watch)
+                program = build_program(traced, inputs, outputs, target=self._target, algebra=self.rules, watch=watch)
             programs.append(program)
             contexts.append(traced)
             if not program.guards:

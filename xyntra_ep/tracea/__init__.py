@@ -1,7 +1,7 @@
 """Tracea, the kernel compiler: from core-IR operations to compiled kernels for the machine at hand, and a plan that runs them.
 
 Layers, from the top: `interface`, `planning`, `doctor` and `kernels`, `emitters`, `semantic_ir`, `core_ir`; `runtime` compiles.
-Read first: `core_ir/ops.py`, then `interface/context.py`.
+Read first: `core_ir/ops/core_op.py`, then `interface/context.py`.
 
 >>> import xyntra_ep.tracea as tracea
 >>> tracea.Context().plan_kernel("gemm", m=128, n=768, k=768).op

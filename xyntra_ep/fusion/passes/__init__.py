@@ -1,7 +1,7 @@
 """What happens to an island between tracing and planning: one list, in the order in which it happens.
 
-    traced tensors -> settle_repeats -> join_projections -> fuse_attention -> fuse_rows -> lower_to_ops
-                   -> name_sizes -> choose_precision -> limit_elements -> Program
+    traced tensors -> settle_repeats -> join_projections -> find_softmax -> fuse_attention -> fuse_rows
+                   -> lower_to_ops -> name_sizes -> choose_precision -> limit_elements -> Program
 
 A pass is a file here with a row `PASS`: what it requires, what it establishes, what it does to a `Draft`. It is named in
 `PASSES`, at its place; the list is not made if something is required before it holds. `dump_dir` writes the graph after each.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from xyntra_ep.fusion.passes import (
     choose_precision,
+    find_softmax,
     fuse_attention,
     fuse_rows,
     join_projections,
@@ -28,6 +29,7 @@ from xyntra_ep.fusion.passes._pass import in_order as in_order
 PASSES = in_order(
     settle_repeats.PASS,
     join_projections.PASS,
+    find_softmax.PASS,
     fuse_attention.PASS,
     fuse_rows.PASS,
     lower_to_ops.PASS,

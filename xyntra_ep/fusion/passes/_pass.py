@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from xyntra_ep.errors import ConfigError
+from xyntra_ep.fusion.egraph import Algebra
 from xyntra_ep.fusion.reason import Reason
+from xyntra_ep.fusion.rules import built_in
 from xyntra_ep.fusion.scheduling.dag import Dag
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Product, Program
+from xyntra_ep.tracea.core_ir.ops import Applied, Product, Program
 
 
 class Fact(StrEnum):
@@ -20,6 +22,7 @@ class Fact(StrEnum):
     TENSORS = "lazy tensors"  # the island is a graph of lazy tensors, which may be rewritten
     REPEATS = "settled repeats"
     PROJECTIONS = "joined projections"
+    SOFTMAX = "found softmax"
     ATTENTION = "found attention"
     ROWS = "merged rows"
     OPS = "core-IR ops"
@@ -54,6 +57,8 @@ class Draft:
     outputs: Sequence[str]
     dag: Dag
     target: Target | None = None
+    algebra: Algebra = field(default_factory=built_in)
+    rules: list[Applied] = field(default_factory=list)  # to lazy tensors
     lowered: Program | None = None
     refused: list[Reason] = field(default_factory=list)  # of what looked like the pattern of a pass
 

@@ -264,7 +264,7 @@ def _run(draft: Draft) -> None:
 PASS = Pass(
     name="fuse_attention",
     doc="two products with a softmax between them are attention",
-    requires=(Fact.TENSORS, Fact.REPEATS, Fact.PROJECTIONS),
+    requires=(Fact.TENSORS, Fact.REPEATS, Fact.PROJECTIONS, Fact.SOFTMAX),
     establishes=(Fact.ATTENTION,),
     run=_run,
 )

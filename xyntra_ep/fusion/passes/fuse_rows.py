@@ -16,17 +16,15 @@ from heapq import heappop, heappush
 from itertools import combinations
 
 from xyntra_ep.fusion.passes._pass import Fact, Pass
+from xyntra_ep.fusion.passes._stages import Stages
 from xyntra_ep.fusion.scheduling.compose import Composer, axes, is_identity
 from xyntra_ep.fusion.scheduling.dag import Dag, through_free_views, unit_reshape
 from xyntra_ep.fusion.tensor import GemmNode, Map, Permute, Reshape, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
-from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import Stage
 
 DEEPEST = 48  # steps from a region's end that are searched: expressions are walked recursively
-_ACC = {DType.F32: E.acc, DType.I64: E.acc_int, DType.BOOL: E.acc_bool}
 
 
 def fuse_rows(dag: Dag) -> bool:
@@ -156,10 +154,8 @@ class _Region:
 def _merge(dag: Dag, root: Map, whole: Tensor, region: _Region, order: Sequence[int]) -> Tensor | None:
     """The row op that computes ``root`` (its axis i is axis order[i] of a row) and the reductions of its region; None when it
     reads none of them at its own row."""
-    everywhere = axes(len(whole.shape))
     outer, inner = region.rows[0].outer, region.rows[0].inner
-    stages: list[Stage] = []
-    results: dict[int, Expr] = {}
+    stages = Stages()
     taken: list[TNode] = []
 
     def source(t: Tensor, index: list[Expr]) -> Expr | None:
@@ -172,37 +168,25 @@ def _merge(dag: Dag, root: Map, whole: Tensor, region: _Region, order: Sequence[
         return composer.inline(node, position) if isinstance(node, Map) else None
 
     def absorb(node: RowNode) -> Expr:
-        """The result of a reduction, its stages appended (those it depends on come first by recursion)."""
-        if id(node) not in results:
+        if node not in taken:
             taken.append(node)
-            numbers: dict[int, int] = {}
-            for j, stage in enumerate(node.stages):
-                body = composer.body(_renumber(stage.body, numbers), node.inputs, everywhere)
-                numbers[j] = len(stages)
-                stages.append(Stage(kind=stage.kind, body=body, dtype=stage.dtype))
-            results[id(node)] = composer.body(_renumber(node.outputs[0][0], numbers), node.inputs, everywhere)
-        return results[id(node)]
+        return stages.result(node, node.outputs[0][0], composer)
 
     composer = Composer(dag, source)
     body = composer.inline(root, [E.axis(i) for i in order])
-    if not stages:
+    if not stages.found:
         return None
     sources = root.sources.union(*(n.sources for n in (*taken, *composer.members)))
     row = RowNode(
         outer=outer,
         inner=inner,
         inputs=tuple(composer.operands),
-        stages=tuple(stages),
+        stages=tuple(stages.found),
         outputs=((body, False),),
         order=tuple(order),
         sources=sources,
     )
     return Tensor(whole.shape, whole.dtype, row)
-
-
-def _renumber(body: Expr, numbers: dict[int, int]) -> Expr:
-    """Stage results of one node as stages of the merged one."""
-    return E.rewrite(body, lambda e: _ACC[e.dtype](numbers[e.attr]) if e.kind == "acc" else None)
 
 
 PASS = Pass(

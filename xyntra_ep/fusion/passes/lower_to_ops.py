@@ -14,11 +14,12 @@ def _run(draft: Draft) -> None:
     context = draft.context
     program = Program(
         bindings=list(context.bindings),
+        rules=list(draft.rules),
         definitions=list(context.checks.definitions),
         guards=list(context.checks.guards),
         checks=list(context.checks.conditions),
     )
-    faults = lower(draft.dag, program, draft.inputs, draft.outputs)
+    faults = lower(draft.dag, program, draft.inputs, draft.outputs, draft.algebra)
     program.faults = [(v, message) for v, (_, message) in zip(faults, context.faults, strict=True)]
     draft.lowered = program
 

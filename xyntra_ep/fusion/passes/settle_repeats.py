@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xyntra_ep.fusion.checks import Checks
+from xyntra_ep.fusion.egraph.body_cost import body_cost
 from xyntra_ep.fusion.passes._pass import Fact, Pass
 from xyntra_ep.fusion.scheduling.dag import Dag
-from xyntra_ep.fusion.scheduling.groups import body_cost
 from xyntra_ep.fusion.tensor import Expand, Leaf, Map, Tensor, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, Size

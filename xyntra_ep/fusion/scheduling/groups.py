@@ -6,22 +6,15 @@ group is its *root*. A root then takes in the one Gemm, Conv or row op whose res
 
 from __future__ import annotations
 
+from xyntra_ep.fusion.egraph.body_cost import body_cost
 from xyntra_ep.fusion.scheduling.compose import is_identity
 from xyntra_ep.fusion.scheduling.dag import Dag
 from xyntra_ep.fusion.tensor import ConcatNode, ConvNode, GemmNode, Leaf, Map, RowNode, Tensor, TNode
-from xyntra_ep.tracea.core_ir.expr import Expr, walk
+from xyntra_ep.tracea.core_ir.expr import walk
 
-_HEAVY = frozenset(
-    {"exp", "log", "erf", "tanh", "sigmoid", "softplus", "gelu_erf", "gelu_tanh", "silu", "pow", "sin", "cos", "div"}
-)
 ROW_RECOMPUTE = 6  # a row op evaluates its operands once per stage: dearer prologues are materialised
 DEEPEST = 32  # links of a chain in one kernel: expressions are walked recursively, and a longer kernel saves nothing more
 LARGEST = 128  # elementwise nodes in one kernel
-
-
-def body_cost(body: Expr) -> int:
-    """Scalar operations per element; transcendental ones count several."""
-    return sum(4 if e.attr in _HEAVY else 1 for e in walk(body) if e.kind == "call")
 
 
 class Groups:

@@ -10,7 +10,7 @@ from typing import Any
 from xyntra_ep.errors import CompileError, InternalError, UnsupportedError, XyntraError
 from xyntra_ep.guard import guarded
 from xyntra_ep.tracea.core_ir.dims import Size
-from xyntra_ep.tracea.core_ir.ops import Attention, CoreOp, Program
+from xyntra_ep.tracea.core_ir.ops import Attention, Program
 from xyntra_ep.tracea.interface.compiled import device_kernel
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.kernels.shared.causal_mask import find_causal_sum
@@ -200,7 +200,7 @@ def report_of(
 ) -> tuple[list[Mapping[str, Any]], list[list[int]]]:
     """What `explain` prints about an island's kernels, which are among ``kernels``: one row per op of its alternatives, equal
     rows once. And for each alternative the row that each of its run steps belongs to. ``ops_ns``: what ops of the first
-    alternative take, by an estimate that is better than that of which their kernels were chosen.
+    alternative take, by a better estimate than the one that their kernels were chosen by.
     """
     made = _device_kernels(kernels, context)
     rows: list[Mapping[str, Any]] = []
@@ -225,7 +225,7 @@ def report_of(
                 "evidence": str(decision.evidence),
                 "rejected": [list(pair) for pair in decision.rejected],
                 "launches": launched.get(op, []),
-                "notes": _notes(program.ops[op], times.get(op, 1)),
+                "notes": _notes(program, op, times.get(op, 1)),
             }
             row_of[op] = known.setdefault(repr(row), len(rows))
             if row_of[op] == len(rows):
@@ -234,13 +234,15 @@ def report_of(
     return rows, steps
 
 
-def _notes(op: CoreOp, times: Size) -> list[str]:
-    """What is known of an op that its kernels make use of."""
+def _notes(program: Program, number: int, times: Size) -> list[str]:
+    """What is known of an op that its kernels make use of, and the rules by which it came about."""
+    op, sources = program.ops[number], program.sources[number]
     notes = [] if times == 1 else [f"one of {times} images at a time"]
     if isinstance(op, Attention) and isinstance(depth := op.inputs[0].shape[3], int):
         mask = find_causal_sum(op.score, depth)
         notes += [] if mask is None else [f"causal: {mask}"]
-    return notes
+    rules = dict.fromkeys(rule for rule, nodes in program.rules if nodes and set(nodes) <= set(sources))
+    return [*notes, *(f"rule {rule}" for rule in rules)]
 
 
 def _device_kernels(kernels: Sequence[KernelEntry], context: Context) -> list[Mapping[str, Any]]:

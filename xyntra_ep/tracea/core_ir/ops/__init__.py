@@ -15,14 +15,15 @@ from xyntra_ep.tracea.core_ir.ops.gemm import Gemm
 from xyntra_ep.tracea.core_ir.ops.operand import Operand, Value, ValueKind, contiguous_strides
 from xyntra_ep.tracea.core_ir.ops.pointwise import Pointwise
 from xyntra_ep.tracea.core_ir.ops.product import PRODUCT_OF, Product, ProductOp
-from xyntra_ep.tracea.core_ir.ops.program import Binding, Program, Range, SymbolKind
+from xyntra_ep.tracea.core_ir.ops.program import Applied, Binding, Program, Range, SymbolKind
 from xyntra_ep.tracea.core_ir.ops.recurrence import Recurrence, RecurrentStage
 from xyntra_ep.tracea.core_ir.ops.row_reduce import ReduceKind, RowOutput, RowReduce, Stage
 from xyntra_ep.tracea.core_ir.ops.scan import Scan
 from xyntra_ep.tracea.core_ir.ops.top_k import TopK
 
 __all__ = [
-    "PRODUCT_OF", "Attention", "Binding", "Conv", "CoreOp", "Gemm", "NoSoftmax", "Operand", "Pointwise", "Product", "ProductOp",
+    "PRODUCT_OF", "Applied", "Attention", "Binding", "Conv", "CoreOp", "Gemm", "NoSoftmax", "Operand", "Pointwise", "Product",
+    "ProductOp",
     "Program", "Range", "Recurrence", "RecurrentStage", "ReduceKind", "RowOutput", "RowReduce", "Scan", "Stage", "SymbolKind",
     "TopK", "Value", "ValueKind", "contiguous_strides",
 ]  # fmt: skip

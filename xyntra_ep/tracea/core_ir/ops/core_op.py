@@ -30,7 +30,7 @@ class CoreOp(ABC):
     label: str = ""
 
     is_heavy: ClassVar[bool] = False  # its products are what an island's time goes to
-    is_one_node: ClassVar[bool] = False  # nodes of a graph are such ops one by one, so their price is the op's
+    is_one_node: ClassVar[bool] = False  # each graph node is estimated as one such op
     naming_rank: ClassVar[int] = 0  # a group of nodes that several ops share is called after the highest
     narrows: ClassVar[bool] = True  # it computes in f32: what it reads and writes may be stored as any float
     shared_by_images: ClassVar[frozenset[int]] = frozenset()  # inputs read directly that have no axis of images

@@ -37,6 +37,9 @@ class Binding:
     plausible: Range | None = None
 
 
+Applied = tuple[str, tuple[int, ...]]  # a rule of algebra, and the graph nodes of what it was applied to
+
+
 @dataclass(slots=True, kw_only=True)
 class Program:
     """One island (one of its alternatives). ``sources[i]``: which graph nodes op i came from (for reasons and labels)."""
@@ -52,6 +55,9 @@ class Program:
         default_factory=list
     )  # values of bools: one true after a run, it fails with the message
     constants: list[str] = field(default_factory=list)  # graph names of CONST values
+    rules: list[tuple[str, tuple[int, ...]]] = field(
+        default_factory=list
+    )  # that were applied: which, to ops of which graph nodes
 
     def with_definitions(self, bound: Mapping[str, int]) -> dict[str, int]:
         """The values of all symbols, from those of the bound ones."""

@@ -32,7 +32,7 @@ SCRATCH_BYTES = 144 << 10  # of one part of a panel, as f32
 
 
 def multiply(shape: GemmShape, tile: Tile, weights: TempBuffer, scales: TempBuffer, context: BuildContext) -> KernelCall:
-    """The call that computes all of ``shape.op`` from what ``_int8_pack.quantise`` made."""
+    """The call that computes all of ``shape.op`` from what ``_pack.quantise`` made."""
     return _Multiply(shape, tile, context).call(weights, scales)
 
 
