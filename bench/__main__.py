@@ -1,16 +1,16 @@
-"""`bench` and `python -m bench`: the command, or what to install for it. A plain `pip install xyntra-ep` has the script too."""
+"""`bench` and `python -m xyntra_bench`: the command, or what to install for it. A plain `pip install xyntra-ep` has it too."""
 
 from __future__ import annotations
 
 import sys
 
-OURS = ("bench", "reports", "zoo", "xyntra_ep", "custom_ops")
+OURS = ("xyntra_bench", "xyntra_reports", "xyntra_zoo", "xyntra_ep", "xyntra_custom_ops")
 MISUSED = 2
 
 
 def main() -> None:
     try:
-        from bench.cli import main as run
+        from xyntra_bench.cli import main as run
 
         run()
     except ModuleNotFoundError as error:

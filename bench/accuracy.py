@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.results import Accuracy, Check
+from xyntra_bench.results import Accuracy, Check
 
 ALIVE_MAX_ABS = 1e-3
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.architectures import architectures
-from bench.errors import BenchError
-from bench.micro import matches
-from bench.plan import Budget, Case, Scenario
+from xyntra_bench.architectures import architectures
+from xyntra_bench.errors import BenchError
+from xyntra_bench.micro import matches
+from xyntra_bench.plan import Budget, Case, Scenario
 
 FAMILY = "architectures"
 BUDGET = Budget(rounds=8, warmups=2, min_iterations=48, runs_per_iteration=1, min_time_s=4.0, max_time_s=30.0)
@@ -22,7 +22,7 @@ def cases_of_architectures(pattern: str, threads: Sequence[int]) -> tuple[Case, 
     wanted = [a for a in architectures if matches(a.name, pattern)]
     if not wanted:
         raise BenchError(f"'{pattern}': no architecture of that name. there are {', '.join(architectures.names())}")
-    from bench.architectures._export import exported
+    from xyntra_bench.architectures._export import exported
 
     return tuple(
         Case(

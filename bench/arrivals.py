@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bench.results import Probe
+from xyntra_bench.results import Probe
 
 STEP = 1.25  # between rates, until one held and one did not
 CLOSE = 1.05  # how near to each other these two are in the end

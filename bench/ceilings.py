@@ -1,9 +1,9 @@
 """Measures the best that the machine reaches (its ceilings), in the same run whose results are compared with it.
 
-A child process, `python -m bench.ceilings THREADS RESULT`, does nothing else. The kernels are those of `xyntra doctor --measure`:
-fused multiply-adds in registers, products of bfloat16 by the fastest instruction, and reading buffers that fit into one level of
-the memory hierarchy and not into the level above. A run measures them before and after its cases and keeps the best, because a
-hypervisor may let two processors share a core for a while.
+A child process, `python -m xyntra_bench.ceilings THREADS RESULT`, does nothing else. The kernels are those of
+`xyntra doctor --measure`: fused multiply-adds in registers, products of bfloat16 by the fastest instruction, and reading buffers
+that fit into one level of the memory hierarchy and not into the level above. A run measures them before and after its cases and
+keeps the best, because a hypervisor may let two processors share a core for a while.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.codec import decode, encode
-from bench.results import Ceilings
+from xyntra_bench.codec import decode, encode
+from xyntra_bench.results import Ceilings
 
 LIMIT_S = 120.0
 
@@ -28,7 +28,7 @@ def measure_ceilings(threads: Sequence[int], environment: dict[str, str]) -> tup
     for count in threads:
         with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as folder:
             result = Path(folder) / "ceilings.json"
-            command = [sys.executable, "-P", "-m", "bench.ceilings", str(count), str(result)]
+            command = [sys.executable, "-P", "-m", "xyntra_bench.ceilings", str(count), str(result)]
             try:
                 done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_S, check=False)
             except subprocess.TimeoutExpired:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from zoo.graph_builder import GraphBuilder, Value
-from zoo.layers import gelu_erf
+from xyntra_zoo.graph_builder import GraphBuilder, Value
+from xyntra_zoo.layers import gelu_erf
 
 Axes = Mapping[str, int]
 Shape = tuple[int, ...]

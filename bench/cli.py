@@ -13,27 +13,27 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bench import architecture_cases, device_results, micro, nets
-from bench.architecture_cases import cases_of_architectures
-from bench.compare import compare_runs
-from bench.compare_table import markdown_of, show_comparison
-from bench.contenders import DEFAULT_MAX_ERR, Contender
-from bench.declared import check_inputs
-from bench.determinism import Determinism
-from bench.determinism_run import configurations, show_determinism
-from bench.device_points import POINTS
-from bench.device_results import DeviceRun, is_device_run, load_device_run
-from bench.device_run import DeviceStore, points_like
-from bench.environment import read_environment, version_of
-from bench.errors import BenchError
-from bench.execute import command, execute, result_path
-from bench.first_run import check_runs
-from bench.gpus import find_gpus
-from bench.inventory import inventory
-from bench.micro import micro_cases
-from bench.nets import net_cases
-from bench.own_feeds import gives_all, own_feeds, with_feeds
-from bench.plan import (
+from xyntra_bench import architecture_cases, device_results, micro, nets
+from xyntra_bench.architecture_cases import cases_of_architectures
+from xyntra_bench.compare import compare_runs
+from xyntra_bench.compare_table import markdown_of, show_comparison
+from xyntra_bench.contenders import DEFAULT_MAX_ERR, Contender
+from xyntra_bench.declared import check_inputs
+from xyntra_bench.determinism import Determinism
+from xyntra_bench.determinism_run import configurations, show_determinism
+from xyntra_bench.device_points import POINTS
+from xyntra_bench.device_results import DeviceRun, is_device_run, load_device_run
+from xyntra_bench.device_run import DeviceStore, points_like
+from xyntra_bench.environment import read_environment, version_of
+from xyntra_bench.errors import BenchError
+from xyntra_bench.execute import command, execute, result_path
+from xyntra_bench.first_run import check_runs
+from xyntra_bench.gpus import find_gpus
+from xyntra_bench.inventory import inventory
+from xyntra_bench.micro import micro_cases
+from xyntra_bench.nets import net_cases
+from xyntra_bench.own_feeds import gives_all, own_feeds, with_feeds
+from xyntra_bench.plan import (
     FULL,
     QUICK,
     Budget,
@@ -48,12 +48,12 @@ from bench.plan import (
     with_bound,
     zoo_cases,
 )
-from bench.results import Run
-from bench.run import checked_contenders, kernel_compiler
-from bench.store import Stored, dump, load, now, write_atomically
-from bench.text_table import show_table
-from zoo.registry import RegistryError
-from zoo.weights import WeightsError
+from xyntra_bench.results import Run
+from xyntra_bench.run import checked_contenders, kernel_compiler
+from xyntra_bench.store import Stored, dump, load, now, write_atomically
+from xyntra_bench.text_table import show_table
+from xyntra_zoo.registry import RegistryError
+from xyntra_zoo.weights import WeightsError
 
 DEFAULT = ["XyntraEP"]  # who is measured unless -e says
 MISUSED = 2
@@ -268,7 +268,7 @@ def run_device(
 ) -> None:
     """Single operators on a device, by its own clock, beside PyTorch's: products, attention, what memory bounds."""
     points = points_like(pattern, tiny=tiny)
-    from bench.ort_sessions import check_device_backend  # with ONNX Runtime
+    from xyntra_bench.ort_sessions import check_device_backend  # with ONNX Runtime
 
     check_device_backend(backend)
     environment = read_environment(kernel_compiler(), find_gpus())
@@ -368,7 +368,7 @@ def gate(
     roof: Annotated[float, typer.Option(help="Part of what the machine reaches at best, in all kernels of a model.")] = 0.0,
 ) -> None:
     """For a build server: exits with 1 when a result is below a floor, wrong or missing. Asks for ratios only, never times."""
-    from reports import Floors, check_floors, gate_table
+    from xyntra_reports import Floors, check_floors, gate_table
 
     run = load(file)
     rows = check_floors(run, provider, Floors(ratio=ratio, roof=roof))
@@ -386,8 +386,8 @@ def bars(
     files: Annotated[list[Path], typer.Argument(help="Stored runs of `bench device` and of `bench run zoo` on a GPU.")],
 ) -> None:
     """What XyntraEP should reach on a GPU, beside PyTorch: a page, and exit status 1 when a bar fails or has no data."""
-    from reports import bars as held_bars
-    from reports import bars_page
+    from xyntra_reports import bars as held_bars
+    from xyntra_reports import bars_page
 
     runs: dict[str, Run | DeviceRun] = {f.name: load_device_run(f) if is_device_run(f) else load(f) for f in files}
     found = held_bars(runs, [point.name for point in POINTS])
@@ -412,14 +412,14 @@ def report(
     ] = None,
 ) -> None:
     """Fill the tables between the markers of a Markdown file from stored results. Measures nothing."""
-    from reports import render_report, update_file
+    from xyntra_reports import render_report, update_file
 
     stored = Stored.at(results)
     if show:
         typer.echo(render_report(show, stored), nl=False)
         return
     if html:
-        from reports import write_site
+        from xyntra_reports import write_site
 
         pages = write_site(stored, html)
         typer.echo(f"{pages[0]}: {len(pages)} pages")

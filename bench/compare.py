@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.results import CaseResult, Measurement, Ratio, Run, Status, Verdict
-from bench.statistics import judge
+from xyntra_bench.results import CaseResult, Measurement, Ratio, Run, Status, Verdict
+from xyntra_bench.statistics import judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from bench.compare import Change, Comparison
-from bench.results import Verdict
-from bench.show import STYLES, note
-from bench.text_table import show_table
+from xyntra_bench.compare import Change, Comparison
+from xyntra_bench.results import Verdict
+from xyntra_bench.show import STYLES, note
+from xyntra_bench.text_table import show_table
 
 HEADER = ("case", "provider", "old", "new", "new / old [95 %]", "verdict")
 MEANING = (
@@ -28,7 +28,7 @@ def show_comparison(console: Console, comparison: Comparison) -> None:
 
 def markdown_of(comparison: Comparison) -> str:
     """The same as a document. What changed comes first, because a build server shows it to one who has little time."""
-    from reports._markdown import plain, table  # with all of reports, which few commands need
+    from xyntra_reports._markdown import plain, table  # with all of reports, which few commands need
 
     first = (Verdict.SLOWER, Verdict.NO_DATA, Verdict.FASTER)
     changes = sorted(comparison.changes, key=lambda c: first.index(c.verdict) if c.verdict in first else len(first))

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bench.errors import BenchError
+from xyntra_bench.errors import BenchError
 
 BASELINE = "CPUExecutionProvider"
 OPENVINO = "OpenVINO"  # its own runtime, through its own package; ONNX Runtime is not asked

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.errors import BenchError
-from bench.feeds import TRIPS, dims_of, is_count
-from bench.plan import Case
+from xyntra_bench.errors import BenchError
+from xyntra_bench.feeds import TRIPS, dims_of, is_count
+from xyntra_bench.plan import Case
 
 ORT_FORM = ".ort"  # ONNX Runtime's own, which only a session reads
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from bench.environment import Environment
-from bench.results import Status
+from xyntra_bench.environment import Environment
+from xyntra_bench.results import Status
 
 SCHEMA = "xyntra-determinism/3"
 

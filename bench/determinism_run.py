@@ -10,19 +10,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.codec import decode, encode
-from bench.contenders import BASELINE, Contender, devices_tried
-from bench.determinism import Bits, Configuration, Determinism, Hashes, over_threads
-from bench.determinism_worker import HashJob
-from bench.plan import Case
-from bench.results import Status
-from bench.run import ChildFailed, child_environment, in_child
-from bench.setups import Setup
-from bench.show import note
-from bench.text_table import show_table
-from bench.trials import make_trials
+from xyntra_bench.codec import decode, encode
+from xyntra_bench.contenders import BASELINE, Contender, devices_tried
+from xyntra_bench.determinism import Bits, Configuration, Determinism, Hashes, over_threads
+from xyntra_bench.determinism_worker import HashJob
+from xyntra_bench.plan import Case
+from xyntra_bench.results import Status
+from xyntra_bench.run import ChildFailed, child_environment, in_child
+from xyntra_bench.setups import Setup
+from xyntra_bench.show import note
+from xyntra_bench.text_table import show_table
+from xyntra_bench.trials import make_trials
 
-MODULE = ("-m", "bench.determinism_worker")
+MODULE = ("-m", "xyntra_bench.determinism_worker")
 LIMIT_S = 600.0
 COLUMNS = ("model", "shape", "contender", "threads", "runs and processes", "threads compared", "hash of the first seed")
 STYLES = {Bits.EQUAL: "", Bits.DIFFER: "red", Bits.SEED_IGNORED: "yellow", Bits.NO_DATA: "magenta"}

@@ -1,4 +1,4 @@
-"""The child process that hashes a contender's outputs: `python -m bench.determinism_worker JOB RESULT`."""
+"""The child process that hashes a contender's outputs: `python -m xyntra_bench.determinism_worker JOB RESULT`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.codec import decode, encode
-from bench.determinism import Hashes
-from bench.feeds import case_feeds, case_path
-from bench.ort_sessions import plain_session
-from bench.plan import Case
-from bench.sessions import factory_for, make_available
-from bench.setups import Setup
+from xyntra_bench.codec import decode, encode
+from xyntra_bench.determinism import Hashes
+from xyntra_bench.feeds import case_feeds, case_path
+from xyntra_bench.ort_sessions import plain_session
+from xyntra_bench.plan import Case
+from xyntra_bench.sessions import factory_for, make_available
+from xyntra_bench.setups import Setup
 
 DIGITS = 16
 

@@ -1,6 +1,6 @@
 """Measures the best that a device reaches, in the same run whose results are compared with it.
 
-It is a child process: `python -m bench.device_ceilings BACKEND RESULT`. The kernels are XyntraEP's own
+It is a child process: `python -m xyntra_bench.device_ceilings BACKEND RESULT`. The kernels are XyntraEP's own
 (`xyntra_ep/tracea/doctor/device_ceilings.py`). If PyTorch is installed, its products (cuBLAS) are timed as well, and a roof is
 the higher of both.
 """
@@ -17,8 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bench.codec import decode, encode
-from bench.results import DeviceCeilings
+from xyntra_bench.codec import decode, encode
+from xyntra_bench.results import DeviceCeilings
 
 LIMIT_S = 300.0
 SIDE = 8192  # of the library's matrices
@@ -32,7 +32,7 @@ def measure_device_ceilings(backend: str, environment: dict[str, str]) -> tuple[
     its own: it is there to try kernels, not to be fast."""
     with tempfile.TemporaryDirectory(prefix="xyntra-bench-") as folder:
         result = Path(folder) / "ceilings.json"
-        command = [sys.executable, "-P", "-m", "bench.device_ceilings", backend, str(result)]
+        command = [sys.executable, "-P", "-m", "xyntra_bench.device_ceilings", backend, str(result)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_S, check=False)
         except subprocess.TimeoutExpired:

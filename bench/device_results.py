@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.codec import CodecError, decode
-from bench.environment import Environment
-from bench.errors import BenchError
-from bench.results import DeviceCeilings
-from bench.store import read_json
+from xyntra_bench.codec import CodecError, decode
+from xyntra_bench.environment import Environment
+from xyntra_bench.errors import BenchError
+from xyntra_bench.results import DeviceCeilings
+from xyntra_bench.store import read_json
 
 SCHEMA = "xyntra-device/2"  # 1 had the sum over kernels that were launched one by one
 COLUMNS = ("point", "µs", "TFLOP/s", "GB/s", "of roof", "of library", "error", "variants")

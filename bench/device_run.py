@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.codec import decode, encode
-from bench.device_ceilings import measure_device_ceilings
-from bench.device_points import POINTS, TINY_POINTS, Point
-from bench.device_results import DeviceRun, PointResult, load_device_run
-from bench.device_worker import DeviceJob
-from bench.environment import Environment
-from bench.errors import BenchError
-from bench.resume import command_differences, environment_differences
-from bench.run import ChildFailed, child_environment, in_child
-from bench.store import dump, now, write_atomically
-from bench.trials import make_trials
+from xyntra_bench.codec import decode, encode
+from xyntra_bench.device_ceilings import measure_device_ceilings
+from xyntra_bench.device_points import POINTS, TINY_POINTS, Point
+from xyntra_bench.device_results import DeviceRun, PointResult, load_device_run
+from xyntra_bench.device_worker import DeviceJob
+from xyntra_bench.environment import Environment
+from xyntra_bench.errors import BenchError
+from xyntra_bench.resume import command_differences, environment_differences
+from xyntra_bench.run import ChildFailed, child_environment, in_child
+from xyntra_bench.store import dump, now, write_atomically
+from xyntra_bench.trials import make_trials
 
-WORKER = ("-m", "bench.device_worker")
+WORKER = ("-m", "xyntra_bench.device_worker")
 LIMIT_S = 180.0
 ABSENT = "cannot be had"  # what XyntraEP says of a backend that the machine does not have
 

@@ -1,4 +1,4 @@
-"""The child process of one point on a device, so a device's error stays in it: `python -m bench.device_worker JOB RESULT`."""
+"""The child process of one point on a device, so its error stays in it: `python -m xyntra_bench.device_worker JOB RESULT`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from bench.accuracy import relative_error
-from bench.codec import decode, encode
-from bench.device_points import POINTS, SAMPLED, TINY_POINTS, Array, Point, from_bits, to_bits
-from bench.device_results import PointResult
-from bench.known import give_known
-from bench.torch_timing import Stopwatch
+from xyntra_bench.accuracy import relative_error
+from xyntra_bench.codec import decode, encode
+from xyntra_bench.device_points import POINTS, SAMPLED, TINY_POINTS, Array, Point, from_bits, to_bits
+from xyntra_bench.device_results import PointResult
+from xyntra_bench.known import give_known
+from xyntra_bench.torch_timing import Stopwatch
 
 WARM_UP, RUNS = 2, 10
 

@@ -1,7 +1,8 @@
 """Estimates how long each row of a run will take, so that a run with a time limit can choose its rows.
 
-It measures fewer rows, never fewer runs, and names what it leaves out. A child process for each case, `python -m bench.estimate
-JOB RESULT`, runs the model a few times with the CPU provider; contenders are assumed to be as fast.
+It measures fewer rows, never fewer runs, and names what it leaves out. A child process for each case,
+`python -m xyntra_bench.estimate JOB RESULT`, runs the model a few times with the CPU provider; contenders are assumed to be as
+fast.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.codec import decode, encode
-from bench.contenders import PLUGINS
-from bench.feeds import case_feeds, case_path
-from bench.plan import Case, Plan, Scenario
-from bench.setups import setups_of
+from xyntra_bench.codec import decode, encode
+from xyntra_bench.contenders import PLUGINS
+from xyntra_bench.feeds import case_feeds, case_path
+from xyntra_bench.plan import Case, Plan, Scenario
+from xyntra_bench.setups import setups_of
 
-ESTIMATE = ("-m", "bench.estimate")
+ESTIMATE = ("-m", "xyntra_bench.estimate")
 LIMIT_S = 300.0
 RUNS = 2
 COMPILE_S = 15.0  # a first session of XyntraEP's with its kernels and its plan: 5 to 15 seconds on two cores
@@ -69,7 +70,7 @@ def fitting(cases: Sequence[Case], costs_s: Mapping[str, float], left_s: float) 
 
 
 def measure_estimate(case: Case) -> Estimate:
-    from bench.ort_sessions import plain_session
+    from xyntra_bench.ort_sessions import plain_session
 
     begin = time.perf_counter()
     session = plain_session(case_path(case), threads=case.threads)

@@ -15,25 +15,25 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from bench.ceilings import best_of, measure_ceilings
-from bench.codec import decode, encode
-from bench.contenders import device_backends, devices_tried
-from bench.device_ceilings import measure_device_ceilings
-from bench.environment import Environment, read_environment
-from bench.errors import BenchError
-from bench.estimate import ESTIMATE, LIMIT_S, SLACK, Estimate, fitting, row_s
-from bench.gpus import find_gpus
-from bench.imports import measure_imports
-from bench.inside import PROVIDER
-from bench.plan import Case, Plan, Target
-from bench.results import LeftOut, lacks_data
-from bench.resume import differences, left_of
-from bench.run import ChildFailed, child_environment, in_child, kernel_compiler, kernels_isa, run_case
-from bench.show import Tick, left_out, outcome, progress, show_cases, show_notes, show_summary
-from bench.store import Store, load
-from bench.trials import make_trials
-from zoo import model_path, zoo
-from zoo.cache import cache_dir
+from xyntra_bench.ceilings import best_of, measure_ceilings
+from xyntra_bench.codec import decode, encode
+from xyntra_bench.contenders import device_backends, devices_tried
+from xyntra_bench.device_ceilings import measure_device_ceilings
+from xyntra_bench.environment import Environment, read_environment
+from xyntra_bench.errors import BenchError
+from xyntra_bench.estimate import ESTIMATE, LIMIT_S, SLACK, Estimate, fitting, row_s
+from xyntra_bench.gpus import find_gpus
+from xyntra_bench.imports import measure_imports
+from xyntra_bench.inside import PROVIDER
+from xyntra_bench.plan import Case, Plan, Target
+from xyntra_bench.results import LeftOut, lacks_data
+from xyntra_bench.resume import differences, left_of
+from xyntra_bench.run import ChildFailed, child_environment, in_child, kernel_compiler, kernels_isa, run_case
+from xyntra_bench.show import Tick, left_out, outcome, progress, show_cases, show_notes, show_summary
+from xyntra_bench.store import Store, load
+from xyntra_bench.trials import make_trials
+from xyntra_zoo import model_path, zoo
+from xyntra_zoo.cache import cache_dir
 
 
 def execute(plan: Plan, path: Path, *, resume: bool) -> None:

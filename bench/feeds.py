@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.errors import BenchError
-from bench.plan import Case
-from zoo import model_path, zoo
+from xyntra_bench.errors import BenchError
+from xyntra_bench.plan import Case
+from xyntra_zoo import model_path, zoo
 
 Feeds = dict[str, npt.NDArray[Any]]
 

@@ -9,11 +9,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.codec import encode
-from bench.errors import BenchError
-from bench.estimate import ESTIMATE, LIMIT_S
-from bench.plan import Case
-from bench.run import ChildFailed, in_child
+from xyntra_bench.codec import encode
+from xyntra_bench.errors import BenchError
+from xyntra_bench.estimate import ESTIMATE, LIMIT_S
+from xyntra_bench.plan import Case
+from xyntra_bench.run import ChildFailed, in_child
 
 NOT_RUN = "the CPU provider, which all are compared with, cannot run it"
 

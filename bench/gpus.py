@@ -1,4 +1,4 @@
-"""Which GPUs the machine has, asked in a child process, `python -m bench.gpus`, because drivers may hang or crash.
+"""Which GPUs the machine has, asked in a child process, `python -m xyntra_bench.gpus`, because drivers may hang or crash.
 
 Most facts come from XyntraEP's own survey of devices. The driver's version and the power limit come from NVML, NVIDIA's
 management library, which is installed with the driver; without it they stay empty.
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.codec import decode, encode
-from bench.environment import GpuFacts
-from bench.run import child_environment
+from xyntra_bench.codec import decode, encode
+from xyntra_bench.environment import GpuFacts
+from xyntra_bench.run import child_environment
 
 LIMIT_S = 120.0
 NVML = "libnvidia-ml.so.1"
@@ -28,7 +28,7 @@ def find_gpus() -> tuple[GpuFacts, ...]:
     """None where they cannot be asked for; that no provider runs there is said by its contender."""
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "bench.gpus"],
+            [sys.executable, "-P", "-m", "xyntra_bench.gpus"],
             capture_output=True,
             text=True,
             env=child_environment(),

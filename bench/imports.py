@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from statistics import median
 
-from bench.contenders import OPENVINO, PLUGINS, Contender
-from bench.run import child_environment
+from xyntra_bench.contenders import OPENVINO, PLUGINS, Contender
+from xyntra_bench.run import child_environment
 
 REPEATS = 5
 RUNTIME = "onnxruntime"

@@ -1,7 +1,7 @@
 """What a session did inside: the time and work of each kernel in a run, and the nodes that were left to others.
 
 XyntraEP alone tells this, by its own profile and cache. As a program it prints the compiler of its kernels
-(`python -m bench.inside`) or their instruction set (`python -m bench.inside isa`).
+(`python -m xyntra_bench.inside`) or their instruction set (`python -m xyntra_bench.inside isa`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.environment import IsaClass
-from bench.results import Declined, Inside, KernelTime, Resident
+from xyntra_bench.environment import IsaClass
+from xyntra_bench.results import Declined, Inside, KernelTime, Resident
 
 PROVIDER = "XyntraEP"
 RUNS, LEAST_RUNS = 20, 3

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.feeds import Feeds
-from bench.loads import Load, Sample
-from bench.plan import Budget
-from bench.results import Accuracy, Check, Creation, Placement, Serving, Stopped
-from bench.sessions import Factory, Session
-from bench.setups import Setup
-from bench.statistics import MIN_PAIRS
-from bench.stop import Comparison, Spent, stop, unsettled
+from xyntra_bench.feeds import Feeds
+from xyntra_bench.loads import Load, Sample
+from xyntra_bench.plan import Budget
+from xyntra_bench.results import Accuracy, Check, Creation, Placement, Serving, Stopped
+from xyntra_bench.sessions import Factory, Session
+from xyntra_bench.setups import Setup
+from xyntra_bench.statistics import MIN_PAIRS
+from xyntra_bench.stop import Comparison, Spent, stop, unsettled
 
 # What a session does in an iteration: wait until the process is idle, settle, then timed runs.
 IDLE_POLL_S = 0.003

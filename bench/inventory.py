@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 from collections.abc import Sequence
 
-from bench.architectures import architectures
-from bench.chains import CHAINS
-from bench.contenders import BASELINE, OPENVINO, PLUGINS, TORCH, Contender
-from bench.nets import NETS
-from bench.plan import MEANING, Scenario
-from bench.run import probe
-from zoo import zoo
+from xyntra_bench.architectures import architectures
+from xyntra_bench.chains import CHAINS
+from xyntra_bench.contenders import BASELINE, OPENVINO, PLUGINS, TORCH, Contender
+from xyntra_bench.nets import NETS
+from xyntra_bench.plan import MEANING, Scenario
+from xyntra_bench.run import probe
+from xyntra_zoo import zoo
 
 
 def inventory() -> list[tuple[str, Sequence[str]]]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bench.sessions import Feeds, Session
+from xyntra_bench.sessions import Feeds, Session
 
 # Runs of each stream in a row. The streams start and end together but for the time it takes to wake a thread, some
 # 50 us, which must not count.

@@ -6,7 +6,7 @@ import os
 import time
 from dataclasses import dataclass
 
-from bench.environment import clock_mhz, control_groups, fastest_clock_mhz, load_1m, text
+from xyntra_bench.environment import clock_mhz, control_groups, fastest_clock_mhz, load_1m, text
 
 # What still counts as quiet: of the processors' time, what other processes and the hypervisor may take, and the least that is
 # worth a word on a small machine; and by how much the clock may change.

@@ -14,24 +14,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.accuracy import compare
-from bench.contenders import Contender
-from bench.environment import cores_allowed, governor
-from bench.errors import BenchError, Unavailable, reason_of
-from bench.feeds import Feeds, case_feeds, case_path, save_feeds
-from bench.inside import PROVIDER, forget_plans
-from bench.interleaving import Runner, run_interleaved
-from bench.loads import Load, Loop, OneAtATime, Streams, forced_logits
-from bench.machine import CLOCK_CHANGE, Machine, MachineWatch
-from bench.memory import peak_rss_bytes, rss_bytes
-from bench.ort_sessions import plain_session
-from bench.plan import Budget, Case, Scenario
-from bench.record import conclude, result_of, row_of
-from bench.results import Accuracy, CaseResult, Check, Creation, Measurement, Moment, Status, Stopped, Warn
-from bench.serve import MIN_SEARCHES, WallClock, serve_all
-from bench.sessions import Factory, FixedShapes, Session, factory_for, make_available
-from bench.setups import Setup, setups_of
-from bench.statistics import MIN_PAIRS
+from xyntra_bench.accuracy import compare
+from xyntra_bench.contenders import Contender
+from xyntra_bench.environment import cores_allowed, governor
+from xyntra_bench.errors import BenchError, Unavailable, reason_of
+from xyntra_bench.feeds import Feeds, case_feeds, case_path, save_feeds
+from xyntra_bench.inside import PROVIDER, forget_plans
+from xyntra_bench.interleaving import Runner, run_interleaved
+from xyntra_bench.loads import Load, Loop, OneAtATime, Streams, forced_logits
+from xyntra_bench.machine import CLOCK_CHANGE, Machine, MachineWatch
+from xyntra_bench.memory import peak_rss_bytes, rss_bytes
+from xyntra_bench.ort_sessions import plain_session
+from xyntra_bench.plan import Budget, Case, Scenario
+from xyntra_bench.record import conclude, result_of, row_of
+from xyntra_bench.results import Accuracy, CaseResult, Check, Creation, Measurement, Moment, Status, Stopped, Warn
+from xyntra_bench.serve import MIN_SEARCHES, WallClock, serve_all
+from xyntra_bench.sessions import Factory, FixedShapes, Session, factory_for, make_available
+from xyntra_bench.setups import Setup, setups_of
+from xyntra_bench.statistics import MIN_PAIRS
 
 Outputs = list[npt.NDArray[Any]]
 

@@ -1,4 +1,4 @@
-"""Resident memory of one contender: `python -m bench.memory JOB RESULT`, a process in which nothing else happens."""
+"""Resident memory of one contender: `python -m xyntra_bench.memory JOB RESULT`, a process in which nothing else happens."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.codec import decode, encode
-from bench.feeds import load_feeds
-from bench.results import Memory
-from bench.sessions import factory_for, make_available
-from bench.setups import Setup
+from xyntra_bench.codec import decode, encode
+from xyntra_bench.feeds import load_feeds
+from xyntra_bench.results import Memory
+from xyntra_bench.sessions import factory_for, make_available
+from xyntra_bench.setups import Setup
 
 STATUS = Path("/proc/self/status")
 RUNS = 5  # after the first; arenas have grown to their size by then

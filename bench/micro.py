@@ -6,9 +6,9 @@ import fnmatch
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.chains import CHAINS, Axes, Chain
-from bench.errors import BenchError
-from bench.plan import Budget, Case
+from xyntra_bench.chains import CHAINS, Axes, Chain
+from xyntra_bench.errors import BenchError
+from xyntra_bench.plan import Budget, Case
 
 FAMILY = "micro"
 BUDGET = Budget(rounds=5, warmups=1, min_iterations=25, runs_per_iteration=2, min_time_s=1.0, max_time_s=12.0, may_cut=True)

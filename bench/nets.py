@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.errors import BenchError
-from bench.micro import matches
-from bench.plan import Budget, Case, Scenario
-from zoo.graph_builder import GraphBuilder, Value
+from xyntra_bench.errors import BenchError
+from xyntra_bench.micro import matches
+from xyntra_bench.plan import Budget, Case, Scenario
+from xyntra_zoo.graph_builder import GraphBuilder, Value
 
 FAMILY = "nets"
 BUDGET = Budget(rounds=5, warmups=2, min_iterations=40, runs_per_iteration=1, min_time_s=2.0, max_time_s=20.0, may_cut=True)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.contenders import FP32, Contender, did_you_mean
-from bench.errors import BenchError, Unavailable, reason_of
-from bench.results import Inside, Placement
-from bench.setups import Setup
+from xyntra_bench.contenders import FP32, Contender, did_you_mean
+from xyntra_bench.errors import BenchError, Unavailable, reason_of
+from xyntra_bench.results import Inside, Placement
+from xyntra_bench.setups import Setup
 
 if TYPE_CHECKING:  # its own names for things are in `sessions`, which imports this module when it is asked for
-    from bench.sessions import Feeds, FixedShapes, Session
+    from xyntra_bench.sessions import Feeds, FixedShapes, Session
 
 DEVICE = "CPU"
 # Its names for what an activation is computed in; asked for always, because its own default on a CPU with bf16

@@ -1,4 +1,4 @@
-"""Models of one operator each, at a tiny, a cached and a far size: what `bench.ort_efficiency` runs.
+"""Models of one operator each, at a tiny, a cached and a far size: what `xyntra_bench.ort_efficiency` runs.
 
 A case's ``units`` are what its time is counted in: floating-point operations of products, window taps of pooling, input
 elements of reductions, output elements of everything else.

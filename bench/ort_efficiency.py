@@ -1,6 +1,6 @@
 """How well ONNX Runtime's CPU provider uses a machine, per kind of operator: the table that `claim=profitable` reads.
 
-    python -m bench.ort_efficiency [--out FILE]     (some minutes)
+    python -m xyntra_bench.ort_efficiency [--out FILE]     (some minutes)
 
 It is of the width of the units that multiply on the machine at hand, 256 or 512 bits.
 
@@ -29,8 +29,8 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from bench.environment import Environment, read_environment
-from bench.ort_cases import KINDS, TINY, Kind, OpCase, recurrent
+from xyntra_bench.environment import Environment, read_environment
+from xyntra_bench.ort_cases import KINDS, TINY, Kind, OpCase, recurrent
 
 TABLES = Path(__file__).resolve().parent.parent / "xyntra_ep" / "fusion" / "estimates" / "ort_efficiency"
 _CHAINS = (4, 36)

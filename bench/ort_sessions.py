@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime as ort
 
-from bench.contenders import BASELINE, CPU_BACKEND, FP32, OPENVINO, PLUGINS, TORCH, Contender, did_you_mean
-from bench.errors import BenchError, Unavailable
-from bench.inside import look_inside, repetitions
-from bench.known import give_known
-from bench.results import Inside, Placement
-from bench.setups import Setup
-from bench.stderr import Captured, stderr_captured
+from xyntra_bench.contenders import BASELINE, CPU_BACKEND, FP32, OPENVINO, PLUGINS, TORCH, Contender, did_you_mean
+from xyntra_bench.errors import BenchError, Unavailable
+from xyntra_bench.inside import look_inside, repetitions
+from xyntra_bench.known import give_known
+from xyntra_bench.results import Inside, Placement
+from xyntra_bench.setups import Setup
+from xyntra_bench.stderr import Captured, stderr_captured
 
 if TYPE_CHECKING:  # `sessions` imports this module when it is asked for
-    from bench.sessions import Feeds, FixedShapes, Session
+    from xyntra_bench.sessions import Feeds, FixedShapes, Session
 
 MEASURED = "planned by the ceilings that `xyntra doctor --measure` keeps, as sessions here are"
 WARNING, ERROR = 2, 3  # of ONNX Runtime's log

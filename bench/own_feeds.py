@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench.declared import ORT_FORM, Declared, declared_inputs
-from bench.errors import BenchError
-from bench.feeds import Feeds, save_feeds
-from bench.plan import Case
+from xyntra_bench.declared import ORT_FORM, Declared, declared_inputs
+from xyntra_bench.errors import BenchError
+from xyntra_bench.feeds import Feeds, save_feeds
+from xyntra_bench.plan import Case
 
 FILE = "own-feeds.npz"
 
@@ -69,7 +69,7 @@ def gives_all(model: Path, feeds: Feeds) -> bool:
 
 def _asked(model: Path) -> Any:
     if model.suffix == ORT_FORM:
-        from bench.ort_sessions import plain_session
+        from xyntra_bench.ort_sessions import plain_session
 
         return plain_session(model)
     return _Inputs(inputs=declared_inputs(model))

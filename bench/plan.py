@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from bench.codec import KEY
-from bench.contenders import DEFAULT_MAX_ERR, Contender
-from bench.errors import BenchError
-from zoo import ZooModel, zoo
+from xyntra_bench.codec import KEY
+from xyntra_bench.contenders import DEFAULT_MAX_ERR, Contender
+from xyntra_bench.errors import BenchError
+from xyntra_zoo import ZooModel, zoo
 
 
 class Scenario(StrEnum):

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bench.plan import MIN_N_P99, Scenario, Target
-from bench.results import CaseResult, Measurement, Moment, Run, Status, Stopped, Warn
+from xyntra_bench.plan import MIN_N_P99, Scenario, Target
+from xyntra_bench.results import CaseResult, Measurement, Moment, Run, Status, Stopped, Warn
 
 UNQUIET = (Warn.LOADED, Warn.STOLEN, Warn.THROTTLED, Warn.CLOCK)
 WITHOUT_PERCENTILES = (Target.ARCHITECTURES,)  # tables of medians and ratios alone, which take fewer runs

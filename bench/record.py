@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 
-from bench.contenders import PEERS
-from bench.interleaving import Runner
-from bench.plan import Case
-from bench.results import Accuracy, CaseResult, Generation, Measurement, Ratio, Status, Warn, Weights
-from bench.serve import rate_ratio
-from bench.setups import Setup
-from bench.statistics import judge, latency, paired_ratio
+from xyntra_bench.contenders import PEERS
+from xyntra_bench.interleaving import Runner
+from xyntra_bench.plan import Case
+from xyntra_bench.results import Accuracy, CaseResult, Generation, Measurement, Ratio, Status, Warn, Weights
+from xyntra_bench.serve import rate_ratio
+from xyntra_bench.setups import Setup
+from xyntra_bench.statistics import judge, latency, paired_ratio
 
 NOISY_CV = 0.10
 SLOW_FIRST_RUN = 3.0

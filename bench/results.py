@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from bench.codec import KEY
-from bench.contenders import AUTO_BACKEND, CPU_BACKEND, PLUGINS, Contender, backend_of
-from bench.environment import Environment
-from bench.plan import Budget, Scenario, Target, case_label
+from xyntra_bench.codec import KEY
+from xyntra_bench.contenders import AUTO_BACKEND, CPU_BACKEND, PLUGINS, Contender, backend_of
+from xyntra_bench.environment import Environment
+from xyntra_bench.plan import Budget, Scenario, Target, case_label
 
 SCHEMA = "xyntra-bench/7"
 RULES = 1  # of publishing (`publish`) that a run is measured under

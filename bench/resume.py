@@ -6,9 +6,9 @@ import dataclasses
 import shlex
 from collections.abc import Iterator, Mapping
 
-from bench.environment import Environment
-from bench.plan import Case, Plan
-from bench.results import Run
+from xyntra_bench.environment import Environment
+from xyntra_bench.plan import Case, Plan
+from xyntra_bench.results import Run
 
 FLAG = "--resume"
 MOMENTARY = ("load_1m", "clock_mhz")  # of an environment: they differ from one minute to the next

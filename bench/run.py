@@ -13,23 +13,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench.codec import decode, encode
-from bench.contenders import TORCH, Contender, parse_contenders
-from bench.errors import BenchError
-from bench.feeds import case_path
-from bench.measure import ALIVE_FILE, FEEDS_FILE, cache_dir
-from bench.memory import MemoryJob
-from bench.plan import Case, Plan
-from bench.record import result_of, row_of
-from bench.results import CaseResult, Measurement, Memory, Status
-from bench.setups import Setup, setups_of
-from bench.worker import Job
+from xyntra_bench.codec import decode, encode
+from xyntra_bench.contenders import TORCH, Contender, parse_contenders
+from xyntra_bench.errors import BenchError
+from xyntra_bench.feeds import case_path
+from xyntra_bench.measure import ALIVE_FILE, FEEDS_FILE, cache_dir
+from xyntra_bench.memory import MemoryJob
+from xyntra_bench.plan import Case, Plan
+from xyntra_bench.record import result_of, row_of
+from xyntra_bench.results import CaseResult, Measurement, Memory, Status
+from xyntra_bench.setups import Setup, setups_of
+from xyntra_bench.worker import Job
 
-WORKER = ("-m", "bench.worker")
-MEMORY = ("-m", "bench.memory")
+WORKER = ("-m", "xyntra_bench.worker")
+MEMORY = ("-m", "xyntra_bench.memory")
 MEMORY_LIMIT_S = 300.0
 TAIL_LINES = 12
-EXPLAINED = "bench.errors.BenchError: "
+EXPLAINED = "xyntra_bench.errors.BenchError: "
 DIED = (Status.CRASHED, Status.TIMED_OUT)
 
 
@@ -91,7 +91,7 @@ def time_limit_s(case: Case, plan: Plan) -> float:
 
 def probe(contender: Contender) -> str:
     """Why the contender cannot be measured here, in a line, or empty; asked in a child process, because loading may crash."""
-    command = [sys.executable, "-P", "-m", "bench.sessions", contender.label]
+    command = [sys.executable, "-P", "-m", "xyntra_bench.sessions", contender.label]
     done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
     if done.returncode == 0:
         return ""
@@ -111,14 +111,14 @@ def checked_contenders(specs: Sequence[str]) -> tuple[Contender, ...]:
 
 def kernel_compiler() -> str:
     """The compiler of XyntraEP's kernels, or empty without it; asked in a child process too."""
-    command = [sys.executable, "-P", "-m", "bench.inside"]
+    command = [sys.executable, "-P", "-m", "xyntra_bench.inside"]
     done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def kernels_isa() -> str:
     """The class of processors that XyntraEP makes its kernels for; XYNTRA_ISA may lower it. Empty without XyntraEP."""
-    command = [sys.executable, "-P", "-m", "bench.inside", "isa"]
+    command = [sys.executable, "-P", "-m", "xyntra_bench.inside", "isa"]
     done = subprocess.run(command, capture_output=True, text=True, env=child_environment(), check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 

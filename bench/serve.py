@@ -17,13 +17,13 @@ from typing import Protocol
 
 import numpy as np
 
-from bench.arrivals import Times, arrivals_ns, bracket, capacity_per_s, next_rate, p99_ns, predicted_rate
-from bench.feeds import Feeds
-from bench.interleaving import Runner, renew, wait_until_idle
-from bench.loads import Run, Sample
-from bench.plan import MIN_N_P99, Budget
-from bench.results import Bracket, Probe, Ratio, Serving, Stopped
-from bench.statistics import student_t_975
+from xyntra_bench.arrivals import Times, arrivals_ns, bracket, capacity_per_s, next_rate, p99_ns, predicted_rate
+from xyntra_bench.feeds import Feeds
+from xyntra_bench.interleaving import Runner, renew, wait_until_idle
+from xyntra_bench.loads import Run, Sample
+from xyntra_bench.plan import MIN_N_P99, Budget
+from xyntra_bench.results import Bracket, Probe, Ratio, Serving, Stopped
+from xyntra_bench.statistics import student_t_975
 
 SERVICE_RUNS = 20  # in a closed loop, for a first guess at the rate
 BOUND_RUNS = 5  # the bound where none is given, in runs of the CPU provider

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from bench.contenders import OPENVINO, PLUGINS, TORCH, Contender
-from bench.errors import BenchError
-from bench.results import Inside, Placement
-from bench.setups import Setup
+from xyntra_bench.contenders import OPENVINO, PLUGINS, TORCH, Contender
+from xyntra_bench.errors import BenchError
+from xyntra_bench.results import Inside, Placement
+from xyntra_bench.setups import Setup
 
 Feeds = Mapping[str, npt.NDArray[Any]]
 
@@ -77,15 +77,15 @@ class FixedShapes:
 def make_available(provider: str) -> None:
     """Load what the provider needs, and refuse to go on without it."""
     if provider == OPENVINO:
-        from bench.openvino_sessions import core
+        from xyntra_bench.openvino_sessions import core
 
         core()
     elif provider == TORCH:
-        from bench.torch_sessions import available
+        from xyntra_bench.torch_sessions import available
 
         available()
     else:
-        from bench.ort_sessions import register
+        from xyntra_bench.ort_sessions import register
 
         register(provider)
 
@@ -95,11 +95,11 @@ def check_contender(contender: Contender) -> None:
     sentence what is wrong. ONNX Runtime's own providers tell of wrong options only when a session of theirs is created."""
     make_available(contender.provider)
     if contender.provider == OPENVINO:
-        from bench.openvino_sessions import check_options
+        from xyntra_bench.openvino_sessions import check_options
     elif contender.provider == TORCH:
-        from bench.torch_sessions import check_options
+        from xyntra_bench.torch_sessions import check_options
     elif contender.provider in PLUGINS:
-        from bench.ort_sessions import check_options
+        from xyntra_bench.ort_sessions import check_options
     else:
         return
     check_options(contender)
@@ -109,14 +109,14 @@ def factory_for(model: Path, setup: Setup, cache_dir: Path, fixed: FixedShapes |
     """Makes sessions of the setup's contender. `fixed` says what a specialised setup's shapes are fixed to."""
     shapes = fixed if setup.specialised else None
     if setup.contender.provider == OPENVINO:
-        from bench.openvino_sessions import OpenVinoFactory
+        from xyntra_bench.openvino_sessions import OpenVinoFactory
 
         return OpenVinoFactory(model, setup, shapes)
     if setup.contender.provider == TORCH:
-        from bench.torch_sessions import TorchFactory
+        from xyntra_bench.torch_sessions import TorchFactory
 
         return TorchFactory(model, setup, shapes)
-    from bench.ort_sessions import OrtFactory
+    from xyntra_bench.ort_sessions import OrtFactory
 
     return OrtFactory(model, setup, cache_dir, shapes)
 

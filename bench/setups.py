@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bench.contenders import BASELINE, PEERS, Contender
-from bench.plan import Case, Scenario
+from xyntra_bench.contenders import BASELINE, PEERS, Contender
+from xyntra_bench.plan import Case, Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,11 +20,11 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from bench.contenders import CPU_BACKEND
-from bench.plan import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999, PUBLISHED, Scenario, Target
-from bench.publish import missed, refusal
-from bench.results import CaseResult, Measurement, Run, Status, Stopped, Verdict, Warn
-from bench.text_table import show_table
+from xyntra_bench.contenders import CPU_BACKEND
+from xyntra_bench.plan import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999, PUBLISHED, Scenario, Target
+from xyntra_bench.publish import missed, refusal
+from xyntra_bench.results import CaseResult, Measurement, Run, Status, Stopped, Verdict, Warn
+from xyntra_bench.text_table import show_table
 
 COLUMNS = (
     "model",
@@ -122,7 +122,7 @@ def _without_figures(verdict: Verdict, status: Status, error: str) -> list[str]:
 def outcome(case: CaseResult) -> str:
     """A case in a line, while others are still to come.
 
-    >>> from bench.results import Ratio, Weights
+    >>> from xyntra_bench.results import Ratio, Weights
     >>> ratio = Ratio(middle=1.25, low=1.2, high=1.3, pairs=9, rounds=3)
     >>> fast = Measurement(label="A", provider="A", options={}, status=Status.OK, ratio=ratio, verdict=Verdict.FASTER)
     >>> dead = Measurement(label="B", provider="B", options={}, status=Status.CRASHED, error="killed by SIGSEGV")
@@ -153,7 +153,7 @@ def verdict(case: CaseResult, m: Measurement) -> str:
 def named(m: Measurement) -> str:
     """With where it ran and what in, when that is not what was asked for.
 
-    >>> from bench.results import Status
+    >>> from xyntra_bench.results import Status
     >>> options = {"precision": "bf16"}
     >>> named(Measurement(label="A", provider="A", options=options, status=Status.OK, precision="fp32"))
     'A (ran fp32)'

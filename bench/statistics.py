@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from hdrh.histogram import HdrHistogram
 
-from bench.plan import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999
-from bench.results import Latency, Ratio, Verdict
+from xyntra_bench.plan import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999
+from xyntra_bench.results import Latency, Ratio, Verdict
 
 MIN_PAIRS = 8
 MIN_ROUNDS = 2  # one cannot show how sessions differ

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.plan import Budget
-from bench.results import Ratio, Stopped, Verdict
-from bench.statistics import MIN_EFFECT, MIN_PAIRS, judge, paired_ratio
+from xyntra_bench.plan import Budget
+from xyntra_bench.results import Ratio, Stopped, Verdict
+from xyntra_bench.statistics import MIN_EFFECT, MIN_PAIRS, judge, paired_ratio
 
 DECIDED = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME)
 

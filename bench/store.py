@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.codec import CodecError, decode, encode
-from bench.environment import Environment
-from bench.errors import BenchError
-from bench.plan import Plan
-from bench.results import SCHEMA, CaseResult, Ceilings, DeviceCeilings, LeftOut, Run
+from xyntra_bench.codec import CodecError, decode, encode
+from xyntra_bench.environment import Environment
+from xyntra_bench.errors import BenchError
+from xyntra_bench.plan import Plan
+from xyntra_bench.results import SCHEMA, CaseResult, Ceilings, DeviceCeilings, LeftOut, Run
 
 TABLES = (
     "kernels",

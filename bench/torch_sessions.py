@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.contenders import FP32, Contender, did_you_mean
-from bench.errors import Unavailable
-from bench.inside import repetitions
-from bench.results import Inside, Placement
-from bench.setups import Setup
-from bench.torch_models import torch_models
-from bench.torch_timing import Stopwatch
+from xyntra_bench.contenders import FP32, Contender, did_you_mean
+from xyntra_bench.errors import Unavailable
+from xyntra_bench.inside import repetitions
+from xyntra_bench.results import Inside, Placement
+from xyntra_bench.setups import Setup
+from xyntra_bench.torch_models import torch_models
+from xyntra_bench.torch_timing import Stopwatch
 
 if TYPE_CHECKING:  # `sessions` imports this module when it is asked for
-    from bench.sessions import Feeds, FixedShapes, Session
+    from xyntra_bench.sessions import Feeds, FixedShapes, Session
 
 EAGER, COMPILE = "eager", "compile"
 TF32 = "tf32"

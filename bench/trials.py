@@ -1,4 +1,4 @@
-"""XyntraEP's trials of its kernels on a GPU, made once before anything is measured: `python -m bench.trials BACKEND...`.
+"""XyntraEP's trials of its kernels on a GPU, made once before anything is measured: `python -m xyntra_bench.trials BACKEND...`.
 
 Trials decide which variants sessions choose, and whether `backend=auto` uses the GPU at all, so measured sessions must know the
 results as any session does. They are kept in the user's cache and copied into the contenders' caches (`bench/known.py`).
@@ -18,7 +18,7 @@ def make_trials(backends: Sequence[str], environment: dict[str, str]) -> str:
     may take it along."""
     if not backends:
         return ""
-    command = [sys.executable, "-P", "-m", "bench.trials", *backends]
+    command = [sys.executable, "-P", "-m", "xyntra_bench.trials", *backends]
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:

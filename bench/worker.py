@@ -1,4 +1,4 @@
-"""The child process of one case: `python -m bench.worker JOB RESULT`."""
+"""The child process of one case: `python -m xyntra_bench.worker JOB RESULT`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.codec import decode, encode
-from bench.contenders import Contender
-from bench.measure import measure
-from bench.plan import Budget, Case
+from xyntra_bench.codec import decode, encode
+from xyntra_bench.contenders import Contender
+from xyntra_bench.measure import measure
+from xyntra_bench.plan import Budget, Case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,6 @@ of `CUSTOM_OPS`. `xyntra fuse` writes models with them, and tests compare kernel
 `silu.py`.
 """
 
-from custom_ops._row import DOMAIN, ONNX_OPSET, VERSION, XYNTRA, CustomOp, Example, to_model
+from xyntra_custom_ops._row import DOMAIN, ONNX_OPSET, VERSION, XYNTRA, CustomOp, Example, to_model
 
 __all__ = ["DOMAIN", "ONNX_OPSET", "VERSION", "XYNTRA", "CustomOp", "Example", "to_model"]

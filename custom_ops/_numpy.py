@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from custom_ops._row import Array
+from xyntra_custom_ops._row import Array
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 

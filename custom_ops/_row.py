@@ -54,7 +54,7 @@ class CustomOp:
 def to_model(custom: CustomOp, example: Example) -> onnx.ModelProto:
     """A model of one node that calls the operator, with its body beside it.
 
-    >>> from custom_ops.silu import CUSTOM_OPS
+    >>> from xyntra_custom_ops.silu import CUSTOM_OPS
     >>> model = to_model(CUSTOM_OPS[0], Example(shapes=[(2, 3)]))
     >>> [(node.domain, node.op_type) for node in model.graph.node]
     [('ai.xyntra', 'Silu')]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from onnxscript import script
 
-from custom_ops._numpy import conv
-from custom_ops._row import XYNTRA, Array, CustomOp, Example, Tensor, op
+from xyntra_custom_ops._numpy import conv
+from xyntra_custom_ops._row import XYNTRA, Array, CustomOp, Example, Tensor, op
 
 
 @script(XYNTRA, default_opset=op)

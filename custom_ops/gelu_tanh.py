@@ -7,7 +7,7 @@ import math
 import numpy as np
 from onnxscript import script
 
-from custom_ops._row import XYNTRA, Array, CustomOp, Example, Tensor, op
+from xyntra_custom_ops._row import XYNTRA, Array, CustomOp, Example, Tensor, op
 
 
 @script(XYNTRA, default_opset=op)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from onnxscript import script
 
-from custom_ops._numpy import gelu
-from custom_ops._row import XYNTRA, Array, CustomOp, Example, Tensor, op
+from xyntra_custom_ops._numpy import gelu
+from xyntra_custom_ops._row import XYNTRA, Array, CustomOp, Example, Tensor, op
 
 
 @script(XYNTRA, default_opset=op)

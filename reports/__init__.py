@@ -4,11 +4,11 @@ Comes in: result files that `bench` has stored. Goes out: the tables in README.m
 it. A report is a row of `REPORTS` or `PARTS` in a file of its own. Read first: README.md, `registry.py`, then `zoo.py`.
 """
 
-from reports.bars import bars, bars_page
-from reports.gate import Floors, check_floors, gate_table
-from reports.readme import render_report, update_file
-from reports.registry import Part, Report, parts, reports
-from reports.site import write_site
+from xyntra_reports.bars import bars, bars_page
+from xyntra_reports.gate import Floors, check_floors, gate_table
+from xyntra_reports.readme import render_report, update_file
+from xyntra_reports.registry import Part, Report, parts, reports
+from xyntra_reports.site import write_site
 
 __all__ = [
     "Floors",

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from reports._figure import SCHEME, inline
-from reports.registry import Picture, Section
+from xyntra_reports._figure import SCHEME, inline
+from xyntra_reports.registry import Picture, Section
 
 CSS = f"""{SCHEME}
 :root{{color-scheme:light dark}}

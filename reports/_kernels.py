@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.results import CaseResult, Ceilings, DeviceCeilings, Inside, KernelTime, Measurement, Run
+from xyntra_bench.results import CaseResult, Ceilings, DeviceCeilings, Inside, KernelTime, Measurement, Run
 
 NAME_WIDTH = 46
 COMPUTE = "compute"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from bench.plan import Scenario
-from bench.results import CaseResult, Ratio, Run, Status, Warn
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Ratio, Run, Status, Warn
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:

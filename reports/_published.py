@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.environment import IsaClass
-from bench.errors import BenchError
-from bench.plan import PUBLISHED
-from bench.publish import missed, refusal
-from bench.results import Run
-from bench.store import Stored
-from reports._markdown import plain
-from reports.registry import Report
+from xyntra_bench.environment import IsaClass
+from xyntra_bench.errors import BenchError
+from xyntra_bench.plan import PUBLISHED
+from xyntra_bench.publish import missed, refusal
+from xyntra_bench.results import Run
+from xyntra_bench.store import Stored
+from xyntra_reports._markdown import plain
+from xyntra_reports.registry import Report
 
 
 def published(results: Stored, report: Report, isa: IsaClass | None = None) -> tuple[Path, Run] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reports._kernels import COMPUTE, Group, Roofs
+from xyntra_reports._kernels import COMPUTE, Group, Roofs
 
 ENOUGH = 0.70  # of its roof; what is below has a reason, or is open
 SHORT_NS = 10_000  # a start on several threads and two reads of the clock are a part of so short a time

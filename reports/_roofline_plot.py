@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bench.plan import Scenario
-from bench.results import CaseResult, Inside, Measurement, Run
-from reports._figure import INK, MARKERS, MUTED, PAPER, SERIES, figure, png, si, svg
-from reports._kernels import KIND_ORDER, Group, Roofs, groups, profiled, roofs_for, shortened
-from reports._markdown import cases_of
-from reports.registry import Picture
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Inside, Measurement, Run
+from xyntra_reports._figure import INK, MARKERS, MUTED, PAPER, SERIES, figure, png, si, svg
+from xyntra_reports._kernels import KIND_ORDER, Group, Roofs, groups, profiled, roofs_for, shortened
+from xyntra_reports._markdown import cases_of
+from xyntra_reports.registry import Picture
 
 Spot = tuple[float, float]
 NAMED = 6  # kernels that the plot names

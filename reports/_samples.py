@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.results import Measurement
+from xyntra_bench.results import Measurement
 
 Values = NDArray[np.float64]
 FAR_OUT = 3.0  # quartile distances beyond the quartiles: Tukey's outer fence, "Exploratory Data Analysis" (1977)

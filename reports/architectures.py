@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from bench.contenders import BASELINE
-from bench.plan import Scenario, Target
-from bench.results import CaseResult, Measurement, Ratio, Run, Status
-from bench.show import claimed, milliseconds
-from reports._markdown import cases_of, plain, provenance, speed_up, table
-from reports.registry import Report
+from xyntra_bench.contenders import BASELINE
+from xyntra_bench.plan import Scenario, Target
+from xyntra_bench.results import CaseResult, Measurement, Ratio, Run, Status
+from xyntra_bench.show import claimed, milliseconds
+from xyntra_reports._markdown import cases_of, plain, provenance, speed_up, table
+from xyntra_reports.registry import Report
 
 BAR = 0.98  # what no interval may lie below
 HEADER = (

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.contenders import FP32, TORCH, is_on_device
-from bench.device_results import DeviceRun, PointResult
-from bench.plan import Scenario
-from bench.results import CaseResult, DeviceCeilings, Measurement, Run
-from reports._markdown import table
-from reports.gpu import devices, peer_of
+from xyntra_bench.contenders import FP32, TORCH, is_on_device
+from xyntra_bench.device_results import DeviceRun, PointResult
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, DeviceCeilings, Measurement, Run
+from xyntra_reports._markdown import table
+from xyntra_reports.gpu import devices, peer_of
 
 HEADER = ("what", "measured", "bar", "error", "")
 # Of the library's speed at the same product: with the instructions that its own kernels use, and with the older ones.

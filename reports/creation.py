@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.plan import Scenario
-from bench.results import CaseResult, Creation, Run
-from bench.show import mebibytes, milliseconds
-from reports._markdown import cases_of, disclosure, provenance, table, without_empty
-from reports.registry import Part, Report, Section
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Creation, Run
+from xyntra_bench.show import mebibytes, milliseconds
+from xyntra_reports._markdown import cases_of, disclosure, provenance, table, without_empty
+from xyntra_reports.registry import Part, Report, Section
 
 HEADER = (
     "model",

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from bench.results import CaseResult, Inside, KernelTime, Measurement, Run
-from bench.show import milliseconds
-from reports._figure import STYLE
-from reports._kernels import KIND_ORDER, kind_of, likeness, profiled, shortened
-from reports.registry import Part, Picture, Section
+from xyntra_bench.results import CaseResult, Inside, KernelTime, Measurement, Run
+from xyntra_bench.show import milliseconds
+from xyntra_reports._figure import STYLE
+from xyntra_reports._kernels import KIND_ORDER, kind_of, likeness, profiled, shortened
+from xyntra_reports.registry import Part, Picture, Section
 
 WIDTH, ROW, TOP = 960.0, 22.0, 30.0
 CHARACTER = 6.1  # width of one at the font size of the boxes

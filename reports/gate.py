@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.plan import Scenario
-from bench.results import CaseResult, Measurement, Run
-from bench.show import AGAINST_THE_CPU
-from reports._kernels import groups, of_roof, roofs_for
-from reports._markdown import speed_up, table
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Measurement, Run
+from xyntra_bench.show import AGAINST_THE_CPU
+from xyntra_reports._kernels import groups, of_roof, roofs_for
+from xyntra_reports._markdown import speed_up, table
 
 HEADER = ("case", "provider", "what", "measured", "floor", "")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.contenders import TORCH, is_on_device
-from bench.environment import Environment
-from bench.plan import Scenario
-from bench.results import CaseResult, Measurement, Run, Status
-from bench.show import claimed, milliseconds, named
-from reports._markdown import bounds, cases_of, provenance, speed_up, table
-from reports.registry import Report
+from xyntra_bench.contenders import TORCH, is_on_device
+from xyntra_bench.environment import Environment
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Measurement, Run, Status
+from xyntra_bench.show import claimed, milliseconds, named
+from xyntra_reports._markdown import bounds, cases_of, provenance, speed_up, table
+from xyntra_reports.registry import Report
 
 HEADER = (
     "model",

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bench.plan import Scenario
-from bench.results import Run
-from reports._figure import LINES, MARKERS, MUTED, SERIES, figure, png, svg
-from reports._markdown import table
-from reports.registry import Picture
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import Run
+from xyntra_reports._figure import LINES, MARKERS, MUTED, SERIES, figure, png, svg
+from xyntra_reports._markdown import table
+from xyntra_reports.registry import Picture
 
 MIN_EFFECT = 0.02  # smaller steps are not worth a word
 LEAST_SIGMA = 0.01  # of one run's ratio: what intervals do not know of, as where memory fell

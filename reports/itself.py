@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from bench.plan import Scenario
-from bench.results import CaseResult, Measurement, Run, Status
-from bench.show import milliseconds, named
-from reports._markdown import case_table, speed_up
-from reports.registry import Report
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Measurement, Run, Status
+from xyntra_bench.show import milliseconds, named
+from xyntra_reports._markdown import case_table, speed_up
+from xyntra_reports.registry import Report
 
 HEADERS = {
     Scenario.SCALING: ("1 thread p50 ms", "p50 ms", "1 thread / threads [95 %]"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bench.plan import Scenario, Target
-from bench.results import CaseResult, Inside, Measurement, Run
-from bench.show import milliseconds, named
-from reports._kernels import groups, of_roof, profiled, roofs_for
-from reports._markdown import cases_of, provenance, speed_up, table
-from reports.registry import Report
-from reports.roofline import ceilings_text
+from xyntra_bench.plan import Scenario, Target
+from xyntra_bench.results import CaseResult, Inside, Measurement, Run
+from xyntra_bench.show import milliseconds, named
+from xyntra_reports._kernels import groups, of_roof, profiled, roofs_for
+from xyntra_reports._markdown import cases_of, provenance, speed_up, table
+from xyntra_reports.registry import Report
+from xyntra_reports.roofline import ceilings_text
 
 HEADER = (
     "point", "provider", "threads", "kernel", "GFLOP/s", "GB/s", "roof", "% of roof", "p50 ms", "CPU p50 ms", "speed-up [95 %]",

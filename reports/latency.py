@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from bench.plan import Scenario
-from bench.results import CaseResult, Measurement, Run
-from bench.show import milliseconds
-from reports._figure import LINES, MARKERS, SERIES, figure, png, svg
-from reports._markdown import cases_of, provenance, table
-from reports._samples import Values, outer_fence_ns, sorted_ns
-from reports.registry import Part, Picture, Report, Section
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Measurement, Run
+from xyntra_bench.show import milliseconds
+from xyntra_reports._figure import LINES, MARKERS, SERIES, figure, png, svg
+from xyntra_reports._markdown import cases_of, provenance, table
+from xyntra_reports._samples import Values, outer_fence_ns, sorted_ns
+from xyntra_reports.registry import Part, Picture, Report, Section
 
 HEADER = ("case", "provider", "n", "min ms", "p50 ms", "p95 ms", "p99 ms", "max ms", "CV", "outliers", "warnings")
 NOTE = (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.plan import Scenario
-from bench.results import CaseResult, Run
-from bench.show import milliseconds
-from reports._kernels import groups, of_roof, profiled, roofs_for
-from reports._markdown import cases_of, disclosure, provenance, table
-from reports._roofline_plot import overview
-from reports.registry import Picture, Report
-from reports.roofline import ceilings_text
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Run
+from xyntra_bench.show import milliseconds
+from xyntra_reports._kernels import groups, of_roof, profiled, roofs_for
+from xyntra_reports._markdown import cases_of, disclosure, provenance, table
+from xyntra_reports._roofline_plot import overview
+from xyntra_reports.registry import Picture, Report
+from xyntra_reports.roofline import ceilings_text
 
 HEADER = (
     "model",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from bench.plan import Target
-from bench.results import CaseResult, Measurement, Run
-from bench.show import claimed, milliseconds, named
-from reports._markdown import provenance, speed_up, table
-from reports.registry import Report
+from xyntra_bench.plan import Target
+from xyntra_bench.results import CaseResult, Measurement, Run
+from xyntra_bench.show import claimed, milliseconds, named
+from xyntra_reports._markdown import provenance, speed_up, table
+from xyntra_reports.registry import Report
 
 HEADER = ("point", "provider", "threads", "CPU p50 ms", "p50 ms", "speed-up [95 %]", "verdict", "max error", "nodes")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bench.contenders import BASELINE
-from bench.plan import Scenario, Target
-from bench.results import CaseResult, Measurement, Run, Status
-from bench.show import milliseconds
-from reports._markdown import cases_of, plain, provenance, speed_up, table
-from reports.registry import Report
+from xyntra_bench.contenders import BASELINE
+from xyntra_bench.plan import Scenario, Target
+from xyntra_bench.results import CaseResult, Measurement, Run, Status
+from xyntra_bench.show import milliseconds
+from xyntra_reports._markdown import cases_of, plain, provenance, speed_up, table
+from xyntra_reports.registry import Report
 
 HEADER = (
     "net", "size", "threads", "ORT p50 ms", "dynamic p50 ms", "x ORT", "fixed p50 ms", "x ORT fixed", "gain by fixing [95 %]",

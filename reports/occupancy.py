@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.plan import Scenario
-from bench.results import CaseResult, Inside, Resident, Run
-from reports._kernels import likeness, profiled, shortened
-from reports._markdown import cases_of, provenance, table
-from reports.registry import Part, Report, Section
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Inside, Resident, Run
+from xyntra_reports._kernels import likeness, profiled, shortened
+from xyntra_reports._markdown import cases_of, provenance, table
+from xyntra_reports.registry import Part, Report, Section
 
 HEADER = ("kernel", "variant", "share", "threads", "registers", "shared KiB", "blocks", "warps", "occupancy", "limited by")
 ROWS = 24

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bench.results import CaseResult, Run
-from reports._markdown import table
-from reports.registry import Part, Section
+from xyntra_bench.results import CaseResult, Run
+from xyntra_reports._markdown import table
+from xyntra_reports.registry import Part, Section
 
 HEADER = ("provider", "claims", "in groups", "all nodes", "kernels")
 DECLINED = ("left to others", "why", "nodes", "such as")

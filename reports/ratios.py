@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.contenders import CPU_BACKEND, PLUGINS
-from bench.environment import IsaClass
-from bench.plan import Scenario
-from bench.results import CaseResult, Measurement, Run, Verdict
-from bench.store import Stored
-from reports._markdown import cases_of, plain
-from reports._published import published
-from reports.registry import Report, reports
+from xyntra_bench.contenders import CPU_BACKEND, PLUGINS
+from xyntra_bench.environment import IsaClass
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Measurement, Run, Verdict
+from xyntra_bench.store import Stored
+from xyntra_reports._markdown import cases_of, plain
+from xyntra_reports._published import published
+from xyntra_reports.registry import Report, reports
 
 HOW = "`bench run zoo --json reports/results/zoo.json`"
 

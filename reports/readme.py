@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from bench.environment import TABLED, IsaClass
-from bench.errors import BenchError, reason_of
-from bench.plan import Scenario
-from bench.results import Run
-from bench.store import Stored
-from reports._published import heading, published, standing
-from reports.registry import Report, reports
+from xyntra_bench.environment import TABLED, IsaClass
+from xyntra_bench.errors import BenchError, reason_of
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import Run
+from xyntra_bench.store import Stored
+from xyntra_reports._published import heading, published, standing
+from xyntra_reports.registry import Report, reports
 
 OPEN = re.compile(r"<!-- bench:([\w-]+) -->")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from bench.contenders import is_on_device
-from bench.plan import Scenario, Target
-from bench.results import CaseResult, Run
-from bench.store import Stored
-from zoo.registry import Registry
+from xyntra_bench.contenders import is_on_device
+from xyntra_bench.plan import Scenario, Target
+from xyntra_bench.results import CaseResult, Run
+from xyntra_bench.store import Stored
+from xyntra_zoo.registry import Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,5 +74,5 @@ class Part:
     render: Callable[[Run, CaseResult], Section | None]
 
 
-reports: Registry[Report] = Registry("reports", "REPORTS")
-parts: Registry[Part] = Registry("reports", "PARTS")
+reports: Registry[Report] = Registry("xyntra_reports", "REPORTS")
+parts: Registry[Part] = Registry("xyntra_reports", "PARTS")

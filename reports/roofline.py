@@ -6,13 +6,13 @@ Williams, Waterman, Patterson, "Roofline: an insightful visual performance model
 
 from __future__ import annotations
 
-from bench.plan import Scenario
-from bench.results import CaseResult, Inside, Run
-from bench.show import milliseconds
-from reports._kernels import Group, Roofs, cpu_roofs, groups, of_roof, profiled, roofs_for
-from reports._markdown import cases_of, provenance, table
-from reports._roofline_plot import picture
-from reports.registry import Part, Report, Section
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Inside, Run
+from xyntra_bench.show import milliseconds
+from xyntra_reports._kernels import Group, Roofs, cpu_roofs, groups, of_roof, profiled, roofs_for
+from xyntra_reports._markdown import cases_of, provenance, table
+from xyntra_reports._roofline_plot import picture
+from xyntra_reports.registry import Part, Report, Section
 
 HEADER = ("kernel", "nodes", "variant", "share", "time µs", "GFLOP/s", "GB/s", "flop/byte", "roof", "% of roof")
 ROWS = 24

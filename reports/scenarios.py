@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bench.plan import Scenario
-from bench.results import Run
-from bench.store import Stored
-from reports._published import published, standing
-from reports.registry import Report, reports
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import Run
+from xyntra_bench.store import Stored
+from xyntra_reports._published import published, standing
+from xyntra_reports.registry import Report, reports
 
 OTHERS = tuple(scenario for scenario in Scenario if scenario is not Scenario.SINGLE_STREAM)
 

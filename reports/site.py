@@ -9,18 +9,18 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench.environment import Environment
-from bench.errors import BenchError
-from bench.plan import Scenario, Target
-from bench.results import CaseResult, Run
-from bench.show import mebibytes, summary
-from bench.store import Stored
-from reports import history, machine
-from reports._html import CSS, figure, from_markdown, page, section, slug
-from reports._markdown import plain, provenance, table
-from reports._published import standing
-from reports.history import Trend
-from reports.registry import Picture, Report, Section, parts, reports
+from xyntra_bench.environment import Environment
+from xyntra_bench.errors import BenchError
+from xyntra_bench.plan import Scenario, Target
+from xyntra_bench.results import CaseResult, Run
+from xyntra_bench.show import mebibytes, summary
+from xyntra_bench.store import Stored
+from xyntra_reports import history, machine
+from xyntra_reports._html import CSS, figure, from_markdown, page, section, slug
+from xyntra_reports._markdown import plain, provenance, table
+from xyntra_reports._published import standing
+from xyntra_reports.history import Trend
+from xyntra_reports.registry import Picture, Report, Section, parts, reports
 
 FIGURES = "figures"
 MODELS = "models"

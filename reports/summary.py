@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.environment import TABLED, IsaClass
-from bench.plan import Scenario
-from bench.results import CaseResult, Latency, Measurement, Run, Status
-from bench.show import milliseconds
-from bench.store import Stored
-from reports._markdown import cases_of, disclosure, plain, provenance, speed_up, table, without_empty
-from reports._published import heading, published
-from reports.ratios import unmodified
-from reports.registry import Report, reports
+from xyntra_bench.environment import TABLED, IsaClass
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Latency, Measurement, Run, Status
+from xyntra_bench.show import milliseconds
+from xyntra_bench.store import Stored
+from xyntra_reports._markdown import cases_of, disclosure, plain, provenance, speed_up, table, without_empty
+from xyntra_reports._published import heading, published
+from xyntra_reports.ratios import unmodified
+from xyntra_reports.registry import Report, reports
 
 HOW_TO_READ = (
     "p50 and p99 are in milliseconds, with the number of runs in brackets. Speed-up is the ratio of paired iterations, CPU "

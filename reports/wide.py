@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.plan import Scenario, Target
-from bench.results import CaseResult, Inside, Run
-from reports import zoo
-from reports._kernels import Group, Roofs, groups, of_roof, profiled, roofs_for
-from reports._markdown import cases_of, provenance, table
-from reports._reasons import ENOUGH, OPEN, reason
-from reports.registry import Report
-from reports.roofline import ceilings_text
+from xyntra_bench.plan import Scenario, Target
+from xyntra_bench.results import CaseResult, Inside, Run
+from xyntra_reports import zoo
+from xyntra_reports._kernels import Group, Roofs, groups, of_roof, profiled, roofs_for
+from xyntra_reports._markdown import cases_of, provenance, table
+from xyntra_reports._reasons import ENOUGH, OPEN, reason
+from xyntra_reports.registry import Report
+from xyntra_reports.roofline import ceilings_text
 
 LEAST_SHARE = 0.005  # of a model's time; what is less is one row together
 NOTHING = "Not measured yet: `bench run zoo --wide --json reports/results/wide.json` measures it.\n"

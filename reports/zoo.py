@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from bench.contenders import OPENVINO
-from bench.plan import Scenario
-from bench.results import CaseResult, Measurement, Run, Status
-from bench.show import claimed, milliseconds, named, verdict
-from reports._markdown import bounds, cases_of, disclosure, provenance, speed_up, table
-from reports.registry import Report
+from xyntra_bench.contenders import OPENVINO
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Measurement, Run, Status
+from xyntra_bench.show import claimed, milliseconds, named, verdict
+from xyntra_reports._markdown import bounds, cases_of, disclosure, provenance, speed_up, table
+from xyntra_reports.registry import Report
 
 HEADER = (
     "model",

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
-from bench.store import SCHEMA_FILE, dump, load
 from tests.support import site as files_of_a_site
+from xyntra_bench.store import SCHEMA_FILE, dump, load
 
 
 def main(results: Path, site: Path) -> None:

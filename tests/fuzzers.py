@@ -29,7 +29,7 @@ from tests.native.plans.manifest_builder import ARENA, CONSTANT, INIT, LITERAL, 
 from tests.sanitized import build
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea.planning.manifest_reader import read_manifest
-from zoo import model_path, zoo
+from xyntra_zoo import model_path, zoo
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ("bert-base-tiny", "mobilenetv2-tiny", "vit-tiny16-tiny")

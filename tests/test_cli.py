@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli import main as bench_main
+from xyntra_bench.cli import main as bench_main
 from xyntra_ep.cli import _compilers_shown, main
 from xyntra_ep.tracea.runtime import progress
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.trusted_file import seal
-from zoo import model_path
-from zoo import zoo as models
-from zoo.__main__ import main as zoo_main
+from xyntra_zoo import model_path
+from xyntra_zoo import zoo as models
+from xyntra_zoo.__main__ import main as zoo_main
 
 Capture = pytest.CaptureFixture[str]
 

@@ -70,7 +70,7 @@ def test_sanitizers(text: str, sanitizers: str) -> None:
 
 @pytest.mark.parametrize("environment", [{}, {"XDG_CACHE_HOME": "/caches"}, {"XYNTRA_ZOO_DIR": "/models"}])
 def test_the_models_of_the_zoo_are_where_the_zoo_says(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from zoo.cache import cache_dir
+    from xyntra_zoo.cache import cache_dir
 
     monkeypatch.setattr(os, "environ", environment)
     assert Knobs.from_environment(environment).zoo_root == cache_dir()

@@ -17,10 +17,10 @@ import numpy as np
 import onnx
 import pytest
 
-from bench.cli import main as bench
 from tests.support.models.model_text import parse
+from xyntra_bench.cli import main as bench
 from xyntra_ep.cli import main as xyntra
-from zoo.__main__ import main as zoo
+from xyntra_zoo.__main__ import main as zoo
 
 WORDS = parse("(string[N] s) => (string[N] y) { y = Identity(s) }")
 MODEL = parse("(float[N] x) => (float[] y) { y = Exp(x) }")

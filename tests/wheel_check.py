@@ -16,9 +16,12 @@ SITE = Path(sysconfig.get_path("purelib")).resolve()
 
 
 def main() -> None:
-    for name in ("xyntra_ep", "custom_ops", "zoo", "bench", "reports"):
+    for name in ("xyntra_ep", "xyntra_custom_ops", "xyntra_zoo", "xyntra_bench", "xyntra_reports"):
         file = importlib.import_module(name).__file__
         assert file and Path(file).resolve().is_relative_to(SITE), f"{name} comes from {file}, not from the wheel"
+
+    for name in ("custom_ops", "zoo", "bench", "reports"):
+        assert not (SITE / name).exists(), f"{name} is what a package of the user's may be called"
 
     import xyntra_ep
 

@@ -4,7 +4,7 @@
     MODELS = [ZooModel(name="mlp.gelu_tiny", ...)]
 
     # zoo/__init__.py
-    ZOO = Registry[ZooModel]("zoo", "MODELS")
+    ZOO = Registry[ZooModel]("xyntra_zoo", "MODELS")
 
 To add something, add a row or a file with rows; nothing else changes. Modules are imported when the registry is first used.
 """

@@ -1,4 +1,4 @@
-"""`python -m zoo list | build NAME [--weights FILE | --weights hub] | prune`."""
+"""`python -m xyntra_zoo list | build NAME [--weights FILE | --weights hub] | prune`."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ import importlib.metadata
 import sys
 from pathlib import Path
 
-from zoo.cache import model_path, prune
-from zoo.registry import RegistryError, zoo
-from zoo.weights import WeightsError, download
+from xyntra_zoo.cache import model_path, prune
+from xyntra_zoo.registry import RegistryError, zoo
+from xyntra_zoo.weights import WeightsError, download
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m zoo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m xyntra_zoo", description=__doc__)
     parser.add_argument("--version", action="version", version=f"zoo {_version()}")
     commands = parser.add_subparsers(dest="command")
-    commands.add_parser("list", help="names and families", epilog="example: python -m zoo list")
-    build = commands.add_parser("build", help="build a model and print its path", epilog="example: python -m zoo build bert-base")
+    commands.add_parser("list", help="names and families", epilog="example: python -m xyntra_zoo list")
+    build = commands.add_parser(
+        "build", help="build a model and print its path", epilog="example: python -m xyntra_zoo build bert-base"
+    )
     build.add_argument("name", nargs="+")
     build.add_argument("--weights", help="a safetensors file, or 'hub' for the model's own checkpoint")
-    commands.add_parser("prune", help="delete models built by older sources", epilog="example: python -m zoo prune")
+    commands.add_parser("prune", help="delete models built by older sources", epilog="example: python -m xyntra_zoo prune")
     arguments = parser.parse_args()
     if arguments.command is None:
         parser.print_help()

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import onnx
 
-from zoo.graph_builder import GraphBuilder, Value
-from zoo.layers import linear_2d
-from zoo.model import Feeds
-from zoo.params import F32, Init, OverlayParams, Params
+from xyntra_zoo.graph_builder import GraphBuilder, Value
+from xyntra_zoo.layers import linear_2d
+from xyntra_zoo.model import Feeds
+from xyntra_zoo.params import F32, Init, OverlayParams, Params
 
 BN_EPS = 1e-5
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zoo.graph_builder import GraphBuilder, Value
-from zoo.layers import dim, gelu_tanh, reshape
-from zoo.params import RESIDUAL_GAIN, Init, Params
+from xyntra_zoo.graph_builder import GraphBuilder, Value
+from xyntra_zoo.layers import dim, gelu_tanh, reshape
+from xyntra_zoo.params import RESIDUAL_GAIN, Init, Params
 
 LN_EPS = 1e-5
 Norm = Callable[[GraphBuilder, Params, Value, str, int, float], Value]

@@ -11,10 +11,10 @@ from functools import partial
 import numpy as np
 import onnx
 
-from zoo.graph_builder import GraphBuilder, Value
-from zoo.layers import dim, gelu_erf, layer_norm_decomposed, linear, linear_2d, reshape
-from zoo.model import Checkpoint, Family, Feeds, Size, ZooModel
-from zoo.params import RESIDUAL_GAIN, Init, Params
+from xyntra_zoo.graph_builder import GraphBuilder, Value
+from xyntra_zoo.layers import dim, gelu_erf, layer_norm_decomposed, linear, linear_2d, reshape
+from xyntra_zoo.model import Checkpoint, Family, Feeds, Size, ZooModel
+from xyntra_zoo.params import RESIDUAL_GAIN, Init, Params
 
 LN_EPS = 1e-12
 

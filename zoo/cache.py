@@ -10,8 +10,8 @@ from pathlib import Path
 
 import onnx
 
-from zoo.model import ZooModel
-from zoo.params import Params, RandomParams
+from xyntra_zoo.model import ZooModel
+from xyntra_zoo.params import Params, RandomParams
 
 SHARED = ("graph_builder.py", "layers.py", "params.py")
 
@@ -33,7 +33,7 @@ def model_path(model: ZooModel, *, weights: Path | None = None) -> Path:
 
 def prune() -> list[Path]:
     """Delete the files no present model would be read from. Models filled from checkpoints are kept."""
-    from zoo.registry import zoo  # the registry imports every model file; not needed to read one model
+    from xyntra_zoo.registry import zoo  # the registry imports every model file; not needed to read one model
 
     keep = {f"{model.name}-{_key(model, None)}.onnx" for model in zoo}
     stale = [path for path in sorted(cache_dir().glob("*.onnx")) if path.name not in keep and "-w" not in path.stem]
@@ -45,7 +45,7 @@ def prune() -> list[Path]:
 def _params(model: ZooModel, weights: Path | None) -> Params:
     if weights is None:
         return RandomParams(model.seed)
-    from zoo.weights import CheckpointParams, load_safetensors
+    from xyntra_zoo.weights import CheckpointParams, load_safetensors
 
     return CheckpointParams(load_safetensors(weights), model.checkpoint, source=weights.name)
 

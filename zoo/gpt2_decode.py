@@ -7,12 +7,12 @@ from functools import partial
 import numpy as np
 import onnx
 
-from zoo._gpt2 import GPT2, TINY, Gpt2, Gpt2Config, KeyValue
-from zoo.gpt2_prefill import CHECKPOINT, prompt
-from zoo.graph_builder import Dims, GraphBuilder
-from zoo.layers import layer_norm_decomposed
-from zoo.model import Family, Feeds, Size, ZooModel
-from zoo.params import Params
+from xyntra_zoo._gpt2 import GPT2, TINY, Gpt2, Gpt2Config, KeyValue
+from xyntra_zoo.gpt2_prefill import CHECKPOINT, prompt
+from xyntra_zoo.graph_builder import Dims, GraphBuilder
+from xyntra_zoo.layers import layer_norm_decomposed
+from xyntra_zoo.model import Family, Feeds, Size, ZooModel
+from xyntra_zoo.params import Params
 
 
 def gpt2_decode(params: Params, c: Gpt2Config, tokens: int | str = 1) -> onnx.ModelProto:

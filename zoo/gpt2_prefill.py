@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 import onnx
 
-from zoo._gpt2 import GPT2, TINY, Gpt2, Gpt2Config
-from zoo.graph_builder import GraphBuilder
-from zoo.layers import layer_norm
-from zoo.model import Checkpoint, Family, Feeds, Size, ZooModel
-from zoo.params import Params
+from xyntra_zoo._gpt2 import GPT2, TINY, Gpt2, Gpt2Config
+from xyntra_zoo.graph_builder import GraphBuilder
+from xyntra_zoo.layers import layer_norm
+from xyntra_zoo.model import Checkpoint, Family, Feeds, Size, ZooModel
+from xyntra_zoo.params import Params
 
 CHECKPOINT = Checkpoint(hub_id="openai-community/gpt2", prefixes=("transformer.",))
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zoo.graph_builder import GraphBuilder, Value
-from zoo.params import Init, Params
+from xyntra_zoo.graph_builder import GraphBuilder, Value
+from xyntra_zoo.params import Init, Params
 
 
 def dim(g: GraphBuilder, x: Value, axis: int) -> Value:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from zoo.params import Params
+from xyntra_zoo.params import Params
 
 Feeds = dict[str, npt.NDArray[np.generic]]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Generic, Protocol, TypeVar, cast
 
-from zoo.model import ZooModel
+from xyntra_zoo.model import ZooModel
 
 
 class Named(Protocol):
@@ -30,7 +30,7 @@ class Registry(Generic[Row]):
     Modules are imported in sorted order, names that start with an underscore are skipped: a new row is a new
     file and nothing else. There are no decorators and no import side effects.
 
-    >>> from zoo import zoo
+    >>> from xyntra_zoo import zoo
     >>> zoo["bert-base"].name
     'bert-base'
     """
@@ -78,4 +78,4 @@ class Registry(Generic[Row]):
         return list(self._rows)
 
 
-zoo: Registry[ZooModel] = Registry("zoo", "MODELS")
+zoo: Registry[ZooModel] = Registry("xyntra_zoo", "MODELS")

@@ -7,10 +7,10 @@ from functools import partial
 
 import onnx
 
-from zoo._convnet import ConvNet, calibrated, image_feeds
-from zoo.graph_builder import Value
-from zoo.model import Checkpoint, Family, Size, ZooModel
-from zoo.params import Params
+from xyntra_zoo._convnet import ConvNet, calibrated, image_feeds
+from xyntra_zoo.graph_builder import Value
+from xyntra_zoo.model import Checkpoint, Family, Size, ZooModel
+from xyntra_zoo.params import Params
 
 EXPANSION = 4
 

@@ -11,11 +11,11 @@ from functools import partial
 import numpy as np
 import onnx
 
-from zoo._convnet import image_feeds
-from zoo.graph_builder import GraphBuilder, Value
-from zoo.layers import dim, gelu_erf, layer_norm, linear, linear_2d, reshape, shape_of
-from zoo.model import Checkpoint, Family, Size, ZooModel
-from zoo.params import RESIDUAL_GAIN, Init, Params
+from xyntra_zoo._convnet import image_feeds
+from xyntra_zoo.graph_builder import GraphBuilder, Value
+from xyntra_zoo.layers import dim, gelu_erf, layer_norm, linear, linear_2d, reshape, shape_of
+from xyntra_zoo.model import Checkpoint, Family, Size, ZooModel
+from xyntra_zoo.params import RESIDUAL_GAIN, Init, Params
 
 LN_EPS = 1e-6
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zoo.model import Checkpoint
-from zoo.params import F32, Init
+from xyntra_zoo.model import Checkpoint
+from xyntra_zoo.params import F32, Init
 
 DTYPES = {
     "F64": "<f8",

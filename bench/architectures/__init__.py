@@ -3,6 +3,6 @@
 A row is a model with random weights in a file of its family; `_export.py` writes it as ONNX with one of PyTorch's exporters.
 """
 
-from bench.architectures._architecture import Architecture, architectures
+from xyntra_bench.architectures._architecture import Architecture, architectures
 
 __all__ = ["Architecture", "architectures"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from bench.contenders import DEFAULT_MAX_ERR
-from zoo.registry import Registry
+from xyntra_bench.contenders import DEFAULT_MAX_ERR
+from xyntra_zoo.registry import Registry
 
 Dims = tuple[int | str, ...]
 
@@ -106,4 +106,4 @@ def causal(module: Any, *inputs: Any) -> Any:
     return module(input_ids=ids, attention_mask=mask, use_cache=False, return_dict=True).logits
 
 
-architectures: Registry[Architecture] = Registry("bench.architectures", "ARCHITECTURES")
+architectures: Registry[Architecture] = Registry("xyntra_bench.architectures", "ARCHITECTURES")

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.architectures._architecture import Architecture, Exporter, sized
-from bench.errors import BenchError
-from bench.feeds import synthetic_feeds
-from zoo.cache import cache_dir, meaning_of
+from xyntra_bench.architectures._architecture import Architecture, Exporter, sized
+from xyntra_bench.errors import BenchError
+from xyntra_bench.feeds import synthetic_feeds
+from xyntra_zoo.cache import cache_dir, meaning_of
 
 OPSET = 17  # of the traced; the other exporter has its own
 SEVERAL = 2  # of a batch that is exported: of one, the exporter takes it for a constant

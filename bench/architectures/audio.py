@@ -1,6 +1,6 @@
 """Speech and sound: waves, spectra, and what makes waves."""
 
-from bench.architectures._architecture import Architecture, Exporter, Input, hidden, net, transformer
+from xyntra_bench.architectures._architecture import Architecture, Exporter, Input, hidden, net, transformer
 
 WAVE = {"input_values": Input(dims=("batch", "samples"))}
 SECOND = {"samples": 16000}

@@ -1,6 +1,16 @@
 """An answer for each pixel or box: segmentation, detection, images from images."""
 
-from bench.architectures._architecture import ANY_IMAGE, Architecture, Exporter, Input, hidden, image, logits, net, transformer
+from xyntra_bench.architectures._architecture import (
+    ANY_IMAGE,
+    Architecture,
+    Exporter,
+    Input,
+    hidden,
+    image,
+    logits,
+    net,
+    transformer,
+)
 
 
 def _boxes(module: object, *inputs: object) -> object:

@@ -1,6 +1,6 @@
 """Encoders and decoders of text, some layers of each."""
 
-from bench.architectures._architecture import TOKENS, Architecture, Exporter, Input, causal, hidden, transformer
+from xyntra_bench.architectures._architecture import TOKENS, Architecture, Exporter, Input, causal, hidden, transformer
 
 SENTENCE = {"sequence": 128}
 WORDS = 8000

@@ -1,6 +1,6 @@
 """Nets with LSTM and GRU: text in pictures, speech, series."""
 
-from bench.architectures._architecture import Architecture, Exporter, Input, net
+from xyntra_bench.architectures._architecture import Architecture, Exporter, Input, net
 
 ARCHITECTURES = [
     Architecture(

@@ -1,6 +1,6 @@
 """Nets of a few nodes, tables, points and series."""
 
-from bench.architectures._architecture import Architecture, Exporter, Input, net, transformer
+from xyntra_bench.architectures._architecture import Architecture, Exporter, Input, net, transformer
 
 ARCHITECTURES = [
     Architecture(name="perceptron", build=net("small.Perceptron"), inputs={"x": Input(dims=("batch", 16))}),

@@ -1,6 +1,6 @@
 """Classifiers and backbones of images."""
 
-from bench.architectures._architecture import ANY_IMAGE, Architecture, Exporter, hidden, image, logits, net, transformer
+from xyntra_bench.architectures._architecture import ANY_IMAGE, Architecture, Exporter, hidden, image, logits, net, transformer
 
 USUAL = {"height": 224, "width": 224}
 PHOTO = image(224)

@@ -5,6 +5,6 @@ nothing else needs to know of a new file. Names of weights are those of the zoo'
 is made.
 """
 
-from bench.torch_models._torch_model import TorchModel, torch_models
+from xyntra_bench.torch_models._torch_model import TorchModel, torch_models
 
 __all__ = ["TorchModel", "torch_models"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zoo import Registry
+from xyntra_zoo import Registry
 
 Weights = Mapping[str, npt.NDArray[Any]]
 
@@ -23,7 +23,7 @@ class TorchModel:
     make: Callable[[Weights], Any]
 
 
-torch_models: Registry[TorchModel] = Registry("bench.torch_models", "TORCH_MODELS")
+torch_models: Registry[TorchModel] = Registry("xyntra_bench.torch_models", "TORCH_MODELS")
 
 
 def linear(weights: Weights, name: str) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from bench.torch_models._torch_model import TorchModel, Weights, embedding, linear, norm
-from zoo.bert import BASE, LN_EPS, TINY, BertConfig
+from xyntra_bench.torch_models._torch_model import TorchModel, Weights, embedding, linear, norm
+from xyntra_zoo.bert import BASE, LN_EPS, TINY, BertConfig
 
 
 def bert(weights: Weights, c: BertConfig) -> Any:

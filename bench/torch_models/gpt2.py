@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from bench.torch_models._torch_model import TorchModel, Weights, conv1d, norm, parameter
-from zoo._gpt2 import GPT2, LN_EPS, TINY, Gpt2Config
+from xyntra_bench.torch_models._torch_model import TorchModel, Weights, conv1d, norm, parameter
+from xyntra_zoo._gpt2 import GPT2, LN_EPS, TINY, Gpt2Config
 
 
 def gpt2(weights: Weights, c: Gpt2Config, *, past: bool) -> Any:

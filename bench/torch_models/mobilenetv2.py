@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from bench.torch_models._torch_model import TorchModel, Weights, conv_bn, linear
-from zoo._convnet import BN_EPS
-from zoo.mobilenetv2 import MOBILENETV2, TINY, MobileNetConfig
+from xyntra_bench.torch_models._torch_model import TorchModel, Weights, conv_bn, linear
+from xyntra_zoo._convnet import BN_EPS
+from xyntra_zoo.mobilenetv2 import MOBILENETV2, TINY, MobileNetConfig
 
 
 def mobilenet(weights: Weights, c: MobileNetConfig) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from bench.torch_models._torch_model import TorchModel, Weights, linear, norm, parameter
-from zoo.vit import LN_EPS, TINY, VIT_TINY, VitConfig
+from xyntra_bench.torch_models._torch_model import TorchModel, Weights, linear, norm, parameter
+from xyntra_zoo.vit import LN_EPS, TINY, VIT_TINY, VitConfig
 
 
 def vit(weights: Weights, c: VitConfig) -> Any:

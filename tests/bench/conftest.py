@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.contenders import Contender
-from bench.plan import QUICK, Budget, Case, Plan, Target
-from zoo import zoo
+from xyntra_bench.contenders import Contender
+from xyntra_bench.plan import QUICK, Budget, Case, Plan, Target
+from xyntra_zoo import zoo
 
 FAST = dataclasses.replace(QUICK, rounds=2, min_iterations=8, min_time_s=0.0, max_iterations=8, max_time_s=600.0)
 

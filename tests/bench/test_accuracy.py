@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.accuracy import compare
-from bench.results import Accuracy, Check
+from xyntra_bench.accuracy import compare
+from xyntra_bench.results import Accuracy, Check
 
 ALIVE = np.array([1.0, -2.0, 0.5], np.float32)
 ZEROS = np.zeros(3, np.float32)

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.architecture_cases import cases_of_architectures
-from bench.architectures import architectures
-from bench.architectures._architecture import Exporter
-from bench.contenders import BASELINE, parse_contenders
-from bench.errors import BenchError
-from bench.feeds import synthetic_feeds
-from bench.plan import Case, Scenario
-from bench.setups import setups_of
+from xyntra_bench.architecture_cases import cases_of_architectures
+from xyntra_bench.architectures import architectures
+from xyntra_bench.architectures._architecture import Exporter
+from xyntra_bench.contenders import BASELINE, parse_contenders
+from xyntra_bench.errors import BenchError
+from xyntra_bench.feeds import synthetic_feeds
+from xyntra_bench.plan import Case, Scenario
+from xyntra_bench.setups import setups_of
 
 LACKS_TORCH = importlib.util.find_spec("torch") is None
 SMALL = ["perceptron", "lenet", "keyword-spotter", "gan-generator", "tagger"]  # quick to export, of both exporters

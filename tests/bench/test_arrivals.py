@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from bench.arrivals import (
+from xyntra_bench.arrivals import (
     CLOSE,
     MOST_PROBES,
     STEP,
@@ -19,7 +19,7 @@ from bench.arrivals import (
     predicted_rate,
     queued_ns,
 )
-from bench.results import Probe
+from xyntra_bench.results import Probe
 
 MS = 1_000_000
 

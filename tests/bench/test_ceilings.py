@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.ceilings import best_of, measure_ceilings
-from bench.codec import encode
 from tests.reports.conftest import CEILINGS
+from xyntra_bench.ceilings import best_of, measure_ceilings
+from xyntra_bench.codec import encode
 
 
 class Child:
@@ -20,7 +20,7 @@ class Child:
         self.counts: list[int] = []
 
     def __call__(self, command: list[str], **_: object) -> Child:
-        assert command[:4] == [sys.executable, "-P", "-m", "bench.ceilings"]
+        assert command[:4] == [sys.executable, "-P", "-m", "xyntra_bench.ceilings"]
         self.counts.append(int(command[4]))
         Path(command[5]).write_text(json.dumps(encode(CEILINGS)))
         return self
@@ -32,7 +32,7 @@ class Child:
 
 def test_each_number_of_threads_has_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     child = Child()
-    monkeypatch.setattr("bench.ceilings.subprocess.run", child)
+    monkeypatch.setattr("xyntra_bench.ceilings.subprocess.run", child)
     assert measure_ceilings([1, 2], {}) == ((CEILINGS, CEILINGS), "") and child.counts == [1, 2]
 
 
@@ -47,6 +47,6 @@ def test_the_best_of_all_measurements_counts() -> None:
 
 def test_without_a_compiler_there_are_none_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     child = Child(stderr="Traceback\nno C compiler was found")
-    monkeypatch.setattr("bench.ceilings.subprocess.run", child)
+    monkeypatch.setattr("xyntra_bench.ceilings.subprocess.run", child)
     assert measure_ceilings([1, 2], {}) == ((), "ceilings: cannot be measured: no C compiler was found")
     assert child.counts == [1], "another number of threads would fail alike"

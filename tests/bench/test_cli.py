@@ -12,17 +12,17 @@ import pytest
 from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
-from bench import cli, execute, inventory
-from bench.chains import CHAINS
-from bench.errors import BenchError
-from bench.plan import MIN_N_P99, Case, Plan, Scenario
-from bench.publish import missed
-from bench.record import result_of
-from bench.results import CaseResult, Status
-from bench.show import COLUMNS
-from bench.store import Stored, load
-from reports import render_report
-from zoo import model_path, zoo
+from xyntra_bench import cli, execute, inventory
+from xyntra_bench.chains import CHAINS
+from xyntra_bench.errors import BenchError
+from xyntra_bench.plan import MIN_N_P99, Case, Plan, Scenario
+from xyntra_bench.publish import missed
+from xyntra_bench.record import result_of
+from xyntra_bench.results import CaseResult, Status
+from xyntra_bench.show import COLUMNS
+from xyntra_bench.store import Stored, load
+from xyntra_reports import render_report
+from xyntra_zoo import model_path, zoo
 
 FAST = ["--quick", "--min-time", "0", "-e", "CPUExecutionProvider"]
 
@@ -283,7 +283,7 @@ def test_list_names_everything_and_what_is_not_installed(monkeypatch: pytest.Mon
 def test_mistakes_print_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
     root, here = Path(__file__).parents[2], tmp_path / "here"
     here.mkdir()
-    command = [sys.executable, "-m", "bench", *arguments]
+    command = [sys.executable, "-m", "xyntra_bench", *arguments]
     environment = {"PYTHONPATH": str(root), "HOME": str(tmp_path), "PATH": ""}
     done = subprocess.run(command, capture_output=True, text=True, cwd=here, env=environment, check=False)
     assert done.returncode == 2

@@ -12,13 +12,13 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from bench.cli import app
-from bench.compare import compare_runs, ratio_of_ratios
-from bench.compare_table import show_comparison
-from bench.plan import QUICK
-from bench.results import Accuracy, CaseResult, Check, Measurement, Ratio, Run, Status, Verdict, Weights
-from bench.store import dump
 from tests.reports.conftest import ENVIRONMENT
+from xyntra_bench.cli import app
+from xyntra_bench.compare import compare_runs, ratio_of_ratios
+from xyntra_bench.compare_table import show_comparison
+from xyntra_bench.plan import QUICK
+from xyntra_bench.results import Accuracy, CaseResult, Check, Measurement, Ratio, Run, Status, Verdict, Weights
+from xyntra_bench.store import dump
 
 CPU = Measurement(label="CPU", provider="CPU", options={}, status=Status.OK)
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.contenders import Contender, parse_contenders
-from bench.errors import BenchError
+from xyntra_bench.contenders import Contender, parse_contenders
+from xyntra_bench.errors import BenchError
 
 
 def test_specs() -> None:

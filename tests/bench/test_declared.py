@@ -9,10 +9,10 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
-from bench.declared import check_inputs, declared_inputs
-from bench.errors import BenchError
-from bench.plan import Case
-from zoo import model_path, zoo
+from xyntra_bench.declared import check_inputs, declared_inputs
+from xyntra_bench.errors import BenchError
+from xyntra_bench.plan import Case
+from xyntra_zoo import model_path, zoo
 
 
 @pytest.mark.parametrize("name", ["bert-base-tiny", "mobilenetv2-tiny", "gpt2-decode-tiny"])

@@ -16,15 +16,15 @@ from onnx.parser import parse_model
 from rich.console import Console
 from typer.testing import CliRunner
 
-from bench.cli import app
-from bench.codec import decode
-from bench.determinism import Bits, Configuration, Determinism, Hashes, over_threads
-from bench.determinism_run import show_determinism
-from bench.determinism_worker import digest
-from bench.errors import BenchError
-from bench.results import Status
-from bench.store import SCHEMA_FILE
 from tests.reports.conftest import ENVIRONMENT
+from xyntra_bench.cli import app
+from xyntra_bench.codec import decode
+from xyntra_bench.determinism import Bits, Configuration, Determinism, Hashes, over_threads
+from xyntra_bench.determinism_run import show_determinism
+from xyntra_bench.determinism_worker import digest
+from xyntra_bench.errors import BenchError
+from xyntra_bench.results import Status
+from xyntra_bench.store import SCHEMA_FILE
 
 A, B, C = "a" * 16, "b" * 16, "c" * 16
 

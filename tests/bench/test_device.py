@@ -18,17 +18,17 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from typer.testing import CliRunner
 
-from bench import cli, device_run, device_worker
-from bench.cli import app
-from bench.device_points import POINTS, TINY_POINTS, Point, from_bits, rows, to_bits
-from bench.device_results import PointResult, cells, load_device_run
-from bench.device_run import measured, points_like
-from bench.device_worker import measure_point
-from bench.errors import BenchError
-from bench.torch_timing import Stopwatch
 from tests.reports.conftest import ENVIRONMENT
 from tests.reports.test_kernels import OF_DEVICE
 from tests.support.fake_cuda import FakeCuda
+from xyntra_bench import cli, device_run, device_worker
+from xyntra_bench.cli import app
+from xyntra_bench.device_points import POINTS, TINY_POINTS, Point, from_bits, rows, to_bits
+from xyntra_bench.device_results import PointResult, cells, load_device_run
+from xyntra_bench.device_run import measured, points_like
+from xyntra_bench.device_worker import measure_point
+from xyntra_bench.errors import BenchError
+from xyntra_bench.torch_timing import Stopwatch
 
 
 def test_what_is_to_be_measured_is_among_them() -> None:
@@ -126,7 +126,7 @@ def test_an_interrupted_run_goes_on_with_what_is_left(monkeypatch: pytest.Monkey
 
 ENDED = """
 import sys
-from bench import cli, device_run, device_worker
+from xyntra_bench import cli, device_run, device_worker
 cli.find_gpus = lambda: ()
 cli.kernel_compiler = lambda: ""
 device_run.make_trials = lambda backends, environment: ""

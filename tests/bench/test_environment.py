@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import environment
-from bench.environment import (
+from xyntra_bench import environment
+from xyntra_bench.environment import (
     ISA_FLAGS,
     IsaClass,
     container,
@@ -17,7 +17,7 @@ from bench.environment import (
     quota_of,
     telling_flags,
 )
-from bench.machine import CLOCK_CHANGE, Machine, MachineWatch
+from xyntra_bench.machine import CLOCK_CHANGE, Machine, MachineWatch
 from xyntra_ep.tracea.doctor.profile import capabilities, profile
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from bench import execute
-from bench.codec import encode
-from bench.contenders import parse_contenders
-from bench.estimate import COMPILE_S, ESTIMATE, Estimate, fitting, row_s
-from bench.plan import QUICK, Case, Plan, Scenario, Target, zoo_cases
-from bench.record import result_of
-from bench.results import CaseResult, LeftOut, Status
-from bench.resume import left_of
-from bench.run import in_child
-from bench.store import Store, load
 from tests.reports.conftest import ENVIRONMENT
+from xyntra_bench import execute
+from xyntra_bench.codec import encode
+from xyntra_bench.contenders import parse_contenders
+from xyntra_bench.estimate import COMPILE_S, ESTIMATE, Estimate, fitting, row_s
+from xyntra_bench.plan import QUICK, Case, Plan, Scenario, Target, zoo_cases
+from xyntra_bench.record import result_of
+from xyntra_bench.results import CaseResult, LeftOut, Status
+from xyntra_bench.resume import left_of
+from xyntra_bench.run import in_child
+from xyntra_bench.store import Store, load
 
 CASES = zoo_cases([], (1, 2), quick=True)
 PLAN = Plan(target=Target.ZOO, cases=CASES, contenders=parse_contenders(["XyntraEP"]), budget=QUICK, quick=True)
@@ -105,7 +105,7 @@ def test_a_row_that_turns_out_dear_costs_a_later_one_and_not_the_time(
         now[0] += 70.0
         return result_of(case, Status.OK)
 
-    monkeypatch.setattr("bench.execute.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("xyntra_bench.execute.time.monotonic", lambda: now[0])
     monkeypatch.setattr(execute, "run_case", slow)
     monkeypatch.setattr(execute, "_prepare", lambda plan, store, tick: None)
     monkeypatch.setattr(execute, "_costs_s", lambda plan, cases, tick: {case.label: 20.0 for case in cases})

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.errors import BenchError
-from bench.feeds import dims_of, synthetic_feeds
-from bench.plan import parse_shape
+from xyntra_bench.errors import BenchError
+from xyntra_bench.feeds import dims_of, synthetic_feeds
+from xyntra_bench.plan import parse_shape
 
 
 def declared(name: str, type_: str, *shape: int | str | None) -> Any:

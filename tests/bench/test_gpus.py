@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.environment import GpuFacts
-from bench.gpus import Managed, facts_of, find_gpus, managed_gpus
+from xyntra_bench.environment import GpuFacts
+from xyntra_bench.gpus import Managed, facts_of, find_gpus, managed_gpus
 from xyntra_ep.tracea.runtime.cuda import CudaDevice
 
 H100 = CudaDevice(

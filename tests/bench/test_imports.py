@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench import imports
-from bench.contenders import Contender
-from bench.imports import measure_imports
+from xyntra_bench import imports
+from xyntra_bench.contenders import Contender
+from xyntra_bench.imports import measure_imports
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench import inside
-from bench.inside import NAMES, forget_plans, look_inside
-from bench.results import Declined, Resident
+from xyntra_bench import inside
+from xyntra_bench.inside import NAMES, forget_plans, look_inside
+from xyntra_bench.results import Declined, Resident
 from xyntra_ep.diagnostics.kernel_times import KernelTime, RunTimes
 
 LAUNCH = {

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import interleaving
-from bench.interleaving import Runner, run_interleaved
-from bench.loads import Sample
-from bench.plan import Budget
-from bench.results import Accuracy, Check, Stopped
-from bench.statistics import MIN_PAIRS
 from tests.bench.test_record import runner
+from xyntra_bench import interleaving
+from xyntra_bench.interleaving import Runner, run_interleaved
+from xyntra_bench.loads import Sample
+from xyntra_bench.plan import Budget
+from xyntra_bench.results import Accuracy, Check, Stopped
+from xyntra_bench.statistics import MIN_PAIRS
 
 BUDGET = Budget(rounds=4, warmups=1, min_iterations=16, runs_per_iteration=2, min_time_s=0.0, max_time_s=600.0, max_iterations=80)
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bench.contenders import Contender
-from bench.known import give_known
-from bench.ort_sessions import MEASURED
-from bench.sessions import factory_for
-from bench.setups import Setup
+from xyntra_bench.contenders import Contender
+from xyntra_bench.known import give_known
+from xyntra_bench.ort_sessions import MEASURED
+from xyntra_bench.sessions import factory_for
+from xyntra_bench.setups import Setup
 from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.profile import Ceilings, this_machine
 from xyntra_ep.tracea.optimizer import store
 from xyntra_ep.tracea.runtime.cache_root import TRIALS
-from zoo import model_path, zoo
+from xyntra_zoo import model_path, zoo
 
 
 @pytest.fixture

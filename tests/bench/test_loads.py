@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.loads import LEAST_BURST, LOGITS, MOST_BURST, TOKENS, Loop, OneAtATime, Streams, forced_logits
-from bench.sessions import Session
+from xyntra_bench.loads import LEAST_BURST, LOGITS, MOST_BURST, TOKENS, Loop, OneAtATime, Streams, forced_logits
+from xyntra_bench.sessions import Session
 
 
 def running(run: Callable[[], object]) -> Session:

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import interleaving, serve
-from bench import measure as module
-from bench.contenders import Contender
-from bench.loads import Sample
-from bench.measure import measure
-from bench.ort_sessions import OrtSession
-from bench.plan import Budget, Case, Scenario
-from bench.publish import Rule, missed
-from bench.results import (
+from tests.reports.conftest import ENVIRONMENT
+from xyntra_bench import interleaving, serve
+from xyntra_bench import measure as module
+from xyntra_bench.contenders import Contender
+from xyntra_bench.loads import Sample
+from xyntra_bench.measure import measure
+from xyntra_bench.ort_sessions import OrtSession
+from xyntra_bench.plan import Budget, Case, Scenario
+from xyntra_bench.publish import Rule, missed
+from xyntra_bench.results import (
     Accuracy,
     CaseResult,
     Moment,
@@ -30,10 +31,9 @@ from bench.results import (
     Weights,
     lacks_data,
 )
-from bench.sessions import Session, factory_for
-from bench.setups import Setup
-from tests.reports.conftest import ENVIRONMENT
-from zoo import zoo
+from xyntra_bench.sessions import Session, factory_for
+from xyntra_bench.setups import Setup
+from xyntra_zoo import zoo
 
 CPU = Contender(provider="CPUExecutionProvider")
 AGAIN = "CPUExecutionProvider again"

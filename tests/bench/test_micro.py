@@ -10,11 +10,11 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-from bench.accuracy import is_alive
-from bench.chains import CHAINS, Chain
-from bench.errors import BenchError
-from bench.feeds import synthetic_feeds
-from bench.micro import micro_cases, point_name
+from xyntra_bench.accuracy import is_alive
+from xyntra_bench.chains import CHAINS, Chain
+from xyntra_bench.errors import BenchError
+from xyntra_bench.feeds import synthetic_feeds
+from xyntra_bench.micro import micro_cases, point_name
 
 
 @pytest.mark.parametrize("chain", [pytest.param(chain, id=chain.name) for chain in CHAINS])

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bench import cli
-from bench.errors import BenchError
+from xyntra_bench import cli
+from xyntra_bench.errors import BenchError
 
 FILES = {
     "empty.onnx": "",

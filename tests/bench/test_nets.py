@@ -9,12 +9,12 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-from bench.accuracy import is_alive
-from bench.contenders import parse_contenders
-from bench.errors import BenchError
-from bench.nets import NETS, Net, Size, net_cases, point_name
-from bench.plan import Scenario
-from bench.setups import setups_of
+from xyntra_bench.accuracy import is_alive
+from xyntra_bench.contenders import parse_contenders
+from xyntra_bench.errors import BenchError
+from xyntra_bench.nets import NETS, Net, Size, net_cases, point_name
+from xyntra_bench.plan import Scenario
+from xyntra_bench.setups import setups_of
 from xyntra_ep import explain
 from xyntra_ep.provider import registration
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import openvino_sessions
-from bench.contenders import Contender
-from bench.errors import Unavailable
-from bench.measure import measure
-from bench.ort_sessions import plain_session
-from bench.plan import Budget, Case
-from bench.results import Accuracy, Status, Warn
-from bench.run import probe
-from bench.sessions import FixedShapes, factory_for, make_available
-from bench.setups import Setup
-from zoo import model_path, zoo
+from xyntra_bench import openvino_sessions
+from xyntra_bench.contenders import Contender
+from xyntra_bench.errors import Unavailable
+from xyntra_bench.measure import measure
+from xyntra_bench.ort_sessions import plain_session
+from xyntra_bench.plan import Budget, Case
+from xyntra_bench.results import Accuracy, Status, Warn
+from xyntra_bench.run import probe
+from xyntra_bench.sessions import FixedShapes, factory_for, make_available
+from xyntra_bench.setups import Setup
+from xyntra_zoo import model_path, zoo
 
 MODEL = zoo["bert-base-tiny"]
 

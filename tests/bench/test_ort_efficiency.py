@@ -9,9 +9,9 @@ import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
 
-from bench.environment import read_environment
-from bench.ort_cases import KINDS, Kind
-from bench.ort_efficiency import Rate, Timed, measure, rate, table, text
+from xyntra_bench.environment import read_environment
+from xyntra_bench.ort_cases import KINDS, Kind
+from xyntra_bench.ort_efficiency import Rate, Timed, measure, rate, table, text
 
 
 class Steady:
@@ -53,7 +53,7 @@ def test_a_row_is_measured(add: Kind) -> None:
 
 def test_the_file_reads_row_by_row(monkeypatch: pytest.MonkeyPatch, add: Kind) -> None:
     small = Kind(name="Add", at=add.at, sizes=(4, 64, 256))
-    monkeypatch.setattr("bench.ort_efficiency.KINDS", [small])
+    monkeypatch.setattr("xyntra_bench.ort_efficiency.KINDS", [small])
     written = text(table(read_environment(compiler=""), Steady()))
     content = json.loads(written)
     assert list(content["rows"]) == ["Add"] and content["environment"]["threads"] == 1

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from onnx import parser
 
-from bench.contenders import Contender
-from bench.errors import Unavailable
-from bench.ort_sessions import choices, plain_session
-from bench.sessions import FixedShapes, factory_for, make_available
-from bench.setups import Setup
 from tests.support.fake_cuda import FakeCuda
-from zoo import model_path, zoo
+from xyntra_bench.contenders import Contender
+from xyntra_bench.errors import Unavailable
+from xyntra_bench.ort_sessions import choices, plain_session
+from xyntra_bench.sessions import FixedShapes, factory_for, make_available
+from xyntra_bench.setups import Setup
+from xyntra_zoo import model_path, zoo
 
 MODEL = zoo["bert-base-tiny"]
 FIXED = Setup(label="fixed", contender=Contender(provider="CPUExecutionProvider"), threads=1, specialised=True)

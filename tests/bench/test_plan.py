@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import BenchError
-from bench.plan import (
+from xyntra_bench.errors import BenchError
+from xyntra_bench.plan import (
     QUICK,
     Case,
     Scenario,
@@ -17,8 +17,8 @@ from bench.plan import (
     with_bound,
     zoo_cases,
 )
-from zoo import zoo
-from zoo.registry import RegistryError
+from xyntra_zoo import zoo
+from xyntra_zoo.registry import RegistryError
 
 
 def test_quick_covers_every_family_at_full_size() -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.plan import FULL, Scenario
-from bench.publish import UNQUIET, Rule, missed, refusal
-from bench.results import CaseResult, Measurement, Moment, Run, Status, Stopped, Warn
 from tests.reports.conftest import ENVIRONMENT, case, generated
+from xyntra_bench.plan import FULL, Scenario
+from xyntra_bench.publish import UNQUIET, Rule, missed, refusal
+from xyntra_bench.results import CaseResult, Measurement, Moment, Run, Status, Stopped, Warn
 
 GOOD = case("good", 1)
 RUN = Run(environment=ENVIRONMENT, budget=FULL, finished="x", planned=2, cases=(GOOD, case("second", 1)))

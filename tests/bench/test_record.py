@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.contenders import Contender
-from bench.interleaving import Runner, comparisons
-from bench.loads import Sample
-from bench.record import MOST_SAMPLES, conclude, row_of
-from bench.results import Accuracy, Check, Creation, Status, Verdict
-from bench.setups import Setup
+from xyntra_bench.contenders import Contender
+from xyntra_bench.interleaving import Runner, comparisons
+from xyntra_bench.loads import Sample
+from xyntra_bench.record import MOST_SAMPLES, conclude, row_of
+from xyntra_bench.results import Accuracy, Check, Creation, Status, Verdict
+from xyntra_bench.setups import Setup
 
 PEER = "OpenVINO"
 NO_FACTORY: object = type("NoFactory", (), {"notes": ()})()

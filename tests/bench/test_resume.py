@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from bench.contenders import Contender
-from bench.plan import QUICK, Plan, Target, zoo_cases
-from bench.record import result_of
-from bench.results import CaseResult, Run, Status
-from bench.resume import differences, left_of
 from tests.reports.conftest import ENVIRONMENT
+from xyntra_bench.contenders import Contender
+from xyntra_bench.plan import QUICK, Plan, Target, zoo_cases
+from xyntra_bench.record import result_of
+from xyntra_bench.results import CaseResult, Run, Status
+from xyntra_bench.resume import differences, left_of
 
 CASES = zoo_cases(["resnet50-tiny", "bert-base-tiny"], (1, 2), quick=True)
 CPU = Contender(provider="CPUExecutionProvider")

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from bench import run as module
-from bench.codec import encode
-from bench.contenders import Contender
-from bench.errors import BenchError
-from bench.estimate import ESTIMATE
-from bench.ort_sessions import check_options
-from bench.plan import Case, Plan, Scenario
-from bench.results import Status, lacks_data
-from bench.run import in_child, kernels_isa, probe, run_case
-from bench.show import COLUMNS, rows
+from xyntra_bench import run as module
+from xyntra_bench.codec import encode
+from xyntra_bench.contenders import Contender
+from xyntra_bench.errors import BenchError
+from xyntra_bench.estimate import ESTIMATE
+from xyntra_bench.ort_sessions import check_options
+from xyntra_bench.plan import Case, Plan, Scenario
+from xyntra_bench.results import Status, lacks_data
+from xyntra_bench.run import in_child, kernels_isa, probe, run_case
+from xyntra_bench.show import COLUMNS, rows
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.backends.cuda import Cuda
 
@@ -44,7 +44,7 @@ def test_a_crash_is_recorded_with_its_signal_and_log(case: Case, plan: Plan) -> 
 DEADLY = """
 import os, signal, sys, time
 from pathlib import Path
-from bench import measure, worker
+from xyntra_bench import measure, worker
 
 made = measure.factory_for
 
@@ -79,8 +79,8 @@ def test_a_crash_is_that_of_its_contender_alone(case: Case, plan: Plan) -> None:
 
 
 def test_a_folder_of_the_callers_is_not_imported(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "bench").mkdir()
-    (tmp_path / "bench" / "__init__.py").touch()
+    (tmp_path / "xyntra_bench").mkdir()
+    (tmp_path / "xyntra_bench" / "__init__.py").touch()
     monkeypatch.chdir(tmp_path)
     assert probe(CPU) == "" and kernels_isa()
     result = in_child(ESTIMATE, encode(case), tmp_path, 60.0)

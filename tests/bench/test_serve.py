@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import serve as module
-from bench.arrivals import arrivals_ns, p99_ns, queued_ns
-from bench.plan import Budget
-from bench.record import conclude
-from bench.results import Bracket, Serving, Stopped, Verdict
-from bench.serve import WallClock, rate_ratio, serve, serve_all
-from bench.statistics import judge
 from tests.bench.test_interleaving import Making, steady, taking
 from tests.bench.test_record import everyone
+from xyntra_bench import serve as module
+from xyntra_bench.arrivals import arrivals_ns, p99_ns, queued_ns
+from xyntra_bench.plan import Budget
+from xyntra_bench.record import conclude
+from xyntra_bench.results import Bracket, Serving, Stopped, Verdict
+from xyntra_bench.serve import WallClock, rate_ratio, serve, serve_all
+from xyntra_bench.statistics import judge
 
 MS = 1_000_000
 BUDGET = Budget(rounds=3, warmups=1, min_iterations=1, runs_per_iteration=1, min_time_s=0.0, max_time_s=600.0)

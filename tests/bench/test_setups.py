@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from bench.contenders import BASELINE, Contender
-from bench.plan import Case, Scenario
-from bench.setups import Setup, setups_of
+from xyntra_bench.contenders import BASELINE, Contender
+from xyntra_bench.plan import Case, Scenario
+from xyntra_bench.setups import Setup, setups_of
 
 XYNTRA, BF16 = Contender(provider="XyntraEP"), Contender.parse("XyntraEP:bf16")
 PEER, PEER_BF16 = Contender.parse("OpenVINO"), Contender.parse("OpenVINO:bf16")

@@ -5,11 +5,11 @@ import io
 
 from rich.console import Console
 
-from bench.plan import QUICK, Scenario, Target
-from bench.results import Accuracy, CaseResult, Check, Measurement, Ratio, Run, Status, Verdict, Weights
-from bench.show import COLUMNS, outcome, refused_percentiles, rows, show_cases, show_notes, summary
-from bench.statistics import latency
 from tests.reports.conftest import ENVIRONMENT
+from xyntra_bench.plan import QUICK, Scenario, Target
+from xyntra_bench.results import Accuracy, CaseResult, Check, Measurement, Ratio, Run, Status, Verdict, Weights
+from xyntra_bench.show import COLUMNS, outcome, refused_percentiles, rows, show_cases, show_notes, summary
+from xyntra_bench.statistics import latency
 
 
 def compared(model: str, median: float, verdict: Verdict) -> CaseResult:

@@ -5,8 +5,8 @@ import numpy.typing as npt
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from bench.results import Ratio, Verdict
-from bench.statistics import MIN_PAIRS, judge, latency, paired_ratio, student_t_975
+from xyntra_bench.results import Ratio, Verdict
+from xyntra_bench.statistics import MIN_PAIRS, judge, latency, paired_ratio, student_t_975
 
 
 def ratio(low: float, high: float) -> Ratio:

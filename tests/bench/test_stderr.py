@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from bench.stderr import stderr_captured
+from xyntra_bench.stderr import stderr_captured
 
 
 def test_what_native_code_prints_is_seen_and_passed_on(capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bench.plan import FULL, MIN_N_P99, QUICK, Budget
-from bench.results import Ratio, Stopped, Verdict
-from bench.statistics import judge, paired_ratio
-from bench.stop import Comparison, Spent, is_settled, stop, unsettled
+from xyntra_bench.plan import FULL, MIN_N_P99, QUICK, Budget
+from xyntra_bench.results import Ratio, Stopped, Verdict
+from xyntra_bench.statistics import judge, paired_ratio
+from xyntra_bench.stop import Comparison, Spent, is_settled, stop, unsettled
 
 RECORDED = Path(__file__).parent / "recorded_noise.json"  # run times of two stored runs, on two machines
 RUNS = 100

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from bench.contenders import Contender
-from bench.environment import Environment, read_environment
-from bench.errors import BenchError
-from bench.measure import measure
-from bench.plan import Budget, Case, Plan
-from bench.record import result_of
-from bench.results import CaseResult, Declined, Inside, KernelTime, LeftOut, Status
-from bench.store import SCHEMA_FILE, Store, Stored, dump, load
 from tests.reports.conftest import CEILINGS
+from xyntra_bench.contenders import Contender
+from xyntra_bench.environment import Environment, read_environment
+from xyntra_bench.errors import BenchError
+from xyntra_bench.measure import measure
+from xyntra_bench.plan import Budget, Case, Plan
+from xyntra_bench.record import result_of
+from xyntra_bench.results import CaseResult, Declined, Inside, KernelTime, LeftOut, Status
+from xyntra_bench.store import SCHEMA_FILE, Store, Stored, dump, load
 
 KERNEL = KernelTime(
     island="island0",

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import torch_sessions
-from bench.contenders import Contender
-from bench.errors import Unavailable
-from bench.ort_sessions import plain_session
-from bench.plan import Case
-from bench.sessions import factory_for
-from bench.setups import Setup, setups_of
-from bench.torch_models import torch_models
-from bench.torch_models._torch_model import TorchModel
-from zoo import model_path, zoo
+from xyntra_bench import torch_sessions
+from xyntra_bench.contenders import Contender
+from xyntra_bench.errors import Unavailable
+from xyntra_bench.ort_sessions import plain_session
+from xyntra_bench.plan import Case
+from xyntra_bench.sessions import factory_for
+from xyntra_bench.setups import Setup, setups_of
+from xyntra_bench.torch_models import torch_models
+from xyntra_bench.torch_models._torch_model import TorchModel
+from xyntra_zoo import model_path, zoo
 
 TINY = [name for name in torch_models.names() if zoo[name].tiny]
 

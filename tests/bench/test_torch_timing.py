@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bench import torch_timing
-from bench.torch_timing import CYCLES_A_NS, LEAST_NS, MOST_NS, Stopwatch
+from xyntra_bench import torch_timing
+from xyntra_bench.torch_timing import CYCLES_A_NS, LEAST_NS, MOST_NS, Stopwatch
 
 
 class Device:

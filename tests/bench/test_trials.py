@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench import trials
-from bench.run import child_environment
-from bench.trials import make_trials
+from xyntra_bench import trials
+from xyntra_bench.run import child_environment
+from xyntra_bench.trials import make_trials
 
 
 @pytest.mark.native

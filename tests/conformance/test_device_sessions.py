@@ -13,7 +13,7 @@ import pytest
 from xyntra_ep import explain
 from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.interface import trials
-from zoo import ZooModel, model_path, zoo
+from xyntra_zoo import ZooModel, model_path, zoo
 
 pytestmark = [pytest.mark.native]
 

@@ -25,7 +25,7 @@ from xyntra_ep.tracea.interface.devices import known_target
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_report import read_report
 from xyntra_ep.tracea.semantic_ir.gpu.capabilities import ANY_GPU
-from zoo import Family, ZooModel, model_path, zoo
+from xyntra_zoo import Family, ZooModel, model_path, zoo
 
 TINY = [pytest.param(m, id=m.name) for m in zoo if m.tiny]
 FULL = [pytest.param(m, id=m.name) for m in zoo if not m.tiny]

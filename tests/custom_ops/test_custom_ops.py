@@ -7,10 +7,10 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-from custom_ops import DOMAIN, CustomOp, Example, to_model
+from xyntra_custom_ops import DOMAIN, CustomOp, Example, to_model
 from xyntra_ep.registry import Registry
 
-OPS = Registry[CustomOp]("custom_ops", "CUSTOM_OPS")
+OPS = Registry[CustomOp]("xyntra_custom_ops", "CUSTOM_OPS")
 CALLS = [pytest.param(op, example, id=f"{op.name}-{number}") for op in OPS for number, example in enumerate(op.examples)]
 
 

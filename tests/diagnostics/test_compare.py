@@ -10,8 +10,8 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
-from bench.contenders import DEFAULT_MAX_ERR, Contender
 from tests.diagnostics.fused_support import build
+from xyntra_bench.contenders import DEFAULT_MAX_ERR, Contender
 from xyntra_ep.cli import main
 from xyntra_ep.diagnostics.compare import MAX_DRIFT, Comparison, compare
 from xyntra_ep.diagnostics.drift import drift, labels, numbers

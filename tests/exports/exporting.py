@@ -13,8 +13,8 @@ import numpy as np
 import torch
 import transformers
 
-from bench.architectures._export import calibrate, enliven
 from tests.exports.cases import Dims, ExportCase
+from xyntra_bench.architectures._export import calibrate, enliven
 
 
 class Exporter(StrEnum):

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.environment import Environment
-from bench.plan import QUICK, Scenario, Target
-from bench.results import (
+from xyntra_bench.environment import Environment
+from xyntra_bench.plan import QUICK, Scenario, Target
+from xyntra_bench.results import (
     Accuracy,
     Bracket,
     CaseResult,
@@ -34,8 +34,8 @@ from bench.results import (
     Warn,
     Weights,
 )
-from bench.statistics import judge, latency, paired_ratio
-from bench.store import dump
+from xyntra_bench.statistics import judge, latency, paired_ratio
+from xyntra_bench.store import dump
 
 ENVIRONMENT = Environment(
     cpu="Example CPU",

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from bench.cli import app
-from bench.device_results import DeviceRun, PointResult
-from bench.results import Accuracy, Check, Measurement, Run, Status
-from bench.store import dump
-from reports import bars, bars_page
-from reports.bars import Bar
 from tests.reports.conftest import ENVIRONMENT, on_device
 from tests.reports.test_kernels import OF_DEVICE
+from xyntra_bench.cli import app
+from xyntra_bench.device_results import DeviceRun, PointResult
+from xyntra_bench.results import Accuracy, Check, Measurement, Run, Status
+from xyntra_bench.store import dump
+from xyntra_reports import bars, bars_page
+from xyntra_reports.bars import Bar
 
 POINT = PointResult(
     name="gemm-4096-bf16", precision="bf16", flops=7 * 10**11, bytes=10**6, ns=1_000_000, runs=10, variants=("gemm.wgmma",),

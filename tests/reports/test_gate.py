@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bench.cli import app
-from bench.errors import BenchError
-from bench.plan import Scenario
-from bench.results import CaseResult, Measurement, Ratio, Run, Status
-from bench.store import dump
-from reports.gate import Floors, check_floors, gate_table
+from xyntra_bench.cli import app
+from xyntra_bench.errors import BenchError
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Measurement, Ratio, Run, Status
+from xyntra_bench.store import dump
+from xyntra_reports.gate import Floors, check_floors, gate_table
 
 FLOORS = Floors(ratio=0.98, roof=0.3)
 

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from bench.results import Run
-from reports.history import Point, changes_table, picture, steps, trends
+from xyntra_bench.results import Run
+from xyntra_reports.history import Point, changes_table, picture, steps, trends
 
 
 def points(*ratios: float, width: float = 0.01) -> list[Point]:

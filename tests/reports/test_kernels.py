@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from bench.results import DeviceCeilings, Run
-from reports import occupancy, roofline
-from reports._kernels import COMPUTE, cpu_roofs, device_roofs, groups, roof, roofs_for, shortened
 from tests.reports.conftest import CEILINGS, DEVICE, INSIDE, kernel, on_device
+from xyntra_bench.results import DeviceCeilings, Run
+from xyntra_reports import occupancy, roofline
+from xyntra_reports._kernels import COMPUTE, cpu_roofs, device_roofs, groups, roof, roofs_for, shortened
 
 ROOFS = cpu_roofs(CEILINGS)
 

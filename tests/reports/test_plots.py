@@ -8,15 +8,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench.plan import Scenario
-from bench.results import CaseResult, Run
-from reports import flamegraph, latency, roofline
-from reports._figure import COLOURS, figure, inline
-from reports._kernels import cpu_roofs
-from reports._roofline_plot import _roomiest, overview
-from reports._samples import outer_fence_ns, sorted_ns
-from reports.registry import Picture
 from tests.reports.conftest import CEILINGS, HOSTILE, INSIDE, kernel, measurement
+from xyntra_bench.plan import Scenario
+from xyntra_bench.results import CaseResult, Run
+from xyntra_reports import flamegraph, latency, roofline
+from xyntra_reports._figure import COLOURS, figure, inline
+from xyntra_reports._kernels import cpu_roofs
+from xyntra_reports._roofline_plot import _roomiest, overview
+from xyntra_reports._samples import outer_fence_ns, sorted_ns
+from xyntra_reports.registry import Picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bench.cli import app
-from bench.environment import ISA_FLAGS, IsaClass
-from bench.errors import BenchError
-from bench.plan import MIN_N_P99, Scenario, Target
-from bench.publish import missed
-from bench.results import CaseResult, Check, Moment, Run, Stopped, Warn
-from bench.store import Stored, dump
-from reports import update_file
+from xyntra_bench.cli import app
+from xyntra_bench.environment import ISA_FLAGS, IsaClass
+from xyntra_bench.errors import BenchError
+from xyntra_bench.plan import MIN_N_P99, Scenario, Target
+from xyntra_bench.publish import missed
+from xyntra_bench.results import CaseResult, Check, Moment, Run, Stopped, Warn
+from xyntra_bench.store import Stored, dump
+from xyntra_reports import update_file
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "wide.md")

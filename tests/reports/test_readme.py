@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bench.cli import app
-from bench.errors import BenchError
-from bench.results import Run
-from bench.store import Stored, dump, load
-from reports import render_report, update_file
 from tests.reports.conftest import on_device
+from xyntra_bench.cli import app
+from xyntra_bench.errors import BenchError
+from xyntra_bench.results import Run
+from xyntra_bench.store import Stored, dump, load
+from xyntra_reports import render_report, update_file
 
 TEXT = """# Title
 

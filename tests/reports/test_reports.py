@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.plan import Scenario, Target
-from bench.results import Run
-from bench.store import Stored, dump
-from reports import creation, render_report, reports
-from reports._kernels import cpu_roofs, groups
 from tests.reports.conftest import CEILINGS, INSIDE, case, contender, measurement, on_device, with_peer
-from zoo.registry import RegistryError
+from xyntra_bench.plan import Scenario, Target
+from xyntra_bench.results import Run
+from xyntra_bench.store import Stored, dump
+from xyntra_reports import creation, render_report, reports
+from xyntra_reports._kernels import cpu_roofs, groups
+from xyntra_zoo.registry import RegistryError
 
 
 @pytest.mark.parametrize("name", reports.names())

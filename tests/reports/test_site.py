@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bench.cli import app
-from bench.errors import BenchError
-from bench.plan import Scenario, Target
-from bench.results import Run, Status, Warn
-from bench.store import Stored, dump
-from reports import parts, write_site
-from reports._html import from_markdown, slug
-from reports._markdown import table
 from tests.reports.conftest import HOSTILE
 from tests.support.site import Reader, problems, read
+from xyntra_bench.cli import app
+from xyntra_bench.errors import BenchError
+from xyntra_bench.plan import Scenario, Target
+from xyntra_bench.results import Run, Status, Warn
+from xyntra_bench.store import Stored, dump
+from xyntra_reports import parts, write_site
+from xyntra_reports._html import from_markdown, slug
+from xyntra_reports._markdown import table
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ import dataclasses
 
 import pytest
 
-from bench.plan import Target
-from bench.results import Inside, KernelTime, Run
-from reports import wide
-from reports._kernels import cpu_roofs, groups
-from reports._reasons import OPEN, reason
 from tests.reports.conftest import CEILINGS, INSIDE, kernel
+from xyntra_bench.plan import Target
+from xyntra_bench.results import Inside, KernelTime, Run
+from xyntra_reports import wide
+from xyntra_reports._kernels import cpu_roofs, groups
+from xyntra_reports._reasons import OPEN, reason
 
 ROOFS = cpu_roofs(CEILINGS)  # 100 GFLOP/s; 200 GB/s up to 32 KiB, 80 up to 1 MiB, 25 up to 16 MiB, then 10
 

@@ -124,7 +124,7 @@ CUSTOM_OP = Addition(
         "custom_ops/twice.py": """
 from onnxscript import script
 
-from custom_ops._row import XYNTRA, Array, CustomOp, Example, Tensor, op
+from xyntra_custom_ops._row import XYNTRA, Array, CustomOp, Example, Tensor, op
 
 
 @script(XYNTRA, default_opset=op)
@@ -143,7 +143,7 @@ CUSTOM_OPS = [CustomOp(name="Twice", function=Twice, reference=reference, exampl
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 
-from custom_ops import to_model
+from xyntra_custom_ops import to_model
 from xyntra_ep.diagnostics.fused.bodies import CUSTOM_OPS
 
 row = CUSTOM_OPS["Twice"]
@@ -158,8 +158,8 @@ MODEL = Addition(
 import numpy as np
 import onnx.parser
 
-from zoo.model import Family, Feeds, ZooModel
-from zoo.params import Params
+from xyntra_zoo.model import Family, Feeds, ZooModel
+from xyntra_zoo.params import Params
 
 
 def line(params: Params) -> onnx.ModelProto:
@@ -176,8 +176,8 @@ MODELS = [ZooModel(name="line", family=Family.VIT, build=line, feeds=feeds)]
     question="""
 import onnx
 
-from zoo import zoo
-from zoo.cache import model_path
+from xyntra_zoo import zoo
+from xyntra_zoo.cache import model_path
 
 print(onnx.load(model_path(zoo["line"])).graph.node[0].op_type)
 """,
@@ -188,9 +188,9 @@ print(onnx.load(model_path(zoo["line"])).graph.node[0].op_type)
 REPORT = Addition(
     files={
         "reports/count.py": """
-from bench.results import CaseResult, Run
-from bench.store import Stored
-from reports.registry import Part, Report, Section
+from xyntra_bench.results import CaseResult, Run
+from xyntra_bench.store import Stored
+from xyntra_reports.registry import Part, Report, Section
 
 
 def render(run: Run, source: str) -> str:
@@ -212,8 +212,8 @@ PARTS = [Part(name="count", title="Count", order=1000, render=section)]
     question="""
 from pathlib import Path
 
-from bench.store import Stored
-from reports import parts, update_file
+from xyntra_bench.store import Stored
+from xyntra_reports import parts, update_file
 
 document, stored = Path("document.md"), max(Path("reports/results").glob("wide-*.json"))
 document.write_text("<!-- bench:count --><!-- /bench:count -->")

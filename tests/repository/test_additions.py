@@ -19,7 +19,7 @@ import pytest
 from tests.repository.additions import ADDITIONS
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("xyntra_ep", "custom_ops", "zoo", "bench", "reports")
+FOLDERS = ("xyntra_ep", "custom_ops", "zoo", "bench", "reports")
 # Lines whose additions other tests make: tests/provider, test_new_op_kind.py, tests/fusion/passes.
 ELSEWHERE = {"a target", "a kind of core-IR op", "a pass over islands"}
 
@@ -48,8 +48,10 @@ def test_each_line_is_carried_out() -> None:
 def test_what_the_line_names_is_all(what: str, tmp_path: Path) -> None:
     addition = ADDITIONS[what]
     copy = tmp_path / "copy"
-    for package in PACKAGES:
-        shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("*.so", "*.pyc.*"))
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("*.so", "*.pyc.*"))
+        if not folder.startswith("xyntra_"):
+            (copy / f"xyntra_{folder}").symlink_to(folder)  # by which it is imported
     assert ask(addition.question, copy, addition.variables) != addition.answer
 
     for path, text in addition.files.items():

@@ -6,9 +6,9 @@ from pathlib import Path
 import onnx
 import pytest
 
-from zoo import model_path, zoo
-from zoo.cache import cache_dir, prune
-from zoo.params import Params
+from xyntra_zoo import model_path, zoo
+from xyntra_zoo.cache import cache_dir, prune
+from xyntra_zoo.params import Params
 
 MODEL = zoo["vit-tiny16-tiny"]
 

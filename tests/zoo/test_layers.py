@@ -11,9 +11,9 @@ import numpy.typing as npt
 import onnxruntime as ort
 import pytest
 
-from zoo.graph_builder import GraphBuilder, Value
-from zoo.layers import gelu_erf, gelu_tanh, layer_norm, layer_norm_decomposed, linear, linear_2d
-from zoo.params import Init, RandomParams
+from xyntra_zoo.graph_builder import GraphBuilder, Value
+from xyntra_zoo.layers import gelu_erf, gelu_tanh, layer_norm, layer_norm_decomposed, linear, linear_2d
+from xyntra_zoo.params import Init, RandomParams
 
 F64 = npt.NDArray[np.float64]
 X = np.random.default_rng(0).normal(0, 2, (5, 7, 16)).astype(np.float32)

@@ -11,8 +11,8 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-from zoo import ZooModel, model_path, zoo
-from zoo.params import RandomParams
+from xyntra_zoo import ZooModel, model_path, zoo
+from xyntra_zoo.params import RandomParams
 
 TINY = [pytest.param(model, id=model.name) for model in zoo if model.tiny]
 

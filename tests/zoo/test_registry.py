@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from zoo import Family, Registry, zoo
-from zoo.registry import Named, RegistryError
+from xyntra_zoo import Family, Registry, zoo
+from xyntra_zoo.registry import Named, RegistryError
 
 
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]) -> Registry[Named]:

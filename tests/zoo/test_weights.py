@@ -10,11 +10,11 @@ import numpy.typing as npt
 import onnxruntime as ort
 import pytest
 
-from zoo import ZooModel, model_path, zoo
-from zoo.graph_builder import GraphBuilder
-from zoo.model import Checkpoint
-from zoo.params import F32, Init, RandomParams
-from zoo.weights import CheckpointParams, WeightsError, download, load_safetensors
+from xyntra_zoo import ZooModel, model_path, zoo
+from xyntra_zoo.graph_builder import GraphBuilder
+from xyntra_zoo.model import Checkpoint
+from xyntra_zoo.params import F32, Init, RandomParams
+from xyntra_zoo.weights import CheckpointParams, WeightsError, download, load_safetensors
 
 Tensors = dict[str, npt.NDArray[Any]]
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from bench.architectures._nets.blocks import Joined, Residual, classifier, conv
+from xyntra_bench.architectures._nets.blocks import Joined, Residual, classifier, conv
 
 
 class Vgg(nn.Sequential):

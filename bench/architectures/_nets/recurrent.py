@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from bench.architectures._nets.blocks import conv
+from xyntra_bench.architectures._nets.blocks import conv
 
 
 class Crnn(nn.Module):

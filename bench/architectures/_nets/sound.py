@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from bench.architectures._nets.blocks import classifier, conv
+from xyntra_bench.architectures._nets.blocks import classifier, conv
 
 
 class Vocoder(nn.Module):

@@ -19,7 +19,7 @@ from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.diagnostics.fused.model import fuse, picture
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.errors import ConfigError
-from zoo import model_path, zoo
+from xyntra_zoo import model_path, zoo
 
 Capture = pytest.CaptureFixture[str]
 MAX_DRIFT = 2e-5  # what fp32 kernels are held to

@@ -10,8 +10,8 @@ from pathlib import Path
 import onnx
 import pytest
 
-from custom_ops import CustomOp
 from tests.diagnostics.fused_support import build, drift, feeds_of, fused, run
+from xyntra_custom_ops import CustomOp
 from xyntra_ep.diagnostics.fused.bodies import CUSTOM_OPS, named_body
 from xyntra_ep.registry import Registry
 
@@ -115,7 +115,7 @@ def test_a_group_that_is_a_named_operator(case: Case, opset: int, tmp_path: Path
 
 
 def test_every_named_operator_is_found() -> None:
-    assert {case.name for case in CASES} == set(Registry[CustomOp]("custom_ops", "CUSTOM_OPS").names())
+    assert {case.name for case in CASES} == set(Registry[CustomOp]("xyntra_custom_ops", "CUSTOM_OPS").names())
 
 
 @pytest.mark.parametrize("name", CUSTOM_OPS.names())

@@ -10,10 +10,10 @@ import numpy as np
 import onnx
 import pytest
 
-from bench.ort_cases import KINDS
 from tests.support.models.graph_from_model import graph_from_model
 from tests.support.models.ml_models import single
 from tests.support.models.model_text import normal, parse
+from xyntra_bench.ort_cases import KINDS
 from xyntra_ep.fusion.estimates.ort_cost import (
     PICKED,
     TABLES,

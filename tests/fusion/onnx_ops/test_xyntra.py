@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from custom_ops import DOMAIN, CustomOp, Example, to_model
 from tests.support.models.graph_from_model import graph_from_model, interpret_model
+from xyntra_custom_ops import DOMAIN, CustomOp, Example, to_model
 from xyntra_ep.fusion.trace import OPS
 from xyntra_ep.registry import Registry
 
-CUSTOM_OPS: Registry[CustomOp] = Registry("custom_ops", "CUSTOM_OPS")
+CUSTOM_OPS: Registry[CustomOp] = Registry("xyntra_custom_ops", "CUSTOM_OPS")
 CASES = [(op.name, i) for op in CUSTOM_OPS for i in range(len(op.examples))]
 
 

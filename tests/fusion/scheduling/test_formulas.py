@@ -17,8 +17,8 @@ from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.shared.causal_mask import CausalMask, find_causal, find_causal_sum
 from xyntra_ep.tracea.kernels.shared.column_bounds import ROW, Bounds
-from zoo import zoo
-from zoo.params import RandomParams
+from xyntra_zoo import zoo
+from xyntra_zoo.params import RandomParams
 
 LOWEST = float(np.finfo(np.float32).min)
 B, H, S, D = 2, 3, 5, 8

@@ -9,11 +9,11 @@ from functools import cache
 import numpy as np
 import onnx
 
-from custom_ops import CustomOp
 from tests.hunt.case import Array, Case, Run, Settings
 from tests.hunt.generation.builder import MOST_ELEMENTS, WORLDS, Builder, Extent, Input, Rejected
 from tests.hunt.generation.feeds import Kind, Rng
 from tests.hunt.recipes import RECIPES, Recipe
+from xyntra_custom_ops import CustomOp
 from xyntra_ep.registry import Registry
 
 OPSETS = (*range(7, 27), 13, 13, 17, 17, 18, 18, 18, 20, 20, 21, 22, 23, 23)  # the newest that ORT 1.25 to 1.31 loads is 26
@@ -25,7 +25,7 @@ FAR = 5000
 @cache
 def function_bodies() -> tuple[onnx.FunctionProto, ...]:
     """Of the operators of domain ai.xyntra."""
-    return tuple(row.function.to_function_proto() for row in Registry[CustomOp]("custom_ops", "CUSTOM_OPS"))
+    return tuple(row.function.to_function_proto() for row in Registry[CustomOp]("xyntra_custom_ops", "CUSTOM_OPS"))
 
 
 @cache

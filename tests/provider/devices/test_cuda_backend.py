@@ -38,7 +38,7 @@ from xyntra_ep.tracea.runtime.kernel_source import SYMBOL, Definition, KernelSou
 from xyntra_ep.tracea.runtime.nvrtc_compiler import NvrtcCompiler
 from xyntra_ep.tracea.runtime.process import Outcome
 from xyntra_ep.tracea.semantic_ir.gpu.capabilities import SM_80, SM_90
-from zoo import model_path, zoo
+from xyntra_zoo import model_path, zoo
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("nvrtc")]
 RuntimeFailure = ort.capi.onnxruntime_pybind11_state.RuntimeException

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import onnx
 from onnx import FunctionProto, NodeProto, helper
 
-from custom_ops import CustomOp
+from xyntra_custom_ops import CustomOp
 from xyntra_ep.diagnostics.fused.graph import ONNX_DOMAINS
 from xyntra_ep.registry import Registry
 
-CUSTOM_OPS: Registry[CustomOp] = Registry("custom_ops", "CUSTOM_OPS")
+CUSTOM_OPS: Registry[CustomOp] = Registry("xyntra_custom_ops", "CUSTOM_OPS")
 OLDEST_OPSET = 13  # below, Softmax flattens and reductions differ
 _DEFAULTS_SINCE_IR = 9  # attributes of functions with defaults
 

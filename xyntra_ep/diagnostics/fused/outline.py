@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from onnx import FunctionProto, NodeProto, TensorProto, helper
 
-from custom_ops import DOMAIN
+from xyntra_custom_ops import DOMAIN
 from xyntra_ep.diagnostics.fused.graph import ONNX_DOMAINS, Source
 from xyntra_ep.fusion.graph import NodeId
 from xyntra_ep.tracea.core_ir.ops import CoreOp

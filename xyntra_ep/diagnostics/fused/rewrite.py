@@ -16,7 +16,7 @@ from pathlib import Path
 
 from onnx import FunctionProto, ModelProto, NodeProto, helper
 
-from custom_ops import DOMAIN, VERSION
+from xyntra_custom_ops import DOMAIN, VERSION
 from xyntra_ep.diagnostics.fused.bodies import OLDEST_OPSET, attribute_names, named_body
 from xyntra_ep.diagnostics.fused.graph import Source, names_read, nodes_inside, source_of
 from xyntra_ep.diagnostics.fused.groups import Group, Left, find_groups, find_islands

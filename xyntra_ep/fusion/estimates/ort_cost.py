@@ -2,8 +2,8 @@
 
 There is a table for each width of the units that multiply, because what is no product takes as long on units half as wide, and so
 half as many operations at the peak: AVX-512 on units of 256 bits (Zen 4) is like AVX2, not like AVX-512 elsewhere. What a table
-lacks is that of the one for 256 bits. `python -m bench.ort_efficiency` writes the one of the machine at hand, and says what its
-columns mean. An operator without a row is taken for the plainest one, so that what is not known makes ORT look fast.
+lacks is that of the one for 256 bits. `python -m xyntra_bench.ort_efficiency` writes the one of the machine at hand, and says
+what its columns mean. An operator without a row is taken for the plainest one, so that what is not known makes ORT look fast.
 """
 
 from __future__ import annotations
