@@ -63,7 +63,7 @@ class Registry(Generic[Row]):
         except KeyError:
             near = difflib.get_close_matches(name, self._rows, n=3, cutoff=0.4)
             hint = f"did you mean {near}?" if near else f"there are {sorted(self._rows)}"
-            raise RegistryError(f"no '{name}' in {self._package}. {hint}") from None
+            raise RegistryError(f"no '{name}' in {self._package.removeprefix('xyntra_')}. {hint}") from None
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self._rows.values())

@@ -133,9 +133,7 @@ def violations(root: Path) -> list[str]:
             there = layer_of(target)
             if target.split(".")[0] not in PACKAGES or there == here or module == "xyntra_ep.tracea.__init__":
                 continue
-            fine = (
-                there in COMMON if here in COMMON else there in allowed(here) or (there in COMMON and here != ALONE)
-            )
+            fine = there in COMMON if here in COMMON else there in allowed(here) or (there in COMMON and here != ALONE)
             fine = fine or (in_function and target.startswith(INSIDE_FUNCTIONS.get(here, ("-",))))
             if not fine:
                 found.append(f"{path.relative_to(root)}:{line}: {here} may not import {target}")
