@@ -19,7 +19,7 @@ from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import ASSUMED
 from xyntra_ep.tracea.interface.devices import device_backends, known_target
-from xyntra_ep.tracea.interface.teaching import KernelPlan
+from xyntra_ep.tracea.interface.plan_kernel import KernelPlan
 from xyntra_ep.tracea.runtime.cache_root import atomic_write, look_at, open_root
 from xyntra_ep.tracea.runtime.compilers import REMEDY, Candidate, survey
 from xyntra_ep.tracea.runtime.hashing import hash128_of

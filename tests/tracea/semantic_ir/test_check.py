@@ -204,11 +204,11 @@ def test_turns_are_counted_in_integers_that_may_be_written() -> None:
         b = KernelBuilder("turns")
         counts = b.buffer("counts", dtype, writable=writable)
         b.wait_for(counts, 0, index(1))
-        with pytest.raises(InvariantError, match="turns are counted in"):
+        with pytest.raises(InvariantError, match="supersteps are counted in"):
             check_kernel(b.finish()[0])
     b = KernelBuilder("turns")
     counts = b.buffer("counts", DType.I64, writable=True)
     with b.when(b.claim(counts, 0, ONE)):
         b.announce(counts, 1, index(1))
-    with pytest.raises(InvariantError, match="a number of turns must be an index"):
+    with pytest.raises(InvariantError, match="a number of supersteps must be an index"):
         check_kernel(b.finish()[0])

@@ -20,7 +20,7 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, Size
 from xyntra_ep.tracea.core_ir.expr import Expr
 
-DEAREST = 12  # operations per element, of nodes one above the other: more are done once, also where a run repeats their results
+MOST_OPERATIONS = 12  # operations per element, of nodes one above the other: more are done once, also where a run repeats their results
 
 
 def settle_repeats(dag: Dag, checks: Checks) -> bool:
@@ -70,7 +70,7 @@ class _Repeater:
         if not isinstance(node, Map) or node.keep:
             return None
         cost += max(1, body_cost(node.body))
-        if cost > DEAREST:
+        if cost > MOST_OPERATIONS:
             return None
         if not all(self._is_elementwise(o) for o in self._dag.operands(node)):
             return None

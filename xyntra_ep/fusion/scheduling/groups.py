@@ -12,7 +12,7 @@ from xyntra_ep.fusion.scheduling.dag import Dag
 from xyntra_ep.fusion.tensor import ConcatNode, ConvNode, GemmNode, Leaf, Map, RowNode, Tensor, TNode
 from xyntra_ep.tracea.core_ir.expr import walk
 
-ROW_RECOMPUTE = 6  # a row op evaluates its operands once per stage: dearer prologues are materialised
+ROW_RECOMPUTE = 6  # a row op evaluates its operands once per stage: costlier prologues are materialised
 DEEPEST = 32  # links of a chain in one kernel: expressions are walked recursively, and a longer kernel saves nothing more
 LARGEST = 128  # elementwise nodes in one kernel
 

@@ -73,7 +73,7 @@ EXPORT float xy_read(const float *x, i64 n, i64 times) {{
 """
 
 
-# Four products a turn that do not wait for each other, all in full tiles.
+# Four products an iteration that do not wait for each other, all in full tiles.
 _TILE_PRODUCTS = """
 EXPORT float xy_products(i64 n) {
   struct { unsigned char palette, start, reserved[14]; unsigned short row_bytes[16]; unsigned char rows[16]; } t

@@ -82,8 +82,8 @@ def copy() -> Kernel:
 
 
 def read(chunks: int) -> Kernel:
-    """y [threads] = sums over x [chunks * CHUNK], of which each block reads another chunk in each turn. ``chunks`` is a power of
-    two; neighbours in time are far apart, so that no multiprocessor's own cache helps."""
+    """y [threads] = sums over x [chunks * CHUNK], of which each block reads another chunk in each iteration. ``chunks`` is a
+    power of two; neighbours in time are far apart, so that no multiprocessor's own cache helps."""
     b = GpuBuilder("xy_ceiling_read", THREADS)
     x, y = b.buffer("x", DType.F32), b.buffer("y", DType.F32, writable=True)
     sums = [b.variable("sum", Const(f32(1), 0.0)) for _ in range(_PACKETS)]
@@ -176,7 +176,7 @@ def _dots(gpu: Gpu, time_kernel: TimeKernel, dtype: DType, blocks: int, warps: i
 
 
 def _rate(time_kernel: TimeKernel, kernel: Kernel, blocks: int, work: int, more: Sequence[int] = ()) -> float:
-    """10^9 a second of a kernel that does ``work`` in each of its turns, as many of them as a launch needs to be long."""
+    """10^9 a second of a kernel that does ``work`` in each of its iterations, as many of them as a launch needs to be long."""
     sizes, scale = (*more, blocks * THREADS * 4), (1023,) if len(kernel.params) > 1 else ()
 
     def timed(turns: int, runs: int) -> int:

@@ -164,7 +164,7 @@ def capabilities(machine: Machine, ceilings: Ceilings | None = None) -> Capabili
 
 def _prefetching(machine: Machine) -> Prefetching:
     """Measured on Emerald Rapids, on Zen 4 (1 MiB of L2), and on Zen 3 (512 KiB). There GPT-2's decode takes 33.9 ms with near
-    ones, without any 29.1; and convolutions that ask in each turn of a loop over k, for most lines again and again, make
+    ones, without any 29.1; and convolutions that ask in each iteration of a loop over k, for most lines again and again, make
     ResNet-50 6 % slower than no prefetches do, where bursts make it 2 % faster."""
     if machine.vendor == "GenuineIntel":
         return Prefetching.FAR

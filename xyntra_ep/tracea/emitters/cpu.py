@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters import cpu_matrix
 from xyntra_ep.tracea.emitters.cpu_gather import near_gather
-from xyntra_ep.tracea.emitters.cpu_turns import TURN_HELPERS
+from xyntra_ep.tracea.emitters.cpu_supersteps import SUPERSTEP_HELPERS
 from xyntra_ep.tracea.emitters.vector_c import VectorPrinter
 from xyntra_ep.tracea.runtime.kernel_source import Definition, Definitions
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
@@ -117,7 +117,7 @@ class CpuTarget:
 
     def add_product(self, kind: Type, total: str, a: str, b: str) -> str | None:
         # GCC 12 lets a sum move to the register of its last factor; where 15 of 16 are in use it then finds none for the next
-        # turn of the loop, and keeps one sum in memory (6 x 16 rows and columns: 79 of 89 GFLOP/s, so 85).
+        # iteration of the loop, and keeps one sum in memory (6 x 16 rows and columns: 79 of 89 GFLOP/s, so 85).
         if self.isa is not Isa.AVX2 or kind != Type(Elem.F32, 8):
             return None
         return f'__asm__("vfmadd231ps %2, %1, %0" : "+x"({total}) : "x"({a}), "x"({b}));'
@@ -154,9 +154,9 @@ class CpuTarget:
         self._types[name] = f"typedef int {name} __attribute__(({size}aligned(2), may_alias));"
         return name
 
-    def turn(self, name: str) -> str:
+    def superstep(self, name: str) -> str:
         full = f"xy_{name}"
-        self._helpers.setdefault(full, TURN_HELPERS[name])
+        self._helpers.setdefault(full, SUPERSTEP_HELPERS[name])
         return full
 
     # -- helpers

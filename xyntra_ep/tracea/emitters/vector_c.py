@@ -44,7 +44,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Type,
     Var,
 )
-from xyntra_ep.tracea.semantic_ir.turn_nodes import Arrive, Await, Claim, Reached
+from xyntra_ep.tracea.semantic_ir.superstep_nodes import Arrive, Await, Claim, Reached
 
 _PLAIN = (DType.F32, DType.I64, DType.I32, DType.I8, DType.U8)  # one element needs no helper
 
@@ -67,8 +67,8 @@ class VectorTarget(Target, Protocol):
         """``name``: zero, load, dot (c, a, b), store, release."""
         ...
 
-    def turn(self, name: str) -> str:
-        """The helper by which threads share out turns: claim, reached, arrive, await."""
+    def superstep(self, name: str) -> str:
+        """The helper by which threads share out supersteps: claim, reached, arrive, await."""
         ...
 
 
@@ -92,8 +92,8 @@ class VectorPrinter(CPrinter):
             LoadPairs: self._load_pairs,
             PackPairs: lambda e: f"{self._helper('pack_pairs', e.type)}({self.expr(e.low)}, {self.expr(e.high)})",
             PairDot: lambda e: f"{self._helper('pair_dot', e.type)}({self.expr(e.a)}, {self.expr(e.b)}, {self.expr(e.c)})",
-            Claim: lambda e: f"{self.target.turn('claim')}({self.address(e.pointer, e.index)}, {self.expr(e.turn)})",
-            Reached: lambda e: f"{self.target.turn('reached')}({self.address(e.pointer, e.index)})",
+            Claim: lambda e: f"{self.target.superstep('claim')}({self.address(e.pointer, e.index)}, {self.expr(e.superstep)})",
+            Reached: lambda e: f"{self.target.superstep('reached')}({self.address(e.pointer, e.index)})",
         }
 
     def block(self, statements: tuple[Statement, ...], depth: int) -> None:
@@ -111,7 +111,7 @@ class VectorPrinter(CPrinter):
             case StorePairs():
                 self._line(depth, self._store_pairs(s))
             case Arrive() | Await():
-                helper = self.target.turn("arrive" if isinstance(s, Arrive) else "await")
+                helper = self.target.superstep("arrive" if isinstance(s, Arrive) else "await")
                 self._line(depth, f"{helper}({self.address(s.pointer, s.index)}, {self.expr(s.number)});")
             case TileConfigure() | TileZero() | TileLoad() | TileDot() | TileStore() | TileRelease():
                 self._line(depth, self._tile(s))

@@ -14,7 +14,7 @@ from xyntra_ep.tracea.interface.islands import (
     report_of,
     write_plan,
 )
-from xyntra_ep.tracea.interface.teaching import KernelPlan
+from xyntra_ep.tracea.interface.plan_kernel import KernelPlan
 from xyntra_ep.tracea.planning.manifest import IslandEntry, LogLevel, TensorEntry
 
 __all__ = [

@@ -15,7 +15,7 @@ from xyntra_ep.tracea.doctor.decision import Decision, Tuned
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities, this_machine
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
-from xyntra_ep.tracea.interface.teaching import KernelPlan, plan_kernel
+from xyntra_ep.tracea.interface.plan_kernel import KernelPlan, plan_kernel
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.optimizer.store import TuningStore
 from xyntra_ep.tracea.planning.builder import OpBuilder

@@ -15,7 +15,7 @@ from xyntra_ep.tracea.core_ir.ops import PRODUCT_OF, ValueKind
 from xyntra_ep.tracea.core_ir.work import sized_work
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts, Times
-from xyntra_ep.tracea.interface.errands import Answer, Errands, island_of, values_of
+from xyntra_ep.tracea.interface.device_jobs import Answer, DeviceJobs, island_of, values_of
 from xyntra_ep.tracea.interface.islands import compile_islands, step_costs, write_plan
 from xyntra_ep.tracea.interface.samples import Sample, named
 
@@ -34,13 +34,13 @@ def measure(target: DeviceTarget, context: Context) -> DeviceCosts | None:
     half = (replace(_PRODUCT, product=PRODUCT_OF[dtype]) for dtype in sorted(target.gpu.halves)[:1])  # as fast as the other one
     large = (_PRODUCT, _SUM, *half)
     with tempfile.TemporaryDirectory(dir=context.root.tmp) as folder:
-        errands = Errands(Path(folder), target.identity)
-        estimates = [_add(errands, sample, context) for sample in (_NOTHING, *large)]
+        jobs = DeviceJobs(Path(folder), target.identity)
+        estimates = [_add(jobs, sample, context) for sample in (_NOTHING, *large)]
         if not all(estimates):
             return None
         for size in _COPIES:
-            errands.copy(size, about=_ALL, timed=_LARGE_RUNS if size == _COPIES[-1] else _RUNS)
-        answers = errands.carry_out()
+            jobs.copy(size, about=_ALL, timed=_LARGE_RUNS if size == _COPIES[-1] else _RUNS)
+        answers = jobs.carry_out()
     if any(answer.problem for answer in answers):
         return None
     nothing, *runs = answers[: len(estimates)]
@@ -55,7 +55,7 @@ def measure(target: DeviceTarget, context: Context) -> DeviceCosts | None:
     )
 
 
-def _add(errands: Errands, sample: Sample, context: Context) -> float:
+def _add(jobs: DeviceJobs, sample: Sample, context: Context) -> float:
     """What the sample's kernels are estimated to take; 0 where there are none."""
     program = sample.program()
     result = compile_islands([island_of(program, sample.name)], context)
@@ -65,7 +65,7 @@ def _add(errands: Errands, sample: Sample, context: Context) -> float:
     inputs = [random_like(sample.extents(v), v.dtype, i) for i, v in enumerate(values_of(program, ValueKind.INPUT))]
     sizes = [math.prod(sample.extents(v)) * v.dtype.bytes for v in values_of(program, ValueKind.OUTPUT)]
     timed = _RUNS if sample is _NOTHING else _LARGE_RUNS
-    errands.run(write_plan("", result, context), inputs, sizes, about=_ALL, timed=timed)
+    jobs.run(write_plan("", result, context), inputs, sizes, about=_ALL, timed=timed)
     return sum(evaluate(step.cost_ns, {}) for step in step_costs(entry))
 
 

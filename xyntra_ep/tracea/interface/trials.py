@@ -4,7 +4,7 @@ What a device is said to be able to do, and what its driver then does, are two t
 time, each variant computes a sample in a process of its own, through the same plan, launches and copies as a session; one that
 fails, hangs, ends the process or computes something else is not chosen on that device, and its reason is told as that of any
 variant that was not. What one does to its process is no other's to pay for, and one that hangs does so once
-(`errands.py`). What a run costs beside its kernels is measured then, too (`measuring.py`). Both are kept for the device, its
+(`device_jobs.py`). What a run costs beside its kernels is measured then, too (`measuring.py`). Both are kept for the device, its
 driver, its compiler and this release.
 """
 
@@ -31,7 +31,7 @@ from xyntra_ep.tracea.doctor.variants import AnyVariant, gpu_variants
 from xyntra_ep.tracea.interface import device_costs
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
-from xyntra_ep.tracea.interface.errands import Errands, island_of, values_of
+from xyntra_ep.tracea.interface.device_jobs import DeviceJobs, island_of, values_of
 from xyntra_ep.tracea.interface.islands import CompileResult, compile_islands, write_plan
 from xyntra_ep.tracea.interface.measuring import measure
 from xyntra_ep.tracea.interface.samples import SAMPLES, Sample
@@ -144,7 +144,7 @@ def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
         found[trial.variant.name] = found[trial.variant.name] or why
 
     with tempfile.TemporaryDirectory(dir=context.root.tmp) as folder:
-        errands = Errands(Path(folder), _device(context).identity)
+        jobs = DeviceJobs(Path(folder), _device(context).identity)
         ready: list[tuple[Trial, list[Array]]] = []
         for trial, result, alone in _compiled(sorted(made, key=_risk), context):
             if result.failures:
@@ -154,11 +154,11 @@ def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
             inputs, outputs = (values_of(trial.program, kind) for kind in (ValueKind.INPUT, ValueKind.OUTPUT))
             stored = [random_like(extents(v), v.dtype, 100 * len(ready) + i) for i, v in enumerate(inputs)]
             sizes = [math.prod(extents(v)) * v.dtype.bytes for v in outputs]
-            errands.run(write_plan("", result, alone), stored, sizes, about=(trial.variant.name, *trial.variant.parts))
+            jobs.run(write_plan("", result, alone), stored, sizes, about=(trial.variant.name, *trial.variant.parts))
             ready.append((trial, interpret(trial.program, stored)))
-        for number, answer in enumerate(errands.carry_out()):
+        for number, answer in enumerate(jobs.carry_out()):
             trial, wanted = ready[number]
-            fail(trial, answer.problem or _difference(errands, number, trial, wanted))
+            fail(trial, answer.problem or _difference(jobs, number, trial, wanted))
     return found
 
 
@@ -196,10 +196,10 @@ def _device(context: Context) -> DeviceTarget:
     return context.device
 
 
-def _difference(errands: Errands, number: int, trial: Trial, wanted: Sequence[Array]) -> str:
+def _difference(jobs: DeviceJobs, number: int, trial: Trial, wanted: Sequence[Array]) -> str:
     """Why an output is not what it should be."""
     for i, (value, right) in enumerate(zip(values_of(trial.program, ValueKind.OUTPUT), wanted, strict=True)):
-        got = to_float64(np.frombuffer(errands.output(number, i), value.dtype.numpy), value.dtype).reshape(right.shape)
+        got = to_float64(np.frombuffer(jobs.output(number, i), value.dtype.numpy), value.dtype).reshape(right.shape)
         most = _MAX_ERR[trial.sample.product] if value.dtype.is_float else 0.0
         error = float(np.abs(got - right).max() / (np.abs(right).max() or 1))
         if not error <= most:

@@ -2,13 +2,13 @@
 
 trial_child.py LIBRARY FOLDER [NUMBER...]
 
-FOLDER/errands.json says on which "device", and lists the "errands". {"inputs": shapes, "outputs": bytes, "timed": runs}: run the
+FOLDER/jobs.json says on which "device", and lists the "jobs". {"inputs": shapes, "outputs": bytes, "timed": runs}: run the
 island of FOLDER/n.plan; input i is read from FOLDER/n.in.i, output i written to FOLDER/n.out.i. {"bytes": size, "timed": copies}:
 copy so much there and back. Prints, after a mark, what it begins and how it ended; of what is timed the medians, in nanoseconds.
 
 The process ends after the first problem: an error that a kernel leaves in a context is reported by every later call. It is ended
-by an alarm, which a hanging driver does not hold up, where the device is not open after "opening_s" seconds or an errand takes
-more than "limit_s"; after "budget_s" it begins no other errand.
+by an alarm, which a hanging driver does not hold up, where the device is not open after "opening_s" seconds or a job takes
+more than "limit_s"; after "budget_s" it begins no other job.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from collections.abc import Mapping
 from typing import Any
 
 MARK = "xyntra-trial "
-ERRANDS = "errands.json"
+JOBS = "jobs.json"
 _WHY_BYTES = 4096
 _LITTLE = {"bytes": 4, "timed": 0}
-_Errand = Mapping[str, Any]
+_Job = Mapping[str, Any]
 
 
 def main(library: str, folder: str, *numbers: str) -> None:
-    with open(f"{folder}/{ERRANDS}", encoding="utf-8") as file:
+    with open(f"{folder}/{JOBS}", encoding="utf-8") as file:
         given = json.load(file)
     device, limit_s = given["device"], given["limit_s"]
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -41,18 +41,18 @@ def main(library: str, folder: str, *numbers: str) -> None:
     _tell("opened", device, _copy(opened, device, _LITTLE))
     enough = time.monotonic() + given["budget_s"]
     for number in map(int, numbers):
-        errand = given["errands"][number]
+        job = given["jobs"][number]
         _say({"trying": number})
         signal.setitimer(signal.ITIMER_REAL, limit_s)
-        is_copy = "bytes" in errand
-        _tell("tried", number, _copy(opened, device, errand) if is_copy else _run(opened, f"{folder}/{number}", errand))
+        is_copy = "bytes" in job
+        _tell("tried", number, _copy(opened, device, job) if is_copy else _run(opened, f"{folder}/{number}", job))
         if time.monotonic() > enough:
             break
     signal.setitimer(signal.ITIMER_REAL, limit_s)  # for the driver, to be unloaded
 
 
-def _run(library: ctypes.CDLL, name: str, errand: _Errand) -> dict[str, object]:
-    run, shapes, sizes = library.xyntra_run_island, errand["inputs"], errand["outputs"]
+def _run(library: ctypes.CDLL, name: str, job: _Job) -> dict[str, object]:
+    run, shapes, sizes = library.xyntra_run_island, job["inputs"], job["outputs"]
     run.argtypes = [
         ctypes.c_char_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p,
         ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint64,
@@ -61,11 +61,11 @@ def _run(library: ctypes.CDLL, name: str, errand: _Errand) -> dict[str, object]:
     outputs = [ctypes.create_string_buffer(b"\xff" * size, size) for size in sizes]
     dims = [extent for shape in shapes for extent in shape]
     why = ctypes.create_string_buffer(_WHY_BYTES)
-    all_ns, kernels_ns = ((ctypes.c_int64 * errand["timed"])() for _ in range(2))
+    all_ns, kernels_ns = ((ctypes.c_int64 * job["timed"])() for _ in range(2))
     done = run(
         f"{name}.plan".encode(), 0, _addresses(inputs), (ctypes.c_uint32 * len(shapes))(*map(len, shapes)),
         (ctypes.c_int64 * len(dims))(*dims), len(shapes), _addresses(outputs), len(outputs),
-        all_ns, kernels_ns, errand["timed"], why, len(why),
+        all_ns, kernels_ns, job["timed"], why, len(why),
     )  # fmt: skip
     for i, output in enumerate(outputs):
         with open(f"{name}.out.{i}", "wb") as target:
@@ -73,14 +73,14 @@ def _run(library: ctypes.CDLL, name: str, errand: _Errand) -> dict[str, object]:
     return _ended(done, why, all_ns=all_ns, kernels_ns=kernels_ns)
 
 
-def _copy(library: ctypes.CDLL, device: str, errand: _Errand) -> dict[str, object]:
+def _copy(library: ctypes.CDLL, device: str, job: _Job) -> dict[str, object]:
     copy = library.xyntra_time_copies
     copy.argtypes = [
         ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint64,
     ]  # fmt: skip
     why = ctypes.create_string_buffer(_WHY_BYTES)
-    there_ns, back_ns = ((ctypes.c_int64 * errand["timed"])() for _ in range(2))
-    done = copy(device.encode(), errand["bytes"], there_ns, back_ns, errand["timed"], why, len(why))
+    there_ns, back_ns = ((ctypes.c_int64 * job["timed"])() for _ in range(2))
+    done = copy(device.encode(), job["bytes"], there_ns, back_ns, job["timed"], why, len(why))
     return _ended(done, why, there_ns=there_ns, back_ns=back_ns)
 
 

@@ -60,7 +60,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     as_rvalue,
     index,
 )
-from xyntra_ep.tracea.semantic_ir.turn_nodes import Arrive, Await, Claim, Reached
+from xyntra_ep.tracea.semantic_ir.superstep_nodes import Arrive, Await, Claim, Reached
 
 _OF_KERNEL = re.compile(r"b_\w*\d|p_\d+")  # how KernelBuilder names buffers and params
 
@@ -162,8 +162,8 @@ class BlockBuilder:
     def tile_store(self, tile: int, pointer: Pointer, at: Rvalue | int, stride: Rvalue | int) -> None:
         self.emit(TileStore(tile, pointer, as_rvalue(at, INDEX), as_rvalue(stride, INDEX)))
 
-    def claim(self, pointer: Pointer, at: Rvalue | int, turn: Rvalue) -> Rvalue:
-        return Claim(pointer, as_rvalue(at, INDEX), turn)
+    def claim(self, pointer: Pointer, at: Rvalue | int, superstep: Rvalue) -> Rvalue:
+        return Claim(pointer, as_rvalue(at, INDEX), superstep)
 
     def reached(self, pointer: Pointer, at: Rvalue | int) -> Rvalue:
         return Reached(pointer, as_rvalue(at, INDEX))

@@ -6,7 +6,7 @@ memory     stores go to writable pointers, in the pointer's compute type; local 
 loops      steps are positive literals or names that do not change
 functions  defined before their callers, called with what they declare; a result is returned
 GPU        see `proofs/check.py`
-turns      counted in i64 that may be written
+supersteps counted in i64 that may be written
 tiles      used between their configuration and their release, which a block does not leave to others; pairs are bf16 memory
 """
 
@@ -76,7 +76,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Var,
     loaded_type,
 )
-from xyntra_ep.tracea.semantic_ir.turn_nodes import Arrive, Await, Claim, Reached
+from xyntra_ep.tracea.semantic_ir.superstep_nodes import Arrive, Await, Claim, Reached
 
 ARRAY_BYTES = 192 << 10  # of the 256 KiB that the smallest common thread stack leaves us
 _REDUCE = frozenset({"add", "mul", "max", "min", "or", "and"})
@@ -173,7 +173,7 @@ class Checker:
             LoadPairs: self._load_pairs,
             PackPairs: self._pack_pairs,
             PairDot: self._pair_dot,
-            Claim: lambda e: self._count_at(e.pointer, e.index, e.turn),
+            Claim: lambda e: self._count_at(e.pointer, e.index, e.superstep),
             Reached: lambda e: self._count_at(e.pointer, e.index),
             Offset: lambda e: require(False, "a pointer is used as a value"),
         }
@@ -376,10 +376,10 @@ class Checker:
 
     def _count_at(self, pointer: Pointer, at: Rvalue, *numbers: Rvalue) -> None:
         kind = self._pointer(pointer)
-        require(kind.dtype is DType.I64 and kind.writable, "turns are counted in {}", kind)
+        require(kind.dtype is DType.I64 and kind.writable, "supersteps are counted in {}", kind)
         self._index(at, "an address")
         for number in numbers:
-            self._index(number, "a number of turns")
+            self._index(number, "a number of supersteps")
 
     def _pairs_at(self, pointer: Pointer, at: Rvalue, count: Rvalue | None, writable: bool = False) -> None:
         kind = self._pointer(pointer)

@@ -68,7 +68,8 @@ def test_deep_sums_are_as_exact_as_short_ones(caps: Capabilities) -> None:
 @pytest.mark.parametrize("caps", MACHINES[:2])
 @pytest.mark.parametrize(("depth", "symbolic"), [(420, "m"), (421, "")])
 def test_a_long_depth_is_taken_in_parts(caps: Capabilities, depth: int, symbolic: str) -> None:
-    """150 rows are more blocks than go through the parts together, 65 columns two widths, 421 steps no whole number of turns."""
+    """150 rows are more blocks than go through the parts together, 65 columns two widths, 421 steps no whole number of
+    iterations."""
     check(GemmCase(m=150, k=depth, n=65, epilogue="residual", symbolic=symbolic), caps, PACKED)
 
 

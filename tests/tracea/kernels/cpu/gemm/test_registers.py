@@ -36,7 +36,7 @@ def assembler(tile: Tile, folder: Path) -> list[str]:
     a, w, out = k.buffer("a", DType.F32), k.buffer("w", DType.F32), k.buffer("out", DType.F32, writable=True)
     with k.units():
         rows, panel = Matrix(pointer=a, row=index(768), step=index(1)), Matrix(pointer=w, row=index(tile.columns), step=index(1))
-        for i, row in enumerate(accumulate(k, tile, rows, panel, index(768), whole_turns=True)):
+        for i, row in enumerate(accumulate(k, tile, rows, panel, index(768), whole_iterations=True)):
             for j, c in enumerate(row):
                 k.store(out, i * tile.columns + j * tile.lanes, c)
     kernel, _ = k.finish()

@@ -1,4 +1,4 @@
-"""recurrence.turns against the interpreter: the cells of ONNX at ragged sizes, both orders of time, rows that end early."""
+"""recurrence.supersteps against the interpreter: the cells of ONNX at ragged sizes, both orders of time, rows that end early."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.programs.recurrences import CELLS, GATES, STATES, recurrence
 from tests.support.run_program import check_program
 from xyntra_ep.tracea.core_ir.ops import Program, Recurrence
 from xyntra_ep.tracea.kernels.cpu.recurrence._panels import panels_of
-from xyntra_ep.tracea.kernels.cpu.recurrence.turns import VARIANTS
+from xyntra_ep.tracea.kernels.cpu.recurrence.supersteps import VARIANTS
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, SCALAR, Capabilities
 
 pytestmark = pytest.mark.compiler("cc")

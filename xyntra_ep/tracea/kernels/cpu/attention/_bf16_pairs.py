@@ -26,7 +26,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
 )
 
 ROWS = 12
-_UNROLL = 4  # pairs in one turn of the loop
+_UNROLL = 4  # pairs in one iteration of the loop
 
 
 class PairProducts:

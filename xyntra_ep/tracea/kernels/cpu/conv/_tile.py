@@ -21,7 +21,7 @@ _SHALLOW = 256  # steps of k
 AHEAD_UNIT = 256
 _UNROLL = 4  # of tiles with few sums, where counting steps weighs: 5 to 8 % of ResNet-50 (Zen 3, AVX2)
 _FEW_SUMS = 16
-BURST_RATE = 64  # lines per ``AHEAD_UNIT`` steps: with more, each turn of a loop over k has one to fetch
+BURST_RATE = 64  # lines per ``AHEAD_UNIT`` steps: with more, each iteration of a loop over k has one to fetch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +181,7 @@ Accumulate = Callable[[TileFunction], None]
 
 
 def unroll_of(sums: int, depth: int) -> int:
-    """Steps of k in a turn of the loop over ``depth`` of them."""
+    """Steps of k in an iteration of the loop over ``depth`` of them."""
     return _UNROLL if sums <= _FEW_SUMS and depth % _UNROLL == 0 else 1
 
 

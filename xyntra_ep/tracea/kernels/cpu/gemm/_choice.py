@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xyntra_ep.tracea.core_ir.dims import Size, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.gemm._columns import even_panels
-from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile, lines_of_a_turn
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile, lines_of_iteration
 from xyntra_ep.tracea.kernels.cpu.shared.streams import LINE_BYTES
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.variant import Axis, Config
@@ -126,7 +126,7 @@ def few_rows_tile(shape: GemmShape, caps: Capabilities) -> Config | None:
 
 def are_few(tile: Tile, blocks: int) -> bool:
     """Whether so many blocks of rows fetch nothing of what follows, where bursts are wanted."""
-    lines = lines_of_a_turn(tile, LINE_BYTES // DType.F32.bytes)
+    lines = lines_of_iteration(tile, LINE_BYTES // DType.F32.bytes)
     return lines <= -(-lines // blocks) * FEW_BLOCKS
 
 

@@ -19,7 +19,7 @@ from xyntra_ep.tracea.kernels.cpu.gemm._left import LeftRows, rows_in_place
 from xyntra_ep.tracea.kernels.cpu.gemm._pack import pack_panel
 from xyntra_ep.tracea.kernels.cpu.gemm._parts import BLOCKS, parts_of
 from xyntra_ep.tracea.kernels.cpu.gemm._rows import RowBlocks, block_sizes, divide_rows
-from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile, lines_of_a_turn
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile, lines_of_iteration
 from xyntra_ep.tracea.kernels.cpu.gemm._tile_code import TileCode
 from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
@@ -231,8 +231,8 @@ class _Multiply:
         return total
 
     def _rate(self, tile: Tile, blocks: Rvalue) -> Rvalue:
-        """Lines to fetch in each turn of the k loop, so that ``blocks`` of rows together fetch one panel once."""
-        lines = lines_of_a_turn(tile, elements_of_a_line(self.weights))
+        """Lines to fetch in each iteration of the k loop, so that ``blocks`` of rows together fetch one panel once."""
+        lines = lines_of_iteration(tile, elements_of_a_line(self.weights))
         return self.k.let("rate", (blocks + (lines - 1)) // vmax(blocks, 1))
 
     def _share(self, tile: Tile, w: Rvalue, block: Rvalue, chunk: Rvalue, rate: Rvalue, steps: Size) -> list[Rvalue]:
@@ -253,7 +253,7 @@ class _Multiply:
             missing = missing * lt(chunk, 1)
         following = Select(missing, step + done, index(0))
         if self.caps.prefetching is Prefetching.BURST:
-            few = k.let("few", le(lines_of_a_turn(tile, elements_of_a_line(self.weights)), rate * FEW_BLOCKS))
+            few = k.let("few", le(lines_of_iteration(tile, elements_of_a_line(self.weights)), rate * FEW_BLOCKS))
             following = Select(few, index(0), following)
             pace = k.let("pace", Select(few, index(0), pace))
         return [Offset(self.weights, k.let("following", w + following)), pace]

@@ -26,11 +26,11 @@ LENGTH = 256
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """``number`` parts of ``length`` steps of k, the last one of what is left; multiples of the unroll, all of them with
-    ``whole_turns``."""
+    ``whole_iterations``."""
 
     number: int
     length: int
-    whole_turns: bool
+    whole_iterations: bool
 
 
 def parts_of(steps: Size, unroll: int) -> Parts | None:
@@ -38,7 +38,7 @@ def parts_of(steps: Size, unroll: int) -> Parts | None:
     number = round(steps / LENGTH) if isinstance(steps, int) else 1
     if not isinstance(steps, int) or number < 2:
         return None
-    return Parts(number=number, length=-(-steps // number // unroll) * unroll, whole_turns=steps % unroll == 0)
+    return Parts(number=number, length=-(-steps // number // unroll) * unroll, whole_iterations=steps % unroll == 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ NEAR = 2  # cache lines for each lane: how far ahead a tile fetches in order. 0.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """``unroll``: steps of k in one turn of the loop. ``pairs``: a step is a pair of bfloat16, not one f32."""
+    """``unroll``: steps of k in one iteration of the loop. ``pairs``: a step is a pair of bfloat16, not one f32."""
 
     rows: int
     vectors: int
@@ -69,11 +69,11 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ahead:
-    """What to fetch meanwhile, into L2 or, ``locality`` 3, into L1: in each turn of the k loop ``lines`` cache lines, ``apart``
-    elements from one to the next, ``step`` elements further on for each step of k.
+    """What to fetch meanwhile, into L2 or, ``locality`` 3, into L1: in each iteration of the k loop ``lines`` cache lines,
+    ``apart`` elements from one to the next, ``step`` elements further on for each step of k.
 
-    The number is a literal, since a loop would cut the turn in pieces: compilers then spill sums (15 % of the time). Where fewer
-    lines are wanted the step is shorter, and a line is asked for again, which is nearly free.
+    The number is a literal, since a loop would cut the iteration in pieces: compilers then spill sums (15 % of the time). Where
+    fewer lines are wanted the step is shorter, and a line is asked for again, which is nearly free.
     """
 
     pointer: Pointer
@@ -83,23 +83,23 @@ class Ahead:
     locality: int = 2
 
 
-def lines_of_a_turn(tile: Tile, elements_of_line: int) -> int:
-    """The cache lines of a packed panel that one turn of the k loop uses."""
+def lines_of_iteration(tile: Tile, elements_of_line: int) -> int:
+    """The cache lines of a packed panel that one iteration of the k loop uses."""
     return max(1, (2 if tile.pairs else 1) * tile.columns * tile.unroll // elements_of_line)
 
 
 def fetch_itself(block: BlockBuilder, tile: Tile, pointer: Pointer, steps: Rvalue, caps: Capabilities) -> Ahead | None:
     """For a tile that is bound by memory: what it will use next; None where the processor's own prefetchers do better.
 
-    With far streams: what lies behind the ``steps`` of k in use, which is as large. Each line of a turn is of a stream of its
-    own: a processor's prefetcher goes ahead within a page, and one page at a time does not keep the memory busy (Emerald Rapids,
-    one row, 48 columns: 15.4 GB/s, in order 14.4). Else a little ahead in the panel and in the one behind it (Zen 4, one row, 16
-    columns: 25.8 GB/s; 15.0 by far streams, as they and the loads want different pages): into L1 for several rows, which wait for
-    L2, too (6 x 4096 x 8192: 6.8 ms, else 10.2), into L2 for one, which does not (7 % faster)."""
+    With far streams: what lies behind the ``steps`` of k in use, which is as large. Each line of an iteration is of a stream of
+    its own: a processor's prefetcher goes ahead within a page, and one page at a time does not keep the memory busy (Emerald
+    Rapids, one row, 48 columns: 15.4 GB/s, in order 14.4). Else a little ahead in the panel and in the one behind it (Zen 4, one
+    row, 16 columns: 25.8 GB/s; 15.0 by far streams, as they and the loads want different pages): into L1 for several rows, which
+    wait for L2, too (6 x 4096 x 8192: 6.8 ms, else 10.2), into L2 for one, which does not (7 % faster)."""
     if caps.prefetching is Prefetching.BURST:
         return None
     line = elements_of_a_line(pointer)
-    lines = lines_of_a_turn(tile, line)
+    lines = lines_of_iteration(tile, line)
     if caps.prefetching is not Prefetching.FAR:
         near = Offset(pointer, index(NEAR * tile.lanes * line))
         step, locality = index(lines * line // tile.unroll), 2 if tile.rows == 1 else 3
@@ -118,10 +118,10 @@ def accumulate(
     count: Rvalue | None = None,
     ahead: Ahead | None = None,
     start: Matrix | None = None,
-    whole_turns: bool = False,
+    whole_iterations: bool = False,
 ) -> list[list[Rvalue]]:
     """Emit the loops; returns the sums by row and vector. ``depth``: steps of k, known to be a multiple of ``unroll`` with
-    ``whole_turns``; ``count``: b has only so many columns from its pointer on; ``start``: what the sums start from (rows and
+    ``whole_iterations``; ``count``: b has only so many columns from its pointer on; ``start``: what the sums start from (rows and
     columns at stride 1), zero without it."""
     zero = Const(f32(tile.lanes), 0.0)
     sums = [[[block.variable("c", zero) for _ in range(tile.vectors)] for _ in range(tile.rows)] for _ in range(tile.phases)]
@@ -129,7 +129,7 @@ def accumulate(
         for i, row in enumerate(sums[0]):
             for j, c in enumerate(row):
                 block.assign(c, block.load(start.pointer, index(i) * start.row + j * tile.lanes, tile.lanes))
-    has_rest = tile.unroll > 1 and not whole_turns
+    has_rest = tile.unroll > 1 and not whole_iterations
     whole = block.let("whole", depth - depth % tile.unroll) if has_rest else depth
     with block.loop("k", 0, whole, tile.unroll) as k:
         line = block.let("line", k * ahead.step) if ahead is not None else index(0)

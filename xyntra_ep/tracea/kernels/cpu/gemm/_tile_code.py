@@ -18,7 +18,7 @@ from xyntra_ep.tracea.kernels.cpu.gemm._tile import (
     Tile,
     accumulate,
     fetch_itself,
-    lines_of_a_turn,
+    lines_of_iteration,
 )
 from xyntra_ep.tracea.kernels.cpu.shared.streams import LINE_BYTES
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
@@ -89,7 +89,7 @@ class TileCode:
     def _ahead_of_blocks(self, wide: Tile, following: Var, pace: Var) -> Ahead:
         if self.caps.prefetching is not Prefetching.FAR:
             line = LINE_BYTES // self.layout.dtype.bytes
-            lines, locality = lines_of_a_turn(wide, line), self._locality(wide)
+            lines, locality = lines_of_iteration(wide, line), self._locality(wide)
             return Ahead(pointer=following, lines=lines, step=pace, apart=index(line), locality=locality)
         streams = self.streams(wide)
         part = self.kernel.param(self.steps) if self.parts is None else index(self.parts.length)
@@ -102,7 +102,9 @@ class TileCode:
         if self.caps.prefetching is not Prefetching.NEAR:
             return 2
         blocks = ceildiv(self.shape.m, wide.rows)
-        return 3 if isinstance(blocks, int) and blocks >= lines_of_a_turn(wide, LINE_BYTES // self.layout.dtype.bytes) else 2
+        return (
+            3 if isinstance(blocks, int) and blocks >= lines_of_iteration(wide, LINE_BYTES // self.layout.dtype.bytes) else 2
+        )
 
     def _common(self, wide: Tile) -> tuple[object, ...] | None:
         """What the tiles depend on when they name nothing of the kernel."""
@@ -110,7 +112,7 @@ class TileCode:
         if self.parts is None or not self._takes_row_of_a(wide) or not self.layout.padded or not isinstance(a_k, int):
             return None
         fetch = self.fetch, self.caps.prefetching, self._locality(wide)
-        return wide, *fetch, self.parts.length, self.parts.whole_turns, a_k
+        return wide, *fetch, self.parts.length, self.parts.whole_iterations, a_k
 
     def position(self, wide: Tile, at: Sequence[Rvalue]) -> list[Rvalue]:
         """What tiles as ``wide`` are told of the place ``at`` (batch..., row, column) of their sums, and ``a_row``."""
@@ -129,11 +131,11 @@ class TileCode:
         return range(coordinates - (0 if self.layout.padded else 1), coordinates)
 
     def streams(self, wide: Tile) -> int:
-        """Parts of what follows that blocks of rows fetch side by side, a line of each in a turn (see `fetch_itself`); 1 without
-        far streams."""
+        """Parts of what follows that blocks of rows fetch side by side, a line of each in an iteration (see `fetch_itself`); 1
+        without far streams."""
         if self.caps.prefetching is not Prefetching.FAR:
             return 1
-        lines = max(1, lines_of_a_turn(wide, LINE_BYTES // self.layout.dtype.bytes) // SHARES)
+        lines = max(1, lines_of_iteration(wide, LINE_BYTES // self.layout.dtype.bytes) // SHARES)
         return 1 << (lines.bit_length() - 1)
 
     def row_of_panel(self, tile: Tile) -> int:
@@ -168,8 +170,9 @@ class TileCode:
                 self._finish(block, tile, sums, at, count)
                 return
             assert self.parts is not None
-            whole_turns = self.parts.whole_turns
-            partial.keep(block, accumulate(block, tile, a, b, partial.steps, count=in_loop, ahead=ahead, whole_turns=whole_turns))
+            alike = self.parts.whole_iterations
+            sums = accumulate(block, tile, a, b, partial.steps, count=in_loop, ahead=ahead, whole_iterations=alike)
+            partial.keep(block, sums)
 
         if partial is not None and layout.padded:
             whole(None)

@@ -22,7 +22,7 @@ Result = tuple[Var, Operand]  # an output's buffer, and its view over the whole 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """[slot][direction][row][padded width] of f32; state 0 has two slots, read and written in turns, others one."""
+    """[slot][direction][row][padded width] of f32; state 0 has two slots, read and written alternately, others one."""
 
     data: Var
     rows: Rvalue

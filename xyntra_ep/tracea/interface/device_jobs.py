@@ -21,9 +21,9 @@ from xyntra_ep.tracea.runtime import trial_child
 from xyntra_ep.tracea.runtime.cache_root import atomic_write
 from xyntra_ep.tracea.runtime.process import Outcome, run_all
 
-LIMIT_S = 10.0  # for an errand: they are small
+LIMIT_S = 10.0  # for a job: they are small
 _OPENING_S = 60.0  # for a driver that wakes a machine's devices
-_BUDGET_S = 60.0  # after which a process begins no other errand
+_BUDGET_S = 60.0  # after which a process begins no other job
 # For the alarm of a process, which ends it before; else it is stuck where no signal reaches it, and is left.
 _GRACE_S = 10.0
 _MOST_IN_VAIN = 4  # processes in a row that did nothing right; a device that fails more of them is not worth the wait
@@ -31,14 +31,14 @@ _MOST_IN_VAIN = 4  # processes in a row that did nothing right; a device that fa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How an errand ended. ``problem``: empty when it came to its end; ``ns``: medians of what was timed, by the names of
+    """How a job ended. ``problem``: empty when it came to its end; ``ns``: medians of what was timed, by the names of
     `trial_child`."""
 
     problem: str
     ns: Mapping[str, float] = field(default_factory=dict)
 
 
-class Errands:
+class DeviceJobs:
     """What is to be done on a device (its identity), in a folder that nobody else may write to; numbered as it is added.
     ``about``, of each: what a problem is one of, then what else may have it. What has failed is not tried again."""
 
@@ -70,8 +70,8 @@ class Errands:
     def carry_out(self) -> list[Answer]:
         """All of them. After a problem the rest has a new process: what a kernel has done to one, others must not pay for."""
         limits = {"limit_s": LIMIT_S, "opening_s": _OPENING_S, "budget_s": _BUDGET_S}
-        given = {"device": self._device, "errands": self._list, **limits}
-        (self._folder / trial_child.ERRANDS).write_text(json.dumps(given), encoding="utf-8")
+        given = {"device": self._device, "jobs": self._list, **limits}
+        (self._folder / trial_child.JOBS).write_text(json.dumps(given), encoding="utf-8")
         found: dict[int, Answer] = {}
         failed: set[str] = set()
         in_vain = 0
@@ -95,7 +95,7 @@ class Errands:
         return [n for n in self._all if n not in found and failed.isdisjoint(self._about[n])]
 
     def _tried(self, left: Sequence[int]) -> tuple[str, dict[int, Answer]]:
-        """By one process, as far as it came: why it could not even begin, or how errands ended, one at least."""
+        """By one process, as far as it came: why it could not even begin, or how jobs ended, one at least."""
         command = [sys.executable, trial_child.__file__, str(LIBRARY), str(self._folder), *map(str, left)]
         [result] = run_all([command], folder=self._folder, parallel=1, timeout_s=_OPENING_S + _BUDGET_S + LIMIT_S + _GRACE_S)
         said = result.said(trial_child.MARK)

@@ -1,14 +1,15 @@
-"""recurrence.turns: the steps of a recurrence in one launch; threads share out the units of each step, and wait for each other.
+"""recurrence.supersteps: the steps of a recurrence in one launch; threads share out the units of each step, and wait for each
+other.
 
     for direction (threads have one each before two share one):
-        for step, for stage:                                       a turn
+        for step, for stage:                                       a superstep
             for chunk of the panels, as long as one is unclaimed:  panel of matrices x rows of the batch, bodies, stores
-            wait until all chunks of the turn are done
+            wait until all chunks of the superstep are done
 
-A step is some microseconds of work, as long as a launch takes, so the steps are a loop inside of the kernel (`turn_nodes`: why
-nobody waits in vain). Each thread begins a turn at a chunk of its own and goes on to the next ones, and in every other turn it
-comes back the way that it went: the panels that it had last are in its L2 still, and a matrix somewhat larger than L2 is read
-from there for the most part. What a chunk computes does not depend on who does it.
+A step is some microseconds of work, as long as a launch takes, so the steps are a loop inside of the kernel (`superstep_nodes`:
+why nobody waits in vain). Each thread begins a superstep at a chunk of its own and goes on to the next ones, and in every other
+superstep it comes back the way that it went: the panels that it had last are in its L2 still, and a matrix somewhat larger than
+L2 is read from there for the most part. What a chunk computes does not depend on who does it.
 """
 
 from __future__ import annotations
@@ -140,8 +141,8 @@ def _steps(op: Recurrence, panels: tuple[Panels, ...], context: BuildContext) ->
         with b.when(lt(b.reached(counts, done), steps * len(panels) * chunks)), b.loop("step", 0, steps) as step:
             returns = b.let("returns", step & 1)
             for s, part in enumerate(parts):
-                turn = b.let("turn", step * len(parts) + s)
-                target = b.let("target", (turn + 1) * chunks)
+                superstep = b.let("superstep", step * len(parts) + s)
+                target = b.let("target", (superstep + 1) * chunks)
                 with b.when(lt(b.reached(counts, done), target)):
                     start = b.let("start", Select(returns, end, home))
                     with b.when(binary("eq", returns, 0)):
@@ -149,7 +150,7 @@ def _steps(op: Recurrence, panels: tuple[Panels, ...], context: BuildContext) ->
                     mine, made = b.variable("mine", index(1)), b.variable("made", index(0))
                     with b.loop("i", 0, chunks) as i:
                         chunk = b.let("chunk", Select(returns, start + chunks - i, start + i) % chunks)
-                        with b.when(b.claim(counts, done + _CLAIMS + chunk, turn)):
+                        with b.when(b.claim(counts, done + _CLAIMS + chunk, superstep)):
                             part.chunk(b, direction, step, (chunk, chunks), returns)
                             b.assign(made, made + 1)
                             with b.when(lt(returns, mine)):
@@ -214,7 +215,7 @@ def _spread(thread: Rvalue) -> Rvalue:
 
 VARIANTS = [
     Variant(
-        name="recurrence.turns",
+        name="recurrence.supersteps",
         op=Recurrence,
         admits=admits,
         cost_ns=cost_ns,

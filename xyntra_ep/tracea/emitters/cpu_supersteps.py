@@ -1,4 +1,4 @@
-"""How a CPU's threads share out turns of work, as C: see `semantic_ir.turn_nodes`."""
+"""How a CPU's threads share out supersteps of work, as C: see `semantic_ir.superstep_nodes`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PAUSE = """extern int sched_yield(void);
 #define XY_PAUSE() ((void)0)
 #endif"""
 # A look first: an exchange that fails would take the cache line from the thread that has it.
-TURN_HELPERS = {
+SUPERSTEP_HELPERS = {
     "claim": _HEAD
-    + "i64 xy_claim(i64 *p, i64 turn) { return __atomic_load_n(p, __ATOMIC_RELAXED) == turn && "
-    + "__atomic_compare_exchange_n(p, &turn, turn + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED); }",
+    + "i64 xy_claim(i64 *p, i64 superstep) { return __atomic_load_n(p, __ATOMIC_RELAXED) == superstep && "
+    + "__atomic_compare_exchange_n(p, &superstep, superstep + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED); }",
     "reached": _HEAD + "i64 xy_reached(const i64 *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }",
     "arrive": _HEAD + "void xy_arrive(i64 *p, i64 number) { __atomic_fetch_add(p, number, __ATOMIC_ACQ_REL); }",
     "await": f"{_PAUSE}\n{_HEAD}"
