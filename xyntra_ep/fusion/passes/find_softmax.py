@@ -9,12 +9,14 @@ is asked about: elsewhere a row op computes the same in one pass anyway (`fuse_r
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from xyntra_ep.fusion.egraph import Algebra
 from xyntra_ep.fusion.onnx_ops.rows.softmax import softmax
 from xyntra_ep.fusion.passes._pass import Draft, Fact, Pass
 from xyntra_ep.fusion.passes._stages import Stages
 from xyntra_ep.fusion.scheduling.compose import Composer, axes, is_identity
-from xyntra_ep.fusion.scheduling.dag import Dag, through_free_views
+from xyntra_ep.fusion.scheduling.dag import Dag, below, through_free_views
 from xyntra_ep.fusion.tensor import GemmNode, Map, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.expr import Expr
@@ -28,12 +30,13 @@ def find_softmax(dag: Dag, algebra: Algebra) -> list[Applied]:
     """Put a softmax where there is one written out; the rules by which it was found, each with the graph nodes of what it was."""
     applied: list[Applied] = []
     asked: set[int] = set()
+    near = below(dag, lambda node: isinstance(node, RowNode) and node.softmax is None)
     for node in list(dag.order):
         for t in _before(dag, node) if isinstance(node, GemmNode) else ():
-            if id(t.node) in asked:
+            if id(t.node) in asked or id(t.node) not in near:
                 continue
             asked.add(id(t.node))
-            found = _written_out(dag, algebra, t)
+            found = _written_out(dag, algebra, t, near)
             if found is not None:
                 by, rules = found
                 dag.replace(t.node, by)
@@ -56,8 +59,9 @@ def _before(dag: Dag, product: GemmNode) -> list[Tensor]:
     return found
 
 
-def _written_out(dag: Dag, algebra: Algebra, t: Tensor) -> tuple[Tensor, tuple[str, ...]] | None:
-    """The softmax along the last axis that ``t`` is, and by which rules; None where it is none."""
+def _written_out(dag: Dag, algebra: Algebra, t: Tensor, near: Set[int]) -> tuple[Tensor, tuple[str, ...]] | None:
+    """The softmax along the last axis that ``t`` is, and by which rules; None where it is none. What is not ``near`` leads to no
+    reduction, and is read as it is."""
     if not t.rank or not t.dtype.is_float or not isinstance(t.node, Map):
         return None
     outer, inner = t.shape[:-1], t.shape[-1:]
@@ -72,7 +76,7 @@ def _written_out(dag: Dag, algebra: Algebra, t: Tensor) -> tuple[Tensor, tuple[s
             if is_identity(position, outer if per_row else t.shape) and node.places == list(range(t.rank)):
                 taken.append(node)
                 return stages.result(node, result, composer)
-        if isinstance(node, Map) and not node.keep and len(taken) < DEEPEST and _leads_to_rows(dag, x, DEEPEST):
+        if isinstance(node, Map) and not node.keep and len(taken) < DEEPEST and id(node) in near:
             taken.append(node)
             return composer.inline(node, position)
         return None
@@ -95,14 +99,6 @@ def _sign(result: Tensor, sources: frozenset[int]) -> None:
     node.sources = sources
     if isinstance(node, View):
         _sign(node.base, sources)
-
-
-def _leads_to_rows(dag: Dag, t: Tensor, depth: int) -> bool:
-    """Whether a reduction is near, above ``t``: what leads to none is read as it is."""
-    if isinstance(t.node, RowNode):
-        return t.node.softmax is None
-    near = isinstance(t.node, (Map, View)) and depth > 0
-    return near and any(_leads_to_rows(dag, o, depth - 1) for o in dag.operands(t.node))
 
 
 def _tensor(dag: Dag, body: Expr, operands: list[Tensor], like: Tensor, sources: frozenset[int]) -> Tensor:

@@ -18,7 +18,7 @@ from itertools import combinations
 from xyntra_ep.fusion.passes._pass import Fact, Pass
 from xyntra_ep.fusion.passes._stages import Stages
 from xyntra_ep.fusion.scheduling.compose import Composer, axes, is_identity
-from xyntra_ep.fusion.scheduling.dag import Dag, through_free_views, unit_reshape
+from xyntra_ep.fusion.scheduling.dag import Dag, below, through_free_views, unit_reshape
 from xyntra_ep.fusion.tensor import GemmNode, Map, Permute, Reshape, RowNode, Tensor, TNode, View
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
@@ -30,9 +30,9 @@ DEEPEST = 48  # steps from a region's end that are searched: expressions are wal
 def fuse_rows(dag: Dag) -> bool:
     """Merge what can be merged; true when something was. Readers come first: a chain is merged where it ends."""
     changed = False
-    below = _below_rows(dag)
+    near = below(dag, lambda node: isinstance(node, RowNode))  # only their regions are worth a look
     for node in reversed(list(dag.order)):
-        if isinstance(node, Map) and not node.keep and id(node) in below and id(node) in dag.uses:
+        if isinstance(node, Map) and not node.keep and id(node) in near and id(node) in dag.uses:
             whole = _result_of(dag, node)
             region = _Region(dag, node, whole.shape)
             for order in _orders(whole.shape, region.rows[0]) if region.rows else ():
@@ -77,15 +77,6 @@ def _orders(shape: Sequence[Size], row: RowNode) -> list[list[int]]:
         domain = [*(i for i in range(len(shape)) if i not in reduced), *reduced]
         if tuple(shape[i] for i in domain) == (*row.outer, *row.inner):
             found.append([domain.index(i) for i in range(len(shape))])
-    return found
-
-
-def _below_rows(dag: Dag) -> set[int]:
-    """Nodes that a reduction reaches through elementwise steps and views: only their regions are worth a look."""
-    found: set[int] = set()
-    for node in dag.order:
-        if isinstance(node, RowNode) or (isinstance(node, (Map, View)) and any(id(t.node) in found for t in dag.operands(node))):
-            found.add(id(node))
     return found
 
 

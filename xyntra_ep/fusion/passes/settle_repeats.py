@@ -20,7 +20,8 @@ from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, Size
 from xyntra_ep.tracea.core_ir.expr import Expr
 
-MOST_OPERATIONS = 12  # operations per element, of nodes one above the other: more are done once, also where a run repeats their results
+# Per element, of nodes one above the other: more are done once, also where a run repeats their results.
+MOST_OPERATIONS = 12
 
 
 def settle_repeats(dag: Dag, checks: Checks) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from xyntra_ep.fusion.tensor import Permute, Reshape, Tensor, TNode, View
+from xyntra_ep.fusion.tensor import Map, Permute, Reshape, Tensor, TNode, View
 from xyntra_ep.fusion.trace import operands_of
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size
@@ -108,6 +108,15 @@ class Dag:
 
     def is_output(self, node: TNode) -> bool:
         return any(t.node is node for t in self.outputs)
+
+
+def below(dag: Dag, begins: Callable[[TNode], bool]) -> set[int]:
+    """Nodes (their ids) that ``begins`` is true of, and those that they reach through elementwise steps and views."""
+    found: set[int] = set()
+    for node in dag.order:
+        if begins(node) or (isinstance(node, (Map, View)) and any(id(t.node) in found for t in dag.operands(node))):
+            found.add(id(node))
+    return found
 
 
 def unit_reshape(source: Sequence[Size], target: Sequence[Size], index: Sequence[Expr]) -> list[Expr] | None:

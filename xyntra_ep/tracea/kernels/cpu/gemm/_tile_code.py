@@ -102,9 +102,7 @@ class TileCode:
         if self.caps.prefetching is not Prefetching.NEAR:
             return 2
         blocks = ceildiv(self.shape.m, wide.rows)
-        return (
-            3 if isinstance(blocks, int) and blocks >= lines_of_iteration(wide, LINE_BYTES // self.layout.dtype.bytes) else 2
-        )
+        return 3 if isinstance(blocks, int) and blocks >= lines_of_iteration(wide, LINE_BYTES // self.layout.dtype.bytes) else 2
 
     def _common(self, wide: Tile) -> tuple[object, ...] | None:
         """What the tiles depend on when they name nothing of the kernel."""
