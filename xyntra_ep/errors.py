@@ -12,7 +12,6 @@ If input can cause it, it is an exception; if only a bug of ours can cause it, a
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 
@@ -40,6 +39,8 @@ def did_you_mean(name: str, known: Sequence[str], cutoff: float = 0.6) -> str:
     >>> did_you_mean("clam", ["backend", "claim"])
     "did you mean 'claim'?"
     """
+    import difflib  # seldom needed, and this is part of the package's import
+
     near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
 

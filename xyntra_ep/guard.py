@@ -9,7 +9,6 @@ xyntra_ep.errors.InternalError: lowering: internal: KeyError: 'tanh'
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -46,5 +45,7 @@ def guarded(stage: str) -> Iterator[None]:
     except Exception as error:
         if not is_ours(error) or knobs.current().debug:
             raise
+        import traceback  # seldom needed, and this is part of the package's import
+
         details = "".join(traceback.format_exception(error))
         raise InternalError(reason_of(error), where=stage, details=details) from error

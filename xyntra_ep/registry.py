@@ -11,7 +11,6 @@ To add something, add a row or a file with rows; nothing else changes. Modules a
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Iterator
@@ -66,6 +65,8 @@ class Registry(Generic[Row]):
             path = module.__name__
             if not hasattr(module, self.attr):
                 lists = [name for name, value in vars(module).items() if isinstance(value, list)]
+                import difflib  # seldom needed, and this is part of the package's import
+
                 if misspelt := difflib.get_close_matches(self.attr, lists, n=1, cutoff=0.8):
                     raise ConfigError(f"declares {misspelt[0]}", where=path, hint=f"the registry reads {self.attr}")
                 continue
@@ -92,6 +93,8 @@ class Registry(Generic[Row]):
     def __getitem__(self, name: str) -> Row:
         rows = self._load()
         if name not in rows:
+            import difflib
+
             near = difflib.get_close_matches(name, rows, n=3)
             hint = f"did you mean {near}?" if near else f"there are {sorted(rows)}"
             raise ConfigError(f"no {name!r} in {self.package}", hint=hint)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import logging
 import os
 import platform
 import re
@@ -97,6 +96,8 @@ def register_on_import() -> None:
     except Exception as error:
         _state.problem = XyntraError(f"{type(error).__name__}: {error}", where="registration")
     if _state.problem is not None:
+        import logging  # seldom needed, and this is part of the package's import
+
         logging.getLogger(__name__).warning("%s is not registered: %s", EP_NAME, _state.problem)
 
 
