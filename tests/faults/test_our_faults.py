@@ -21,7 +21,7 @@ from xyntra_ep.fusion import partition as partition_module
 from xyntra_ep.fusion import trace as trace_module
 from xyntra_ep.fusion.passes import choose_precision
 from xyntra_ep.guard import guarded
-from xyntra_ep.provider import planner
+from xyntra_ep.provider import plan_report, planner
 from xyntra_ep.tracea.interface import islands
 from xyntra_ep.tracea.planning import planner as planning
 from xyntra_ep.tracea.planning.builder import OpBuilder
@@ -70,8 +70,8 @@ STAGES = [
     Stage(
         "writing", islands, "write_island", lambda e: has_erf([a.planned.program.ops for a in e.alternatives]), frozenset({"Erf"})
     ),
-    Stage("estimating", planner._Planner, "_hopeless", lambda s, g, *_: len(g) > 1, frozenset(SECOND)),
-    Stage("reporting", planner, "report_of", lambda e, *_: len(e.nodes) > 1, frozenset()),
+    Stage("estimating", planner.Planner, "_hopeless", lambda s, g, *_: len(g) > 1, frozenset(SECOND)),
+    Stage("reporting", plan_report, "report_of", lambda e, *_: len(e.nodes) > 1, frozenset()),
 ]
 
 

@@ -10,34 +10,31 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from xyntra_ep import options as options_module
-from xyntra_ep.errors import CompileError, ConfigError, InternalError, UnsupportedError, did_you_mean
+from xyntra_ep.errors import CompileError, ConfigError, InternalError, UnsupportedError
 from xyntra_ep.fusion.dump import Dump
 from xyntra_ep.fusion.egraph import Algebra
 from xyntra_ep.fusion.estimates.cost import DEVICE_DOUBT, Comparison, Estimate, cpu_cannot, time_text
 from xyntra_ep.fusion.estimates.ort_cost import Ceilings
-from xyntra_ep.fusion.estimates.plausible import assumed_text
 from xyntra_ep.fusion.graph import Graph, GraphValue, NodeId
-from xyntra_ep.fusion.partition import analyse, awaits_inlining, partition, reasons_by_operator, unwanted
+from xyntra_ep.fusion.partition import analyse, partition, unwanted
 from xyntra_ep.fusion.passes import Target
 from xyntra_ep.fusion.reason import Kind, Reason
 from xyntra_ep.fusion.rules import algebra
 from xyntra_ep.fusion.schedule import build_program
-from xyntra_ep.fusion.trace import CONTROL_FLOW, TraceError, trace
 from xyntra_ep.fusion.trace import Context as TraceContext
+from xyntra_ep.fusion.trace import TraceError, trace
 from xyntra_ep.guard import guarded
-from xyntra_ep.options import Claim, Options, Precision
+from xyntra_ep.options import Claim, Options
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.fusion_graph import graph_of
 from xyntra_ep.provider.graph_buffer import RawGraph
-from xyntra_ep.provider.other_precision import times
 from xyntra_ep.provider.placement import Placement, confirmed, place
+from xyntra_ep.provider.plan_report import log_line, made_anew, report
 from xyntra_ep.provider.waiting import announced
-from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program, ValueKind
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
@@ -47,18 +44,15 @@ from xyntra_ep.tracea.interface.islands import (
     StepCost,
     check_plan,
     compile_islands,
-    report_of,
     step_costs,
     write_plan,
 )
-from xyntra_ep.tracea.interface.precision import PRODUCTS, Agreed, agree
+from xyntra_ep.tracea.interface.precision import Agreed, agree
 from xyntra_ep.tracea.planning.manifest import LogLevel, TensorEntry
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_cache import Hash128
-from xyntra_ep.tracea.runtime.plan_store import distrusted, store_plan
-from xyntra_ep.wording import counted
+from xyntra_ep.tracea.runtime.plan_store import store_plan
 
-_PRECISION_OF = {DType.BF16: Precision.BF16, DType.F16: Precision.FP16}
 ROUNDS = 6  # of un-claiming what failed; after that whole islands go
 SEARCHES = 16  # for the node at which a fault of ours begins; after that whole islands go
 SAID_AT_MOST = 1024  # graphs: who is given more than that hears of an old one again
@@ -85,10 +79,10 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
             if work.placement.device is None:
                 work, result = _planned(graph, options, rules, work.placement, hash128)
     context = work.context
-    level, line = work.log_line()
+    level, line = log_line(work)
     if raw.is_subgraph:  # one line per model: the graph around this one says it
         level = LogLevel.VERBOSE
-    report = work.report(result)
+    told = report(work, result)
     depends = [(name, hash128(_bytes_of(graph.values[name]))) for name in sorted(work.depends)]
 
     def plan(level: LogLevel, note: str = "") -> bytes:
@@ -100,14 +94,14 @@ def plan_graph(raw: RawGraph, digest: str) -> bytes:
             may_move=work.placement.may_move,
             log_level=level,
             log_line=shown,
-            report=json.dumps({**report, "cache": f"{report['cache']}{note}"}),
+            report=json.dumps({**told, "cache": f"{told['cache']}{note}"}),
             depends=depends,
         )
 
     # A warning comes once for a graph: a plan that is found again speaks more softly.
     quiet = min(level, LogLevel.INFO)
     again = plan(quiet)
-    anew = work.made_anew(digest)
+    anew = made_anew(work, digest)
     if work.lasting and options.dump_dir is None and options.rules is None and not context.root.reason:
         store_plan(context.root, digest, again)
     first = _is_first(digest)
@@ -126,7 +120,7 @@ def _is_first(digest: str) -> bool:
     return True
 
 
-def _settled(work: _Planner, result: CompileResult, hash128: Hash128) -> Placement:
+def _settled(work: Planner, result: CompileResult, hash128: Hash128) -> Placement:
     """Where a graph stays that was planned for a device which nobody asked for: there, if it pays and trials confirm it."""
     placement, device = work.placement, work.context.device
     assert device is not None
@@ -144,7 +138,7 @@ def _settled(work: _Planner, result: CompileResult, hash128: Hash128) -> Placeme
 
 def _planned(
     graph: Graph, options: Options, rules: Algebra, placement: Placement, hash128: Hash128
-) -> tuple[_Planner, CompileResult]:
+) -> tuple[Planner, CompileResult]:
     context = Context(
         cache_dir=options.cache_dir,
         dump_dir=options.dump_dir,
@@ -154,7 +148,7 @@ def _planned(
     )
     agreed = agree(options.precision, context)
     dump = Dump(options.dump_dir) if options.dump_dir is not None else None
-    work = _Planner(graph, options, rules, context, agreed, placement, lasting=placement.lasting, dump=dump)
+    work = Planner(graph, options, rules, context, agreed, placement, lasting=placement.lasting, dump=dump)
     return work, work.run()
 
 
@@ -168,7 +162,7 @@ def _slower(nodes: Sequence[NodeId], estimate: Estimate) -> Reason:
 
 
 @dataclass(slots=True)
-class _Planner:
+class Planner:
     graph: Graph
     options: Options
     rules: Algebra
@@ -410,135 +404,3 @@ class _Planner:
     def _entry(self, name: str, traced: TraceContext) -> TensorEntry:
         """The rank is what tracing found: of inner values ORT may not know it."""
         return TensorEntry(name=name, elem_type=self.graph.values[name].elem_type, rank=traced.tensors[name].rank)
-
-    # -- what the user is told
-
-    def log_line(self) -> tuple[LogLevel, str]:
-        lost = {n: why for n, why in self.declined.items() if why.text != CONTROL_FLOW}
-        total = len(self.graph.nodes) - len(self.declined) + len(lost)
-        claimed = total - len(lost)
-        text = f"XyntraEP: {claimed} of {counted(total, 'node')} in {counted(len(self.members) if claimed else 0, 'island')}"
-        if self.context.device is not None:
-            text += f" on {self.context.device.name}"
-        if len(lost) < len(self.declined):
-            text += f", {self._bodies()}"
-        unread = options_module.unread_file()
-        unlike_asked = ([unread] if unread else []) + (self._unlike_asked() if claimed or len(lost) < len(self.declined) else [])
-        text += "".join(f", {what}" for what in unlike_asked)
-        if not lost:
-            return LogLevel.WARNING if unlike_asked else LogLevel.INFO, text
-        if awaits_inlining(self.graph):
-            return LogLevel.INFO, f"XyntraEP: {total} nodes, some of them functions that are inlined next"
-        if self.note:  # the same for all that could have been had
-            return LogLevel.WARNING, f"{text}; {len(lost)} on CPU: {self.note}"
-        kinds = list(reasons_by_operator(self.graph, lost))
-        shown = ", ".join(f"{kind} {n}" for kind, n in kinds[:6]) + (", ..." if len(kinds) > 6 else "")
-        text += f"; {len(lost)} on CPU: {shown}"
-        return LogLevel.WARNING, text
-
-    def _bodies(self) -> str:
-        """ONNX Runtime shows them as graphs of their own, which log nothing, so that there is one line for a model."""
-        kinds = dict.fromkeys(self.graph.nodes[n].op_type for n, why in self._declined() if why.text == CONTROL_FLOW)
-        return f"and apart from these the bodies of {' and '.join(kinds)} (`xyntra explain` tells of them)"
-
-    def _unlike_asked(self) -> list[str]:
-        """What was asked for and could not be had, though there are kernels."""
-        what = [self.precision.shortfall, *self._unused_hints()]
-        if self.context.root.reason:
-            what.append(f"the next process compiles all again, because the cache {self.context.root.reason}")
-        what.append((self.dump.problem if self.dump is not None else "") or self.context.kernels.dump_problem)
-        return [text for text in what if text]
-
-    def _unused_hints(self) -> list[str]:
-        if self.graph.is_subgraph:
-            return []
-        dims = self._dims()
-        unused = [name for name in self.graph.dim_hints if name not in dims]
-        hints = {name: did_you_mean(name, dims) if dims else "all of them are fixed, or have no name" for name in unused}
-        return [f"dim_hints: the model's inputs have no dimension {name!r}. {hint}" for name, hint in hints.items()]
-
-    def made_anew(self, digest: str) -> str:
-        """Why what the cache had of this graph is not used, where somebody else can have made it."""
-        found = distrusted(self.context.root, digest)
-        claimed = len(self.declined) < len(self.graph.nodes)
-        return found or (self.context.kernels.distrusted if claimed else "")
-
-    def report(self, result: CompileResult) -> Mapping[str, Any]:
-        """What `explain` shows; node numbers are positions in ``nodes``."""
-        islands = []
-        for group, entry in zip(self.members, result.islands, strict=False):
-            if entry is None:
-                continue
-            estimate = self.estimates.get(entry.name)
-            try:
-                with guarded("reporting"):
-                    kernels, steps = report_of(
-                        entry, result.kernels, self.context, estimate.ops_ns if estimate is not None else None
-                    )
-            except InternalError as error:  # the island is ours all the same
-                self.faults.append((error, group))
-                kernels, steps = [], []
-            row: dict[str, Any] = {"name": entry.name, "nodes": list(group), "kernels": kernels, "steps": steps}
-            if estimate is not None:
-                row |= {"ours_ns": round(estimate.ours_ns), "ort_ns": round(estimate.ort_ns)}
-            if self.dump is not None:
-                row["passes"] = [asdict(step) for step in self.dump.steps[entry.name]]
-            islands.append(row)
-        return {
-            "graph": self.graph.name,
-            "nodes": [{"id": n.id, "op_type": n.op_type, "domain": n.domain, "name": n.name} for n in self.graph.nodes],
-            "islands": islands,
-            "declined": [
-                {
-                    "node": n,
-                    "op_type": self.graph.nodes[n].op_type,
-                    "name": self.graph.nodes[n].name,
-                    "reason": reason.text,
-                    "kind": reason.kind,
-                }
-                for n, reason in self._declined()
-            ],
-            "faults": [
-                {"stage": error.where, "reason": error.what, "nodes": list(nodes), "traceback": error.details}
-                for error, nodes in self.faults
-            ],
-            "cache": self.context.root.reason,
-            "precision": self.precision.shortfall or str(self.options.precision),
-            "device": self.context.device_identity,
-            "placement": self.placement.reason,
-            "options": options_module.unread_file(),
-            "inlined": awaits_inlining(self.graph),
-            "claim": str(self.options.claim),
-            "measured": self.context.has_ceilings,
-            "dims": self._dims(),
-            "assumed": "" if self.graph.is_subgraph else assumed_text(self.graph),
-            "products": self._products(result),
-        }
-
-    def _declined(self) -> list[tuple[NodeId, Reason]]:
-        """In the order of the nodes."""
-        return sorted(self.declined.items(), key=lambda row: row[0])
-
-    def _dims(self) -> list[str]:
-        """The symbolic dimensions of the model's inputs, which a session may fix by their names."""
-        if self.graph.is_subgraph:
-            return []
-        inputs = (v for v in self.graph.values.values() if v.is_input and v.shape is not None and not v.is_constant)
-        return list(dict.fromkeys(d for v in inputs for d in v.shape or () if isinstance(d, str)))
-
-    def _products(self, result: CompileResult) -> dict[str, list[int]]:
-        """The precisions that the machine multiplies faster in than in what the session asked for: what the islands' kernels take
-        together, as they are and in it."""
-        if self.options.precision is not Precision.FP32 or self.precision.shortfall:
-            return {}
-        planned = [entry.alternatives[0].planned for entry in result.islands if entry is not None]
-        found = {}
-        for half in sorted(self.context.halves, key=str):
-            precision = _PRECISION_OF[half]
-            try:
-                with guarded("estimating"):
-                    found[str(precision)] = [round(ns) for ns in times(planned, PRODUCTS[precision], self.context)]
-            except UnsupportedError as error:
-                if isinstance(error, InternalError):
-                    self.faults.append((error, []))
-        return found
