@@ -18,7 +18,7 @@ import xyntra_ep
 from tests.support.models.model_text import parse
 from xyntra_ep import knobs
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.provider import registration
+from xyntra_ep.provider import native_library, plan_identity, registration
 from xyntra_ep.tracea.backends._files import installed
 
 HASH_OF_NOTHING = "2200c76aa0b16d1678d9f78da7733a76"
@@ -108,9 +108,9 @@ class TestWithTheLibrary:
         monkeypatch.syspath_prepend(str(tmp_path))
         monkeypatch.setattr("xyntra_ep.tracea.backends.opencl.names", lambda folder: [])
         monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "0")
-        assert registration._devices(registration.library()) == []
+        assert plan_identity.devices(registration.library(), registration.default_cache_dir()) == []
         monkeypatch.setenv("XYNTRA_CUDA_DEVICES", "2")
-        marks = registration._devices(registration.library())
+        marks = plan_identity.devices(registration.library(), registration.default_cache_dir())
         assert marks[0] == "cuda 2" and any(mark.startswith(str(tmp_path / "nvidia")) for mark in marks)
         assert installed("no_such_package") == []
 
@@ -188,7 +188,7 @@ def test_no_onnxruntime(fresh: registration._State, monkeypatch: pytest.MonkeyPa
 
 def test_no_library(fresh: registration._State, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fresh.library = None
-    monkeypatch.setattr(registration, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(native_library, "_PACKAGE", tmp_path)
     with pytest.raises(ConfigError, match="the library cannot be opened"):
         registration.register()
 
@@ -228,7 +228,7 @@ def test_onnxruntime_refuses(fresh: registration._State, monkeypatch: pytest.Mon
 
 
 def test_knobs_that_decide_about_plans_are_watched() -> None:
-    watched = registration.watched_variables()
+    watched = plan_identity.watched_variables()
     assert {"XYNTRA_CC", "XYNTRA_CLAIM", "XYNTRA_PRECISION"} <= set(watched)
     assert not {"XYNTRA_REGISTER", "XYNTRA_DEBUG", "XYNTRA_CACHE_DIR"} & set(watched)
-    assert {field.name for field in dataclasses.fields(knobs.Knobs)} >= registration._NO_PART_OF_A_PLAN
+    assert {field.name for field in dataclasses.fields(knobs.Knobs)} >= plan_identity.NO_PART_OF_A_PLAN

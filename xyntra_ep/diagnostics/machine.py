@@ -9,7 +9,7 @@ from pathlib import Path
 
 from xyntra_ep import knobs, options
 from xyntra_ep.errors import CompileError, XyntraError
-from xyntra_ep.provider import registration
+from xyntra_ep.provider import native_library, registration
 from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.doctor import ceilings
@@ -121,7 +121,7 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
         registration.register()
     except XyntraError as error:
         missing.append((f"the provider is not registered: {error.where}: {error.what}", error.hint))
-    if (here := registration.source_folder_here()) is not None:
+    if (here := native_library.source_folder_here()) is not None:
         what = f"the provider, in programs that start in this folder: they import {here}, which has no library"
         missing.append((what, "run them from another folder, or `make native` here"))
     found = tuple(survey(context.root))

@@ -14,7 +14,7 @@ from tests.provider.devices.test_cuda_backend import model, rows
 from tests.support.fake_cuda import FakeCuda
 from xyntra_ep import explain
 from xyntra_ep.diagnostics.explain import GraphReport
-from xyntra_ep.provider import planner, registration
+from xyntra_ep.provider import plan_identity, planner, registration
 from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.interface.automatic import automatic
 from xyntra_ep.tracea.interface.device_costs import ASSUMED, DeviceCosts
@@ -80,7 +80,8 @@ def test_a_gpu_whose_files_are_hidden_is_asked_for(gpu: FakeCuda, tmp_path: Path
     """By a process of its own, which has the driver's library from LD_LIBRARY_PATH."""
     monkeypatch.delenv("XYNTRA_CUDA_DEVICES")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert "cuda -1" in registration._devices(registration.library()), "plans are of this machine"
+    devices = plan_identity.devices(registration.library(), registration.default_cache_dir())
+    assert "cuda -1" in devices, "plans are of this machine"
     assert placed(session(tmp_path)).device == "CUDA / Simulated GPU / sm_80 / driver 12.8"
     gpu.set(devices=0)
     choice = automatic(lambda: 1e9)
