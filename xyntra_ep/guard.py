@@ -16,6 +16,7 @@ from xyntra_ep import knobs
 from xyntra_ep.errors import InternalError, InvariantError, XyntraError
 
 _MARK = "internal: "
+INVALID_PLAN = "the planner's answer is not a valid plan"  # of native code (plan_source.cc), of what Python gave it
 _LONGEST = 160  # characters of an exception's own text, in a reason that is one line
 
 
@@ -27,7 +28,7 @@ def reason_of(error: BaseException) -> str:
 
 def is_fault(reason: str) -> bool:
     """Whether a reason is that of a fault of ours."""
-    return reason.startswith(_MARK)
+    return reason.startswith((_MARK, INVALID_PLAN))
 
 
 def is_ours(error: BaseException) -> bool:

@@ -24,6 +24,7 @@ class Class(StrEnum):
     MISSING_ERROR = "an error that ORT has and we have not"
     EXTRA_ERROR = "an error of ours that ORT has not"
     SESSION = "no session on our side"
+    FAULT = "a fault of ours while planning"
     CRASH = "crash"
     HANG = "hang"
     UNREPEATABLE = "unrepeatable"

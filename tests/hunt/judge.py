@@ -62,12 +62,13 @@ def attempt(session: ort.InferenceSession, run: Run) -> Outcome:
         return str(error) or type(error).__name__
 
 
-def computes(session: ort.InferenceSession) -> bool:
-    """Whether something of the model is ours; what is no session of ours stands in for one."""
+def seen(session: ort.InferenceSession) -> tuple[bool, tuple[str, ...]]:
+    """Whether something of the model is ours, and what faults planning met; what is no session of ours stands in for one."""
     try:
-        return bool(explain(session).claimed)
+        told = explain(session)
     except XyntraError:
-        return True
+        return True, ()
+    return bool(told.claimed), told.faults
 
 
 class Judge:
@@ -95,7 +96,8 @@ class Judge:
             v.findings.append(Finding(kind=Class.SESSION, text=message(str(error))))
             return v
         v.counts["sessions"] += 1
-        self._claimed = computes(ours)
+        self._claimed, faults = seen(ours)
+        v.findings += [Finding(kind=Class.FAULT, text=message(fault)) for fault in faults]
         done: list[Outcome] = []
         for number, run in enumerate(self.case.runs):
             self.announce(f"ORT run {number}")
@@ -173,7 +175,7 @@ class Judge:
         model.graph.output.append(output)
         model.graph.node.extend(nodes)
         settings = {**self.case.settings.provider_options(), "claim": "all"}
-        return computes(self._session([("XyntraEP", settings), "CPUExecutionProvider"], model=model.SerializeToString()))
+        return seen(self._session([("XyntraEP", settings), "CPUExecutionProvider"], model=model.SerializeToString()))[0]
 
     def _difference(self, run: Run, got: Outcome, want: Outcome) -> tuple[Class, str] | None:
         if isinstance(want, str):

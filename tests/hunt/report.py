@@ -21,11 +21,11 @@ Key = tuple[Class, tuple[str, ...], str]
 # Of how many runs one may show it. None: counted and shown; where fusion may change special values is said in docs/precision.md.
 BOUNDS: Mapping[Class, float | None] = {
     Class.WRONG: 0.0, Class.SPECIAL: None, Class.SHAPE: 0.0, Class.MISSING_ERROR: 1e-3, Class.EXTRA_ERROR: 1e-3,
-    Class.SESSION: 1e-3, Class.CRASH: 0.0, Class.HANG: 0.0, Class.UNREPEATABLE: 0.0,
+    Class.SESSION: 1e-3, Class.FAULT: 0.0, Class.CRASH: 0.0, Class.HANG: 0.0, Class.UNREPEATABLE: 0.0,
 }  # fmt: skip
 SEVERITY = (Class.CRASH, Class.HANG, Class.WRONG, Class.SHAPE, Class.UNREPEATABLE, Class.MISSING_ERROR, Class.EXTRA_ERROR,
-            Class.SESSION, Class.SPECIAL)  # fmt: skip
-ERRORS = (Class.MISSING_ERROR, Class.EXTRA_ERROR, Class.SESSION)
+            Class.SESSION, Class.FAULT, Class.SPECIAL)  # fmt: skip
+ERRORS = (Class.MISSING_ERROR, Class.EXTRA_ERROR, Class.SESSION, Class.FAULT)
 INLINE = 400  # elements of a feed that a script shows as text
 
 

@@ -50,6 +50,16 @@ def test_crash(tmp_path: Path) -> None:
     assert "SIGSEGV" in _only_tanh(report, Class.CRASH).finding.text
 
 
+def test_a_fault_of_ours_that_costs_a_claim(tmp_path: Path) -> None:
+    """The results are right, for ONNX Runtime computes them."""
+    assert "KeyError" in _only_tanh(_hunt(tmp_path, "raising_tanh"), Class.FAULT).finding.text
+
+
+def test_a_plan_that_native_code_refuses(tmp_path: Path) -> None:
+    report = _hunt(tmp_path, "invalid_plan", cases=2)
+    assert report.by_class[Class.FAULT] and report.beyond()
+
+
 def test_hang(tmp_path: Path) -> None:
     """Of models with nothing but Tanh: whatever else takes long on a busy machine is not mistaken for it."""
     report = _hunt(tmp_path, "hanging_tanh", cases=1, only=("Tanh",), reduce_checks=3, patience_s=8.0)

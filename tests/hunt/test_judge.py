@@ -114,7 +114,7 @@ def _report(kind: Class, found: int, runs: int) -> Report:
 @pytest.mark.parametrize(
     ("kind", "found", "beyond"),
     [
-        *((kind, 1, True) for kind in (Class.WRONG, Class.CRASH, Class.HANG, Class.UNREPEATABLE, Class.SHAPE)),
+        *((kind, 1, True) for kind in (Class.WRONG, Class.CRASH, Class.HANG, Class.UNREPEATABLE, Class.SHAPE, Class.FAULT)),
         *((kind, found, found > 2) for kind in (Class.MISSING_ERROR, Class.EXTRA_ERROR, Class.SESSION) for found in (2, 3)),
         (Class.SPECIAL, 9, False), (Class.WRONG, 0, False),
     ],

@@ -10,11 +10,13 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.op_spec import Lowered
 from xyntra_ep.fusion.tensor import Tensor
 from xyntra_ep.fusion.trace import OPS, Context
+from xyntra_ep.provider import planner
 from xyntra_ep.tracea.core_ir import expr as E
 
 Lower = Callable[[Context, Node, list[Tensor | None]], Lowered]
@@ -38,6 +40,27 @@ def wrong_tanh() -> None:
         return wrong
 
     _replace("Tanh", change)
+
+
+def raising_tanh() -> None:
+    """As a mistake of ours that nobody expected."""
+
+    def fail(c: Context, node: Node, inputs: list[Tensor | None]) -> Lowered:
+        raise KeyError("tanh")
+
+    _replace("Tanh", lambda _: fail)
+
+
+def invalid_plan() -> None:
+    """As a plan that is written wrongly: native code refuses it, and the model is lost."""
+    names = vars(planner)
+    write = names["write_plan"]
+
+    def cut(*arguments: Any, **named: Any) -> bytes:
+        plan: bytes = write(*arguments, **named)
+        return plan[:-9]
+
+    names["write_plan"] = cut
 
 
 def crashing_tanh() -> None:
