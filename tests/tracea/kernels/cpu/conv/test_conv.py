@@ -300,6 +300,26 @@ def test_large_weights_are_fetched_ahead() -> None:
     check(case, WIDEST, DIRECT)
 
 
+@pytest.mark.parametrize("caps", MACHINES[:3])
+@pytest.mark.parametrize(
+    ("case", "variants"),
+    [
+        (ConvCase(x=(2, 48, 13, 17), w=(12, 48, 1, 1), tail=("bias", "relu")), DIRECT),
+        (ConvCase(x=(1, 30, 9, 23), w=(4, 30, 1, 1), strides=(2, 2), tail=("bias", "residual")), DIRECT),
+        (ConvCase(x=(2, 40, 13, 29), w=(40, 1, 3, 3), group=40, pads=SAME), DEPTHWISE),
+        (ConvCase(x=(1, 33, 12, 31), w=(33, 1, 5, 5), group=33, pads=SAME5, strides=(2, 2), dilations=(1, 2)), DEPTHWISE),
+    ],
+    ids=case_id,
+)
+def test_a_large_image_is_fetched_a_tile_ahead(case: ConvCase, variants: list[Variant[Conv]], caps: Capabilities) -> None:
+    near, far = replace(caps, l2_bytes=64 << 20), replace(caps, l2_bytes=1 << 10)
+    program, *_ = conv_program(case)
+    counts = [plan_for(program, each, variants).kernels[-1].text.count("prefetch") for each in (near, far)]
+    assert counts[0] < counts[1]
+    check(case, far, variants)
+    check(replace(case, symbolic="nhw"), far, variants)
+
+
 def why(case: ConvCase, variant: Variant[Conv], caps: Capabilities = AVX512) -> str | None:
     program, _, _ = conv_program(case)
     [op] = program.ops

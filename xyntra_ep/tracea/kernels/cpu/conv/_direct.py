@@ -24,7 +24,7 @@ from xyntra_ep.tracea.kernels.cpu.conv._row import TapRun, kernel_columns
 from xyntra_ep.tracea.kernels.cpu.conv._shape import conv_shape, overlapped
 from xyntra_ep.tracea.kernels.cpu.conv._tile import AHEAD_UNIT, BURST_RATE, TileFunction, lines_until, unroll_of
 from xyntra_ep.tracea.kernels.cpu.conv._walk import build_conv
-from xyntra_ep.tracea.kernels.cpu.shared.streams import fetch_burst
+from xyntra_ep.tracea.kernels.cpu.shared.streams import LINE_BYTES, fetch_burst
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Fma, Rvalue, f32, lt, splat, vmin
@@ -152,8 +152,20 @@ def _multiply_and_fetch(f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue,
     length = -(-depth // (f.tile.size * unroll)) * unroll
     with f.loop("i", 0, f.tile.size) as i:
         f.fetch_pixel(i)
+        if f.code.x_is_far and f.code.shape.cout <= f.code.width:  # else another panel has read it just before
+            fetch_next_pixel(f, at, i, depth)
         begin = f.let("begin", i * length)
         steps(begin, f.let("end", vmin(begin + length, depth)))
+
+
+def fetch_next_pixel(f: TileFunction, at: Rvalue, i: Rvalue, depth: int) -> None:
+    """Ask for pixel ``i`` of the next tile, whose first one follows the last one of this tile. A tile reads one line of each of
+    its pixels after another: processors see no stream in that."""
+    step = f.code.shape.x.stride * f.code.shape.x_strides[2]
+    line = LINE_BYTES // f.code.shape.op.inputs[0].dtype.bytes
+    first = f.let("next", at + (i + f.tile.size) * step)
+    for k in range(0, depth, line):
+        f.prefetch(f.x, first + k, locality=2)
 
 
 def _multiply(totals: _Totals | None, f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue, depth: int) -> None:

@@ -30,6 +30,7 @@ class TileCode:
     ``ahead_rate``: cache lines of the next panel that a tile fetches while it computes, per ``AHEAD_UNIT`` steps; None where the
     weights stay in the cache anyway. ``bursts``: it does between its loops, see `Prefetching`. ``x_is_told``: calls say where a
     tile reads x, there or in a copy with other rows. ``panels_within``: other panels of the same pixels come next.
+    ``x_is_far``: an image of x is larger than L2.
     ``sparse``: the rows of x itself, where tiles leave out taps that meet nothing of it."""
 
     kernel: KernelBuilder
@@ -45,6 +46,7 @@ class TileCode:
     bursts: bool = False
     x_is_told: bool = False
     panels_within: bool = False
+    x_is_far: bool = False
     sparse: Line | None = None
     functions: dict[Tile, tuple[Function, tuple[Var, ...]]] = field(default_factory=dict)
 

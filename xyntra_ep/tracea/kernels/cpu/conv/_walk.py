@@ -96,7 +96,7 @@ class _Walk:
             kernel=k, shape=shape, epilogue=self.epilogue, accumulate=accumulate, x=x, w=w, out=out,
             vectors=blocking.vectors, lanes=caps.lanes, ahead_rate=self._ahead_rate(),
             bursts=caps.prefetching is Prefetching.BURST, x_is_told=edges is not None,
-            panels_within=self.panels_within, sparse=sparse,
+            panels_within=self.panels_within, x_is_far=self._typical_x_bytes > caps.l2_bytes, sparse=sparse,
         )  # fmt: skip
         self.edges = edges
         self.copy = None if edges is None else copy_function(k, edges, x, x_dtype)
@@ -113,12 +113,17 @@ class _Walk:
         return min(AHEAD_UNIT, -(-AHEAD_UNIT * blocking.vectors // (rows * tiles)))
 
     @property
+    def _typical_x_bytes(self) -> int:
+        """Of an image."""
+        shape = self.shape
+        return typical(shape.y.inside) * typical(shape.x.inside) * shape.channels * DType.F32.bytes
+
+    @property
     def weights_first(self) -> bool:
         """Whether units go through all pixels of an image before the next panels."""
         shape = self.shape
         weights = packed_bytes(shape, self.blocking.vectors * self.caps.lanes)
-        x = typical(shape.y.inside) * typical(shape.x.inside) * shape.channels * DType.F32.bytes
-        return weights > max(x, self.caps.l2_bytes // 2)
+        return weights > max(self._typical_x_bytes, self.caps.l2_bytes // 2)
 
     @property
     def panels_within(self) -> bool:

@@ -30,7 +30,19 @@ def admits(op: Conv, context: BuildContext) -> str | None:
 
 def accumulate(f: TileFunction) -> None:
     f.fetch_outputs()
+    if f.code.x_is_far:
+        _fetch_next_tile(f)
     f.each_width(lambda count: _rows(f, count))
+
+
+def _fetch_next_tile(f: TileFunction) -> None:
+    """Ask for what the next tile of the row is the first to read: columns of the last kernel row; the tiles above it read the
+    other rows. These channels of pixel after pixel are no stream that processors see."""
+    line, step = f.code.shape.x, f.code.shape.x_strides[2]
+    first = (f.tile.size - 1) * line.stride + (line.kernel - 1) * line.dilation + 1
+    newest = f.let("newest", f.arg["at"] + (f.arg["stop"] - 1) * f.x_row_step)
+    for column in range(first, first + f.tile.size * line.stride):
+        f.prefetch(f.code.x, newest + column * step, locality=2)
 
 
 def _rows(f: TileFunction, count: Rvalue | None) -> None:
