@@ -57,6 +57,7 @@ def loads(text: str, **constants: object) -> list[Load | None]:
     ("text", "constants", "row", "units"),
     [
         ("(float[1,64] x) => (float[1,32] y) { y = MatMul(x, w) }", {"w": normal(64, 32)}, "product.row", 2 * 64 * 32),
+        ("(float[64] x) => (float y) { y = MatMul(x, w) }", {"w": normal(64)}, "product.row", 2 * 64),
         ("(float[8,64] x) => (float[8,32] y) { y = MatMul(x, w) }", {"w": normal(64, 32)}, "product.few", 2 * 8 * 64 * 32),
         ("(float[2,9,64] x) => (float[2,9,32] y) { y = MatMul(x, w) }", {"w": normal(64, 32)}, "product.many", 2 * 18 * 64 * 32),
         ("(float[64,9] x, float[64,5] w) => (float[9,5] y) { y = Gemm <transA=1> (x, w) }", {}, "product.two", 2 * 64 * 9 * 5),

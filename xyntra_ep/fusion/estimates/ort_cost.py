@@ -187,7 +187,8 @@ def load_of(node: Node, inputs: Sequence[Sized | None], outputs: Sequence[Sized]
 def _product(node: Node, given: Sequence[Sized], made: Sized) -> Load:
     a, b = given[:2]
     depth = a.shape[-2] if node.op_type == "Gemm" and node.attr("transA", 0) else a.shape[-1]
-    rows = made.elements // max(1, made.shape[-1]) if b.is_const else made.shape[-2] if len(made.shape) > 1 else 1
+    columns = made.shape[-1] if made.shape else 1  # two vectors make a scalar
+    rows = made.elements // max(1, columns) if b.is_const else made.shape[-2] if len(made.shape) > 1 else 1
     stacked = math.prod(made.shape[:-2]) > 1
     row = _with_weights(rows) if b.is_const or rows == 1 else "product.heads" if stacked else "product.two"
     return Load(row=row, units=2.0 * made.elements * depth, bytes=b.bytes)
