@@ -37,7 +37,7 @@ _FUNCTIONS = {
     (
         "xy_arrive_at",
         r'"\{ \.reg \.b32 there; mapa\.shared::cluster\.u32 there, %0, %1; '
-        r'mbarrier\.arrive\.release\.cluster\.shared::cluster\.b64 _, \[there\]; \}" :: AT, "r"\(block\)',
+        r'mbarrier\.arrive\.shared::cluster\.b64 _, \[there\]; \}" :: AT, "r"\(block\)',
     ): "arrive(of_block((char *)at, (unsigned)block), 0);",
     (
         "xy_meet_cluster",
