@@ -76,6 +76,7 @@ CUDA = Dialect(
         "xm_exp_nonpositive_1": f"return xy_exp2(x * {_LOG2E});",
         **{f"xm_exp2_{name}_1": "return xy_exp2(x);" for name in ("nonpositive", "weight", "weight_bf16")},
         "xm_round_tf32_1": "return xy_round_tf32(x);",
+        "xm_larger_number": "return fmaxf(x, y);",
         **{f"xm_weight_pair_{dtype}": f"return xy_pair_{dtype}(low, high);" for dtype in (DType.F16, DType.BF16)},
     },
     helpers={

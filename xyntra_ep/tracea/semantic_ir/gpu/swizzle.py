@@ -32,6 +32,11 @@ class TileLayout:
     def elements(self) -> int:
         return self.rows * self.columns
 
+    @property
+    def period(self) -> int:
+        """Rows after which columns are moved alike."""
+        return 1 << len(self.masks)
+
     def swizzle(self, row: int) -> int:
         total = 0
         for i, mask in enumerate(self.masks):

@@ -15,6 +15,7 @@ from tests.tracea.kernels.gpu.attention.test_block import warp_conflicts
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64
 from xyntra_ep.tracea.core_ir.ops import Attention, NoSoftmax, Product
 from xyntra_ep.tracea.doctor.occupancy import occupancy
+from xyntra_ep.tracea.kernels.gpu.attention import fragments
 from xyntra_ep.tracea.kernels.gpu.attention._fragment_code import FragmentTile
 from xyntra_ep.tracea.kernels.gpu.attention.fragments import VARIANTS
 from xyntra_ep.tracea.kernels.variant import BuildContext, Variant
@@ -54,13 +55,13 @@ def all_tiles() -> Iterator[FragmentTile]:
     for head in (8, 16, 40, 64, 128):
         program, _ = build(case(d=head, e=head, layout="bshd"))
         context = BuildContext(caps=SCALAR, program=program, gpu=SM_80)
-        rows, columns = (axis.values for axis in FRAGMENTS.space(attention_of(program), context))
-        yield from (FragmentTile(r, c, head, head, DType.F16) for r in rows for c in columns)
+        axes = (axis.values for axis in FRAGMENTS.space(attention_of(program), context))
+        yield from (FragmentTile(r, c, head, head, DType.F16, slots=2) for r, c in itertools.product(*axes))
     for head in (8, 16, 40, 64, 128):
         program, _ = build(tf32(d=head, e=head, layout="bshd"))
         context = BuildContext(caps=SCALAR, program=program, gpu=SM_80)
-        rows, columns = (axis.values for axis in FRAGMENTS.space(attention_of(program), context))
-        yield from (FragmentTile(r, c, head, head, DType.F32) for r in rows for c in columns)
+        axes = (axis.values for axis in FRAGMENTS.space(attention_of(program), context))
+        yield from (FragmentTile(r, c, head, head, DType.F32, slots=1) for r, c in itertools.product(*axes))
 
 
 def test_no_tile_of_the_search_space_has_bank_conflicts() -> None:
@@ -83,6 +84,24 @@ def test_edges_of_tiles(layout: str, dtype: DType) -> None:
     for s, t in ((1, 1), (31, 33), (33, 65)):
         check(case(dtype, b=2, s=s, t=t, layout=layout))
     check(case(dtype, s=64, t=64, layout=layout, symbolic=""))
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_slots(monkeypatch: pytest.MonkeyPatch, slots: int) -> None:
+    """Where there is room for one only, v is copied while scores are computed."""
+    monkeypatch.setattr(fragments, "_SLOTS", slots)
+    for s, t in ((1, 1), (33, 97)):
+        check(case(b=2, s=s, t=t, masks=("row", "causal"), past=20))
+        check(tf32(b=2, s=s, t=t))
+
+
+def test_scores_that_are_far_from_zero() -> None:
+    """Weights are those of differences, whatever is added to all of them."""
+    for offset in (3e3, -3e3, -(2.0**125), -(2.0**126), -(2.0**127)):
+        program, inputs = build(case(DType.BF16, s=6, t=80, h=1, masks=("full",), symbolic=""))
+        inputs[3][...] = np.float32(offset)
+        inputs[3][..., 70:] = -np.inf
+        check_simulated(program, inputs, [], MAX_ERR[DType.BF16], variants=[SMALL])
 
 
 @pytest.mark.parametrize("layout", ["bhsd", "bshd"])
@@ -211,6 +230,7 @@ def test_tiles_follow_the_shape() -> None:
 def test_cuda() -> None:
     for what, tile, blocks in (
         (case(DType.BF16, s=5, t=70, d=64, e=64, masks=("row", "causal")), (64, 64), 2),
+        (case(s=5, t=70, d=64, e=64), (64, 64), 4),
         (case(s=5, t=70, d=128, e=128), (64, 32), 2),
         (tf32(s=5, t=70, d=64, e=64), (64, 32), 2),
         (tf32(s=5, t=70, d=128, e=128), (64, 32), 1),

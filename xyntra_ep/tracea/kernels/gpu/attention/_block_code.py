@@ -13,7 +13,7 @@ from xyntra_ep.tracea.kernels.gpu.shared.launch import gpu_of
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileLayout
 from xyntra_ep.tracea.semantic_ir.math_library import math_function
-from xyntra_ep.tracea.semantic_ir.nodes import CallValue, Const, Fma, Rvalue, Var, f32, index, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import CallValue, Const, Fma, Pointer, Rvalue, Var, f32, index, vmin
 
 _EXP = "exp_nonpositive"
 
@@ -48,7 +48,7 @@ class BlockCode(AttentionStream):
     def exp(self, x: Rvalue) -> Rvalue:
         return CallValue(math_function(_EXP, 1), (x,))
 
-    def _packet(self, stem: str, array: Var, layout: TileLayout, row: Rvalue, column: Rvalue) -> list[Rvalue]:
+    def _packet(self, stem: str, array: Pointer, layout: TileLayout, row: Rvalue, column: Rvalue) -> list[Rvalue]:
         return self.b.load_packet(stem, array, layout.emit(self.b, row, column), PACKET)
 
     def begin(self) -> None:

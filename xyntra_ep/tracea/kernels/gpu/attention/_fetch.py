@@ -14,7 +14,7 @@ from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu.lane_map import Digit, LaneMap
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import COPY_BYTES, PACKET_BYTES
 from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileAccess, TileLayout
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, PointerType, Rvalue, Select, Var, f32, index, lt, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Offset, Pointer, PointerType, Rvalue, Select, Var, f32, index, lt, vmin
 
 
 def whole(extent: int, step: int) -> int:
@@ -65,67 +65,92 @@ def packet_of(operand: Operand) -> int:
 
 
 class TileFetcher:
-    """The tiles of one operand. ``data``: of the head that the block works on.
+    """The tiles of one operand, each in one of the ``slots`` of ``shared``. ``data``: of the head that the block works on.
 
     What lies below the operand's last row is that row once more: its scores are not counted, its weights are 0. Columns that
     fill a multiple of ``grain`` are 0.
     """
 
     def __init__(
-        self, b: GpuBuilder, operand: Operand, data: Pointer, fetch: Fetch, layout: TileLayout, shared: Var, grain: int
+        self,
+        b: GpuBuilder,
+        operand: Operand,
+        data: Pointer,
+        fetch: Fetch,
+        layout: TileLayout,
+        shared: Var,
+        grain: int,
+        slots: int,
     ) -> None:
         assert isinstance(operand.shape[3], int)
         self._b, self._operand, self._data = b, operand, data
-        self._fetch, self._layout, self._shared = fetch, layout, shared
+        self._fetch, self._layout, self._shared, self._slots = fetch, layout, shared, slots
         kind = shared.vtype
         assert isinstance(kind, PointerType)
         self._dtype = kind.dtype
         self._extent, self._used = operand.shape[3], whole(operand.shape[3], grain)
         self._place = fetch.lanes().emit(b, b.thread)
+        # Where a thread's rounds begin is found once, here: what is left to add in a loop is a number for each.
+        columns = sorted({column for _, column in fetch.rounds() if column < self._used})
+        self._targets = {c: b.let("to", layout.emit(b, self._place["r"], self._place["c"] + c)) for c in columns}
+        self._sources = {c: b.let("from", self._source(self._place["r"], self._place["c"] + c)) for c in columns}
 
-    def fetch(self, first: Rvalue) -> None:
-        """Begin to bring the rows from ``first`` on; they are there after all copies have been waited for and a barrier."""
-        b, fetch = self._b, self._fetch
+    def slot(self, number: Rvalue) -> Pointer:
+        """Where tile ``number`` is put."""
+        return self._shared if self._slots == 1 else self._b.slot(self._shared, number % self._slots)
+
+    def fetch(self, first: Rvalue, number: Rvalue) -> None:
+        """Begin to bring the rows from ``first`` on, tile ``number``; they are there after all copies have been waited for and a
+        barrier."""
+        b, fetch, into = self._b, self._fetch, self.slot(number)
         lanes = fetch.lanes()
         spare = lanes.threads // (lanes.extent("c") * lanes.extent("r"))
         if spare > 1:
             with b.when(lt(self._place["spare"], 1)):
-                self._rounds(first)
+                self._rounds(first, into)
         else:
-            self._rounds(first)
+            self._rounds(first, into)
 
-    def _rounds(self, first: Rvalue) -> None:
+    def _rounds(self, first: Rvalue, into: Pointer) -> None:
         b, operand, fetch = self._b, self._operand, self._fetch
         used = self._used
+        inside, stride = is_multiple(operand.shape[2], fetch.rows), b.param(operand.strides[2])
+        start = b.pointer("start", self._data, first * stride) if inside else self._data
         for more_row, more_column in self._fetch.rounds():
             if more_column >= used:
                 continue
             row, column = self._place["r"] + more_row, self._place["c"] + more_column
-            source_row = first + row
-            if not is_multiple(operand.shape[2], fetch.rows):
-                source_row = vmin(source_row, b.param(operand.shape[2] - 1))
-            source = b.let("from", source_row * b.param(operand.strides[2]) + column * b.param(operand.strides[3]))
-            target = self._layout.emit(b, row, column)
+            source, source_at = Offset(start, self._sources[more_column]), index(more_row) * stride
+            if not inside:
+                last = b.param(operand.shape[2] - 1)
+                source, source_at = Offset(start, self._source(vmin(first + row, last), column)), index(0)
+            target, target_at = Offset(into, self._targets[more_column]), index(more_row * self._layout.columns)
+            if more_row % self._layout.period:
+                target, target_at = Offset(into, self._layout.emit(b, row, column)), index(0)
             if more_column + fetch.lanes().extent("c") * fetch.packet <= used:
-                self._move(target, source, column)
+                self._move(target, target_at, source, source_at, column)
             else:
                 with b.when(lt(column, used)):
-                    self._move(target, source, column)
+                    self._move(target, target_at, source, source_at, column)
 
-    def _move(self, target: Rvalue, source: Rvalue, column: Rvalue) -> None:
+    def _source(self, row: Rvalue, column: Rvalue) -> Rvalue:
+        strides = self._operand.strides
+        return row * self._b.param(strides[2]) + column * self._b.param(strides[3])
+
+    def _move(self, target: Pointer, target_at: Rvalue, source: Pointer, source_at: Rvalue, column: Rvalue) -> None:
         b, packet, dtype = self._b, self._fetch.packet, self._operand.dtype
         inside = lt(column, self._extent) if self._extent != self._used else None
         if packet * dtype.bytes in COPY_BYTES and dtype is self._dtype:
             valid = None if inside is None else Select(inside, index(packet), index(0))
-            b.copy_async(self._shared, target, self._data, source, packet, valid)
+            b.copy_async(target, target_at, source, source_at, packet, valid)
         elif inside is None:
-            b.store_packet(self._shared, target, b.load_packet("x", self._data, source, packet))
+            b.store_packet(target, target_at, b.load_packet("x", source, source_at, packet))
         else:
             values = [b.variable("x", Const(f32(1), 0.0)) for _ in range(packet)]
             with b.when(inside):
-                for value, loaded in zip(values, b.load_packet("x", self._data, source, packet), strict=True):
+                for value, loaded in zip(values, b.load_packet("x", source, source_at, packet), strict=True):
                     b.assign(value, loaded)
-            b.store_packet(self._shared, target, values)
+            b.store_packet(target, target_at, values)
 
 
 def store_row(b: GpuBuilder, operand: Operand, row: Pointer, first: Rvalue, values: Sequence[Rvalue], surely: bool) -> None:

@@ -1,8 +1,11 @@
 """A block of a fused attention: online softmax over tiles of k and v that stream through shared memory (Dao, "FlashAttention-2",
 2023).
 
-While the scores of a tile are computed, its v is copied; while they weigh v, the next k is. A thread keeps the largest score and
-the weights' sum of its rows: the maximum is agreed on by the threads of a row for every tile, the sum is put together at the end.
+With two slots of shared memory for tiles of k and v, the next tile is copied while one is computed, and threads meet once a tile.
+With one, v is copied while the scores of its tile are computed, and the next k while they weigh v: that needs half the memory.
+
+A thread keeps the largest score and the weights' sum of its rows: the maximum is agreed on by the threads of a row for every
+tile, the sum is put together at the end.
 
 Tiles that a causal mask hides from all of the block's rows are left out. Where it puts a number there, and not minus infinity,
 they may still have weight: that is known when all others have been seen, and asked then. Where the mask is added to the scores
@@ -38,7 +41,22 @@ from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, ValueBuff
 from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileLayout
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies
-from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Convert, Rvalue, Select, Var, binary, f32, i64, index, lt, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    INDEX,
+    Const,
+    Convert,
+    Pointer,
+    Rvalue,
+    Select,
+    Var,
+    binary,
+    f32,
+    i64,
+    index,
+    lt,
+    vmax,
+    vmin,
+)
 
 _APART = 128.0  # scores so far below the maximum have no weight
 _LOWEST = float(np.finfo(np.float32).min)
@@ -46,7 +64,7 @@ _LOWEST = float(np.finfo(np.float32).min)
 
 class Tile(Protocol):
     """``rows`` of q and ``columns`` of k and v at a time; ``grain``: rows in shared memory are whole multiples of so many
-    elements, of ``dtype``."""
+    elements, of ``dtype``; ``slots``: tiles of k, and of v, in shared memory at a time, 1 or 2."""
 
     @property
     def rows(self) -> int: ...
@@ -58,6 +76,8 @@ class Tile(Protocol):
     def grain(self) -> int: ...
     @property
     def dtype(self) -> DType: ...
+    @property
+    def slots(self) -> int: ...
 
     def fetch(self, name: str, packet: int) -> Fetch:
         """Of q, k or v, in packets of so many."""
@@ -120,13 +140,21 @@ class AttentionStream(ABC):
     def exp(self, x: Rvalue) -> Rvalue:
         """e^x for x <= 0."""
 
+    def larger(self, x: Rvalue, y: Rvalue) -> Rvalue:
+        """Of a score and a number."""
+        return vmax(x, y)
+
+    def weights(self, scores: Sequence[Rvalue], top: Rvalue) -> list[Rvalue]:
+        """Of a row, ``top`` no less than the largest score."""
+        return [self.b.let("weight", self.exp(score - top)) for score in scores]
+
     @abstractmethod
     def agreed(self, values: Sequence[Rvalue], combine: Callable[[Rvalue, Rvalue], Rvalue]) -> list[Rvalue]:
         """One value for each row from those of its threads."""
 
     @abstractmethod
     def keep(self, weights: Sequence[Sequence[Rvalue]]) -> None:
-        """Take the thread's weights, before all threads meet."""
+        """Take the thread's weights: before all threads meet, where there is one slot."""
 
     @abstractmethod
     def sum(self, sums: Sequence[Sequence[Var]]) -> None:
@@ -154,17 +182,18 @@ class AttentionStream(ABC):
         self._first = b.let("first", block * tile.rows)
         seen, hidden = self._tiles_in_sight()
         larger = self._larger(seen * tile.columns)  # before there is anything else to keep in registers
-        self.arrays = {name: b.shared(name, tile.dtype, self.layout(name).elements) for name in "qkv"}
-        q, k, v = (self._fetcher(name, data) for name, data in zip("qkv", self._data, strict=True))
+        shared = {n: b.shared(n, tile.dtype, self.layout(n).elements, 1 if n == "q" else tile.slots) for n in "qkv"}
+        self.arrays: dict[str, Pointer] = dict(shared)  # k and v: of the tile that is computed
+        q, k, v = (self._fetcher(name, data, shared[name]) for name, data in zip("qkv", self._data, strict=True))
         zero = Const(f32(1), 0.0)
         self._tops = [b.variable("top", Const(f32(1), _LOWEST)) for _ in self.rows()]
         self._totals = [b.variable("total", zero) for _ in self.rows()]
         each = len(self.results()) * self.neighbours()
         self._sums = [[b.variable("sum", zero) for _ in range(each)] for _ in self.rows()]
-        q.fetch(self._first)
+        q.fetch(self._first, index(0))
         b.commit()
         with b.when(lt(0, seen)):
-            k.fetch(index(0))
+            self._bring(k, v, index(0))
         b.commit()
         self.begin()
         if hidden is None:
@@ -176,38 +205,53 @@ class AttentionStream(ABC):
                 with b.when(lt(part, 1)):
                     b.assign(end, Select(self._hidden_may_weigh(larger), hidden, seen))
                     with b.when(lt(seen, end)):
-                        k.fetch(seen * tile.columns)
+                        self._bring(k, v, seen)
                     b.commit()
         b.wait(0)
         self._store()
 
     def _sweep(self, k: TileFetcher, v: TileFetcher, begin: Rvalue, end: Rvalue) -> None:
-        """The tiles of columns from ``begin`` to ``end``; k of the first is under way."""
+        """The tiles of columns from ``begin`` to ``end``; what `_bring` does is under way for the first."""
         b, tile = self.b, self._tile
         with b.loop("tile", begin, end) as at:
             b.wait(0)
             b.barrier()
             column = b.let("column", at * tile.columns)
-            v.fetch(column)
-            b.commit()
-            self.keep(self._weights(self.products(), column))
-            b.wait(0)
-            b.barrier()
             following = b.let("following", at + 1)
-            with b.when(lt(following, end)):
-                k.fetch(following * tile.columns)
-            b.commit()
+            if tile.slots > 1:
+                with b.when(lt(following, end)):
+                    self._bring(k, v, following)
+                b.commit()
+                self.arrays |= {"k": k.slot(at), "v": v.slot(at)}
+                self.keep(self._weights(self.products(), column))
+            else:
+                v.fetch(column, at)
+                b.commit()
+                self.keep(self._weights(self.products(), column))
+                b.wait(0)
+                b.barrier()
+                with b.when(lt(following, end)):
+                    self._bring(k, v, following)
+                b.commit()
             self.sum(self._sums)
+
+    def _bring(self, k: TileFetcher, v: TileFetcher, at: Rvalue) -> None:
+        """Tile number ``at``: what is copied of it before it is computed."""
+        first = at * self._tile.columns
+        k.fetch(first, at)
+        if self._tile.slots > 1:
+            v.fetch(first, at)
 
     def layout(self, name: str) -> TileLayout:
         """Of q, k or v in shared memory."""
         return self._tile.layout(name, packet_of(self.op.inputs["qkv".index(name)]))
 
-    def _fetcher(self, name: str, data: Var) -> TileFetcher:
+    def _fetcher(self, name: str, data: Var, shared: Var) -> TileFetcher:
         b, operand = self.b, self.op.inputs["qkv".index(name)]
         start = b.pointer("start", data, address(b, operand, self._batch))
         fetch = self._tile.fetch(name, packet_of(operand))
-        return TileFetcher(b, operand, start, fetch, self.layout(name), self.arrays[name], self._tile.grain)
+        slots = 1 if name == "q" else self._tile.slots
+        return TileFetcher(b, operand, start, fetch, self.layout(name), shared, self._tile.grain, slots)
 
     def _tiles_in_sight(self) -> tuple[Rvalue, Rvalue | None]:
         """How many tiles of columns the block's rows see; where others may weigh in what they do not see, how many there are."""
@@ -274,16 +318,16 @@ class AttentionStream(ABC):
             if not is_multiple(self._rows, tile.rows):
                 row = b.let("s", vmin(row, b.param(self._rows - 1)))
             scores.append([self._score(here, row, *at, dot) for at, dot in zip(columns, totals, strict=True)])
-        highest = self.agreed([self._best(row) for row in scores], vmax)
+        highest = self.agreed([self._best(row) for row in scores], self.larger)
         weights = []
         for of_row, best, top, total, row_sums in zip(scores, highest, self._tops, self._totals, self._sums, strict=True):
-            higher = b.let("higher", vmax(best, top))
-            factor = b.let("factor", self.exp(top - higher))
-            b.assign(top, higher)
-            b.assign(total, total * factor)
-            for value in row_sums:
-                b.assign(value, value * factor)
-            weights.append([b.let("weight", self.exp(score - higher)) for score in of_row])
+            with b.when(lt(top, best)):  # it grows in the first tiles, and hardly ever after them
+                factor = b.let("factor", self.exp(top - best))
+                b.assign(top, best)
+                b.assign(total, total * factor)
+                for value in row_sums:
+                    b.assign(value, value * factor)
+            weights.append(self.weights(of_row, top))
             for weight in weights[-1]:
                 b.assign(total, total + weight)
         return weights
@@ -296,7 +340,7 @@ class AttentionStream(ABC):
     def _best(self, scores: Sequence[Rvalue]) -> Rvalue:
         best: Rvalue = Const(f32(1), _LOWEST)
         for score in scores:
-            best = self.b.let("best", vmax(score, best))
+            best = self.b.let("best", self.larger(score, best))
         return best
 
     def _store(self) -> None:

@@ -35,6 +35,11 @@ class AttentionTile:
     dtype: DType = DType.F32
 
     @property
+    def slots(self) -> int:
+        """One: weights go by way of shared memory, where threads meet anyway."""
+        return 1
+
+    @property
     def down(self) -> int:
         return self.threads // ACROSS
 

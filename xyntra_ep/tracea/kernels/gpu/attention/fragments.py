@@ -9,6 +9,7 @@ Weights are rounded as the operands are; sums are f32.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xyntra_ep.tracea.core_ir.dims import typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -30,11 +31,12 @@ from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, blocks_held, g
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 
 _ROWS, _COLUMNS = (32, 64, 128), (32, 64)
+_SLOTS = 2
 _LARGEST = 128  # of a head: a warp has its rows of q and of the result in registers
-_PEAK = 0.5  # of the matrix units' rate
+_PEAK = 0.45  # of the matrix units' rate
 _EXP_STEPS = 12  # what a score costs beside its products, in multiply-adds
 _ALONE = 0.8  # of what blocks reach that take turns: one alone on a unit waits at its barriers
-_THREAD_REGISTERS = 208  # of the 255 that a thread may have: more, and some of its values go through memory
+_THREAD_REGISTERS = 184  # of the 255 that a thread may have: with more, too few blocks fit a unit
 
 
 def _admits(op: Attention, context: BuildContext) -> str | None:
@@ -55,28 +57,35 @@ def _dtype_of(op: Attention) -> DType | None:
     return stored.pop() if len(stored) == 1 and stored <= set(HALVES) else None
 
 
-def _tile(op: Attention, rows: int, columns: int) -> FragmentTile:
+def _tile(op: Attention, rows: int, columns: int, room: int) -> FragmentTile:
+    """With two slots where so many bytes have room for them."""
     dtype = _dtype_of(op)
     assert dtype is not None
-    return FragmentTile(rows, columns, *heads_of(op), dtype)
+    tile = FragmentTile(rows, columns, *heads_of(op), dtype, slots=_SLOTS)
+    return tile if tile.shared_bytes <= room else replace(tile, slots=1)
 
 
 def _space(op: Attention, context: BuildContext) -> Sequence[Axis]:
-    gpu, dtype = gpu_of(context), _dtype_of(op)
-    assert dtype is not None
-    # Tiles of f32 are twice as large: with room for them, a unit still has two blocks or three.
-    room = min(gpu.shared_bytes, gpu.common_shared_bytes * dtype.bytes // DType.F16.bytes)
+    room = _room(op, context)
 
     def fits(rows: int, columns: int) -> bool:
-        tile = _tile(op, rows, columns)
+        tile = _tile(op, rows, columns, room)
         return tile.shared_bytes <= room and tile.registers <= _THREAD_REGISTERS
 
     return axes_that_fit(_ROWS, _COLUMNS, fits)
 
 
+def _room(op: Attention, context: BuildContext) -> int:
+    """Bytes of shared memory that leave a unit room for two blocks or three; tiles of f32 are twice as large."""
+    gpu, dtype = gpu_of(context), _dtype_of(op)
+    assert dtype is not None
+    common = gpu.common_shared_bytes * dtype.bytes // DType.F16.bytes
+    return min(gpu.shared_bytes, max(common, gpu.shared_bytes // 2))
+
+
 def _default(op: Attention, context: BuildContext) -> Config:
     rows, columns = (axis.values for axis in _space(op, context))
-    tiles = [_tile(op, r, c) for r in rows for c in columns]
+    tiles = [_tile(op, r, c, _room(op, context)) for r in rows for c in columns]
     best = min(tiles, key=lambda tile: (_tile_ns(op, tile, context), -tile.rows * tile.columns))
     return {"rows": best.rows, "columns": best.columns}
 
@@ -95,11 +104,11 @@ def _tile_ns(op: Attention, tile: FragmentTile, context: BuildContext) -> float:
 
 
 def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
-    return LAUNCH_NS + _tile_ns(op, _tile(op, **config), context)
+    return LAUNCH_NS + _tile_ns(op, _tile(op, **config, room=_room(op, context)), context)
 
 
 def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
-    tile = _tile(op, **config)
+    tile = _tile(op, **config, room=_room(op, context))
     return [FragmentCode(op, tile, context).call(gpu_of(context).fragment_rate(tile.dtype) * _PEAK)]
 
 

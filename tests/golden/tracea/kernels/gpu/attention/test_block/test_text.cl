@@ -19,12 +19,18 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
   const int start_ = ((i3 * 1024) + (i2 * 512));
   const int c_ = ((thread & 3) * 4);
   const int r_ = ((thread >> 2) & 15);
+  const int to_ = ((r_ * 16) + c_);
+  const int from_ = ((r_ * 16) + c_);
   const int start1 = ((i3 * 1024) + (i2 * 512));
   const int c1 = ((thread & 3) * 4);
   const int r1 = ((thread >> 2) & 15);
+  const int to1 = ((r1 * 16) + (c1 ^ ((r1 & 6) << 1)));
+  const int from1 = ((r1 * 16) + c1);
   const int start2 = ((i3 * 1024) + (i2 * 512));
   const int c2 = ((thread & 3) * 4);
   const int r2 = ((thread >> 2) & 15);
+  const int to2 = ((r2 * 16) + c2);
+  const int from2 = ((r2 * 16) + c2);
   float top_ = (-0x1.fffffe0000000p+127f);
   float top1 = (-0x1.fffffe0000000p+127f);
   float total_ = 0x0.0p+0f;
@@ -37,17 +43,17 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
   float sum5 = 0x0.0p+0f;
   float sum6 = 0x0.0p+0f;
   float sum7 = 0x0.0p+0f;
-  const int from_ = (((first_ + r_) * 16) + c_);
-  *(__local float4 *)(q_ + ((r_ * 16) + c_)) = *(__global const float4 *)(b_q0 + start_ + from_);
+  const int start3 = (first_ * 16);
+  *(__local float4 *)(q_ + to_) = *(__global const float4 *)(b_q0 + from_ + start3 + start_);
   if (1) {
-    const int from1 = ((r1 * 16) + c1);
-    *(__local float4 *)(k_ + ((r1 * 16) + (c1 ^ ((r1 & 6) << 1)))) = *(__global const float4 *)(b_k1 + start1 + from1);
+    *(__local float4 *)(k_ + to1) = *(__global const float4 *)(b_k1 + from1 + start1);
   }
   for (int tile_ = 0; tile_ < 2; tile_ += 1) {
     barrier(CLK_LOCAL_MEM_FENCE);
     const int column_ = (tile_ * 16);
-    const int from2 = (((column_ + r2) * 16) + c2);
-    *(__local float4 *)(v_ + ((r2 * 16) + c2)) = *(__global const float4 *)(b_v2 + start2 + from2);
+    const int following_ = (tile_ + 1);
+    const int start4 = (column_ * 16);
+    *(__local float4 *)(v_ + to2) = *(__global const float4 *)(b_v2 + from2 + start4 + start2);
     float dot_ = 0x0.0p+0f;
     float dot1 = 0x0.0p+0f;
     float dot2 = 0x0.0p+0f;
@@ -139,28 +145,30 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
     const float both11 = xy_max_f32(x15, both10);
     const float both12 = xy_max_f32(x16, both11);
     const float both13 = xy_max_f32(x17, both12);
-    const float higher_ = xy_max_f32(both6, top_);
-    const float factor_ = xm_exp_nonpositive_1((top_ - higher_));
-    top_ = higher_;
-    total_ = (total_ * factor_);
-    sum_ = (sum_ * factor_);
-    sum1 = (sum1 * factor_);
-    sum2 = (sum2 * factor_);
-    sum3 = (sum3 * factor_);
-    const float weight_ = xm_exp_nonpositive_1((score_ - higher_));
-    const float weight1 = xm_exp_nonpositive_1((score1 - higher_));
+    if ((-(top_ < both6))) {
+      const float factor_ = xm_exp_nonpositive_1((top_ - both6));
+      top_ = both6;
+      total_ = (total_ * factor_);
+      sum_ = (sum_ * factor_);
+      sum1 = (sum1 * factor_);
+      sum2 = (sum2 * factor_);
+      sum3 = (sum3 * factor_);
+    }
+    const float weight_ = xm_exp_nonpositive_1((score_ - top_));
+    const float weight1 = xm_exp_nonpositive_1((score1 - top_));
     total_ = (total_ + weight_);
     total_ = (total_ + weight1);
-    const float higher1 = xy_max_f32(both13, top1);
-    const float factor1 = xm_exp_nonpositive_1((top1 - higher1));
-    top1 = higher1;
-    total1 = (total1 * factor1);
-    sum4 = (sum4 * factor1);
-    sum5 = (sum5 * factor1);
-    sum6 = (sum6 * factor1);
-    sum7 = (sum7 * factor1);
-    const float weight2 = xm_exp_nonpositive_1((score2 - higher1));
-    const float weight3 = xm_exp_nonpositive_1((score3 - higher1));
+    if ((-(top1 < both13))) {
+      const float factor1 = xm_exp_nonpositive_1((top1 - both13));
+      top1 = both13;
+      total1 = (total1 * factor1);
+      sum4 = (sum4 * factor1);
+      sum5 = (sum5 * factor1);
+      sum6 = (sum6 * factor1);
+      sum7 = (sum7 * factor1);
+    }
+    const float weight2 = xm_exp_nonpositive_1((score2 - top1));
+    const float weight3 = xm_exp_nonpositive_1((score3 - top1));
     total1 = (total1 + weight2);
     total1 = (total1 + weight3);
     *(w_ + ((m_ * 16) + (x_ ^ ((m_ & 2) << 2)))) = weight_;
@@ -168,10 +176,9 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
     *(w_ + (((m_ + 8) * 16) + (x_ ^ (((m_ + 8) & 2) << 2)))) = weight2;
     *(w_ + (((m_ + 8) * 16) + ((x_ + 8) ^ (((m_ + 8) & 2) << 2)))) = weight3;
     barrier(CLK_LOCAL_MEM_FENCE);
-    const int following_ = (tile_ + 1);
     if ((following_ < 2)) {
-      const int from3 = ((((following_ * 16) + r1) * 16) + c1);
-      *(__local float4 *)(k_ + ((r1 * 16) + (c1 ^ ((r1 & 6) << 1)))) = *(__global const float4 *)(b_k1 + start1 + from3);
+      const int start5 = ((following_ * 16) * 16);
+      *(__local float4 *)(k_ + to1) = *(__global const float4 *)(b_k1 + from1 + start5 + start1);
     }
     const int e_ = xy_min_index((x_ * 4), 12);
     for (int t2 = 0; t2 < 16; t2 += 4) {
@@ -278,24 +285,24 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
   const float both27 = (x33 + both26);
   const float scale_ = (0x1.0000000000000p+0f / both20);
   const int s2 = (first_ + m_);
-  const int start3 = (((i3 * 1024) + (i2 * 512)) + (s2 * 16));
+  const int start6 = (((i3 * 1024) + (i2 * 512)) + (s2 * 16));
   const float y_ = (sum_ * scale_);
   const float y1 = (sum1 * scale_);
   const float y2 = (sum2 * scale_);
   const float y3 = (sum3 * scale_);
   const int e1 = (x_ * 4);
   if ((e1 < 16)) {
-    *(__global float4 *)(b_out3 + start3 + e1) = (float4)(y_, y1, y2, y3);
+    *(__global float4 *)(b_out3 + start6 + e1) = (float4)(y_, y1, y2, y3);
   }
   const float scale1 = (0x1.0000000000000p+0f / both27);
   const int s3 = (first_ + (m_ + 8));
-  const int start4 = (((i3 * 1024) + (i2 * 512)) + (s3 * 16));
+  const int start7 = (((i3 * 1024) + (i2 * 512)) + (s3 * 16));
   const float y4 = (sum4 * scale1);
   const float y5 = (sum5 * scale1);
   const float y6 = (sum6 * scale1);
   const float y7 = (sum7 * scale1);
   const int e2 = (x_ * 4);
   if ((e2 < 16)) {
-    *(__global float4 *)(b_out3 + start4 + e2) = (float4)(y4, y5, y6, y7);
+    *(__global float4 *)(b_out3 + start7 + e2) = (float4)(y4, y5, y6, y7);
   }
 }

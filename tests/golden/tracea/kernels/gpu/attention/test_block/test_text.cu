@@ -21,12 +21,18 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
   const int start_ = ((i3 * 1024) + (i2 * 512));
   const int c_ = ((thread & 3) * 4);
   const int r_ = ((thread >> 2) & 15);
+  const int to_ = ((r_ * 16) + c_);
+  const int from_ = ((r_ * 16) + c_);
   const int start1 = ((i3 * 1024) + (i2 * 512));
   const int c1 = ((thread & 3) * 4);
   const int r1 = ((thread >> 2) & 15);
+  const int to1 = ((r1 * 16) + (c1 ^ ((r1 & 6) << 1)));
+  const int from1 = ((r1 * 16) + c1);
   const int start2 = ((i3 * 1024) + (i2 * 512));
   const int c2 = ((thread & 3) * 4);
   const int r2 = ((thread >> 2) & 15);
+  const int to2 = ((r2 * 16) + c2);
+  const int from2 = ((r2 * 16) + c2);
   float top_ = (-0x1.fffffe0000000p+127f);
   float top1 = (-0x1.fffffe0000000p+127f);
   float total_ = 0x0.0p+0f;
@@ -39,20 +45,20 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
   float sum5 = 0x0.0p+0f;
   float sum6 = 0x0.0p+0f;
   float sum7 = 0x0.0p+0f;
-  const int from_ = (((first_ + r_) * 16) + c_);
-  xy_copy_16(q_ + ((r_ * 16) + c_), b_q0 + start_ + from_, 16);
+  const int start3 = (first_ * 16);
+  xy_copy_16(q_ + to_, b_q0 + from_ + start3 + start_, 16);
   asm volatile("cp.async.commit_group;" ::: "memory");
   if (1) {
-    const int from1 = ((r1 * 16) + c1);
-    xy_copy_16(k_ + ((r1 * 16) + (c1 ^ ((r1 & 6) << 1))), b_k1 + start1 + from1, 16);
+    xy_copy_16(k_ + to1, b_k1 + from1 + start1, 16);
   }
   asm volatile("cp.async.commit_group;" ::: "memory");
   for (int tile_ = 0; tile_ < 2; tile_ += 1) {
     asm volatile("cp.async.wait_group 0;" ::: "memory");
     __syncthreads();
     const int column_ = (tile_ * 16);
-    const int from2 = (((column_ + r2) * 16) + c2);
-    xy_copy_16(v_ + ((r2 * 16) + c2), b_v2 + start2 + from2, 16);
+    const int following_ = (tile_ + 1);
+    const int start4 = (column_ * 16);
+    xy_copy_16(v_ + to2, b_v2 + from2 + start4 + start2, 16);
     asm volatile("cp.async.commit_group;" ::: "memory");
     float dot_ = 0x0.0p+0f;
     float dot1 = 0x0.0p+0f;
@@ -120,28 +126,30 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
     const float both4 = xy_max_f32(other4, both2);
     const float other5 = __shfl_xor_sync(0xffffffffu, both3, 4);
     const float both5 = xy_max_f32(other5, both3);
-    const float higher_ = xy_max_f32(both4, top_);
-    const float factor_ = xm_exp_nonpositive_1((top_ - higher_));
-    top_ = higher_;
-    total_ = (total_ * factor_);
-    sum_ = (sum_ * factor_);
-    sum1 = (sum1 * factor_);
-    sum2 = (sum2 * factor_);
-    sum3 = (sum3 * factor_);
-    const float weight_ = xm_exp_nonpositive_1((score_ - higher_));
-    const float weight1 = xm_exp_nonpositive_1((score1 - higher_));
+    if ((-(top_ < both4))) {
+      const float factor_ = xm_exp_nonpositive_1((top_ - both4));
+      top_ = both4;
+      total_ = (total_ * factor_);
+      sum_ = (sum_ * factor_);
+      sum1 = (sum1 * factor_);
+      sum2 = (sum2 * factor_);
+      sum3 = (sum3 * factor_);
+    }
+    const float weight_ = xm_exp_nonpositive_1((score_ - top_));
+    const float weight1 = xm_exp_nonpositive_1((score1 - top_));
     total_ = (total_ + weight_);
     total_ = (total_ + weight1);
-    const float higher1 = xy_max_f32(both5, top1);
-    const float factor1 = xm_exp_nonpositive_1((top1 - higher1));
-    top1 = higher1;
-    total1 = (total1 * factor1);
-    sum4 = (sum4 * factor1);
-    sum5 = (sum5 * factor1);
-    sum6 = (sum6 * factor1);
-    sum7 = (sum7 * factor1);
-    const float weight2 = xm_exp_nonpositive_1((score2 - higher1));
-    const float weight3 = xm_exp_nonpositive_1((score3 - higher1));
+    if ((-(top1 < both5))) {
+      const float factor1 = xm_exp_nonpositive_1((top1 - both5));
+      top1 = both5;
+      total1 = (total1 * factor1);
+      sum4 = (sum4 * factor1);
+      sum5 = (sum5 * factor1);
+      sum6 = (sum6 * factor1);
+      sum7 = (sum7 * factor1);
+    }
+    const float weight2 = xm_exp_nonpositive_1((score2 - top1));
+    const float weight3 = xm_exp_nonpositive_1((score3 - top1));
     total1 = (total1 + weight2);
     total1 = (total1 + weight3);
     *(w_ + ((m_ * 16) + (x_ ^ ((m_ & 2) << 2)))) = weight_;
@@ -150,10 +158,9 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
     *(w_ + (((m_ + 8) * 16) + ((x_ + 8) ^ (((m_ + 8) & 2) << 2)))) = weight3;
     asm volatile("cp.async.wait_group 0;" ::: "memory");
     __syncthreads();
-    const int following_ = (tile_ + 1);
     if ((following_ < 2)) {
-      const int from3 = ((((following_ * 16) + r1) * 16) + c1);
-      xy_copy_16(k_ + ((r1 * 16) + (c1 ^ ((r1 & 6) << 1))), b_k1 + start1 + from3, 16);
+      const int start5 = ((following_ * 16) * 16);
+      xy_copy_16(k_ + to1, b_k1 + from1 + start5 + start1, 16);
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
     const int e_ = xy_min_index((x_ * 4), 12);
@@ -237,24 +244,24 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
   const float both11 = (other11 + both9);
   const float scale_ = (0x1.0000000000000p+0f / both10);
   const int s2 = (first_ + m_);
-  const int start3 = (((i3 * 1024) + (i2 * 512)) + (s2 * 16));
+  const int start6 = (((i3 * 1024) + (i2 * 512)) + (s2 * 16));
   const float y_ = (sum_ * scale_);
   const float y1 = (sum1 * scale_);
   const float y2 = (sum2 * scale_);
   const float y3 = (sum3 * scale_);
   const int e1 = (x_ * 4);
   if ((e1 < 16)) {
-    *(xy_f32x4 *)(b_out3 + start3 + e1) = xy_f32x4{{y_, y1, y2, y3}};
+    *(xy_f32x4 *)(b_out3 + start6 + e1) = xy_f32x4{{y_, y1, y2, y3}};
   }
   const float scale1 = (0x1.0000000000000p+0f / both11);
   const int s3 = (first_ + (m_ + 8));
-  const int start4 = (((i3 * 1024) + (i2 * 512)) + (s3 * 16));
+  const int start7 = (((i3 * 1024) + (i2 * 512)) + (s3 * 16));
   const float y4 = (sum4 * scale1);
   const float y5 = (sum5 * scale1);
   const float y6 = (sum6 * scale1);
   const float y7 = (sum7 * scale1);
   const int e2 = (x_ * 4);
   if ((e2 < 16)) {
-    *(xy_f32x4 *)(b_out3 + start4 + e2) = xy_f32x4{{y4, y5, y6, y7}};
+    *(xy_f32x4 *)(b_out3 + start7 + e2) = xy_f32x4{{y4, y5, y6, y7}};
   }
 }

@@ -3,18 +3,18 @@ static __device__ __forceinline__ int xy_pair_bf16(float low, float high) { int 
 static __device__ __forceinline__ void xy_copy_16(void *to, const void *from, int valid) { asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(valid) : "memory"); }
 static __device__ __forceinline__ void xy_load_fragments(int &a, int &b, int &c, int &d, const void *from) { asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"((unsigned)__cvta_generic_to_shared(from)) : "memory"); }
 static __device__ __forceinline__ void xy_fragment_dot_bf16(float &c0, float &c1, float &c2, float &c3, int a0, int a1, int a2, int a3, int b0, int b1) { asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1)); }
-static __device__ __forceinline__ float xy_max_f32(float a, float b) { return a > b ? a : b; }
 static __device__ __forceinline__ void xy_load_fragments_transposed(int &a, int &b, int &c, int &d, const void *from) { asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"((unsigned)__cvta_generic_to_shared(from)) : "memory"); }
 struct __align__(4) xy_bf16x2 { unsigned short e[2]; };
 static __device__ __forceinline__ unsigned short xy_narrow_bf16(float v) { unsigned short h; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }
 static __device__ __forceinline__ float xm_exp2_weight_bf16_1(float x) { return xy_exp2(x); }
+static __device__ __forceinline__ float xm_larger_number(float x, float y) { return fmaxf(x, y); }
 static __device__ __forceinline__ int xm_weight_pair_bf16(float low, float high) { return xy_pair_bf16(low, high); }
 extern "C" __global__ void __launch_bounds__(64) xy_attention_bf16_fragments_32x32(const unsigned short *b_q0, const unsigned short *b_k1, const unsigned short *b_v2, unsigned short *b_out3) {
   const int block = (int)blockIdx.x;
   const int thread = (int)threadIdx.x;
   __shared__ __align__(16) unsigned short q_[512];
-  __shared__ __align__(16) unsigned short k_[512];
-  __shared__ __align__(16) unsigned short v_[512];
+  __shared__ __align__(16) unsigned short k_[1024];
+  __shared__ __align__(16) unsigned short v_[1024];
   const int n_ = ((thread & 3) * 2);
   const int m_ = (((thread >> 2) & 7) + ((thread >> 5) * 16));
   const int r_ = (((thread & 7) + (((thread >> 3) & 1) * 8)) + ((thread >> 5) * 16));
@@ -30,12 +30,18 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_bf16_fragments_32x
   const int start_ = ((i1 * 1024) + (i_ * 512));
   const int c3 = ((thread & 1) * 8);
   const int r3 = ((thread >> 1) & 31);
+  const int to_ = ((r3 * 16) + (c3 ^ ((r3 & 4) << 1)));
+  const int from_ = ((r3 * 16) + c3);
   const int start1 = ((i1 * 2048) + (i_ * 1024));
   const int c4 = ((thread & 1) * 8);
   const int r4 = ((thread >> 1) & 31);
+  const int to1 = ((r4 * 16) + (c4 ^ ((r4 & 4) << 1)));
+  const int from1 = ((r4 * 16) + c4);
   const int start2 = ((i1 * 2048) + (i_ * 1024));
   const int c5 = ((thread & 1) * 8);
   const int r5 = ((thread >> 1) & 31);
+  const int to2 = ((r5 * 16) + (c5 ^ ((r5 & 4) << 1)));
+  const int from2 = ((r5 * 16) + c5);
   float top_ = (-0x1.fffffe0000000p+127f);
   float top1 = (-0x1.fffffe0000000p+127f);
   float total_ = 0x0.0p+0f;
@@ -48,24 +54,31 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_bf16_fragments_32x
   float sum5 = 0x0.0p+0f;
   float sum6 = 0x0.0p+0f;
   float sum7 = 0x0.0p+0f;
-  const int from_ = ((r3 * 16) + c3);
-  xy_copy_16(q_ + ((r3 * 16) + (c3 ^ ((r3 & 4) << 1))), b_q0 + start_ + from_, 16);
+  xy_copy_16(q_ + to_, b_q0 + from_ + start_, 16);
   asm volatile("cp.async.commit_group;" ::: "memory");
   if (1) {
-    const int from1 = ((r4 * 16) + c4);
-    xy_copy_16(k_ + ((r4 * 16) + (c4 ^ ((r4 & 4) << 1))), b_k1 + start1 + from1, 16);
+    xy_copy_16(k_ + to1, b_k1 + from1 + start1, 16);
+    xy_copy_16(v_ + to2, b_v2 + from2 + start2, 16);
   }
   asm volatile("cp.async.commit_group;" ::: "memory");
+  const int lane_ = ((r_ * 16) + (c_ ^ ((r_ & 4) << 1)));
+  const int lane1 = ((r1 * 16) + (c1 ^ ((r1 & 4) << 1)));
+  const int lane2 = ((r2 * 16) + (c2 ^ ((r2 & 4) << 1)));
   asm volatile("cp.async.wait_group 1;" ::: "memory");
   __syncthreads();
   int q1, q2, q3, q4;
-  xy_load_fragments(q1, q2, q3, q4, q_ + ((r_ * 16) + (c_ ^ ((r_ & 4) << 1))));
+  xy_load_fragments(q1, q2, q3, q4, q_ + lane_);
   for (int tile_ = 0; tile_ < 2; tile_ += 1) {
     asm volatile("cp.async.wait_group 0;" ::: "memory");
     __syncthreads();
     const int column_ = (tile_ * 32);
-    const int from2 = (((column_ + r5) * 16) + c5);
-    xy_copy_16(v_ + ((r5 * 16) + (c5 ^ ((r5 & 4) << 1))), b_v2 + start2 + from2, 16);
+    const int following_ = (tile_ + 1);
+    if ((following_ < 2)) {
+      const int start3 = ((following_ * 32) * 16);
+      xy_copy_16(k_ + to1 + ((following_ % 2) * 512), b_k1 + from1 + start3 + start1, 16);
+      const int start4 = ((following_ * 32) * 16);
+      xy_copy_16(v_ + to2 + ((following_ % 2) * 512), b_v2 + from2 + start4 + start2, 16);
+    }
     asm volatile("cp.async.commit_group;" ::: "memory");
     float dot_ = 0x0.0p+0f;
     float dot1 = 0x0.0p+0f;
@@ -84,11 +97,11 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_bf16_fragments_32x
     float dot14 = 0x0.0p+0f;
     float dot15 = 0x0.0p+0f;
     int k1, k2, k3, k4;
-    xy_load_fragments(k1, k2, k3, k4, k_ + ((r1 * 16) + (c1 ^ ((r1 & 4) << 1))));
+    xy_load_fragments(k1, k2, k3, k4, k_ + lane1 + ((tile_ % 2) * 512));
     xy_fragment_dot_bf16(dot_, dot1, dot2, dot3, q1, q2, q3, q4, k1, k2);
     xy_fragment_dot_bf16(dot4, dot5, dot6, dot7, q1, q2, q3, q4, k3, k4);
     int k5, k6, k7, k8;
-    xy_load_fragments(k5, k6, k7, k8, k_ + (((r1 + 16) * 16) + (c1 ^ (((r1 + 16) & 4) << 1))));
+    xy_load_fragments(k5, k6, k7, k8, k_ + lane1 + ((tile_ % 2) * 512) + 256);
     xy_fragment_dot_bf16(dot8, dot9, dot10, dot11, q1, q2, q3, q4, k5, k6);
     xy_fragment_dot_bf16(dot12, dot13, dot14, dot15, q1, q2, q3, q4, k7, k8);
     const int t_ = (column_ + n_);
@@ -116,46 +129,67 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_bf16_fragments_32x
     const float score13 = (dot11 * 0x1.0000000000000p-2f);
     const float score14 = (dot14 * 0x1.0000000000000p-2f);
     const float score15 = (dot15 * 0x1.0000000000000p-2f);
-    const float best_ = xy_max_f32(score_, (-0x1.fffffe0000000p+127f));
-    const float best1 = xy_max_f32(score1, best_);
-    const float best2 = xy_max_f32(score2, best1);
-    const float best3 = xy_max_f32(score3, best2);
-    const float best4 = xy_max_f32(score4, best3);
-    const float best5 = xy_max_f32(score5, best4);
-    const float best6 = xy_max_f32(score6, best5);
-    const float best7 = xy_max_f32(score7, best6);
-    const float best8 = xy_max_f32(score8, (-0x1.fffffe0000000p+127f));
-    const float best9 = xy_max_f32(score9, best8);
-    const float best10 = xy_max_f32(score10, best9);
-    const float best11 = xy_max_f32(score11, best10);
-    const float best12 = xy_max_f32(score12, best11);
-    const float best13 = xy_max_f32(score13, best12);
-    const float best14 = xy_max_f32(score14, best13);
-    const float best15 = xy_max_f32(score15, best14);
+    const float best_ = xm_larger_number(score_, (-0x1.fffffe0000000p+127f));
+    const float best1 = xm_larger_number(score1, best_);
+    const float best2 = xm_larger_number(score2, best1);
+    const float best3 = xm_larger_number(score3, best2);
+    const float best4 = xm_larger_number(score4, best3);
+    const float best5 = xm_larger_number(score5, best4);
+    const float best6 = xm_larger_number(score6, best5);
+    const float best7 = xm_larger_number(score7, best6);
+    const float best8 = xm_larger_number(score8, (-0x1.fffffe0000000p+127f));
+    const float best9 = xm_larger_number(score9, best8);
+    const float best10 = xm_larger_number(score10, best9);
+    const float best11 = xm_larger_number(score11, best10);
+    const float best12 = xm_larger_number(score12, best11);
+    const float best13 = xm_larger_number(score13, best12);
+    const float best14 = xm_larger_number(score14, best13);
+    const float best15 = xm_larger_number(score15, best14);
     const float other_ = __shfl_xor_sync(0xffffffffu, best7, 1);
-    const float both_ = xy_max_f32(other_, best7);
+    const float both_ = xm_larger_number(other_, best7);
     const float other1 = __shfl_xor_sync(0xffffffffu, best15, 1);
-    const float both1 = xy_max_f32(other1, best15);
+    const float both1 = xm_larger_number(other1, best15);
     const float other2 = __shfl_xor_sync(0xffffffffu, both_, 2);
-    const float both2 = xy_max_f32(other2, both_);
+    const float both2 = xm_larger_number(other2, both_);
     const float other3 = __shfl_xor_sync(0xffffffffu, both1, 2);
-    const float both3 = xy_max_f32(other3, both1);
-    const float higher_ = xy_max_f32(both2, top_);
-    const float factor_ = xm_exp2_weight_bf16_1(((top_ - higher_) * 0x1.7154760000000p+0f));
-    top_ = higher_;
-    total_ = (total_ * factor_);
-    sum_ = (sum_ * factor_);
-    sum1 = (sum1 * factor_);
-    sum2 = (sum2 * factor_);
-    sum3 = (sum3 * factor_);
-    const float weight_ = xm_exp2_weight_bf16_1(((score_ - higher_) * 0x1.7154760000000p+0f));
-    const float weight1 = xm_exp2_weight_bf16_1(((score1 - higher_) * 0x1.7154760000000p+0f));
-    const float weight2 = xm_exp2_weight_bf16_1(((score2 - higher_) * 0x1.7154760000000p+0f));
-    const float weight3 = xm_exp2_weight_bf16_1(((score3 - higher_) * 0x1.7154760000000p+0f));
-    const float weight4 = xm_exp2_weight_bf16_1(((score4 - higher_) * 0x1.7154760000000p+0f));
-    const float weight5 = xm_exp2_weight_bf16_1(((score5 - higher_) * 0x1.7154760000000p+0f));
-    const float weight6 = xm_exp2_weight_bf16_1(((score6 - higher_) * 0x1.7154760000000p+0f));
-    const float weight7 = xm_exp2_weight_bf16_1(((score7 - higher_) * 0x1.7154760000000p+0f));
+    const float both3 = xm_larger_number(other3, both1);
+    if ((-(top_ < both2))) {
+      const float factor_ = xm_exp2_weight_bf16_1(((top_ - both2) * 0x1.7154760000000p+0f));
+      top_ = both2;
+      total_ = (total_ * factor_);
+      sum_ = (sum_ * factor_);
+      sum1 = (sum1 * factor_);
+      sum2 = (sum2 * factor_);
+      sum3 = (sum3 * factor_);
+    }
+    float weight_ = 0x0.0p+0f;
+    float weight1 = 0x0.0p+0f;
+    float weight2 = 0x0.0p+0f;
+    float weight3 = 0x0.0p+0f;
+    float weight4 = 0x0.0p+0f;
+    float weight5 = 0x0.0p+0f;
+    float weight6 = 0x0.0p+0f;
+    float weight7 = 0x0.0p+0f;
+    if ((-((-0x1.0000000000000p+126f) < top_))) {
+      const float below_ = (top_ * (-0x1.7154760000000p+0f));
+      weight_ = xm_exp2_weight_bf16_1((score_ * 0x1.7154760000000p+0f + below_));
+      weight1 = xm_exp2_weight_bf16_1((score1 * 0x1.7154760000000p+0f + below_));
+      weight2 = xm_exp2_weight_bf16_1((score2 * 0x1.7154760000000p+0f + below_));
+      weight3 = xm_exp2_weight_bf16_1((score3 * 0x1.7154760000000p+0f + below_));
+      weight4 = xm_exp2_weight_bf16_1((score4 * 0x1.7154760000000p+0f + below_));
+      weight5 = xm_exp2_weight_bf16_1((score5 * 0x1.7154760000000p+0f + below_));
+      weight6 = xm_exp2_weight_bf16_1((score6 * 0x1.7154760000000p+0f + below_));
+      weight7 = xm_exp2_weight_bf16_1((score7 * 0x1.7154760000000p+0f + below_));
+    } else {
+      weight_ = xm_exp2_weight_bf16_1(((score_ - top_) * 0x1.7154760000000p+0f));
+      weight1 = xm_exp2_weight_bf16_1(((score1 - top_) * 0x1.7154760000000p+0f));
+      weight2 = xm_exp2_weight_bf16_1(((score2 - top_) * 0x1.7154760000000p+0f));
+      weight3 = xm_exp2_weight_bf16_1(((score3 - top_) * 0x1.7154760000000p+0f));
+      weight4 = xm_exp2_weight_bf16_1(((score4 - top_) * 0x1.7154760000000p+0f));
+      weight5 = xm_exp2_weight_bf16_1(((score5 - top_) * 0x1.7154760000000p+0f));
+      weight6 = xm_exp2_weight_bf16_1(((score6 - top_) * 0x1.7154760000000p+0f));
+      weight7 = xm_exp2_weight_bf16_1(((score7 - top_) * 0x1.7154760000000p+0f));
+    }
     total_ = (total_ + weight_);
     total_ = (total_ + weight1);
     total_ = (total_ + weight2);
@@ -164,22 +198,43 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_bf16_fragments_32x
     total_ = (total_ + weight5);
     total_ = (total_ + weight6);
     total_ = (total_ + weight7);
-    const float higher1 = xy_max_f32(both3, top1);
-    const float factor1 = xm_exp2_weight_bf16_1(((top1 - higher1) * 0x1.7154760000000p+0f));
-    top1 = higher1;
-    total1 = (total1 * factor1);
-    sum4 = (sum4 * factor1);
-    sum5 = (sum5 * factor1);
-    sum6 = (sum6 * factor1);
-    sum7 = (sum7 * factor1);
-    const float weight8 = xm_exp2_weight_bf16_1(((score8 - higher1) * 0x1.7154760000000p+0f));
-    const float weight9 = xm_exp2_weight_bf16_1(((score9 - higher1) * 0x1.7154760000000p+0f));
-    const float weight10 = xm_exp2_weight_bf16_1(((score10 - higher1) * 0x1.7154760000000p+0f));
-    const float weight11 = xm_exp2_weight_bf16_1(((score11 - higher1) * 0x1.7154760000000p+0f));
-    const float weight12 = xm_exp2_weight_bf16_1(((score12 - higher1) * 0x1.7154760000000p+0f));
-    const float weight13 = xm_exp2_weight_bf16_1(((score13 - higher1) * 0x1.7154760000000p+0f));
-    const float weight14 = xm_exp2_weight_bf16_1(((score14 - higher1) * 0x1.7154760000000p+0f));
-    const float weight15 = xm_exp2_weight_bf16_1(((score15 - higher1) * 0x1.7154760000000p+0f));
+    if ((-(top1 < both3))) {
+      const float factor1 = xm_exp2_weight_bf16_1(((top1 - both3) * 0x1.7154760000000p+0f));
+      top1 = both3;
+      total1 = (total1 * factor1);
+      sum4 = (sum4 * factor1);
+      sum5 = (sum5 * factor1);
+      sum6 = (sum6 * factor1);
+      sum7 = (sum7 * factor1);
+    }
+    float weight8 = 0x0.0p+0f;
+    float weight9 = 0x0.0p+0f;
+    float weight10 = 0x0.0p+0f;
+    float weight11 = 0x0.0p+0f;
+    float weight12 = 0x0.0p+0f;
+    float weight13 = 0x0.0p+0f;
+    float weight14 = 0x0.0p+0f;
+    float weight15 = 0x0.0p+0f;
+    if ((-((-0x1.0000000000000p+126f) < top1))) {
+      const float below1 = (top1 * (-0x1.7154760000000p+0f));
+      weight8 = xm_exp2_weight_bf16_1((score8 * 0x1.7154760000000p+0f + below1));
+      weight9 = xm_exp2_weight_bf16_1((score9 * 0x1.7154760000000p+0f + below1));
+      weight10 = xm_exp2_weight_bf16_1((score10 * 0x1.7154760000000p+0f + below1));
+      weight11 = xm_exp2_weight_bf16_1((score11 * 0x1.7154760000000p+0f + below1));
+      weight12 = xm_exp2_weight_bf16_1((score12 * 0x1.7154760000000p+0f + below1));
+      weight13 = xm_exp2_weight_bf16_1((score13 * 0x1.7154760000000p+0f + below1));
+      weight14 = xm_exp2_weight_bf16_1((score14 * 0x1.7154760000000p+0f + below1));
+      weight15 = xm_exp2_weight_bf16_1((score15 * 0x1.7154760000000p+0f + below1));
+    } else {
+      weight8 = xm_exp2_weight_bf16_1(((score8 - top1) * 0x1.7154760000000p+0f));
+      weight9 = xm_exp2_weight_bf16_1(((score9 - top1) * 0x1.7154760000000p+0f));
+      weight10 = xm_exp2_weight_bf16_1(((score10 - top1) * 0x1.7154760000000p+0f));
+      weight11 = xm_exp2_weight_bf16_1(((score11 - top1) * 0x1.7154760000000p+0f));
+      weight12 = xm_exp2_weight_bf16_1(((score12 - top1) * 0x1.7154760000000p+0f));
+      weight13 = xm_exp2_weight_bf16_1(((score13 - top1) * 0x1.7154760000000p+0f));
+      weight14 = xm_exp2_weight_bf16_1(((score14 - top1) * 0x1.7154760000000p+0f));
+      weight15 = xm_exp2_weight_bf16_1(((score15 - top1) * 0x1.7154760000000p+0f));
+    }
     total1 = (total1 + weight8);
     total1 = (total1 + weight9);
     total1 = (total1 + weight10);
@@ -188,20 +243,12 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_bf16_fragments_32x
     total1 = (total1 + weight13);
     total1 = (total1 + weight14);
     total1 = (total1 + weight15);
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
-    __syncthreads();
-    const int following_ = (tile_ + 1);
-    if ((following_ < 2)) {
-      const int from3 = ((((following_ * 32) + r4) * 16) + c4);
-      xy_copy_16(k_ + ((r4 * 16) + (c4 ^ ((r4 & 4) << 1))), b_k1 + start1 + from3, 16);
-    }
-    asm volatile("cp.async.commit_group;" ::: "memory");
     const int pair_ = xm_weight_pair_bf16(weight_, weight1);
     const int pair1 = xm_weight_pair_bf16(weight8, weight9);
     const int pair2 = xm_weight_pair_bf16(weight2, weight3);
     const int pair3 = xm_weight_pair_bf16(weight10, weight11);
     int v1, v2, v3, v4;
-    xy_load_fragments_transposed(v1, v2, v3, v4, v_ + ((r2 * 16) + (c2 ^ ((r2 & 4) << 1))));
+    xy_load_fragments_transposed(v1, v2, v3, v4, v_ + lane2 + ((tile_ % 2) * 512));
     xy_fragment_dot_bf16(sum_, sum1, sum4, sum5, pair_, pair1, pair2, pair3, v1, v2);
     xy_fragment_dot_bf16(sum2, sum3, sum6, sum7, pair_, pair1, pair2, pair3, v3, v4);
     const int pair4 = xm_weight_pair_bf16(weight4, weight5);
@@ -209,7 +256,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_bf16_fragments_32x
     const int pair6 = xm_weight_pair_bf16(weight6, weight7);
     const int pair7 = xm_weight_pair_bf16(weight14, weight15);
     int v5, v6, v7, v8;
-    xy_load_fragments_transposed(v5, v6, v7, v8, v_ + (((r2 + 16) * 16) + (c2 ^ (((r2 + 16) & 4) << 1))));
+    xy_load_fragments_transposed(v5, v6, v7, v8, v_ + lane2 + ((tile_ % 2) * 512) + 256);
     xy_fragment_dot_bf16(sum_, sum1, sum4, sum5, pair4, pair5, pair6, pair7, v5, v6);
     xy_fragment_dot_bf16(sum2, sum3, sum6, sum7, pair4, pair5, pair6, pair7, v7, v8);
   }
@@ -223,22 +270,22 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_bf16_fragments_32x
   const float other7 = __shfl_xor_sync(0xffffffffu, both5, 2);
   const float both7 = (other7 + both5);
   const float scale_ = (0x1.0000000000000p+0f / both6);
-  const int start3 = (((i1 * 1024) + (i_ * 512)) + (m_ * 16));
+  const int start5 = (((i1 * 1024) + (i_ * 512)) + (m_ * 16));
   const float y_ = (sum_ * scale_);
   const float y1 = (sum1 * scale_);
   const float y2 = (sum2 * scale_);
   const float y3 = (sum3 * scale_);
-  *(xy_bf16x2 *)(b_out3 + start3 + n_) = xy_bf16x2{{xy_narrow_bf16(y_), xy_narrow_bf16(y1)}};
+  *(xy_bf16x2 *)(b_out3 + start5 + n_) = xy_bf16x2{{xy_narrow_bf16(y_), xy_narrow_bf16(y1)}};
   const int e_ = (n_ + 8);
-  *(xy_bf16x2 *)(b_out3 + start3 + e_) = xy_bf16x2{{xy_narrow_bf16(y2), xy_narrow_bf16(y3)}};
+  *(xy_bf16x2 *)(b_out3 + start5 + e_) = xy_bf16x2{{xy_narrow_bf16(y2), xy_narrow_bf16(y3)}};
   const float scale1 = (0x1.0000000000000p+0f / both7);
   const int s1 = (m_ + 8);
-  const int start4 = (((i1 * 1024) + (i_ * 512)) + (s1 * 16));
+  const int start6 = (((i1 * 1024) + (i_ * 512)) + (s1 * 16));
   const float y4 = (sum4 * scale1);
   const float y5 = (sum5 * scale1);
   const float y6 = (sum6 * scale1);
   const float y7 = (sum7 * scale1);
-  *(xy_bf16x2 *)(b_out3 + start4 + n_) = xy_bf16x2{{xy_narrow_bf16(y4), xy_narrow_bf16(y5)}};
+  *(xy_bf16x2 *)(b_out3 + start6 + n_) = xy_bf16x2{{xy_narrow_bf16(y4), xy_narrow_bf16(y5)}};
   const int e1 = (n_ + 8);
-  *(xy_bf16x2 *)(b_out3 + start4 + e1) = xy_bf16x2{{xy_narrow_bf16(y6), xy_narrow_bf16(y7)}};
+  *(xy_bf16x2 *)(b_out3 + start6 + e1) = xy_bf16x2{{xy_narrow_bf16(y6), xy_narrow_bf16(y7)}};
 }
