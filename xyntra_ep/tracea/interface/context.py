@@ -169,5 +169,5 @@ class Context:
         architecture: str | None = None,
         **sizes: int,
     ) -> KernelPlan:
-        """What Tracea would do for one op, and why. See `teaching.plan_kernel`."""
+        """What Tracea would do for one op, and why. See `plan_kernel.plan_kernel`."""
         return plan_kernel(self, op, precision=precision, backend=backend, architecture=architecture, sizes=sizes)

@@ -1,6 +1,7 @@
 """What products in tiles are estimated to take: arithmetic, bringing operands, and how much of a device their blocks keep busy.
 
-Estimates, none of them measured; they are to order configurations, and variants, by what differs between them.
+Estimates, to order configurations and variants by what differs between them. Those of `stream_ns` fit all twelve configurations
+of five products on an H200; the others were not measured.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, own_batches
 from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.gpu.multiprocessor import WARP
 
+_ALONE = 0.87  # of what blocks reach that take turns: one alone on a unit waits at its barriers (H200)
 _BUSY = 8  # warps of a unit that hide each other's waiting: two for each of four schedulers
 LATENCY_NS = 600.0  # from a load to its value, under load; what is under way meanwhile makes the rate (Little's law)
 START_NS = 1000.0  # of a block: from its start to its first products, and from its last to their stores
 _CACHED_GBS = 50.0  # of a unit, at most: published microbenchmarks of H100 find about so much, and its cache is H200's too
+_STREAMED_GBS = 120.0  # of a unit, by tensor copies: over 100 came with tiles of 64 x 128 (H200)
+_STORED_GBS = 40.0  # of a unit, results to memory
+_FIRST_NS = 2500.0  # of a block that stays: until its first products, and from its last to their stores (H200)
 _READING = 0.85  # of the memory's rate: blocks wait for the last copies of each step
 _HELD = 2  # blocks of a unit where nothing more is known
 
@@ -56,19 +61,20 @@ def tiles_ns(blocks: Size, work: BlockWork, gflops: float, gpu: Gpu) -> float:
     arithmetic = 2 * work.rows * work.columns * work.depth / (gflops / gpu.units)
     rate = min(_cached_gbs(gpu), min(of_unit, at_once) * work.under_way_bytes / LATENCY_NS)
     copies = (work.rows + work.columns) * work.depth * work.element_bytes / max(rate, 1e-3)
+    together = min(1.0, max(warps, 1) / _BUSY) * (_ALONE if at_once == 1 else 1.0)
     waves = -(-of_unit // at_once)
-    return waves * START_NS + of_unit * (arithmetic + copies) / min(1.0, max(warps, 1) / _BUSY)
+    return waves * START_NS + of_unit * (arithmetic + copies) / together
 
 
 def stream_ns(of_unit: int, work: BlockWork, gflops: float, gpu: Gpu, *, sharing: int, hides_stores: bool) -> float:
     """So many tiles by one block a unit, which computes one after the other and copies ahead, into the next tile's steps too.
     Copies run beside products: what takes longer counts. Of b, so many blocks read what they are ``sharing`` once. Where a block
-    cannot store one tile while it computes the next, the half of a block's start that is its end comes between them."""
+    cannot store one tile while it computes the next, its stores come between them."""
     arithmetic = 2 * work.rows * work.columns * work.depth / (gflops / gpu.units)
-    rate = min(_cached_gbs(gpu), work.under_way_bytes / LATENCY_NS)
+    rate = min(_STREAMED_GBS, work.under_way_bytes / LATENCY_NS)
     copies = (work.rows + work.columns / sharing) * work.depth * work.element_bytes / rate
-    stores = 0.0 if hides_stores else START_NS / 2
-    return START_NS + of_unit * max(arithmetic, copies) + max(0, of_unit - 1) * stores
+    stores = 0.0 if hides_stores else work.rows * work.columns * work.element_bytes / _STORED_GBS
+    return _FIRST_NS + of_unit * max(arithmetic, copies) + max(0, of_unit - 1) * stores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

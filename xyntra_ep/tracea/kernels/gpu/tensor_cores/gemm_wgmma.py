@@ -41,8 +41,12 @@ from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_builder import WarpgroupBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index
 
-_PEAK = 0.8  # of the matrix units' rate
+# Of the matrix units' rate, by turns: of parts of at least 128 x 128 results, and of smaller ones, which read more of shared
+# memory for each product (H200).
+_PEAK, _SMALL_PEAK = {1: 0.8, 2: 0.76}, {1: 0.72, 2: 0.68}
 _ALONE = 0.55  # where one warpgroup has a tile and the other none
+_MEETING_NS = 1500.0  # what blocks of a cluster take to begin and to end together (H200)
+_LARGE = 128 * 128  # of a part's results
 _ANY_STRIDE = 16  # bytes, of an axis with one place
 _BATCH_AXES = 3  # a tensor has five axes at most
 
@@ -100,10 +104,11 @@ def _ns(sizes: GemmSizes, tile: WarpgroupTile, most: int, gpu: Gpu) -> float:
     parts = parts_of(sizes.depth, STEP, groups, clusters, most)
     of_unit = -(-groups * typical(parts.count) // clusters)
     in_turns = tile.turns > 1
-    gflops = gpu.fragment_gflops * (_ALONE if in_turns and of_unit == 1 else _PEAK)
+    peak = (_PEAK if tile.part_rows * tile.columns >= _LARGE else _SMALL_PEAK)[tile.turns]
+    gflops = gpu.fragment_gflops * (_ALONE if in_turns and of_unit == 1 else peak)
     work = tile.work(typical(parts.length))
     ns = stream_ns(of_unit, work, gflops, gpu, sharing=tile.cluster, hides_stores=in_turns)
-    return ns + meeting_ns(parts, sizes.results, gpu)
+    return ns + meeting_ns(parts, sizes.results, gpu) + (_MEETING_NS if tile.cluster > 1 else 0.0)
 
 
 def _cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
@@ -175,7 +180,7 @@ def _product(
             buffers=(*read, *sums.buffers),
             params=params,
             units=launched * tile.cluster,
-            cost_ns=flops // int(gpu.fragment_gflops * _PEAK) + LAUNCH_NS,
+            cost_ns=flops // int(gpu.fragment_gflops * _PEAK[tile.turns]) + LAUNCH_NS,
             tensors=tuple(_view(side, place) for place, side in enumerate(sides)),
         ),
         *sums.meeting(),
