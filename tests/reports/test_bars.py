@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.conftest import ROOT
 from tests.reports.conftest import ENVIRONMENT, on_device
 from tests.reports.test_kernels import OF_DEVICE
 from xyntra_bench.cli import app
@@ -23,6 +24,7 @@ POINT = PointResult(
     name="gemm-4096-bf16", precision="bf16", flops=7 * 10**11, bytes=10**6, ns=1_000_000, runs=10, variants=("gemm.wgmma",),
     error=1e-3, max_err=2e-2, library="torch", library_ns=950_000.0, failure="",
 )  # fmt: skip
+OLDER_NS = int(POINT.flops / (0.8 * OF_DEVICE.bf16_gflops))
 Changes = Mapping[str, Any]  # of a measurement's fields
 MOVING = dataclasses.replace(POINT, name="softmax-1", flops=0, bytes=2_850_000_000, variants=("row_reduce.block",))
 
@@ -46,7 +48,8 @@ def judged(*points: PointResult) -> tuple[Bar, ...]:
     [
         (POINT, "95% of the library's speed, by wgmma", True),
         (dataclasses.replace(POINT, ns=1_010_000), "94% of the library's speed, by wgmma", False),
-        (dataclasses.replace(POINT, ns=1_187_000, variants=("gemm.fragments",)), "80% of the library's speed, by mma.sync", True),
+        (dataclasses.replace(POINT, ns=OLDER_NS, variants=("gemm.fragments",)), "80% of mma.sync's rate", True),
+        (dataclasses.replace(POINT, ns=OLDER_NS * 102 // 100, variants=("gemm.fragments",)), "78% of mma.sync's rate", False),
         (dataclasses.replace(POINT, library_ns=None), "of the library's speed, by wgmma: nothing to hold it against", None),
         (dataclasses.replace(POINT, error=3e-2), "of the library's speed, by wgmma", False),
         (dataclasses.replace(POINT, error=None), "of the library's speed, by wgmma", False),
@@ -75,6 +78,14 @@ def test_points_that_should_be_there_have_no_data_and_the_later_of_two_counts() 
     page = bars_page(runs, found)
     assert "- `a.json`: no GPU Python " in page and page.endswith("0 of 3 bars hold, 1 fail, 2 have no data\n")
     assert f"FAILS: {POINT.name}: 48% of the library's speed, by wgmma, bar 95%, error 1.0e-03" in page
+
+
+def test_the_page_of_what_was_measured_is_that_of_the_stored_runs() -> None:
+    files = sorted((ROOT / "reports/gpu").glob("*.json"))
+    assert files
+    made = CliRunner().invoke(app, ["bars", *map(str, files)])
+    page = (ROOT / "docs/gpu-bars.md").read_text(encoding="utf-8")
+    assert made.stdout == page[page.index("- `") :], "bench bars reports/gpu/*.json, behind the page's first lines"
 
 
 def zoo_run(run: Run, *, ours: Changes, theirs: Changes) -> Run:
