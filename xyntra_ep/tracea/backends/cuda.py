@@ -71,8 +71,8 @@ class Cuda(DeviceBackend["CudaDevice"]):
     def by_name(self, name: str) -> DeviceTarget:
         from xyntra_ep.tracea.doctor.known_gpus import known_gpu_named
 
-        hero = known_gpu_named(name)
-        return _target(hero.gpu, identity=f"{hero.name}, which is not here", name=f"{hero.name}, by data sheet")
+        known = known_gpu_named(name)
+        return _target(known.gpu, identity=f"{known.name}, which is not here", name=f"{known.name}, by data sheet")
 
 
 def _target(gpu: Gpu, *, identity: str, name: str) -> DeviceTarget:

@@ -73,6 +73,7 @@ CUDA = Dialect(
     narrow={DType.F16: "xy_narrow_f16({v})", DType.BF16: "xy_narrow_bf16({v})"},
     functions={
         "xm_exp2_1": "return exp2f(x);",
+        "xm_log_1": "return logf(x);",
         "xm_exp_nonpositive_1": f"return xy_exp2(x * {_LOG2E});",
         **{f"xm_exp2_{name}_1": "return xy_exp2(x);" for name in ("nonpositive", "weight", "weight_bf16")},
         "xm_round_tf32_1": "return xy_round_tf32(x);",

@@ -24,6 +24,7 @@ OPENCL = Dialect(
     load={DType.F16: "vload{a}_half{n}(0, (const {space} half *)({p}))"},
     store={DType.F16: "vstore{a}_half{n}_rte({v}, 0, ({space} half *)({p}));"},
     functions={
+        "xm_log_1": "return log(x);",
         "xm_exp_nonpositive_1": "return exp2(x * 0x1.715476p+0f);",
         **{f"xm_{name}_1": "return exp2(x);" for name in ("exp2", "exp2_nonpositive", "exp2_weight", "exp2_weight_bf16")},
     },

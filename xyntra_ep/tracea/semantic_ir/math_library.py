@@ -56,6 +56,12 @@ _GELU_TANH_TAIL_BF16 = (
 # tanh(x) = x P(x^2) / Q(x^2), |x| <= 9.02: 4.7 ulp
 _TANH_P = (-1.22034128e-11, 3.05849444e-8, 2.80074241e-5, 0.00386832594, 0.136799136, 0.999999999)
 _TANH_Q = (1.28736424e-6, 3.93862799e-4, 0.0272458321, 0.470132457, 1.0)
+# (log(1 + f) - f + f^2 / 2) / f^3 for 1 + f from sqrt(1/2) to sqrt(2) (Cephes, logf.c)
+_LOG = (
+    0.070376836292, -0.1151461031, 0.1167699874, -0.12420140846, 0.14249322787, -0.16668057665, 0.20000714765, -0.24999993993,
+    0.33333331174,
+)  # fmt: skip
+_SQRT_HALF_BITS = 0x3F3504F3
 _ROUND_MAGIC = 12582912.0  # 1.5 * 2^23: adding it leaves the nearest integer in the low mantissa bits
 _MAGIC_BITS = 0x4B400000  # of it as a float: its low 22 bits are 0
 
@@ -200,16 +206,32 @@ def _silu(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
     return x / (_call(b, "exp2", b.let("e", x * -_LOG2E), lanes) + 1.0)
 
 
+def _log_near_one(b: FunctionBuilder, f: Rvalue) -> Rvalue:
+    """log(1 + f), 1 + f from sqrt(1/2) to sqrt(2); what rounding 1 + f would take away is still in f."""
+    z = b.let("z", f * f)
+    return f + Fma(z, Const(z.type, -0.5), b.let("g", f * z) * horner(f, _LOG))
+
+
 def _log(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
-    """libm per lane: logarithms appear once per row (LogSoftmax), not per element."""
-    return Unary("log", x)
+    """0.9 ulp; minus infinity at 0, NaN below it."""
+    scale = b.let("scale", Select(binary("lt", x, 2.0**-126), Const(x.type, 2.0**23), Const(x.type, 1.0)))  # of denormals
+    bits = b.let("bits", Bitcast(i32(lanes), x * scale))
+    k = b.let("k", binary("shr", binary("sub", bits, Const(i32(lanes), _SQRT_HALF_BITS)), 23))
+    f = b.let("f", Bitcast(f32(lanes), binary("sub", bits, binary("shl", k, 23))) - 1.0)
+    n = b.let("n", Convert(f32(lanes), k) - Select(binary("lt", 1.0, scale), Const(x.type, 23.0), Const(x.type, 0.0)))
+    low = Fma(n, Const(x.type, -2.12194440e-4), _log_near_one(b, f))  # of log(2), whose high part is exact times n
+    result = b.let("l", Fma(n, Const(x.type, 0.693359375), low))
+    infinity = Const(x.type, math.inf)
+    below = Select(binary("eq", x, 0.0), Const(x.type, -math.inf), Const(x.type, math.nan))
+    return Select(binary("lt", 0.0, x), Select(binary("lt", x, infinity), result, infinity), below)
 
 
 def _softplus(b: FunctionBuilder, x: Rvalue, lanes: int) -> Rvalue:
-    """max(x, 0) + log(1 + e), e = exp(-|x|); for small e the series e - e^2/2 keeps the relative accuracy."""
+    """max(x, 0) + log(1 + e), e = exp(-|x|): 1.8 ulp. From sqrt(2) - 1 on, log(2) + log((1 + e) / 2)."""
     e = _call(b, "exp", b.let("m", -Unary("abs", x)), lanes)
-    series = e * (1.0 - 0.5 * e)
-    tail = Select(binary("lt", e, 1e-3), series, Unary("log", e + 1.0))
+    large = binary("lt", math.sqrt(2) - 1, e)
+    f = b.let("f", Select(large, (e - 1.0) * 0.5, e))
+    tail = _log_near_one(b, f) + Select(large, Const(x.type, math.log(2)), Const(x.type, 0.0))
     return vmax(0.0, x) + tail
 
 

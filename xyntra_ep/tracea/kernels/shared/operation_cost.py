@@ -13,7 +13,7 @@ def operation_cycles(e: Expr) -> float:
     """Cycles of one vector of 16 for one node."""
     if e.kind != "call":
         return 0.0
-    if has_math_function(e.attr) and e.attr != "log":
+    if has_math_function(e.attr):
         return 8.0
     if e.attr in LIBM:
         return 300.0

@@ -113,7 +113,7 @@ def test_a_softmax_looks_for_nan_in_its_sum_only() -> None:
     """A NaN among the elements is one among the exponentials; a maximum alone has nothing else to show it."""
 
     def text(program: Program) -> str:
-        return plan_for(program, AVX512, VARIANTS).kernels[0].text
+        return plan_for(program, AVX512, VARIANTS).kernels[0].text.partition('visibility("default")')[2]  # behind log's
 
     assert "nanf" not in text(softmax(4, 64)) and "nanf" not in text(softmax(4, 64, log=True))
     assert "nanf" in text(reduction(ReduceKind.MAX, (4, 64), 1, DType.F32))
