@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.hunt.case import Array, Case, Class, Finding
-from tests.hunt.judge import Verdict, bitwise, differing, message, overflows
+from tests.hunt.judge import Verdict, bitwise, differing, has_special_weights, message, overflows
 from tests.hunt.named import REFUSED, refused_on_purpose
 from tests.hunt.noise import spread
 from tests.hunt.report import Report, key_of, shape_of
@@ -85,6 +85,12 @@ def test_bitwise() -> None:
 
 def test_integers_that_overflow() -> None:
     assert overflows(i64([5]), i64([2**63 - 1])) and not overflows(i64([5]), i64([6]))
+
+
+@pytest.mark.parametrize(("value", "special"), [(0.5, False), (np.nan, True), (-np.inf, True)])
+def test_weights_that_are_no_numbers_are_special(value: float, special: bool) -> None:
+    """ONNX Runtime's result has no NaN where the state that meets it is 0."""
+    assert has_special_weights(parse("(float[1] x) => (float[1] y) { y = Add(x, w) }", w=f32([value]))) is special
 
 
 def test_messages_are_folded_without_their_numbers() -> None:

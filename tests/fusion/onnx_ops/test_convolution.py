@@ -55,6 +55,13 @@ def test_pads_at_either_end_and_strides_are_a_convolution(how: str) -> None:
     assert one_island(model).ops(Conv)
 
 
+def test_outputs_that_only_the_bias_counts() -> None:
+    """The weights come with the run, their outputs as a symbol; what adds the bias is of its size."""
+    model = parse("(float[N,C,H,W] x, float[M,C,3,1] w) => (float[] z) { y = Conv (x, w, b)  z = Relu (y) }", b=normal(5))
+    check(model, {"x": normal(2, 3, 7, 6), "w": normal(5, 3, 3, 1)})
+    assert one_island(model).ops(Conv)
+
+
 def test_an_image_that_comes_channels_last_is_not_moved() -> None:
     body = "y = Conv <pads = [1, 1, 1, 1]> (x, v)  z = Conv <group = 4> (y, w)"
     model = parse(f"(float[1,3,12,12] x) => (float[] z) {{ {body} }}", v=normal(32, 3, 3, 3), w=normal(32, 8, 1, 1))

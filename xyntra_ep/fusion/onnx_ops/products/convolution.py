@@ -51,6 +51,13 @@ def _one_per_output(c: Context, bias: Tensor, outputs: Size) -> Tensor:
     return bias
 
 
+def with_outputs(c: Context, w: Tensor, bias: Tensor | None) -> Tensor:
+    """``w``, of as many outputs as ``bias`` has elements where only that is a number: what adds the bias is of that size."""
+    if bias is None or not isinstance(bias.size, int) or isinstance(w.shape[0], int):
+        return w
+    return w.named((_one_per_output(c, bias, w.shape[0]).size, *w.shape[1:]))
+
+
 def with_channels(c: Context, x: Tensor, channels: Size) -> Tensor:
     """``x``, whose channels must be as many as the weights say: a kernel would read beyond it otherwise."""
     c.require_equal(x.shape[1], channels, "Conv: the channels differ from those of the weights")
@@ -64,7 +71,7 @@ def convolve(c: Context, node: Node, x: Tensor, w: Tensor, bias: Tensor | None) 
         c.require(lt(0, extent), "Invalid input shape")
     for extent in out:
         c.require(lt(0, extent), "the window is larger than its input")
-    x = with_channels(c, x, w.shape[1] * int(node.attr("group", 1)))
+    x, w = with_channels(c, x, w.shape[1] * int(node.attr("group", 1))), with_outputs(c, w, bias)
     x, before = unpadded(x)
     pads = [p + b for p, b in zip(pads, before, strict=True)]
     group = int(node.attr("group", 1))
