@@ -46,6 +46,18 @@ def disassembly(path: Path) -> str:
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
+def innermost_loops(path: Path) -> list[list[str]]:
+    """The instructions of every loop that has none in it: what lies between a jump back and where it leads."""
+    argv = ["objdump", "--disassemble", "--no-show-raw-insn", str(path)]
+    listing = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    found = [(int(at, 16), line) for at, line in re.findall(r"^ +([0-9a-f]+):\t(.*)$", listing, re.MULTILINE)]
+    place = {at: i for i, (at, _) in enumerate(found)}
+    jumps = [(i, re.match(r"j\w+ +([0-9a-f]+) ", line)) for i, (_, line) in enumerate(found)]
+    loops = [(place[int(to[1], 16)], i) for i, to in jumps if to and place.get(int(to[1], 16), i) < i]
+    inner = [(a, b) for a, b in loops if not any(a <= c and d < b for c, d in loops)]
+    return [[line for _, line in found[a : b + 1]] for a, b in inner]
+
+
 def _beyond(machine: Machine) -> str | None:
     if machine.architecture != "x86_64":
         return None
