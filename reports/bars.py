@@ -107,12 +107,9 @@ def _share(point: PointResult, kind: str, ceilings: DeviceCeilings | None) -> fl
         return point.library_ns / max(point.ns, 1) if point.library_ns else None
     if ceilings is None:
         return None
-    rates = {
-        OF_RATE: (ceilings.library_bf16_gflops, ceilings.library_fp16_gflops),
-        OF_OLDER: (ceilings.bf16_gflops, ceilings.fp16_gflops),
-    }
-    if kind in rates:
-        rate = dict(zip(("bf16", "fp16"), rates[kind], strict=True)).get(point.precision, 0.0)
+    if kind in (OF_RATE, OF_OLDER):
+        whose = "library_" if kind == OF_RATE else ""
+        rate = getattr(ceilings, f"{whose}{point.precision}_gflops")
         return point.gflops / rate if rate else None
     return point.bytes / max(point.ns, 1) / max(ceilings.copy_gbs, ceilings.library_copy_gbs, 1e-9)
 

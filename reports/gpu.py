@@ -89,5 +89,5 @@ def _peer(m: Measurement, peer: Measurement | None) -> list[str]:
     return [times, speed_up(m.peers.get(peer.label)) if m.peers.get(peer.label) else peer.lacking or "-"]
 
 
-NOTHING = "No GPU has been measured yet.\n"
+NOTHING = "No model has been measured on a GPU for this table yet.\n"
 REPORTS = [Report(name="gpu", title="The zoo on GPUs", render=render, on_device=True, nothing=NOTHING)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.hunt.case import Array, Case, Class, Finding
-from tests.hunt.judge import Verdict, bitwise, differing, has_special_weights, message, overflows
+from tests.hunt.judge import Verdict, bitwise, differing, has_special_weights, message, no_number, overflows
 from tests.hunt.named import REFUSED, refused_on_purpose
 from tests.hunt.noise import spread
 from tests.hunt.report import Report, key_of, shape_of
@@ -91,6 +91,11 @@ def test_integers_that_overflow() -> None:
 def test_weights_that_are_no_numbers_are_special(value: float, special: bool) -> None:
     """ONNX Runtime's result has no NaN where the state that meets it is 0."""
     assert has_special_weights(parse("(float[1] x) => (float[1] y) { y = Add(x, w) }", w=f32([value]))) is special
+
+
+def test_what_special_weights_excuse() -> None:
+    assert no_number(f32([1, np.nan]), f32([1, 2])) and no_number(f32([2, np.inf]), f32([2, 3]))
+    assert not no_number(f32([5, np.nan]), f32([1, 2])) and not no_number(i64([1]), i64([2]))
 
 
 def test_messages_are_folded_without_their_numbers() -> None:

@@ -54,7 +54,8 @@ def test_runs_on_devices_fill_a_table_of_their_own(readme: Path, results: Path, 
     readme.write_text("<!-- bench:gpu -->\n<!-- /bench:gpu -->\n<!-- bench:zoo -->\n<!-- /bench:zoo -->\n")
     update_file(readme, Stored.at(results), write=True)
     empty, _, cpu = readme.read_text().partition("<!-- /bench:gpu -->")
-    assert empty == "<!-- bench:gpu -->\nNo GPU has been measured yet.\n", "a sentence and no empty table"
+    sentence = "No model has been measured on a GPU for this table yet."
+    assert empty == f"<!-- bench:gpu -->\n{sentence}\n", "a sentence and no empty table"
     (results / "gpu.json").write_text(dump(dataclasses.replace(on_device(run), started="2099-01-01T00:00:00+00:00")))
     assert update_file(readme, Stored.at(results), write=True) == ["gpu"]
     filled, _, after = readme.read_text().partition("<!-- /bench:gpu -->")

@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 from xyntra_ep.tracea.doctor.profile import Machine
+from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 
 _TILES = r"%tmm|\bldtilecfg"
@@ -44,6 +45,15 @@ def disassembly(path: Path) -> str:
     """In AT&T's notation; a tab stands before each instruction."""
     argv = ["objdump", "--disassemble", "--no-show-raw-insn", "--no-addresses", str(path)]
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+
+def built_alone(text: str, isa: Isa, folder: Path) -> Path:
+    """The shared object of a kernel's text, compiled as kernels are for users."""
+    source, library = folder / "k.c", folder / "k.so"
+    source.write_text(text)
+    argv = find_compiler().argv(str(source), str(library), target_flags(isa))
+    subprocess.run(argv, check=True, capture_output=True)
+    return library
 
 
 def innermost_loops(path: Path) -> list[list[str]]:

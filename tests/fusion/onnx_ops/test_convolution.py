@@ -56,9 +56,12 @@ def test_pads_at_either_end_and_strides_are_a_convolution(how: str) -> None:
 
 
 def test_outputs_that_only_the_bias_counts() -> None:
-    """The weights come with the run, their outputs as a symbol; what adds the bias is of its size."""
+    """The weights come with the run, their outputs as a symbol; what adds the bias is of its size. And the other way round."""
     model = parse("(float[N,C,H,W] x, float[M,C,3,1] w) => (float[] z) { y = Conv (x, w, b)  z = Relu (y) }", b=normal(5))
     check(model, {"x": normal(2, 3, 7, 6), "w": normal(5, 3, 3, 1)})
+    assert one_island(model).ops(Conv)
+    model = parse("(float[N,3,H,W] x, float[M] b) => (float[] z) { y = Conv (x, w, b)  z = Relu (y) }", w=normal(5, 3, 3, 1))
+    check(model, {"x": normal(2, 3, 7, 6), "b": normal(5)})
     assert one_island(model).ops(Conv)
 
 

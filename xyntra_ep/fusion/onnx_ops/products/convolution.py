@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
@@ -35,11 +36,15 @@ def kernel_of(node: Node, x: Tensor, w: Tensor) -> list[int]:
 
 
 def with_bias(c: Context, conv: ConvNode, spatial: Sequence[Size], bias: Tensor | None, dtype: DType) -> Tensor:
-    """The result [N, M, spatial...] of ``conv``, which is stored channels last."""
+    """The result [N, M, spatial...] of ``conv``, which is stored channels last. Where only the bias has a number for M, the
+    weights are called by it, too: the sum of both has that size."""
     rank = conv.x.rank
-    stored = Tensor((conv.x.shape[0], *spatial, conv.w.shape[0]), DType.F32, conv)
     if bias is not None:
         bias = _one_per_output(c, bias, conv.w.shape[0])
+        if isinstance(bias.size, int):
+            conv = replace(conv, w=conv.w.named((bias.size, *conv.w.shape[1:])))
+    stored = Tensor((conv.x.shape[0], *spatial, conv.w.shape[0]), DType.F32, conv)
+    if bias is not None:
         stored = c.map([stored, bias], lambda v, b: E.call("add", v, b), DType.F32)
     return as_dtype(stored, dtype).permute(from_last(rank))
 
@@ -49,13 +54,6 @@ def _one_per_output(c: Context, bias: Tensor, outputs: Size) -> Tensor:
         raise UnsupportedError("a bias that is no vector")
     c.require_equal(bias.size, outputs, "bias must be a 1D tensor of size output_channels")
     return bias
-
-
-def with_outputs(c: Context, w: Tensor, bias: Tensor | None) -> Tensor:
-    """``w``, of as many outputs as ``bias`` has elements where only that is a number: what adds the bias is of that size."""
-    if bias is None or not isinstance(bias.size, int) or isinstance(w.shape[0], int):
-        return w
-    return w.named((_one_per_output(c, bias, w.shape[0]).size, *w.shape[1:]))
 
 
 def with_channels(c: Context, x: Tensor, channels: Size) -> Tensor:
@@ -71,7 +69,7 @@ def convolve(c: Context, node: Node, x: Tensor, w: Tensor, bias: Tensor | None) 
         c.require(lt(0, extent), "Invalid input shape")
     for extent in out:
         c.require(lt(0, extent), "the window is larger than its input")
-    x, w = with_channels(c, x, w.shape[1] * int(node.attr("group", 1))), with_outputs(c, w, bias)
+    x = with_channels(c, x, w.shape[1] * int(node.attr("group", 1)))
     x, before = unpadded(x)
     pads = [p + b for p, b in zip(pads, before, strict=True)]
     group = int(node.attr("group", 1))

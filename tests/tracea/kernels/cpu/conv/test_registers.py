@@ -5,16 +5,14 @@ from __future__ import annotations
 import platform
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.instructions import innermost_loops
+from tests.support.instructions import built_alone, innermost_loops
 from tests.support.run_program import plan_for
 from tests.tracea.kernels.conv_programs import ConvCase, conv_program
 from xyntra_ep.tracea.kernels.cpu.conv.nhwc_direct import VARIANTS
-from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2
 
 pytestmark = [
@@ -36,10 +34,7 @@ def test_no_sum_of_an_avx2_tile_lives_in_memory(channels: int, side: int, output
     case = ConvCase(x=(1, channels, side, side), w=(outputs, channels, kernel, kernel), pads=pads, tail=("bias", "relu"))
     program, _, _ = conv_program(case)
     [text] = [k.text for k in plan_for(program, AVX2, VARIANTS).kernels if "tile0_" in k.text]
-    source, library = tmp_path / "k.c", tmp_path / "k.so"
-    source.write_text(text)
-    argv = find_compiler().argv(str(source), str(library), target_flags(AVX2.isa))  # as kernels are compiled for users
-    subprocess.run(argv, check=True, capture_output=True)
+    library = built_alone(text, AVX2.isa, tmp_path)
     loops = [loop for loop in innermost_loops(library) if sum("vfmadd" in line for line in loop) >= _SUMS]
     assert loops
     for loop in loops:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import platform
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.instructions import disassembly
+from tests.support.instructions import built_alone, disassembly
 from tests.support.printed import c_text
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import tile_of, tile_space
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Matrix, Tile, accumulate
-from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2
 from xyntra_ep.tracea.semantic_ir.nodes import index
@@ -40,11 +38,7 @@ def assembler(tile: Tile, folder: Path) -> list[str]:
             for j, c in enumerate(row):
                 k.store(out, i * tile.columns + j * tile.lanes, c)
     kernel, _ = k.finish()
-    source, library = folder / "k.c", folder / "k.so"
-    source.write_text(c_text(kernel, AVX2))
-    argv = find_compiler().argv(str(source), str(library), target_flags(AVX2.isa))  # as kernels are compiled for users
-    subprocess.run(argv, check=True, capture_output=True)
-    text = disassembly(library).splitlines()
+    text = disassembly(built_alone(c_text(kernel, AVX2), AVX2.isa, folder)).splitlines()
     products = [i for i, line in enumerate(text) if "vfmadd" in line]
     assert len(products) >= tile.rows * tile.vectors * tile.unroll
     return text[products[0] : products[-1] + 1]

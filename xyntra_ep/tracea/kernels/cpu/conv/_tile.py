@@ -23,7 +23,7 @@ AHEAD_UNIT = 256
 # 6 x 2 in memory wherever a depth of 256 and more is cut in chains: 79 GFLOP/s for 114 (Zen 4, AVX2).
 _UNROLL = 2
 _FEW_SUMS = 16
-BURST_RATE = 64  # lines per ``AHEAD_UNIT`` steps: with more, each iteration of a loop over k has one to fetch
+BURST_RATE = 64  # lines per ``AHEAD_UNIT`` steps: with more, there is one to fetch every few steps of k
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

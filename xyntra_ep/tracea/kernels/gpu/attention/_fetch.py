@@ -91,9 +91,10 @@ class TileFetcher:
         self._extent, self._used = operand.shape[3], whole(operand.shape[3], grain)
         self._place = fetch.lanes().emit(b, b.thread)
         # Where a thread's rounds begin is found once, here: what is left to add in a loop is a number for each.
+        self._is_whole = is_multiple(operand.shape[2], fetch.rows)
         columns = sorted({column for _, column in fetch.rounds() if column < self._used})
         self._targets = {c: b.let("to", layout.emit(b, self._place["r"], self._place["c"] + c)) for c in columns}
-        self._sources = {c: b.let("from", self._source(self._place["r"], self._place["c"] + c)) for c in columns}
+        self._sources = {c: b.let("from", self._source(self._place["r"], c)) for c in columns} if self._is_whole else {}
 
     def slot(self, number: Rvalue) -> Pointer:
         """Where tile ``number`` is put."""
@@ -114,28 +115,30 @@ class TileFetcher:
     def _rounds(self, first: Rvalue, into: Pointer) -> None:
         b, operand, fetch = self._b, self._operand, self._fetch
         used = self._used
-        inside, stride = is_multiple(operand.shape[2], fetch.rows), b.param(operand.strides[2])
-        start = b.pointer("start", self._data, first * stride) if inside else self._data
+        stride = b.param(operand.strides[2])
+        start = b.pointer("start", self._data, first * stride) if self._is_whole else self._data
         for more_row, more_column in self._fetch.rounds():
             if more_column >= used:
                 continue
             row, column = self._place["r"] + more_row, self._place["c"] + more_column
-            source, source_at = Offset(start, self._sources[more_column]), index(more_row) * stride
-            if not inside:
-                last = b.param(operand.shape[2] - 1)
-                source, source_at = Offset(start, self._source(vmin(first + row, last), column)), index(0)
-            target, target_at = Offset(into, self._targets[more_column]), index(more_row * self._layout.columns)
+            if self._is_whole:
+                source, source_at = Offset(start, self._sources[more_column]), index(more_row) * stride
+            else:
+                below = vmin(first + row, b.param(operand.shape[2] - 1))
+                source, source_at = Offset(start, self._source(below, more_column)), index(0)
             if more_row % self._layout.period:
                 target, target_at = Offset(into, self._layout.emit(b, row, column)), index(0)
+            else:
+                target, target_at = Offset(into, self._targets[more_column]), index(more_row * self._layout.columns)
             if more_column + fetch.lanes().extent("c") * fetch.packet <= used:
                 self._move(target, target_at, source, source_at, column)
             else:
                 with b.when(lt(column, used)):
                     self._move(target, target_at, source, source_at, column)
 
-    def _source(self, row: Rvalue, column: Rvalue) -> Rvalue:
-        strides = self._operand.strides
-        return row * self._b.param(strides[2]) + column * self._b.param(strides[3])
+    def _source(self, row: Rvalue, more_column: int) -> Rvalue:
+        b, strides = self._b, self._operand.strides
+        return row * b.param(strides[2]) + (self._place["c"] + more_column) * b.param(strides[3])
 
     def _move(self, target: Pointer, target_at: Rvalue, source: Pointer, source_at: Rvalue, column: Rvalue) -> None:
         b, packet, dtype = self._b, self._fetch.packet, self._operand.dtype

@@ -35,6 +35,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Function,
     Offset,
     Rvalue,
+    Unary,
     Var,
     binary,
     f32,
@@ -49,7 +50,7 @@ _HELD = 32  # registers for q at most
 _OTHERS = 64  # registers for what is neither q, nor scores, nor results
 _EXP = "exp2_weight_bf16"
 _LOG2E = 1.4426950408889634
-_DEEP = -(2.0**126)  # above it, log2(e) times a score is finite
+_FAR = 2.0**126  # below it, log2(e) times a score is finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,7 @@ class FragmentCode(AttentionStream):
         """In one multiply-add each. What rounding ``top`` * log2(e) takes away it takes from all weights of the row alike."""
         b = self.b
         found = [b.variable("weight", Const(f32(1), 0.0)) for _ in scores]
-        with b.when(lt(Const(f32(1), _DEEP), top)):
+        with b.when(lt(Unary("abs", top), Const(f32(1), _FAR))):
             below = b.let("below", top * -_LOG2E)
             for weight, score in zip(found, scores, strict=True):
                 b.assign(weight, self._exp2(Fma(score, Const(f32(1), _LOG2E), below)))

@@ -57,35 +57,32 @@ def _dtype_of(op: Attention) -> DType | None:
     return stored.pop() if len(stored) == 1 and stored <= set(HALVES) else None
 
 
-def _tile(op: Attention, rows: int, columns: int, room: int) -> FragmentTile:
-    """With two slots where so many bytes have room for them."""
+def _tile(op: Attention, rows: int, columns: int, context: BuildContext) -> FragmentTile:
+    """With two slots where there is room for them."""
     dtype = _dtype_of(op)
     assert dtype is not None
     tile = FragmentTile(rows, columns, *heads_of(op), dtype, slots=_SLOTS)
-    return tile if tile.shared_bytes <= room else replace(tile, slots=1)
+    return tile if tile.shared_bytes <= _room(dtype, context) else replace(tile, slots=1)
 
 
 def _space(op: Attention, context: BuildContext) -> Sequence[Axis]:
-    room = _room(op, context)
-
     def fits(rows: int, columns: int) -> bool:
-        tile = _tile(op, rows, columns, room)
-        return tile.shared_bytes <= room and tile.registers <= _THREAD_REGISTERS
+        tile = _tile(op, rows, columns, context)
+        return tile.shared_bytes <= _room(tile.dtype, context) and tile.registers <= _THREAD_REGISTERS
 
     return axes_that_fit(_ROWS, _COLUMNS, fits)
 
 
-def _room(op: Attention, context: BuildContext) -> int:
+def _room(dtype: DType, context: BuildContext) -> int:
     """Bytes of shared memory that leave a unit room for two blocks or three; tiles of f32 are twice as large."""
-    gpu, dtype = gpu_of(context), _dtype_of(op)
-    assert dtype is not None
+    gpu = gpu_of(context)
     common = gpu.common_shared_bytes * dtype.bytes // DType.F16.bytes
     return min(gpu.shared_bytes, max(common, gpu.shared_bytes // 2))
 
 
 def _default(op: Attention, context: BuildContext) -> Config:
     rows, columns = (axis.values for axis in _space(op, context))
-    tiles = [_tile(op, r, c, _room(op, context)) for r in rows for c in columns]
+    tiles = [_tile(op, r, c, context) for r in rows for c in columns]
     best = min(tiles, key=lambda tile: (_tile_ns(op, tile, context), -tile.rows * tile.columns))
     return {"rows": best.rows, "columns": best.columns}
 
@@ -104,11 +101,11 @@ def _tile_ns(op: Attention, tile: FragmentTile, context: BuildContext) -> float:
 
 
 def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
-    return LAUNCH_NS + _tile_ns(op, _tile(op, **config, room=_room(op, context)), context)
+    return LAUNCH_NS + _tile_ns(op, _tile(op, **config, context=context), context)
 
 
 def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
-    tile = _tile(op, **config, room=_room(op, context))
+    tile = _tile(op, **config, context=context)
     return [FragmentCode(op, tile, context).call(gpu_of(context).fragment_rate(tile.dtype) * _PEAK)]
 
 

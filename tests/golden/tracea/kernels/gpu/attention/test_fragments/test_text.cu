@@ -170,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_bf16_fragments_32x
     float weight5 = 0x0.0p+0f;
     float weight6 = 0x0.0p+0f;
     float weight7 = 0x0.0p+0f;
-    if ((-((-0x1.0000000000000p+126f) < top_))) {
+    if ((-(fabsf(top_) < 0x1.0000000000000p+126f))) {
       const float below_ = (top_ * (-0x1.7154760000000p+0f));
       weight_ = xm_exp2_weight_bf16_1((score_ * 0x1.7154760000000p+0f + below_));
       weight1 = xm_exp2_weight_bf16_1((score1 * 0x1.7154760000000p+0f + below_));
@@ -215,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_bf16_fragments_32x
     float weight13 = 0x0.0p+0f;
     float weight14 = 0x0.0p+0f;
     float weight15 = 0x0.0p+0f;
-    if ((-((-0x1.0000000000000p+126f) < top1))) {
+    if ((-(fabsf(top1) < 0x1.0000000000000p+126f))) {
       const float below1 = (top1 * (-0x1.7154760000000p+0f));
       weight8 = xm_exp2_weight_bf16_1((score8 * 0x1.7154760000000p+0f + below1));
       weight9 = xm_exp2_weight_bf16_1((score9 * 0x1.7154760000000p+0f + below1));
