@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.hunt.case import Array, Case, Class, Finding
-from tests.hunt.judge import Verdict, bitwise, differing, has_special_weights, message, no_number, overflows
+from tests.hunt.case import Array, Case, Class, Finding, Run, Settings
+from tests.hunt.judge import Judge, Verdict, bitwise, differing, has_special_weights, message, no_number, overflows
 from tests.hunt.named import REFUSED, refused_on_purpose
 from tests.hunt.noise import spread
 from tests.hunt.report import Report, key_of, shape_of
@@ -146,3 +146,23 @@ def test_what_is_refused_on_purpose_is_told_apart() -> None:
     assert not refused_on_purpose("XyntraEP_1_0: XyntraEP: Gather#0: indices element out of data bounds (x1 [3])")
     documented = (Path(__file__).resolve().parents[2] / "docs" / "hunting.md").read_text(encoding="utf-8")
     assert all(why in documented for why in REFUSED.values())
+
+
+def test_elements_that_onnx_runtime_leaves_unwritten_are_no_fault_of_ours() -> None:
+    """The Concat is left to ONNX Runtime; its output for an empty `x` that is one long along the axis is whatever lay there."""
+    model = parse("(int64[A,B,C] x, int64[2,1,1] c) => (int64[D,E,F] y) { y = Concat <axis = 0> (c, x) }")
+    feeds = {"c": np.ones((2, 1, 1), np.int64)}
+    empty, whole = (Run(feeds={**feeds, "x": np.ones(shape, np.int64)}, kind="") for shape in ((1, 0, 1), (1, 1, 1)))
+    judge = Judge(Case(model=model.SerializeToString(), runs=[empty], settings=Settings(claim="profitable")))
+    judge._repeat(_Changing(), [[i64([1])]])
+    assert judge.verdict.findings == [] and judge.verdict.counts["refused by us on purpose"] == 1
+    judge = Judge(Case(model=model.SerializeToString(), runs=[whole], settings=Settings(claim="profitable")))
+    judge._repeat(_Changing(), [[i64([1])]])
+    assert [found.kind for found in judge.verdict.findings] == [Class.UNREPEATABLE]
+
+
+class _Changing:
+    """A session that gives 2 where it gave 1."""
+
+    def run(self, names: None, feeds: object) -> list[Array]:
+        return [i64([2])]
