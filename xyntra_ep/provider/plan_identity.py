@@ -1,21 +1,18 @@
 """What besides a graph decides about its plan: code, processor, compilers, devices, settings. Another answer makes plans anew.
 
-It runs when the package is imported, so nothing is started and no driver is asked.
+It runs when the package is imported, so nothing is started, no driver is asked, and only what is needed is imported: `shutil`
+and `hashlib` would be a sixth of the package's import.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
-import platform
-import shutil
 from dataclasses import fields
 from pathlib import Path
 
 from xyntra_ep import knobs
 from xyntra_ep.tracea.backends import BACKENDS, DeviceBackend
-from xyntra_ep.trusted_file import read_trusted
 
 PACKAGE = Path(__file__).resolve().parent.parent
 # Knobs that do not change a plan; all others enter the digest of a graph.
@@ -59,6 +56,8 @@ def _cpu_features() -> str:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             first = file.read(8192).split("\n\n")[0]
     except OSError:
+        import platform  # only where there is no such file: this runs at import
+
         return platform.processor()
     wanted = ("vendor_id", "model name", "flags", "CPU implementer", "CPU part", "Features", "isa")
     lines = [line for line in first.splitlines() if line.startswith(wanted)]
@@ -73,10 +72,12 @@ def _compiler_id() -> str:
     """Which compilers there are, without starting one: after an installation or an upgrade, plans are made anew."""
     marks = []
     for name in _COMPILERS:
-        path = shutil.which(name)
-        if path is not None:
-            status = os.stat(path)
-            marks.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+        for folder in os.get_exec_path():
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                status = os.stat(path)
+                marks.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+                break
     return "\n".join(marks)
 
 
@@ -88,7 +89,10 @@ def devices(opened: ctypes.CDLL, cache_dir: Path) -> list[str]:
 
 def _trials(cache_dir: Path) -> str:
     """What is on record about kernels on devices: plans were made by it."""
-    from xyntra_ep.tracea.runtime.cache_root import TRIALS  # only where it matters: this runs at import
+    import hashlib  # only where it matters: this runs at import
+
+    from xyntra_ep.tracea.runtime.cache_root import TRIALS
+    from xyntra_ep.trusted_file import read_trusted
 
     try:
         content = read_trusted(cache_dir / TRIALS)
