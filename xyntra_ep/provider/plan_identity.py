@@ -1,7 +1,7 @@
 """What besides a graph decides about its plan: code, processor, compilers, devices, settings. Another answer makes plans anew.
 
-It runs when the package is imported, so nothing is started, no driver is asked, and only what is needed is imported: `shutil`
-and `hashlib` would be a sixth of the package's import.
+It runs when the package is imported, so nothing is started, no driver is asked, and only what is needed is imported: `shutil`,
+`hashlib` and `platform` would be a quarter of the package's import.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def _cpu_features() -> str:
 
 def _compiler_id() -> str:
     """Which compilers there are, without starting one: after an installation or an upgrade, plans are made anew."""
-    marks = []
+    marks, folders = [], os.get_exec_path()
     for name in _COMPILERS:
-        for folder in os.get_exec_path():
+        for folder in folders:
             path = os.path.join(folder, name)
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 status = os.stat(path)
