@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from xyntra_ep.tracea.kernels.shared.epilogue import Group
+from xyntra_ep.tracea.kernels.shared.index import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ windows, concatenation) is computed although its value is not used, and a Gather
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -16,9 +16,9 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load, rewrite, size, walk
 from xyntra_ep.tracea.core_ir.index_range import Affine, affine, clamped, scaled, stays_inside, without_axis
 from xyntra_ep.tracea.core_ir.ops import Operand
-from xyntra_ep.tracea.kernels.variant import TempBuffer, ValueBuffer
+from xyntra_ep.tracea.kernels.variant import ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import PointerType, Var
+from xyntra_ep.tracea.semantic_ir.nodes import Pointer, PointerType, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,33 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Axes of the domain counted by one running index, row-major; ``extents`` are theirs in the domain."""
+
+    axes: tuple[int, ...]
+    extents: tuple[Size, ...]
+
+    def merged(self, form: Mapping[int, Size]) -> Size | None:
+        """The coefficient of the running index in the affine ``form``; None when the axes do not step as one."""
+        step: Size = 0
+        span: Size | None = None  # what one step of the axis to the left must be to go on where the last row ended
+        for number, extent in zip(reversed(self.axes), reversed(self.extents), strict=True):
+            if extent == 1:
+                continue
+            coefficient = form.get(number, 0)
+            if span is None:
+                step = coefficient
+            elif coefficient != span:
+                return None
+            span = coefficient * extent
+        return step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """Elements of one buffer. ``count``: of a view that may be empty although the loops are not; 0 of it forbids the read."""
 
-    pointer: Var
+    pointer: Pointer
     dtype: DType
     offset: Size
     terms: tuple[Term, ...]
@@ -99,7 +122,7 @@ class AccessTable:
         self._b = b
         self._domain = tuple(domain)
         self._pointers: dict[tuple[int | str, bool], Var] = {}
-        self.buffers: list[ValueBuffer | TempBuffer] = []
+        self.buffers: list[ValueBuffer] = []
         self.accesses: list[Access] = []
         self._number: dict[Expr, int] = {}
         self._deps: dict[Expr, frozenset[Expr]] = {}
@@ -127,9 +150,11 @@ class AccessTable:
 
         return rewrite(body, leaf)
 
-    def writing(self, operand: Operand) -> int:
-        """The access of an output at the domain's own axes (of its leading ones, for results per row)."""
-        return self._add(self._access(operand, tuple(map(axis, range(len(operand.shape)))), writable=True))
+    def writing(self, operand: Operand, pointer: Pointer | None = None) -> int:
+        """The access of an output at the domain's own axes (of its leading ones, for results per row); at a ``pointer`` to it
+        that the kernel has already."""
+        access = self._access(operand, tuple(map(axis, range(len(operand.shape)))), writable=True, pointer=pointer)
+        return self._add(access)
 
     def add(self, pointer: Var, dtype: DType, index: Expr) -> int:
         """An access to memory of the kernel's own, at a position known to be good."""
@@ -140,14 +165,14 @@ class AccessTable:
         self.accesses.append(access)
         return len(self.accesses) - 1
 
-    def _access(self, operand: Operand, indices: Sequence[Expr], writable: bool) -> Access:
+    def _access(self, operand: Operand, indices: Sequence[Expr], writable: bool, pointer: Pointer | None = None) -> Access:
         terms = [
             Term(index, stride, extent, inside=writable or stays_inside(index, extent, self._domain))
             for index, stride, extent in zip(indices, operand.strides, operand.shape, strict=True)
             if stride != 0
         ]
         return Access(
-            pointer=self.pointer(operand, writable),
+            pointer=self.pointer(operand, writable) if pointer is None else pointer,
             dtype=operand.dtype,
             offset=operand.offset,
             terms=tuple(terms),
@@ -209,9 +234,24 @@ class AccessTable:
                 total[a] = total[a] + parts.coefficients.get(a, 0) * term.stride
         return total
 
-    def lanewise(self, access: Access, number: int) -> LaneAddress:
-        """``access`` as lanes along axis(number) see it."""
+    def over_groups(self, groups: Sequence[Group]) -> AccessTable:
+        """The same buffers in terms of running indices: axis(g) counts the axes of ``groups[g]``. An access steps evenly along a
+        group whose axes it walks through as one; otherwise along coordinates, which are divisions."""
+        coordinates = coordinates_of(groups)
+        table = AccessTable(self._b, [product(group.extents) for group in groups])
+        table._pointers, table.buffers = self._pointers, self.buffers
+        table.accesses = [_over_groups(a, groups, coordinates) for a in self.accesses]
+        return table
+
+    def lanewise(self, access: Access, number: int, any_point: bool = False) -> LaneAddress:
+        """``access`` as lanes along axis(number) see it. ``any_point``: lanes may start anywhere, and accumulators differ from
+        lane to lane."""
         lane = axis(number)
+
+        def moves(e: Expr) -> bool:
+            deps = self.deps(e)
+            return lane in deps or (any_point and any(d.kind == "acc" for d in deps))
+
         step: Size = 0
         times = 1
         checks: list[Check] = []
@@ -219,12 +259,12 @@ class AccessTable:
         linear = True
         for term in access.terms:
             start = term.index
-            if (repeats := _repeats(start, lane)) and term.inside and step == 0:
+            if not any_point and (repeats := _repeats(start, lane)) and term.inside and step == 0:
                 times, step, start = repeats, term.stride, const(0)
-            elif lane in self.deps(start):
+            elif moves(start):
                 parts = affine(start)
                 stride = parts.coefficients.get(number, 0)
-                linear = linear and times == 1 and lane not in self.deps(parts.rest) and (term.inside or isinstance(stride, int))
+                linear = linear and times == 1 and not moves(parts.rest) and (term.inside or isinstance(stride, int))
                 step = step + stride * term.stride
                 start = without_axis(start, number)
                 if not term.inside:
@@ -233,9 +273,8 @@ class AccessTable:
                 start = clamped(start, term.extent)
             starts.append(start)
         base = access._sum(starts) if linear else const(0)
-        moving = [lane in self.deps(t.index) for t in access.terms]
-        uniform = replace(access, terms=tuple(t for t, moves in zip(access.terms, moving, strict=True) if not moves))
-        varying = replace(access, offset=0, terms=tuple(t for t, moves in zip(access.terms, moving, strict=True) if moves))
+        uniform = replace(access, terms=tuple(t for t in access.terms if not moves(t.index)))
+        varying = replace(access, offset=0, terms=tuple(t for t in access.terms if moves(t.index)))
         mode = Lane.GATHER if not linear else _mode(step, checks)
         if times > 1:
             mode = Lane.REPEATED if mode is Lane.VECTOR else Lane.GATHER
@@ -271,3 +310,50 @@ def _mode(step: Size, checks: Sequence[Check]) -> Lane:
 def axes_used(table: AccessTable, roots: Sequence[Expr]) -> frozenset[int]:
     """Axes whose value itself is an operand somewhere (not only through an address)."""
     return frozenset(e.attr for e in walk(*roots) if e.kind == "axis")
+
+
+def coordinates_of(groups: Sequence[Group]) -> dict[int, Expr]:
+    """Each axis as an expression of its group's running index, which is axis(number of the group)."""
+    found: dict[int, Expr] = {}
+    for g, group in enumerate(groups):
+        for i, (number, extent) in enumerate(zip(group.axes, group.extents, strict=True)):
+            if extent == 1:
+                found[number] = const(0)
+                continue
+            inner = product(group.extents[i + 1 :])
+            at = axis(g) if inner == 1 else call("div", axis(g), size(inner))
+            is_first = all(e == 1 for e in group.extents[:i])
+            found[number] = at if is_first else call("mod", at, size(extent))
+    return found
+
+
+def is_coordinate(e: Expr) -> bool:
+    """Whether ``e`` is an axis as ``coordinates_of`` says it: a running index, divided by sizes."""
+    return e.kind == "axis" or (
+        e.kind == "call" and e.attr in ("div", "mod") and e.args[1].kind in ("const", "size") and is_coordinate(e.args[0])
+    )
+
+
+def in_coordinates(e: Expr, coordinates: Mapping[int, Expr]) -> Expr:
+    """``e`` with its axes replaced."""
+    return rewrite(e, lambda x: coordinates[x.attr] if x.kind == "axis" else None)
+
+
+def _over_groups(access: Access, groups: Sequence[Group], coordinates: Mapping[int, Expr]) -> Access:
+    """What is linear in the axes becomes one sum, whose part in each group is one step where it can be."""
+    form: dict[int, Size] = {}
+    offset = access.offset
+    terms: list[Term] = []
+    for term in access.terms:
+        parts = affine(term.index)
+        if not term.inside or parts.rest.kind not in ("const", "size"):
+            terms.append(replace(term, index=in_coordinates(term.index, coordinates)))
+            continue
+        offset = offset + parts.rest.attr * term.stride
+        for number, coefficient in parts.coefficients.items():
+            form[number] = form.get(number, 0) + coefficient * term.stride
+    for g, group in enumerate(groups):
+        step = group.merged(form)
+        steps = [(axis(g), step)] if step is not None else [(coordinates[number], form.get(number, 0)) for number in group.axes]
+        terms += [Term(at, stride, 1, inside=True) for at, stride in steps if stride != 0 and at is not const(0)]
+    return replace(access, offset=offset, terms=tuple(terms))

@@ -40,7 +40,8 @@ from xyntra_ep.tracea.kernels.cpu.gemm._multiply import UNITS
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
 from xyntra_ep.tracea.kernels.cpu.shared.row_parts import rows_of_block
 from xyntra_ep.tracea.kernels.shared.address import address
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
@@ -118,7 +119,7 @@ class _Output:
         self._out = kernel.buffer("out", op.output.dtype, writable=True)
         self.buffer = ValueBuffer(value=op.output.value)
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(op.output.shape)]
-        self._result = Epilogue(kernel, context.program, acc(), op.inputs, op.output.shape, groups, lane_group=3)
+        self._result = Epilogue(kernel, acc(), op.inputs, op.output.shape, groups, lane_group=3)
 
     def write(self, row: Sequence[Rvalue], sums: Pointer, scale: Rvalue) -> None:
         """A row, at its batch, head and number."""
@@ -148,8 +149,8 @@ class _Attend:
         self.partial = _Partial(shape=shape, parts=parts)
         kept = [] if parts == 1 else [self.partial.sums, self.partial.states]
         self.kept = [k.buffer(buffer.name, DType.F32, writable=True) for buffer in kept]
-        self.sight = Sight(k, context.program, shape)
-        self.scores = Scores(k, context.program, shape, self.sight)
+        self.sight = Sight(k, shape)
+        self.scores = Scores(k, shape, self.sight)
         operands = (ValueBuffer(value=o.value) for o in (shape.q, shape.k, shape.v))
         self.buffers: list[ValueBuffer | TempBuffer] = [*operands, self.output.buffer, *kept]
         self.buffers += [*self.sight.buffers, *self.scores.buffers]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.expr import Expr, acc
-from xyntra_ep.tracea.core_ir.ops import Program
 from xyntra_ep.tracea.kernels.cpu.attention._shape import AttentionShape
 from xyntra_ep.tracea.kernels.cpu.attention._sight import Sight, Span
 from xyntra_ep.tracea.kernels.shared.column_bounds import Bounds
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
@@ -42,7 +42,7 @@ class Scores:
     ``factor``: what a score is to be multiplied with after all: a score that is a multiple of its product is left alone.
     """
 
-    def __init__(self, kernel: KernelBuilder, program: Program, shape: AttentionShape, sight: Sight) -> None:
+    def __init__(self, kernel: KernelBuilder, shape: AttentionShape, sight: Sight) -> None:
         self._k = kernel
         self._shape = shape
         self._sight = sight
@@ -51,7 +51,7 @@ class Scores:
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(domain)]
 
         def epilogue(root: Expr) -> Epilogue:
-            return Epilogue(kernel, program, root, op.inputs, domain, groups, lane_group=3)
+            return Epilogue(kernel, root, op.inputs, domain, groups, lane_group=3)
 
         self._inside = epilogue(op.score if mask is None else mask.visible)
         # A mask that is added is a part of every score that it hides.

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.expr import Expr
-from xyntra_ep.tracea.core_ir.ops import Program
 from xyntra_ep.tracea.kernels.cpu.attention._shape import AttentionShape
 from xyntra_ep.tracea.kernels.shared.column_bounds import ROW, Bound, Bounds
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Convert, Rvalue, Select, index, le, vmax, vmin
@@ -30,7 +30,7 @@ class Span:
 class Sight:
     """Tell it of a block with ``enter``; then ``block`` are the columns that any row of it sees, in whole panels."""
 
-    def __init__(self, kernel: KernelBuilder, program: Program, shape: AttentionShape) -> None:
+    def __init__(self, kernel: KernelBuilder, shape: AttentionShape) -> None:
         self._k = kernel
         self._shape = shape
         self.bounds = Bounds() if shape.causal is None else shape.causal.bounds
@@ -40,7 +40,7 @@ class Sight:
         self._read: dict[Expr, Epilogue] = {}
         for bound in (*self.bounds.ends, *self.bounds.begins):
             if bound.offset.kind not in ("const", "size") and bound.offset not in self._read:
-                offset = Epilogue(kernel, program, bound.offset, shape.op.inputs, domain, groups, lane_group=3)
+                offset = Epilogue(kernel, bound.offset, shape.op.inputs, domain, groups, lane_group=3)
                 self._read[bound.offset] = offset
         self._offsets: dict[Expr, Rvalue] = {}
 

@@ -44,7 +44,8 @@ from xyntra_ep.tracea.kernels.cpu.attention._sweep import Sweep
 from xyntra_ep.tracea.kernels.cpu.gemm._rows import divide_rows
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
 from xyntra_ep.tracea.kernels.shared.address import address
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, TempBuffer, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
@@ -136,8 +137,8 @@ class _Attend:
         self.out = self._buffer("out", shape.op.output.dtype, ValueBuffer(value=shape.op.output.value), writable=True)
         self.keys = self._buffer("keys", DType.BF16, packed_of(keys))
         self.values = self._buffer("values", DType.BF16, packed_of(values))
-        self.sight = Sight(k, context.program, shape)
-        self.finish = Scores(k, context.program, shape, self.sight)
+        self.sight = Sight(k, shape)
+        self.finish = Scores(k, shape, self.sight)
         self.products = TileProducts(k, shape) if form == "tiles" else PairProducts(k, shape)
 
     def _buffer(self, stem: str, dtype: DType, buffer: ValueBuffer | TempBuffer, writable: bool = False) -> Var:
@@ -159,7 +160,7 @@ class _Attend:
     def _body(self) -> None:
         k, shape, tile = self.k, self.shape, self.shape.tile
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(shape.op.output.shape)]
-        self.result = Epilogue(k, self.context.program, acc(), shape.op.inputs, shape.op.output.shape, groups, lane_group=3)
+        self.result = Epilogue(k, acc(), shape.op.inputs, shape.op.output.shape, groups, lane_group=3)
         blocks = divide_rows(k, shape.rows, tile.rows)
         self.query = k.array("query", DType.BF16, tile.rows * depth_of(shape))
         self.scores = k.array("scores", DType.F32, tile.rows * shape.score_stride)

@@ -39,7 +39,8 @@ from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile, tile_space
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
 from xyntra_ep.tracea.kernels.cpu.shared.row_parts import rows_of_block
 from xyntra_ep.tracea.kernels.shared.address import address
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import (
     Axis,
     BuildContext,
@@ -143,8 +144,8 @@ class _Attend:
         self.buffers.append(ValueBuffer(value=op.output.value))
         self.packed_keys = self._buffer("keys", DType.F32, packed_of(keys))
         self.packed_values = self._buffer("values", DType.F32, packed_of(values)) if values is not None else None
-        self.sight = Sight(k, context.program, shape)
-        self.scores = Scores(k, context.program, shape, self.sight)
+        self.sight = Sight(k, shape)
+        self.scores = Scores(k, shape, self.sight)
 
     def _buffer(self, stem: str, dtype: DType, buffer: ValueBuffer | TempBuffer) -> Var:
         self.buffers.append(buffer)
@@ -167,7 +168,7 @@ class _Attend:
         k, shape, most = self.k, self.shape, self.shape.block_rows
         self.products = Products(k, shape)
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(shape.op.output.shape)]
-        result = Epilogue(k, self.context.program, acc(), shape.op.inputs, shape.op.output.shape, groups, lane_group=3)
+        result = Epilogue(k, acc(), shape.op.inputs, shape.op.output.shape, groups, lane_group=3)
         self.sums = WeightedSums(k, shape, result, self.out)
         self.weights = k.array("scores", DType.F32, most * shape.score_stride)
         self.sums_so_far = None if shape.is_single_pass else k.array("sums", DType.F32, most * shape.sum_stride)

@@ -171,7 +171,7 @@ class _Kernel:
         self.x, self.w = k.buffer("x", self.x_dtype), k.buffer("w", DType.F32)
         self.out = k.buffer("out", op.output.dtype, writable=True)
         groups = shape.epilogue_groups()
-        self.epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=len(groups) - 1)
+        self.epilogue = Epilogue(k, op.epilogue, op.inputs, op.domain, groups, lane_group=len(groups) - 1)
 
     def call(self, packed: TempBuffer) -> KernelCall:
         shape, dots = self.dots.shape, self.dots

@@ -13,7 +13,7 @@ from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Operand
-from xyntra_ep.tracea.kernels.shared.epilogue import Group
+from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue
 

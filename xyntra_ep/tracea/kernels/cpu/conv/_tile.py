@@ -201,4 +201,4 @@ def residuals(code: TileCode) -> list[Pointer]:
     found = {e.attr for e in walk(op.epilogue) if e.kind == "load" and e.args == here}
     out = op.output
     alike = [j for j in sorted(found) if replace(op.inputs[j], value=out.value) == out]
-    return [code.epilogue.pointers[j] for j in alike]
+    return [code.epilogue.pointer(op.inputs[j]) for j in alike]

@@ -88,7 +88,7 @@ class _Walk:
         x, w = k.buffer("x", x_dtype), k.buffer("w", w_dtype)
         out = k.buffer("out", op.output.dtype, writable=True)
         groups = shape.epilogue_groups()
-        self.epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1, rough=is_rough(op))
+        self.epilogue = Epilogue(k, op.epilogue, op.inputs, op.domain, groups, lane_group=1, rough=is_rough(op))
         self.segments = split_row(shape.x, blocking.pixels)
         self.row_tiles: Size = self.segments[-1].ordinal + self.segments[-1].count if self.segments else 0
         self.panels = panels(shape, blocking.vectors * caps.lanes)

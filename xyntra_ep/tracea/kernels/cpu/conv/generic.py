@@ -6,7 +6,8 @@ from xyntra_ep.tracea.core_ir.dims import ceildiv, product
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.cpu.conv._shape import typical
 from xyntra_ep.tracea.kernels.shared.conv_taps import accumulate, taps, why_not_floats
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Pointer
@@ -27,7 +28,7 @@ def build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     target = k.buffer("out", out.dtype, writable=True)
     rows, last = tuple(range(len(op.domain) - 1)), len(op.domain) - 1
     groups = [Group(axes=rows, extents=op.domain[:-1]), Group(axes=(last,), extents=op.domain[-1:])]
-    epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1)
+    epilogue = Epilogue(k, op.epilogue, op.inputs, op.domain, groups, lane_group=1)
     with k.units() as unit:
         outer = k.split(unit, op.domain[:-1])
         with k.loop("o", 0, k.param(op.domain[-1])) as o:

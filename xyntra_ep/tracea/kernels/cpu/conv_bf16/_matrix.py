@@ -18,7 +18,6 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.expr import walk
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, typical
 from xyntra_ep.tracea.kernels.cpu.conv_bf16._pack import PairRuns
 from xyntra_ep.tracea.kernels.cpu.shared.row_units import equal_part
@@ -98,14 +97,15 @@ class _Matrix:
         self.x, self.w = k.buffer("x", DType.BF16), k.buffer("w", DType.BF16)
         self.out = k.buffer("out", out.dtype, writable=True)
         op, groups = shape.op, shape.epilogue_groups()
-        self.epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1, rough=is_rough(op))
+        self.epilogue = Epilogue(k, op.epilogue, op.inputs, op.domain, groups, lane_group=1, rough=is_rough(op))
         self.fetch = runs.size_bytes > min(context.caps.l2_bytes // 2, self._streamed_bytes())
 
     def _streamed_bytes(self) -> int:
         """What goes by once: the result, and operands of the epilogue that have its size."""
         op = self.shape.op
-        like_it = (e for e in walk(op.epilogue) if e.kind == "load" and len(self.epilogue.depends(e)) > 1)
-        widths: int = op.output.dtype.bytes + sum(op.inputs[e.attr].dtype.bytes for e in like_it)
+        accesses = self.epilogue.nest.table.accesses
+        like_it = (accesses[k] for k in self.epilogue.reads if len(self.epilogue.groups_of(k)) > 1)
+        widths: int = op.output.dtype.bytes + sum(access.dtype.bytes for access in like_it)
         return typical(product(op.domain)) * widths
 
     def call(self) -> KernelCall:

@@ -81,7 +81,7 @@ class _Multiply:
         result = k.buffer("out", out.dtype, writable=True)
         groups = shape.groups
         self.epilogue = Epilogue(
-            k, context.program, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1, rough=is_rough(self.op)
+            k, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1, rough=is_rough(self.op)
         )
         self.code = TileCode(
             kernel=k,

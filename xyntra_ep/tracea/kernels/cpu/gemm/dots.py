@@ -174,7 +174,7 @@ def _multiply(shape: GemmShape, tile: DotTile, columns: _Columns, context: Build
     a_data, b_data = k.buffer("a", a.dtype), k.buffer("b", columns.dtype)
     result = k.buffer("out", out.dtype, writable=True)
     groups = shape.groups
-    epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, len(groups) - 1, rough=is_rough(op))
+    epilogue = Epilogue(k, op.epilogue, op.inputs, op.domain, groups, len(groups) - 1, rough=is_rough(op))
     shared = SharedFinish(k, epilogue, out, result) if is_long(epilogue) else None
     panels = ceildiv(shape.n, lanes)
 

@@ -26,7 +26,7 @@ def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     k = KernelBuilder(f"xy_gemm_{a.dtype}_generic")
     a_data, b_data = k.buffer("a", a.dtype), k.buffer("b", b.dtype)
     out_data = k.buffer("out", out.dtype, writable=True)
-    epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, shape.groups, len(shape.groups) - 1)
+    epilogue = Epilogue(k, op.epilogue, op.inputs, op.domain, shape.groups, len(shape.groups) - 1)
     with k.units() as unit:
         *batch, row = k.split(unit, [*shape.batch_extents, shape.m])
         a_row = k.pointer("a_row", a_data, address(k, a, batch) + row * k.param(shape.a_row))

@@ -165,9 +165,7 @@ class _Finish:
         op, groups = shape.op, shape.groups
         self._kernel, self._output, self._out = kernel, op.output, out
         self._lanes = context.caps.lanes
-        self._epilogue = Epilogue(
-            kernel, context.program, op.epilogue, op.inputs, op.domain, groups, len(groups) - 1, rough=is_rough(op)
-        )
+        self._epilogue = Epilogue(kernel, op.epilogue, op.inputs, op.domain, groups, len(groups) - 1, rough=is_rough(op))
         self.buffers = tuple(self._epilogue.buffers)
 
     def emit(self, batch: Sequence[Rvalue], column: Rvalue, totals: Sequence[Rvalue], count: Rvalue | None) -> None:

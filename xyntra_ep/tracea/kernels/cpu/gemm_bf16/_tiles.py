@@ -92,7 +92,7 @@ class _Tiles:
         self.out = k.buffer("out", out.dtype, writable=True)
         groups = shape.groups
         self.epilogue = Epilogue(
-            k, context.program, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1, rough=is_rough(self.op)
+            k, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1, rough=is_rough(self.op)
         )
 
     def call(self) -> KernelCall:

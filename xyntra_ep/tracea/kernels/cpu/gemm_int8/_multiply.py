@@ -78,7 +78,7 @@ class _Multiply:
         self.scales = k.buffer("scales", DType.F32)
         self.out = k.buffer("out", out.dtype, writable=True)
         groups = shape.groups
-        self.epilogue = Epilogue(k, context.program, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1)
+        self.epilogue = Epilogue(k, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1)
 
     def call(self, weights: TempBuffer, scales: TempBuffer) -> KernelCall:
         chunks = self._units()

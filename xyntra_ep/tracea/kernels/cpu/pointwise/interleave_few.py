@@ -20,7 +20,7 @@ from xyntra_ep.tracea.kernels.shared.loops.nest import Nest, Scope
 from xyntra_ep.tracea.kernels.shared.loops.plan import Loop
 from xyntra_ep.tracea.kernels.shared.loops.pointwise import PointwisePlan, plan_pointwise
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
-from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, Shuffle, index, vmin
 
 _MOST = 4  # planes: each result is shuffled together in one step less
@@ -125,7 +125,7 @@ def _store(p: _Planes, around: Scope, span: Span) -> None:
         b.store(pointer, at + j * span.lanes, pixels)
 
 
-def interleaved(b: KernelBuilder, planes: Sequence[Rvalue]) -> list[Rvalue]:
+def interleaved(b: BlockBuilder, planes: Sequence[Rvalue]) -> list[Rvalue]:
     """Element 0 of every plane, element 1 of every plane ..., as many vectors as there are planes."""
     count, lanes = len(planes), planes[0].type.lanes
     results: list[Rvalue] = []

@@ -20,7 +20,7 @@ from xyntra_ep.tracea.kernels.shared.loops.nest import Lanes, Scope
 from xyntra_ep.tracea.kernels.shared.loops.plan import Loop
 from xyntra_ep.tracea.kernels.shared.loops.pointwise import PointwisePlan, plan_pointwise
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, Variant
-from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Load, Rvalue, Shuffle, index, lt, vmin
 
@@ -177,7 +177,7 @@ class _SquareCode:
         here.store(self._t.plan.outputs[0], here.value(self._t.plan.bodies[0]))
 
 
-def transposed(b: KernelBuilder, rows: Sequence[Rvalue]) -> list[Rvalue]:
+def transposed(b: BlockBuilder, rows: Sequence[Rvalue]) -> list[Rvalue]:
     """The columns of a square of 4, 8 or 16 vectors: 4x4 inside the quarters of 128 bits, then the quarters themselves."""
     n = len(rows)
     quads = range(0, n, 4)

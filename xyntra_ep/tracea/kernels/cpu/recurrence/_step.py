@@ -15,7 +15,8 @@ from xyntra_ep.tracea.core_ir.ops import Recurrence
 from xyntra_ep.tracea.kernels.cpu.gemm._rows import TileFamily, TileFunction, block_sizes
 from xyntra_ep.tracea.kernels.cpu.recurrence._memory import Memory, Result, Vector, time_of
 from xyntra_ep.tracea.kernels.cpu.recurrence._panels import Panels
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
@@ -58,7 +59,7 @@ class StepCode:
         """f(vector, panel, direction, step, row, column) for each number of rows that a block may have."""
         op, states = self._op, len(self._op.initial)
         first, *more = op.stages[panels.stage].bodies
-        cell = Epilogue(self._kernel, self._context.program, first, op.inputs, op.domain, groups_of(op), 3, more=more)
+        cell = Epilogue(self._kernel, first, op.inputs, op.domain, groups_of(op), 3, more=more)
         self._memory.buffers.extend(cell.buffers)
         is_last = panels.stage == len(op.stages) - 1
         before = 0 if is_last else states + sum(len(s.bodies) for s in op.stages[: panels.stage])

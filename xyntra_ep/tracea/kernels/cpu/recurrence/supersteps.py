@@ -85,7 +85,7 @@ def _begin(op: Recurrence, context: BuildContext) -> KernelCall:
     finals = [memory.result(final) for final in op.finals]
     length = memory.lengths() if any(finals) else None
     first, *more = op.initial
-    initial = Epilogue(b, context.program, first, op.inputs, op.domain, groups_of(op), 3, more=more)
+    initial = Epilogue(b, first, op.inputs, op.domain, groups_of(op), 3, more=more)
     memory.buffers.extend(initial.buffers)
     width = op.domain[3]
     assert isinstance(width, int)

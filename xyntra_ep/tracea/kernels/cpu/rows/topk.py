@@ -90,7 +90,7 @@ def _build(op: TopK, config: Config, context: BuildContext) -> list[KernelCall]:
     outputs = (table.writing(op.values), table.writing(op.indices))
     *rows, (last, length) = enumerate(source.shape)
     units = units_of([Loop(i, extent) for i, extent in rows], length)
-    buffers = table.buffers
+    buffers: list[ValueBuffer | TempBuffer] = [*table.buffers]
     keys, positions = _lists(b, op, dtype, buffers, product(extent for _, extent in rows))
     outside = Nest(b, table, None, [element]).outside()
     with rows_of_units(b, units) as coordinates:

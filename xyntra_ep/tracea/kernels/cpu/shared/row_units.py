@@ -10,7 +10,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax
 from xyntra_ep.tracea.kernels.shared.loops.lane_tables import LaneTables
 from xyntra_ep.tracea.kernels.shared.loops.nest import Scope
 from xyntra_ep.tracea.kernels.shared.loops.plan import Loop
-from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, index, le, lt, vmax, vmin
 
 BLOCK = 4096  # elements of one work unit: about a microsecond (the runtime joins units to tasks), and 16 KiB of floats
@@ -128,7 +128,7 @@ class Span:
 
 
 def spans(
-    b: KernelBuilder,
+    b: BlockBuilder,
     begin: Rvalue | int,
     end: Rvalue,
     lanes: int,
@@ -170,7 +170,7 @@ def fill_tables(b: KernelBuilder, tables: LaneTables, outside: Scope, begin: Rva
         fill([Span(at, lanes)])
 
 
-def _whole(b: KernelBuilder, start: Rvalue, end: Rvalue, lanes: int, width: int, emit: Callable[[list[Span]], None]) -> Rvalue:
+def _whole(b: BlockBuilder, start: Rvalue, end: Rvalue, lanes: int, width: int, emit: Callable[[list[Span]], None]) -> Rvalue:
     stop = b.let("stop", start + (end - start) // width * width)
     if stop == start:
         return start

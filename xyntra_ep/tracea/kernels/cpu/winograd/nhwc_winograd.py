@@ -127,7 +127,7 @@ class _Kernel:
         u_pointer = k.buffer("u", DType.F32)
         out = k.buffer("out", op.output.dtype, writable=True)
         groups = plan.shape.epilogue_groups()
-        epilogue = Epilogue(k, self.context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=1)
+        epilogue = Epilogue(k, op.epilogue, op.inputs, op.domain, groups, lane_group=1)
         self.buffers += [u, ValueBuffer(value=op.output.value), *epilogue.buffers]
         caps = self.context.caps
         self.rows = plan.row_tiles(caps)

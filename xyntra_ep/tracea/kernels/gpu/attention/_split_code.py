@@ -20,7 +20,8 @@ from xyntra_ep.tracea.kernels.gpu.attention._space import heads_of, or_zero
 from xyntra_ep.tracea.kernels.gpu.shared.packets import is_multiple
 from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import Parts
 from xyntra_ep.tracea.kernels.shared.address import address
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import BuildContext, TempBuffer
 from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies, math_function
@@ -154,7 +155,7 @@ class SplitCode:
         q, k = op.inputs[:2]
         domain = (*q.shape[:3], k.shape[2])
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(domain)]
-        self.scores = Epilogue(b, context.program, op.score, op.inputs, domain, groups, lane_group=3)
+        self.scores = Epilogue(b, op.score, op.inputs, domain, groups, lane_group=3)
 
     def emit(self) -> None:
         b, tile, q = self.b, self.tile, self.op.inputs[0]

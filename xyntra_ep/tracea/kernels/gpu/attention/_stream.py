@@ -35,7 +35,8 @@ from xyntra_ep.tracea.kernels.gpu.shared.block_reduce import block_reduced
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu.shared.packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.address import address
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group, Here
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Here
+from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.shared.loops.reduce import Accumulator
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
@@ -102,7 +103,7 @@ class AttentionStream(ABC):
         self._subgroup = gpu_of(context).subgroup
         domain: tuple[Size, ...] = (*q.shape[:3], self._columns)
         groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(domain)]
-        self.scores = Epilogue(b, context.program, op.score, op.inputs, domain, groups, lane_group=3)
+        self.scores = Epilogue(b, op.score, op.inputs, domain, groups, lane_group=3)
         for function in (f for n in functions for f in math_dependencies(n, 1)):
             b.function(function)
 

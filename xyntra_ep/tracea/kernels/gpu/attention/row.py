@@ -22,7 +22,8 @@ from xyntra_ep.tracea.core_ir.ops import Attention, Operand, ReduceKind
 from xyntra_ep.tracea.kernels.gpu.attention._space import STREAM, or_zero, read_ns
 from xyntra_ep.tracea.kernels.gpu.shared.block_reduce import block_reduced
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, estimate_ns, gpu_of, steps_ns
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.shared.loops.reduce import Accumulator
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
@@ -96,9 +97,9 @@ class _RowCode:
         self.out = b.buffer("out", op.output.dtype, writable=True)
         q, k, v = op.inputs[:3]
         domain = (*q.shape[:3], k.shape[2])
-        self.scores = Epilogue(b, context.program, op.score, op.inputs, domain, _groups(domain), lane_group=3)
+        self.scores = Epilogue(b, op.score, op.inputs, domain, _groups(domain), lane_group=3)
         shape = op.output.shape
-        self.result = Epilogue(b, context.program, acc(), op.inputs, shape, _groups(shape), lane_group=3)
+        self.result = Epilogue(b, acc(), op.inputs, shape, _groups(shape), lane_group=3)
         self.columns = b.param(k.shape[2])
         assert isinstance(q.shape[3], int) and isinstance(v.shape[3], int)
         self.depth, self.width = q.shape[3], v.shape[3]

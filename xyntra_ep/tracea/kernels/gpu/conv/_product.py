@@ -13,7 +13,7 @@ from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.gpu.gemm._tiles import PACKET, Fetch, GemmTile
 from xyntra_ep.tracea.kernels.gpu.shared.packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.affine import CONSTANT
-from xyntra_ep.tracea.kernels.shared.epilogue import Group
+from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import Config
 
 

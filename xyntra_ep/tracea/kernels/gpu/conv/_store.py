@@ -36,9 +36,8 @@ class Results:
         self._before = b.let("before", group * product.channels)
         self._columns = product.channels if product.channels_last else product.pixels
         self._rows = product.pixels if product.channels_last else product.channels
-        groups = product.groups()
         # Each group's channels begin at a multiple of their number, which is one of whole packets.
-        self._end = PacketEnd(b, epilogue, output, target, groups, len(groups) - 1, self._columns, PACKET)
+        self._end = PacketEnd(b, epilogue, output, target, self._columns, PACKET)
         self.width = self._end.width
 
     def store(self, tile: GemmTile, sums: Sequence[Sequence[Var]], pixel: Rvalue, channel: Rvalue) -> None:

@@ -67,7 +67,7 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     x_data, w_data = k.buffer("x", x.dtype), k.buffer("w", w.dtype)
     target = k.buffer("out", out.dtype, writable=True)
     groups = shape.groups()
-    epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=len(groups) - 1)
+    epilogue = Epilogue(k, op.epilogue, op.inputs, op.domain, groups, lane_group=len(groups) - 1)
 
     images, _, *outer_extents, last_extent = op.domain
     aligned = Results(k, shape, epilogue, op.output, target, None if shape.together else index(0), index(0)).width == PACKET

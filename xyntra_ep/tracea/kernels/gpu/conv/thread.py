@@ -7,7 +7,8 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.gpu.shared.launch import estimate_ns, gpu_of, steps_ns
 from xyntra_ep.tracea.kernels.shared.conv_taps import accumulate, taps, why_not_floats
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config, KernelCall, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, lt
@@ -32,7 +33,7 @@ def _build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     innermost = next((i for i in axes if out.strides[i] == 1), axes[-1])
     order = [*(i for i in axes if i != innermost), innermost]
     groups = [Group(axes=(i,), extents=(op.domain[i],)) for i in axes]
-    epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, lane_group=innermost)
+    epilogue = Epilogue(k, op.epilogue, op.inputs, op.domain, groups, lane_group=innermost)
     number = k.let("element", k.block * _THREADS + k.thread)
     with k.when(lt(number, k.param(product(op.domain)))):
         split = dict(zip(order, k.split(number, [op.domain[i] for i in order]), strict=True))

@@ -26,7 +26,7 @@ def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     k = GpuBuilder(f"xy_gemm_{a.dtype}_thread", _THREADS)
     a_data, b_data = k.buffer("a", a.dtype), k.buffer("b", b.dtype)
     out_data = k.buffer("out", out.dtype, writable=True)
-    epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, shape.groups, len(shape.groups) - 1)
+    epilogue = Epilogue(k, op.epilogue, op.inputs, op.domain, shape.groups, len(shape.groups) - 1)
     extents = [*shape.batch_extents, shape.m, shape.n]
     number = k.let("element", k.block * _THREADS + k.thread)
     with k.when(lt(number, k.param(product(extents)))):

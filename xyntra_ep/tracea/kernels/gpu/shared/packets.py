@@ -27,12 +27,12 @@ def packet_width(nest: Nest, extent: Size, apart: Collection[int] = ()) -> int:
         return 1
     assert nest.lane_axis is not None
     width = min(_WIDEST, PACKET_BYTES // max(access.dtype.bytes for access in moved))
-    while width > 1 and not (is_multiple(extent, width) and all(_is_aligned(a, nest.lane_axis, width) for a in moved)):
+    while width > 1 and not (is_multiple(extent, width) and all(is_aligned(a, nest.lane_axis, width) for a in moved)):
         width //= 2
     return width
 
 
-def _is_aligned(access: Access, lane: int, width: int) -> bool:
+def is_aligned(access: Access, lane: int, width: int) -> bool:
     """Whether the access is at a multiple of ``width`` where axis(``lane``) is 0, whatever the other axes are, and whatever else
     an index is made of."""
 

@@ -15,7 +15,8 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import acc
 from xyntra_ep.tracea.core_ir.ops import Conv, Gemm
 from xyntra_ep.tracea.kernels.gpu.shared.launch import CACHE, LAUNCH_NS, gpu_of, steps_ns
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Group, Here
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Here
+from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
@@ -95,7 +96,7 @@ class End:
     ) -> None:
         self._k, self.op = k, op
         self.target: Pointer = k.buffer("out", op.output.dtype, writable=True)
-        self.epilogue = Epilogue(k, context.program, op.epilogue, op.inputs, op.domain, groups, len(groups) - 1)
+        self.epilogue = Epilogue(k, op.epilogue, op.inputs, op.domain, groups, len(groups) - 1)
         self.buffers: Sequence[ValueBuffer | TempBuffer] = (buffer, *self.epilogue.buffers)
 
     def move(self, elements: Rvalue) -> None:

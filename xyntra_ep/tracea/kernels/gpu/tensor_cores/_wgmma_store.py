@@ -57,10 +57,10 @@ class Store:
 
     def _end(self, end: End) -> PacketEnd:
         """With packets as wide as they can be."""
-        groups, output = self._shape.groups, end.op.output
+        output = end.op.output
         packet = min(_CHUNK, max(_PAIR, PACKET_BYTES // output.dtype.bytes))
         while True:
-            made = PacketEnd(self._k, end.epilogue, output, end.target, groups, len(groups) - 1, self._shape.n, packet)
+            made = PacketEnd(self._k, end.epilogue, output, end.target, self._shape.n, packet)
             if made.width == packet or packet == _PAIR:
                 return made
             packet //= 2

@@ -157,8 +157,7 @@ def _finish(
     *batch, row, column = at
     here = tile.warps().emit(k, k.thread)
     lane = here["lane"]
-    last = len(shape.groups) - 1
-    pairs = PacketEnd(k, end.epilogue, end.op.output, end.target, shape.groups, last, shape.n, 2)
+    pairs = PacketEnd(k, end.epilogue, end.op.output, end.target, shape.n, 2)
     rows, columns = k.param(shape.m), k.param(shape.n)
     rows_fit, columns_fit = is_multiple(shape.m, tile.rows), is_multiple(shape.n, tile.columns)
     for i, half in combinations(range(WARP_ROWS // 16), range(2)):

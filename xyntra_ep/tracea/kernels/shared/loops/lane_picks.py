@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
+from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue, Shuffle
 
 MOST_APART = 4  # each element of distance is a load and a shuffle
@@ -16,7 +16,7 @@ def are_picked(step: object, lanes: int) -> bool:
     return isinstance(step, int) and 1 < step <= MOST_APART and lanes >= _FEWEST_LANES
 
 
-def every(b: KernelBuilder, pointer: Pointer, at: Rvalue, step: int, lanes: int) -> Rvalue:
+def every(b: BlockBuilder, pointer: Pointer, at: Rvalue, step: int, lanes: int) -> Rvalue:
     """``lanes`` elements ``step`` apart, the first one at ``at``. Nothing before the first or behind the last one is read."""
     starts = [*(i * lanes for i in range(step - 1)), (step - 1) * (lanes - 1)]  # the last vector ends at the last element
     parts = [b.let("near", b.load(pointer, at + start, lanes)) for start in starts]
@@ -27,7 +27,7 @@ def every(b: KernelBuilder, pointer: Pointer, at: Rvalue, step: int, lanes: int)
     return picked(b, parts, places)
 
 
-def picked(b: KernelBuilder, parts: Sequence[Rvalue], places: Sequence[tuple[int, int]]) -> Rvalue:
+def picked(b: BlockBuilder, parts: Sequence[Rvalue], places: Sequence[tuple[int, int]]) -> Rvalue:
     """The vector whose lane i is lane ``places[i][1]`` of ``parts[places[i][0]]``."""
     result, lanes = parts[0], len(places)
     if len(parts) == 1:

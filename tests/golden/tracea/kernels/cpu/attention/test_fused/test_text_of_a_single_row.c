@@ -139,7 +139,7 @@ void xy_attention_few_f32_avx512(void *const *buffers, const i64 *params, i64 be
   float *const b_out3 = (float *)buffers[3];
   float *const b_sums4 = (float *)buffers[4];
   float *const b_states5 = (float *)buffers[5];
-  const float *const b_x6 = (const float *)buffers[6];
+  const float *const b_i6 = (const float *)buffers[6];
   const i64 p_0 = params[0];
   const i64 p_1 = params[1];
   const i64 p_2 = params[2];
@@ -191,15 +191,13 @@ void xy_attention_few_f32_avx512(void *const *buffers, const i64 *params, i64 be
         for (i64 t1 = 0; t1 < whole_; t1 += 32) {
           const f32x16 value_ = (*(const f32x16 *)(scores_ + row_ + t1));
           const f32x16 v_ = (value_ * (f32x16){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-          const i64 from_ = (column_ + t1);
-          const f32x16 x_ = (*(const f32x16 *)(b_x6 + from_));
+          const f32x16 x_ = (*(const f32x16 *)(b_i6 + (column_ + t1)));
           const f32x16 v1 = (v_ + x_);
           *(f32x16 *)(scores_ + row_ + t1) = v1;
           top_ = xy_max_f32x16(v1, top_);
           const f32x16 value1 = (*(const f32x16 *)(scores_ + row_ + (t1 + 16)));
           const f32x16 v2 = (value1 * (f32x16){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-          const i64 from1 = (column_ + (t1 + 16));
-          const f32x16 x1 = (*(const f32x16 *)(b_x6 + from1));
+          const f32x16 x1 = (*(const f32x16 *)(b_i6 + (column_ + (t1 + 16))));
           const f32x16 v3 = (v2 + x1);
           *(f32x16 *)(scores_ + row_ + (t1 + 16)) = v3;
           top1 = xy_max_f32x16(v3, top1);
@@ -208,8 +206,7 @@ void xy_attention_few_f32_avx512(void *const *buffers, const i64 *params, i64 be
           const i64 left_ = (here_ - t2);
           const f32x16 value2 = (*(const f32x16 *)(scores_ + row_ + t2));
           const f32x16 v4 = (value2 * (f32x16){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-          const i64 from2 = (column_ + t2);
-          const f32x16 x2 = xy_load_n_f32_f32x16(b_x6 + from2, left_);
+          const f32x16 x2 = xy_load_n_f32_f32x16(b_i6 + (column_ + t2), left_);
           const f32x16 v5 = (v4 + x2);
           const f32x16 score_ = xy_select_f32x16(((i32x16)((i32x16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < xy_splat_i32x16(((int)left_)))), v5, (f32x16){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
           *(f32x16 *)(scores_ + row_ + t2) = score_;
@@ -217,8 +214,7 @@ void xy_attention_few_f32_avx512(void *const *buffers, const i64 *params, i64 be
           const i64 left1 = ((here_ - t2) - 16);
           const f32x16 value3 = (*(const f32x16 *)(scores_ + row_ + (t2 + 16)));
           const f32x16 v6 = (value3 * (f32x16){0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f, 0x1.0000000000000p-2f});
-          const i64 from3 = (column_ + (t2 + 16));
-          const f32x16 x3 = xy_load_n_f32_f32x16(b_x6 + from3, left1);
+          const f32x16 x3 = xy_load_n_f32_f32x16(b_i6 + (column_ + (t2 + 16)), left1);
           const f32x16 v7 = (v6 + x3);
           const f32x16 score1 = xy_select_f32x16(((i32x16)((i32x16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < xy_splat_i32x16(((int)left1)))), v7, (f32x16){(-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff()), (-__builtin_inff())});
           *(f32x16 *)(scores_ + row_ + (t2 + 16)) = score1;

@@ -173,7 +173,7 @@ static inline __attribute__((always_inline)) f32x16 xy_max_f32x16(f32x16 a, f32x
  }
 static inline __attribute__((always_inline)) i64 xy_max_index(i64 a, i64 b) { return a > b ? a : b; }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
-static __attribute__((noinline)) void tile0_4x1(i64 at, i64 panel, i64 image, i64 m, i64 row, i64 pixel, i64 first, i64 stop, float *b_out2, const float *b_w1, const float *b_x0, const float *b_x3) {
+static __attribute__((noinline)) void tile0_4x1(i64 at, i64 panel, i64 image, i64 m, i64 row, i64 pixel, i64 first, i64 stop, float *b_out2, const float *b_w1, const float *b_x0, const float *b_i3) {
   f32x16 acc_ = (f32x16){0};
   f32x16 acc1 = (f32x16){0};
   f32x16 acc2 = (f32x16){0};
@@ -246,26 +246,26 @@ static __attribute__((noinline)) void tile0_4x1(i64 at, i64 panel, i64 image, i6
       acc2 = (a19 * b5 + acc2);
     }
   }
-  const f32x16 x2 = (*(const f32x16 *)(b_x3 + m));
+  const f32x16 x2 = (*(const f32x16 *)(b_i3 + m));
   const f32x16 v_ = (acc_ + x2);
   const f32x16 v1 = xy_max_f32x16((f32x16){0}, v_);
-  *(f32x16 *)(b_out2 + ((m + (row * 64)) + (pixel * 16))) = v1;
+  *(f32x16 *)(b_out2 + (((row * 64) + (pixel * 16)) + m)) = v1;
   const f32x16 v2 = (acc1 + x2);
   const f32x16 v3 = xy_max_f32x16((f32x16){0}, v2);
-  *(f32x16 *)(b_out2 + ((m + (row * 64)) + ((pixel + 1) * 16))) = v3;
+  *(f32x16 *)(b_out2 + (((row * 64) + ((pixel + 1) * 16)) + m)) = v3;
   const f32x16 v4 = (acc2 + x2);
   const f32x16 v5 = xy_max_f32x16((f32x16){0}, v4);
-  *(f32x16 *)(b_out2 + ((m + (row * 64)) + ((pixel + 2) * 16))) = v5;
+  *(f32x16 *)(b_out2 + (((row * 64) + ((pixel + 2) * 16)) + m)) = v5;
   const f32x16 v6 = (acc3 + x2);
   const f32x16 v7 = xy_max_f32x16((f32x16){0}, v6);
-  *(f32x16 *)(b_out2 + ((m + (row * 64)) + ((pixel + 3) * 16))) = v7;
+  *(f32x16 *)(b_out2 + (((row * 64) + ((pixel + 3) * 16)) + m)) = v7;
 }
 __attribute__((visibility("default")))
 void xy_conv_3x3_f32_12x1(void *const *buffers, const i64 *params, i64 begin, i64 end) {
   const float *const b_x0 = (const float *)buffers[0];
   const float *const b_w1 = (const float *)buffers[1];
   float *const b_out2 = (float *)buffers[2];
-  const float *const b_x3 = (const float *)buffers[3];
+  const float *const b_i3 = (const float *)buffers[3];
   (void)params;
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
     const i64 x_image_ = (unit_ * 256);
@@ -280,7 +280,7 @@ void xy_conv_3x3_f32_12x1(void *const *buffers, const i64 *params, i64 begin, i6
         for (i64 panel_ = 0; panel_ < 1; panel_ += 1) {
           const i64 m_ = (panel_ * 16);
           const i64 w_panel_ = (panel_ * 2304);
-          tile0_4x1(at_, w_panel_, unit_, m_, y_, pixel_, ky_first_, ky_stop_, b_out2, b_w1, b_x0, b_x3);
+          tile0_4x1(at_, w_panel_, unit_, m_, y_, pixel_, ky_first_, ky_stop_, b_out2, b_w1, b_x0, b_i3);
         }
       }
     }

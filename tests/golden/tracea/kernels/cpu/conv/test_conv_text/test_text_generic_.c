@@ -7,7 +7,7 @@ void xy_conv2d_generic(void *const *buffers, const i64 *params, i64 begin, i64 e
   const float *const b_x0 = (const float *)buffers[0];
   const float *const b_w1 = (const float *)buffers[1];
   float *const b_out2 = (float *)buffers[2];
-  const float *const b_x3 = (const float *)buffers[3];
+  const float *const b_i3 = (const float *)buffers[3];
   (void)params;
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
     const i64 i_ = (unit_ % 4);
@@ -31,12 +31,8 @@ void xy_conv2d_generic(void *const *buffers, const i64 *params, i64 begin, i64 e
           }
         }
       }
-      const i64 at_ = (unit_ % 4);
-      const i64 at1 = (unit_ / 4);
-      const i64 at2 = (at1 % 16);
-      const i64 at3 = (at1 / 16);
-      const float x_ = ((float)*(b_x3 + at2));
-      *(b_out2 + ((((at3 * 256) + at2) + (at_ * 64)) + (o_ * 16))) = (float)xy_max_f32x1(0x0.0p+0f, (acc_ + x_));
+      const float x_ = ((float)*(b_i3 + (unit_ / 4)));
+      *(b_out2 + (((unit_ / 4) + ((unit_ % 4) * 64)) + (o_ * 16))) = (float)xy_max_f32x1(0x0.0p+0f, (acc_ + x_));
     }
   }
 }

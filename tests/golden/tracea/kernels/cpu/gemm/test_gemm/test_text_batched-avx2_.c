@@ -8,7 +8,7 @@ static inline __attribute__((always_inline)) f32x8 xy_splat_f32x8(float a) { ret
 static inline __attribute__((always_inline)) f32x8 xy_load_n_f32_f32x8(const float *p, i64 n) { const int m = n >= 8 ? 8 : n <= 0 ? 0 : (int)n; return __builtin_ia32_maskloadps256((const f32x8 *)p, (i32x8){0, 1, 2, 3, 4, 5, 6, 7} < (i32x8){m, m, m, m, m, m, m, m}); }
 static inline __attribute__((always_inline)) void xy_store_n_f32_f32x8(float *p, f32x8 v, i64 n) { if (n >= 8) { *(f32x8 *)p = v; return; } if (n <= 0) return; f32x4 h = __builtin_shufflevector(v, v, 0, 1, 2, 3); if (n & 4) { *(f32x4 *)p = h; p += 4; h = __builtin_shufflevector(v, v, 4, 5, 6, 7); } f32x2 q = __builtin_shufflevector(h, h, 0, 1); if (n & 2) { *(f32x2 *)p = q; p += 2; q = __builtin_shufflevector(h, h, 2, 3); } if (n & 1) *p = q[0]; }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
-static __attribute__((noinline)) void alone_16_2(const float *a, const float *w, i64 row, i64 column, const float *b_x3, float *b_out2) {
+static __attribute__((noinline)) void alone_16_2(const float *a, const float *w, i64 row, i64 column, const float *b_i3, float *b_out2) {
   const i64 left_ = (12 - column);
   if ((16 <= left_)) {
     f32x8 c_ = (f32x8){0};
@@ -67,13 +67,12 @@ static __attribute__((noinline)) void alone_16_2(const float *a, const float *w,
     c1 = (c1 + c5);
     c2 = (c2 + c6);
     c3 = (c3 + c7);
-    const f32x8 x10 = (*(const f32x8 *)(b_x3 + column));
+    const f32x8 x10 = (*(const f32x8 *)(b_i3 + column));
     const f32x8 v_ = (c_ + x10);
     *(f32x8 *)(b_out2 + ((row * 12) + column)) = v_;
     const f32x8 v1 = (c2 + x10);
     *(f32x8 *)(b_out2 + (((row + 1) * 12) + column)) = v1;
-    const i64 from_ = (column + 8);
-    const f32x8 x11 = (*(const f32x8 *)(b_x3 + from_));
+    const f32x8 x11 = (*(const f32x8 *)(b_i3 + (column + 8)));
     const f32x8 v2 = (c1 + x11);
     *(f32x8 *)(b_out2 + ((row * 12) + (column + 8))) = v2;
     const f32x8 v3 = (c3 + x11);
@@ -135,14 +134,13 @@ static __attribute__((noinline)) void alone_16_2(const float *a, const float *w,
     c9 = (c9 + c13);
     c10 = (c10 + c14);
     c11 = (c11 + c15);
-    const f32x8 x22 = xy_load_n_f32_f32x8(b_x3 + column, left_);
+    const f32x8 x22 = xy_load_n_f32_f32x8(b_i3 + column, left_);
     const f32x8 v4 = (c8 + x22);
     xy_store_n_f32_f32x8(b_out2 + ((row * 12) + column), v4, left_);
     const f32x8 v5 = (c10 + x22);
     xy_store_n_f32_f32x8(b_out2 + (((row + 1) * 12) + column), v5, left_);
     const i64 count_ = (left_ - 8);
-    const i64 from1 = (column + 8);
-    const f32x8 x23 = xy_load_n_f32_f32x8(b_x3 + from1, count_);
+    const f32x8 x23 = xy_load_n_f32_f32x8(b_i3 + (column + 8), count_);
     const f32x8 v6 = (c9 + x23);
     xy_store_n_f32_f32x8(b_out2 + ((row * 12) + (column + 8)), v6, count_);
     const f32x8 v7 = (c11 + x23);
@@ -154,14 +152,14 @@ void xy_gemm_f32_6x16_avx2(void *const *buffers, const i64 *params, i64 begin, i
   const float *const b_a0 = (const float *)buffers[0];
   const float *const b_w1 = (const float *)buffers[1];
   float *const b_out2 = (float *)buffers[2];
-  const float *const b_x3 = (const float *)buffers[3];
+  const float *const b_i3 = (const float *)buffers[3];
   (void)params;
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
     const i64 begin_ = (unit_ * 227);
     const i64 end_ = xy_min_index((begin_ + 227), 1);
     for (i64 block_ = begin_; block_ < end_; block_ += 1) {
       const i64 row_ = ((block_ * 2) + xy_min_index(block_, 0));
-      alone_16_2(b_a0 + (row_ * 5), b_w1, row_, 0, b_x3, b_out2);
+      alone_16_2(b_a0 + (row_ * 5), b_w1, row_, 0, b_i3, b_out2);
     }
   }
 }

@@ -61,7 +61,7 @@ typedef __INT64_TYPE__ i64;
 typedef float f32x4 __attribute__((vector_size(16), aligned(4), may_alias));
 static inline __attribute__((always_inline)) f32x4 xy_splat_f32x4(float a) { return (f32x4){a, a, a, a}; }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
-static __attribute__((noinline)) void alone_12_2(const float *a, const float *w, i64 row, i64 column, const float *b_x3, float *b_out2) {
+static __attribute__((noinline)) void alone_12_2(const float *a, const float *w, i64 row, i64 column, const float *b_i3, float *b_out2) {
   f32x4 c_ = (f32x4){0};
   f32x4 c1 = (f32x4){0};
   f32x4 c2 = (f32x4){0};
@@ -143,19 +143,17 @@ static __attribute__((noinline)) void alone_12_2(const float *a, const float *w,
   c3 = (c3 + c9);
   c4 = (c4 + c10);
   c5 = (c5 + c11);
-  const f32x4 x10 = (*(const f32x4 *)(b_x3 + column));
+  const f32x4 x10 = (*(const f32x4 *)(b_i3 + column));
   const f32x4 v_ = (c_ + x10);
   *(f32x4 *)(b_out2 + ((row * 12) + column)) = v_;
   const f32x4 v1 = (c3 + x10);
   *(f32x4 *)(b_out2 + (((row + 1) * 12) + column)) = v1;
-  const i64 from_ = (column + 4);
-  const f32x4 x11 = (*(const f32x4 *)(b_x3 + from_));
+  const f32x4 x11 = (*(const f32x4 *)(b_i3 + (column + 4)));
   const f32x4 v2 = (c1 + x11);
   *(f32x4 *)(b_out2 + ((row * 12) + (column + 4))) = v2;
   const f32x4 v3 = (c4 + x11);
   *(f32x4 *)(b_out2 + (((row + 1) * 12) + (column + 4))) = v3;
-  const i64 from1 = (column + 8);
-  const f32x4 x12 = (*(const f32x4 *)(b_x3 + from1));
+  const f32x4 x12 = (*(const f32x4 *)(b_i3 + (column + 8)));
   const f32x4 v4 = (c2 + x12);
   *(f32x4 *)(b_out2 + ((row * 12) + (column + 8))) = v4;
   const f32x4 v5 = (c5 + x12);
@@ -166,14 +164,14 @@ void xy_gemm_f32_8x12_neon(void *const *buffers, const i64 *params, i64 begin, i
   const float *const b_a0 = (const float *)buffers[0];
   const float *const b_w1 = (const float *)buffers[1];
   float *const b_out2 = (float *)buffers[2];
-  const float *const b_x3 = (const float *)buffers[3];
+  const float *const b_i3 = (const float *)buffers[3];
   (void)params;
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
     const i64 begin_ = (unit_ * 170);
     const i64 end_ = xy_min_index((begin_ + 170), 1);
     for (i64 block_ = begin_; block_ < end_; block_ += 1) {
       const i64 row_ = ((block_ * 2) + xy_min_index(block_, 0));
-      alone_12_2(b_a0 + (row_ * 5), b_w1, row_, 0, b_x3, b_out2);
+      alone_12_2(b_a0 + (row_ * 5), b_w1, row_, 0, b_i3, b_out2);
     }
   }
 }

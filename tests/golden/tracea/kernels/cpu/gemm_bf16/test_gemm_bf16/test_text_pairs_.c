@@ -88,7 +88,7 @@ static inline __attribute__((always_inline)) f32x16 xy_pair_dot_f32x16(i32x16 a,
 static inline __attribute__((always_inline)) f32x16 xy_load_n_f32_f32x16(const float *p, i64 n) { unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1); return __builtin_ia32_loadups512_mask((const float *)p, (f32x16){0}, k); }
 static inline __attribute__((always_inline)) void xy_store_n_f32_f32x16(float *p, f32x16 v, i64 n) { unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1); __builtin_ia32_storeups512_mask((float *)p, v, k); }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
-static __attribute__((noinline)) void alone_16_2(const unsigned short *a, const unsigned short *w, i64 row, i64 column, const float *b_x3, float *b_out2) {
+static __attribute__((noinline)) void alone_16_2(const unsigned short *a, const unsigned short *w, i64 row, i64 column, const float *b_i3, float *b_out2) {
   const i64 left_ = (12 - column);
   f32x16 c_ = (f32x16){0};
   f32x16 c1 = (f32x16){0};
@@ -138,7 +138,7 @@ static __attribute__((noinline)) void alone_16_2(const unsigned short *a, const 
   c1 = (c1 + c5);
   c_ = (c_ + c6);
   c1 = (c1 + c7);
-  const f32x16 x10 = xy_load_n_f32_f32x16(b_x3 + column, left_);
+  const f32x16 x10 = xy_load_n_f32_f32x16(b_i3 + column, left_);
   const f32x16 v_ = (c_ + x10);
   xy_store_n_f32_f32x16(b_out2 + ((row * 12) + column), v_, left_);
   const f32x16 v1 = (c1 + x10);
@@ -149,14 +149,14 @@ void xy_gemm_pairs_16x16_avx512(void *const *buffers, const i64 *params, i64 beg
   const unsigned short *const b_a0 = (const unsigned short *)buffers[0];
   const unsigned short *const b_w1 = (const unsigned short *)buffers[1];
   float *const b_out2 = (float *)buffers[2];
-  const float *const b_x3 = (const float *)buffers[3];
+  const float *const b_i3 = (const float *)buffers[3];
   (void)params;
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
     const i64 begin_ = (unit_ * 85);
     const i64 end_ = xy_min_index((begin_ + 85), 1);
     for (i64 block_ = begin_; block_ < end_; block_ += 1) {
       const i64 row_ = ((block_ * 2) + xy_min_index(block_, 0));
-      alone_16_2(b_a0 + (row_ * 6), b_w1, row_, 0, b_x3, b_out2);
+      alone_16_2(b_a0 + (row_ * 6), b_w1, row_, 0, b_i3, b_out2);
     }
   }
 }

@@ -81,7 +81,7 @@ static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { re
 static inline __attribute__((always_inline)) f32x16 xy_load_n_f32_f32x16(const float *p, i64 n) { unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1); return __builtin_ia32_loadups512_mask((const float *)p, (f32x16){0}, k); }
 static inline __attribute__((always_inline)) void xy_store_n_f32_f32x16(float *p, f32x16 v, i64 n) { unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1); __builtin_ia32_storeups512_mask((float *)p, v, k); }
 __attribute__((visibility("default"), weak)) char xy_needs_tiles;
-static __attribute__((noinline)) void block_1(const unsigned short *a, const unsigned short *w, i64 upper, float *sums, float *ready, i64 skip, i64 rows, i64 row, i64 column, const float *b_x3, float *b_out2) {
+static __attribute__((noinline)) void block_1(const unsigned short *a, const unsigned short *w, i64 upper, float *sums, float *ready, i64 skip, i64 rows, i64 row, i64 column, const float *b_i3, float *b_out2) {
   __asm__ volatile("tilezero %%tmm0" ::);
   __asm__ volatile("tilezero %%tmm1" ::);
   for (i64 step_ = 0; step_ < 1; step_ += 1) {
@@ -97,12 +97,11 @@ static __attribute__((noinline)) void block_1(const unsigned short *a, const uns
       for (i64 i_ = first_; i_ < next_; i_ += 1) {
         const i64 row_ = (row + i_);
         const f32x16 acc_ = (*(const f32x16 *)(ready + ((skip + i_) * 32)));
-        const f32x16 x_ = (*(const f32x16 *)(b_x3 + column));
+        const f32x16 x_ = (*(const f32x16 *)(b_i3 + column));
         const f32x16 v_ = (acc_ + x_);
         *(f32x16 *)(b_out2 + ((row_ * 12) + column)) = v_;
         const f32x16 acc1 = (*(const f32x16 *)(ready + (((skip + i_) * 32) + 16)));
-        const i64 from_ = (column + 16);
-        const f32x16 x1 = (*(const f32x16 *)(b_x3 + from_));
+        const f32x16 x1 = (*(const f32x16 *)(b_i3 + (column + 16)));
         const f32x16 v1 = (acc1 + x1);
         *(f32x16 *)(b_out2 + ((row_ * 12) + (column + 16))) = v1;
       }
@@ -110,13 +109,12 @@ static __attribute__((noinline)) void block_1(const unsigned short *a, const uns
       for (i64 i1 = first_; i1 < next_; i1 += 1) {
         const i64 row1 = (row + i1);
         const f32x16 acc2 = (*(const f32x16 *)(ready + ((skip + i1) * 32)));
-        const f32x16 x2 = xy_load_n_f32_f32x16(b_x3 + column, left_);
+        const f32x16 x2 = xy_load_n_f32_f32x16(b_i3 + column, left_);
         const f32x16 v2 = (acc2 + x2);
         xy_store_n_f32_f32x16(b_out2 + ((row1 * 12) + column), v2, left_);
         const i64 count_ = (left_ - 16);
         const f32x16 acc3 = (*(const f32x16 *)(ready + (((skip + i1) * 32) + 16)));
-        const i64 from1 = (column + 16);
-        const f32x16 x3 = xy_load_n_f32_f32x16(b_x3 + from1, count_);
+        const f32x16 x3 = xy_load_n_f32_f32x16(b_i3 + (column + 16), count_);
         const f32x16 v3 = (acc3 + x3);
         xy_store_n_f32_f32x16(b_out2 + ((row1 * 12) + (column + 16)), v3, count_);
       }
@@ -125,18 +123,17 @@ static __attribute__((noinline)) void block_1(const unsigned short *a, const uns
   __asm__ volatile("tilestored %%tmm0, (%0,%1,1)" :: "r"(sums), "r"((i64)(128)) : "memory");
   __asm__ volatile("tilestored %%tmm1, (%0,%1,1)" :: "r"(sums + 16), "r"((i64)(128)) : "memory");
 }
-static __attribute__((noinline)) void last(float *ready, i64 skip, i64 rows, i64 row, i64 column, const float *b_x3, float *b_out2) {
+static __attribute__((noinline)) void last(float *ready, i64 skip, i64 rows, i64 row, i64 column, const float *b_i3, float *b_out2) {
   const i64 left_ = (12 - column);
   if ((32 <= left_)) {
     for (i64 i_ = 0; i_ < rows; i_ += 1) {
       const i64 row_ = (row + i_);
       const f32x16 acc_ = (*(const f32x16 *)(ready + ((skip + i_) * 32)));
-      const f32x16 x_ = (*(const f32x16 *)(b_x3 + column));
+      const f32x16 x_ = (*(const f32x16 *)(b_i3 + column));
       const f32x16 v_ = (acc_ + x_);
       *(f32x16 *)(b_out2 + ((row_ * 12) + column)) = v_;
       const f32x16 acc1 = (*(const f32x16 *)(ready + (((skip + i_) * 32) + 16)));
-      const i64 from_ = (column + 16);
-      const f32x16 x1 = (*(const f32x16 *)(b_x3 + from_));
+      const f32x16 x1 = (*(const f32x16 *)(b_i3 + (column + 16)));
       const f32x16 v1 = (acc1 + x1);
       *(f32x16 *)(b_out2 + ((row_ * 12) + (column + 16))) = v1;
     }
@@ -144,13 +141,12 @@ static __attribute__((noinline)) void last(float *ready, i64 skip, i64 rows, i64
     for (i64 i1 = 0; i1 < rows; i1 += 1) {
       const i64 row1 = (row + i1);
       const f32x16 acc2 = (*(const f32x16 *)(ready + ((skip + i1) * 32)));
-      const f32x16 x2 = xy_load_n_f32_f32x16(b_x3 + column, left_);
+      const f32x16 x2 = xy_load_n_f32_f32x16(b_i3 + column, left_);
       const f32x16 v2 = (acc2 + x2);
       xy_store_n_f32_f32x16(b_out2 + ((row1 * 12) + column), v2, left_);
       const i64 count_ = (left_ - 16);
       const f32x16 acc3 = (*(const f32x16 *)(ready + (((skip + i1) * 32) + 16)));
-      const i64 from1 = (column + 16);
-      const f32x16 x3 = xy_load_n_f32_f32x16(b_x3 + from1, count_);
+      const f32x16 x3 = xy_load_n_f32_f32x16(b_i3 + (column + 16), count_);
       const f32x16 v3 = (acc3 + x3);
       xy_store_n_f32_f32x16(b_out2 + ((row1 * 12) + (column + 16)), v3, count_);
     }
@@ -161,7 +157,7 @@ void xy_gemm_tiles_f32_avx512(void *const *buffers, const i64 *params, i64 begin
   const unsigned short *const b_a0 = (const unsigned short *)buffers[0];
   const unsigned short *const b_w1 = (const unsigned short *)buffers[1];
   float *const b_out2 = (float *)buffers[2];
-  const float *const b_x3 = (const float *)buffers[3];
+  const float *const b_i3 = (const float *)buffers[3];
   (void)params;
   const i64 upper_ = (0 ? 1 : 2);
   const i64 lower_ = (0 ? (2 - upper_) : 1);
@@ -180,7 +176,7 @@ void xy_gemm_tiles_f32_avx512(void *const *buffers, const i64 *params, i64 begin
       const i64 a_at_ = (start_ * 32);
       for (i64 panel_ = 0; panel_ < 1; panel_ += 1) {
         const i64 w_at_ = (panel_ * 1024);
-        block_1(b_a0 + a_at_, b_w1 + w_at_, upper_, scratch_ + free_, scratch_ + (1024 - free_), ready_, ready1, ready2, ready3, b_x3, b_out2);
+        block_1(b_a0 + a_at_, b_w1 + w_at_, upper_, scratch_ + free_, scratch_ + (1024 - free_), ready_, ready1, ready2, ready3, b_i3, b_out2);
         const i64 column_ = (panel_ * 32);
         ready_ = (row_ - start_);
         ready1 = xy_min_index(2, (2 - row_));
@@ -191,5 +187,5 @@ void xy_gemm_tiles_f32_avx512(void *const *buffers, const i64 *params, i64 begin
     }
   }
   __asm__ volatile("tilerelease" ::);
-  last(scratch_ + (1024 - free_), ready_, ready1, ready2, ready3, b_x3, b_out2);
+  last(scratch_ + (1024 - free_), ready_, ready1, ready2, ready3, b_i3, b_out2);
 }

@@ -87,7 +87,7 @@ static inline __attribute__((always_inline)) f32x16 xy_splat_f32x16(float a) { r
 static inline __attribute__((always_inline)) f32x16 xy_load_n_f32_f32x16(const float *p, i64 n) { unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1); return __builtin_ia32_loadups512_mask((const float *)p, (f32x16){0}, k); }
 static inline __attribute__((always_inline)) void xy_store_n_f32_f32x16(float *p, f32x16 v, i64 n) { unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1); __builtin_ia32_storeups512_mask((float *)p, v, k); }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
-static __attribute__((noinline)) void direct_16_2(const float *a, const signed char *w, i64 row, i64 column, const float *b_scales2, const float *b_x4, float *b_out3) {
+static __attribute__((noinline)) void direct_16_2(const float *a, const signed char *w, i64 row, i64 column, const float *b_scales2, const float *b_i4, float *b_out3) {
   f32x16 c_ = (f32x16){0};
   f32x16 c1 = (f32x16){0};
   f32x16 c2 = (f32x16){0};
@@ -137,7 +137,7 @@ static __attribute__((noinline)) void direct_16_2(const float *a, const signed c
   if ((16 <= left_)) {
     const f32x16 scale_ = (*(const f32x16 *)(b_scales2 + column));
     const f32x16 sum_ = (c_ * scale_);
-    const f32x16 x10 = (*(const f32x16 *)(b_x4 + column));
+    const f32x16 x10 = (*(const f32x16 *)(b_i4 + column));
     const f32x16 v_ = (sum_ + x10);
     *(f32x16 *)(b_out3 + ((row * 12) + column)) = v_;
     const f32x16 sum1 = (c1 * scale_);
@@ -146,7 +146,7 @@ static __attribute__((noinline)) void direct_16_2(const float *a, const signed c
   } else {
     const f32x16 scale1 = (*(const f32x16 *)(b_scales2 + column));
     const f32x16 sum2 = (c_ * scale1);
-    const f32x16 x11 = xy_load_n_f32_f32x16(b_x4 + column, left_);
+    const f32x16 x11 = xy_load_n_f32_f32x16(b_i4 + column, left_);
     const f32x16 v2 = (sum2 + x11);
     xy_store_n_f32_f32x16(b_out3 + ((row * 12) + column), v2, left_);
     const f32x16 sum3 = (c1 * scale1);
@@ -160,14 +160,14 @@ void xy_gemm_f32_int8_16x16_avx512(void *const *buffers, const i64 *params, i64 
   const signed char *const b_w1 = (const signed char *)buffers[1];
   const float *const b_scales2 = (const float *)buffers[2];
   float *const b_out3 = (float *)buffers[3];
-  const float *const b_x4 = (const float *)buffers[4];
+  const float *const b_i4 = (const float *)buffers[4];
   (void)params;
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
     const i64 w_at_ = (unit_ * 80);
     const i64 column_ = (unit_ * 16);
     for (i64 block_ = 0; block_ < 1; block_ += 1) {
       const i64 row_ = ((block_ * 2) + xy_min_index(block_, 0));
-      direct_16_2(b_a0 + (row_ * 5), b_w1 + w_at_, row_, column_, b_scales2, b_x4, b_out3);
+      direct_16_2(b_a0 + (row_ * 5), b_w1 + w_at_, row_, column_, b_scales2, b_i4, b_out3);
     }
   }
 }

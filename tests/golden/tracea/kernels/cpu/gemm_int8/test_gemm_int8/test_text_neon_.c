@@ -114,7 +114,7 @@ typedef short s_i16x4 __attribute__((vector_size(8), aligned(2), may_alias));
 static inline __attribute__((always_inline)) f32x4 xy_load_i8_f32x4(const signed char *p) { return __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(*(const s_i8x4 *)p, s_i16x4), i32x4), f32x4); }
 static inline __attribute__((always_inline)) f32x4 xy_splat_f32x4(float a) { return (f32x4){a, a, a, a}; }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
-static __attribute__((noinline)) void direct_12_2(const float *a, const signed char *w, i64 row, i64 column, const float *b_scales2, const float *b_x4, float *b_out3) {
+static __attribute__((noinline)) void direct_12_2(const float *a, const signed char *w, i64 row, i64 column, const float *b_scales2, const float *b_i4, float *b_out3) {
   f32x4 c_ = (f32x4){0};
   f32x4 c1 = (f32x4){0};
   f32x4 c2 = (f32x4){0};
@@ -196,7 +196,7 @@ static __attribute__((noinline)) void direct_12_2(const float *a, const signed c
   c5 = (c5 + c11);
   const f32x4 scale_ = (*(const f32x4 *)(b_scales2 + column));
   const f32x4 sum_ = (c_ * scale_);
-  const f32x4 x10 = (*(const f32x4 *)(b_x4 + column));
+  const f32x4 x10 = (*(const f32x4 *)(b_i4 + column));
   const f32x4 v_ = (sum_ + x10);
   *(f32x4 *)(b_out3 + ((row * 12) + column)) = v_;
   const f32x4 sum1 = (c3 * scale_);
@@ -204,8 +204,7 @@ static __attribute__((noinline)) void direct_12_2(const float *a, const signed c
   *(f32x4 *)(b_out3 + (((row + 1) * 12) + column)) = v1;
   const f32x4 scale1 = (*(const f32x4 *)(b_scales2 + (column + 4)));
   const f32x4 sum2 = (c1 * scale1);
-  const i64 from_ = (column + 4);
-  const f32x4 x11 = (*(const f32x4 *)(b_x4 + from_));
+  const f32x4 x11 = (*(const f32x4 *)(b_i4 + (column + 4)));
   const f32x4 v2 = (sum2 + x11);
   *(f32x4 *)(b_out3 + ((row * 12) + (column + 4))) = v2;
   const f32x4 sum3 = (c4 * scale1);
@@ -213,8 +212,7 @@ static __attribute__((noinline)) void direct_12_2(const float *a, const signed c
   *(f32x4 *)(b_out3 + (((row + 1) * 12) + (column + 4))) = v3;
   const f32x4 scale2 = (*(const f32x4 *)(b_scales2 + (column + 8)));
   const f32x4 sum4 = (c2 * scale2);
-  const i64 from1 = (column + 8);
-  const f32x4 x12 = (*(const f32x4 *)(b_x4 + from1));
+  const f32x4 x12 = (*(const f32x4 *)(b_i4 + (column + 8)));
   const f32x4 v4 = (sum4 + x12);
   *(f32x4 *)(b_out3 + ((row * 12) + (column + 8))) = v4;
   const f32x4 sum5 = (c5 * scale2);
@@ -227,14 +225,14 @@ void xy_gemm_f32_int8_8x12_neon(void *const *buffers, const i64 *params, i64 beg
   const signed char *const b_w1 = (const signed char *)buffers[1];
   const float *const b_scales2 = (const float *)buffers[2];
   float *const b_out3 = (float *)buffers[3];
-  const float *const b_x4 = (const float *)buffers[4];
+  const float *const b_i4 = (const float *)buffers[4];
   (void)params;
   for (i64 unit_ = begin; unit_ < end; unit_ += 1) {
     const i64 w_at_ = (unit_ * 60);
     const i64 column_ = (unit_ * 12);
     for (i64 block_ = 0; block_ < 1; block_ += 1) {
       const i64 row_ = ((block_ * 2) + xy_min_index(block_, 0));
-      direct_12_2(b_a0 + (row_ * 5), b_w1 + w_at_, row_, column_, b_scales2, b_x4, b_out3);
+      direct_12_2(b_a0 + (row_ * 5), b_w1 + w_at_, row_, column_, b_scales2, b_i4, b_out3);
     }
   }
 }

@@ -7,7 +7,7 @@ static __device__ __forceinline__ void xy_fragment_dot_f16(float &c0, float &c1,
 struct __align__(8) xy_f32x2 { float e[2]; };
 struct __align__(4) xy_f16x2 { unsigned short e[2]; };
 static __device__ __forceinline__ unsigned short xy_narrow_f16(float v) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }
-extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(const unsigned short *b_x0, const unsigned short *b_w1, unsigned short *b_out2, const float *b_x3, const int p_0, const int p_1, const int p_2) {
+extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(const unsigned short *b_x0, const unsigned short *b_w1, unsigned short *b_out2, const float *b_i3, const int p_0, const int p_1, const int p_2) {
   const int block = (int)blockIdx.x;
   const int thread = (int)threadIdx.x;
   __shared__ __align__(16) int pixel_address_[64];
@@ -344,7 +344,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m_ = (pixel_ + (lane3 / 4));
   if ((m_ < p_2)) {
     const int n2 = (n1 + ((lane3 % 4) * 2));
-    const xy_f32x2 packet1 = *(const xy_f32x2 *)(b_x3 + n2);
+    const xy_f32x2 packet1 = *(const xy_f32x2 *)(b_i3 + n2);
     const float x_ = packet1.e[0];
     const float x1 = packet1.e[1];
     const int from_ = ((m_ * 64) + n2);
@@ -353,7 +353,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m1 = ((pixel_ + (lane3 / 4)) + 8);
   if ((m1 < p_2)) {
     const int n3 = (n1 + ((lane3 % 4) * 2));
-    const xy_f32x2 packet2 = *(const xy_f32x2 *)(b_x3 + n3);
+    const xy_f32x2 packet2 = *(const xy_f32x2 *)(b_i3 + n3);
     const float x2 = packet2.e[0];
     const float x3 = packet2.e[1];
     const int from1 = ((m1 * 64) + n3);
@@ -362,7 +362,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m2 = (pixel_ + (lane3 / 4));
   if ((m2 < p_2)) {
     const int n4 = ((n1 + 8) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet3 = *(const xy_f32x2 *)(b_x3 + n4);
+    const xy_f32x2 packet3 = *(const xy_f32x2 *)(b_i3 + n4);
     const float x4 = packet3.e[0];
     const float x5 = packet3.e[1];
     const int from2 = ((m2 * 64) + n4);
@@ -371,7 +371,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m3 = ((pixel_ + (lane3 / 4)) + 8);
   if ((m3 < p_2)) {
     const int n5 = ((n1 + 8) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet4 = *(const xy_f32x2 *)(b_x3 + n5);
+    const xy_f32x2 packet4 = *(const xy_f32x2 *)(b_i3 + n5);
     const float x6 = packet4.e[0];
     const float x7 = packet4.e[1];
     const int from3 = ((m3 * 64) + n5);
@@ -380,7 +380,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m4 = (pixel_ + (lane3 / 4));
   if ((m4 < p_2)) {
     const int n6 = ((n1 + 16) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet5 = *(const xy_f32x2 *)(b_x3 + n6);
+    const xy_f32x2 packet5 = *(const xy_f32x2 *)(b_i3 + n6);
     const float x8 = packet5.e[0];
     const float x9 = packet5.e[1];
     const int from4 = ((m4 * 64) + n6);
@@ -389,7 +389,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m5 = ((pixel_ + (lane3 / 4)) + 8);
   if ((m5 < p_2)) {
     const int n7 = ((n1 + 16) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet6 = *(const xy_f32x2 *)(b_x3 + n7);
+    const xy_f32x2 packet6 = *(const xy_f32x2 *)(b_i3 + n7);
     const float x10 = packet6.e[0];
     const float x11 = packet6.e[1];
     const int from5 = ((m5 * 64) + n7);
@@ -398,7 +398,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m6 = (pixel_ + (lane3 / 4));
   if ((m6 < p_2)) {
     const int n8 = ((n1 + 24) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet7 = *(const xy_f32x2 *)(b_x3 + n8);
+    const xy_f32x2 packet7 = *(const xy_f32x2 *)(b_i3 + n8);
     const float x12 = packet7.e[0];
     const float x13 = packet7.e[1];
     const int from6 = ((m6 * 64) + n8);
@@ -407,7 +407,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m7 = ((pixel_ + (lane3 / 4)) + 8);
   if ((m7 < p_2)) {
     const int n9 = ((n1 + 24) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet8 = *(const xy_f32x2 *)(b_x3 + n9);
+    const xy_f32x2 packet8 = *(const xy_f32x2 *)(b_i3 + n9);
     const float x14 = packet8.e[0];
     const float x15 = packet8.e[1];
     const int from7 = ((m7 * 64) + n9);
@@ -416,7 +416,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m8 = ((pixel_ + 16) + (lane3 / 4));
   if ((m8 < p_2)) {
     const int n10 = (n1 + ((lane3 % 4) * 2));
-    const xy_f32x2 packet9 = *(const xy_f32x2 *)(b_x3 + n10);
+    const xy_f32x2 packet9 = *(const xy_f32x2 *)(b_i3 + n10);
     const float x16 = packet9.e[0];
     const float x17 = packet9.e[1];
     const int from8 = ((m8 * 64) + n10);
@@ -425,7 +425,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m9 = (((pixel_ + 16) + (lane3 / 4)) + 8);
   if ((m9 < p_2)) {
     const int n11 = (n1 + ((lane3 % 4) * 2));
-    const xy_f32x2 packet10 = *(const xy_f32x2 *)(b_x3 + n11);
+    const xy_f32x2 packet10 = *(const xy_f32x2 *)(b_i3 + n11);
     const float x18 = packet10.e[0];
     const float x19 = packet10.e[1];
     const int from9 = ((m9 * 64) + n11);
@@ -434,7 +434,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m10 = ((pixel_ + 16) + (lane3 / 4));
   if ((m10 < p_2)) {
     const int n12 = ((n1 + 8) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet11 = *(const xy_f32x2 *)(b_x3 + n12);
+    const xy_f32x2 packet11 = *(const xy_f32x2 *)(b_i3 + n12);
     const float x20 = packet11.e[0];
     const float x21 = packet11.e[1];
     const int from10 = ((m10 * 64) + n12);
@@ -443,7 +443,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m11 = (((pixel_ + 16) + (lane3 / 4)) + 8);
   if ((m11 < p_2)) {
     const int n13 = ((n1 + 8) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet12 = *(const xy_f32x2 *)(b_x3 + n13);
+    const xy_f32x2 packet12 = *(const xy_f32x2 *)(b_i3 + n13);
     const float x22 = packet12.e[0];
     const float x23 = packet12.e[1];
     const int from11 = ((m11 * 64) + n13);
@@ -452,7 +452,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m12 = ((pixel_ + 16) + (lane3 / 4));
   if ((m12 < p_2)) {
     const int n14 = ((n1 + 16) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet13 = *(const xy_f32x2 *)(b_x3 + n14);
+    const xy_f32x2 packet13 = *(const xy_f32x2 *)(b_i3 + n14);
     const float x24 = packet13.e[0];
     const float x25 = packet13.e[1];
     const int from12 = ((m12 * 64) + n14);
@@ -461,7 +461,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m13 = (((pixel_ + 16) + (lane3 / 4)) + 8);
   if ((m13 < p_2)) {
     const int n15 = ((n1 + 16) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet14 = *(const xy_f32x2 *)(b_x3 + n15);
+    const xy_f32x2 packet14 = *(const xy_f32x2 *)(b_i3 + n15);
     const float x26 = packet14.e[0];
     const float x27 = packet14.e[1];
     const int from13 = ((m13 * 64) + n15);
@@ -470,7 +470,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m14 = ((pixel_ + 16) + (lane3 / 4));
   if ((m14 < p_2)) {
     const int n16 = ((n1 + 24) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet15 = *(const xy_f32x2 *)(b_x3 + n16);
+    const xy_f32x2 packet15 = *(const xy_f32x2 *)(b_i3 + n16);
     const float x28 = packet15.e[0];
     const float x29 = packet15.e[1];
     const int from14 = ((m14 * 64) + n16);
@@ -479,7 +479,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m15 = (((pixel_ + 16) + (lane3 / 4)) + 8);
   if ((m15 < p_2)) {
     const int n17 = ((n1 + 24) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet16 = *(const xy_f32x2 *)(b_x3 + n17);
+    const xy_f32x2 packet16 = *(const xy_f32x2 *)(b_i3 + n17);
     const float x30 = packet16.e[0];
     const float x31 = packet16.e[1];
     const int from15 = ((m15 * 64) + n17);
@@ -488,7 +488,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m16 = ((pixel_ + 32) + (lane3 / 4));
   if ((m16 < p_2)) {
     const int n18 = (n1 + ((lane3 % 4) * 2));
-    const xy_f32x2 packet17 = *(const xy_f32x2 *)(b_x3 + n18);
+    const xy_f32x2 packet17 = *(const xy_f32x2 *)(b_i3 + n18);
     const float x32 = packet17.e[0];
     const float x33 = packet17.e[1];
     const int from16 = ((m16 * 64) + n18);
@@ -497,7 +497,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m17 = (((pixel_ + 32) + (lane3 / 4)) + 8);
   if ((m17 < p_2)) {
     const int n19 = (n1 + ((lane3 % 4) * 2));
-    const xy_f32x2 packet18 = *(const xy_f32x2 *)(b_x3 + n19);
+    const xy_f32x2 packet18 = *(const xy_f32x2 *)(b_i3 + n19);
     const float x34 = packet18.e[0];
     const float x35 = packet18.e[1];
     const int from17 = ((m17 * 64) + n19);
@@ -506,7 +506,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m18 = ((pixel_ + 32) + (lane3 / 4));
   if ((m18 < p_2)) {
     const int n20 = ((n1 + 8) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet19 = *(const xy_f32x2 *)(b_x3 + n20);
+    const xy_f32x2 packet19 = *(const xy_f32x2 *)(b_i3 + n20);
     const float x36 = packet19.e[0];
     const float x37 = packet19.e[1];
     const int from18 = ((m18 * 64) + n20);
@@ -515,7 +515,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m19 = (((pixel_ + 32) + (lane3 / 4)) + 8);
   if ((m19 < p_2)) {
     const int n21 = ((n1 + 8) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet20 = *(const xy_f32x2 *)(b_x3 + n21);
+    const xy_f32x2 packet20 = *(const xy_f32x2 *)(b_i3 + n21);
     const float x38 = packet20.e[0];
     const float x39 = packet20.e[1];
     const int from19 = ((m19 * 64) + n21);
@@ -524,7 +524,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m20 = ((pixel_ + 32) + (lane3 / 4));
   if ((m20 < p_2)) {
     const int n22 = ((n1 + 16) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet21 = *(const xy_f32x2 *)(b_x3 + n22);
+    const xy_f32x2 packet21 = *(const xy_f32x2 *)(b_i3 + n22);
     const float x40 = packet21.e[0];
     const float x41 = packet21.e[1];
     const int from20 = ((m20 * 64) + n22);
@@ -533,7 +533,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m21 = (((pixel_ + 32) + (lane3 / 4)) + 8);
   if ((m21 < p_2)) {
     const int n23 = ((n1 + 16) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet22 = *(const xy_f32x2 *)(b_x3 + n23);
+    const xy_f32x2 packet22 = *(const xy_f32x2 *)(b_i3 + n23);
     const float x42 = packet22.e[0];
     const float x43 = packet22.e[1];
     const int from21 = ((m21 * 64) + n23);
@@ -542,7 +542,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m22 = ((pixel_ + 32) + (lane3 / 4));
   if ((m22 < p_2)) {
     const int n24 = ((n1 + 24) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet23 = *(const xy_f32x2 *)(b_x3 + n24);
+    const xy_f32x2 packet23 = *(const xy_f32x2 *)(b_i3 + n24);
     const float x44 = packet23.e[0];
     const float x45 = packet23.e[1];
     const int from22 = ((m22 * 64) + n24);
@@ -551,7 +551,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m23 = (((pixel_ + 32) + (lane3 / 4)) + 8);
   if ((m23 < p_2)) {
     const int n25 = ((n1 + 24) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet24 = *(const xy_f32x2 *)(b_x3 + n25);
+    const xy_f32x2 packet24 = *(const xy_f32x2 *)(b_i3 + n25);
     const float x46 = packet24.e[0];
     const float x47 = packet24.e[1];
     const int from23 = ((m23 * 64) + n25);
@@ -560,7 +560,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m24 = ((pixel_ + 48) + (lane3 / 4));
   if ((m24 < p_2)) {
     const int n26 = (n1 + ((lane3 % 4) * 2));
-    const xy_f32x2 packet25 = *(const xy_f32x2 *)(b_x3 + n26);
+    const xy_f32x2 packet25 = *(const xy_f32x2 *)(b_i3 + n26);
     const float x48 = packet25.e[0];
     const float x49 = packet25.e[1];
     const int from24 = ((m24 * 64) + n26);
@@ -569,7 +569,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m25 = (((pixel_ + 48) + (lane3 / 4)) + 8);
   if ((m25 < p_2)) {
     const int n27 = (n1 + ((lane3 % 4) * 2));
-    const xy_f32x2 packet26 = *(const xy_f32x2 *)(b_x3 + n27);
+    const xy_f32x2 packet26 = *(const xy_f32x2 *)(b_i3 + n27);
     const float x50 = packet26.e[0];
     const float x51 = packet26.e[1];
     const int from25 = ((m25 * 64) + n27);
@@ -578,7 +578,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m26 = ((pixel_ + 48) + (lane3 / 4));
   if ((m26 < p_2)) {
     const int n28 = ((n1 + 8) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet27 = *(const xy_f32x2 *)(b_x3 + n28);
+    const xy_f32x2 packet27 = *(const xy_f32x2 *)(b_i3 + n28);
     const float x52 = packet27.e[0];
     const float x53 = packet27.e[1];
     const int from26 = ((m26 * 64) + n28);
@@ -587,7 +587,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m27 = (((pixel_ + 48) + (lane3 / 4)) + 8);
   if ((m27 < p_2)) {
     const int n29 = ((n1 + 8) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet28 = *(const xy_f32x2 *)(b_x3 + n29);
+    const xy_f32x2 packet28 = *(const xy_f32x2 *)(b_i3 + n29);
     const float x54 = packet28.e[0];
     const float x55 = packet28.e[1];
     const int from27 = ((m27 * 64) + n29);
@@ -596,7 +596,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m28 = ((pixel_ + 48) + (lane3 / 4));
   if ((m28 < p_2)) {
     const int n30 = ((n1 + 16) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet29 = *(const xy_f32x2 *)(b_x3 + n30);
+    const xy_f32x2 packet29 = *(const xy_f32x2 *)(b_i3 + n30);
     const float x56 = packet29.e[0];
     const float x57 = packet29.e[1];
     const int from28 = ((m28 * 64) + n30);
@@ -605,7 +605,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m29 = (((pixel_ + 48) + (lane3 / 4)) + 8);
   if ((m29 < p_2)) {
     const int n31 = ((n1 + 16) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet30 = *(const xy_f32x2 *)(b_x3 + n31);
+    const xy_f32x2 packet30 = *(const xy_f32x2 *)(b_i3 + n31);
     const float x58 = packet30.e[0];
     const float x59 = packet30.e[1];
     const int from29 = ((m29 * 64) + n31);
@@ -614,7 +614,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m30 = ((pixel_ + 48) + (lane3 / 4));
   if ((m30 < p_2)) {
     const int n32 = ((n1 + 24) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet31 = *(const xy_f32x2 *)(b_x3 + n32);
+    const xy_f32x2 packet31 = *(const xy_f32x2 *)(b_i3 + n32);
     const float x60 = packet31.e[0];
     const float x61 = packet31.e[1];
     const int from30 = ((m30 * 64) + n32);
@@ -623,7 +623,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f16_fragments_64x64(c
   const int m31 = (((pixel_ + 48) + (lane3 / 4)) + 8);
   if ((m31 < p_2)) {
     const int n33 = ((n1 + 24) + ((lane3 % 4) * 2));
-    const xy_f32x2 packet32 = *(const xy_f32x2 *)(b_x3 + n33);
+    const xy_f32x2 packet32 = *(const xy_f32x2 *)(b_i3 + n33);
     const float x62 = packet32.e[0];
     const float x63 = packet32.e[1];
     const int from31 = ((m31 * 64) + n33);

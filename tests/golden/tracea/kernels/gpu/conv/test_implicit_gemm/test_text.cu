@@ -1,6 +1,6 @@
 struct __align__(16) xy_f32x4 { float e[4]; };
 static __device__ __forceinline__ float xy_max_f32(float a, float b) { return a > b ? a : b; }
-extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f32_32x32(const float *b_x0, const float *b_w1, float *b_out2, const float *b_x3, const float *b_x4, const int p_0, const int p_1, const int p_2) {
+extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f32_32x32(const float *b_x0, const float *b_w1, float *b_out2, const float *b_i3, const float *b_i4, const int p_0, const int p_1, const int p_2) {
   const int block = (int)blockIdx.x;
   const int thread = (int)threadIdx.x;
   __shared__ __align__(16) int pixel_address_[32];
@@ -272,13 +272,13 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f32_32x32(const float
   const int m6 = (pixel_ + m5);
   if ((m6 < p_2)) {
     const int n6 = (channel_ + n5);
-    const xy_f32x4 packet11 = *(const xy_f32x4 *)(b_x3 + n6);
+    const xy_f32x4 packet11 = *(const xy_f32x4 *)(b_i3 + n6);
     const float x32 = packet11.e[0];
     const float x33 = packet11.e[1];
     const float x34 = packet11.e[2];
     const float x35 = packet11.e[3];
     const int from4 = ((m6 * 64) + n6);
-    const xy_f32x4 packet12 = *(const xy_f32x4 *)(b_x4 + from4);
+    const xy_f32x4 packet12 = *(const xy_f32x4 *)(b_i4 + from4);
     const float x36 = packet12.e[0];
     const float x37 = packet12.e[1];
     const float x38 = packet12.e[2];
@@ -289,13 +289,13 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f32_32x32(const float
   const int m7 = ((pixel_ + m5) + 1);
   if ((m7 < p_2)) {
     const int n7 = (channel_ + n5);
-    const xy_f32x4 packet13 = *(const xy_f32x4 *)(b_x3 + n7);
+    const xy_f32x4 packet13 = *(const xy_f32x4 *)(b_i3 + n7);
     const float x40 = packet13.e[0];
     const float x41 = packet13.e[1];
     const float x42 = packet13.e[2];
     const float x43 = packet13.e[3];
     const int from6 = ((m7 * 64) + n7);
-    const xy_f32x4 packet14 = *(const xy_f32x4 *)(b_x4 + from6);
+    const xy_f32x4 packet14 = *(const xy_f32x4 *)(b_i4 + from6);
     const float x44 = packet14.e[0];
     const float x45 = packet14.e[1];
     const float x46 = packet14.e[2];
@@ -306,13 +306,13 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f32_32x32(const float
   const int m8 = ((pixel_ + m5) + 2);
   if ((m8 < p_2)) {
     const int n8 = (channel_ + n5);
-    const xy_f32x4 packet15 = *(const xy_f32x4 *)(b_x3 + n8);
+    const xy_f32x4 packet15 = *(const xy_f32x4 *)(b_i3 + n8);
     const float x48 = packet15.e[0];
     const float x49 = packet15.e[1];
     const float x50 = packet15.e[2];
     const float x51 = packet15.e[3];
     const int from8 = ((m8 * 64) + n8);
-    const xy_f32x4 packet16 = *(const xy_f32x4 *)(b_x4 + from8);
+    const xy_f32x4 packet16 = *(const xy_f32x4 *)(b_i4 + from8);
     const float x52 = packet16.e[0];
     const float x53 = packet16.e[1];
     const float x54 = packet16.e[2];
@@ -323,13 +323,13 @@ extern "C" __global__ void __launch_bounds__(64) xy_conv2d_f32_32x32(const float
   const int m9 = ((pixel_ + m5) + 3);
   if ((m9 < p_2)) {
     const int n9 = (channel_ + n5);
-    const xy_f32x4 packet17 = *(const xy_f32x4 *)(b_x3 + n9);
+    const xy_f32x4 packet17 = *(const xy_f32x4 *)(b_i3 + n9);
     const float x56 = packet17.e[0];
     const float x57 = packet17.e[1];
     const float x58 = packet17.e[2];
     const float x59 = packet17.e[3];
     const int from10 = ((m9 * 64) + n9);
-    const xy_f32x4 packet18 = *(const xy_f32x4 *)(b_x4 + from10);
+    const xy_f32x4 packet18 = *(const xy_f32x4 *)(b_i4 + from10);
     const float x60 = packet18.e[0];
     const float x61 = packet18.e[1];
     const float x62 = packet18.e[2];

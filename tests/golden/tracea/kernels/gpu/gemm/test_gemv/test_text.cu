@@ -138,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(256) xy_gemv_f32_f32_2(const float 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(128) xy_sums_f32_parts(const float *b_sums0, float *b_out1, const float *b_x2) {
+extern "C" __global__ void __launch_bounds__(128) xy_sums_f32_parts(const float *b_sums0, float *b_out1, const float *b_i2) {
   const int block = (int)blockIdx.x;
   const int thread = (int)threadIdx.x;
   const int element_ = ((block * 128) + thread);
@@ -149,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(128) xy_sums_f32_parts(const float 
     }
     const int i_ = (element_ % 768);
     const int i1 = (element_ / 768);
-    const float x_ = *(b_x2 + i_);
+    const float x_ = *(b_i2 + i_);
     *(b_out1 + ((i1 * 768) + i_)) = (total_ + x_);
   }
 }
