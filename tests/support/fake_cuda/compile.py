@@ -58,11 +58,13 @@ _COPY_TENSOR = re.compile(
 )
 _PRODUCT = re.compile(
     r"(static [^\n]*\bvoid xy_dot_\w+\([^\n]*?\)) \{ asm volatile\([^\n]*"
-    r"wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(bf16|f16)\.\3 \{[%\d, ]+\}, %\d+, %\d+, p, 1, 1, (\d), (\d); \}"
-    r'[^\n]*: "l"\(a\), "l"\(b\)\); \}'
+    r"setp\.(eq|ne)\.u32 p, 0, 0; wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.(bf16|f16)\.\4 "
+    r"\{[%\d, ]+\}, (?:%\d+|\{%\d+, %\d+, %\d+, %\d+\}), %\d+, p, 1, 1, (?:(\d), )?(\d); \}"
+    r'" : "([+=])f"[^\n]* : (?:"l"\(a\)|("r"\(a0\), "r"\(a1\), "r"\(a2\), "r"\(a3\))), "l"\(b\)\); \}'
 )
 _COMPLETE = re.compile(
-    r'(static [^\n]*\bvoid xy_products_complete_\d+\([^\n]*?\)) \{ asm volatile\("wgmma\.wait_group\.sync\.aligned 0;"[^\n]*\}'
+    r"(static [^\n]*\bvoid xy_products_complete_\w+\([^\n]*?\)) "
+    r'\{ asm volatile\("wgmma\.wait_group\.sync\.aligned (\d+);"[^\n]*\}'
 )
 _WARPGROUP = {
     r'asm volatile\("wgmma\.commit_group\.sync\.aligned;" ::: "memory"\);': "commit_products();",
@@ -79,15 +81,21 @@ def _copied_tensor(found: re.Match[str]) -> str:
 
 
 def _begun(found: re.Match[str]) -> str:
-    sums = ", ".join(f"&c{i}" for i in range(int(found[2]) // 2))
-    return f"{found[1]} {{ begin_product({{a, b, {found[4]}, {found[5]}, {found[3]}_of, {{{sums}}}}}); }}"
+    """``setp.ne`` of 0 and 0: what was in the sums does not count, and they are outputs alone."""
+    sums = ", ".join(f"&c{i}" for i in range(int(found[3]) // 2))
+    fresh, in_registers = found[2] == "ne", found[8] is not None
+    assert fresh == (found[7] == "="), "sums that are read, or are not"
+    assert in_registers == (found[5] is None), "a is turned round in shared memory alone"
+    a, own = ("0", "{a0, a1, a2, a3}, ") if in_registers else ("a", "")
+    product = f"{a}, b, {found[5] or 0}, {found[6]}, {str(fresh).lower()}, {found[4]}_of, {{{sums}}}"
+    return f"{found[1]} {{ begin_product({own}{{{product}}}); }}"
 
 
 def _with_warpgroups(text: str) -> str:
     for (name, written), what in _FUNCTIONS.items():
         body = written.replace("AT", _SHARED)
         text = re.sub(rf"(static [^\n]*\b{name}\([^\n]*?\)) \{{ [^\n]*?asm volatile\({body}[^\n]*\}}", rf"\1 {{ {what} }}", text)
-    text = _COMPLETE.sub(r"\1 { wait_products(0); }", _PRODUCT.sub(_begun, _COPY_TENSOR.sub(_copied_tensor, text)))
+    text = _COMPLETE.sub(r"\1 { wait_products(\2); }", _PRODUCT.sub(_begun, _COPY_TENSOR.sub(_copied_tensor, text)))
     for pattern, what in _WARPGROUP.items():
         text = re.sub(pattern, what, text)
     return text

@@ -2,7 +2,7 @@
 // modes", "wgmma.mma_async" and "Matrix-Descriptor Format".
 //
 // It is strict. A copy takes away at once what it will overwrite, and arrives when nobody can go on without; a product reads its
-// operands when it is waited for. Descriptors are taken apart by their bits.
+// operands in shared memory when it is waited for, those in registers at once. Descriptors are taken apart by their bits.
 #include <map>
 
 struct xy_tensor_map;
@@ -29,11 +29,15 @@ struct Mbarrier {
   }
 };
 
+using Registers = std::array<int, 4>;
+
 struct Product {
   uint64_t a, b;
-  bool across_a, across_b;
+  bool across_a, across_b, fresh;
   float (*value)(int, unsigned);
   std::vector<float*> sums;
+  std::array<Registers, 4> rows = {};  // a in registers: those of the four threads that have the same rows
+  bool in_registers = false;
 };
 
 struct Warpgroups {
@@ -158,6 +162,17 @@ void begin_product(Product product) {
   warpgroups.open[b.now].push_back(std::move(product));
 }
 
+void begin_product(Registers own, Product product) {
+  Block& b = block_of_threads;
+  const unsigned first = b.now - b.now % 4;
+  std::copy(own.begin(), own.end(), b.fragments[b.now].begin());
+  __syncthreads();
+  for (unsigned i = 0; i < 4; ++i) std::copy_n(b.fragments[first + i].begin(), 4, product.rows[i].begin());
+  __syncthreads();
+  product.in_registers = true;
+  begin_product(std::move(product));
+}
+
 void commit_products() {
   const unsigned me = block_of_threads.now;
   warpgroups.groups[me].push_back(std::move(warpgroups.open[me]));
@@ -169,10 +184,11 @@ void multiply(const Product& p, unsigned t) {
   for (unsigned half = 0; half < 2; ++half) {
     const unsigned row = 16 * (t / 32) + t % 32 / 4 + 8 * half;
     float a[16];
-    for (unsigned k = 0; k < 16; ++k) a[k] = p.value(element(p.a, p.across_a, row, k), 0);
+    for (unsigned k = 0; k < 16; ++k)
+      a[k] = p.in_registers ? p.value(p.rows[k % 8 / 2][half + k / 8 * 2], k % 2) : p.value(element(p.a, p.across_a, row, k), 0);
     for (unsigned i = 2 * half; i < p.sums.size(); i += i % 2 ? 3 : 1) {
       const unsigned column = 8 * (i / 4) + 2 * (t % 4) + i % 2;
-      float sum = *p.sums[i];
+      float sum = p.fresh ? 0.0f : *p.sums[i];
       for (unsigned k = 0; k < 16; ++k) sum += a[k] * p.value(element(p.b, p.across_b, column, k), 0);
       *p.sums[i] = sum;
     }

@@ -256,7 +256,8 @@ class _Member(Block):
     # -- products
 
     def _product(self, s: WarpgroupDot) -> Callable[[], None]:
-        a, b = self._matrix(s.a, 64), self._matrix(s.b, s.columns)
+        a = self._matrix(s.a, 64) if isinstance(s.a, SharedMatrix) else partial(self._fragments, s.a)
+        b = self._matrix(s.b, s.columns)
         lane = np.arange(WARPGROUP)
         row, column = 16 * (lane // 32) + lane % 32 // 4, 2 * (lane % 4)
 
@@ -264,10 +265,22 @@ class _Member(Block):
             result = to_float64(a().view(s.dtype.numpy), s.dtype) @ to_float64(b().view(s.dtype.numpy), s.dtype).T
             for i, var in enumerate(s.c):
                 sums = self._names[var.name].copy()
-                sums[self._group] += result[row + 8 * (i // 2 % 2), column + 8 * (i // 4) + i % 2]
+                before = 0.0 if s.fresh else sums[self._group]
+                sums[self._group] = before + result[row + 8 * (i // 2 % 2), column + 8 * (i // 4) + i % 2]
                 self._names[var.name] = sums.astype(np.float32)
 
         return multiply
+
+    def _fragments(self, registers: Sequence[Var]) -> NDArray[np.uint16]:
+        """[64 rows, 16 of k] of registers, read when it is called."""
+        lane = np.arange(WARPGROUP)
+        row, k = 16 * (lane // 32) + lane % 32 // 4, 2 * (lane % 4)
+        found = np.empty((64, 16), np.uint16)
+        for i, var in enumerate(registers):
+            both = np.broadcast_to(self._names[var.name], self._threads.shape)[self._group].astype(np.int64)
+            for half in range(2):
+                found[row + 8 * (i % 2), k + 8 * (i // 2) + half] = both >> 16 * half & 0xFFFF
+        return found
 
     def _matrix(self, m: SharedMatrix, extent: int) -> Callable[[], NDArray[np.uint16]]:
         """[rows (or columns) of the product, k], read when it is called."""

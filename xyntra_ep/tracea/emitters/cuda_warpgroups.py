@@ -33,6 +33,7 @@ _SHARED = '"r"((unsigned)__cvta_generic_to_shared({}))'
 _REGISTERS = 65536  # of a multiprocessor, which a block of roles has to itself
 _GROUP = SWIZZLED_ROWS * ROW_BYTES  # bytes from one swizzled group of rows to the next
 _UNUSED = 16  # the distance of panels where there is one
+_UNIT = 16  # bytes, of a descriptor's addresses
 
 
 _MEET = "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;"  # all threads of a cluster
@@ -67,7 +68,8 @@ WARPGROUP_HELPERS = {
     "xy_of_warp(": f"{_DEVICE} int xy_of_warp(int v) {{ return __shfl_sync(0xffffffffu, v, 0); }}",
     "xy_matrix(": f"{_DEVICE} unsigned long long xy_matrix(const void *at, int apart) "
     "{ const unsigned long long address = __cvta_generic_to_shared(at); "
-    f"return (address & 0x3ffff) >> 4 | (unsigned long long)(apart >> 4) << 16 | {_GROUP >> 4}ull << 32 | 1ull << 62; }}",
+    f"return (address & 0x3ffff) / {_UNIT} | (unsigned long long)(apart / {_UNIT}) << 16 "
+    f"| {_GROUP // _UNIT}ull << 32 | 1ull << 62; }}",
 }
 
 
@@ -88,25 +90,30 @@ def _copy_helper(name: str, axes: int, blocks: int) -> str:
 
 def _dot_helper(name: str, s: WarpgroupDot) -> str:
     sums = [f"c{i}" for i in range(len(s.c))]
-    registers = ", ".join(f"%{i}" for i in range(len(sums)))
-    turned = f"{int(s.a.across)}, {int(s.b.across)}"
-    outputs = ", ".join(f'"+f"({c})' for c in sums)
+    shared = isinstance(s.a, SharedMatrix)
+    first = ["a"] if shared else [f"a{i}" for i in range(4)]
+    of = [f"%{i}" for i in range(len(sums) + len(first) + 1)]
+    registers, (*a, b) = ", ".join(of[: len(sums)]), of[len(sums) :]
+    turned = [str(int(m.across)) for m in s.matrices]
+    outputs = ", ".join(f'"{"=" if s.fresh else "+"}f"({c})' for c in sums)
+    inputs = ", ".join([*(f'"{"l" if shared else "r"}"({x})' for x in first), '"l"(b)'])
+    arguments = [*(f"{'unsigned long long' if shared else 'int'} {x}" for x in first), "unsigned long long b"]
     return (
-        f"{_DEVICE} void {name}(unsigned long long a, unsigned long long b, {', '.join(f'float &{c}' for c in sums)}) "
-        f'{{ asm volatile("{{ .reg .pred p; setp.eq.u32 p, 0, 0; '
+        f"{_DEVICE} void {name}({', '.join([*arguments, *(f'float &{c}' for c in sums)])}) "
+        f'{{ asm volatile("{{ .reg .pred p; setp.{"ne" if s.fresh else "eq"}.u32 p, 0, 0; '
         f"wgmma.mma_async.sync.aligned.m64n{s.columns}k16.f32.{s.dtype}.{s.dtype} "
-        f'{{{registers}}}, %{len(sums)}, %{len(sums) + 1}, p, 1, 1, {turned}; }}" '
-        f': {outputs} : "l"(a), "l"(b)); }}'
+        f'{{{registers}}}, {a[0] if shared else "{" + ", ".join(a) + "}"}, {b}, p, 1, 1, {", ".join(turned)}; }}" '
+        f": {outputs} : {inputs}); }}"
     )
 
 
-def _wait_helper(name: str, count: int) -> str:
+def _wait_helper(name: str, pending: int, count: int) -> str:
     """The sums are named so that nothing that uses them comes before it."""
     sums = [f"c{i}" for i in range(count)]
     outputs = ", ".join(f'"+f"({c})' for c in sums)
     return (
         f"{_DEVICE} void {name}({', '.join(f'float &{c}' for c in sums)}) "
-        f'{{ asm volatile("wgmma.wait_group.sync.aligned 0;" : {outputs} :: "memory"); }}'
+        f'{{ asm volatile("wgmma.wait_group.sync.aligned {pending};" : {outputs} :: "memory"); }}'
     )
 
 
@@ -202,18 +209,21 @@ class CudaPrinter(GpuPrinter):
         self._line(depth, f"{name}({self.address(s.target)}, {s.map}, {self.address(s.mbarrier)}, {at});")
 
     def _dot(self, s: WarpgroupDot, depth: int) -> None:
-        name = f"xy_dot_{s.dtype}_{s.columns}_{int(s.a.across)}{int(s.b.across)}"
+        kinds = [str(int(m.across)) for m in s.matrices]
+        name = f"xy_dot_{s.dtype}_{s.columns}_{'' if len(kinds) > 1 else 'r'}{''.join(kinds)}{'_fresh' if s.fresh else ''}"
         self.target.define(name, _dot_helper(name, s))
-        a, b = (self._matrix(m) for m in (s.a, s.b))
-        self._line(depth, f"{name}({a}, {b}, {', '.join(v.name for v in s.c)});")
+        a = [self._matrix(s.a)] if isinstance(s.a, SharedMatrix) else [v.name for v in s.a]
+        self._line(depth, f"{name}({', '.join([*a, self._matrix(s.b), *(v.name for v in s.c)])});")
 
     def _matrix(self, m: SharedMatrix) -> str:
-        return self.target.use(f"xy_matrix({self.address(m.pointer, m.index)}, {m.apart or _UNUSED})")
+        """The slot's, which products share, and behind it how far the matrix is in it, in the descriptor's unit."""
+        base, at = self.target.use(f"xy_matrix({self.address(m.pointer)}, {m.apart or _UNUSED})"), self.expr(m.index)
+        return base if at == "0" else f"{base} + (unsigned)({at}) / {_UNIT // self._dtype(m.pointer).bytes}"
 
     def _wait(self, s: WarpgroupWait, depth: int) -> None:
         if not s.sums:
             self._line(depth, f'asm volatile("wgmma.wait_group.sync.aligned {s.pending};" ::: "memory");')
             return
-        name = f"xy_products_complete_{len(s.sums)}"
-        self.target.define(name, _wait_helper(name, len(s.sums)))
+        name = f"xy_products_complete_{len(s.sums)}{f'_but_{s.pending}' if s.pending else ''}"
+        self.target.define(name, _wait_helper(name, s.pending, len(s.sums)))
         self._line(depth, f"{name}({', '.join(v.name for v in s.sums)});")

@@ -38,6 +38,11 @@ class CausalMask:
         """Where row s sees the columns below s + a size and that is all, the size."""
         return self.bounds.reach
 
+    @property
+    def hides_surely(self) -> bool:
+        """Whether what is masked has no weight, whatever the scores of other columns are."""
+        return self.masked == -math.inf and self.limit is None
+
     def __str__(self) -> str:
         return str(self.bounds)
 

@@ -88,8 +88,10 @@ class WarpgroupBuilder(GpuBuilder):
     ) -> None:
         self.emit(CopyTensor(target, source.name, tuple(at), mbarrier, everywhere))
 
-    def warpgroup_dot(self, c: Sequence[Var], a: SharedMatrix, b: SharedMatrix, dtype: DType) -> None:
-        self.emit(WarpgroupDot(tuple(c), a, b, dtype))
+    def warpgroup_dot(
+        self, c: Sequence[Var], a: SharedMatrix | Sequence[Var], b: SharedMatrix, dtype: DType, fresh: bool = False
+    ) -> None:
+        self.emit(WarpgroupDot(tuple(c), a if isinstance(a, SharedMatrix) else tuple(a), b, dtype, fresh))
 
     def fence_products(self) -> None:
         self.emit(WarpgroupFence())

@@ -7,9 +7,10 @@ roles      ``Roles`` ends a kernel's body: each of its parts is run by warpgroup
            has the other parity: phases count from 0, and the one before the first is complete
 copies     ``CopyTensor`` brings a box of a tensor to shared memory, in rows of 128 bytes whose 16-byte chunks are swizzled: chunk
            c of row r lies where chunk c ^ r % 8 would. What is outside of the tensor becomes 0; the bytes of the whole box count
-products   ``WarpgroupDot``: c (64 x N) += a (64 x 16) times b (16 x N), both in shared memory, a warpgroup together. It runs on
-           while the warpgroup does; ``WarpgroupCommit`` and ``WarpgroupWait`` are as those of asynchronous copies. Sums may not
-           be touched before they are waited for; ``WarpgroupFence`` comes between touching them and the next product
+products   ``WarpgroupDot``: c (64 x N) += a (64 x 16) times b (16 x N), a warpgroup together; b is in shared memory, a there
+           or in registers. It runs on while the warpgroup does; ``WarpgroupCommit`` and ``WarpgroupWait`` are as those of
+           asynchronous copies. Sums, and a's registers, may not be touched before they are waited for; ``WarpgroupFence`` comes
+           between touching them and the next product
 
 Blocks of a cluster run at the same time, begin their roles together and end together. What is done ``everywhere`` is done in
 all of them, at the same place of each one's shared memory: a copy lands in all and counts at the mbarrier of each; a warp
@@ -17,7 +18,8 @@ arrives at the mbarrier of each.
 
 A matrix of a product (``SharedMatrix``) lies in rows of 128 bytes, as ``CopyTensor`` puts it down: along k (64 of k for each of
 m or n), or ``across`` (64 of m or n for each of k, further 64 ``apart`` bytes on). Sums of thread t of the warpgroup: value i is
-in row 16 (t / 32) + t % 32 / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (t % 4) + i % 2.
+in row 16 (t / 32) + t % 32 / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (t % 4) + i % 2. Of a in registers it has eight such
+values, two in an i32, the first one below.
 
 From the PTX ISA: "mbarrier", "cp.async.bulk.tensor", "Tensors: Swizzling modes", "wgmma.mma_async", "Matrix-Descriptor Format".
 `rings.py` has the rules of who waits for what.
@@ -120,16 +122,28 @@ class SharedMatrix:
 
 @dataclass(frozen=True, slots=True)
 class WarpgroupDot(Statement):
-    """``c``: N / 2 mutable f32 of each thread; N is a multiple of 8, at most 256."""
+    """``c``: N / 2 mutable f32 of each thread; N is a multiple of 8, at most 256. ``a`` in registers: four mutable i32.
+    ``fresh``: c is the product, whatever it was before."""
 
     c: tuple[Var, ...]
-    a: SharedMatrix
+    a: SharedMatrix | tuple[Var, ...]
     b: SharedMatrix
     dtype: DType
+    fresh: bool = False
 
     @property
     def columns(self) -> int:
         return 2 * len(self.c)
+
+    @property
+    def registers(self) -> tuple[Var, ...]:
+        """What is in use until the product is complete."""
+        return self.c if isinstance(self.a, SharedMatrix) else (*self.c, *self.a)
+
+    @property
+    def matrices(self) -> tuple[SharedMatrix, ...]:
+        """Those in shared memory."""
+        return (self.a, self.b) if isinstance(self.a, SharedMatrix) else (self.b,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +158,7 @@ class WarpgroupCommit(Statement):
 
 @dataclass(frozen=True, slots=True)
 class WarpgroupWait(Statement):
-    """Until at most the ``pending`` latest groups are under way. ``sums``: those that are then complete."""
+    """Until at most the ``pending`` latest groups are under way. ``sums``: of those that are then complete."""
 
     pending: int
     sums: tuple[Var, ...] = ()

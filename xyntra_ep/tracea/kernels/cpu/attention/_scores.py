@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.expr import Expr, acc
+from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.kernels.cpu.attention._shape import AttentionShape
 from xyntra_ep.tracea.kernels.cpu.attention._sight import Sight, Span
 from xyntra_ep.tracea.kernels.shared.column_bounds import Bounds
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.index import Group
+from xyntra_ep.tracea.kernels.shared.score_multiple import multiple_of
 from xyntra_ep.tracea.kernels.variant import ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import (
@@ -57,7 +58,7 @@ class Scores:
         # A mask that is added is a part of every score that it hides.
         self._adds = mask is not None and mask.limit is not None and mask.bounds != Bounds()
         self._edge = epilogue(op.score) if self._adds else self._inside
-        multiple = None if self._adds or shape.may_see_more else _multiple(self._inside.root)
+        multiple = None if self._adds or shape.may_see_more else multiple_of(self._inside.root)
         self._is_raw = multiple is not None
         self.factor = 1.0 if multiple is None else multiple
         self._head: Sequence[Rvalue] = ()
@@ -144,14 +145,3 @@ class Scores:
 def _below(count: Rvalue, lanes: int) -> Rvalue:
     """The lanes whose number is less than ``count``."""
     return lt(Iota(i32(lanes)), splat(Convert(i32(1), count), lanes))
-
-
-def _multiple(score: Expr) -> float | None:
-    """c > 0 of a score that is c times its product: its order is the product's."""
-    if score is acc():
-        return 1.0
-    if score.kind == "call" and score.attr == "mul":
-        for a, b in (score.args, score.args[::-1]):
-            if a is acc() and b.kind == "const" and b.attr > 0:
-                return float(b.attr)
-    return None

@@ -11,38 +11,29 @@ the order of a sum is free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention
 from xyntra_ep.tracea.kernels.gpu.attention._fetch import Fetch, padded, whole
+from xyntra_ep.tracea.kernels.gpu.attention._fragment_share import FragmentShare
 from xyntra_ep.tracea.kernels.gpu.attention._stream import AttentionStream
 from xyntra_ep.tracea.kernels.gpu.shared.tf32 import as_tf32
 from xyntra_ep.tracea.kernels.variant import BuildContext
-from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder
 from xyntra_ep.tracea.semantic_ir.gpu.banks import BANKS
 from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import ROW_BYTES, SIDE, depth_of
 from xyntra_ep.tracea.semantic_ir.gpu.lane_map import Digit, LaneMap
 from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileAccess, TileLayout, choose
-from xyntra_ep.tracea.semantic_ir.math_library import math_function
 from xyntra_ep.tracea.semantic_ir.nodes import (
-    Bitcast,
-    CallValue,
     Const,
-    Fma,
-    Function,
     Offset,
     Rvalue,
-    Unary,
     Var,
-    binary,
     f32,
-    i32,
     index,
-    lt,
-    vmax,
 )
 
 WARP_ROWS = 16
@@ -142,58 +133,14 @@ class FragmentCode(AttentionStream):
     """See the module's docstring."""
 
     def __init__(self, op: Attention, tile: FragmentTile, context: BuildContext) -> None:
-        super().__init__(op, tile, context, f"fragments_{tile.rows}x{tile.columns}", [_EXP])
+        super().__init__(op, tile, context, f"fragments_{tile.rows}x{tile.columns}", FragmentShare.exponential)
         self.tile = tile
-        self._at = tile.result().emit(self.b, self.b.thread)
+        at = tile.result().emit(self.b, self.b.thread)
+        self.share: FragmentShare = FragmentShare(self.b, at["m"], at["n"], tile.columns, tile.width, tile.grain)
         self._places = {name: tile.fragments(name).emit(self.b, self.b.thread) for name in "qkv"}
         self._q: list[list[Rvalue]] = []
         self._lanes: dict[tuple[str, int], Rvalue] = {}
-        self._weights_kept: Sequence[Sequence[Rvalue]] = ()
-
-    def rows(self) -> list[Rvalue]:
-        return [self._at["m"] + more for more in (0, 8)]
-
-    def columns(self) -> list[Rvalue]:
-        return [self._at["n"] + (8 * j + i) for j in range(self.tile.columns // 8) for i in range(2)]
-
-    def results(self) -> list[Rvalue]:
-        return [self._at["n"] + 8 * j for j in range(whole(self.tile.width, self.tile.grain) // SIDE)]
-
-    def neighbours(self) -> int:
-        return 2
-
-    def result_columns(self) -> int:
-        return self.tile.grain
-
-    def exp(self, x: Rvalue) -> Rvalue:
-        """To a twentieth of what rounding to bfloat16 takes away, a fifth of float16's and tf32's."""
-        return self._exp2(x * _LOG2E)
-
-    def larger(self, x: Rvalue, y: Rvalue) -> Rvalue:
-        return CallValue(self.b.function(larger_number()), (x, y))
-
-    def weights(self, scores: Sequence[Rvalue], top: Rvalue) -> list[Rvalue]:
-        """In one multiply-add each. What rounding ``top`` * log2(e) takes away it takes from all weights of the row alike."""
-        b = self.b
-        found = [b.variable("weight", Const(f32(1), 0.0)) for _ in scores]
-        with b.when(lt(Unary("abs", top), Const(f32(1), _FAR))):
-            below = b.let("below", top * -_LOG2E)
-            for weight, score in zip(found, scores, strict=True):
-                b.assign(weight, self._exp2(Fma(score, Const(f32(1), _LOG2E), below)))
-        with b.otherwise():
-            for weight, score in zip(found, scores, strict=True):
-                b.assign(weight, self.exp(score - top))
-        return list(found)
-
-    def _exp2(self, x: Rvalue) -> Rvalue:
-        return CallValue(math_function(_EXP, 1), (x,))
-
-    def agreed(self, values: Sequence[Rvalue], combine: Callable[[Rvalue, Rvalue], Rvalue]) -> list[Rvalue]:
-        """Four threads have a row."""
-        b = self.b
-        for mask in (1, 2):
-            values = [b.let("both", combine(b.let("other", b.subgroup_xor(value, mask)), value)) for value in values]
-        return list(values)
+        self._weights: Sequence[Var] = ()  # of a tile: pairs in 16 bits, else one after the other by rows
 
     def _fragments(self, name: str, row: int, column: int) -> list[Rvalue]:
         b, layout = self.b, self.layout(name)
@@ -215,7 +162,7 @@ class FragmentCode(AttentionStream):
     def begin(self) -> None:
         """All of the warp's rows of q."""
         b = self.b
-        columns = {"q": self._steps, "k": self._steps, "v": range(0, SIDE * len(self.results()), 2 * SIDE)}
+        columns = {"q": self._steps, "k": self._steps, "v": range(0, SIDE * len(self.share.results()), 2 * SIDE)}
         if self.tile.dtype is DType.F32:  # v's are read one by one
             del columns["v"]
         self._lanes = {(name, c): self._lane(name, c) for name, of in columns.items() for c in of}
@@ -233,10 +180,16 @@ class FragmentCode(AttentionStream):
                 k = self._fragments("k", 8 * j, d)
                 for i in range(2):
                     b.fragment_dot(dots[j + i], q, k[2 * i : 2 * i + 2], self.tile.dtype)
+        tf32 = self.tile.dtype is DType.F32
+        self._weights = [b.variable("weight", Const(f32(1), 0.0)) for _ in range(4 * blocks)] if tf32 else self.share.new_pairs()
         return [[dots[j][2 * row + i] for j in range(blocks) for i in range(2)] for row in range(2)]
 
     def keep(self, weights: Sequence[Sequence[Rvalue]]) -> None:
-        self._weights_kept = weights
+        if self.tile.dtype is DType.F32:
+            for kept, weight in zip(self._weights, chain(*weights), strict=True):
+                self.b.assign(kept, weight)
+        else:
+            self.share.pack(self._weights, weights, self.tile.dtype)
 
     def sum(self, sums: Sequence[Sequence[Var]]) -> None:
         if self.tile.dtype is DType.F32:
@@ -245,14 +198,10 @@ class FragmentCode(AttentionStream):
             self._sum_pairs(sums)
 
     def _sum_pairs(self, sums: Sequence[Sequence[Var]]) -> None:
-        b, weights, step_columns = self.b, self._weights_kept, self.tile.grain
-        pair = b.function(weight_pair(self.tile.dtype))
+        b, step_columns = self.b, self.tile.grain
         for step in range(self.tile.columns // step_columns):
-            # (rows 0 to 7, columns 0 to 7), (8 to 15, 0 to 7), (0 to 7, 8 to 15), (8 to 15, 8 to 15)
-            first = 4 * step
-            parts = [(weights[row][first + 2 * j], weights[row][first + 2 * j + 1]) for j in range(2) for row in range(2)]
-            p = [b.let("pair", CallValue(pair, part)) for part in parts]
-            for j in range(0, len(self.results()), 2):
+            p = self._weights[4 * step : 4 * step + 4]
+            for j in range(0, len(self.share.results()), 2):
                 v = self._fragments("v", step_columns * step, 8 * j)
                 for i in range(j, j + 2):
                     b.fragment_dot(_of_block(sums, i), p, v[2 * (i - j) : 2 * (i - j) + 2], self.tile.dtype)
@@ -260,8 +209,8 @@ class FragmentCode(AttentionStream):
     def _sum_tf32(self, sums: Sequence[Sequence[Var]]) -> None:
         b, array, layout, place = self.b, self.arrays["v"], self.layout("v"), self._places["v"]
         for step in range(self.tile.columns // self.tile.grain):
-            p = [as_tf32(b, self._weights_kept[row][2 * step + i]) for i in range(2) for row in range(2)]
-            for j in range(len(self.results())):
+            p = [as_tf32(b, self._weights[row * len(self._weights) // 2 + 2 * step + i]) for i in range(2) for row in range(2)]
+            for j in range(len(self.share.results())):
                 rows = [place["r"] + (self.tile.grain * step + i) for i in range(2)]
                 v = [as_tf32(b, b.load(array, layout.emit(b, row, place["c"] + SIDE * j))) for row in rows]
                 b.fragment_dot(_of_block(sums, j), p, v, self.tile.dtype)
@@ -270,28 +219,3 @@ class FragmentCode(AttentionStream):
 def _of_block(sums: Sequence[Sequence[Var]], block: int) -> list[Var]:
     """The thread's part of 8 columns of the result."""
     return [sums[row][2 * block + n] for row in range(2) for n in range(2)]
-
-
-@cache
-def larger_number() -> Function:
-    """Of two values, the second one a number."""
-    f = FunctionBuilder("xm_larger_number", f32(1), inline=True)
-    x, y = (f.argument(name, f32(1)) for name in "xy")
-    f.result(vmax(x, y))
-    return f.finish()
-
-
-@cache
-def weight_pair(dtype: DType) -> Function:
-    """Two weights, 0 to 1, rounded to the nearest 16-bit float, one above the other. A NaN may get lost: the sum of weights has
-    it."""
-    f = FunctionBuilder(f"xm_weight_pair_{dtype}", i32(1), inline=True)
-    low, high = (f.argument(name, f32(1)) for name in ("low", "high"))
-    if dtype is DType.BF16:
-        below, above = (binary("add", Bitcast(i32(1), w), 0x8000) for w in (low, high))
-        f.result(binary("or", binary("and", binary("shr", below, 16), 0xFFFF), binary("and", above, -0x10000)))
-        return f.finish()
-    # At a 2^112th of it an f32 has the exponent of a float16, below 2^-14 as its subnormals.
-    below, above = (binary("add", Bitcast(i32(1), w * 2.0**-112), 0x1000) for w in (low, high))
-    f.result(binary("or", binary("and", binary("shr", below, 13), 0xFFFF), binary("shl", binary("shr", above, 13), 16)))
-    return f.finish()

@@ -1,47 +1,34 @@
-"""A block of a fused attention: online softmax over tiles of k and v that stream through shared memory (Dao, "FlashAttention-2",
-2023).
+"""A block of a fused attention: tiles of k and v stream through shared memory, by an online softmax (`_softmax.py`).
 
 With two slots of shared memory for tiles of k and v, the next tile is copied while one is computed, and threads meet once a tile.
 With one, v is copied while the scores of its tile are computed, and the next k while they weigh v: that needs half the memory.
-
-A thread keeps the largest score and the weights' sum of its rows: the maximum is agreed on by the threads of a row for every
-tile, the sum is put together at the end.
 
 Tiles that a causal mask hides from all of the block's rows are left out. Where it puts a number there, and not minus infinity,
 they may still have weight: that is known when all others have been seen, and asked then. Where the mask is added to the scores
 they may be anything, as long as nothing is known of q and k: the block then looks for elements that are huge or no numbers, which
 takes far less than their products.
-
-The maximum leaves NaN out, and a row without any finite score has the lowest float for one: weights are then 0 where a score is
-minus infinity and NaN where it is NaN or infinity, which reaches the sum of weights and by it the whole row, as it must.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from typing import Protocol
 
-import numpy as np
-
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
+from xyntra_ep.tracea.core_ir.dims import ceildiv, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, ReduceKind
-from xyntra_ep.tracea.kernels.gpu.attention._fetch import Fetch, TileFetcher, packet_of, store_row
-from xyntra_ep.tracea.kernels.gpu.attention._space import blocks_of, causal_of, or_zero
+from xyntra_ep.tracea.kernels.gpu.attention._fetch import Fetch, TileFetcher, packet_of
+from xyntra_ep.tracea.kernels.gpu.attention._softmax import LOWEST, OnlineSoftmax, Share
+from xyntra_ep.tracea.kernels.gpu.attention._space import blocks_of, causal_of
 from xyntra_ep.tracea.kernels.gpu.shared.block_reduce import block_reduced
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, gpu_of
-from xyntra_ep.tracea.kernels.gpu.shared.packets import is_multiple
 from xyntra_ep.tracea.kernels.shared.address import address
-from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, Here
-from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.shared.loops.reduce import Accumulator
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileLayout
-from xyntra_ep.tracea.semantic_ir.math_library import math_dependencies
 from xyntra_ep.tracea.semantic_ir.nodes import (
     INDEX,
     Const,
@@ -55,12 +42,10 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     i64,
     index,
     lt,
-    vmax,
     vmin,
 )
 
 _APART = 128.0  # scores so far below the maximum have no weight
-_LOWEST = float(np.finfo(np.float32).min)
 
 
 class Tile(Protocol):
@@ -88,46 +73,23 @@ class Tile(Protocol):
 
 
 class AttentionStream(ABC):
-    """What all blocks do; how products are made, and who has which of them, is for subclasses to say. ``functions``: what their
-    ``exp`` calls."""
+    """What all blocks do. How products are made is for subclasses to say, and for their ``share`` who has which of them.
+    ``name``: of the kernel, behind its type."""
 
-    def __init__(self, op: Attention, tile: Tile, context: BuildContext, name: str, functions: Sequence[str]) -> None:
+    share: Share
+
+    def __init__(self, op: Attention, tile: Tile, context: BuildContext, name: str, exponential: str) -> None:
         self.op = op
         self._tile = tile
         self.b = b = GpuBuilder(f"xy_attention_{tile.dtype}_{name}", tile.threads)
         self._data = [b.buffer(n, o.dtype) for n, o in zip("qkv", op.inputs, strict=False)]
-        self._out = b.buffer("out", op.output.dtype, writable=True)
-        q, k = op.inputs[:2]
-        self._rows, self._columns = q.shape[2], k.shape[2]
+        out = b.buffer("out", op.output.dtype, writable=True)
         self._causal = causal_of(op, context)
         self._subgroup = gpu_of(context).subgroup
-        domain: tuple[Size, ...] = (*q.shape[:3], self._columns)
-        groups = [Group(axes=(i,), extents=(extent,)) for i, extent in enumerate(domain)]
-        self.scores = Epilogue(b, op.score, op.inputs, domain, groups, lane_group=3)
-        for function in (f for n in functions for f in math_dependencies(n, 1)):
-            b.function(function)
+        self.softmax = OnlineSoftmax(b, op, out, tile.rows, tile.columns, exponential)
+        self._rows, self._columns = self.softmax.rows, self.softmax.columns
 
     # -- for subclasses
-
-    @abstractmethod
-    def rows(self) -> list[Rvalue]:
-        """Rows of the block's tile of which the thread has scores and results."""
-
-    @abstractmethod
-    def columns(self) -> list[Rvalue]:
-        """Columns of the tile of which the thread has scores."""
-
-    @abstractmethod
-    def results(self) -> list[Rvalue]:
-        """Columns of the result where the thread has neighbours."""
-
-    @abstractmethod
-    def neighbours(self) -> int:
-        """How many of them."""
-
-    @abstractmethod
-    def result_columns(self) -> int:
-        """Columns of the result that all threads of a row have together."""
 
     @abstractmethod
     def begin(self) -> None:
@@ -138,24 +100,9 @@ class AttentionStream(ABC):
         """q times k, by the thread's rows and columns."""
 
     @abstractmethod
-    def exp(self, x: Rvalue) -> Rvalue:
-        """e^x for x <= 0."""
-
-    def larger(self, x: Rvalue, y: Rvalue) -> Rvalue:
-        """Of a score and a number."""
-        return vmax(x, y)
-
-    def weights(self, scores: Sequence[Rvalue], top: Rvalue) -> list[Rvalue]:
-        """Of a row, ``top`` no less than the largest score."""
-        return [self.b.let("weight", self.exp(score - top)) for score in scores]
-
-    @abstractmethod
-    def agreed(self, values: Sequence[Rvalue], combine: Callable[[Rvalue, Rvalue], Rvalue]) -> list[Rvalue]:
-        """One value for each row from those of its threads."""
-
-    @abstractmethod
     def keep(self, weights: Sequence[Sequence[Rvalue]]) -> None:
-        """Take the thread's weights: before all threads meet, where there is one slot."""
+        """Take the thread's weights: before all threads meet, where there is one slot. It is called in each branch that makes
+        them."""
 
     @abstractmethod
     def sum(self, sums: Sequence[Sequence[Var]]) -> None:
@@ -171,26 +118,21 @@ class AttentionStream(ABC):
         flops = 2 * product(q.shape[:3]) * k.shape[2] * (q.shape[3] + v.shape[3])
         return KernelCall(
             kernel=kernel,
-            buffers=(*(ValueBuffer(value=o.value) for o in (q, k, v, self.op.output)), *self.scores.buffers),
+            buffers=(*(ValueBuffer(value=o.value) for o in (q, k, v, self.op.output)), *self.softmax.buffers),
             params=params,
             units=blocks_of(self.op, self._tile.rows),
             cost_ns=flops // max(1, int(gflops)) + LAUNCH_NS,
         )
 
     def _emit(self) -> None:
-        b, tile, op = self.b, self._tile, self.op
-        *self._batch, block = b.split(b.block, [*op.inputs[0].shape[:2], ceildiv(self._rows, tile.rows)])
-        self._first = b.let("first", block * tile.rows)
+        b, tile = self.b, self._tile
+        self._batch, self._first = self.softmax.place(b.block)
         seen, hidden = self._tiles_in_sight()
         larger = self._larger(seen * tile.columns)  # before there is anything else to keep in registers
         shared = {n: b.shared(n, tile.dtype, self.layout(n).elements, 1 if n == "q" else tile.slots) for n in "qkv"}
         self.arrays: dict[str, Pointer] = dict(shared)  # k and v: of the tile that is computed
         q, k, v = (self._fetcher(name, data, shared[name]) for name, data in zip("qkv", self._data, strict=True))
-        zero = Const(f32(1), 0.0)
-        self._tops = [b.variable("top", Const(f32(1), _LOWEST)) for _ in self.rows()]
-        self._totals = [b.variable("total", zero) for _ in self.rows()]
-        each = len(self.results()) * self.neighbours()
-        self._sums = [[b.variable("sum", zero) for _ in range(each)] for _ in self.rows()]
+        self.softmax.begin(self.share, self._batch, self._first)
         q.fetch(self._first, index(0))
         b.commit()
         with b.when(lt(0, seen)):
@@ -209,7 +151,7 @@ class AttentionStream(ABC):
                         self._bring(k, v, seen)
                     b.commit()
         b.wait(0)
-        self._store()
+        self.softmax.store()
 
     def _sweep(self, k: TileFetcher, v: TileFetcher, begin: Rvalue, end: Rvalue) -> None:
         """The tiles of columns from ``begin`` to ``end``; what `_bring` does is under way for the first."""
@@ -224,17 +166,20 @@ class AttentionStream(ABC):
                     self._bring(k, v, following)
                 b.commit()
                 self.arrays |= {"k": k.slot(at), "v": v.slot(at)}
-                self.keep(self._weights(self.products(), column))
+                self._weigh(column)
             else:
                 v.fetch(column, at)
                 b.commit()
-                self.keep(self._weights(self.products(), column))
+                self._weigh(column)
                 b.wait(0)
                 b.barrier()
                 with b.when(lt(following, end)):
                     self._bring(k, v, following)
                 b.commit()
-            self.sum(self._sums)
+            self.sum(self.softmax.sums)
+
+    def _weigh(self, column: Rvalue) -> None:
+        self.softmax.weigh(self.softmax.scores(self.products(), column, self.softmax.scale), self.keep)
 
     def _bring(self, k: TileFetcher, v: TileFetcher, at: Rvalue) -> None:
         """Tile number ``at``: what is copied of it before it is computed."""
@@ -256,16 +201,11 @@ class AttentionStream(ABC):
 
     def _tiles_in_sight(self) -> tuple[Rvalue, Rvalue | None]:
         """How many tiles of columns the block's rows see; where others may weigh in what they do not see, how many there are."""
-        b, tile = self.b, self._tile
-        count = b.param(ceildiv(self._columns, tile.columns))
+        count = self.b.param(ceildiv(self._columns, self._tile.columns))
         if self._causal is None:
             return count, None
-        reach = self._causal.reach
-        assert reach is not None, "a plain mask"
-        sight = b.let("sight", vmax(self._first + b.param(reach + (tile.rows - 1)), 0))
-        seen = b.let("seen", vmin((sight + (tile.columns - 1)) // tile.columns, count))
-        surely = self._causal.masked == -math.inf and self._causal.limit is None
-        return seen, None if surely else count
+        seen = self.softmax.tiles_in_sight(self._causal, self._first)
+        return seen, None if self._causal.hides_surely else count
 
     def _hidden_may_weigh(self, larger: Rvalue | None) -> Rvalue:
         """Whether the score of a hidden column is near enough to the maximum of any row of the block, or a row has none, or some
@@ -275,8 +215,8 @@ class AttentionStream(ABC):
         own, all_ = (Accumulator(b, ReduceKind.MAX, DType.I64, 1) for _ in range(2))
         if causal.masked != -math.inf:
             highest = causal.masked if causal.limit is None else 0.75 * causal.masked
-            near = Const(f32(1), max(highest + _APART, _LOWEST))
-            for top in self._tops:
+            near = Const(f32(1), max(highest + _APART, LOWEST))
+            for top in self.softmax.tops:
                 own.update(Select(binary("le", top, near), yes, no))
         if larger is not None:
             own.update(Select(binary("lt", 0.0, larger), yes, no))
@@ -303,60 +243,3 @@ class AttentionStream(ABC):
                     within = binary("and", binary("le", -limit, x), binary("le", x, limit))
                     b.assign(found, Select(within, found, Const(f32(1), 1.0)))
         return found
-
-    def _weights(self, dots: Sequence[Sequence[Var]], first: Rvalue) -> list[list[Rvalue]]:
-        """Scores, and from them the weights of the tile at column ``first``; what was summed before is scaled down where the
-        maximum has grown."""
-        b, tile = self.b, self._tile
-        here, columns = self.scores.at(b), []
-        for place in self.columns():
-            column = b.let("t", first + place)
-            within = None if is_multiple(self._columns, tile.columns) else lt(column, b.param(self._columns))
-            columns.append((b.let("t", vmin(column, b.param(self._columns - 1))) if within is not None else column, within))
-        scores = []
-        for place, totals in zip(self.rows(), dots, strict=True):
-            row = b.let("s", self._first + place)
-            if not is_multiple(self._rows, tile.rows):
-                row = b.let("s", vmin(row, b.param(self._rows - 1)))
-            scores.append([self._score(here, row, *at, dot) for at, dot in zip(columns, totals, strict=True)])
-        highest = self.agreed([self._best(row) for row in scores], self.larger)
-        weights = []
-        for of_row, best, top, total, row_sums in zip(scores, highest, self._tops, self._totals, self._sums, strict=True):
-            with b.when(lt(top, best)):  # it grows in the first tiles, and hardly ever after them
-                factor = b.let("factor", self.exp(top - best))
-                b.assign(top, best)
-                b.assign(total, total * factor)
-                for value in row_sums:
-                    b.assign(value, value * factor)
-            weights.append(self.weights(of_row, top))
-            for weight in weights[-1]:
-                b.assign(total, total + weight)
-        return weights
-
-    def _score(self, here: Here, row: Rvalue, column: Rvalue, within: Rvalue | None, dot: Var) -> Rvalue:
-        """Minus infinity past the last column."""
-        score = here.value([*self._batch, row, column], dot, 1)
-        return self.b.let("score", score if within is None else Select(within, score, Const(f32(1), -math.inf)))
-
-    def _best(self, scores: Sequence[Rvalue]) -> Rvalue:
-        best: Rvalue = Const(f32(1), _LOWEST)
-        for score in scores:
-            best = self.b.let("best", self.larger(score, best))
-        return best
-
-    def _store(self) -> None:
-        b, output, many = self.b, self.op.output, self.neighbours()
-        totals, columns = self.agreed(self._totals, lambda a, c: a + c), self.results()
-        surely = is_multiple(output.shape[3], self.result_columns())
-        for place, total, values in zip(self.rows(), totals, self._sums, strict=True):
-            scale = b.let("scale", 1.0 / total)
-            row = b.let("s", self._first + place)
-            with nullcontext() if is_multiple(self._rows, self._tile.rows) else b.when(lt(row, b.param(self._rows))):
-                target = b.pointer("start", self._out, address(b, output, [*self._batch, row]))
-                scaled = [b.let("y", self._shown(value * scale, total)) for value in values]
-                for i, column in enumerate(columns):
-                    store_row(b, output, target, column, scaled[i * many : (i + 1) * many], surely)
-
-    def _shown(self, result: Rvalue, total: Rvalue) -> Rvalue:
-        """0 where nothing has weight, if that is wanted."""
-        return or_zero(self.op, result, total)

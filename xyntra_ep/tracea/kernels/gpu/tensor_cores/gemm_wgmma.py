@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product as combinations
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, eq, known_nonnegative, le, lt, ne, product, select, smin, typical
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, known_nonnegative, le, lt, product, smin, typical
 from xyntra_ep.tracea.core_ir.ops import Gemm, Operand
 from xyntra_ep.tracea.kernels.gpu.gemm._fetch import Side, blocks, sides_of
 from xyntra_ep.tracea.kernels.gpu.gemm._narrow import HALVES, copies_ns, dtype_of, narrow
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, gpu_of, only_where
 from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import AXIS as PARTS
 from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import MOST, Parts, Sums, meeting_ns, parts_of
+from xyntra_ep.tracea.kernels.gpu.shared.tensors import coordinate, moving, tensor_view
 from xyntra_ep.tracea.kernels.gpu.shared.tile_cost import GemmSizes, sizes_of, stream_ns
 from xyntra_ep.tracea.kernels.gpu.tensor_cores._wgmma_product import Corner, Ring, Source
 from xyntra_ep.tracea.kernels.gpu.tensor_cores._wgmma_store import Store
@@ -47,7 +48,6 @@ _PEAK, _SMALL_PEAK = {1: 0.8, 2: 0.76}, {1: 0.72, 2: 0.68}
 _ALONE = 0.55  # where one warpgroup has a tile and the other none
 _MEETING_NS = 1500.0  # what blocks of a cluster take to begin and to end together (H200)
 _LARGE = 128 * 128  # of a part's results
-_ANY_STRIDE = 16  # bytes, of an axis with one place
 _BATCH_AXES = 3  # a tensor has five axes at most
 
 
@@ -57,7 +57,7 @@ def _admits(op: Gemm, context: BuildContext) -> str | None:
         return "no products by warpgroups, which are compute capability 9.0's"
     if dtype_of(op) not in HALVES:
         return f"no products of {a.dtype} and {b.dtype}"
-    if any(len(_moving(side)) > _BATCH_AXES for side in sides_of(op, shape_of(op))):
+    if any(len(moving(side.others)) > _BATCH_AXES for side in sides_of(op, shape_of(op))):
         return f"tensors of more than {_BATCH_AXES} batch axes"
     if not all(_is_tensor(narrow(op, place).operand) for place in (0, 1)):
         return "an operand that goes backwards, or whose rows are one: no tensor to the driver"
@@ -115,11 +115,6 @@ def _cost_ns(op: Gemm, config: Config, context: BuildContext) -> float:
     sizes, gpu = sizes_of(shape_of(op)), gpu_of(context)
     ns = _ns(sizes, tile_of(config, gpu), config[PARTS.name], gpu)
     return LAUNCH_NS + max(ns, sizes.reading_ns(BYTES, gpu)) + copies_ns(op, context)
-
-
-def _moving(side: Side) -> list[int]:
-    """The batch axes along which an operand changes."""
-    return [i for i, stride in enumerate(side.others) if stride != 0]
 
 
 def _build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
@@ -225,30 +220,18 @@ def _is_across(side: Side) -> bool:
 
 
 def _source(k: WarpgroupBuilder, name: str, side: Side, panels: Panels, share: Rvalue) -> Source:
-    return Source(panels, k.tensor(name, side.operand.dtype, (*panels.box, *(1 for _ in _moving(side)))), share)
+    return Source(panels, k.tensor(name, side.operand.dtype, (*panels.box, *(1 for _ in moving(side.others)))), share)
 
 
 def _batch(k: WarpgroupBuilder, side: Side, batch: Sequence[Rvalue]) -> list[Rvalue]:
-    return [_place(k, batch[i], side.others[i]) for i in _moving(side)]
-
-
-def _place(k: WarpgroupBuilder, coordinate: Rvalue, stride: Size) -> Rvalue:
-    """Along an axis of the batch, which may turn out to be one that the operand does not have."""
-    return coordinate if isinstance(stride, int) else coordinate * k.param(ne(stride, 0))
+    return [coordinate(k, batch[i], side.others[i]) for i in moving(side.others)]
 
 
 def _view(side: Side, place: int) -> TensorView:
-    """The operand as a tensor: the contiguous axis, the other one, and those of the batch. An axis that repeats is one place."""
-    size, moving = side.operand.dtype.bytes, _moving(side)
     matrix = [(side.across, side.across_stride), (side.depth, side.depth_stride)]
     (inner, _), (rows, apart) = matrix if _is_across(side) else reversed(matrix)
-    others = [(side.operand.shape[i], side.others[i]) for i in moving]
-    return TensorView(
-        buffer=place,
-        offset_bytes=side.operand.offset * size,
-        extents=(inner, rows, *(select(eq(stride, 0), 1, extent) for extent, stride in others)),
-        strides_bytes=(apart * size, *(select(eq(stride, 0), _ANY_STRIDE, stride * size) for _, stride in others)),
-    )
+    others = [(side.operand.shape[i], side.others[i]) for i in moving(side.others)]
+    return tensor_view(side.operand, place, inner, rows, apart, others)
 
 
 VARIANTS = [

@@ -9,7 +9,8 @@ and the copies whose bytes they counted. Then
 
     product   knows of the last copy into each slot that it reads
     copy      knows of the last copy into its slot, and of all products that read it
-    sums      are touched when all products that make them are complete; a fence precedes products that follow the touching
+    sums      are touched when all products that make them are complete, registers of a when all that read them are; a fence
+              precedes products that follow the touching
     phases    expect as many bytes as copies bring; nobody waits for ever; all copies and products are complete at the end
 
 The blocks of a cluster are carried out side by side, too. They go round loops as often as each other: that may follow from the
@@ -18,10 +19,10 @@ cluster's number, not from the block's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from math import prod
 
 from xyntra_ep.tracea.semantic_ir.check import require
@@ -136,6 +137,14 @@ def _carry_out(block: _Block, sizes: Mapping[str, int], hasty: Sequence[tuple[in
     require(all(not use.copied & ~known for use in state.uses.values()), "a copy is not waited for")
 
 
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    """Products that are not complete: ``event``, and the names of their registers."""
+
+    event: int
+    sums: frozenset[str]
+
+
 class _Group:
     """A warpgroup on its way through its role: number ``member`` of it, in a ``block`` of the cluster. ``rounds``: of loops, at
     most."""
@@ -148,9 +157,8 @@ class _Group:
         self._numbers: dict[str, int] = dict(sizes)
         if part.group is not None:
             self._numbers[part.group.name] = member
-        self._open: list[int] = []  # products that no group has yet
-        self._groups: list[list[int]] = []
-        self._sums: set[str] = set()  # of products under way
+        self._open: list[_UnderWay] = []  # products that no group has yet
+        self._groups: list[list[_UnderWay]] = []
         self._fenced = False
 
     def acting(self) -> Iterator[None]:
@@ -214,6 +222,7 @@ class _Group:
                 self._multiply(s)
             case WarpgroupWait():
                 self._finish(s.pending)
+                self._free({v.name for v in s.sums})
 
     def _copy(self, s: CopyTensor) -> None:
         targets = self._places(s.target, s.everywhere)
@@ -238,19 +247,20 @@ class _Group:
             require(known, "{} is multiplied before its copy is waited for", place[1])
             assert use is not None
             use.read |= event
-        self._open.append(event)
-        self._sums |= s.sums
+        self._open.append(_UnderWay(event, s.sums))
 
     def _finish(self, pending: int) -> None:
         while len(self._groups) > pending:
-            for event in self._groups.pop(0):
-                self.known |= event
-        if not self._groups and not self._open:
-            self._sums.clear()
+            for done in self._groups.pop(0):
+                self.known |= done.event
+
+    def _free(self, sums: Set[str]) -> None:
+        under_way = chain(self._open, *self._groups)
+        require(all(p.sums.isdisjoint(sums) for p in under_way), "sums are used while products make them")
 
     def _touch(self, s: Quiet) -> None:
         """What is done besides: it must leave alone what products make."""
-        require(self._sums.isdisjoint(s.sums), "sums are used while products make them")
+        self._free(s.sums)
         self._fenced = self._fenced and not s.changes
         for name, value in s.sets:
             found = None if value is None else number(value, self._numbers)

@@ -45,7 +45,7 @@ _ACTS = (Arrive, CopyTensor, ExpectBytes, Once, WaitAt, WarpgroupCommit, Warpgro
 
 @dataclass(frozen=True, slots=True)
 class Quiet(Statement):
-    """Statements that do not act, one after the other. ``sums``: those of products that they use; ``sets``: numbers that acts
+    """Statements that do not act, one after the other. ``sums``: registers of products that they use; ``sets``: numbers that acts
     depend on, in order, None where they do not follow from others; ``changes``: whether a value that may be a sum is made or
     changed."""
 
@@ -56,7 +56,8 @@ class Quiet(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Products(Statement):
-    """Products of matrices in the same slots, one after the other: the names of their sums, and where the slots are."""
+    """Products of matrices in the same slots, one after the other: the names of the registers that they use, and where the slots
+    are."""
 
     sums: frozenset[str]
     pointers: tuple[Pointer, ...]
@@ -72,7 +73,7 @@ def skeleton(role: Role) -> Role:
         for s in _all_in(role.body):
             if isinstance(s, (Let, Assign)) and s.var.name in needed:
                 needed.update(_names(s.value))
-    sums = {v.name for s in _all_in(role.body) if isinstance(s, WarpgroupDot) for v in s.c}
+    sums = {v.name for s in _all_in(role.body) if isinstance(s, WarpgroupDot) for v in s.registers}
     return replace(role, body=_quieted(role.body, needed, sums))
 
 
@@ -109,7 +110,7 @@ def _pointers(s: Statement) -> tuple[Pointer, ...]:
         case CopyTensor():
             return s.target, s.mbarrier
         case WarpgroupDot():
-            return s.a.pointer, s.b.pointer
+            return tuple(m.pointer for m in s.matrices)
     return ()
 
 
@@ -154,7 +155,7 @@ def _quieted(body: Sequence[Statement], needed: set[str], sums: set[str]) -> tup
             case CopyTensor():
                 s = replace(s, coordinates=())
             case WarpgroupDot():
-                s = Products(frozenset(v.name for v in s.c), _pointers(s))
+                s = Products(frozenset(v.name for v in s.registers), _pointers(s))
                 last = made[-1] if made else None
                 if isinstance(last, Products) and last.pointers == s.pointers:
                     s = Products(s.sums | last.sums, s.pointers)

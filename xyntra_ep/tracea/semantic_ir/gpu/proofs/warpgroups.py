@@ -3,7 +3,7 @@
 roles      end the kernel's body, and have as many threads as the kernel
 mbarriers  are slots of shared arrays that roles declare
 copies     are of a tensor of the kernel, whose box has rows of 128 bytes, to shared memory; done by one thread of a role
-products   are of 16-bit elements in shared memory, 1024 bytes aligned; their sums mutable floats
+products   are of 16-bit elements, in shared memory 1024 bytes aligned, in registers four mutable i32; their sums mutable floats
 """
 
 from __future__ import annotations
@@ -28,7 +28,21 @@ from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_nodes import (
     WarpgroupFence,
     WarpgroupWait,
 )
-from xyntra_ep.tracea.semantic_ir.nodes import Kernel, Let, Offset, Pointer, PointerType, Rvalue, Space, Statement, f32, index
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    Kernel,
+    Let,
+    Offset,
+    Pointer,
+    PointerType,
+    Rvalue,
+    Space,
+    Statement,
+    Type,
+    Var,
+    f32,
+    i32,
+    index,
+)
 
 WARPGROUP_STATEMENTS = (
     Arrive, CopyTensor, ExpectBytes, Once, Roles, WaitAt, WarpgroupCommit, WarpgroupDot, WarpgroupFence, WarpgroupWait,
@@ -78,7 +92,6 @@ class WarpgroupRules:
                 self._dot(s)
             case WarpgroupWait():
                 require(s.pending >= 0, "{} groups cannot be pending", s.pending)
-                require(not s.pending or not s.sums, "sums of which some may not be complete")
                 for var in s.sums:
                     self._value(var)
 
@@ -132,11 +145,17 @@ class WarpgroupRules:
     def _dot(self, s: WarpgroupDot) -> None:
         require(s.columns % 8 == 0 and 0 < s.columns <= 256, "a product of {} columns", s.columns)
         require(s.dtype in (DType.F16, DType.BF16), "a product of {}", s.dtype)
-        for matrix in (s.a, s.b):
+        for matrix in s.matrices:
             self._matrix(matrix, s.dtype)
-        for var in s.c:
+        self._registers(s.c, f32(1))
+        if not isinstance(s.a, SharedMatrix):
+            require(len(s.a) == 4, "a matrix in {} registers", len(s.a))
+            self._registers(s.a, i32(1))
+
+    def _registers(self, registers: Sequence[Var], kind: Type) -> None:
+        for var in registers:
             self._value(var)
-            require(var.type == f32(1) and self._mutable(var.name), "{} is no mutable f32", var.name)
+            require(var.type == kind and self._mutable(var.name), "{} is no mutable {}", var.name, kind.elem)
 
     def _matrix(self, matrix: SharedMatrix, dtype: DType) -> None:
         kind = self._pointer(matrix.pointer)

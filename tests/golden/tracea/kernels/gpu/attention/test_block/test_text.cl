@@ -99,17 +99,15 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
     const int t_ = (column_ + x_);
     const int t1 = (column_ + (x_ + 8));
     const int s_ = (first_ + m_);
-    const float score_ = (dot_ * 0x1.0000000000000p-2f);
-    const float score1 = (dot1 * 0x1.0000000000000p-2f);
     const int s1 = (first_ + (m_ + 8));
-    const float score2 = (dot2 * 0x1.0000000000000p-2f);
-    const float score3 = (dot3 * 0x1.0000000000000p-2f);
-    const float best_ = xy_max_f32(score_, (-0x1.fffffe0000000p+127f));
-    const float best1 = xy_max_f32(score1, best_);
-    const float best2 = xy_max_f32(score2, (-0x1.fffffe0000000p+127f));
-    const float best3 = xy_max_f32(score3, best2);
-    *(x1 + ((m_ * 8) + x_)) = best1;
-    *(x1 + (((m_ + 8) * 8) + x_)) = best3;
+    const float best_ = xy_max_f32(dot_, (-0x1.fffffe0000000p+127f));
+    const float best1 = xy_max_f32(dot1, (-0x1.fffffe0000000p+127f));
+    const float best2 = xy_max_f32(best_, best1);
+    const float best3 = xy_max_f32(dot2, (-0x1.fffffe0000000p+127f));
+    const float best4 = xy_max_f32(dot3, (-0x1.fffffe0000000p+127f));
+    const float best5 = xy_max_f32(best3, best4);
+    *(x1 + ((m_ * 8) + x_)) = best2;
+    *(x1 + (((m_ + 8) * 8) + x_)) = best5;
     barrier(CLK_LOCAL_MEM_FENCE);
     const float4 packet5 = *(__local const float4 *)(x1 + (m_ * 8));
     const float x2 = packet5.s0;
@@ -146,7 +144,7 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
     const float both12 = xy_max_f32(x16, both11);
     const float both13 = xy_max_f32(x17, both12);
     if ((-(top_ < both6))) {
-      const float factor_ = xm_exp_nonpositive_1((top_ - both6));
+      const float factor_ = xm_exp_nonpositive_1(((top_ - both6) * 0x1.0000000000000p-2f));
       top_ = both6;
       total_ = (total_ * factor_);
       sum_ = (sum_ * factor_);
@@ -154,12 +152,8 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
       sum2 = (sum2 * factor_);
       sum3 = (sum3 * factor_);
     }
-    const float weight_ = xm_exp_nonpositive_1((score_ - top_));
-    const float weight1 = xm_exp_nonpositive_1((score1 - top_));
-    total_ = (total_ + weight_);
-    total_ = (total_ + weight1);
     if ((-(top1 < both13))) {
-      const float factor1 = xm_exp_nonpositive_1((top1 - both13));
+      const float factor1 = xm_exp_nonpositive_1(((top1 - both13) * 0x1.0000000000000p-2f));
       top1 = both13;
       total1 = (total1 * factor1);
       sum4 = (sum4 * factor1);
@@ -167,10 +161,14 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void xy_attention_f32_1
       sum6 = (sum6 * factor1);
       sum7 = (sum7 * factor1);
     }
-    const float weight2 = xm_exp_nonpositive_1((score2 - top1));
-    const float weight3 = xm_exp_nonpositive_1((score3 - top1));
-    total1 = (total1 + weight2);
-    total1 = (total1 + weight3);
+    const float weight_ = xm_exp_nonpositive_1(((dot_ - top_) * 0x1.0000000000000p-2f));
+    const float weight1 = xm_exp_nonpositive_1(((dot1 - top_) * 0x1.0000000000000p-2f));
+    const float weight2 = xm_exp_nonpositive_1(((dot2 - top1) * 0x1.0000000000000p-2f));
+    const float weight3 = xm_exp_nonpositive_1(((dot3 - top1) * 0x1.0000000000000p-2f));
+    const float part_ = (weight_ + weight1);
+    total_ = (total_ + part_);
+    const float part1 = (weight2 + weight3);
+    total1 = (total1 + part1);
     *(w_ + ((m_ * 16) + (x_ ^ ((m_ & 2) << 2)))) = weight_;
     *(w_ + ((m_ * 16) + ((x_ + 8) ^ ((m_ & 2) << 2)))) = weight1;
     *(w_ + (((m_ + 8) * 16) + (x_ ^ (((m_ + 8) & 2) << 2)))) = weight2;

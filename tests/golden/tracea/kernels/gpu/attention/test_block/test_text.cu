@@ -105,19 +105,17 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
     const int t_ = (column_ + x_);
     const int t1 = (column_ + (x_ + 8));
     const int s_ = (first_ + m_);
-    const float score_ = (dot_ * 0x1.0000000000000p-2f);
-    const float score1 = (dot1 * 0x1.0000000000000p-2f);
     const int s1 = (first_ + (m_ + 8));
-    const float score2 = (dot2 * 0x1.0000000000000p-2f);
-    const float score3 = (dot3 * 0x1.0000000000000p-2f);
-    const float best_ = xy_max_f32(score_, (-0x1.fffffe0000000p+127f));
-    const float best1 = xy_max_f32(score1, best_);
-    const float best2 = xy_max_f32(score2, (-0x1.fffffe0000000p+127f));
-    const float best3 = xy_max_f32(score3, best2);
-    const float other_ = __shfl_xor_sync(0xffffffffu, best1, 1);
-    const float both_ = xy_max_f32(other_, best1);
-    const float other1 = __shfl_xor_sync(0xffffffffu, best3, 1);
-    const float both1 = xy_max_f32(other1, best3);
+    const float best_ = xy_max_f32(dot_, (-0x1.fffffe0000000p+127f));
+    const float best1 = xy_max_f32(dot1, (-0x1.fffffe0000000p+127f));
+    const float best2 = xy_max_f32(best_, best1);
+    const float best3 = xy_max_f32(dot2, (-0x1.fffffe0000000p+127f));
+    const float best4 = xy_max_f32(dot3, (-0x1.fffffe0000000p+127f));
+    const float best5 = xy_max_f32(best3, best4);
+    const float other_ = __shfl_xor_sync(0xffffffffu, best2, 1);
+    const float both_ = xy_max_f32(other_, best2);
+    const float other1 = __shfl_xor_sync(0xffffffffu, best5, 1);
+    const float both1 = xy_max_f32(other1, best5);
     const float other2 = __shfl_xor_sync(0xffffffffu, both_, 2);
     const float both2 = xy_max_f32(other2, both_);
     const float other3 = __shfl_xor_sync(0xffffffffu, both1, 2);
@@ -127,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
     const float other5 = __shfl_xor_sync(0xffffffffu, both3, 4);
     const float both5 = xy_max_f32(other5, both3);
     if ((-(top_ < both4))) {
-      const float factor_ = xm_exp_nonpositive_1((top_ - both4));
+      const float factor_ = xm_exp_nonpositive_1(((top_ - both4) * 0x1.0000000000000p-2f));
       top_ = both4;
       total_ = (total_ * factor_);
       sum_ = (sum_ * factor_);
@@ -135,12 +133,8 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
       sum2 = (sum2 * factor_);
       sum3 = (sum3 * factor_);
     }
-    const float weight_ = xm_exp_nonpositive_1((score_ - top_));
-    const float weight1 = xm_exp_nonpositive_1((score1 - top_));
-    total_ = (total_ + weight_);
-    total_ = (total_ + weight1);
     if ((-(top1 < both5))) {
-      const float factor1 = xm_exp_nonpositive_1((top1 - both5));
+      const float factor1 = xm_exp_nonpositive_1(((top1 - both5) * 0x1.0000000000000p-2f));
       top1 = both5;
       total1 = (total1 * factor1);
       sum4 = (sum4 * factor1);
@@ -148,10 +142,14 @@ extern "C" __global__ void __launch_bounds__(64) xy_attention_f32_16x16(const fl
       sum6 = (sum6 * factor1);
       sum7 = (sum7 * factor1);
     }
-    const float weight2 = xm_exp_nonpositive_1((score2 - top1));
-    const float weight3 = xm_exp_nonpositive_1((score3 - top1));
-    total1 = (total1 + weight2);
-    total1 = (total1 + weight3);
+    const float weight_ = xm_exp_nonpositive_1(((dot_ - top_) * 0x1.0000000000000p-2f));
+    const float weight1 = xm_exp_nonpositive_1(((dot1 - top_) * 0x1.0000000000000p-2f));
+    const float weight2 = xm_exp_nonpositive_1(((dot2 - top1) * 0x1.0000000000000p-2f));
+    const float weight3 = xm_exp_nonpositive_1(((dot3 - top1) * 0x1.0000000000000p-2f));
+    const float part_ = (weight_ + weight1);
+    total_ = (total_ + part_);
+    const float part1 = (weight2 + weight3);
+    total1 = (total1 + part1);
     *(w_ + ((m_ * 16) + (x_ ^ ((m_ & 2) << 2)))) = weight_;
     *(w_ + ((m_ * 16) + ((x_ + 8) ^ ((m_ & 2) << 2)))) = weight1;
     *(w_ + (((m_ + 8) * 16) + (x_ ^ (((m_ + 8) & 2) << 2)))) = weight2;

@@ -1,0 +1,115 @@
+"""attention.wgmma: fused attention of 16-bit floats by warpgroups of NVIDIA's compute capability 9.0.
+
+A block has 128 or 192 rows of q; k and v come as boxes of tensors, and scores never leave registers (`_warpgroup_code.py`). Any
+mask; operands that tensor copies take, heads of up to 192. Weights are rounded as the operands are; sums are f32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+from xyntra_ep.tracea.core_ir.dims import known_nonnegative, typical
+from xyntra_ep.tracea.core_ir.ops import Attention, Operand
+from xyntra_ep.tracea.kernels.gpu.attention._fetch import packet_of
+from xyntra_ep.tracea.kernels.gpu.attention._space import blocks_of, causal_of, heads_of, no_heads, read_ns
+from xyntra_ep.tracea.kernels.gpu.attention._warpgroup_code import REGISTERS, WarpgroupCode
+from xyntra_ep.tracea.kernels.gpu.attention._warpgroup_tiles import BYTES, HeadTile
+from xyntra_ep.tracea.kernels.gpu.gemm._narrow import HALVES
+from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
+from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
+from xyntra_ep.tracea.semantic_ir.gpu.nodes import PACKET_BYTES
+
+_GROUPS, _COLUMNS, _TURNS = (2, 3), (64, 128), (0, 1)
+_LARGEST = 192  # of a head
+_MOST_SLOTS = 4  # more would not be under way before they are needed
+_PEAK = 0.62  # of the matrix units' rate
+_BEGIN_NS = 1500.0  # of a block: until its first scores are there, and from its last weights to its end
+
+
+def _admits(op: Attention, context: BuildContext) -> str | None:
+    if not gpu_of(context).warpgroups:
+        return "no products by warpgroups, which are compute capability 9.0's"
+    if (why := no_heads(op, _LARGEST)) is not None:
+        return why
+    stored = {o.dtype for o in op.inputs[:3]}
+    if len(stored) > 1 or not stored <= set(HALVES) or op.product.matrix not in (None, *stored):
+        return "q, k and v are not 16-bit floats of one type"
+    if op.output.dtype not in stored:
+        return f"no products of {op.inputs[0].dtype} for {op.output.dtype}"
+    if not all(_is_tensor(o) for o in op.inputs[:3]):
+        return "an operand that goes backwards, or whose rows are not apart or not aligned to 16 bytes: no tensor to the driver"
+    return None if _tiles(op, context) else "tiles of so large heads have no room in registers"
+
+
+def _is_tensor(operand: Operand) -> bool:
+    """Whether the driver takes its strides, as far as they are known (CUDA Driver API, cuTensorMapEncodeTiled)."""
+    apart = operand.strides[2] != 0 or 0 in operand.shape
+    return apart and packet_of(operand) * BYTES == PACKET_BYTES and all(map(known_nonnegative, operand.strides))
+
+
+def _tile(op: Attention, config: Config, gpu: Gpu) -> HeadTile:
+    """With as many slots as there is room for; none where there is none."""
+    depth, width = heads_of(op)
+    one = HeadTile(config["groups"], config["columns"], depth, width, slots=1, turns=bool(config["turns"]))
+    each = replace(one, slots=2).shared_bytes - one.shared_bytes
+    return replace(one, slots=min(_MOST_SLOTS, 1 + (gpu.shared_bytes - one.shared_bytes) // each))
+
+
+def _tiles(op: Attention, context: BuildContext) -> list[tuple[Config, HeadTile]]:
+    """What fits."""
+    gpu = gpu_of(context)
+    configs = [{"groups": g, "columns": c, "turns": t} for g, c, t in product(_GROUPS, _COLUMNS, _TURNS)]
+    made = [(config, _tile(op, config, gpu)) for config in configs]
+    return [(c, tile) for c, tile in made if tile.slots > 1 and tile.registers <= REGISTERS[tile.groups][1]]
+
+
+def _space(op: Attention, context: BuildContext) -> Sequence[Axis]:
+    """The most values of which every combination fits."""
+    fitting = [config for config, _ in _tiles(op, context)]
+    columns = tuple(c for c in _COLUMNS if any(x["columns"] == c for x in fitting))
+    groups = tuple(g for g in _GROUPS if all(any(x["groups"] == g and x["columns"] == c for x in fitting) for c in columns))
+    return (Axis(name="groups", values=groups), Axis(name="columns", values=columns), Axis(name="turns", values=_TURNS))
+
+
+def _default(op: Attention, context: BuildContext) -> Config:
+    axes = [axis.values for axis in _space(op, context)]
+    configs = [{"groups": g, "columns": c, "turns": t} for g, c, t in product(*axes)]
+    return min(configs, key=lambda c: (_tile_ns(op, _tile(op, c, gpu_of(context)), context), -c["columns"], c["turns"]))
+
+
+def _tile_ns(op: Attention, tile: HeadTile, context: BuildContext) -> float:
+    """Blocks one after the other, each as long as its products take on one unit."""
+    gpu = gpu_of(context)
+    waves = -(-typical(blocks_of(op, tile.rows)) // gpu.units)
+    causal = causal_of(op, context)
+    seen = 0.5 if causal is not None and causal.hides_surely else 1.0
+    scores = tile.rows * -(-typical(op.inputs[1].shape[2]) // tile.columns) * tile.columns * seen
+    flops = 2 * (len(tile.steps) * 16 + tile.width)
+    return max(waves * (_BEGIN_NS + scores * flops / (gpu.fragment_gflops * _PEAK) * gpu.units), read_ns(op, gpu))
+
+
+def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
+    return LAUNCH_NS + _tile_ns(op, _tile(op, config, gpu_of(context)), context)
+
+
+def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
+    gpu = gpu_of(context)
+    return [WarpgroupCode(op, _tile(op, config, gpu), context).call(gpu.fragment_gflops * _PEAK)]
+
+
+VARIANTS = [
+    Variant(
+        name="attention.wgmma",
+        op=Attention,
+        admits=_admits,
+        space=_space,
+        default=_default,
+        cost_ns=_cost_ns,
+        build=_build,
+        rank=-1,  # where estimates see no difference, attention.fragments, which needs less of a unit
+        may_hang=True,
+    )
+]
