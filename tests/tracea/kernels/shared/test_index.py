@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from xyntra_ep.tracea.core_ir.dims import Size, symbol
@@ -9,7 +11,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, call, const, load, size, walk
 from xyntra_ep.tracea.core_ir.index_range import affine, stays_inside
 from xyntra_ep.tracea.core_ir.ops import Operand
-from xyntra_ep.tracea.kernels.shared.index import AccessTable, Lane
+from xyntra_ep.tracea.kernels.shared.index import AccessTable, Group, Lane, coordinates_of
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 
 N, M = symbol("n"), symbol("m")
@@ -100,3 +102,42 @@ def test_a_view_that_may_be_empty_is_read_as_others_are() -> None:
         body = table.reading(load(0, ROW, LANE, dtype=DType.F32), [operand])
         access = table.accesses[body.attr]
         assert access.count == M and table.lanewise(access, 1).mode is mode
+
+
+GROUPS = (Group(axes=(0,), extents=(6,)), Group(axes=(1, 2), extents=(3, 4)))
+
+
+@pytest.mark.parametrize(
+    ("strides", "offset", "steps"),
+    [
+        ((12, 4, 1), 0, 2),  # the group is walked through as one
+        ((12, 4, 1), 5, 2),
+        ((1, 6, 18), 0, 3),  # its axes change places: one term for each
+        ((0, 4, 1), 0, 1),
+        ((12, 0, 1), 0, 2),
+    ],
+)
+def test_accesses_over_groups_reach_the_same_elements(strides: tuple[int, ...], offset: int, steps: int) -> None:
+    """At every point of the domain, in one term for each step that there is."""
+    table = AccessTable(KernelBuilder("k"), (6, 3, 4))
+    table.writing(Operand(value=0, dtype=DType.F32, shape=(6, 3, 4), strides=strides, offset=offset))
+    [access] = table.over_groups(GROUPS).accesses
+    assert len(access.terms) == steps
+
+    def at(e: Expr, places: tuple[int, int]) -> int:
+        if e.kind == "axis":
+            return places[e.attr]
+        if e.kind in ("const", "size"):
+            return int(e.attr)
+        a, b = (at(x, places) for x in e.args)
+        return {"div": lambda: a // b, "mod": lambda: a % b}[e.attr]()
+
+    for i, j, k in itertools.product(range(6), range(3), range(4)):
+        places = (i, 4 * j + k)
+        found = access.offset + sum(at(t.index, places) * t.stride for t in access.terms)
+        assert found == offset + i * strides[0] + j * strides[1] + k * strides[2]
+
+
+def test_coordinates_of_axes_that_are_one_long_are_0() -> None:
+    found = coordinates_of([Group(axes=(0, 1), extents=(1, 5)), Group(axes=(2,), extents=(1,))])
+    assert found == {0: const(0), 1: axis(0), 2: const(0)}

@@ -15,7 +15,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
 from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_builder import WarpgroupBuilder
 from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_nodes import Roles, SharedMatrix
-from xyntra_ep.tracea.semantic_ir.nodes import Comment, Const, Kernel, Rvalue, f32, index, lt
+from xyntra_ep.tracea.semantic_ir.nodes import Comment, Const, Kernel, Rvalue, f32, i32, index, lt
 
 SLOTS, STEPS = 3, 9
 BOX = 64 * 64 * 2  # bytes
@@ -36,6 +36,7 @@ class Ring:
     fences = True
     waits_to_fill = True
     touches = False
+    names_sums = False  # of products that are still under way
 
     def kernel(self) -> Kernel:
         b = WarpgroupBuilder("ring", 2)
@@ -63,7 +64,7 @@ class Ring:
                 b.commit_products()
                 if self.touches:
                     b.assign(sums[0], sums[0] * 2.0)
-                b.wait_products(self.pending)
+                b.wait_products(self.pending, sums if self.names_sums else ())
                 with b.when(lt(0, step)):
                     b.arrive(b.slot(empty, b.let("before", self.slot_to_free(step))))
             b.wait_products(self.last_pending)
@@ -111,10 +112,11 @@ WRONG: list[tuple[str, dict[str, object]]] = [
     ("a tensor is copied to where products", {"pending": 2}),
     ("sums are used while products make them", {"last_pending": 1}),
     ("sums are used while products make them", {"touches": True}),
+    ("sums are used while products make them", {"names_sums": True}),
     ("no fence between", {"fences": False}),
 ]
 # By the simulation, which takes one order of two, and knows no registers that are late.
-UNSEEN = ("slot_to_free", "fences")
+UNSEEN = ("slot_to_free", "fences", "names_sums")
 
 
 @pytest.mark.parametrize(("rule", "mistake"), WRONG, ids=lambda x: "-".join(x) if isinstance(x, dict) else "")
@@ -300,3 +302,48 @@ def test_roles_are_the_end_of_a_kernel_and_have_all_its_threads() -> None:
     ):
         with pytest.raises(InvariantError, match=rule):
             check_kernel(replace(kernel, body=body))
+
+
+def with_registers(*, early: bool, fresh: bool = True) -> Kernel:
+    """y [64, 64] = what 64 x 16 ones in registers make of x [16, 64]; ``early``: they are changed while the product is under
+    way."""
+    b = WarpgroupBuilder("registers", 2)
+    b.buffer("x", DType.F16)
+    y = b.buffer("y", DType.F32, writable=True)
+    x = b.tensor("x", DType.F16, (64, 16))
+    tile, full = b.shared("tile", DType.F16, 64 * 16, alignment=1024), b.mbarriers("full", 1, 1)
+    with b.role("copies", 1), b.once():
+        b.expect(b.slot(full, 0), 64 * 16 * 2)
+        b.copy_tensor(b.slot(tile, 0), x, (index(0), index(0)), b.slot(full, 0))
+    with b.role("multiplies", 1):
+        sums = [b.variable("sum", Const(f32(1), 7.0)) for _ in range(32)]
+        ones = [b.variable("pair", Const(i32(1), 0x3C003C00)) for _ in range(4)]
+        b.wait_at(b.slot(full, 0), index(0))
+        b.fence_products()
+        b.warpgroup_dot(sums, ones, SharedMatrix(b.slot(tile, 0), index(0), across=True), DType.F16, fresh=fresh)
+        b.commit_products()
+        if early:
+            b.assign(ones[0], Const(i32(1), 0))
+        b.wait_products(0, sums)
+        me = b.let("me", b.thread - 128)
+        lane = me % 32
+        for i, total in enumerate(sums):
+            row, column = me // 32 * 16 + lane // 4 + 8 * (i // 2 % 2), 8 * (i // 4) + lane % 4 * 2 + i % 2
+            b.store(y, row * 64 + column, total)
+    return b.finish()[0]
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_matrix_in_registers(fresh: bool) -> None:
+    """Added to what was there, or in its place."""
+    x, y = np.random.default_rng(0).standard_normal((16, 64)).astype(np.float16), np.zeros((64, 64), np.float32)
+    tensor = Tensor(data=x.reshape(-1), offset=0, extents=(64, 16), strides=(1, 64), box=(64, 16))
+    kernel = with_registers(early=False, fresh=fresh)
+    check_kernel(kernel)
+    SimulatedGpu().launch(kernel, 1, [array.reshape(-1).view(np.uint8) for array in (x, y)], [], [tensor])
+    assert np.abs(y - x.astype(np.float64).sum(0) - (0 if fresh else 7)).max() < 1e-3
+
+
+def test_registers_of_a_product_are_not_changed_early() -> None:
+    with pytest.raises(InvariantError, match="sums are used while products make them"):
+        check_kernel(with_registers(early=True))

@@ -120,9 +120,11 @@ def test_scores_that_are_a_multiple_of_their_product(scale: float) -> None:
 
 def test_scores_that_are_far_from_zero() -> None:
     """Weights are those of differences, whatever is added to all of them."""
-    for offset in (3e3, -3e3, *(sign * size for sign in (1, -1) for size in (2.0**125, 2.0**127, 3e38))):
+    for offset in (3e3, -3e3, 3e10, -3e10, *(sign * size for sign in (1, -1) for size in (2.0**125, 2.0**127, 3e38))):
         program, inputs = build(case(DType.BF16, s=6, t=80, h=1, masks=("full",), symbolic=""))
         inputs[3][...] = np.float32(offset)
+        if abs(offset) == 3e10:  # no power of two, so that its product is rounded; floats have no room for the rest
+            inputs[0][...] = 0
         inputs[3][..., 70:] = -np.inf
         check_simulated(program, inputs, [], MAX_ERR[DType.BF16], variants=[with_tile()], gpu=FEW)
 
@@ -139,6 +141,18 @@ def test_blocks_are_as_many_as_multiprocessors_or_tiles_of_rows() -> None:
         [step] = plan_for(program, replace(SM_90A, units=7), [with_tile()]).run
         units = [evaluate(step.units, {"b": b, "s": s}) for b, s in ((1, 1), (1, 60), (4, 1200))]
         assert units == [2, 2, launched[2]]
+
+
+def test_tiles_follow_the_head() -> None:
+    """As was measured on an H200: as many warpgroups as registers allow, in turns."""
+
+    def chosen(d: int) -> tuple[str, tuple[int, ...]]:
+        program, _ = build(case(DType.BF16, h=2048 // d, s=4096, t=4096, d=d, e=d, symbolic=""))
+        decision = plan_for(program, SM_90A).decisions[0][1]
+        return decision.chosen.name, tuple(decision.config.values())
+
+    assert chosen(64) == ("attention.wgmma", (3, 128, 1))
+    assert chosen(128) == ("attention.wgmma", (2, 128, 1))
 
 
 def test_what_is_not_for_warpgroups() -> None:

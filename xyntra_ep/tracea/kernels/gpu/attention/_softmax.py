@@ -112,9 +112,10 @@ class OnlineSoftmax:
             b.function(function)
 
     @property
-    def buffers(self) -> Sequence[ValueBuffer]:
-        """What scores are made of besides q and k."""
-        return self._score_of.buffers
+    def buffers(self) -> tuple[ValueBuffer, ...]:
+        """q, k, v, the result, and what scores are made of besides."""
+        known = (*self.op.inputs[:3], self.op.output)
+        return (*(ValueBuffer(value=operand.value) for operand in known), *self._score_of.buffers)
 
     def place(self, block: Rvalue) -> tuple[list[Rvalue], Rvalue]:
         """Of block number ``block``: the batch and the head, and its first row."""

@@ -57,6 +57,12 @@ def axes_that_fit(rows: Sequence[int], columns: Sequence[int], fits: Callable[[i
     return (Axis(name="rows", values=tuple(some)), Axis(name="columns", values=others)) if others else ()
 
 
+def flops_of(op: Attention) -> Size:
+    """Of both products."""
+    q, k, v = op.inputs[:3]
+    return 2 * product(q.shape[:3]) * k.shape[2] * (q.shape[3] + v.shape[3])
+
+
 def blocks_of(op: Attention, rows: int) -> Size:
     q = op.inputs[0]
     return product(q.shape[:2]) * ceildiv(q.shape[2], rows)

@@ -16,17 +16,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
-from xyntra_ep.tracea.core_ir.dims import ceildiv, product
+from xyntra_ep.tracea.core_ir.dims import ceildiv
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, ReduceKind
 from xyntra_ep.tracea.kernels.gpu.attention._fetch import Fetch, TileFetcher, packet_of
 from xyntra_ep.tracea.kernels.gpu.attention._softmax import LOWEST, OnlineSoftmax, Share
-from xyntra_ep.tracea.kernels.gpu.attention._space import blocks_of, causal_of
+from xyntra_ep.tracea.kernels.gpu.attention._space import blocks_of, causal_of, flops_of
 from xyntra_ep.tracea.kernels.gpu.shared.block_reduce import block_reduced
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.loops.reduce import Accumulator
-from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, ValueBuffer
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall
 from xyntra_ep.tracea.semantic_ir.gpu.builder import GpuBuilder
 from xyntra_ep.tracea.semantic_ir.gpu.swizzle import TileLayout
 from xyntra_ep.tracea.semantic_ir.nodes import (
@@ -114,14 +114,12 @@ class AttentionStream(ABC):
         """The kernel's launch, of which products are made at such a rate."""
         self._emit()
         kernel, params = self.b.finish()
-        q, k, v = self.op.inputs[:3]
-        flops = 2 * product(q.shape[:3]) * k.shape[2] * (q.shape[3] + v.shape[3])
         return KernelCall(
             kernel=kernel,
-            buffers=(*(ValueBuffer(value=o.value) for o in (q, k, v, self.op.output)), *self.softmax.buffers),
+            buffers=self.softmax.buffers,
             params=params,
             units=blocks_of(self.op, self._tile.rows),
-            cost_ns=flops // max(1, int(gflops)) + LAUNCH_NS,
+            cost_ns=flops_of(self.op) // max(1, int(gflops)) + LAUNCH_NS,
         )
 
     def _emit(self) -> None:

@@ -14,20 +14,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smin
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Attention, Operand
 from xyntra_ep.tracea.kernels.gpu.attention._fragment_share import FragmentShare
 from xyntra_ep.tracea.kernels.gpu.attention._softmax import OnlineSoftmax
-from xyntra_ep.tracea.kernels.gpu.attention._space import blocks_of, causal_of
+from xyntra_ep.tracea.kernels.gpu.attention._space import blocks_of, causal_of, flops_of
 from xyntra_ep.tracea.kernels.gpu.attention._warpgroup_tiles import ALIGNMENT, BYTES, PANEL, HeadTile, Panels
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, gpu_of
 from xyntra_ep.tracea.kernels.gpu.shared.tensors import coordinate, moving, tensor_view
-from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TensorView, ValueBuffer
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TensorView
 from xyntra_ep.tracea.semantic_ir.gpu.fragment_nodes import SIDE
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import Slot
 from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_builder import WarpgroupBuilder
-from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_nodes import DEPTH, WARPGROUP, WARPS
+from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_nodes import DEPTH, ROWS, WARPGROUP, WARPS
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, binary, f32, index, lt, vmin
 
 # Registers of a thread, by how many warpgroups multiply: who copies leaves most of its own to the others.
@@ -94,19 +94,17 @@ class WarpgroupCode:
         launched = blocks if self._skips else smin(blocks, self._gpu.units)
         self._emit(blocks, launched)
         kernel, params = self.b.finish()
-        q, k, v = self.op.inputs[:3]
-        flops = 2 * product(q.shape[:3]) * k.shape[2] * (q.shape[3] + v.shape[3])
         return KernelCall(
             kernel=kernel,
-            buffers=(*(ValueBuffer(value=o.value) for o in (q, k, v, self.op.output)), *self.softmax.buffers),
+            buffers=self.softmax.buffers,
             params=params,
             units=launched,
-            cost_ns=flops // max(1, int(gflops)) + LAUNCH_NS,
+            cost_ns=flops_of(self.op) // max(1, int(gflops)) + LAUNCH_NS,
             tensors=tuple(
                 tensor_view(
                     o, place, o.shape[3], o.shape[2], o.strides[2], [(o.shape[i], o.strides[i]) for i in moving(o.strides[:2])]
                 )
-                for place, o in enumerate((q, k, v))
+                for place, o in enumerate(self.op.inputs[:3])
             ),
         )
 
@@ -136,7 +134,7 @@ class WarpgroupCode:
         with b.role("multiplies", tile.groups, multiplying) as group:
             self._group = group
             lane = b.let("lane", b.thread % 32)
-            row = b.let("row", group * 64 + b.thread % WARPGROUP // 32 * 16 + lane // 4)
+            row = b.let("row", group * ROWS + b.thread % WARPGROUP // 32 * 16 + lane // 4)
             self._share = share = FragmentShare(b, row, b.let("pair", lane % 4 * 2), tile.columns, tile.width, SIDE)
             with b.loop("turn", 0, turns) as turn:
                 batch, first = softmax.place(b.let("block", b.block + turn * every))
@@ -205,7 +203,7 @@ class WarpgroupCode:
         b, tile, k = self.b, self.tile, self._k.wait(number)
         b.fence_products()
         for d in tile.steps:
-            a = tile.q.along(q, self._group * 64, d)
+            a = tile.q.along(q, self._group * ROWS, d)
             b.warpgroup_dot(dots, a, tile.k.along(k, index(0), d), self.dtype, fresh=d == 0)
         b.commit_products()
 

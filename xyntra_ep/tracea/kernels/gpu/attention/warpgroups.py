@@ -10,23 +10,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-from xyntra_ep.tracea.core_ir.dims import known_nonnegative, typical
-from xyntra_ep.tracea.core_ir.ops import Attention, Operand
-from xyntra_ep.tracea.kernels.gpu.attention._fetch import packet_of
+from xyntra_ep.tracea.core_ir.dims import typical
+from xyntra_ep.tracea.core_ir.ops import Attention
+from xyntra_ep.tracea.kernels.gpu.attention._fetch import packet_of, whole
 from xyntra_ep.tracea.kernels.gpu.attention._space import blocks_of, causal_of, heads_of, no_heads, read_ns
 from xyntra_ep.tracea.kernels.gpu.attention._warpgroup_code import REGISTERS, WarpgroupCode
 from xyntra_ep.tracea.kernels.gpu.attention._warpgroup_tiles import BYTES, HeadTile
 from xyntra_ep.tracea.kernels.gpu.gemm._narrow import HALVES
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, gpu_of
+from xyntra_ep.tracea.kernels.gpu.shared.tensors import is_tensor
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, Variant
 from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu
 from xyntra_ep.tracea.semantic_ir.gpu.nodes import PACKET_BYTES
+from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_nodes import DEPTH
 
 _GROUPS, _COLUMNS, _TURNS = (2, 3), (64, 128), (0, 1)
 _LARGEST = 192  # of a head
 _MOST_SLOTS = 4  # more would not be under way before they are needed
-_PEAK = 0.62  # of the matrix units' rate
-_BEGIN_NS = 1500.0  # of a block: until its first scores are there, and from its last weights to its end
+_PEAK = 0.95  # of the matrix units' rate, by products alone
+# What a score costs beside them, in multiply-adds, by how many warpgroups multiply: more of them wait less for their own results.
+# With `_BEGIN_NS`, what a block takes until its first scores are there and from its last weights to its end, it is an H200's.
+_WEIGHT_STEPS = {2: 7.5, 3: 5.5}
+_BEGIN_NS = 1500.0
 
 
 def _admits(op: Attention, context: BuildContext) -> str | None:
@@ -39,15 +44,9 @@ def _admits(op: Attention, context: BuildContext) -> str | None:
         return "q, k and v are not 16-bit floats of one type"
     if op.output.dtype not in stored:
         return f"no products of {op.inputs[0].dtype} for {op.output.dtype}"
-    if not all(_is_tensor(o) for o in op.inputs[:3]):
+    if not all(is_tensor(o) and packet_of(o) * BYTES == PACKET_BYTES for o in op.inputs[:3]):
         return "an operand that goes backwards, or whose rows are not apart or not aligned to 16 bytes: no tensor to the driver"
     return None if _tiles(op, context) else "tiles of so large heads have no room in registers"
-
-
-def _is_tensor(operand: Operand) -> bool:
-    """Whether the driver takes its strides, as far as they are known (CUDA Driver API, cuTensorMapEncodeTiled)."""
-    apart = operand.strides[2] != 0 or 0 in operand.shape
-    return apart and packet_of(operand) * BYTES == PACKET_BYTES and all(map(known_nonnegative, operand.strides))
 
 
 def _tile(op: Attention, config: Config, gpu: Gpu) -> HeadTile:
@@ -77,7 +76,7 @@ def _space(op: Attention, context: BuildContext) -> Sequence[Axis]:
 def _default(op: Attention, context: BuildContext) -> Config:
     axes = [axis.values for axis in _space(op, context)]
     configs = [{"groups": g, "columns": c, "turns": t} for g, c, t in product(*axes)]
-    return min(configs, key=lambda c: (_tile_ns(op, _tile(op, c, gpu_of(context)), context), -c["columns"], c["turns"]))
+    return min(configs, key=lambda c: (_tile_ns(op, _tile(op, c, gpu_of(context)), context), -c["columns"], -c["turns"]))
 
 
 def _tile_ns(op: Attention, tile: HeadTile, context: BuildContext) -> float:
@@ -87,8 +86,13 @@ def _tile_ns(op: Attention, tile: HeadTile, context: BuildContext) -> float:
     causal = causal_of(op, context)
     seen = 0.5 if causal is not None and causal.hides_surely else 1.0
     scores = tile.rows * -(-typical(op.inputs[1].shape[2]) // tile.columns) * tile.columns * seen
-    flops = 2 * (len(tile.steps) * 16 + tile.width)
-    return max(waves * (_BEGIN_NS + scores * flops / (gpu.fragment_gflops * _PEAK) * gpu.units), read_ns(op, gpu))
+    return max(waves * (_BEGIN_NS + scores * _score_ns(tile, gpu) * gpu.units), read_ns(op, gpu))
+
+
+def _score_ns(tile: HeadTile, gpu: Gpu) -> float:
+    """Of one score, on the whole device."""
+    products = 2 * (whole(tile.depth, DEPTH) + tile.width) / (gpu.fragment_gflops * _PEAK)
+    return products + 2 * _WEIGHT_STEPS[tile.groups] / gpu.fma_gflops
 
 
 def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
@@ -97,7 +101,8 @@ def _cost_ns(op: Attention, config: Config, context: BuildContext) -> float:
 
 def _build(op: Attention, config: Config, context: BuildContext) -> list[KernelCall]:
     gpu = gpu_of(context)
-    return [WarpgroupCode(op, _tile(op, config, gpu), context).call(gpu.fragment_gflops * _PEAK)]
+    tile = _tile(op, config, gpu)
+    return [WarpgroupCode(op, tile, context).call(2 * (tile.depth + tile.width) / _score_ns(tile, gpu))]
 
 
 VARIANTS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xyntra_ep.tracea.core_ir.dims import Size, eq, ne, select
+from xyntra_ep.tracea.core_ir.dims import Size, eq, known_nonnegative, ne, select
 from xyntra_ep.tracea.core_ir.ops import Operand
 from xyntra_ep.tracea.kernels.variant import TensorView
 from xyntra_ep.tracea.semantic_ir.gpu.warpgroup_builder import WarpgroupBuilder
@@ -16,6 +16,13 @@ _ANY_STRIDE = 16  # bytes, of an axis with one place
 def moving(strides: Sequence[Size]) -> list[int]:
     """The axes along which an operand changes."""
     return [i for i, stride in enumerate(strides) if stride != 0]
+
+
+def is_tensor(operand: Operand) -> bool:
+    """Whether the driver takes its strides, as far as they are known (CUDA Driver API, cuTensorMapEncodeTiled: unsigned; of 0 it
+    does not speak). Nothing is copied of an empty tensor."""
+    repeats = 0 in operand.strides[-2:] and 0 not in operand.shape
+    return not repeats and all(known_nonnegative(stride) for stride in operand.strides)
 
 
 def tensor_view(

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product as combinations
 
-from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, known_nonnegative, le, lt, product, smin, typical
-from xyntra_ep.tracea.core_ir.ops import Gemm, Operand
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, le, lt, product, smin, typical
+from xyntra_ep.tracea.core_ir.ops import Gemm
 from xyntra_ep.tracea.kernels.gpu.gemm._fetch import Side, blocks, sides_of
 from xyntra_ep.tracea.kernels.gpu.gemm._narrow import HALVES, copies_ns, dtype_of, narrow
 from xyntra_ep.tracea.kernels.gpu.shared.launch import LAUNCH_NS, gpu_of, only_where
 from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import AXIS as PARTS
 from xyntra_ep.tracea.kernels.gpu.shared.sum_parts import MOST, Parts, Sums, meeting_ns, parts_of
-from xyntra_ep.tracea.kernels.gpu.shared.tensors import coordinate, moving, tensor_view
+from xyntra_ep.tracea.kernels.gpu.shared.tensors import coordinate, is_tensor, moving, tensor_view
 from xyntra_ep.tracea.kernels.gpu.shared.tile_cost import GemmSizes, sizes_of, stream_ns
 from xyntra_ep.tracea.kernels.gpu.tensor_cores._wgmma_product import Corner, Ring, Source
 from xyntra_ep.tracea.kernels.gpu.tensor_cores._wgmma_store import Store
@@ -59,16 +59,9 @@ def _admits(op: Gemm, context: BuildContext) -> str | None:
         return f"no products of {a.dtype} and {b.dtype}"
     if any(len(moving(side.others)) > _BATCH_AXES for side in sides_of(op, shape_of(op))):
         return f"tensors of more than {_BATCH_AXES} batch axes"
-    if not all(_is_tensor(narrow(op, place).operand) for place in (0, 1)):
+    if not all(is_tensor(narrow(op, place).operand) for place in (0, 1)):
         return "an operand that goes backwards, or whose rows are one: no tensor to the driver"
     return None
-
-
-def _is_tensor(operand: Operand) -> bool:
-    """Whether the driver takes its strides, as far as they are known (CUDA Driver API, cuTensorMapEncodeTiled: unsigned; of 0 it
-    does not speak). Nothing is copied of an empty tensor."""
-    repeats = 0 in operand.strides[-2:] and 0 not in operand.shape
-    return not repeats and all(known_nonnegative(stride) for stride in operand.strides)
 
 
 def _space(op: Gemm, context: BuildContext) -> Sequence[Axis]:
