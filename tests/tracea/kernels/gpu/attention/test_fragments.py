@@ -144,6 +144,14 @@ def test_causal_masks_that_put_a_number(masked: float) -> None:
         check(case(s=40, t=100, h=1, masks=("causal",), past=past, masked=masked, symbolic="t"))
 
 
+@pytest.mark.parametrize("masks", [("causal",), ("added",)], ids="+".join)
+def test_what_goes_through_registers_where_hidden_tiles_may_weigh(masks: tuple[str, ...]) -> None:
+    """As the cache of a decoder in fp32 that computes in 16 bits."""
+    for product in (Product.F16, Product.BF16):
+        program, inputs = build(case(DType.F32, s=40, t=100, h=1, masks=masks, masked=LOWEST, product=product, symbolic="t"))
+        check_simulated(program, inputs, [], MAX_ERR[DType.BF16], variants=[SMALL])
+
+
 def test_causal_masks_that_are_added() -> None:
     added = case(s=40, t=100, h=1, masks=("added",), past=-3, masked=LOWEST, symbolic="t")
     check(added)

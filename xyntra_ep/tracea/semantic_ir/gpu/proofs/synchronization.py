@@ -110,11 +110,12 @@ class _Facts:
         self._reads: dict[int, list[Pointer]] = {}
 
     def touches(self, s: Statement) -> tuple[bool, bool]:
-        """(a statement or what is in it reaches shared memory, it waits or copies)."""
+        """(a statement or what is in it reaches shared memory; it waits, copies, or fills a slot: which one has to be known)."""
         found = self._touches.get(id(s))
         if found is None:
-            waits = isinstance(s, _WAITS)
-            shares = waits or bool(self.reads(s)) or (isinstance(s, (Store, StorePacket)) and _is_shared(s.pointer))
+            filled = s.pointer if isinstance(s, (Store, StorePacket)) and _is_shared(s.pointer) else None
+            waits = isinstance(s, _WAITS) or (filled is not None and _is_in_slot(filled))
+            shares = waits or filled is not None or bool(self.reads(s))
             for inner in _inside(s):
                 more = self.touches(inner)
                 shares, waits = shares or more[0], waits or more[1]
@@ -134,6 +135,14 @@ class _Facts:
 
 def _is_shared(pointer: Pointer) -> bool:
     return space_of(pointer) is Space.SHARED
+
+
+def _is_in_slot(pointer: Pointer) -> bool:
+    while isinstance(pointer, Offset):
+        if isinstance(pointer, Slot):
+            return True
+        pointer = pointer.pointer
+    return False
 
 
 def _inside(s: Statement) -> Iterator[Statement]:
