@@ -80,7 +80,7 @@ def a_gpu(*, is_cpu: bool = False) -> opencl.OpenClDevice:
 @pytest.mark.parametrize(
     ("op", "architecture", "precision", "variant"),
     [
-        ("flash_attention_2", "h200", "BF16", "attention.fragments"),
+        ("flash_attention_2", "sm_80", "BF16", "attention.fragments"),
         ("matmul", "sm_80", "fp32", "gemm.block_tiles"),
         ("conv2d", "rtx 4090", "fp16", "conv.fragments"),
     ],
@@ -96,6 +96,16 @@ def test_a_gpu_that_is_not_here_is_planned_and_compiled_for(
     assert kernel.report is not None and kernel.occupancy is not None and kernel.report.spilled_bytes == 0
     assert kernel.occupancy.blocks >= 1 and launch.waves == launch.blocks / (launch.units * kernel.occupancy.blocks) > 1
     assert f"{kernel.report.registers} registers" in str(plan) and " on a multiprocessor, " in str(plan)
+
+
+@pytest.mark.compiler("nvrtc")
+def test_a_kernel_whose_blocks_stay_fills_a_gpu_once(tmp_path: Path) -> None:
+    """Products and attention by warpgroups: a block for each multiprocessor, which it has to itself."""
+    for op, variant in (("flash_attention_2", "attention.wgmma"), ("matmul", "gemm.wgmma")):
+        plan = Context(cache_dir=tmp_path).plan_kernel(op, architecture="h200", precision="BF16")
+        [launch] = plan.launches
+        assert plan.variant == variant and launch.blocks == launch.units and launch.waves == 1
+        assert launch.kernel.occupancy is not None and launch.kernel.occupancy.blocks == 1
 
 
 @pytest.mark.parametrize("op", [op.name for op in OPS])
