@@ -1,71 +1,13 @@
 #include "cpu_island.h"
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "graph_access.h"
-#include "init_steps.h"
 #include "memory_block.h"
-#include "profile.h"
-#include "thread_order.h"
 
 namespace xyntra {
 namespace {
-
-// Puts down that this thread works at a step. Threads have numbers; two of 64 with the same one count as one.
-void count_thread(std::atomic<uint64_t>& threads) noexcept {
-  static std::atomic<uint64_t> started{0};
-  thread_local const uint64_t bit = uint64_t{1} << (started.fetch_add(1, std::memory_order_relaxed) % 64);
-  if ((threads.load(std::memory_order_relaxed) & bit) == 0) threads.fetch_or(bit, std::memory_order_relaxed);
-}
-
-// A task of a step, as ORT's thread pool calls it: its share of the units of an iteration. Neighbours have the same one.
-void run_task(void* step, std::size_t task) {
-  taken_over(step);
-  const auto& s = *static_cast<const Workspace::Step*>(step);
-  if (s.threads != nullptr) count_thread(*s.threads);
-  const int64_t each = s.units / s.tasks;
-  const int64_t more = s.units % s.tasks;  // the first tasks have one unit more
-  const std::size_t iteration = s.abreast == 1 ? 0 : task / static_cast<std::size_t>(s.tasks);
-  const auto i = static_cast<int64_t>(task - iteration * static_cast<std::size_t>(s.tasks));
-  const int64_t first = i * each + std::min(i, more);
-  s.kernel(s.buffers + iteration * s.row, s.params, first, first + each + (i < more ? 1 : 0));
-  handed_over(step);
-}
-
-// The times of a run's steps, where they are asked for: of no steps, it does not look at the clock.
-class Profiled {
- public:
-  explicit Profiled(std::size_t steps) : samples_(steps) {
-    if (!samples_.empty()) begin_ = Clock::now();
-  }
-
-  // Since the last call step `i` was done, for so many iterations.
-  void add(std::size_t i, int64_t calls) {
-    if (samples_.empty()) return;
-    samples_[i].calls += calls;
-    samples_[i].ns += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin_).count();
-    begin_ = Clock::now();
-  }
-
-  void deliver(const Plan& plan, const Evaluation& evaluation) {
-    if (samples_.empty()) return;
-    for (std::size_t i = 0; i < samples_.size(); ++i) {
-      const PlanStep& step = evaluation.plan().run[i];
-      samples_[i].flops = samples_[i].calls * evaluation.value(step.flops_expr);
-      samples_[i].bytes = samples_[i].calls * evaluation.value(step.bytes_expr);
-    }
-    profile::add(plan, evaluation.island(), evaluation.alternative(), samples_);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  std::vector<profile::Sample> samples_;
-  Clock::time_point begin_;
-};
 
 // ORT drops the weights that we packed after Compile, and the C library keeps their pages: as much memory again as the
 // model has. They go with an island's first run. Not before: who creates one session after the other uses them for the
@@ -76,103 +18,31 @@ void give_back_dropped_weights() noexcept {
   if (weights_dropped.load(std::memory_order_relaxed) && weights_dropped.exchange(false)) give_back_free_heap();
 }
 
+// ORT's own threads.
+class OrtTasks : public Tasks {
+ public:
+  OrtTasks(const Ort& ort, const OrtKernelContext* context) : ort_(ort), context_(context) {}
+  void run(void (*task)(void*, std::size_t), std::size_t count, void* step) const override {
+    ort_.check(ort_[api::kParallelFor](context_, task, count, 0, step));
+  }
+
+ private:
+  const Ort& ort_;
+  const OrtKernelContext* context_;
+};
+
 }  // namespace
 
 CpuIsland::CpuIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island,
                      const OrtGraph* graph, const OrtNode* fused_node, PoolWriter& pool)
-    : Island(ort, std::move(usable), island, fused_node) {
-  const auto constants = find_constants(graph);
-  alternatives_.reserve(island_.alternatives.size());
-  for (const Alternative& plan : island_.alternatives) make_ready(plan, constants, pool);
-  packed_.clear();
+    : Island(ort, std::move(usable), island, fused_node), program_(usable_, island, constants_in(graph), pool) {
   weights_dropped = true;
 }
 
-std::size_t CpuIsland::pool_room(const PlanIsland& island) {
-  std::size_t room = 0;
-  for (const Alternative& plan : island.alternatives) {
-    const InitSteps init(plan);
-    for (const PlanBuffer& buffer : plan.buffers) {
-      if (buffer.kind != BufferKind::kPool) continue;
-      if (__builtin_add_overflow(room, PoolWriter::room_for(init.bytes(buffer)), &room)) throw std::bad_alloc();
-    }
-  }
-  return room;
-}
-
-void CpuIsland::make_ready(const Alternative& plan, const std::vector<const OrtValue*>& constants,
-                           PoolWriter& pool) {
-  ReadyAlternative ready;
-  ready.fixed.resize(plan.buffers.size());
-  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-    const PlanBuffer& buffer = plan.buffers[i];
-    if (buffer.kind != BufferKind::kLiteral) continue;
-    MemoryBlock& block = literals_.emplace_back(buffer.literal.size() + kSpareBytes, "a constant");
-    std::memcpy(block.data(), buffer.literal.data(), buffer.literal.size());
-    std::memset(block.data() + buffer.literal.size(), 0, kSpareBytes);
-    ready.fixed[i] = block.data();
-  }
-  for (const PlanStep& step : plan.run) ready.kernels.push_back(usable_->kernels[step.kernel].function);
-  run_init(plan, ready, constants, pool);
-  alternatives_.push_back(std::move(ready));
-}
-
-void CpuIsland::run_init(const Alternative& plan, ReadyAlternative& ready,
-                         const std::vector<const OrtValue*>& constants, PoolWriter& pool) {
-  const InitSteps numbers(plan);
-  std::vector<MemoryBlock> temporaries(plan.buffers.size());
-  std::vector<void*> buffers;
-  std::vector<int64_t> params;
-  for (std::size_t i = 0; i < plan.init.size(); ++i) {
-    const PlanStep& step = plan.init[i];
-    const auto packing = numbers.packing(step);
-    if (const auto known = packed_.find(packing); !packing.empty() && known != packed_.end()) {
-      for (const BufferUse& use : step.buffers) {
-        const bool is_weight = plan.buffers[use.buffer].kind == BufferKind::kPool;
-        if (is_weight || numbers.ends_with(use.buffer, i))
-          ready.fixed[use.buffer] = is_weight ? const_cast<char*>(known->second->data()) : nullptr;
-      }
-      continue;
-    }
-    buffers.clear();
-    params.clear();
-    for (const BufferUse& use : step.buffers) {
-      const PlanBuffer& buffer = plan.buffers[use.buffer];
-      void*& base = ready.fixed[use.buffer];
-      if (base == nullptr) {
-        switch (buffer.kind) {
-          case BufferKind::kConstant:
-            base = const_cast<void*>(get(ort_, constants[buffer.index], api::kGetTensorData));
-            break;
-          case BufferKind::kPool: base = pool.open(numbers.bytes(buffer)); break;
-          default:  // an INIT temporary
-            temporaries[use.buffer] = MemoryBlock(numbers.bytes(buffer) + kSpareBytes, "the packing of a weight");
-            base = temporaries[use.buffer].data();
-            break;
-        }
-      }
-      buffers.push_back(static_cast<char*>(base) + numbers.offset(use));
-    }
-    for (const uint32_t param : step.params) params.push_back(numbers.value(param));
-    const int64_t units = numbers.value(step.units_expr);
-    if (units > 0) usable_->kernels[step.kernel].function(buffers.data(), params.data(), 0, units);
-
-    for (const BufferUse& use : step.buffers) {
-      if (!numbers.ends_with(use.buffer, i) || ready.fixed[use.buffer] == nullptr) continue;
-      const PlanBuffer& buffer = plan.buffers[use.buffer];
-      if (buffer.kind == BufferKind::kPool) {
-        // const_cast: kernels take all buffers as void*, the plan names weights as things to read only.
-        const PooledWeight weight = pool.close(static_cast<char*>(ready.fixed[use.buffer]), numbers.bytes(buffer));
-        ready.fixed[use.buffer] = const_cast<char*>(weight->data());
-        weights_.push_back(weight);
-        if (!packing.empty()) packed_.emplace(packing, weight);
-      } else if (buffer.kind != BufferKind::kLiteral) {
-        if (buffer.kind == BufferKind::kConstant) give_back_packed(constants[buffer.index]);
-        temporaries[use.buffer] = MemoryBlock();
-        ready.fixed[use.buffer] = nullptr;  // so neither constants nor temporaries can be seen after Compile
-      }
-    }
-  }
+Constants CpuIsland::constants_in(const OrtGraph* graph) const {
+  auto found = std::make_shared<const std::vector<const OrtValue*>>(find_constants(graph));
+  return {[this, found](std::size_t i) -> const void* { return get(ort_, (*found)[i], api::kGetTensorData); },
+          [this, found](std::size_t i) { give_back_packed((*found)[i]); }};
 }
 
 void CpuIsland::compute(OrtKernelContext* context) {
@@ -180,51 +50,13 @@ void CpuIsland::compute(OrtKernelContext* context) {
   const auto lease = workspaces_.take([&] { return std::make_unique<Workspace>(island_); });
   Workspace& workspace = *lease;
   read_inputs(context, workspace.inputs);
-  workspace.prepare(alternatives_);
+  workspace.prepare(program_.alternatives());
   make_outputs(context, workspace.evaluation(), workspace.outputs);
   workspace.bind();
-  run_steps(workspace, context);
+  program_.run(workspace, OrtTasks(ort_, context));
   if (const PlanFault* fault = workspace.fault()) workspace.evaluation().refuse(fault->message, workspace.inputs);
   workspace.deliver();
   workspace.count_threads();
-}
-
-void CpuIsland::run_steps(Workspace& workspace, const OrtKernelContext* context) const {
-  const auto& steps = workspace.steps();
-  Profiled profiled(profile::mode() == profile::Mode::kSteps ? steps.size() : 0);
-  const auto run = [&](std::size_t i, int64_t iterations) {
-    run_step(steps[i], iterations, context);
-    profiled.add(i, iterations);
-  };
-  auto loop = workspace.evaluation().plan().loops.begin();
-  for (std::size_t i = 0; i < steps.size();) {
-    if (loop == workspace.evaluation().plan().loops.end() || i < loop->first) {
-      run(i++, 1);
-      continue;
-    }
-    const int64_t iterations = workspace.evaluation().iterations(*loop);
-    for (int64_t done = 0; done < iterations;) {
-      const int64_t now = workspace.begin_iterations(*loop, done);
-      for (std::size_t k = loop->first; k <= loop->last; ++k) run(k, now);
-      done += now;
-    }
-    i = std::size_t{loop->last} + 1;
-    ++loop;
-  }
-  profiled.deliver(*usable_->plan, workspace.evaluation());
-}
-
-void CpuIsland::run_step(const Workspace::Step& step, int64_t iterations, const OrtKernelContext* context) const {
-  if (step.units <= 0) return;
-  if (step.tasks == 1 && (iterations == 1 || step.cost_ns < kInlineNs / iterations)) {
-    for (int64_t k = 0; k < iterations; ++k)
-      step.kernel(step.buffers + static_cast<std::size_t>(k) * step.row, step.params, 0, step.units);
-    return;
-  }
-  handed_over(&step);
-  ort_.check(ort_[api::kParallelFor](context, run_task, static_cast<std::size_t>(step.tasks * iterations), 0,
-                                     const_cast<Workspace::Step*>(&step)));
-  taken_over(&step);
 }
 
 }  // namespace xyntra

@@ -2,13 +2,11 @@
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <memory>
-#include <vector>
 
+#include "cpu_program.h"
 #include "island.h"
 #include "weight_pool.h"
-#include "workspace.h"
 #include "workspace_pool.h"
 
 namespace xyntra {
@@ -19,23 +17,11 @@ class CpuIsland : public Island {
   CpuIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island, const OrtGraph* graph,
             const OrtNode* fused_node, PoolWriter& pool);
 
-  // Memory that the weights of an island can take at most.
-  static std::size_t pool_room(const PlanIsland& island);
-
  private:
-  void make_ready(const Alternative& plan, const std::vector<const OrtValue*>& constants, PoolWriter& pool);
-  void run_init(const Alternative& plan, ReadyAlternative& ready, const std::vector<const OrtValue*>& constants,
-                PoolWriter& pool);
+  Constants constants_in(const OrtGraph* graph) const;
   void compute(OrtKernelContext* context) override;
-  void run_steps(Workspace& workspace, const OrtKernelContext* context) const;
-  void run_step(const Workspace::Step& step, int64_t iterations, const OrtKernelContext* context) const;
 
-  std::vector<ReadyAlternative> alternatives_;
-  std::vector<PooledWeight> weights_;
-  // While the constructor runs: alternatives pack mostly the same, and once is enough.
-  std::map<std::vector<int64_t>, PooledWeight> packed_;
-  std::vector<MemoryBlock> literals_;
-
+  const CpuProgram program_;
   std::atomic<bool> has_run_{false};
   WorkspacePool<Workspace> workspaces_;
 };

@@ -124,7 +124,7 @@ void Ep::compile(const OrtGraph** graphs, const OrtNode** fused_nodes, std::size
     islands.push_back(take_pending(graphs[i]));
     const Pending& island = islands.back();
     if (!island.refusal.empty()) throw Error(kInvalidArgument, island.refusal);
-    if (island.usable->device == nullptr) room += CpuIsland::pool_room(island.usable->plan->islands[island.island]);
+    if (island.usable->device == nullptr) room += CpuProgram::pool_room(island.usable->plan->islands[island.island]);
   }
   PoolWriter pool(room);
   const auto tensors = ordinal_ >= 0 ? DeviceWorkspace::Tensors::kOnDevice : DeviceWorkspace::Tensors::kOnHost;

@@ -1,0 +1,59 @@
+// The alternatives of an island on the CPU, ready to run: weights packed, literals aligned, kernels found. Knows no ORT: who makes
+// it says where the constants are, and who runs it who carries out tasks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "plan_source.h"
+#include "profile.h"
+#include "weight_pool.h"
+#include "workspace.h"
+
+namespace xyntra {
+
+// The constants of an island, by the plan's order. Needed only while a program is made.
+struct Constants {
+  std::function<const void*(std::size_t)> data;
+  // What was made of a constant is in memory of our own: nobody reads it again.
+  std::function<void(std::size_t)> is_packed = [](std::size_t) {};
+};
+
+// Who carries out the tasks of a step: calls `task` with `step` and each number below `count`, in any order and on any threads.
+class Tasks {
+ public:
+  virtual void run(void (*task)(void* step, std::size_t number), std::size_t count, void* step) const = 0;
+
+ protected:
+  ~Tasks() = default;
+};
+
+class CpuProgram {
+ public:
+  // Packs the weights on the calling thread. `usable` and the pool's weights live as long as this does.
+  CpuProgram(std::shared_ptr<const UsablePlan> usable, std::size_t island, const Constants& constants, PoolWriter& pool);
+
+  // Memory that the weights of an island can take at most.
+  static std::size_t pool_room(const PlanIsland& island);
+
+  const std::vector<ReadyAlternative>& alternatives() const noexcept { return alternatives_; }
+  // Carries out the steps of a workspace that is prepared and bound. The steps are timed where a profile is asked for.
+  void run(Workspace& workspace, const Tasks& tasks) const;
+
+ private:
+  void make_ready(const Alternative& plan, const Constants& constants, PoolWriter& pool);
+  void run_init(const Alternative& plan, ReadyAlternative& ready, const Constants& constants, PoolWriter& pool);
+
+  const std::shared_ptr<const UsablePlan> usable_;
+  std::vector<ReadyAlternative> alternatives_;
+  std::vector<PooledWeight> weights_;
+  // While the constructor runs: alternatives pack mostly the same, and once is enough.
+  std::map<std::vector<int64_t>, PooledWeight> packed_;
+  std::vector<MemoryBlock> literals_;
+};
+
+}  // namespace xyntra
