@@ -15,12 +15,13 @@ def give_known(cache_dir: Path) -> None:
     """To a contender's cache, which is made where there is something to give."""
     from xyntra_ep.provider.registration import default_cache_dir
     from xyntra_ep.tracea.doctor import ceilings
-    from xyntra_ep.tracea.optimizer import store
+    from xyntra_ep.tracea.optimizer.tuning_cache import PREFIX
     from xyntra_ep.tracea.runtime.cache_root import TRIALS, atomic_write, open_root
     from xyntra_ep.trusted_file import read_trusted
 
-    for name in (ceilings.FILE, store.FILE, TRIALS):
-        known = default_cache_dir() / name
+    own = default_cache_dir()
+    for name in (ceilings.FILE, TRIALS, *(path.name for path in own.glob(f"{PREFIX}-*.json"))):
+        known = own / name
         try:
             data, changed = read_trusted(known), known.stat()
         except OSError:  # it is not there, or a session would not read it either

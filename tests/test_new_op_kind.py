@@ -29,7 +29,7 @@ from xyntra_ep.tracea.core_ir.ops import Product, Program
 from xyntra_ep.tracea.core_ir.work import SizedWork, sized_work
 from xyntra_ep.tracea.interface import Context, Island, TensorEntry, compile_islands, report_of
 from xyntra_ep.tracea.interface.islands import StepCost
-from xyntra_ep.tracea.optimizer.store import signature
+from xyntra_ep.tracea.optimizer.tuning_cache import signature
 from xyntra_ep.tracea.planning.batch_loop import over_images
 from xyntra_ep.tracea.planning.op_key import op_key
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
@@ -60,7 +60,7 @@ def test_equal_ones_are_built_once_and_kept_in_text() -> None:
     assert len(set(decisions)) == 4 and decisions[1] == decisions[2]
     _, *keys = (op_key(op, program, frozenset()).key for op in program.ops[:4])
     assert keys[0] == keys[1] != keys[2]
-    assert signature(program.ops[0]) == "Difference f32[s,8] f32[s,8] 2"
+    assert signature(program.ops[0], frozenset()) == "Difference f32[s,8] f32[s,8] 2"
     assert "Difference(" in repr(program.ops[0]) and "lag=2" in repr(program.ops[0])
 
 

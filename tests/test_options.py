@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from xyntra_ep import knobs, options
+from xyntra_ep import knobs, options, options_table
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.options import AUTO, Claim, LogLevel, Options, Precision, parse
+from xyntra_ep.options import AUTO, Claim, LogLevel, Options, Precision, Tune, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -61,6 +61,8 @@ def test_defaults(tmp_path: Path) -> None:
         ("fp32_strict", "on", True),
         ("fp32_strict", "0", False),
         ("fp32_strict", "False", False),
+        ("tune", "Session", Tune.SESSION),
+        ("deterministic", "on", True),
         ("dim_hints", " height=640, width = 480,", (("height", 640), ("width", 480))),
         ("dim_hints", "", ()),
         ("log_level", "error", LogLevel.ERROR),
@@ -113,6 +115,8 @@ CHANGED = {
     "dump_dir": "/dump",
     "rules": "/rules.toml",
     "fp32_strict": "1",
+    "tune": "off",
+    "deterministic": "1",
     "dim_hints": "n=2",
     "log_level": "error",
 }
@@ -135,7 +139,7 @@ def test_every_option_is_documented() -> None:
 
 def test_the_page_shows_the_options_as_they_are() -> None:
     text = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
-    assert text == options.refresh(text), "run: python -m xyntra_ep.options --write docs/options.md"
+    assert text == options_table.refresh(text), "run: python -m xyntra_ep.options_table --write docs/options.md"
 
 
 def test_the_page_has_every_variable() -> None:
@@ -148,15 +152,15 @@ def test_write_refreshes_a_document(tmp_path: Path) -> None:
     document = tmp_path / "page.md"
     document.write_text("a\n<!-- options -->\nold\n<!-- /options -->\nz\n", encoding="utf-8")
     run = subprocess.run(
-        [sys.executable, "-m", "xyntra_ep.options", "--write", str(document)],
+        [sys.executable, "-m", "xyntra_ep.options_table", "--write", str(document)],
         check=True,
         capture_output=True,
         text=True,
     )
-    assert document.read_text(encoding="utf-8") == f"a\n<!-- options -->\n{options.table()}\n<!-- /options -->\nz\n"
+    assert document.read_text(encoding="utf-8") == f"a\n<!-- options -->\n{options_table.table()}\n<!-- /options -->\nz\n"
     assert run.stdout == ""
 
 
 def test_a_document_without_marks_is_refused() -> None:
     with pytest.raises(ConfigError, match="put the marks"):
-        options.refresh("nothing here")
+        options_table.refresh("nothing here")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -82,6 +83,7 @@ _EXAMPLES = {
     "explain": "xyntra explain model.onnx --node /layer.0/MatMul --option claim=all",
     "fuse": "xyntra fuse model.onnx -o fused.onnx",
     "compare": "xyntra compare model.onnx --dim batch=4 --option precision=bf16",
+    "tune": "xyntra tune model.onnx --time 120 --dim batch=8",
     "cache": "xyntra cache prune --max-size 2G --max-age 30d",
 }
 
@@ -125,6 +127,20 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     compare.add_argument("--fix", action="store_true", help="fix the sizes that are given in the session, as `explain` does")
     compare.add_argument("--claim", choices=[c.value for c in Claim], help="all: also what would lose to ONNX Runtime")
     _options(compare, "as in a session")
+    tune = command("tune", "find the fastest kernels for a model on this machine, and keep them for sessions", _tune)
+    tune.add_argument("model", type=Path, nargs="?")
+    tune.add_argument("--time", type=age_s, default=120.0, metavar="TIME", help="to spend at most, as in 120s or 5m (120s)")
+    tune.add_argument("--trials", type=int, metavar="N", help="at most so many for a kernel")
+    tune.add_argument("--threads", type=int, default=0, metavar="N", help="of the session (as ONNX Runtime chooses)")
+    tune.add_argument("--precision", help="as the provider option")
+    tune.add_argument(
+        "--dim", action="append", default=[], metavar="NAME=SIZE", help="usual size of a symbolic dimension; repeat"
+    )
+    tune.add_argument("--export", type=Path, metavar="FILE", help="write what is known of this machine to a file")
+    tune.add_argument(
+        "--import", dest="source", type=Path, metavar="FILE", help="take over what a machine like this one exported"
+    )
+    _options(tune, "as in a session")
     cache = command("cache", "look after compiled kernels and plans, and the models that the zoo has built", _cache)
     cache.add_argument("action", choices=("ls", "verify", "prune"))
     cache.add_argument("--dir", type=Path, help="the cache directory (default: as sessions find it)")
@@ -233,6 +249,55 @@ def _compare(chosen: argparse.Namespace) -> int:
     if not found.claimed:
         return NOTHING_COMPARED
     return 0 if found.proves else NOTHING_PROVEN
+
+
+def _tune(chosen: argparse.Namespace) -> int:
+    from xyntra_ep.diagnostics.tune import export_tuning, import_tuning, tune
+
+    options = pairs(chosen.option, "-O") | ({"precision": chosen.precision} if chosen.precision else {})
+    asked = [what for what in (chosen.model, chosen.export, chosen.source) if what is not None]
+    if len(asked) != 1:
+        raise ConfigError("it wants one of a model, --export and --import", where="tune", hint="example: xyntra tune model.onnx")
+    if chosen.export is not None:
+        count = export_tuning(chosen.export, options)
+        _print(f"{counted(count, 'result')} written to {chosen.export}", {"results": count}, chosen)
+        return 0
+    if chosen.source is not None:
+        taken = import_tuning(chosen.source, options)
+        _print(f"{counted(len(taken.results), 'result')} taken over", {"results": len(taken.results)}, chosen)
+        return 0
+    with _progress_line() as show:
+
+        def hear(kernel: Any, measured: Any, done: int, total: int) -> None:
+            now = f"{measured.ratio:.3f} of the default's time" if not measured.problem else measured.problem
+            show(f"tuning kernel {done + 1} of {total}: {kernel.label}, {measured.candidate.variant.name}, {now}")
+
+        found = tune(
+            chosen.model,
+            seconds=chosen.time,
+            trials=chosen.trials,
+            threads=chosen.threads,
+            options=options,
+            sizes=sizes(chosen.dim, "--dim"),
+            hear=hear,
+        )
+    _print(found, found, chosen)
+    return 0
+
+
+@contextmanager
+def _progress_line() -> Iterator[Callable[[str], None]]:
+    """A line on a terminal that each new one replaces, and that is gone in the end."""
+    shown = sys.stderr.isatty()
+
+    def show(line: str) -> None:
+        if shown:
+            print(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        show("")
 
 
 def _cache(chosen: argparse.Namespace) -> int:

@@ -115,6 +115,8 @@ class Knobs:
     dump_dir: str | None = None
     rules: str | None = None
     fp32_strict: str | None = None
+    tune: str | None = None
+    deterministic: str | None = None
     dim_hints: str | None = None
     log_level: str | None = None
 

@@ -1,17 +1,13 @@
 """Provider options: each is declared once, as a field of `Options`; all else is derived from that field.
 
 A value comes from the provider option, else the environment (`XYNTRA_<NAME>`), else the `[provider]` table
-of `fusion.toml`, else the default. `python -m xyntra_ep.options --write docs/options.md` refreshes the table in a
-document.
+of `fusion.toml` (`options_file.py`), else the default. `options_table.py` writes the table of the documentation.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import difflib
-import sys
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,12 +17,9 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from xyntra_ep import knobs
 from xyntra_ep.errors import ConfigError, did_you_mean
-from xyntra_ep.trusted_file import Distrusted, read_trusted
+from xyntra_ep.options_file import OptionsFile, read_file
 
 PROVIDER = "XyntraEP"
-CONFIG_FILE = "fusion.toml"
-_MOST_CONFIG_BYTES = 1 << 20
-_NOT_FOUND = ("cache_dir", "rules")  # code comes from there: a downloaded folder with models must not be able to bring its own
 T = TypeVar("T")
 
 
@@ -50,6 +43,12 @@ class Precision(StrEnum):
 class Claim(StrEnum):
     PROFITABLE = "profitable"
     ALL = "all"
+
+
+class Tune(StrEnum):
+    OFF = "off"
+    CACHED = "cached"
+    SESSION = "session"
 
 
 class LogLevel(StrEnum):
@@ -84,7 +83,7 @@ class DimHints(tuple[tuple[str, int], ...]):
 
 
 # Planned, so that asking for them is answered with "not in this release" and not with "no such option".
-LATER_OPTIONS = ("tune", "fast_math", "deterministic", "trace")
+LATER_OPTIONS = ("fast_math", "trace")
 
 # ONNX Runtime reads it itself, to choose a device. What arrives here is the CUDA device that was chosen, in whatever way, for the
 # session's tensors; nothing where they are in ordinary memory.
@@ -156,6 +155,16 @@ class Options:
         default=False,
         doc="NaN and Inf appear exactly where they do in ONNX Runtime: no Winograd convolution, no masked keys skipped. Some "
         "operators still differ, where ONNX Runtime's own result varies (docs/precision.md)",
+    )
+    tune: Tune = option(
+        default=Tune.CACHED,
+        doc="whether kernels are chosen by what was measured on this machine: `cached`: by what `xyntra tune` has found, where "
+        "it was asked; `session`: the kernels of a model are tuned while its first session is created, for a minute at most "
+        "(needs `pip install 'xyntra-ep[tune]'`); `off`: by estimates alone (docs/tuning.md)",
+    )
+    deterministic: bool = option(
+        default=False,
+        doc="the same plan with and without tuning results: as `tune=off`, whatever `tune` says",
     )
     dim_hints: DimHints = option(
         default_factory=DimHints,
@@ -242,12 +251,12 @@ def parse(given: Mapping[str, str]) -> Options:
     for name in given:
         if name != DEVICE_ID:
             _check_name(name, PROVIDER)
-    file = _read_file(knobs.current().config)
+    file = _file()
     found = {row.name: _convert(row, text, where, base) for row, text, where, base in _settings(given, file)}
     return Options(**found)  # type: ignore[arg-type]  # each value was made by its own row
 
 
-def _settings(given: Mapping[str, str], file: _File | None) -> Iterator[tuple[OptionRow, str, str, Path | None]]:
+def _settings(given: Mapping[str, str], file: OptionsFile | None) -> Iterator[tuple[OptionRow, str, str, Path | None]]:
     """What is not left to the default: its text, where that stands, and the folder that a path is relative to."""
     environment = knobs.current()
     for row in rows():
@@ -267,7 +276,7 @@ def inspect() -> tuple[list[str], list[ConfigError]]:
     wrong: list[ConfigError] = []
     file = None
     try:
-        file = _read_file(knobs.current().config)
+        file = _file()
     except ConfigError as error:
         wrong.append(error)
     if file is not None:
@@ -325,18 +334,11 @@ def _path(row: OptionRow, text: str, where: str, base: Path | None) -> Path | No
     return base / path if base is not None else path
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    path: Path
-    values: dict[str, str]
-    unknown: tuple[str, ...]  # names that nobody reads
-
-
 def unknown() -> list[str]:
     """What is set and read by nobody, in the environment and in the options file: a line for each."""
     lines = knobs.unknown_now()
     try:
-        file = _read_file(knobs.current().config)
+        file = _file()
     except ConfigError:  # which no session survives: each of them says so
         return lines
     if file is not None:
@@ -344,84 +346,5 @@ def unknown() -> list[str]:
     return lines
 
 
-def unread_file() -> str:
-    """Why `fusion.toml` in the working directory is not read though it is there; "" where it is, or nobody looks for it."""
-    if knobs.current().config is not None:
-        return ""
-    try:
-        read_trusted(Path(CONFIG_FILE), most_bytes=_MOST_CONFIG_BYTES)
-    except Distrusted as error:
-        return f"{CONFIG_FILE} is not read, because somebody else can have written it: {error}"
-    except OSError:
-        pass
-    return ""
-
-
-def _read_file(named: Path | None) -> _File | None:
-    path = named if named is not None else Path.cwd() / CONFIG_FILE
-    try:
-        table = tomllib.loads(read_trusted(path, most_bytes=_MOST_CONFIG_BYTES).decode())
-    except (FileNotFoundError, NotADirectoryError):
-        if named is None:
-            return None
-        raise ConfigError(f"no file {named}", where=knobs.variable_of("config"), hint="create it or unset it") from None
-    except Distrusted as error:
-        if named is None:  # merely found: who wrote it decides about sessions of others no more than about code
-            return None
-        hint = "make it your own, or unset it"
-        raise ConfigError(f"somebody else can have written it ({error})", where=str(path), hint=hint) from None
-    except OSError as error:
-        raise ConfigError(f"cannot be read ({error.strerror})", where=str(path), hint="correct it or take it away") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"cannot be read ({error})", where=str(path), hint="correct it or take it away") from None
-    for name in table:
-        if any(name == row.name for row in rows()):
-            raise ConfigError(f"{name!r} stands outside a table", where=str(path), hint="put it under [provider]")
-    provider = table.get("provider", {})
-    if not isinstance(provider, dict):
-        raise ConfigError("'provider' is not a table", where=str(path), hint="write [provider] and options under it")
-    for name in provider:
-        _check_name(name, str(path))
-    for name in _NOT_FOUND if named is None else ():
-        if name in provider:
-            raise ConfigError(
-                f"{name} is not taken from a file that was merely found",
-                where=str(path),
-                hint=f"set XYNTRA_CONFIG to the file, or {knobs.variable_of(name)}",
-            )
-    unknown = tuple(name for name in table if name != "provider")
-    return _File(path, {name: str(value) for name, value in provider.items()}, unknown)
-
-
-def table() -> str:
-    """All options as a Markdown table."""
-    lines = ["| option | values | default | environment | meaning |", "|---|---|---|---|---|"]
-    for row in rows():
-        values = ", ".join(f"`{value}`" for value in row.values) if row.kind not in (int, Path, DimHints) else row.values[0]
-        lines.append(f"| `{row.name}` | {values} | `{row.default}` | `{row.variable}` | {row.doc} |")
-    return "\n".join(lines)
-
-
-def refresh(document: str) -> str:
-    """The document with the table between its `<!-- options -->` marks made new."""
-    begin, end = "<!-- options -->", "<!-- /options -->"
-    head, found_begin, rest = document.partition(begin)
-    _, found_end, tail = rest.partition(end)
-    if not (found_begin and found_end):
-        raise ConfigError(f"no {begin} ... {end}", where="document", hint="put the marks where the table belongs")
-    return f"{head}{begin}\n{table()}\n{end}{tail}"
-
-
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m xyntra_ep.options", description="Print the table of provider options.")
-    parser.add_argument("--write", metavar="FILE", type=Path, help="refresh the table inside this document instead")
-    chosen = parser.parse_args(arguments)
-    if chosen.write is None:
-        print(table())
-    else:
-        chosen.write.write_text(refresh(chosen.write.read_text(encoding="utf-8")), encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _file() -> OptionsFile | None:
+    return read_file(knobs.current().config, [row.name for row in rows()], _check_name)

@@ -14,7 +14,6 @@ from xyntra_bench.sessions import factory_for
 from xyntra_bench.setups import Setup
 from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.profile import Ceilings, this_machine
-from xyntra_ep.tracea.optimizer import store
 from xyntra_ep.tracea.runtime.cache_root import TRIALS
 from xyntra_zoo import model_path, zoo
 
@@ -27,7 +26,7 @@ def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
-@pytest.mark.parametrize("name", [ceilings.FILE, store.FILE, TRIALS])
+@pytest.mark.parametrize("name", [ceilings.FILE, "tuning_cache-0123456789ab.json", TRIALS])
 def test_what_is_on_record_is_given_to_each_contender(own: Path, tmp_path: Path, name: str) -> None:
     give_known(tmp_path / "first")
     assert not (tmp_path / "first").exists(), "nothing is on record"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from xyntra_ep import options
+from xyntra_ep import options, options_file
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import parse
 
-ALL = "backend, precision, claim, min_island, cache_dir, dump_dir, rules, fp32_strict, dim_hints, log_level"
+ALL = "backend, precision, claim, min_island, cache_dir, dump_dir, rules, fp32_strict, tune, deterministic, dim_hints, log_level"
 
 
 @pytest.fixture(autouse=True)
@@ -26,9 +26,8 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("backnd", "cpu", "XyntraEP: no provider option 'backnd'. did you mean 'backend'?"),
         ("Claim", "all", "XyntraEP: no provider option 'Claim'. did you mean 'claim'?"),
         ("zzz", "1", f"XyntraEP: no provider option 'zzz'. there are {ALL}"),
-        ("tune", "cached", f"XyntraEP: option 'tune' is not in this release. there are {ALL}"),
         ("fast_math", "1", f"XyntraEP: option 'fast_math' is not in this release. there are {ALL}"),
-        ("deterministic", "1", f"XyntraEP: option 'deterministic' is not in this release. there are {ALL}"),
+        ("tune", "always", "XyntraEP: tune='always' is not valid. allowed: off, cached, session"),
         ("trace", "t.json", f"XyntraEP: option 'trace' is not in this release. there are {ALL}"),
         ("backend", "webgpu", "XyntraEP: backend='webgpu' is not in this release. allowed: auto, cpu, cuda, opencl"),
         ("backend", "cpuu", "XyntraEP: backend='cpuu' is not valid. did you mean 'cpu'? allowed: auto, cpu, cuda, opencl"),
@@ -154,13 +153,13 @@ def test_a_file_that_somebody_else_can_have_written(tmp_path: Path, monkeypatch:
     """Merely found, it is not read; by name it is asked for."""
     path = tmp_path / "fusion.toml"
     path.write_text("[provider]\nclaim = 'all'")
-    assert parse({}).claim == "all" and options.unread_file() == ""
+    assert parse({}).claim == "all" and options_file.unread_file() == ""
     path.chmod(0o666)
     why = f"{path}: others may write to it (mode 666)"
     assert parse({}).claim == "profitable"
-    assert options.unread_file() == f"fusion.toml is not read, because somebody else can have written it: {why}"
+    assert options_file.unread_file() == f"fusion.toml is not read, because somebody else can have written it: {why}"
     monkeypatch.setenv("XYNTRA_CONFIG", str(path))
     with pytest.raises(ConfigError) as caught:
         parse({})
     assert str(caught.value) == f"{path}: somebody else can have written it ({why}). make it your own, or unset it"
-    assert options.unread_file() == ""
+    assert options_file.unread_file() == ""

@@ -87,20 +87,22 @@ from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.profile import Ceilings
 from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.optimizer import store
+from xyntra_ep.tracea.optimizer.tuning_cache import Choice, Question, TuningCache, TuningResult
 from xyntra_ep.tracea.runtime import compilers
 context = Context(cache_dir=Path(sys.argv[1]))
 folder, machine = context.root.path, context.machine
-store.append(folder, store.TuningResult(machine=machine.key, op="op", variant="v", config={}, time_ns=1.0))
+asked = Question(op="op", compiler="c", release="r")
+context.tuning.add(TuningResult(question=asked, default=Choice(variant="v", config={})))
+tuning = context.tuning.save(folder, context.root.tmp).name
 measured = Ceilings(fma_gflops=1.0, l2_gbs=1.0, l3_gbs=1.0, dram_gbs=1.0)
 (folder / ceilings.FILE).write_bytes(ceilings.stored_with(folder, machine, measured))
 compilers.find_compiler(context.root)
 (folder / "trials.json").write_text('{"a": 1}')
 def known():
-    return (len(store.TuningStore.load(folder, machine.key).rows), ceilings.load(folder, machine) is not None,
+    return (len(TuningCache.load(folder, context.machine_class).results), ceilings.load(folder, machine) is not None,
             len(compilers._Memory(context.root)._known) > 0, len(trials._rows(context)))
 for mode in (0o644, 0o666, 0o600):
-    for name in (store.FILE, ceilings.FILE, "compilers.json", "trials.json"):
+    for name in (tuning, ceilings.FILE, "compilers.json", "trials.json"):
         (folder / name).chmod(mode)
     print(*map(int, known()))
 """

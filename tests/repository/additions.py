@@ -230,7 +230,8 @@ OPTION = Addition(
     },
     question="""
 from xyntra_ep import knobs
-from xyntra_ep.options import parse, table
+from xyntra_ep.options import parse
+from xyntra_ep.options_table import table
 
 with knobs.scope(careful="1"):
     print(parse({}).careful, parse({"careful": "0"}).careful, "`careful`" in table())

@@ -65,7 +65,19 @@ ARROWS: dict[str, tuple[str, ...]] = {
 STRICT = {"xyntra_ep.fusion"}
 # Loose leaves: importable from everywhere, importing only each other.
 COMMON = tuple(
-    f"xyntra_ep.{name}" for name in ("errors", "knobs", "registry", "options", "trusted_file", "ending", "guard", "wording")
+    f"xyntra_ep.{name}"
+    for name in (
+        "errors",
+        "knobs",
+        "registry",
+        "options",
+        "options_file",
+        "options_table",
+        "trusted_file",
+        "ending",
+        "guard",
+        "wording",
+    )
 )
 ALONE = "xyntra_custom_ops"  # imports nothing else of the project
 # Measuring needs the provider when it runs, not when it is imported.

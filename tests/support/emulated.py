@@ -24,7 +24,7 @@ from xyntra_ep.tracea.doctor.profile import this_machine
 from xyntra_ep.tracea.planning.plan import BufferKind
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.compilers import Compiler, find_compiler
-from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel
+from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 
 LIMIT_S = 240.0

@@ -35,7 +35,8 @@ from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram
 from xyntra_ep.tracea.planning.planner import plan_program
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
-from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
+from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
+from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa
 

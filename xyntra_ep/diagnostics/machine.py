@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from xyntra_ep import knobs, options
+from xyntra_ep import knobs, options, options_file
 from xyntra_ep.errors import CompileError, XyntraError
 from xyntra_ep.provider import native_library, registration
 from xyntra_ep.tracea.backends import DeviceTarget
@@ -134,7 +134,7 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
         missing.append((f"a cache that lasts: {reason}", "set XYNTRA_CACHE_DIR to a directory of your own"))
     configuration, unusable = options.inspect()
     wrong += [str(error) for error in unusable] + options.unknown()
-    if unread := options.unread_file():
+    if unread := options_file.unread_file():
         wrong.append(f"{unread}. name it by XYNTRA_CONFIG when it is your own, or take it away")
     known = ceilings.load(context.root.path, context.machine)
     if measure:

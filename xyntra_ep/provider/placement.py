@@ -14,7 +14,7 @@ from xyntra_ep.tracea.interface.automatic import automatic
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import ASSUMED, DeviceCosts
 from xyntra_ep.tracea.interface.devices import with_tensors
-from xyntra_ep.tracea.runtime.kernel_cache import Hash128
+from xyntra_ep.tracea.runtime.kernel_files import Hash128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from xyntra_ep import options as options_module
+from xyntra_ep import options_file
 from xyntra_ep.errors import InternalError, UnsupportedError, did_you_mean
 from xyntra_ep.fusion.estimates.plausible import assumed_text
 from xyntra_ep.fusion.graph import NodeId
@@ -38,7 +38,7 @@ def log_line(work: Planner) -> tuple[LogLevel, str]:
         text += f" on {work.context.device.name}"
     if len(lost) < len(work.declined):
         text += f", {_bodies(work)}"
-    unread = options_module.unread_file()
+    unread = options_file.unread_file()
     unlike_asked = ([unread] if unread else []) + (_unlike_asked(work) if claimed or len(lost) < len(work.declined) else [])
     text += "".join(f", {what}" for what in unlike_asked)
     if not lost:
@@ -64,6 +64,7 @@ def _unlike_asked(work: Planner) -> list[str]:
     what = [work.precision.shortfall, *_unused_hints(work)]
     if work.context.root.reason:
         what.append(f"the next process compiles all again, because the cache {work.context.root.reason}")
+    what += [work.untuned, work.context.tuning_problem]
     what.append((work.dump.problem if work.dump is not None else "") or work.context.kernels.dump_problem)
     return [text for text in what if text]
 
@@ -125,7 +126,7 @@ def report(work: Planner, result: CompileResult) -> Mapping[str, Any]:
         "precision": work.precision.shortfall or str(work.options.precision),
         "device": work.context.device_identity,
         "placement": work.placement.reason,
-        "options": options_module.unread_file(),
+        "options": options_file.unread_file(),
         "inlined": awaits_inlining(work.graph),
         "claim": str(work.options.claim),
         "measured": work.context.has_ceilings,

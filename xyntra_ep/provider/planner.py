@@ -28,7 +28,7 @@ from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import Context as TraceContext
 from xyntra_ep.fusion.trace import TraceError, trace
 from xyntra_ep.guard import guarded
-from xyntra_ep.options import Claim, Options
+from xyntra_ep.options import Claim, Options, Tune
 from xyntra_ep.provider import registration
 from xyntra_ep.provider.fusion_graph import graph_of
 from xyntra_ep.provider.graph_buffer import RawGraph
@@ -48,9 +48,10 @@ from xyntra_ep.tracea.interface.islands import (
     write_plan,
 )
 from xyntra_ep.tracea.interface.precision import Agreed, agree
+from xyntra_ep.tracea.interface.tuning import request_at_hand, tune_islands
 from xyntra_ep.tracea.planning.manifest import LogLevel, TensorEntry
 from xyntra_ep.tracea.runtime.hashing import hash128_of
-from xyntra_ep.tracea.runtime.kernel_cache import Hash128
+from xyntra_ep.tracea.runtime.kernel_files import Hash128
 from xyntra_ep.tracea.runtime.plan_store import store_plan
 
 ROUNDS = 6  # of un-claiming what failed; after that whole islands go
@@ -145,11 +146,27 @@ def _planned(
         hash128=hash128,
         device=placement.device,
         strict=options.fp32_strict,
+        tuned=options.tune is not Tune.OFF and not options.deterministic,
     )
     agreed = agree(options.precision, context)
-    dump = Dump(options.dump_dir) if options.dump_dir is not None else None
-    work = Planner(graph, options, rules, context, agreed, placement, lasting=placement.lasting, dump=dump)
-    return work, work.run()
+
+    def planner() -> Planner:
+        dump = Dump(options.dump_dir) if options.dump_dir is not None else None
+        return Planner(graph, options, rules, context, agreed, placement, lasting=placement.lasting, dump=dump)
+
+    work = planner()
+    result = work.run()
+    if options.tune is Tune.SESSION and not options.deterministic:
+        try:
+            faster = tune_islands(result, context, request_at_hand())
+        except UnsupportedError as error:
+            work.untuned = str(error)
+            return work, result
+        if faster:  # decided anew, by what was measured
+            context = context.anew
+            work = planner()
+            result = work.run()
+    return work, result
 
 
 def _bytes_of(value: GraphValue) -> bytes:
@@ -179,6 +196,7 @@ class Planner:
     searches: int = 0
     lasting: bool = True  # whether the next session would come to the same plan: not after a disk was full or a compiler hung
     dump: Dump | None = None  # of passes
+    untuned: str = ""  # why kernels were not tuned though that was asked for
 
     def run(self) -> CompileResult:
         """Partition and compile until nothing new fails."""

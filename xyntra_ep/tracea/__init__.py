@@ -8,18 +8,43 @@ Read first: `core_ir/ops/core_op.py`, then `interface/context.py`.
 'gemm'
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xyntra_ep.tracea.interface.context import Context
+    from xyntra_ep.tracea.interface.problem import Problem, named_problem
+    from xyntra_ep.tracea.interface.tuner import AutoTuner, Budget, tune
+    from xyntra_ep.tracea.optimizer.space import Categorical, Integer, Real, SearchSpace
+    from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache, TuningResult
 
-__all__ = ["Context"]
+__all__ = [
+    "AutoTuner",
+    "Budget",
+    "Categorical",
+    "Context",
+    "Integer",
+    "Problem",
+    "Real",
+    "SearchSpace",
+    "TuningCache",
+    "TuningResult",
+    "named_problem",
+    "tune",
+]
+
+_WHERE = {
+    "interface.context": ("Context",),
+    "interface.problem": ("Problem", "named_problem"),
+    "interface.tuner": ("AutoTuner", "Budget", "tune"),
+    "optimizer.space": ("Categorical", "Integer", "Real", "SearchSpace"),
+    "optimizer.tuning_cache": ("TuningCache", "TuningResult"),
+}
 
 
 def __getattr__(name: str) -> Any:
     """Imported on first use: the layers below import this package while they are being imported themselves."""
-    if name == "Context":
-        from xyntra_ep.tracea.interface.context import Context
-
-        return Context
+    for module, names in _WHERE.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,8 @@ from pathlib import Path
 from tests.native.plans.kernels import BODIES
 from tests.native.plans.manifest_builder import Kernel, hash128
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot
-from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
+from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
+from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.opencl_compiler import OpenClCompiler
 

@@ -32,7 +32,8 @@ from xyntra_ep.tracea.runtime import nvrtc
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.cuda import CudaDevice, read_survey
 from xyntra_ep.tracea.runtime.cuda_child import MARK
-from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
+from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
+from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_report import KernelReport, read_report
 from xyntra_ep.tracea.runtime.kernel_source import SYMBOL, Definition, KernelSource
 from xyntra_ep.tracea.runtime.nvrtc_compiler import NvrtcCompiler

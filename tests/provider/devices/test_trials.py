@@ -24,7 +24,7 @@ from xyntra_ep.tracea.backends.cuda import Cuda
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product, RowReduce, TopK
 from xyntra_ep.tracea.doctor.variants import gpu_variants
-from xyntra_ep.tracea.interface import device_costs, device_jobs, islands, measuring, trials
+from xyntra_ep.tracea.interface import device_costs, islands, measuring, trial_jobs, trials
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
 from xyntra_ep.tracea.interface.devices import known_target
@@ -59,7 +59,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactor
     made = FakeCuda(monkeypatch, tmp_path_factory.mktemp("cuda"))
     monkeypatch.setenv("XYNTRA_TRIALS", "1")
     monkeypatch.setattr(trials, "SAMPLES", SAMPLES)
-    monkeypatch.setattr(device_jobs, "LIMIT_S", LIMIT_S)
+    monkeypatch.setattr(trial_jobs, "LIMIT_S", LIMIT_S)
     monkeypatch.setattr(measuring, "_PRODUCT", SAMPLES[0])
     monkeypatch.setattr(measuring, "_SUM", Sample(name="a sum", build=named("add", n=64)))
     monkeypatch.setattr(measuring, "_COPIES", (4 << 10, 64 << 10))
@@ -171,7 +171,7 @@ def test_a_process_that_ends_costs_one_variant(gpu: FakeCuda, cache: Path, monke
             return [type(outcome)(problem="was ended by signal 11", log="\n".join(lines))]
         return [outcome]
 
-    monkeypatch.setattr(device_jobs, "run_all", ends)
+    monkeypatch.setattr(trial_jobs, "run_all", ends)
     shown = outcome(cache)
     second = list(trials.trials(Cuda().target()))[1].variant.name
     assert shown.failed == {second: "the process that tried it was ended by signal 11"}
@@ -187,7 +187,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         begun.append(commands[0][4:])
         return run_all(commands, **more)
 
-    monkeypatch.setattr(device_jobs, "run_all", counted)
+    monkeypatch.setattr(trial_jobs, "run_all", counted)
     return begun
 
 
@@ -259,7 +259,7 @@ def test_a_device_that_cannot_be_opened_is_said_to_be(
 def test_a_process_that_takes_long_leaves_the_rest_to_the_next(
     gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch, given: list[list[str]]
 ) -> None:
-    monkeypatch.setattr(device_jobs, "_BUDGET_S", 0.0)
+    monkeypatch.setattr(trial_jobs, "_BUDGET_S", 0.0)
     shown = outcome(cache)
     assert not shown.failed and shown.costs is not None
     assert [len(numbers) for numbers in given[: len(TRIED)]] == [*range(len(TRIED), 0, -1)]
@@ -277,13 +277,13 @@ def test_tensors_that_the_driver_refuses_cost_products_by_warpgroups(
     monkeypatch.setattr(trials, "gpu_variants", lambda: some)
     monkeypatch.setattr(trials, "measure", lambda *_: None)
     order: list[str] = []
-    add = device_jobs.DeviceJobs.run
+    add = trial_jobs.TrialJobs.run
 
     def noted(self: Any, *arguments: Any, about: Sequence[str], **more: Any) -> None:
         order.append(about[0])
         add(self, *arguments, about=about, **more)
 
-    monkeypatch.setattr(device_jobs.DeviceJobs, "run", noted)
+    monkeypatch.setattr(trial_jobs.TrialJobs, "run", noted)
     monkeypatch.setenv("FAKE_CUDA_FAIL", "TensorMapEncodeTiled:*")
     shown = outcome(cache)
     assert shown.failed.keys() == {"gemm.wgmma"} and "for the map of a tensor" in shown.failed["gemm.wgmma"]
@@ -314,7 +314,7 @@ def test_all_samples_on_a_device_that_computes_right(
 ) -> None:
     gpu.set(capability=capability)
     monkeypatch.setattr(trials, "SAMPLES", ALL_SAMPLES)
-    monkeypatch.setattr(device_jobs, "_BUDGET_S", 600.0)
+    monkeypatch.setattr(trial_jobs, "_BUDGET_S", 600.0)
     assert outcome(cache).failed == {}
 
 

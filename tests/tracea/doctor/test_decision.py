@@ -32,7 +32,7 @@ def variant(name: str, cost_ns: float = 100.0, rank: int = 0, why_not: str | Non
     )
 
 
-def choose(*variants: Variant[Pointwise], tuned: dict[str, Tuned] | None = None) -> Decision:
+def choose(*variants: Variant[Pointwise], tuned: Tuned | None = None) -> Decision:
     return decide(*op(), variants, tuned)
 
 
@@ -51,15 +51,23 @@ def test_equal_costs_go_to_rank_then_name_whatever_the_order() -> None:
 
 
 def test_a_measurement_beats_an_estimate() -> None:
-    tuned = {"slow": Tuned(config={"unroll": 2}, time_ns=50.0)}
+    tuned = Tuned(variant="slow", config={"unroll": 2}, ratio=1.5)
     decision = choose(variant("slow", 300), variant("fast", 100), tuned=tuned)
     assert (decision.chosen.name, decision.config, decision.evidence) == ("slow", {"unroll": 2}, Evidence.MEASURED)
+    assert decision.cost_ns == pytest.approx(100 / 1.5), "by so much faster than what would be chosen without it"
+    assert decision.rejected == (("fast", "slow was measured to be the fastest"),)
 
 
 @pytest.mark.parametrize("config", [{"unroll": 7}, {}, {"unroll": 1, "more": 1}])
 def test_a_configuration_that_left_the_space_is_ignored(config: dict[str, int]) -> None:
-    decision = choose(variant("a", 300), tuned={"a": Tuned(config=config, time_ns=1.0)})
+    decision = choose(variant("a", 300), tuned=Tuned(variant="a", config=config, ratio=2.0))
     assert (decision.config, decision.evidence) == ({"unroll": 1}, Evidence.ESTIMATE)
+
+
+def test_a_measured_variant_that_admits_nothing_any_more_is_ignored() -> None:
+    tuned = Tuned(variant="gone", config={"unroll": 1}, ratio=2.0)
+    assert choose(variant("gone", why_not="odd"), variant("a"), tuned=tuned).evidence is Evidence.ESTIMATE
+    assert choose(variant("a"), tuned=tuned).chosen.name == "a"
 
 
 def test_when_none_admits_every_reason_is_given() -> None:

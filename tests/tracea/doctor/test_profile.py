@@ -13,7 +13,8 @@ from xyntra_ep.tracea.doctor.ceilings import load, measure, source, stored_with
 from xyntra_ep.tracea.doctor.profile import Ceilings, capabilities, lacking, limited, profile, this_machine, usable_cores
 from xyntra_ep.tracea.runtime.cache_root import open_root
 from xyntra_ep.tracea.runtime.compilers import find_compiler, target_flags
-from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
+from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
+from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities, Isa, Prefetching
 

@@ -14,7 +14,7 @@ from tests.support.run_program import kernel_cache
 from tests.tracea.emitters.test_cpu import compute, execute
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
 from xyntra_ep.tracea.core_ir.interpreter import random_like
-from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel
+from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.runtime.translation_unit import merged
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder

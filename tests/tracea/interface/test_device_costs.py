@@ -9,7 +9,7 @@ import pytest
 
 from xyntra_ep.tracea.interface import measuring
 from xyntra_ep.tracea.interface.device_costs import ASSUMED, DeviceCosts, read, stored
-from xyntra_ep.tracea.interface.device_jobs import Answer
+from xyntra_ep.tracea.interface.trial_jobs import Answer
 
 MEASURED = DeviceCosts(
     run_ns=20e3, there_ns=((1000, 200.0), (3000, 400.0)), back_ns=((1000, 100.0),), kernels=1.5, gflops=900.0, is_measured=True

@@ -11,7 +11,8 @@ import pytest
 from xyntra_ep.errors import CompileError
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
 from xyntra_ep.tracea.runtime.compilers import Family, survey
-from xyntra_ep.tracea.runtime.kernel_cache import CompiledKernel, KernelCache
+from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
+from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import SYMBOL, Definition, KernelSource
 from xyntra_ep.tracea.runtime.translation_unit import in_common, merged, split
 from xyntra_ep.trusted_file import intact

@@ -18,7 +18,7 @@ from xyntra_ep.errors import ConfigError
 
 if TYPE_CHECKING:
     from xyntra_ep.tracea.doctor.variants import AnyVariant, VariantTable
-    from xyntra_ep.tracea.runtime.kernel_cache import KernelCompiler
+    from xyntra_ep.tracea.runtime.kernel_files import KernelCompiler
     from xyntra_ep.tracea.runtime.kernel_source import Definitions
     from xyntra_ep.tracea.runtime.survey import Survey, Surveyed
     from xyntra_ep.tracea.semantic_ir.gpu.capabilities import Gpu

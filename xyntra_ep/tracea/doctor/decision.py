@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -21,10 +21,11 @@ class Evidence(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
-    """A stored tuning result of one variant on this machine at this shape."""
+    """What tuning has found to be best for an op on this machine: ``ratio`` times as fast as what is chosen without it."""
 
+    variant: str
     config: Config
-    time_ns: float
+    ratio: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,34 +43,39 @@ def decide(
     op: CoreOp,
     context: BuildContext,
     variants: Sequence[Variant[Any]],
-    tuned: Mapping[str, Tuned] | None = None,
+    tuned: Tuned | None = None,
 ) -> Decision:
     """The cheapest variant that admits ``op``; equal costs go to the lower rank, then to the name. Fallbacks (rank of
     ``FALLBACK_RANK`` and above) are only for ops that nothing else admits: estimates for run-time sizes can be far off.
 
-    ``tuned`` holds measured results by variant name; one whose configuration has left the variant's search
-    space is ignored. Raises UnsupportedError with every variant's reason when none admits the op.
+    ``tuned``: a measured result, which is taken whatever is estimated, unless its variant or its configuration is no longer
+    to be had; its cost is what is estimated without it, less what was gained. Raises UnsupportedError with every variant's reason
+    when none admits the op.
     """
-    admitted: list[tuple[float, int, str, Variant[Any], Config, Evidence]] = []
+    admitted: list[tuple[float, int, str, Variant[Any], Config]] = []
     rejected: list[tuple[str, str]] = []
     for variant in variants:
         if (why := variant.admits(op, context)) is not None:
             rejected.append((variant.name, why))
             continue
-        result = (tuned or {}).get(variant.name)
-        if result is not None and _in_space(result.config, variant, op, context):
-            config, cost_ns, evidence = result.config, result.time_ns, Evidence.MEASURED
-        else:
-            config, evidence = variant.default(op, context), Evidence.ESTIMATE
-            cost_ns = expected(partial(variant.cost_ns, op, config, context))
-        admitted.append((cost_ns, variant.rank, variant.name, variant, config, evidence))
+        config = variant.default(op, context)
+        cost_ns = expected(partial(variant.cost_ns, op, config, context))
+        admitted.append((cost_ns, variant.rank, variant.name, variant, config))
     if not admitted:
         reasons = "; ".join(f"{name}: {why}" for name, why in rejected) or "there is no variant for it"
         raise UnsupportedError(f"no kernel for {type(op).__name__} ({reasons})", where=op.label)
     admitted.sort(key=lambda row: (row[1] >= FALLBACK_RANK, *row[:3]))
-    cost_ns, _, _, chosen, config, evidence = admitted[0]
-    for other_ns, rank, name, _, _, _ in admitted[1:]:
-        if rank >= FALLBACK_RANK > chosen.rank:
+    cost_ns, _, _, chosen, config = admitted[0]
+    evidence = Evidence.ESTIMATE
+    measured = next((row for row in admitted if tuned is not None and row[2] == tuned.variant), None)
+    if tuned is not None and measured is not None and not refusal(tuned.config, measured[3], op, context):
+        admitted.remove(measured)
+        admitted.insert(0, measured)
+        cost_ns, chosen, config, evidence = cost_ns / max(1.0, tuned.ratio), measured[3], tuned.config, Evidence.MEASURED
+    for other_ns, rank, name, _, _ in admitted[1:]:
+        if evidence is Evidence.MEASURED:
+            why = f"{chosen.name} was measured to be the fastest"
+        elif rank >= FALLBACK_RANK > chosen.rank:
             why = "only for what nothing else admits"
         elif other_ns == cost_ns:
             why = "ranks lower at equal cost"
@@ -79,6 +85,10 @@ def decide(
     return Decision(chosen=chosen, config=config, cost_ns=cost_ns, evidence=evidence, rejected=tuple(rejected))
 
 
-def _in_space(config: Config, variant: Variant[Any], op: CoreOp, context: BuildContext) -> bool:
+def refusal(config: Config, variant: Variant[Any], op: CoreOp, context: BuildContext) -> str:
+    """Why a configuration is not one of the variant's search space for an op; empty for one that is."""
     axes = {axis.name: axis.values for axis in variant.space(op, context)}
-    return config.keys() == axes.keys() and all(config[name] in values for name, values in axes.items())
+    if config.keys() != axes.keys():
+        return f"it wants {', '.join(axes) or 'nothing'}"
+    wrong = [name for name, values in axes.items() if config[name] not in values]
+    return f"{wrong[0]} cannot be {config[wrong[0]]}" if wrong else variant.refuses(op, config, context)

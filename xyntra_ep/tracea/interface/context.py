@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -17,12 +16,13 @@ from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.interface.plan_kernel import KernelPlan, plan_kernel
 from xyntra_ep.tracea.kernels.variant import BuildContext
-from xyntra_ep.tracea.optimizer.store import TuningStore
-from xyntra_ep.tracea.planning.builder import OpBuilder
+from xyntra_ep.tracea.optimizer.tuning_cache import MachineClass, Question, TuningCache, signature
+from xyntra_ep.tracea.planning.builder import OpBuilder, TunedFor
 from xyntra_ep.tracea.planning.planner import gpu_builder
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
 from xyntra_ep.tracea.runtime.compilers import Compiler, find_compiler, target_flags
-from xyntra_ep.tracea.runtime.kernel_cache import Hash128, KernelCache, KernelCompiler
+from xyntra_ep.tracea.runtime.kernel_cache import KernelCache
+from xyntra_ep.tracea.runtime.kernel_files import Hash128, KernelCompiler
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
 
@@ -43,8 +43,11 @@ class Context:
         variants: VariantTable | None = None,
         device: DeviceTarget | None = None,
         strict: bool = False,
+        tuned: bool = True,
     ) -> None:
+        """``tuned``: kernels are chosen by what tuning has found, too."""
         self.device = device  # where kernels run; None: the CPU
+        self._tuned = tuned
         self._strict = strict
         self._cache_dir = cache_dir
         self._dump_dir = dump_dir
@@ -60,7 +63,17 @@ class Context:
         """The same with only these variants."""
         return self._with(self.device, variants)
 
-    def _with(self, device: DeviceTarget | None, variants: VariantTable | None) -> Context:
+    @property
+    def anew(self) -> Context:
+        """The same, which has found out nothing yet."""
+        return self._with(self.device, self._variants)
+
+    @cached_property
+    def untuned(self) -> Context:
+        """The same without what tuning has found."""
+        return self._with(self.device, self._variants, tuned=False) if self._tuned else self
+
+    def _with(self, device: DeviceTarget | None, variants: VariantTable | None, tuned: bool | None = None) -> Context:
         return Context(
             cache_dir=self._cache_dir,
             dump_dir=self._dump_dir,
@@ -69,6 +82,7 @@ class Context:
             variants=variants,
             device=device,
             strict=self._strict,
+            tuned=self._tuned if tuned is None else tuned,
         )
 
     @cached_property
@@ -134,14 +148,61 @@ class Context:
         """Decides and builds; shared by all programs of this context, so that equal ops are built once."""
         if self.device is not None:
             chosen = self._variants if self._variants is not None else self.device.variants
-            return gpu_builder(self.device.gpu, self.device.emit, self.caps, chosen)
-        store = TuningStore.load(self.root.path, self.machine.key)
-
-        def tuned_for(op: CoreOp) -> Mapping[str, Tuned]:
-            return {n: Tuned(config=r.config, time_ns=r.time_ns) for n, r in store.results(op).items()}
-
+            return gpu_builder(self.device.gpu, self.device.emit, self.caps, chosen, self._tuned_for)
         variants = self._variants if self._variants is not None else cpu_variants()
-        return OpBuilder(self.caps, variants, emit, tuned_for, strict=self._strict)
+        return OpBuilder(self.caps, variants, emit, self._tuned_for, strict=self._strict)
+
+    @property
+    def _tuned_for(self) -> TunedFor | None:
+        """What was found out about ops, where it counts: who names variants gets these as they are."""
+        if not self._tuned or self._variants is not None or not self.tuning.results:
+            return None
+
+        def tuned_for(op: CoreOp, context: BuildContext) -> Tuned | None:
+            for threads in dict.fromkeys((max(1, self.caps.cores), 1)):
+                found = self.tuning.find(self.question(op, context.constants, threads))
+                if found is not None and found.best is not None:
+                    return Tuned(variant=found.best.variant, config=found.best.config, ratio=found.ratio)
+            return None
+
+        return tuned_for
+
+    @cached_property
+    def tuning(self) -> TuningCache:
+        """What tuning has found for this machine, or the device."""
+        return TuningCache.load(self.root.path, self.machine_class)
+
+    @property
+    def tuning_problem(self) -> str:
+        """Why tuning results that are there are not used; nothing where they are not asked for."""
+        return self.tuning.problem if self._tuned else ""
+
+    @cached_property
+    def machine_class(self) -> MachineClass:
+        if self.device is not None:
+            return MachineClass(name=self.device.identity)
+        machine = self.machine
+        return MachineClass(name=machine.key, l1d=machine.l1d_bytes, l2=machine.l2_bytes, l3=machine.l3_bytes)
+
+    def question(self, op: CoreOp, constants: frozenset[int], threads: int) -> Question:
+        """As the tuning cache knows an op. ``constants``: values that are known when the session is created."""
+        from xyntra_ep import __version__
+
+        return Question(
+            op=signature(op, constants),
+            compiler=self._made_by,
+            release=__version__,
+            threads=threads if self.device is None else 1,
+            device=self.device_identity,
+        )
+
+    @cached_property
+    def _made_by(self) -> str:
+        """What makes kernels: a compiler of another version may make others the fastest."""
+        compiler, target = self.kernels.compiler, self.kernels.target
+        return (
+            " ".join((compiler.version, *target)) if isinstance(compiler, Compiler) else compiler.salt(target).replace("\0", " ")
+        )
 
     def estimate(self, op: CoreOp, program: Program | None = None, constants: frozenset[int] = frozenset()) -> Decision:
         """Which variant would compute ``op``, and its cost in nanoseconds, on one core or on the device; nothing is built.

@@ -28,7 +28,8 @@ from xyntra_ep.tracea.planning.manifest import (
 from xyntra_ep.tracea.planning.plan import PlanError, PlannedProgram
 from xyntra_ep.tracea.planning.planner import Announce, plan_program
 from xyntra_ep.tracea.runtime.cache_root import KERNELS
-from xyntra_ep.tracea.runtime.kernel_cache import Compilation, CompiledKernel
+from xyntra_ep.tracea.runtime.kernel_cache import Compilation
+from xyntra_ep.tracea.runtime.kernel_files import CompiledKernel
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
 

@@ -15,9 +15,9 @@ from xyntra_ep.tracea.core_ir.ops import PRODUCT_OF, ValueKind
 from xyntra_ep.tracea.core_ir.work import sized_work
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts, Times
-from xyntra_ep.tracea.interface.device_jobs import Answer, DeviceJobs, island_of, values_of
 from xyntra_ep.tracea.interface.islands import compile_islands, step_costs, write_plan
 from xyntra_ep.tracea.interface.samples import Sample, named
+from xyntra_ep.tracea.interface.trial_jobs import Answer, TrialJobs, island_of, values_of
 
 _RUNS, _LARGE_RUNS = 201, 11  # of which the median counts
 _COPIES = (4 << 10, 256 << 10, 4 << 20, 32 << 20)  # bytes; the smallest is as in a run that moves next to nothing
@@ -34,7 +34,7 @@ def measure(target: DeviceTarget, context: Context) -> DeviceCosts | None:
     half = (replace(_PRODUCT, product=PRODUCT_OF[dtype]) for dtype in sorted(target.gpu.halves)[:1])  # as fast as the other one
     large = (_PRODUCT, _SUM, *half)
     with tempfile.TemporaryDirectory(dir=context.root.tmp) as folder:
-        jobs = DeviceJobs(Path(folder), target.identity)
+        jobs = TrialJobs(Path(folder), target.identity)
         estimates = [_add(jobs, sample, context) for sample in (_NOTHING, *large)]
         if not all(estimates):
             return None
@@ -55,7 +55,7 @@ def measure(target: DeviceTarget, context: Context) -> DeviceCosts | None:
     )
 
 
-def _add(jobs: DeviceJobs, sample: Sample, context: Context) -> float:
+def _add(jobs: TrialJobs, sample: Sample, context: Context) -> float:
     """What the sample's kernels are estimated to take; 0 where there are none."""
     program = sample.program()
     result = compile_islands([island_of(program, sample.name)], context)

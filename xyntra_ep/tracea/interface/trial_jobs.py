@@ -1,10 +1,11 @@
-"""Runs of single islands, and copies, on a device: done and timed in a process of its own, which they may end
-(`runtime/trial_child.py`)."""
+"""Runs of single islands, and copies, on a device or on the processor: done and timed in a process of their own, which they may
+end (`runtime/trial_child.py`)."""
 
 from __future__ import annotations
 
 import json
 import signal
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,31 +33,58 @@ _MOST_IN_VAIN = 4  # processes in a row that did nothing right; a device that fa
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """How a job ended. ``problem``: empty when it came to its end; ``ns``: medians of what was timed, by the names of
-    `trial_child`."""
+    `trial_child`; ``rounds``: of what these are the medians, one of each round."""
 
     problem: str
     ns: Mapping[str, float] = field(default_factory=dict)
+    rounds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
-class DeviceJobs:
-    """What is to be done on a device (its identity), in a folder that nobody else may write to; numbered as it is added.
-    ``about``, of each: what a problem is one of, then what else may have it. What has failed is not tried again."""
+class TrialJobs:
+    """What is to be done on a device (its identity; "": the processor), in a folder that nobody else may write to; numbered as it
+    is added. ``about``, of each: what a problem is one of, then what else may have it. What has failed is not tried again. All
+    jobs are done in turn, in so many ``rounds``."""
 
-    def __init__(self, folder: Path, device: str) -> None:
-        self._folder, self._device = folder, device
+    def __init__(self, folder: Path, device: str, *, rounds: int = 1) -> None:
+        self._folder, self._device, self._rounds = folder, device, rounds
         self._list: list[Mapping[str, Any]] = []
         self._about: list[Sequence[str]] = []
 
     def run(
-        self, plan: bytes, inputs: Sequence[NDArray[Any]], output_bytes: Sequence[int], *, about: Sequence[str], timed: int = 0
-    ) -> None:
-        """The first island of a plan without constants; ``timed`` times more for its times."""
+        self,
+        plan: bytes,
+        data: Sequence[NDArray[Any]] | int,
+        output_bytes: Sequence[int],
+        *,
+        constants: Sequence[NDArray[Any]] = (),
+        order: Sequence[int] = (),
+        about: Sequence[str],
+        timed: int = 0,
+        threads: int = 1,
+        between_bytes: int = 0,
+    ) -> int:
+        """The first island of a plan with ``data`` as its inputs, or with inputs and constants of the job of that number;
+        ``order``: which of these constants the plan wants, in its order; ``timed`` times more for its times, on so many
+        ``threads``, with so many bytes of memory read between two runs (native/island_trial.h). The number of the job."""
         number = len(self._list)
         atomic_write(self._folder / f"{number}.plan", plan, self._folder)  # that nobody else may write
-        for i, array in enumerate(inputs):
-            (self._folder / f"{number}.in.{i}").write_bytes(array.tobytes())
-        self._list.append({"inputs": [array.shape for array in inputs], "outputs": list(output_bytes), "timed": timed})
+        if isinstance(data, int):
+            job = {**self._list[data]}
+        else:
+            for kind, arrays in (("in", data), ("const", constants)):
+                for i, array in enumerate(arrays):
+                    (self._folder / f"{number}.{kind}.{i}").write_bytes(array.tobytes())
+            job = {"data": number, "inputs": [array.shape for array in data]}
+        job |= {
+            "constants": list(order),
+            "outputs": list(output_bytes),
+            "timed": timed,
+            "threads": threads,
+            "between_bytes": between_bytes,
+        }
+        self._list.append(job)
         self._about.append(about)
+        return number
 
     def copy(self, size_bytes: int, *, about: Sequence[str], timed: int) -> None:
         """A tensor to the device and back."""
@@ -70,7 +98,7 @@ class DeviceJobs:
     def carry_out(self) -> list[Answer]:
         """All of them. After a problem the rest has a new process: what a kernel has done to one, others must not pay for."""
         limits = {"limit_s": LIMIT_S, "opening_s": _OPENING_S, "budget_s": _BUDGET_S}
-        given = {"device": self._device, "jobs": self._list, **limits}
+        given = {"device": self._device, "rounds": self._rounds, "jobs": self._list, **limits}
         (self._folder / trial_child.JOBS).write_text(json.dumps(given), encoding="utf-8")
         found: dict[int, Answer] = {}
         failed: set[str] = set()
@@ -102,10 +130,17 @@ class DeviceJobs:
         opened = next((fact["problem"] for fact in said if "opened" in fact), None)
         if opened is None:
             return f"the process that tried it {_ended(result, _OPENING_S)}", {}
-        found = {fact["tried"]: _answer(fact) for fact in said if "tried" in fact}
-        trying = [fact["trying"] for fact in said if "trying" in fact and fact["trying"] not in found]
-        if trying or not found:
-            found[trying[-1] if trying else left[0]] = Answer(problem=f"the process that tried it {_ended(result, LIMIT_S)}")
+        facts: dict[int, list[Mapping[str, Any]]] = {}
+        for fact in said:
+            if "tried" in fact:
+                facts.setdefault(fact["tried"], []).append(fact)
+        found = {n: _answer(of) for n, of in facts.items() if of[-1]["problem"] or len(of) == self._rounds}
+        trying = [fact["trying"] for fact in said if "trying" in fact]
+        begun, ended = len(trying), sum("tried" in fact for fact in said)
+        if begun > ended or not found:
+            found[trying[-1] if begun > ended else left[0]] = Answer(
+                problem=f"the process that tried it {_ended(result, LIMIT_S)}"
+            )
         return opened, found
 
 
@@ -115,8 +150,12 @@ def _ended(result: Outcome, limit_s: float) -> str:
     return result.problem or "ended early"
 
 
-def _answer(fact: Mapping[str, Any]) -> Answer:
-    return Answer(problem=fact["problem"], ns={name: float(x) for name, x in fact.items() if name.endswith("_ns")})
+def _answer(facts: Sequence[Mapping[str, Any]]) -> Answer:
+    """Of the rounds of a job."""
+    names = [name for name in facts[-1] if name.endswith("_ns")]
+    rounds = {name: tuple(float(fact[name]) for fact in facts) for name in names}
+    ns = {name: statistics.median(times) for name, times in rounds.items()}
+    return Answer(problem=facts[-1]["problem"], ns=ns, rounds=rounds)
 
 
 def island_of(program: Program, name: str) -> Island:

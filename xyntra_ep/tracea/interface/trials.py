@@ -4,7 +4,7 @@ What a device is said to be able to do, and what its driver then does, are two t
 time, each variant computes a sample in a process of its own, through the same plan, launches and copies as a session; one that
 fails, hangs, ends the process or computes something else is not chosen on that device, and its reason is told as that of any
 variant that was not. What one does to its process is no other's to pay for, and one that hangs does so once
-(`device_jobs.py`). What a run costs beside its kernels is measured then, too (`measuring.py`). Both are kept for the device, its
+(`trial_jobs.py`). What a run costs beside its kernels is measured then, too (`measuring.py`). Both are kept for the device, its
 driver, its compiler and this release.
 """
 
@@ -31,10 +31,10 @@ from xyntra_ep.tracea.doctor.variants import AnyVariant, gpu_variants
 from xyntra_ep.tracea.interface import device_costs
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
-from xyntra_ep.tracea.interface.device_jobs import DeviceJobs, island_of, values_of
 from xyntra_ep.tracea.interface.islands import CompileResult, compile_islands, write_plan
 from xyntra_ep.tracea.interface.measuring import measure
 from xyntra_ep.tracea.interface.samples import SAMPLES, Sample
+from xyntra_ep.tracea.interface.trial_jobs import TrialJobs, island_of, values_of
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.planning.plan import PlanError
 from xyntra_ep.tracea.planning.planner import plan_program
@@ -144,7 +144,7 @@ def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
         found[trial.variant.name] = found[trial.variant.name] or why
 
     with tempfile.TemporaryDirectory(dir=context.root.tmp) as folder:
-        jobs = DeviceJobs(Path(folder), _device(context).identity)
+        jobs = TrialJobs(Path(folder), _device(context).identity)
         ready: list[tuple[Trial, list[Array]]] = []
         for trial, result, alone in _compiled(sorted(made, key=_risk), context):
             if result.failures:
@@ -196,7 +196,7 @@ def _device(context: Context) -> DeviceTarget:
     return context.device
 
 
-def _difference(jobs: DeviceJobs, number: int, trial: Trial, wanted: Sequence[Array]) -> str:
+def _difference(jobs: TrialJobs, number: int, trial: Trial, wanted: Sequence[Array]) -> str:
     """Why an output is not what it should be."""
     for i, (value, right) in enumerate(zip(values_of(trial.program, ValueKind.OUTPUT), wanted, strict=True)):
         got = to_float64(np.frombuffer(jobs.output(number, i), value.dtype.numpy), value.dtype).reshape(right.shape)

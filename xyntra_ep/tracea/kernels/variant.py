@@ -102,6 +102,10 @@ def _no_axes(op: CoreOp, context: BuildContext) -> Sequence[Axis]:
     return ()
 
 
+def _no_refusal(op: CoreOp, config: Config, context: BuildContext) -> str:
+    return ""
+
+
 def _no_choice(op: CoreOp, context: BuildContext) -> Config:
     return {}
 
@@ -117,6 +121,9 @@ class Variant(Generic[Op]):
     build: Callable[[Op, Config, BuildContext], list[KernelCall]]
     space: Callable[[Op, BuildContext], Sequence[Axis]] = _no_axes
     default: Callable[[Op, BuildContext], Config] = _no_choice
+    # What a point of ``space`` violates that is not worth trying: registers, caches. Empty for one that is; it is right all the
+    # same.
+    refuses: Callable[[Op, Config, BuildContext], str] = _no_refusal
     rank: int = 0
     parts: tuple[str, ...] = ()  # other variants whose kernels it launches: it is as right as they are
     needs: str = ""  # the capability, of a processor, without which it admits nothing

@@ -1,5 +1,4 @@
-"""Results of tuning, kept on disk: which configuration of a variant was measured to be best for a shape.
-
-`doctor/decision.py` prefers a stored result to a variant's own estimate. Sessions write none: kernels run with analytic defaults.
-Read first: `store.py`.
+"""Tuning: what a kernel may be made with (`space.py`), which of it to try next (`search.py`), and what trials have found, kept on
+disk (`tuning_cache.py`). Nothing is measured here; `interface/tuner.py` does that. `doctor/decision.py` prefers what is kept to a
+variant's own estimate.
 """

@@ -27,7 +27,7 @@ from xyntra_ep.tracea.semantic_ir.gpu.shared_memory import shared_layout
 from xyntra_ep.tracea.semantic_ir.nodes import Kernel
 
 Emit = Callable[[Kernel, Capabilities], Definitions]
-TunedFor = Callable[[CoreOp], Mapping[str, Tuned]]
+TunedFor = Callable[[CoreOp, BuildContext], Tuned | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class OpBuilder:
         return self._gpu is not None
 
     def decide(self, op: CoreOp, context: BuildContext) -> Decision:
-        tuned = self._tuned_for(op) if self._tuned_for is not None else None
+        tuned = self._tuned_for(op, context) if self._tuned_for is not None else None
         with assuming(context.program.assumed):
             return decide(op, context, self._variants.get(type(op), ()), tuned)
 

@@ -11,7 +11,7 @@ from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.ops import SymbolKind
 from xyntra_ep.tracea.planning.plan import BufferKind, PlannedProgram, PlanStep
 from xyntra_ep.tracea.planning.size_table import SizeTable
-from xyntra_ep.tracea.runtime.kernel_cache import Hash128
+from xyntra_ep.tracea.runtime.kernel_files import Hash128
 
 MAGIC = b"XYPL"
 VERSION = 8

@@ -11,7 +11,7 @@ from xyntra_ep.errors import XyntraError
 from xyntra_ep.tracea.planning.manifest import MAGIC, NO_OFFSET, VERSION, KernelEntry, LogLevel, TensorEntry
 from xyntra_ep.tracea.planning.plan import BufferKind
 from xyntra_ep.tracea.planning.size_table import Row
-from xyntra_ep.tracea.runtime.kernel_cache import Hash128
+from xyntra_ep.tracea.runtime.kernel_files import Hash128
 
 Item = TypeVar("Item")
 

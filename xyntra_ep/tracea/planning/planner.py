@@ -22,7 +22,7 @@ from xyntra_ep.tracea.kernels.variant import Phase, ValueBuffer
 from xyntra_ep.tracea.planning.batch_loop import BatchLoop, over_images
 from xyntra_ep.tracea.planning.bounds import bounds_of
 from xyntra_ep.tracea.planning.buffers import BufferTable, StepDraft
-from xyntra_ep.tracea.planning.builder import Built, Emit, Launch, OpBuilder
+from xyntra_ep.tracea.planning.builder import Built, Emit, Launch, OpBuilder, TunedFor
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
 from xyntra_ep.tracea.planning.in_place import reused_input
 from xyntra_ep.tracea.planning.legality import check_program
@@ -54,11 +54,15 @@ def cpu_builder(caps: Capabilities) -> OpBuilder:
 
 
 def gpu_builder(
-    gpu: Gpu, emit: Callable[[Kernel], Definitions], caps: Capabilities = SCALAR, variants: VariantTable | None = None
+    gpu: Gpu,
+    emit: Callable[[Kernel], Definitions],
+    caps: Capabilities = SCALAR,
+    variants: VariantTable | None = None,
+    tuned_for: TunedFor | None = None,
 ) -> OpBuilder:
     """A builder over ``variants``, or all for GPUs, printing with ``emit``; ``caps``: the machine that the GPU is in."""
     chosen = variants if variants is not None else gpu_variants()
-    return OpBuilder(caps, chosen, lambda kernel, _: emit(kernel), gpu=gpu)
+    return OpBuilder(caps, chosen, lambda kernel, _: emit(kernel), tuned_for, gpu=gpu)
 
 
 def plan_program(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from xyntra_ep.tracea.runtime.kernel_cache import Hash128
+from xyntra_ep.tracea.runtime.kernel_files import Hash128
 
 HASH_BYTES = 16
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot
-from xyntra_ep.tracea.runtime.kernel_cache import Hash128
+from xyntra_ep.tracea.runtime.kernel_files import Hash128
 from xyntra_ep.trusted_file import intact, read_trusted
 
 _STALE_S = 3600.0  # no compilation takes that long: what is older in tmp/ was left by a process that died

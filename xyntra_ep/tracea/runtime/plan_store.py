@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, atomic_write
@@ -33,3 +34,10 @@ def store_plan(root: CacheRoot, digest: str, data: bytes) -> str:
     except OSError as error:
         return f"the plan is not kept ({error})"
     return ""
+
+
+def forget_plans(root: CacheRoot) -> None:
+    """What kernels are chosen by has changed: the next session plans anew."""
+    for path in root.plans.glob("*.plan"):
+        with suppress(OSError):  # another process was faster
+            path.unlink()

@@ -1,10 +1,13 @@
-"""Tries a device, as a program of its own that imports nothing of ours: a wrong kernel may end the process, or hang.
+"""Tries kernels, as a program of its own that imports nothing of ours: a wrong kernel may end the process, or hang.
 
 trial_child.py LIBRARY FOLDER [NUMBER...]
 
-FOLDER/jobs.json says on which "device", and lists the "jobs". {"inputs": shapes, "outputs": bytes, "timed": runs}: run the
-island of FOLDER/n.plan; input i is read from FOLDER/n.in.i, output i written to FOLDER/n.out.i. {"bytes": size, "timed": copies}:
-copy so much there and back. Prints, after a mark, what it begins and how it ended; of what is timed the medians, in nanoseconds.
+FOLDER/jobs.json says on which "device" ("": the processor), how many "rounds" are made of all jobs, one after the other, and
+lists the "jobs". {"data": n, "inputs": shapes, "constants": numbers, "outputs": bytes, "timed": runs, "threads": count,
+"between_bytes": bytes}: run the island of FOLDER/number.plan; input i is read from FOLDER/n.in.i, constant i of the plan from
+FOLDER/n.const.<numbers[i]>, output i is written to FOLDER/number.out.i; native/island_trial.h has the rest. {"bytes": size,
+"timed": copies}: copy so much there and back. Prints, after a mark, what it begins and how it ended; of what is timed the medians
+of a round, in nanoseconds.
 
 The process ends after the first problem: an error that a kernel leaves in a context is reported by every later call. It is ended
 by an alarm, which a hanging driver does not hold up, where the device is not open after "opening_s" seconds or a job takes
@@ -21,11 +24,13 @@ import statistics
 import sys
 import time
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 MARK = "xyntra-trial "
 JOBS = "jobs.json"
 _WHY_BYTES = 4096
+_SPARE_BYTES = 64  # kernels may read so far behind a tensor, as in native/memory_block.h
 _LITTLE = {"bytes": 4, "timed": 0}
 _Job = Mapping[str, Any]
 
@@ -38,37 +43,39 @@ def main(library: str, folder: str, *numbers: str) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     signal.setitimer(signal.ITIMER_REAL, given["opening_s"])
     opened = ctypes.CDLL(library)
-    _tell("opened", device, _copy(opened, device, _LITTLE))
+    _tell("opened", device, _copy(opened, device, _LITTLE) if device else {"problem": ""})
     enough = time.monotonic() + given["budget_s"]
-    for number in map(int, numbers):
+    for number in [int(number) for _ in range(given["rounds"]) for number in numbers]:
         job = given["jobs"][number]
         _say({"trying": number})
         signal.setitimer(signal.ITIMER_REAL, limit_s)
         is_copy = "bytes" in job
-        _tell("tried", number, _copy(opened, device, job) if is_copy else _run(opened, f"{folder}/{number}", job))
+        _tell("tried", number, _copy(opened, device, job) if is_copy else _run(opened, folder, number, job))
         if time.monotonic() > enough:
             break
     signal.setitimer(signal.ITIMER_REAL, limit_s)  # for the driver, to be unloaded
 
 
-def _run(library: ctypes.CDLL, name: str, job: _Job) -> dict[str, object]:
-    run, shapes, sizes = library.xyntra_run_island, job["inputs"], job["outputs"]
+def _run(library: ctypes.CDLL, folder: str, number: int, job: _Job) -> dict[str, object]:
+    run, shapes, sizes, data = library.xyntra_run_island, job["inputs"], job["outputs"], f"{folder}/{job['data']}"
     run.argtypes = [
         ctypes.c_char_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p,
-        ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint64,
+        ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p,
+        ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint64,
     ]  # fmt: skip
-    inputs = [ctypes.create_string_buffer(_read(f"{name}.in.{i}")) for i in range(len(shapes))]
+    inputs = [_buffer(f"{data}.in.{i}") for i in range(len(shapes))]
+    constants = [_buffer(f"{data}.const.{i}") for i in job["constants"]]
     outputs = [ctypes.create_string_buffer(b"\xff" * size, size) for size in sizes]
     dims = [extent for shape in shapes for extent in shape]
     why = ctypes.create_string_buffer(_WHY_BYTES)
     all_ns, kernels_ns = ((ctypes.c_int64 * job["timed"])() for _ in range(2))
     done = run(
-        f"{name}.plan".encode(), 0, _addresses(inputs), (ctypes.c_uint32 * len(shapes))(*map(len, shapes)),
-        (ctypes.c_int64 * len(dims))(*dims), len(shapes), _addresses(outputs), len(outputs),
-        all_ns, kernels_ns, job["timed"], why, len(why),
+        f"{folder}/{number}.plan".encode(), 0, _addresses(inputs), (ctypes.c_uint32 * len(shapes))(*map(len, shapes)),
+        (ctypes.c_int64 * len(dims))(*dims), len(shapes), _addresses(constants), len(constants), _addresses(outputs),
+        len(outputs), job["threads"], job["between_bytes"], all_ns, kernels_ns, job["timed"], why, len(why),
     )  # fmt: skip
     for i, output in enumerate(outputs):
-        with open(f"{name}.out.{i}", "wb") as target:
+        with open(f"{folder}/{number}.out.{i}", "wb") as target:
             target.write(output.raw)
     return _ended(done, why, all_ns=all_ns, kernels_ns=kernels_ns)
 
@@ -95,9 +102,12 @@ def _addresses(buffers: list[ctypes.Array[ctypes.c_char]]) -> ctypes.Array[ctype
     return (ctypes.c_void_p * len(buffers))(*(ctypes.addressof(buffer) for buffer in buffers))
 
 
-def _read(path: str) -> bytes:
+@cache
+def _buffer(path: str) -> ctypes.Array[ctypes.c_char]:
+    """Read once: the jobs of many kernels have the same data."""
     with open(path, "rb") as file:
-        return file.read()
+        data = file.read()
+    return ctypes.create_string_buffer(data, len(data) + _SPARE_BYTES)
 
 
 def _tell(what: str, of: object, ended: Mapping[str, object]) -> None:

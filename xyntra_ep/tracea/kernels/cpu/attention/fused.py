@@ -35,7 +35,7 @@ from xyntra_ep.tracea.kernels.cpu.attention._sight import Sight
 from xyntra_ep.tracea.kernels.cpu.attention._softmax import RowStates, Weighing
 from xyntra_ep.tracea.kernels.cpu.attention._sweep import Sweep
 from xyntra_ep.tracea.kernels.cpu.attention._tiles import Products, SumArguments, WeightedSums
-from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile, tile_space
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile, tile_refusal, tile_space
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
 from xyntra_ep.tracea.kernels.cpu.shared.row_parts import rows_of_block
 from xyntra_ep.tracea.kernels.shared.address import address
@@ -259,6 +259,7 @@ VARIANTS = [
         op=Attention,
         admits=admits,
         space=space,
+        refuses=lambda op, config, context: tile_refusal(config, context.caps),
         default=default,
         cost_ns=cost_ns,
         build=build,

@@ -153,7 +153,7 @@ def _fewer_panels(b: Blocking) -> Blocking:
 
 
 def blocking_space(shape: ConvShape, caps: Capabilities) -> list[Axis]:
-    """What tuning may try. A tile of more pixels than its registers hold spills: it loses, but it is right."""
+    """What tuning may try; `blocking_refusal` says what of it is not worth that."""
     default = choose_blocking(shape, caps)
 
     def around(value: int) -> tuple[int, ...]:
@@ -164,3 +164,17 @@ def blocking_space(shape: ConvShape, caps: Capabilities) -> list[Axis]:
         Axis(name="vectors", values=(1,) if shape.depthwise else (1, 2, 3, 4)),
         *(Axis(name=name, values=around(default.config()[name])) for name in ("rows", "tiles", "panels")),
     ]
+
+
+def blocking_refusal(shape: ConvShape, config: Mapping[str, int], caps: Capabilities) -> str:
+    """Why a point of the space is not worth trying; it is right all the same."""
+    block = Blocking.of(config)
+    if not shape.depthwise and (block.pixels + 1) * block.vectors + 1 > caps.vector_registers:
+        return f"{block.pixels} x {block.vectors} sums and what they are made of do not fit in {caps.vector_registers} registers"
+    whole = {
+        "rows": typical(shape.y.out),
+        "tiles": -(-typical(shape.x.out) // block.pixels),
+        "panels": shape.groups * -(-shape.cout // (block.vectors * caps.lanes)),
+    }
+    beyond = [name for name, size in whole.items() if config[name] > 1 and config[name] // 2 >= size]
+    return f"half of {config[beyond[0]]} {beyond[0]} is all that there is" if beyond else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Product
-from xyntra_ep.tracea.kernels.cpu.conv._blocking import Blocking, blocking_space, choose_blocking, work_steps
+from xyntra_ep.tracea.kernels.cpu.conv._blocking import Blocking, blocking_refusal, blocking_space, choose_blocking, work_steps
 from xyntra_ep.tracea.kernels.cpu.conv._direct import each_run
 from xyntra_ep.tracea.kernels.cpu.conv._pack import STREAMED_BYTES, panels
 from xyntra_ep.tracea.kernels.cpu.conv._row import TapRun, needs_halo
@@ -100,6 +100,7 @@ VARIANTS = [
         needs="avx512_bf16",
         admits=admits,
         space=lambda op, context: blocking_space(conv_shape(op), context.caps),
+        refuses=lambda op, config, context: blocking_refusal(conv_shape(op), config, context.caps),
         default=lambda op, context: choose_blocking(conv_shape(op), context.caps).config(),
         cost_ns=cost_ns,
         build=build,

@@ -65,12 +65,19 @@ _TILES: Mapping[Isa, tuple[TileSize, ...]] = {
 
 
 def tile_space(caps: Capabilities) -> tuple[Axis, Axis]:
-    """The search space; every combination of rows and columns is legal."""
+    """The search space; every combination of rows and columns is legal, and `tile_refusal` says which are not worth trying."""
     tiles = _TILES[caps.isa]
     return (
         Axis(name="rows", values=tuple(sorted({t.rows for t in tiles}))),
         Axis(name="columns", values=tuple(sorted({t.columns for t in tiles}))),
     )
+
+
+def tile_refusal(config: Config, caps: Capabilities) -> str:
+    """Why a tile of the space is not worth trying: its sums, a row of b and an element of a do not fit in registers."""
+    tile = tile_of(config, caps)
+    wanted = (tile.rows + 1) * tile.vectors + 1
+    return f"it wants {wanted} of {caps.vector_registers} registers" if wanted > caps.vector_registers else ""
 
 
 def best_tile(n: Size, caps: Capabilities) -> Config:

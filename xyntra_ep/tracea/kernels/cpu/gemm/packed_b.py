@@ -14,7 +14,15 @@ from collections.abc import Sequence
 from xyntra_ep.tracea.core_ir.dims import typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm
-from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_even_tile, few_rows_tile, padded_ns, tile_of, tile_space, weight_ns
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import (
+    best_even_tile,
+    few_rows_tile,
+    padded_ns,
+    tile_of,
+    tile_refusal,
+    tile_space,
+    weight_ns,
+)
 from xyntra_ep.tracea.kernels.cpu.gemm._columns import PanelLayout, Panels, even_panels
 from xyntra_ep.tracea.kernels.cpu.gemm._multiply import multiply
 from xyntra_ep.tracea.kernels.cpu.gemm._pack import pack_operand
@@ -102,6 +110,7 @@ VARIANTS = [
         op=Gemm,
         admits=admits,
         space=space,
+        refuses=lambda op, config, context: tile_refusal(config, context.caps),
         default=default,
         cost_ns=cost_ns,
         build=build,

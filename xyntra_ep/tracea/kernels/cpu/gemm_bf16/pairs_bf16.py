@@ -12,7 +12,7 @@ from xyntra_ep.tracea.core_ir.dims import ceildiv, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.kernels.cpu.gemm import packed_b
-from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile, tile_space
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile, tile_refusal, tile_space
 from xyntra_ep.tracea.kernels.cpu.gemm._columns import PanelLayout, uniform_panels
 from xyntra_ep.tracea.kernels.cpu.gemm._left import left_rows
 from xyntra_ep.tracea.kernels.cpu.gemm._multiply import multiply
@@ -75,6 +75,7 @@ VARIANTS = [
         needs="avx512_bf16",
         admits=admits,
         space=space,
+        refuses=lambda op, config, context: tile_refusal(config, context.caps),
         default=default,
         cost_ns=cost_ns,
         build=build,

@@ -15,7 +15,7 @@ from xyntra_ep.tracea.core_ir.dims import ceildiv, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.kernels.cpu.gemm import packed_b
-from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile, product_ns, tile_space, weight_ns
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile, product_ns, tile_refusal, tile_space, weight_ns
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
 from xyntra_ep.tracea.kernels.cpu.gemm_int8._multiply import multiply
 from xyntra_ep.tracea.kernels.cpu.gemm_int8._pack import quantise
@@ -61,6 +61,7 @@ VARIANTS = [
         op=Gemm,
         admits=admits,
         space=space,
+        refuses=lambda op, config, context: tile_refusal(config, context.caps),
         default=default,
         cost_ns=cost_ns,
         build=build,

@@ -1,0 +1,173 @@
+"""What tuning has found is found again, by who asks the same; whatever else lies there is ignored, with a reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.programs.builder import ProgramBuilder
+from xyntra_ep.errors import ConfigError
+from xyntra_ep.tracea.optimizer.tuning_cache import (
+    FORMAT,
+    Choice,
+    MachineClass,
+    Question,
+    TrialResult,
+    TuningCache,
+    TuningResult,
+    read_export,
+    signature,
+)
+
+MACHINE = MachineClass(name="x86_64|some|avx2", l1d=32768, l2=524288, l3=1 << 24)
+ASKED = Question(op="Gemm f32[2,3] f32[3,4]! f32[2,4]", compiler="gcc 12", release="1", threads=2)
+RESULT = TuningResult(
+    question=ASKED,
+    default=Choice(variant="a", config={"rows": 4}, ns=120.0),
+    best=Choice(variant="b", config={"rows": 8, "columns": 3}, ns=100.0),
+    trials=(
+        TrialResult(variant="b", config={"rows": 8, "columns": 3}, ratio=0.8),
+        TrialResult(variant="c", config={}, problem="hangs"),
+    ),
+)
+
+
+def saved(folder: Path, *results: TuningResult, machine: MachineClass = MACHINE) -> Path:
+    cache = TuningCache.load(folder, machine)
+    for result in results:
+        cache.add(result)
+    return cache.save(folder, folder)
+
+
+def test_what_was_saved_is_found(tmp_path: Path) -> None:
+    path = saved(tmp_path, RESULT)
+    found = TuningCache.load(tmp_path, MACHINE)
+    assert path.parent == tmp_path and found.problem == ""
+    assert found.find(ASKED) == RESULT and RESULT.ratio == pytest.approx(1.2)
+    assert read_export(path) == found
+
+
+@pytest.mark.parametrize(
+    "change", [{"op": "Gemm"}, {"compiler": "gcc 13"}, {"release": "2"}, {"threads": 1}, {"device": "cuda:0"}], ids=repr
+)
+def test_another_question_has_no_answer(tmp_path: Path, change: dict[str, Any]) -> None:
+    saved(tmp_path, RESULT)
+    assert TuningCache.load(tmp_path, MACHINE).find(dataclasses.replace(ASKED, **change)) is None
+
+
+@pytest.mark.parametrize("change", [{"name": "other"}, {"l1d": 49152}, {"l2": 1 << 20}, {"l3": 1}], ids=repr)
+def test_each_class_of_machines_has_a_file_of_its_own(tmp_path: Path, change: dict[str, Any]) -> None:
+    other = dataclasses.replace(MACHINE, **change)
+    path = saved(tmp_path, RESULT)
+    assert TuningCache.load(tmp_path, other) == TuningCache(other)
+    path.rename(tmp_path / other.file)
+    found = TuningCache.load(tmp_path, other)
+    assert found.results == {} and found.problem == f"tuning results are not used: {other.file} is of another machine"
+
+
+def test_the_later_answer_counts_and_trials_are_kept(tmp_path: Path) -> None:
+    saved(tmp_path, RESULT)
+    more = TrialResult(variant="d", config={"rows": 1}, ratio=1.5)
+    again = TrialResult(variant="b", config={"rows": 8, "columns": 3}, ratio=0.9)
+    saved(tmp_path, dataclasses.replace(RESULT, best=None, trials=(again, more)))
+    found = TuningCache.load(tmp_path, MACHINE).find(ASKED)
+    assert found is not None and found.best is None
+    assert sorted(found.trials, key=repr) == sorted((again, RESULT.trials[1], more), key=repr)
+
+
+def _add(folder: Path, number: int) -> None:
+    for i in range(5):
+        saved(folder, dataclasses.replace(RESULT, question=dataclasses.replace(ASKED, op=f"{number} {i}")))
+
+
+def test_writers_lose_nothing_of_each_other(tmp_path: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    writers = [spawn.Process(target=_add, args=(tmp_path, n)) for n in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    assert len(TuningCache.load(tmp_path, MACHINE).results) == 15
+
+
+def document(**change: Any) -> dict[str, Any]:
+    row = {
+        "op": "o", "compiler": "c", "release": "r", "threads": 1, "device": "",
+        "default": {"variant": "v", "config": {}, "ns": 1.0}, "trials": [],
+    }  # fmt: skip
+    machine = {name: getattr(MACHINE, name) for name in ("name", "l1d", "l2", "l3")}
+    return {"format": FORMAT, "machine": machine, "results": {"k": row | change}}
+
+
+def test_the_documented_form_is_read(tmp_path: Path) -> None:
+    (tmp_path / MACHINE.file).write_text(json.dumps(document()))
+    assert len(TuningCache.load(tmp_path, MACHINE).results) == 1
+
+
+DAMAGED: list[Any] = [
+    "", "[]", "{", "null", '{"results": 1}', "\ufffe", "[" * 100_000,
+    *(json.dumps(document(**{name: value})) for name, value in [
+        ("op", 1), ("threads", "2"), ("threads", True), ("threads", 1.5), ("default", None), ("default", {}), ("trials", {}),
+        ("trials", [[]]), ("trials", [{"variant": "v", "config": [1], "ratio": 1.0}]), ("variant", 7),
+        ("default", {"variant": "v", "config": {"a": 1.5}, "ns": 1.0}),
+        ("default", {"variant": "v", "config": {}, "ns": -1.0}),
+        ("default", {"variant": "v", "config": {}, "ns": float("nan")}),
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", DAMAGED, ids=range(len(DAMAGED)))
+def test_what_is_damaged_counts_as_empty_and_is_replaced(tmp_path: Path, text: str) -> None:
+    path = tmp_path / MACHINE.file
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    found = TuningCache.load(tmp_path, MACHINE)
+    assert found.results == {} and found.problem == f"tuning results are not used: {MACHINE.file} is damaged"
+    with pytest.raises(ConfigError, match="holds no tuning results"):
+        read_export(path)
+    saved(tmp_path, RESULT)
+    assert TuningCache.load(tmp_path, MACHINE).find(ASKED) == RESULT
+
+
+def test_a_later_format_is_not_understood(tmp_path: Path) -> None:
+    (tmp_path / MACHINE.file).write_text(json.dumps(document() | {"format": FORMAT + 1}))
+    found = TuningCache.load(tmp_path, MACHINE)
+    assert found.results == {} and found.problem.endswith(f"has format {FORMAT + 1}, and this release knows {FORMAT}")
+
+
+def test_a_file_that_others_can_write_is_not_read(tmp_path: Path) -> None:
+    path = saved(tmp_path, RESULT)
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o666)
+    found = TuningCache.load(tmp_path, MACHINE)
+    assert found.results == {} and "others may write to it" in found.problem
+    path.unlink()
+    path.symlink_to(tmp_path / "nowhere")
+    assert TuningCache.load(tmp_path, MACHINE).results == {}
+
+
+def test_signatures_have_types_shapes_layouts_and_what_is_known() -> None:
+    p = ProgramBuilder()
+    p.output(p.gemm(p.input("s", 4), p.constant(4, 6)))
+    op = p.program.ops[0]
+    known = frozenset({op.inputs[1].value})
+    assert signature(op, known).startswith("Gemm f32[s,4] f32[4,6]! f32[s,6]")
+    assert signature(op, frozenset()).startswith("Gemm f32[s,4] f32[4,6] f32[s,6]")
+    turned = dataclasses.replace(op.inputs[1], strides=(1, 4))
+    other = op.with_operands((op.inputs[0], turned), op.written)
+    assert "f32[4,6]@1,4!" in signature(other, known)
+
+
+def test_equal_shapes_have_equal_signatures_whatever_the_epilogue() -> None:
+    signatures = set()
+    for act in ("add", "mul"):
+        p = ProgramBuilder()
+        x = p.input("s", 4)
+        p.output(p.pointwise(act, x, x))
+        signatures.add(signature(p.program.ops[0], frozenset()))
+    assert len(signatures) == 1

@@ -1,0 +1,131 @@
+"""One op by itself: what tuning asks about, and trials compute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.options import Precision
+from xyntra_ep.tracea.core_ir.dims import evaluate, product, symbol, symbols_of
+from xyntra_ep.tracea.core_ir.interpreter import random_like
+from xyntra_ep.tracea.core_ir.ops import Binding, CoreOp, Product, Program, Range, SymbolKind, Value, ValueKind
+from xyntra_ep.tracea.core_ir.ops.memory import Array
+from xyntra_ep.tracea.core_ir.work import sized_work
+from xyntra_ep.tracea.interface.named_ops import Draft, op_named
+from xyntra_ep.tracea.interface.precision import PRODUCTS
+
+_SEED = 17  # of the data; any would do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """``program`` has one op; ``sizes``: what its symbols are in trials. ``between_bytes``: what the rest of a model reads and
+    writes from one run of the op to the next, so that trials find the caches as a model leaves them."""
+
+    program: Program
+    sizes: Mapping[str, int]
+    between_bytes: int = 0
+
+    @property
+    def op(self) -> CoreOp:
+        return self.program.ops[0]
+
+    @property
+    def name(self) -> str:
+        return self.op.label or self.op.title()
+
+    @property
+    def constants(self) -> frozenset[int]:
+        """Values that are known when a session is created."""
+        known = (ValueKind.CONST, ValueKind.LITERAL)
+        return frozenset(i for i, value in enumerate(self.program.values) if value.kind in known)
+
+    @property
+    def flops(self) -> int:
+        return evaluate(sized_work(self.op).flops, self.sizes)
+
+    def values(self, kind: ValueKind) -> list[Value]:
+        """In the order of a plan's tensors."""
+        return sorted((v for v in self.program.values if v.kind is kind), key=lambda v: v.index)
+
+    def extents(self, value: Value) -> tuple[int, ...]:
+        return tuple(evaluate(size, self.sizes) for size in value.shape)
+
+    def bytes_of(self, kind: ValueKind) -> list[int]:
+        """How large tensors of a kind are."""
+        return [math.prod(self.extents(v)) * v.dtype.bytes for v in self.values(kind)]
+
+    def data(self, kind: ValueKind) -> list[Array]:
+        """Random inputs, or constants."""
+        offset = _SEED if kind is ValueKind.INPUT else 1000 * _SEED
+        return [random_like(self.extents(v), v.dtype, offset + i) for i, v in enumerate(self.values(kind))]
+
+
+def named_problem(op: str, *, precision: str = "fp32", between_bytes: int = 0, **sizes: int) -> Problem:
+    """An op of `plan_kernel`, with usual sizes where none are given. Raises ConfigError for what does not exist.
+
+    >>> named_problem("gemm", m=64, n=32, k=16).op.title()
+    'Gemm'
+    """
+    named = op_named(op)
+    draft = Draft(PRODUCTS.get(Precision(precision.lower()), Product.F32))
+    program = draft.program
+    program.ops.append(named.build(draft, **named.complete(sizes)))
+    program.sources.append(())
+    program.constants.extend(f"const{i}" for i in range(sum(v.kind is ValueKind.CONST for v in program.values)))
+    return Problem(program=program, sizes={}, between_bytes=between_bytes)
+
+
+def problem_of(program: Program, number: int, known: frozenset[int], sizes: Mapping[str, int], between_bytes: int = 0) -> Problem:
+    """Op ``number`` of a program by itself. ``known``: values that are when a session is created; ``sizes``: of symbols, where
+    they are not assumed. Raises UnsupportedError where no input says how large a symbol is, and for an op that needs others: it
+    writes a part of a value, or reads what it writes."""
+    op = program.ops[number]
+    if any(o.value in {i.value for i in op.inputs} for o in op.written):
+        raise UnsupportedError("it reads what it writes", where=op.label)
+    if any(product(o.shape) != product(program.values[o.value].shape) for o in op.written):
+        raise UnsupportedError("it writes a part of a value", where=op.label)
+    usual = program.assumed[1] | dict(sizes)
+    wanted = set().union(*(symbols_of(size) for size in op.sizes()))
+    written = {o.value for o in op.written}
+    used = list(dict.fromkeys(o.value for o in op.operands))
+    place = {old: new for new, old in enumerate(used)}
+    values: list[Value] = []
+    for old in used:
+        value = program.values[old]
+        wanted.update(*(symbols_of(size) for size in value.shape))
+        if value.kind is ValueKind.LITERAL:
+            values.append(value)
+            continue
+        kind = ValueKind.OUTPUT if old in written else ValueKind.CONST if old in known else ValueKind.INPUT
+        values.append(replace(value, kind=kind, index=sum(v.kind is kind for v in values)))
+    alone = Program(
+        values=values,
+        ops=[_moved(op, place)],
+        sources=[()],
+        constants=[f"const{i}" for i in range(sum(v.kind is ValueKind.CONST for v in values))],
+        bindings=[_binding(name, values, program, op.label) for name in sorted(wanted)],
+    )
+    missing = sorted(name for name in wanted if name not in usual)
+    if missing:
+        raise UnsupportedError(f"nothing is known of the size {', '.join(missing)}", where=op.label)
+    return Problem(program=alone, sizes={name: usual[name] for name in wanted}, between_bytes=between_bytes)
+
+
+def _moved(op: CoreOp, place: Mapping[int, int]) -> CoreOp:
+    """The op on values with other numbers."""
+    inputs, written = (tuple(replace(o, value=place[o.value]) for o in side) for side in (op.inputs, op.written))
+    return op.with_operands(inputs, written)
+
+
+def _binding(name: str, values: list[Value], program: Program, where: str) -> Binding:
+    """Where the op by itself has a symbol from."""
+    points = [point[name] for point in program.assumed if name in point]
+    expected = Range(*points) if len(points) == len(Range._fields) else None
+    for value in values:
+        for axis, size in enumerate(value.shape):
+            if value.kind is ValueKind.INPUT and size == symbol(name):
+                return Binding(name=name, kind=SymbolKind.DIM, input=value.index, index=axis, plausible=expected)
+    raise UnsupportedError(f"no input says how large {name} is", where=where)
