@@ -32,6 +32,7 @@ from xyntra_ep.fusion.reason import Kind, Reason
 from xyntra_ep.fusion.trace import CONTROL_FLOW
 from xyntra_ep.guard import is_fault
 from xyntra_ep.provider import registration
+from xyntra_ep.tracea.doctor.decision import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class Kernel:
     launches: tuple[Mapping[str, Any], ...] = ()  # on a device: what its compiler reports (`interface.compiled.DeviceKernel`)
     notes: tuple[str, ...] = ()  # what is known of the op that kernels make use of
     alternative: int = 0  # 0: the plan for what the model declares; 1: the one that assumes nothing about sizes
+    is_measured: bool = False  # chosen by what tuning has found, not by an estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,6 +325,7 @@ def _kernel(row: Mapping[str, Any]) -> Kernel:
     return Kernel(
         label=row["label"],
         variant=row["variant"],
+        is_measured=row.get("evidence") == str(Evidence.MEASURED),
         nodes=tuple(map(int, row["nodes"])),
         cost_ns=int(row.get("cost_ns", 0)),
         config=row.get("config", {}),

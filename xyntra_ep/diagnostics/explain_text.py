@@ -62,7 +62,7 @@ def _kernel_lines(graph: GraphReport, kernels: Sequence[Kernel], whole_ns: int) 
     """One line for all that are alike, and one for the kinds that take next to nothing."""
     alike: dict[tuple[str, str, str, tuple[str, ...]], list[Kernel]] = {}
     for kernel in kernels:
-        ops = _counted(Counter(graph.nodes[n][0] for n in kernel.nodes if n in graph.nodes))
+        ops = _counted(Counter(graph.nodes[n][0] for n in kernel.nodes if n in graph.nodes)) + " (tuned)" * kernel.is_measured
         below = (*kernel.notes, *(str(launch["text"]) for launch in kernel.launches if launch["report"]))
         alike.setdefault((kernel.label, kernel.variant, ops, below), []).append(kernel)
     small = [kind for kind, of in alike.items() if not kind[3] and _ns(of) < _LEAST * whole_ns]

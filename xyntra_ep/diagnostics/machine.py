@@ -20,11 +20,13 @@ from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import ASSUMED
 from xyntra_ep.tracea.interface.devices import device_backends, known_target
 from xyntra_ep.tracea.interface.plan_kernel import KernelPlan
+from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache
 from xyntra_ep.tracea.runtime.cache_root import atomic_write, look_at, open_root
 from xyntra_ep.tracea.runtime.compilers import REMEDY, Candidate, survey
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
-from xyntra_ep.tracea.runtime.maintenance import EntryKind, entries, remove
+from xyntra_ep.tracea.runtime.maintenance import entries
+from xyntra_ep.tracea.runtime.plan_store import forget_plans
 from xyntra_ep.wording import counted
 
 _LARGEST = ("gemm", "conv", "flash_attention_2")
@@ -43,6 +45,7 @@ class Checkup:
     library: str
     machine: Machine
     ceilings: Ceilings | None
+    tuning: TuningCache  # what was measured of kernels
     compilers: tuple[Candidate, ...]
     devices: tuple[tuple[str, str], ...]  # by backend: each device, what compiles for it, or why there is none
     trials: tuple[str, ...]  # what our kernels on each GPU have shown
@@ -77,6 +80,7 @@ class Checkup:
             f" L1d {m.l1d_bytes >> 10} KiB, L2 {m.l2_bytes >> 10} KiB, L3 {m.l3_bytes >> 20} MiB",
             f"bfloat16   {_bfloat16_text(m)}",
             f"ceilings   {_ceilings_text(self.ceilings)}",
+            f"tuning     {_tuning_text(self.tuning)}",
             "targets    cpu, and what is listed below: a GPU that pays by itself, any by its name, as backend=NAME",
             f"cache      {self.cache}: {kept}",
         ]
@@ -157,6 +161,7 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
         library=registration.get_library_path(),
         machine=context.machine,
         ceilings=known,
+        tuning=context.tuning,
         compilers=found,
         devices=tuple((backend.name, line) for backend, found in surveys for line in backend.describe(found)),
         trials=tuple(trial_lines(context, [t for backend, found in surveys for t in backend.targets(found)], measure=measure)),
@@ -198,9 +203,7 @@ def measure_ceilings(context: Context) -> Ceilings:
     measured = ceilings.measure(context.caps, compile_with(context))
     root = context.root
     atomic_write(root.path / ceilings.FILE, ceilings.stored_with(root.path, context.machine, measured), root.tmp)
-    for entry in entries(root):
-        if entry.kind is EntryKind.PLAN:
-            remove(entry)
+    forget_plans(root)
     return measured
 
 
@@ -241,6 +244,16 @@ def _bfloat16_text(machine: Machine) -> str:
         return "by pairs (AVX512_BF16)"
     refused = "amx_bf16" in machine.features and not machine.tiles_granted
     return "not faster than fp32 here" + (": the operating system does not grant matrix tiles" if refused else "")
+
+
+def _tuning_text(tuning: TuningCache) -> str:
+    if not tuning.results:
+        return tuning.problem or "no kernel was tuned here (xyntra tune MODEL); estimates choose"
+    trials = sum(len(result.trials) for result in tuning.results.values())
+    faster = sum(result.best is not None for result in tuning.results.values())
+    text = f"{counted(len(tuning.results), 'kernel')} by {counted(trials, 'trial')}, {faster} faster than what estimates choose"
+    others = {result.question.compiler for result in tuning.results.values()}
+    return f"{text}, of {counted(len(others), 'compiler')}" if len(others) > 1 else text
 
 
 def _ceilings_text(found: Ceilings | None) -> str:

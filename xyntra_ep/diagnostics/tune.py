@@ -2,8 +2,8 @@
 
     found = tune("model.onnx", seconds=120)      found.kernels: each with what it took before and after; found.model: the whole
 
-The model's session is planned, its kernels are tuned the longest first (`tracea/interface/tuning.py`), and then two sessions, one
-with what was found and one without, run in turn. If the model is slower with it, nothing of it is kept.
+The model's session is planned, its kernels are tuned the longest first (`tracea/interface/tuning/model.py`), and then two
+sessions, one with what was found and one without, run in turn. If the model is slower with it, nothing of it is kept.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from xyntra_ep.diagnostics.sizes import Sizes
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import parse
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.interface.tuner import Budget, Measured
-from xyntra_ep.tracea.interface.tuning import TunedKernel, TuningRequest, asked
+from xyntra_ep.tracea.interface.tuning.model import TunedKernel, TuningRequest, asked
+from xyntra_ep.tracea.interface.tuning.trial import Measured
+from xyntra_ep.tracea.interface.tuning.tuner import Budget
 from xyntra_ep.tracea.optimizer.interval import median_interval
 from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache, read_export
 from xyntra_ep.tracea.runtime.plan_store import forget_plans
@@ -124,16 +125,14 @@ def tune(
     untuned = open_session(model, {**given, "tune": "off"}, threads=threads)
     feeds = made_up(untuned, Sizes.of(untuned, dict(sizes or {}), {}), seed=0, besides={})
     forget_plans(context.root)  # which would be found, and nothing planned
-    request = TuningRequest(budget=Budget(seconds=seconds, trials=trials or Budget().trials), threads=threads or None, hear=hear)
-    stopped = False
+    request = TuningRequest(
+        budget=Budget(seconds=seconds, trials=trials or Budget().trials), threads=threads or None, hear=hear, stoppable=True
+    )
     with asked(request):
-        try:
-            open_session(model, {**given, "tune": "session"}, threads=threads)
-        except KeyboardInterrupt:
-            stopped = True
+        open_session(model, {**given, "tune": "session"}, threads=threads)
     times = None
     kept = True
-    if any(k.result is not None and k.result.best is not None for k in request.kernels) and not stopped:
+    if any(k.result is not None and k.result.best is not None for k in request.kernels) and not request.stopped:
         forget_plans(context.root)
         tuned = open_session(model, {**given, "tune": "cached"}, threads=threads)
         times = compared(lambda: untuned.run(None, feeds), lambda: tuned.run(None, feeds))
@@ -144,7 +143,7 @@ def tune(
         kernels=tuple(request.kernels),
         model=times,
         kept=kept,
-        stopped=stopped,
+        stopped=request.stopped,
         file=context.root.path / context.machine_class.file,
     )
 

@@ -48,7 +48,7 @@ from xyntra_ep.tracea.interface.islands import (
     write_plan,
 )
 from xyntra_ep.tracea.interface.precision import Agreed, agree
-from xyntra_ep.tracea.interface.tuning import request_at_hand, tune_islands
+from xyntra_ep.tracea.interface.tuning.model import request_at_hand, tune_islands
 from xyntra_ep.tracea.planning.manifest import LogLevel, TensorEntry
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_files import Hash128

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xyntra_ep.tracea.interface.context import Context
-    from xyntra_ep.tracea.interface.problem import Problem, named_problem
-    from xyntra_ep.tracea.interface.tuner import AutoTuner, Budget, tune
+    from xyntra_ep.tracea.interface.tuning.problem import Problem, named_problem
+    from xyntra_ep.tracea.interface.tuning.tuner import AutoTuner, Budget, tune
     from xyntra_ep.tracea.optimizer.space import Categorical, Integer, Real, SearchSpace
     from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache, TuningResult
 
@@ -35,8 +35,8 @@ __all__ = [
 
 _WHERE = {
     "interface.context": ("Context",),
-    "interface.problem": ("Problem", "named_problem"),
-    "interface.tuner": ("AutoTuner", "Budget", "tune"),
+    "interface.tuning.problem": ("Problem", "named_problem"),
+    "interface.tuning.tuner": ("AutoTuner", "Budget", "tune"),
     "optimizer.space": ("Categorical", "Integer", "Real", "SearchSpace"),
     "optimizer.tuning_cache": ("TuningCache", "TuningResult"),
 }

@@ -18,7 +18,8 @@ from xyntra_ep.provider import plan_identity, planner, registration
 from xyntra_ep.tracea.backends import DeviceTarget
 from xyntra_ep.tracea.interface.automatic import automatic
 from xyntra_ep.tracea.interface.device_costs import ASSUMED, DeviceCosts
-from xyntra_ep.tracea.runtime import cuda, cuda_child, opencl
+from xyntra_ep.tracea.runtime import cuda, opencl
+from xyntra_ep.tracea.runtime.children import cuda_child
 from xyntra_ep.tracea.runtime.opencl import OpenClDevice, OpenClSurvey, gpu_at_hand
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]

@@ -1,5 +1,5 @@
 """Runs of single islands, and copies, on a device or on the processor: done and timed in a process of their own, which they may
-end (`runtime/trial_child.py`)."""
+end (`runtime/children/trial_child.py`)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from xyntra_ep.tracea.backends import LIBRARY
 from xyntra_ep.tracea.core_ir.ops import Program, Value, ValueKind
 from xyntra_ep.tracea.interface.islands import Island
 from xyntra_ep.tracea.planning.manifest import TensorEntry
-from xyntra_ep.tracea.runtime import trial_child
 from xyntra_ep.tracea.runtime.cache_root import atomic_write
+from xyntra_ep.tracea.runtime.children import trial_child
 from xyntra_ep.tracea.runtime.process import Outcome, run_all
 
 LIMIT_S = 10.0  # for a job: they are small

@@ -1,6 +1,7 @@
 """CUDA devices: which there are, and whether kernels can be made for them.
 
-A driver may hang or take the process along when it is asked, so ``survey`` asks in a process of its own (`cuda_child.py`).
+A driver may hang or take the process along when it is asked, so ``survey`` asks in a process of its own
+(`children/cuda_child.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from functools import cache
 from pathlib import Path
 
 from xyntra_ep.errors import XyntraError
-from xyntra_ep.tracea.runtime import cuda_child, nvrtc
+from xyntra_ep.tracea.runtime import nvrtc
+from xyntra_ep.tracea.runtime.children import cuda_child
 from xyntra_ep.tracea.runtime.process import Outcome, run_all
 from xyntra_ep.tracea.runtime.survey import Survey
 

@@ -26,6 +26,7 @@ class EntryKind(StrEnum):
     PLAN = "plan"
     SOURCE = "source"
     LEFTOVER = "leftover"
+    TUNING = "tuning result"
     MODEL = "model"
 
 
@@ -52,6 +53,7 @@ def _scan(root: CacheRoot) -> Iterator[Entry]:
         (root.kernels, "*.clbin", EntryKind.KERNEL),
         (root.kernels, "*.c", EntryKind.SOURCE),
         (root.plans, "*.plan", EntryKind.PLAN),
+        (root.path, "tuning_cache-*.json", EntryKind.TUNING),
         (root.tmp, "*", EntryKind.LEFTOVER),
     ):
         for path in folder.glob(pattern):
@@ -99,7 +101,7 @@ def prune(
     root: CacheRoot, *, max_bytes: int | None = None, max_age_s: float | None = None, now: float | None = None
 ) -> list[Entry]:
     """Remove what is older than ``max_age_s`` and then the least recently used until ``max_bytes`` are left;
-    always what dead processes left behind. Returns what was removed.
+    always what dead processes left behind, never what tuning has found. Returns what was removed.
 
     A plan whose kernel is gone is made anew when its graph comes again, so nothing breaks.
     """
@@ -108,7 +110,9 @@ def prune(
     kept_bytes = 0
     for entry in entries(root):
         age_s = now - entry.used
-        if entry.kind is EntryKind.LEFTOVER:
+        if entry.kind is EntryKind.TUNING:
+            drop = False
+        elif entry.kind is EntryKind.LEFTOVER:
             drop = age_s > _STALE_S
         else:
             drop = (max_age_s is not None and age_s > max_age_s) or (

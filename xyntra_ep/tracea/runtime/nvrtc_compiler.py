@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from xyntra_ep.tracea.runtime import nvrtc_child
+from xyntra_ep.tracea.runtime.children import nvrtc_child
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from xyntra_ep.tracea.runtime import opencl_child
+from xyntra_ep.tracea.runtime.children import opencl_child
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,9 @@ from xyntra_ep.tracea.core_ir.ops import CoreOp
 from xyntra_ep.tracea.core_ir.work import sized_work
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.islands import CompileResult, step_costs
-from xyntra_ep.tracea.interface.problem import Problem, problem_of
-from xyntra_ep.tracea.interface.tuner import AutoTuner, Budget, Measured
+from xyntra_ep.tracea.interface.tuning.problem import Problem, problem_of
+from xyntra_ep.tracea.interface.tuning.trial import Measured
+from xyntra_ep.tracea.interface.tuning.tuner import AutoTuner, Budget
 from xyntra_ep.tracea.optimizer.tuning_cache import TuningResult
 from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
 from xyntra_ep.tracea.planning.plan import PlannedProgram
@@ -48,7 +49,9 @@ class TuningRequest:
     budget: Budget = field(default_factory=lambda: Budget(seconds=SESSION_S))
     threads: int | None = None
     hear: Callable[[TunedKernel, Measured, int, int], None] = lambda kernel, measured, done, total: None
+    stoppable: bool = False
     kernels: list[TunedKernel] = field(default_factory=list)
+    stopped: bool = False
 
 
 _request: ContextVar[TuningRequest | None] = ContextVar("xyntra_tuning", default=None)
@@ -107,6 +110,12 @@ def tune_islands(result: CompileResult, context: Context, request: TuningRequest
                 raise
             w.kernel.problem = str(error)
             continue
+        except KeyboardInterrupt:
+            if not request.stoppable:
+                raise
+            request.stopped = True
+            w.kernel.problem = "was stopped"
+            break
         faster = faster or w.kernel.result.best is not None
     return faster
 

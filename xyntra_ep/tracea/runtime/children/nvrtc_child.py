@@ -13,7 +13,7 @@ from pathlib import Path
 
 def main(architecture: str, source: str, output: str) -> int:
     os.environ.update(XYNTRA_REGISTER="0")  # a compiler needs no provider
-    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
     from xyntra_ep.errors import CompileError
     from xyntra_ep.tracea.runtime import nvrtc
     from xyntra_ep.tracea.runtime.kernel_report import attached

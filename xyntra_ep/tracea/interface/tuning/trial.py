@@ -1,26 +1,13 @@
-"""The tuner: tries the variants and configurations of an op, and keeps what is the fastest.
-
-    tuner = AutoTuner(Context())
-    tuner.optimize(named_problem("gemm", m=128, n=768, k=3072)).best        a variant, its configuration, its time
-
-Points of the search are a variant with a configuration of it. A batch of them is compiled, many at a time, and then done and
-timed in a process of its own, in turn with what is chosen without tuning: the ratio of a round's two times is what counts, so
-that a machine that is slower for a while is slower for both. A point that does not compile, fails, hangs, ends the process or
-computes something else loses, with the reason. The fastest is measured again, in more rounds, and is kept only where the
-confidence interval of its ratio is below 1.
-"""
+"""Measures what an op may be computed by, in a process of its own, in turn with what is chosen without tuning."""
 
 from __future__ import annotations
 
 import itertools
-import math
 import statistics
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -34,41 +21,24 @@ from xyntra_ep.tracea.doctor.decision import refusal
 from xyntra_ep.tracea.doctor.variants import AnyVariant, cpu_variants
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.islands import CompileResult, compile_islands, write_plan
-from xyntra_ep.tracea.interface.problem import Problem, named_problem
-from xyntra_ep.tracea.interface.trial_jobs import TrialJobs, island_of
+from xyntra_ep.tracea.interface.trial_jobs import Answer, TrialJobs, island_of
+from xyntra_ep.tracea.interface.tuning.problem import Problem
 from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config
 from xyntra_ep.tracea.optimizer.interval import median_interval
-from xyntra_ep.tracea.optimizer.search import GaussianProcess, Search
 from xyntra_ep.tracea.optimizer.space import Categorical, Point, SearchSpace
-from xyntra_ep.tracea.optimizer.tuning_cache import Choice, TrialResult, TuningResult
+from xyntra_ep.tracea.optimizer.tuning_cache import TrialResult
 from xyntra_ep.tracea.planning.plan import PlanError
 from xyntra_ep.tracea.planning.planner import plan_program
-from xyntra_ep.tracea.runtime.plan_store import forget_plans
+from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
 _VARIANT = "variant"
-_BATCH = 4  # points that are compiled at once
-_ROUNDS, _FINAL_ROUNDS = 3, 9
 _ROUND_NS = 20e6  # of runs of a point in a round
 _LEAST_RUNS, _MOST_RUNS = 3, 50
 _SLOW = 4.0  # estimated to take so many times as long as the default: not tried
-_IN_VAIN = 24  # points in a row that were no better, after which the search ends
 _INTERPRETED = 4e9  # flops that the interpreter is given; of larger ops what is chosen without tuning is the reference
 # max |a - b| / max |b|, as `trials.py` has it
 _MAX_ERR = {Product.F32: 1e-4, Product.TF32: 3e-3, Product.BF16: 2e-2, Product.F16: 2e-2, Product.INT8W: 2e-2}
-
-MakeSearch = Callable[[SearchSpace, Sequence[Point], int], Search]
-
-
-def gaussian_process(space: SearchSpace, seeds: Sequence[Point], seed: int) -> Search:
-    return GaussianProcess(space, seeds=seeds, seed=seed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """When a search ends, at the latest."""
-
-    seconds: float = math.inf
-    trials: int = 200
+_TIMED = "kernels_ns"  # of what a trial times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,96 +72,6 @@ class Measured:
     def at_most(self) -> float:
         """The upper end of the ratio's confidence interval."""
         return median_interval(self.ratios)[1]
-
-
-Heard = Callable[[Measured], None]
-
-
-class AutoTuner:
-    """Tunes ops for the machine, or the device, of a context. ``threads``: that share an op's work, as a session's would; the
-    machine's cores where it is not given. ``search``: how points are chosen."""
-
-    def __init__(
-        self, context: Context, *, threads: int | None = None, search: MakeSearch = gaussian_process, seed: int = 0
-    ) -> None:
-        self.context = context
-        self.threads = (threads or max(1, context.caps.cores)) if context.device is None else 1
-        self._search = search
-        self._seed = seed
-
-    def optimize(self, problem: Problem, budget: Budget | None = None, heard: Heard = lambda measured: None) -> TuningResult:
-        """The best that was found within ``budget``, kept in the context's tuning cache on disk; a search goes on where an
-        earlier one stopped. ``heard`` is told of each point. Raises UnsupportedError where nothing computes the op, or what is
-        chosen without tuning fails."""
-        budget = budget or Budget()
-        end = time.monotonic() + budget.seconds
-        trial = Trial(problem, self.context, self.threads)
-        question = self.context.question(problem.op, problem.constants, self.threads)
-        before = self.context.tuning.find(question)
-        default = Choice(variant=trial.default.variant.name, config=trial.default.config)
-        search = self._search(trial.space, [trial.default.point], self._seed)
-        for known in before.trials if before is not None else ():
-            point = trial.point(known)
-            if point is not None:
-                search.tell(point, known.ratio)
-        tried: list[Measured] = []
-        in_vain = 0
-        try:
-            search.tell(trial.default.point, 1.0)
-            best = search.best
-            while len(tried) < budget.trials and time.monotonic() < end and in_vain < _IN_VAIN:
-                points = search.ask(min(_BATCH, budget.trials - len(tried)))
-                if not points:
-                    break
-                for measured in trial.measure([trial.candidate(p) for p in points], _ROUNDS):
-                    search.tell(measured.candidate.point, None if measured.problem else measured.ratio)
-                    tried.append(measured)
-                    heard(measured)
-                better = search.best != best
-                best, in_vain = search.best, 0 if better else in_vain + len(points)
-            return self._kept(trial, search, tried, TuningResult(question=question, default=default), before)
-        except KeyboardInterrupt:
-            self._keep(
-                _with_trials(TuningResult(question=question, default=default, best=before.best if before else None), tried)
-            )
-            raise
-
-    def _kept(
-        self, trial: Trial, search: Search, tried: Sequence[Measured], result: TuningResult, before: TuningResult | None
-    ) -> TuningResult:
-        """The fastest, if it still is in more rounds."""
-        assert search.best is not None
-        chosen = trial.candidate(search.best[0])
-        found = _with_trials(result, tried)
-        if not tried and before is not None:  # nothing new
-            return before
-        if chosen.point != trial.default.point:
-            [final] = trial.measure([chosen], _FINAL_ROUNDS)
-            if not final.problem and final.at_most < 1.0:
-                best = Choice(variant=chosen.variant.name, config=chosen.config, ns=final.ns)
-                found = replace(found, best=best, default=replace(found.default, ns=final.default_ns))
-        self._keep(found)
-        return found
-
-    def _keep(self, result: TuningResult) -> None:
-        """With what is on disk. Plans that were made without it go."""
-        tuning, root = self.context.tuning, self.context.root
-        chosen = tuning.find(result.question)
-        tuning.add(result)
-        tuning.save(root.path, root.tmp)
-        if (chosen.best if chosen is not None else None) != result.best:
-            forget_plans(root)
-
-
-def _with_trials(result: TuningResult, tried: Sequence[Measured]) -> TuningResult:
-    rows = tuple(
-        TrialResult(
-            variant=m.candidate.variant.name, config=m.candidate.config, ratio=None if m.problem else m.ratio, problem=m.problem
-        )
-        for m in tried
-    )
-    ns = statistics.median(times) if (times := [m.default_ns for m in tried if m.default_ns]) else 0.0
-    return replace(result, trials=rows, default=replace(result.default, ns=ns))
 
 
 class Trial:
@@ -269,21 +149,21 @@ class Trial:
 
     def measure(self, candidates: Sequence[Candidate], rounds: int) -> list[Measured]:
         """Each candidate. Raises UnsupportedError where the default fails."""
-        problem, context = self._problem, self._context
+        problem = self._problem
         compiled = self._compiled([self.default, *candidates])
         inputs, constants = problem.data(ValueKind.INPUT), problem.data(ValueKind.CONST)
-        sizes = problem.bytes_of(ValueKind.OUTPUT)
-        with tempfile.TemporaryDirectory(dir=context.root.tmp) as folder:
-            jobs = TrialJobs(Path(folder), context.device_identity, rounds=rounds)
-            numbers: dict[int, int] = {}
-            first: int | None = None
+        with tempfile.TemporaryDirectory(dir=self._context.root.tmp) as folder:
+            jobs = TrialJobs(Path(folder), self._context.device_identity, rounds=rounds)
+            numbers: list[int | None] = []  # of jobs
             for i, (result, alone) in enumerate(compiled):
                 if result.failures:
+                    numbers.append(None)
                     continue
-                numbers[i] = jobs.run(
+                given = next((number for number in numbers if number is not None), None)
+                number = jobs.run(
                     write_plan("", result, alone),
-                    inputs if first is None else first,
-                    sizes,
+                    inputs if given is None else given,
+                    problem.bytes_of(ValueKind.OUTPUT),
                     constants=constants,
                     order=[problem.program.constants.index(name) for name in _constants(result)],
                     about=(f"candidate {i}",),
@@ -291,29 +171,23 @@ class Trial:
                     threads=self._threads,
                     between_bytes=problem.between_bytes,
                 )
-                first = numbers[i] if first is None else first
+                numbers.append(number)
             answers = jobs.carry_out()
-            name = "kernels_ns"
-            if compiled[0][0].failures or answers[numbers[0]].problem:
-                why = compiled[0][0].failures[0].reason if compiled[0][0].failures else answers[numbers[0]].problem
+
+            def found(i: int) -> tuple[str, Answer | None]:
+                """Why there are no times, else the times."""
+                result, number = compiled[i][0], numbers[i]
+                if number is None:
+                    return f"cannot be made: {result.failures[0].reason}", None
+                problem_there = answers[number].problem or (self._difference(jobs, number) if self._wanted is not None else "")
+                return problem_there, answers[number]
+
+            why, base = found(0)
+            if why or base is None or numbers[0] is None:
                 raise UnsupportedError(f"what is chosen without tuning cannot be measured: {why}", where=problem.name)
-            base = answers[numbers[0]].rounds[name]
             if self._wanted is None:
                 self._wanted = self._reference(jobs, numbers[0], inputs, constants)
-            found = []
-            for i, candidate in enumerate(candidates, start=1):
-                result = compiled[i][0]
-                if result.failures:
-                    found.append(Measured(candidate=candidate, problem=f"cannot be made: {result.failures[0].reason}"))
-                    continue
-                answer = answers[numbers[i]]
-                problem_found = answer.problem or self._difference(jobs, numbers[i])
-                if problem_found:
-                    found.append(Measured(candidate=candidate, problem=problem_found))
-                    continue
-                ratios = tuple(max(a, 1.0) / max(b, 1.0) for a, b in zip(answer.rounds[name], base, strict=True))
-                found.append(Measured(candidate=candidate, ratios=ratios, ns=answer.ns[name], default_ns=statistics.median(base)))
-            return found
+            return [_measured(c, *found(i), base) for i, c in enumerate(candidates, start=1)]
 
     @property
     def _runs(self) -> int:
@@ -325,7 +199,7 @@ class Trial:
         """The plan of each candidate by itself; all kernels are compiled at once before."""
         contexts = [self._context.choosing({**self._table, type(self._problem.op): (_only(c),)}) for c in candidates]
         islands = [island_of(self._problem.program, f"candidate {i}") for i in range(len(candidates))]
-        sources: dict[str, Any] = {}
+        sources: dict[str, KernelSource] = {}
         for context in contexts:
             for source in _sources(self._problem, context):
                 sources.setdefault(source.text, source)
@@ -386,6 +260,15 @@ class CandidateSpace(SearchSpace):
         return super().coordinates({**self._defaults, **point})
 
 
+def _measured(candidate: Candidate, why: str, answer: Answer | None, base: Answer) -> Measured:
+    """``base``: the answer of the default."""
+    if why or answer is None:
+        return Measured(candidate=candidate, problem=why)
+    rounds = zip(answer.rounds[_TIMED], base.rounds[_TIMED], strict=True)
+    ratios = tuple(max(ns, 1.0) / max(base_ns, 1.0) for ns, base_ns in rounds)
+    return Measured(candidate=candidate, ratios=ratios, ns=answer.ns[_TIMED], default_ns=base.ns[_TIMED])
+
+
 def _constants(result: CompileResult) -> Sequence[str]:
     [entry] = result.islands
     return entry.constants if entry is not None else ()
@@ -396,17 +279,9 @@ def _only(candidate: Candidate) -> AnyVariant:
     return replace(candidate.variant, default=lambda op, context: config)
 
 
-def _sources(problem: Problem, context: Context) -> list[Any]:
+def _sources(problem: Problem, context: Context) -> list[KernelSource]:
     """The kernels of a candidate's plan, as `compile_islands` looks for them."""
     try:
         return [s.distinct() for s in plan_program(problem.program, context.caps, builder=context.builder).kernels]
     except (PlanError, InvariantError):
         return []  # compile_islands tells it
-
-
-def tune(op: str, *, context: Context | None = None, budget: Budget | None = None, **sizes: Any) -> TuningResult:
-    """Tune an op of `plan_kernel` for this machine.
-
-    ``sizes`` as `plan_kernel` takes them, with ``precision``. Raises ConfigError for what does not exist.
-    """
-    return AutoTuner(context or Context()).optimize(named_problem(op, **sizes), budget)

@@ -1,0 +1,144 @@
+"""The tuner: tries the variants and configurations of an op, and keeps what is the fastest.
+
+    tuner = AutoTuner(Context())
+    tuner.optimize(named_problem("gemm", m=128, n=768, k=3072)).best        a variant, its configuration, its time
+
+Points of the search are a variant with a configuration of it. A batch of them is compiled, many at a time, and then done and
+timed in a process of its own, in turn with what is chosen without tuning: the ratio of a round's two times is what counts, so
+that a machine that is slower for a while is slower for both. A point that does not compile, fails, hangs, ends the process or
+computes something else loses, with the reason. The fastest is measured again, in more rounds, and is kept only where the
+confidence interval of its ratio is below 1.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.tuning.problem import Problem, named_problem
+from xyntra_ep.tracea.interface.tuning.trial import Measured, Trial
+from xyntra_ep.tracea.optimizer.search import GaussianProcess, Search
+from xyntra_ep.tracea.optimizer.space import Point, SearchSpace
+from xyntra_ep.tracea.optimizer.tuning_cache import Choice, TrialResult, TuningResult
+from xyntra_ep.tracea.runtime.plan_store import forget_plans
+
+_BATCH = 4  # points that are compiled at once
+_ROUNDS, _FINAL_ROUNDS = 3, 9
+_IN_VAIN = 24  # points in a row that were no better, after which the search ends
+
+MakeSearch = Callable[[SearchSpace, Sequence[Point], int], Search]
+
+
+def gaussian_process(space: SearchSpace, seeds: Sequence[Point], seed: int) -> Search:
+    return GaussianProcess(space, seeds=seeds, seed=seed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """When a search ends, at the latest."""
+
+    seconds: float = math.inf
+    trials: int = 200
+
+
+Heard = Callable[[Measured], None]
+
+
+class AutoTuner:
+    """Tunes ops for the machine, or the device, of a context. ``threads``: that share an op's work, as a session's would; the
+    machine's cores where it is not given. ``search``: how points are chosen."""
+
+    def __init__(
+        self, context: Context, *, threads: int | None = None, search: MakeSearch = gaussian_process, seed: int = 0
+    ) -> None:
+        self.context = context
+        self.threads = (threads or max(1, context.caps.cores)) if context.device is None else 1
+        self._search = search
+        self._seed = seed
+
+    def optimize(self, problem: Problem, budget: Budget | None = None, heard: Heard = lambda measured: None) -> TuningResult:
+        """The best that was found within ``budget``, kept in the context's tuning cache on disk; a search goes on where an
+        earlier one stopped. ``heard`` is told of each point. Raises UnsupportedError where nothing computes the op, or what is
+        chosen without tuning fails."""
+        budget = budget or Budget()
+        end = time.monotonic() + budget.seconds
+        trial = Trial(problem, self.context, self.threads)
+        question = self.context.question(problem.op, problem.constants, self.threads)
+        before = self.context.tuning.find(question)
+        default = Choice(variant=trial.default.variant.name, config=trial.default.config)
+        search = self._search(trial.space, [trial.default.point], self._seed)
+        for known in before.trials if before is not None else ():
+            point = trial.point(known)
+            if point is not None:
+                search.tell(point, known.ratio)
+        tried: list[Measured] = []
+        in_vain = 0
+        try:
+            search.tell(trial.default.point, 1.0)
+            best = search.best
+            while len(tried) < budget.trials and time.monotonic() < end and in_vain < _IN_VAIN:
+                points = search.ask(min(_BATCH, budget.trials - len(tried)))
+                if not points:
+                    break
+                for measured in trial.measure([trial.candidate(p) for p in points], _ROUNDS):
+                    search.tell(measured.candidate.point, None if measured.problem else measured.ratio)
+                    tried.append(measured)
+                    heard(measured)
+                better = search.best != best
+                best, in_vain = search.best, 0 if better else in_vain + len(points)
+            return self._kept(trial, search, tried, TuningResult(question=question, default=default), before)
+        except KeyboardInterrupt:
+            self._keep(
+                _with_trials(TuningResult(question=question, default=default, best=before.best if before else None), tried)
+            )
+            raise
+
+    def _kept(
+        self, trial: Trial, search: Search, tried: Sequence[Measured], result: TuningResult, before: TuningResult | None
+    ) -> TuningResult:
+        """The fastest, if it still is in more rounds."""
+        assert search.best is not None
+        chosen = trial.candidate(search.best[0])
+        found = _with_trials(result, tried)
+        if not tried and before is not None:  # nothing new
+            return before
+        if chosen.point != trial.default.point:
+            [final] = trial.measure([chosen], _FINAL_ROUNDS)
+            if not final.problem and final.at_most < 1.0:
+                best = Choice(variant=chosen.variant.name, config=chosen.config, ns=final.ns)
+                found = replace(found, best=best, default=replace(found.default, ns=final.default_ns))
+        self._keep(found)
+        return found
+
+    def _keep(self, result: TuningResult) -> None:
+        """With what is on disk. Plans that were made without it go."""
+        tuning, root = self.context.tuning, self.context.root
+        chosen = tuning.find(result.question)
+        tuning.add(result)
+        tuning.save(root.path, root.tmp)
+        if (chosen.best if chosen is not None else None) != result.best:
+            forget_plans(root)
+
+
+def _with_trials(result: TuningResult, tried: Sequence[Measured]) -> TuningResult:
+    rows = tuple(
+        TrialResult(
+            variant=m.candidate.variant.name, config=m.candidate.config, ratio=None if m.problem else m.ratio, problem=m.problem
+        )
+        for m in tried
+    )
+    ns = statistics.median(times) if (times := [m.default_ns for m in tried if m.default_ns]) else 0.0
+    return replace(result, trials=rows, default=replace(result.default, ns=ns))
+
+
+def tune(op: str, *, context: Context | None = None, budget: Budget | None = None, **sizes: Any) -> TuningResult:
+    """Tune an op of `plan_kernel` for this machine.
+
+    ``sizes`` as `plan_kernel` takes them, with ``precision``. Raises ConfigError for what does not exist.
+    """
+    return AutoTuner(context or Context()).optimize(named_problem(op, **sizes), budget)
