@@ -1,5 +1,5 @@
-"""`bench run zoo | run model FILE | micro | nets | architectures | device | list | determinism | compare A B | gate FILE |
-bars | report`."""
+"""`bench run zoo | run model FILE | run tune | micro | nets | architectures | device | list | determinism | compare A B |
+gate FILE | bars | searches FILE | report`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from xyntra_bench import architecture_cases, device_results, micro, nets
+from xyntra_bench import architecture_cases, device_results, micro, nets, searches
 from xyntra_bench.architecture_cases import cases_of_architectures
 from xyntra_bench.compare import compare_runs
 from xyntra_bench.compare_table import markdown_of, show_comparison
@@ -49,7 +49,8 @@ from xyntra_bench.plan import (
     zoo_cases,
 )
 from xyntra_bench.results import Run
-from xyntra_bench.run import checked_contenders, kernel_compiler
+from xyntra_bench.run import checked_contenders, kernel_compiler, kernels_isa
+from xyntra_bench.search_results import SearchRun, load_search_run
 from xyntra_bench.store import Stored, dump, load, now, write_atomically
 from xyntra_bench.text_table import show_table
 from xyntra_zoo.registry import RegistryError
@@ -379,6 +380,43 @@ def gate(
     typer.echo(gate_table(rows))
     if not all(row.held for row in rows):
         raise typer.Exit(1)
+
+
+@run_app.command("tune", epilog="Example: bench run tune 'conv3x3*' --json searches.json")
+def run_tune(
+    pattern: Annotated[str, typer.Argument(help="Kernels whose name matches.")] = "*",
+    seeds: Annotated[int, typer.Option(min=1, help="Of each search.")] = searches.SEEDS,
+    json: Json = None,
+) -> None:
+    """The tuner's search against chance: every configuration of twenty kernels, and how many trials find a good one."""
+    kernels = searches.kernels_like(pattern)
+    environment = read_environment(kernel_compiler(), find_gpus())
+    run = SearchRun(command=command(), started=now(), environment=environment, kernels_isa=kernels_isa())
+    path = result_path(json, "tune", resume=False)
+    for number, kernel in enumerate(kernels):
+        typer.echo(f"[{number}/{len(kernels)}] {kernel.name}", err=True)
+        run = dataclasses.replace(run, kernels=(*run.kernels, searches.search_kernel(kernel, seeds=seeds)))
+        write_atomically(path, dump(run))
+    run = dataclasses.replace(run, finished=now())
+    write_atomically(path, dump(run))
+    from xyntra_reports import searches_page
+
+    typer.echo(searches_page(run, path.name), nl=False)
+
+
+@app.command("searches", epilog="Example: bench searches reports/tuning/search-zen4.json --figure docs/figures/tuning-search.svg")
+def show_searches(
+    file: Annotated[Path, typer.Argument(help="A stored run of `bench run tune`.")],
+    drawn: Annotated[Path | None, typer.Option("--figure", metavar="FILE", help="Write the curves, too: .svg or .png.")] = None,
+) -> None:
+    """What `bench run tune` has found: a page, and a plot of the best so far over trials."""
+    from xyntra_reports import searches_page, searches_picture
+
+    run = load_search_run(file)
+    if drawn is not None:
+        picture = searches_picture(run)
+        drawn.write_bytes(picture.png if drawn.suffix == ".png" else picture.svg.encode())
+    typer.echo(searches_page(run, file.name), nl=False)
 
 
 @app.command(epilog="Example: bench bars device.json zoo.json")

@@ -8,6 +8,7 @@ from xyntra_reports.bars import bars, bars_page
 from xyntra_reports.gate import Floors, check_floors, gate_table
 from xyntra_reports.readme import render_report, update_file
 from xyntra_reports.registry import Part, Report, parts, reports
+from xyntra_reports.searches import searches_page, searches_picture
 from xyntra_reports.site import write_site
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "parts",
     "render_report",
     "reports",
+    "searches_page",
+    "searches_picture",
     "update_file",
     "write_site",
 ]

@@ -15,6 +15,8 @@ from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.diagnostics.machine import doctor
 from xyntra_ep.diagnostics.tune import ModelTimes, TuningReport, compared, tune
 from xyntra_ep.errors import ConfigError
+from xyntra_ep.fusion.estimates.cost import Comparison, Estimate
+from xyntra_ep.provider.planner import Planner
 from xyntra_ep.tracea import Context
 from xyntra_ep.tracea.interface.tuning import tuner as tuner_module
 from xyntra_ep.tracea.interface.tuning.trial import Trial
@@ -46,9 +48,15 @@ def measured() -> set[bool]:
     return {kernel.is_measured for graph in explain(model()).graphs for island in graph.islands for kernel in island.kernels}
 
 
-def runs_at(ratio: float) -> Callable[..., ModelTimes]:
-    """Instead of a clock."""
-    return lambda before, after: ModelTimes(before_ns=ratio, after_ns=1.0, ratio=ratio, low=ratio, high=ratio, rounds=9)
+def runs_at(*ratios: float) -> Callable[..., ModelTimes]:
+    """Instead of a clock: of each comparison, the last one for all that follow."""
+    left = list(ratios)
+
+    def compared(before: object, after: object) -> ModelTimes:
+        ratio = left.pop(0) if len(left) > 1 else left[0]
+        return ModelTimes(before_ns=ratio, after_ns=1.0, ratio=ratio, low=ratio, high=ratio, rounds=9)
+
+    return compared
 
 
 def test_a_model_is_tuned_for_real(cache: Path) -> None:
@@ -77,7 +85,7 @@ def test_sessions_find_what_was_found(cache: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("quick")
 def test_what_makes_the_model_slower_is_taken_back(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tune_module, "compared", runs_at(0.9))
+    monkeypatch.setattr(tune_module, "compared", runs_at(0.9, 1.0))
     found = tune(model(), seconds=60)
     assert not found.kept and "nothing of it is used" in str(found)
     context = Context()
@@ -85,6 +93,35 @@ def test_what_makes_the_model_slower_is_taken_back(cache: Path, monkeypatch: pyt
     assert kept.results and all(r.best is None and r.trials for r in kept.results.values())
     kinds = measured()
     assert kinds == {False}
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_island_that_is_slower_than_onnx_runtime_is_declined_from_then_on(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tune_module, "compared", runs_at(1.1, 0.77))
+    found = tune(model(), seconds=60)
+    [island] = found.islands
+    assert island.verdict == "declined from now on" and "0.770x with it" in str(found)
+    reasons = {d.why.text for graph in explain(model()).graphs for d in graph.declined}
+    assert reasons == {"declined, measured: 0.77x with it"}
+    for options in ({"claim": "all"}, {"tune": "off"}, {"deterministic": "1"}):
+        assert all(not graph.declined for graph in explain(model(), options=options).graphs)
+    monkeypatch.setattr(tune_module, "compared", runs_at(1.0))
+    [island] = tune(model(), seconds=60).islands
+    assert island.verdict == "not sure: estimates decide", "a second call measures it again"
+    assert all(not graph.declined for graph in explain(model()).graphs)
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_island_that_is_faster_is_claimed_whatever_is_estimated(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tune_module, "compared", runs_at(1.3))
+    tune(model(), seconds=60)
+    monkeypatch.setattr(Comparison, "total", lambda self: Estimate(ours_ns=2.0, ort_ns=1.0))
+    monkeypatch.setattr(Comparison, "slow", lambda self: {})
+    monkeypatch.setattr(Planner, "_hopeless", lambda *_: None)
+    assert all(not graph.declined for graph in explain(model()).graphs)
+    assert any(graph.declined for graph in explain(model(), options={"tune": "off"}).graphs), "by estimates it would be"
 
 
 @pytest.mark.usefixtures("quick")

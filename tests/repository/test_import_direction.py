@@ -23,6 +23,7 @@ STORED = tuple(
         "contenders",
         "publish",
         "device_results",
+        "search_results",
         "text_table",
     )
 )

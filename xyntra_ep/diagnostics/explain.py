@@ -60,6 +60,7 @@ class IslandReport:
     ours_ns: int = 0  # what a run is estimated to take, on one core; 0: no estimate
     ort_ns: int = 0
     passes: tuple[Step, ...] = ()  # what they did, of the plan for what the model declares; where `dump_dir` was given
+    key: str = ""  # what verdicts of tuning are kept by
 
     @property
     def estimate(self) -> str:
@@ -284,7 +285,16 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         name = str(island["name"])
         passes = tuple(Step.of_row(row) for row in island.get("passes", ()))
         islands.append(
-            IslandReport(name=name, nodes=members, kernels=kernels, steps=steps, ours_ns=ours_ns, ort_ns=ort_ns, passes=passes)
+            IslandReport(
+                name=name,
+                nodes=members,
+                kernels=kernels,
+                steps=steps,
+                ours_ns=ours_ns,
+                ort_ns=ort_ns,
+                passes=passes,
+                key=str(island.get("key", "")),
+            )
         )
     declined = [
         _declined(int(d["node"]), (d["op_type"], d["name"]), Kind(d["kind"]), d["reason"]) for d in plan.get("declined", ())

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from xyntra_ep.diagnostics.explain import GraphReport, IslandReport, explain
 from xyntra_ep.diagnostics.feeds import made_up
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.diagnostics.sizes import Sizes
@@ -25,12 +27,13 @@ from xyntra_ep.tracea.interface.tuning.model import TunedKernel, TuningRequest, 
 from xyntra_ep.tracea.interface.tuning.trial import Measured
 from xyntra_ep.tracea.interface.tuning.tuner import Budget
 from xyntra_ep.tracea.optimizer.interval import median_interval
-from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache, read_export
+from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache, Verdict, read_export
 from xyntra_ep.tracea.runtime.plan_store import forget_plans
 from xyntra_ep.wording import counted
 
 _ROUNDS = 31  # of the two sessions, in turn
 _ROUND_S = 0.1
+_MOST_ISLANDS = 4  # that are measured beside ONNX Runtime
 _MOST_RUNS = 10  # of a session in a round
 
 
@@ -52,17 +55,37 @@ class ModelTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedIsland:
+    """``times``: of the model without the island, and with it."""
+
+    name: str
+    what: str
+    times: ModelTimes
+
+    @property
+    def verdict(self) -> str:
+        if self.times.high < 1.0:
+            return "declined from now on"
+        return "" if self.times.low > 1.0 else "not sure: estimates decide"
+
+    def __str__(self) -> str:
+        times = f"{self.times.ratio:.3f}x with it ({self.times.low:.3f} to {self.times.high:.3f})"
+        return f"{self.name}, {self.what}: {times}" + (f", {self.verdict}" if self.verdict else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TuningReport:
     """``kept``: whether later sessions use what was found; they do not where the model is slower with it."""
 
     kernels: tuple[TunedKernel, ...]
+    islands: tuple[JudgedIsland, ...] = ()
     model: ModelTimes | None
     kept: bool
     stopped: bool
     file: Path
 
     def __str__(self) -> str:
-        if not self.kernels:
+        if not self.kernels and not self.islands:
             return "nothing of the model is computed by kernels that can be tuned"
         lines = [f"{'kernel':<44} {'share':>6} {'before':>10} {'after':>10} {'ratio':>6} {'ceiling':>8}  variant"]
         lines += [_line(kernel) for kernel in self.kernels]
@@ -70,6 +93,7 @@ class TuningReport:
             lines.append("stopped: what was found is kept, and a second call goes on from there")
         if self.model is not None:
             lines.append(f"the model: {self.model}")
+        lines += [f"beside ONNX Runtime: {island}" for island in self.islands]
         if not self.kept:
             lines.append("the model is slower with it: nothing of it is used")
         elif any(k.result is not None and k.result.best is not None for k in self.kernels):
@@ -128,19 +152,26 @@ def tune(
     request = TuningRequest(
         budget=Budget(seconds=seconds, trials=trials or Budget().trials), threads=threads or None, hear=hear, stoppable=True
     )
+    request.left_out = frozenset()
     with asked(request):
         open_session(model, {**given, "tune": "session"}, threads=threads)
     times = None
     kept = True
-    if any(k.result is not None and k.result.best is not None for k in request.kernels) and not request.stopped:
-        forget_plans(context.root)
-        tuned = open_session(model, {**given, "tune": "cached"}, threads=threads)
-        times = compared(lambda: untuned.run(None, feeds), lambda: tuned.run(None, feeds))
-        if times.high < 1.0:
-            kept = False
-            _take_back(context, request, known)
+    islands: tuple[JudgedIsland, ...] = ()
+    if not request.stopped:
+        if any(k.result is not None and k.result.best is not None for k in request.kernels):
+            with _sessions_without(context, frozenset()):
+                tuned = open_session(model, {**given, "tune": "cached"}, threads=threads)
+            times = compared(lambda: untuned.run(None, feeds), lambda: tuned.run(None, feeds))
+            if times.high < 1.0:
+                kept = False
+                _take_back(context, request, known)
+        if context.device is None and given.get("claim", "profitable") != "all":
+            islands = _judged(context, lambda: open_session(model, {**given, "tune": "cached"}, threads=threads), feeds)
+    forget_plans(context.root)
     return TuningReport(
         kernels=tuple(request.kernels),
+        islands=islands,
         model=times,
         kept=kept,
         stopped=request.stopped,
@@ -175,6 +206,54 @@ def _median_ns(run: Callable[[], object], runs: int) -> float:
         run()
         times.append(time.perf_counter_ns() - begin)
     return statistics.median(times)
+
+
+@contextmanager
+def _sessions_without(context: Context, islands: frozenset[str]) -> Iterator[None]:
+    """Sessions that are created meanwhile decline these islands, and no others for what was measured before; their plans are not
+    kept."""
+    forget_plans(context.root)
+    try:
+        with asked(TuningRequest(left_out=islands)):
+            yield
+    finally:
+        forget_plans(context.root)
+
+
+def _judged(context: Context, open_tuned: Callable[[], Any], feeds: Mapping[str, Any]) -> tuple[JudgedIsland, ...]:
+    """The largest islands, each by the whole model without it and with it; what is sure is kept for sessions."""
+    with _sessions_without(context, frozenset()):
+        tuned = open_tuned()
+    found: list[JudgedIsland] = []
+    verdicts: dict[str, Verdict | None] = {}
+    largest = sorted(_islands(tuned), key=lambda row: -row[1].ours_ns)[:_MOST_ISLANDS]
+    for graph, island in largest:
+        with _sessions_without(context, frozenset({island.key})):
+            without = open_tuned()
+        times = compared(lambda other=without: other.run(None, feeds), lambda: tuned.run(None, feeds))  # type: ignore[misc]
+        kinds = ", ".join(dict.fromkeys(graph.nodes[n][0] for n in island.nodes))
+        what = f"{counted(len(island.nodes), 'node')}: {kinds}"
+        found.append(JudgedIsland(name=island.name, what=what, times=times))
+        is_sure = times.high < 1.0 or times.low > 1.0
+        verdicts[island.key] = Verdict(what=what, ratio=times.ratio) if is_sure else None
+    _keep_verdicts(context, verdicts)
+    return tuple(found)
+
+
+def _islands(session: Any) -> Iterator[tuple[GraphReport, IslandReport]]:
+    for graph in explain(session).graphs:
+        for island in graph.islands:
+            if island.key:
+                yield graph, island
+
+
+def _keep_verdicts(context: Context, verdicts: Mapping[str, Verdict | None]) -> None:
+    """In place of earlier ones."""
+    if not verdicts:
+        return
+    tuning = TuningCache.load(context.root.path, context.machine_class)
+    tuning.judge(verdicts)
+    tuning.save(context.root.path, context.root.tmp)
 
 
 def _take_back(context: Context, request: TuningRequest, known: Mapping[str, Any]) -> None:

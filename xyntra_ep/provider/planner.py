@@ -49,6 +49,7 @@ from xyntra_ep.tracea.interface.islands import (
 )
 from xyntra_ep.tracea.interface.precision import Agreed, agree
 from xyntra_ep.tracea.interface.tuning.model import request_at_hand, tune_islands
+from xyntra_ep.tracea.optimizer.tuning_cache import Verdict
 from xyntra_ep.tracea.planning.manifest import LogLevel, TensorEntry
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_files import Hash128
@@ -178,6 +179,11 @@ def _slower(nodes: Sequence[NodeId], estimate: Estimate) -> Reason:
     return Reason(kind=Kind.COST, text=f"declined: {estimate}", nodes=tuple(nodes))
 
 
+def _measured(nodes: Sequence[NodeId], verdict: Verdict | None) -> Reason:
+    text = "left out to be measured" if verdict is None else f"declined, measured: {verdict.ratio:.2f}x with it"
+    return Reason(kind=Kind.COST, text=text, nodes=tuple(nodes))
+
+
 @dataclass(slots=True)
 class Planner:
     graph: Graph
@@ -236,15 +242,21 @@ class Planner:
             return False
         for group, traced, entry in zip(self.members, self.traced, result.islands, strict=True):
             assert entry is not None
+            planned = entry.alternatives[0].planned
+            left_out = request_at_hand().left_out
+            verdict = self.context.verdict(planned) if self._only_winners and left_out is None else None
+            if (left_out and self.context.island_key(planned) in left_out) or (verdict is not None and verdict.loses):
+                self._decline(_measured(group, verdict))
+                continue
             try:
                 with guarded("estimating"):
-                    comparison = self._comparison(group, traced, entry.alternatives[0].planned.program, step_costs(entry))
+                    comparison = self._comparison(group, traced, planned.program, step_costs(entry))
                     self.estimates[entry.name] = comparison.typical()
                     total, slow = comparison.total(), comparison.slow() if self._only_winners else {}
             except InternalError as error:
                 self._decline_all(set(group), error, Kind.FAULT)
                 continue
-            if not self._only_winners:
+            if not self._only_winners or verdict is not None:  # measured to be faster than ONNX Runtime
                 continue
             for node, estimate in slow.items():
                 self._decline(_slower([node], estimate))

@@ -201,3 +201,12 @@ def test_it_leaves_no_process_and_no_file(context: Context) -> None:
     trial = Trial(GEMM, context, 1)
     trial.measure([trial.default], 1)
     assert os.listdir(context.root.tmp) == []
+
+
+def test_what_was_best_for_a_shape_alike_is_tried_first(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trial, "measure", measuring({"gemm.batched": 0.5}))
+    best = AutoTuner(context, search=exhaustive).optimize(named_problem("gemm", m=24, n=128, k=64)).best
+    assert best is not None
+    heard: list[Measured] = []
+    AutoTuner(context, search=exhaustive).optimize(GEMM, Budget(trials=1), heard.append)
+    assert (heard[0].candidate.variant.name, heard[0].candidate.config) == (best.variant, best.config)

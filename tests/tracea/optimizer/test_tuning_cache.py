@@ -20,6 +20,7 @@ from xyntra_ep.tracea.optimizer.tuning_cache import (
     TrialResult,
     TuningCache,
     TuningResult,
+    Verdict,
     read_export,
     signature,
 )
@@ -80,6 +81,37 @@ def test_the_later_answer_counts_and_trials_are_kept(tmp_path: Path) -> None:
     assert sorted(found.trials, key=repr) == sorted((again, RESULT.trials[1], more), key=repr)
 
 
+def test_results_of_shapes_alike_are_found_the_nearest_first() -> None:
+    cache = TuningCache(MACHINE)
+
+    def result(op: str, rows: int, variant: str | None = "b") -> TuningResult:
+        best = Choice(variant=variant, config={"rows": rows}, ns=1.0) if variant else None
+        return dataclasses.replace(RESULT, question=dataclasses.replace(ASKED, op=op), best=best)
+
+    for op, rows, variant in (
+        ("Gemm f32[8,64] f32[64,32]! f32[8,32]", 1, "b"),
+        ("Gemm f32[9,64] f32[64,32]! f32[9,32]", 2, "b"),
+        ("Gemm f32[512,64] f32[64,32]! f32[512,32]", 3, "b"),
+        ("Gemm f32[10,64] f32[64,32] f32[10,32]", 4, "b"),  # b is not known
+        ("Gemm f16[10,64] f32[64,32]! f32[10,32]", 5, "b"),
+        ("Conv f32[10,64] f32[64,32]! f32[10,32]", 6, "b"),
+        ("Gemm f32[2,10,64] f32[64,32]! f32[2,10,32]", 7, "b"),
+        ("Gemm f32[10,65] f32[65,32]! f32[10,32]", 8, None),  # nothing was better than the default there
+    ):
+        cache.add(result(op, rows, variant))
+    asked = dataclasses.replace(ASKED, op="Gemm f32[10,64] f32[64,32]! f32[10,32]")
+    assert [choice.config["rows"] for choice in cache.like(asked, 9)] == [2, 1, 3]
+    assert [choice.config["rows"] for choice in cache.like(asked, 1)] == [2]
+
+
+def test_verdicts_of_several_writers_are_kept(tmp_path: Path) -> None:
+    for name, ratio in (("a", 0.7), ("b", 1.3)):
+        cache = TuningCache(MACHINE)
+        cache.islands[name] = Verdict(what=name, ratio=ratio)
+        cache.save(tmp_path, tmp_path)
+    assert {name: v.loses for name, v in TuningCache.load(tmp_path, MACHINE).islands.items()} == {"a": True, "b": False}
+
+
 def _add(folder: Path, number: int) -> None:
     for i in range(5):
         saved(folder, dataclasses.replace(RESULT, question=dataclasses.replace(ASKED, op=f"{number} {i}")))
@@ -102,16 +134,19 @@ def document(**change: Any) -> dict[str, Any]:
         "default": {"variant": "v", "config": {}, "ns": 1.0}, "trials": [],
     }  # fmt: skip
     machine = {name: getattr(MACHINE, name) for name in ("name", "l1d", "l2", "l3")}
-    return {"format": FORMAT, "machine": machine, "results": {"k": row | change}}
+    return {"format": FORMAT, "machine": machine, "results": {"k": row | change}, "islands": {"i": {"what": "w", "ratio": 0.5}}}
 
 
 def test_the_documented_form_is_read(tmp_path: Path) -> None:
     (tmp_path / MACHINE.file).write_text(json.dumps(document()))
-    assert len(TuningCache.load(tmp_path, MACHINE).results) == 1
+    found = TuningCache.load(tmp_path, MACHINE)
+    assert len(found.results) == 1 and found.islands == {"i": Verdict(what="w", ratio=0.5)} and found.islands["i"].loses
 
 
 DAMAGED: list[Any] = [
-    "", "[]", "{", "null", '{"results": 1}', "\ufffe", "[" * 100_000,
+    "", "[]", "{", "null", json.dumps(document() | {"islands": {"i": {"what": "w", "ratio": "0.5"}}}),
+    json.dumps(document() | {"islands": 3}), json.dumps({k: v for k, v in document().items() if k != "islands"}),
+    '{"results": 1}', "\ufffe", "[" * 100_000,
     *(json.dumps(document(**{name: value})) for name, value in [
         ("op", 1), ("threads", "2"), ("threads", True), ("threads", 1.5), ("default", None), ("default", {}), ("trials", {}),
         ("trials", [[]]), ("trials", [{"variant": "v", "config": [1], "ratio": 1.0}]), ("variant", 7),

@@ -16,8 +16,17 @@ from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
 from xyntra_ep.tracea.interface.plan_kernel import KernelPlan, plan_kernel
 from xyntra_ep.tracea.kernels.variant import BuildContext
-from xyntra_ep.tracea.optimizer.tuning_cache import MachineClass, Question, TuningCache, signature
+from xyntra_ep.tracea.optimizer.tuning_cache import (
+    MachineClass,
+    Question,
+    TuningCache,
+    Verdict,
+    island_key,
+    signature,
+)
 from xyntra_ep.tracea.planning.builder import OpBuilder, TunedFor
+from xyntra_ep.tracea.planning.constants import constant_ops, live_ops
+from xyntra_ep.tracea.planning.plan import PlannedProgram
 from xyntra_ep.tracea.planning.planner import gpu_builder
 from xyntra_ep.tracea.runtime.cache_root import CacheRoot, open_root
 from xyntra_ep.tracea.runtime.compilers import Compiler, find_compiler, target_flags
@@ -171,6 +180,19 @@ class Context:
     def tuning(self) -> TuningCache:
         """What tuning has found for this machine, or the device."""
         return TuningCache.load(self.root.path, self.machine_class)
+
+    def island_key(self, planned: PlannedProgram) -> str:
+        """What verdicts on an island are kept by: its ops, whatever computes them."""
+        program = planned.program
+        once, known = constant_ops(program, live_ops(program))
+        ops = [program.ops[number] for number, _ in planned.decisions if number not in once]
+        if not ops:
+            return ""
+        return island_key([signature(op, known) for op in ops], self.question(ops[0], known, max(1, self.caps.cores)))
+
+    def verdict(self, planned: PlannedProgram) -> Verdict | None:
+        """On an island that was measured beside ONNX Runtime."""
+        return self.tuning.islands.get(self.island_key(planned)) if self._tuned and self.tuning.islands else None
 
     @property
     def tuning_problem(self) -> str:

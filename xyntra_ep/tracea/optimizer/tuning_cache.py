@@ -8,12 +8,14 @@
          "compiler": "gcc 12.2.0 -mavx512f ...", "release": "0.1.0", "threads": 2, "device": "",
          "variant": "gemm.packed_b", "config": {"rows": 8, "columns": 48}, "ns": 1.0,      the best; absent where none was better
          "default": {"variant": ..., "config": ..., "ns": ...},                            than what is chosen without tuning
-         "trials": [{"variant": ..., "config": ..., "ratio": 1.02}, {..., "problem": "computes something else"}]}}}
+         "trials": [{"variant": ..., "config": ..., "ratio": 1.02}, {..., "problem": "computes something else"}]}},
+     "islands": {"<digest>": {"what": "12 nodes: Conv, Clip", "ratio": 0.77}}}
 
-A trial's ``ratio`` is its time over the default's, both measured in turn. A file is trusted as all that decides what is executed
-(`trusted_file.py`), and nothing of it is executed: names are looked up among variants, numbers in their search spaces. One that
-is damaged, or of a later format, counts as empty, with a reason that sessions tell once; the next tuning replaces it. Writers
-take a lock, read what is there, merge, and put the new file in its place.
+A trial's ``ratio`` is its time over the default's, both measured in turn. An island's is the time of the whole model without it
+over the time with it: below 1 ONNX Runtime is faster, and the island is declined. A file is trusted as all that decides what is
+executed (`trusted_file.py`), and nothing of it is executed: names are looked up among variants, numbers in their search spaces.
+One that is damaged, or of a later format, counts as empty, with a reason that sessions tell once; the next tuning replaces it.
+Writers take a lock, read what is there, merge, and put the new file in its place.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -36,6 +39,7 @@ from xyntra_ep.trusted_file import read_trusted
 FORMAT = 1
 PREFIX = "tuning_cache"
 _MOST_BYTES = 64 << 20
+_SIZE = re.compile(r"(?<=[\[,@])\d+")
 Config = Mapping[str, int]
 
 
@@ -105,13 +109,27 @@ class TuningResult:
         return self.default.ns / self.best.ns if self.best is not None and self.best.ns else 1.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """On an island, by the whole model: the time without it over the time with it. ``what``: for people."""
+
+    what: str
+    ratio: float
+
+    @property
+    def loses(self) -> bool:
+        return self.ratio < 1.0
+
+
 @dataclass(slots=True)
 class TuningCache:
-    """The results for one class of machines. ``problem``: why the file that is there is not used."""
+    """The results for one class of machines, and verdicts on islands. ``problem``: why the file that is there is not used."""
 
     machine: MachineClass
     results: dict[str, TuningResult] = field(default_factory=dict)
+    islands: dict[str, Verdict] = field(default_factory=dict)
     problem: str = ""
+    _open: set[str] = field(default_factory=set, compare=False)  # islands whose verdicts are to go
 
     @classmethod
     def load(cls, folder: Path, machine: MachineClass) -> TuningCache:
@@ -123,28 +141,47 @@ class TuningCache:
         """As `load`, of a named file."""
         try:
             data = json.loads(read_trusted(path, most_bytes=_MOST_BYTES))
-            found = _results(data, machine)
+            results, islands = _results(data, machine), _islands(data)
         except FileNotFoundError:
             return cls(machine)
         except (OSError, ValueError, RecursionError) as error:  # JSON that is none is a ValueError
             return cls(machine, problem=f"tuning results are not used: {path.name} {_why(error)}")
-        return cls(machine, results=found)
+        return cls(machine, results=results, islands=islands)
 
     def find(self, question: Question) -> TuningResult | None:
         return self.results.get(question.key) if self.results else None
+
+    def like(self, question: Question, most: int) -> list[Choice]:
+        """What is best for ops that differ in nothing but their sizes, the nearest first; each choice once."""
+        form, sizes = _form(question.op)
+        near: list[tuple[float, Choice]] = []
+        for result in self.results.values():
+            other, theirs = _form(result.question.op)
+            if result.best is not None and other == form and result.question.op != question.op:
+                near.append((sum(abs(math.log2((a + 1) / (b + 1))) for a, b in zip(sizes, theirs, strict=True)), result.best))
+        near.sort(key=lambda row: row[0])
+        distinct = {(choice.variant, tuple(sorted(choice.config.items()))): choice for _, choice in reversed(near)}
+        return sorted(distinct.values(), key=lambda choice: [c for _, c in near].index(choice))[:most]
 
     def add(self, result: TuningResult) -> None:
         """In place of what there is for the same question; its trials are added to those."""
         before = self.results.get(result.question.key)
         self.results[result.question.key] = result if before is None else _merged(before, result)
 
+    def judge(self, verdicts: Mapping[str, Verdict | None]) -> None:
+        """On islands, in place of earlier verdicts; None: estimates decide."""
+        self._open |= {key for key, verdict in verdicts.items() if verdict is None}
+        self.islands |= {key: verdict for key, verdict in verdicts.items() if verdict is not None}
+
     def save(self, folder: Path, tmp: Path) -> Path:
         """Into the file of the machine, with what others have written there since: of two answers to one question this one's
         counts. Raises OSError where it cannot be written."""
         path = folder / self.machine.file
         with _locked(folder / f"{self.machine.file}.lock"):
-            there = TuningCache.load(folder, self.machine).results
-            for key, result in there.items():
+            there = TuningCache.load(folder, self.machine)
+            merged = there.islands | self.islands
+            self.islands = {key: verdict for key, verdict in merged.items() if key not in self._open}
+            for key, result in there.results.items():
                 self.results[key] = _merged(result, self.results[key]) if key in self.results else result
             self.write(path, tmp)
         return path
@@ -159,18 +196,27 @@ class TuningCache:
 
     def _document(self) -> Mapping[str, Any]:
         machine = {name: getattr(self.machine, name) for name in ("name", "l1d", "l2", "l3")}
-        return {"format": FORMAT, "machine": machine, "results": {key: _row(r) for key, r in self.results.items()}}
+        islands = {key: {"what": verdict.what, "ratio": verdict.ratio} for key, verdict in self.islands.items()}
+        results = {key: _row(result) for key, result in self.results.items()}
+        return {"format": FORMAT, "machine": machine, "results": results, "islands": islands}
 
 
 def read_export(path: Path) -> TuningCache:
     """A file that somebody exported, with the class of machines it is of. Raises ConfigError for what is none."""
     try:
-        data = json.loads(read_trusted(path, most_bytes=_MOST_BYTES))
-        machine = MachineClass(**{name: kind(data["machine"][name]) for name, kind in _MACHINE.items()})
-        return TuningCache(machine, results=_results(data, machine))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return parsed(json.loads(read_trusted(path, most_bytes=_MOST_BYTES)))
+    except (OSError, ValueError, RecursionError) as error:
         hint = "give what `xyntra tune --export` has written"
         raise ConfigError(f"holds no tuning results ({_why(error)})", where=str(path), hint=hint) from None
+
+
+def parsed(data: Any) -> TuningCache:
+    """A file's content, of whatever machine. Raises ValueError, with what to say behind the file's name."""
+    try:
+        machine = MachineClass(**{name: kind(data["machine"][name]) for name, kind in _MACHINE.items()})
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError("is damaged") from None
+    return TuningCache(machine, results=_results(data, machine), islands=_islands(data))
 
 
 _MACHINE: Mapping[str, Any] = {"name": str, "l1d": int, "l2": int, "l3": int}
@@ -214,6 +260,11 @@ def _operand(operand: Operand, constants: frozenset[int]) -> str:
     return text + ("!" if operand.value in constants else "")
 
 
+def _form(op: str) -> tuple[str, list[int]]:
+    """A signature without its sizes, and these."""
+    return _SIZE.sub("#", op), [int(size) for size in _SIZE.findall(op)]
+
+
 def _row(result: TuningResult) -> Mapping[str, Any]:
     q, best = result.question, result.best
     row: dict[str, Any] = {"op": q.op, "compiler": q.compiler, "release": q.release, "threads": q.threads, "device": q.device}
@@ -244,6 +295,20 @@ def _results(data: Any, machine: MachineClass) -> dict[str, TuningResult]:
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError):
         raise ValueError("is damaged") from None
     return {result.question.key: result for result in found}
+
+
+def _islands(data: Any) -> dict[str, Verdict]:
+    """Raises as `_results`, which comes first."""
+    try:
+        return {_text(key): Verdict(what=_text(row["what"]), ratio=_number(row["ratio"])) for key, row in data["islands"].items()}
+    except (KeyError, TypeError, AttributeError):
+        raise ValueError("is damaged") from None
+
+
+def island_key(ops: Sequence[str], question: Question) -> str:
+    """Of an island whose ops have these signatures; ``question``: of any of them, for what else decides."""
+    rest = (question.compiler, question.release, question.threads, question.device)
+    return hashlib.sha256("\0".join(map(str, (*ops, *rest))).encode()).hexdigest()[:32]
 
 
 def _result(row: Any) -> TuningResult:

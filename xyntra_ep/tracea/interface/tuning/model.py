@@ -52,6 +52,7 @@ class TuningRequest:
     stoppable: bool = False
     kernels: list[TunedKernel] = field(default_factory=list)
     stopped: bool = False
+    left_out: frozenset[str] | None = None
 
 
 _request: ContextVar[TuningRequest | None] = ContextVar("xyntra_tuning", default=None)

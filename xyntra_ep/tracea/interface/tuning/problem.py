@@ -63,7 +63,7 @@ class Problem:
         return [random_like(self.extents(v), v.dtype, offset + i) for i, v in enumerate(self.values(kind))]
 
 
-def named_problem(op: str, *, precision: str = "fp32", between_bytes: int = 0, **sizes: int) -> Problem:
+def named_problem(op: str, *, precision: str = "fp32", **sizes: int) -> Problem:
     """An op of `plan_kernel`, with usual sizes where none are given. Raises ConfigError for what does not exist.
 
     >>> named_problem("gemm", m=64, n=32, k=16).op.title()
@@ -75,7 +75,7 @@ def named_problem(op: str, *, precision: str = "fp32", between_bytes: int = 0, *
     program.ops.append(named.build(draft, **named.complete(sizes)))
     program.sources.append(())
     program.constants.extend(f"const{i}" for i in range(sum(v.kind is ValueKind.CONST for v in program.values)))
-    return Problem(program=program, sizes={}, between_bytes=between_bytes)
+    return Problem(program=program, sizes={})
 
 
 def problem_of(program: Program, number: int, known: frozenset[int], sizes: Mapping[str, int], between_bytes: int = 0) -> Problem:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,11 +24,12 @@ from xyntra_ep.tracea.interface.tuning.problem import Problem, named_problem
 from xyntra_ep.tracea.interface.tuning.trial import Measured, Trial
 from xyntra_ep.tracea.optimizer.search import GaussianProcess, Search
 from xyntra_ep.tracea.optimizer.space import Point, SearchSpace
-from xyntra_ep.tracea.optimizer.tuning_cache import Choice, TrialResult, TuningResult
+from xyntra_ep.tracea.optimizer.tuning_cache import Choice, Question, TrialResult, TuningResult
 from xyntra_ep.tracea.runtime.plan_store import forget_plans
 
 _BATCH = 4  # points that are compiled at once
 _ROUNDS, _FINAL_ROUNDS = 3, 9
+_NEIGHBOURS = 3  # of an op, whose results are tried first
 _IN_VAIN = 24  # points in a row that were no better, after which the search ends
 
 MakeSearch = Callable[[SearchSpace, Sequence[Point], int], Search]
@@ -71,7 +72,7 @@ class AutoTuner:
         question = self.context.question(problem.op, problem.constants, self.threads)
         before = self.context.tuning.find(question)
         default = Choice(variant=trial.default.variant.name, config=trial.default.config)
-        search = self._search(trial.space, [trial.default.point], self._seed)
+        search = self._search(trial.space, [trial.default.point, *self._neighbours(question, trial)], self._seed)
         for known in before.trials if before is not None else ():
             point = trial.point(known)
             if point is not None:
@@ -97,6 +98,13 @@ class AutoTuner:
                 _with_trials(TuningResult(question=question, default=default, best=before.best if before else None), tried)
             )
             raise
+
+    def _neighbours(self, question: Question, trial: Trial) -> Iterator[Point]:
+        """What is best where only sizes differ."""
+        for choice in self.context.tuning.like(question, _NEIGHBOURS):
+            point = trial.point(TrialResult(variant=choice.variant, config=choice.config))
+            if point is not None:
+                yield point
 
     def _kept(
         self, trial: Trial, search: Search, tried: Sequence[Measured], result: TuningResult, before: TuningResult | None
