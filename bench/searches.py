@@ -11,7 +11,7 @@ import fnmatch
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from xyntra_bench.errors import BenchError
 from xyntra_bench.search_results import KIND_GP, KIND_RANDOM, NEAR, KernelSearch
 
 if TYPE_CHECKING:
+    from xyntra_ep.tracea.interface.tuning.shapes import NamedShape
     from xyntra_ep.tracea.optimizer.search import Search
     from xyntra_ep.tracea.optimizer.space import Point
 
@@ -30,62 +31,28 @@ LIMIT = 96  # trials of a replayed search
 _BETWEEN_BYTES = 64 << 20  # that are read between two runs: nothing of the kernel is left in the caches
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelPoint:
-    """An op of `plan_kernel` with its sizes."""
+def kernels_like(pattern: str) -> tuple[NamedShape, ...]:
+    from xyntra_ep.tracea.interface.tuning.shapes import SHAPES
 
-    name: str
-    op: str
-    sizes: Mapping[str, int]
-
-
-def _conv(c: int, h: int, m: int, k: int = 3, stride: int = 1, group: int = 1) -> KernelPoint:
-    kind = "depthwise" if group > 1 else f"conv{k}x{k}"
-    name = f"{kind}-{c}x{h}x{h}-{m}" + (f"-s{stride}" if stride > 1 else "")
-    sizes = {"n": 1, "c": c, "h": h, "w": h, "m": m, "k": k, "stride": stride, "pad": k // 2, "group": group}
-    return KernelPoint(name=name, op="conv", sizes=sizes)
-
-
-def _gemm(m: int, n: int, k: int) -> KernelPoint:
-    return KernelPoint(name=f"gemm-{m}x{n}x{k}", op="gemm", sizes={"m": m, "n": n, "k": k})
-
-
-def _attention(s: int, heads: int) -> KernelPoint:
-    return KernelPoint(
-        name=f"attention-{heads}x{s}x64", op="attention", sizes={"batch": 1, "heads": heads, "s": s, "t": s, "d_head": 64}
-    )
-
-
-# Of the nets that people run: ResNet's blocks, MobileNet's, and transformers' products at some lengths.
-KERNELS = (
-    _gemm(1, 3072, 768), _gemm(16, 768, 768), _gemm(128, 768, 768), _gemm(128, 3072, 768), _gemm(197, 192, 768),
-    _attention(128, 12), _attention(197, 3),
-    _conv(3, 224, 64, k=7, stride=2), _conv(64, 56, 64, k=1), _conv(64, 56, 256, k=1), _conv(256, 56, 64, k=1),
-    _conv(128, 28, 128), _conv(256, 14, 256), _conv(512, 7, 512), _conv(1024, 14, 256, k=1), _conv(96, 14, 576, k=1),
-    _conv(960, 7, 160, k=1), _conv(32, 112, 32, group=32), _conv(144, 56, 144, group=144), _conv(576, 14, 576, group=576),
-)  # fmt: skip
-
-
-def kernels_like(pattern: str) -> tuple[KernelPoint, ...]:
-    found = tuple(k for k in KERNELS if fnmatch.fnmatch(k.name, pattern))
+    found = tuple(shape for shape in SHAPES if fnmatch.fnmatch(shape.name, pattern))
     if not found:
-        raise BenchError(f"'{pattern}': no kernel of that name. there are {', '.join(k.name for k in KERNELS)}")
+        raise BenchError(f"'{pattern}': no kernel of that name. there are {', '.join(shape.name for shape in SHAPES)}")
     return found
 
 
-def search_kernel(kernel: KernelPoint, *, seeds: int = SEEDS, rounds: int = ROUNDS) -> KernelSearch:
+def search_kernel(kernel: NamedShape, *, seeds: int = SEEDS, rounds: int = ROUNDS) -> KernelSearch:
     """Measure all configurations of a kernel on one thread, and replay the searches. Raises BenchError where the machine has no
     choice for it."""
     from xyntra_ep.errors import XyntraError
     from xyntra_ep.provider import registration
-    from xyntra_ep.tracea import Context, named_problem
+    from xyntra_ep.tracea import Context
     from xyntra_ep.tracea.interface.tuning.trial import Trial
     from xyntra_ep.tracea.runtime.hashing import hash128_of
 
     with tempfile.TemporaryDirectory(prefix="xyntra-searches-") as folder:
         context = Context(cache_dir=Path(folder), hash128=hash128_of(registration.library()))
         try:
-            problem = replace(named_problem(kernel.op, **dict[str, Any](kernel.sizes)), between_bytes=_BETWEEN_BYTES)
+            problem = replace(kernel.problem(), between_bytes=_BETWEEN_BYTES)
             trial = Trial(problem, context, 1)
             candidates = [c for c in trial.candidates() if c.point != trial.default.point]
             ratios: dict[Any, float | None] = {_key(trial.default.point): 1.0}

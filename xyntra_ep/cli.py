@@ -140,6 +140,7 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     tune.add_argument(
         "--import", dest="source", type=Path, metavar="FILE", help="take over what a machine like this one exported"
     )
+    tune.add_argument("--heroes", type=Path, metavar="FILE", help="tune shapes that matter, for --time each; for developers")
     _options(tune, "as in a session")
     cache = command("cache", "look after compiled kernels and plans, and the models that the zoo has built", _cache)
     cache.add_argument("action", choices=("ls", "verify", "prune"))
@@ -252,12 +253,14 @@ def _compare(chosen: argparse.Namespace) -> int:
 
 
 def _tune(chosen: argparse.Namespace) -> int:
-    from xyntra_ep.diagnostics.tune import export_tuning, import_tuning, tune
+    from xyntra_ep.diagnostics.tune import export_tuning, import_tuning, tune, tune_heroes
 
     options = pairs(chosen.option, "-O") | ({"precision": chosen.precision} if chosen.precision else {})
-    asked = [what for what in (chosen.model, chosen.export, chosen.source) if what is not None]
+    asked = [what for what in (chosen.model, chosen.export, chosen.source, chosen.heroes) if what is not None]
     if len(asked) != 1:
-        raise ConfigError("it wants one of a model, --export and --import", where="tune", hint="example: xyntra tune model.onnx")
+        raise ConfigError(
+            "it wants one of a model, --export, --import and --heroes", where="tune", hint="example: xyntra tune model.onnx"
+        )
     if chosen.export is not None:
         count = export_tuning(chosen.export, options)
         _print(f"{counted(count, 'result')} written to {chosen.export}", {"results": count}, chosen)
@@ -265,6 +268,13 @@ def _tune(chosen: argparse.Namespace) -> int:
     if chosen.source is not None:
         taken = import_tuning(chosen.source, options)
         _print(f"{counted(len(taken.results), 'result')} taken over", {"results": len(taken.results)}, chosen)
+        return 0
+    if chosen.heroes is not None:
+        with _progress_line() as show:
+            count = tune_heroes(
+                chosen.heroes, seconds=chosen.time, hear=lambda name, m, done, total: show(f"{name}: {done} of {total}")
+            )
+        _print(f"{counted(count, 'result')} written to {chosen.heroes}", {"results": count}, chosen)
         return 0
     with _progress_line() as show:
 

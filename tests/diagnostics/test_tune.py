@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,13 @@ from xyntra_ep.errors import ConfigError
 from xyntra_ep.fusion.estimates.cost import Comparison, Estimate
 from xyntra_ep.provider.planner import Planner
 from xyntra_ep.tracea import Context
+from xyntra_ep.tracea.doctor.variants import CPU, GPU
 from xyntra_ep.tracea.interface.tuning import tuner as tuner_module
+from xyntra_ep.tracea.interface.tuning.shapes import SHAPES
 from xyntra_ep.tracea.interface.tuning.trial import Trial
-from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache
+from xyntra_ep.tracea.optimizer import heroes as hero_module
+from xyntra_ep.tracea.optimizer.heroes import heroes
+from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache, read_export
 from xyntra_zoo import model_path, zoo
 
 
@@ -169,7 +174,7 @@ def test_the_command(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ([], "it wants one of a model, --export and --import"),
+        ([], "it wants one of a model, --export, --import and --heroes"),
         (["model.onnx", "--export", "x"], "it wants one of a model"),
         (["no.onnx"], "no such file"),
         (["no.onnx", "--trials", "0"], "there is nothing to spend"),
@@ -191,6 +196,34 @@ def test_a_damaged_store_is_told_and_harms_nothing(cache: Path, capfd: pytest.Ca
     told = [line for line in capfd.readouterr().err.splitlines() if "tuning results are not used" in line]
     assert len(told) == 1 and f"{file.name} is damaged" in told[0]
     assert f"tuning     tuning results are not used: {file.name} is damaged" in str(doctor())
+
+
+@pytest.mark.usefixtures("quick")
+def test_hero_tables_are_made_and_used(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tune_module, "SHAPES", SHAPES[:3])
+    file = tmp_path / "mine.json"
+    assert cli.main(["tune", "--heroes", str(file), "--time", "5s"]) == 0
+    assert capsys.readouterr().out == f"3 results written to {file}\n"
+    table = read_export(file)
+    assert all(result.best is not None and not result.trials for result in table.results.values())
+    monkeypatch.setattr(hero_module, "FOLDER", tmp_path)
+    hero_module._tables.cache_clear()
+    try:
+        assert heroes(table.machine).results == table.results
+        assert heroes(replace(table.machine, l3=1)).results == table.results, "for all machines of the instruction set"
+        assert not heroes(replace(table.machine, name="x86_64|any|none")).results
+    finally:
+        hero_module._tables.cache_clear()
+
+
+def test_committed_hero_tables_name_variants_that_there_are() -> None:
+    known = {variant.name for variant in (*CPU, *GPU)}
+    for path in hero_module.FOLDER.glob("*.json"):
+        table = read_export(path)
+        assert table.results and not table.islands
+        assert {r.best.variant for r in table.results.values() if r.best is not None} <= known, path.name
 
 
 def test_two_runs_are_compared_in_turn() -> None:

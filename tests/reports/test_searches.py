@@ -14,6 +14,7 @@ from xyntra_bench.environment import Environment, read_environment
 from xyntra_bench.errors import BenchError
 from xyntra_bench.search_results import KIND_GP, KIND_RANDOM, KernelSearch, SearchRun, load_search_run
 from xyntra_bench.store import dump, write_atomically
+from xyntra_ep.tracea.interface.tuning.shapes import NamedShape
 from xyntra_reports import searches_page, searches_picture
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,7 +71,7 @@ def test_what_is_stored_is_read_again(environment: Environment, tmp_path: Path) 
 
 def test_a_kernel_is_searched_for_real(tmp_path: Path) -> None:
     """A small one, of all its configurations."""
-    small = searches.KernelPoint(name="gemm-8x64x32", op="gemm", sizes={"m": 8, "n": 64, "k": 32})
+    small = NamedShape(name="gemm-8x64x32", op="gemm", sizes={"m": 8, "n": 64, "k": 32})
     found = searches.search_kernel(small, seeds=2, rounds=2)
     assert found.points >= 3 and found.failed == 0 and found.near >= 1 and found.default_ratio >= 1.0
     for kind in (KIND_GP, KIND_RANDOM):

@@ -20,12 +20,13 @@ from xyntra_ep.diagnostics.explain import GraphReport, IslandReport, explain
 from xyntra_ep.diagnostics.feeds import made_up
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.diagnostics.sizes import Sizes
-from xyntra_ep.errors import ConfigError
+from xyntra_ep.errors import ConfigError, UnsupportedError
 from xyntra_ep.options import parse
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.tuning.model import TunedKernel, TuningRequest, asked
+from xyntra_ep.tracea.interface.tuning.shapes import SHAPES
 from xyntra_ep.tracea.interface.tuning.trial import Measured
-from xyntra_ep.tracea.interface.tuning.tuner import Budget
+from xyntra_ep.tracea.interface.tuning.tuner import AutoTuner, Budget
 from xyntra_ep.tracea.optimizer.interval import median_interval
 from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache, Verdict, read_export
 from xyntra_ep.tracea.runtime.plan_store import forget_plans
@@ -268,16 +269,49 @@ def _take_back(context: Context, request: TuningRequest, known: Mapping[str, Any
     forget_plans(context.root)
 
 
+def tune_heroes(
+    target: Path,
+    *,
+    seconds: float = 30.0,
+    hear: Callable[[str, Measured, int, int], None] = lambda name, measured, done, total: None,
+) -> int:
+    """Tune shapes that matter (`tracea/interface/tuning/shapes.py`) for so many ``seconds`` each, on one thread, and write what
+    is best as a table for `tracea/optimizer/heroes`; how many shapes have a better kernel than the default. Raises ConfigError
+    where the file cannot be written, UnsupportedError without the package's extra `tune`."""
+    _need_search()
+    context = _context({})
+    tuner = AutoTuner(context, threads=1)
+    table = TuningCache(context.machine_class)
+    for number, shape in enumerate(SHAPES):
+        problem = replace(shape.problem(), between_bytes=2 * max(context.machine.l3_bytes, context.machine.l2_bytes))
+
+        def heard(measured: Measured, name: str = shape.name, done: int = number) -> None:
+            hear(name, measured, done, len(SHAPES))
+
+        try:
+            result = tuner.optimize(problem, Budget(seconds=seconds), heard)
+        except UnsupportedError:
+            continue  # the machine has no kernel for it, or no choice
+        if result.best is not None:
+            table.add(replace(result, trials=()))
+    _write(table, target)
+    return len(table.results)
+
+
+def _write(table: TuningCache, target: Path) -> None:
+    try:
+        table.write(target, target.parent)
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}", where=str(target)) from error
+
+
 def export_tuning(target: Path, options: Mapping[str, str] | None = None) -> int:
     """Write what is known of this machine to a file; how many results that are."""
     context = _context(dict(options or {}))
     tuning = context.tuning
     if not tuning.results:
         raise ConfigError(tuning.problem or "there is nothing to export", where="tune", hint="run `xyntra tune` on a model first")
-    try:
-        tuning.write(target, target.parent)
-    except OSError as error:
-        raise ConfigError(f"cannot be written: {error.strerror}", where=str(target)) from error
+    _write(tuning, target)
     return len(tuning.results)
 
 

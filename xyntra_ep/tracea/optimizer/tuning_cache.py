@@ -157,7 +157,7 @@ class TuningCache:
         near: list[tuple[float, Choice]] = []
         for result in self.results.values():
             other, theirs = _form(result.question.op)
-            if result.best is not None and other == form and result.question.op != question.op:
+            if result.best is not None and other == form and result.question.key != question.key:
                 near.append((sum(abs(math.log2((a + 1) / (b + 1))) for a, b in zip(sizes, theirs, strict=True)), result.best))
         near.sort(key=lambda row: row[0])
         distinct = {(choice.variant, tuple(sorted(choice.config.items()))): choice for _, choice in reversed(near)}

@@ -22,6 +22,7 @@ from typing import Any
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.tuning.problem import Problem, named_problem
 from xyntra_ep.tracea.interface.tuning.trial import Measured, Trial
+from xyntra_ep.tracea.optimizer.heroes import heroes
 from xyntra_ep.tracea.optimizer.search import GaussianProcess, Search
 from xyntra_ep.tracea.optimizer.space import Point, SearchSpace
 from xyntra_ep.tracea.optimizer.tuning_cache import Choice, Question, TrialResult, TuningResult
@@ -100,8 +101,9 @@ class AutoTuner:
             raise
 
     def _neighbours(self, question: Question, trial: Trial) -> Iterator[Point]:
-        """What is best where only sizes differ."""
-        for choice in self.context.tuning.like(question, _NEIGHBOURS):
+        """What is best where only sizes differ, by what was found here and by what comes with the package."""
+        known = (self.context.tuning, heroes(self.context.machine_class))
+        for choice in (choice for table in known for choice in table.like(question, _NEIGHBOURS)):
             point = trial.point(TrialResult(variant=choice.variant, config=choice.config))
             if point is not None:
                 yield point
