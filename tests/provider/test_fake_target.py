@@ -15,8 +15,11 @@ from tests.support.fake_cuda import FakeCuda
 from xyntra_ep import explain, options
 from xyntra_ep.diagnostics.machine import doctor
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.tracea import backends
+from xyntra_ep.provider import registration
+from xyntra_ep.tracea import AutoTuner, Budget, TuningCache, backends, named_problem
 from xyntra_ep.tracea.interface import Context
+from xyntra_ep.tracea.optimizer.search import Exhaustive
+from xyntra_ep.tracea.runtime.hashing import hash128_of
 
 pytestmark = [pytest.mark.native, pytest.mark.compiler("cc")]
 
@@ -59,6 +62,18 @@ def test_everybody_who_lists_targets_lists_it(fake: FakeCuda, tmp_path: Path) ->
     assert "fake       CUDA / Simulated GPU / sm_80 / driver 12.8: works" in str(doctor(cache_dir=tmp_path / "doctor"))
     plan = Context(cache_dir=tmp_path).plan_kernel("gemm", m=64, n=64, k=64, backend="fake")
     assert (plan.backend, plan.device) == ("fake", "a fake")
+
+
+def test_its_kernels_can_be_tuned(fake: FakeCuda, tmp_path: Path) -> None:
+    """By the same tuner, in the same process of trials."""
+    [backend] = [b for b in backends.BACKENDS if b.name == "fake"]
+    assert isinstance(backend, backends.DeviceBackend)
+    context = Context(cache_dir=tmp_path, hash128=hash128_of(registration.library()), device=backend.target())
+    tuner = AutoTuner(context, search=lambda space, seeds, seed: Exhaustive(space, seeds=seeds, seed=seed))
+    result = tuner.optimize(named_problem("gemm", m=70, n=72, k=40), Budget(trials=6))
+    assert len(result.trials) == 6 and {trial.problem for trial in result.trials} == {""}
+    assert result.question.device == context.device_identity and result.question.threads == 1
+    assert TuningCache.load(tmp_path, context.machine_class).find(result.question) == result
 
 
 def test_without_its_file_nobody_knows_it(tmp_path: Path) -> None:

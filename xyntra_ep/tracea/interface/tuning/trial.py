@@ -79,6 +79,7 @@ class Trial:
 
     def __init__(self, problem: Problem, context: Context, threads: int) -> None:
         """Raises UnsupportedError where no variant admits the op."""
+        problem = problem if context.device is None else problem.of_inputs
         self._problem, self._context, self._threads = problem, context, threads
         self._build = BuildContext(
             caps=context.caps,
