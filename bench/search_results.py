@@ -30,6 +30,8 @@ class KernelSearch:
     default: str
     best: str
     default_ratio: float
+    rank_correlation: float
+    top5: float
     curves: Mapping[str, tuple[float, ...]]
     needed: Mapping[str, tuple[int, ...]]
 

@@ -8,9 +8,10 @@ many seeds, so that they differ in nothing but what they ask for.
 from __future__ import annotations
 
 import fnmatch
+import math
 import statistics
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,7 @@ def search_kernel(kernel: NamedShape, *, seeds: int = SEEDS, rounds: int = ROUND
         known = [ratio for ratio in ratios.values() if ratio is not None]
         best = min(known)
         chosen = next(c for c in (trial.default, *candidates) if ratios[_key(c.point)] == best)
+        estimated = [(trial.estimate(c), ratios[_key(c.point)]) for c in (trial.default, *candidates)]
         curves, needed = _replayed(trial.space, trial.default.point, ratios, best, seeds)
         return KernelSearch(
             name=kernel.name,
@@ -72,10 +74,22 @@ def search_kernel(kernel: NamedShape, *, seeds: int = SEEDS, rounds: int = ROUND
             default=f"{trial.default.variant.name} {_text(trial.default.config)}".strip(),
             best=f"{chosen.variant.name} {_text(chosen.config)}".strip(),
             default_ratio=1.0 / best,
+            rank_correlation=_rank_correlation([(e, r) for e, r in estimated if r is not None]),
+            top5=min((r for _, r in sorted(estimated, key=lambda row: row[0])[:5] if r is not None), default=math.inf) / best,
             near=sum(ratio <= NEAR * best for ratio in known),
             curves=curves,
             needed=needed,
         )
+
+
+def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    """Spearman's, with ties at their mean rank."""
+    from scipy.stats import spearmanr
+
+    estimates, measured = zip(*pairs, strict=True)
+    if len(set(estimates)) < 2 or len(set(measured)) < 2:
+        return 0.0
+    return round(float(spearmanr(estimates, measured).statistic), 3)
 
 
 def _replayed(

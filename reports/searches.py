@@ -10,7 +10,9 @@ from xyntra_reports._figure import INK, LINES, MUTED, SERIES, figure, png, svg
 from xyntra_reports._markdown import table
 from xyntra_reports.registry import Picture
 
-HEADER = ("kernel", "points", "near the best", "default", "Gaussian process", "random", "best")
+HEADER = (
+    "kernel", "points", "near the best", "default", "rank correlation", "top 5", "Gaussian process", "random", "best",
+)  # fmt: skip
 KINDS = (KIND_GP, KIND_RANDOM)
 _COLUMNS = 5  # of small plots
 
@@ -28,14 +30,16 @@ def searches_page(run: SearchRun, source: str) -> str:
         f"on {len(won)} of {len(ordered)} kernels, and more on {len(lost)}{which}. By the geometric mean chance needs "
         f"{_mean_gain(ordered):.1f} times as many."
     )
+    notes = (
+        "`points`: configurations of all variants that may be tried, each measured. `near the best`: how many of them are within "
+        f"{NEAR - 1:.0%} of the best. `default`: how much slower what is chosen without tuning is than the best. What estimates "
+        "are worth: their `rank correlation` (Spearman's) with what was measured, and by `top 5` the best of the five that are "
+        "estimated to be the fastest, over the best. Then for each search the trials that it needs, the median over seeds; a "
+        "search begins with the default."
+    )
     machine = f"{e.cpu}, kernels for {run.kernels_isa}, one thread. Python {e.python}, {versions}"
     revision = f" at {e.git_revision}" if e.git_revision else ""
     from_file = f"{machine}{revision}. Measured {run.started[:10]} with `{run.command}`, stored in `{source}`."
-    notes = (
-        "`points`: configurations of all variants that may be tried, each measured. `near the best`: how many of them are within "
-        f"{NEAR - 1:.0%} of the best. `default`: how much slower what is chosen without tuning is than the best. Then for each "
-        "search the trials that it needs, the median over seeds; a search begins with the default."
-    )
     interrupted = "" if run.finished else "\n\nInterrupted."
     return f"{text}\n\n{table(HEADER, map(_row, ordered))}\n\n{notes}\n\n{from_file}{interrupted}\n"
 
@@ -57,7 +61,8 @@ def _row(kernel: KernelSearch) -> list[str]:
     trials = [f"{kernel.median_needed(kind):g}" if math.isfinite(kernel.median_needed(kind)) else "never" for kind in KINDS]
     points = f"{kernel.points}" + (f" ({kernel.failed} failed)" if kernel.failed else "")
     slower = f"{(kernel.default_ratio - 1) * 100:.1f} % slower" if kernel.default_ratio > 1.0005 else "is the best"
-    return [kernel.name, points, str(kernel.near), slower, *trials, kernel.best]
+    by_estimate = [f"{kernel.rank_correlation:.2f}", f"{kernel.top5:.3f}x"]
+    return [kernel.name, points, str(kernel.near), slower, *by_estimate, *trials, kernel.best]
 
 
 def searches_picture(run: SearchRun) -> Picture:

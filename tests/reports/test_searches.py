@@ -29,6 +29,7 @@ def search(name: str, by_process: tuple[int, ...], by_chance: tuple[int, ...]) -
     curve = tuple(max(1.0, 1.5 - 0.05 * i) for i in range(16))
     return KernelSearch(
         name=name, points=100, failed=2, near=3, default="v a=1", best="v a=2", default_ratio=1.25,
+        rank_correlation=0.5, top5=1.1,
         curves={KIND_GP: curve, KIND_RANDOM: curve}, needed={KIND_GP: by_process, KIND_RANDOM: by_chance},
     )  # fmt: skip
 
@@ -51,7 +52,11 @@ def test_the_page_has_winners_losers_and_who_never_came_near(environment: Enviro
     assert "chance needs 0.9 times as many" in page  # the cubic root of 2 / 3
     rows = [line for line in page.splitlines() if line.startswith("| ") and "kernel" not in line]
     assert [row.split(" | ")[0] for row in rows] == ["| wins", "| never", "| loses"]
-    assert "| 4 | 8 |" in rows[0] and "| never | never |" in rows[1] and "100 (2 failed) | 3 | 25.0 % slower" in rows[0]
+    assert (
+        "| 4 | 8 |" in rows[0]
+        and "| never | never |" in rows[1]
+        and "100 (2 failed) | 3 | 25.0 % slower | 0.50 | 1.100x |" in rows[0]
+    )
     assert "Interrupted" in searches_page(dataclasses.replace(run_of(environment, *kernels), finished=""), "f.json")
 
 

@@ -57,11 +57,15 @@ class Search:
         self._points.setdefault(key, point)
         self.tried[key] = cost
 
+    def ranked(self) -> list[tuple[Point, float]]:
+        """The points that did not fail, the cheapest first."""
+        done = [(cost, i, key) for i, (key, cost) in enumerate(self.tried.items()) if cost is not None]
+        return [(self._points[key], cost) for cost, _, key in sorted(done)]
+
     @property
     def best(self) -> tuple[Point, float] | None:
         """The cheapest of the points that did not fail."""
-        done = [(cost, i, key) for i, (key, cost) in enumerate(self.tried.items()) if cost is not None]
-        return (self._points[min(done)[2]], min(done)[0]) if done else None
+        return next(iter(self.ranked()), None)
 
     def _choose(self, count: int, left: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         raise NotImplementedError

@@ -139,6 +139,11 @@ class Trial:
                     if config == self.default.config or not variant.refuses(op, config, build):
                         yield Candidate(variant=variant, config=config)
 
+    def estimate(self, candidate: Candidate) -> float:
+        """What it is taken to cost without measuring it, in nanoseconds on one core, or on the device."""
+        with assuming(self._problem.program.assumed):
+            return candidate.variant.cost_ns(self._problem.op, candidate.config, self._build)
+
     def point(self, known: TrialResult) -> Point | None:
         """Of an earlier trial; None where its variant or its configuration is no longer to be had."""
         variant = self._variants.get(known.variant)

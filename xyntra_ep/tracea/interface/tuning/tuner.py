@@ -30,6 +30,7 @@ from xyntra_ep.tracea.runtime.plan_store import forget_plans
 
 _BATCH = 4  # points that are compiled at once
 _ROUNDS, _FINAL_ROUNDS = 3, 9
+_FINALISTS = 3  # that are measured in more rounds
 _NEIGHBOURS = 3  # of an op, whose results are tried first
 _IN_VAIN = 24  # points in a row that were no better, after which the search ends
 
@@ -111,17 +112,18 @@ class AutoTuner:
     def _kept(
         self, trial: Trial, search: Search, tried: Sequence[Measured], result: TuningResult, before: TuningResult | None
     ) -> TuningResult:
-        """The fastest, if it still is in more rounds."""
-        assert search.best is not None
-        chosen = trial.candidate(search.best[0])
-        found = _with_trials(result, tried)
+        """The fastest, by more rounds of those that seemed to be: of many that are measured a little, one seems faster than it
+        is."""
         if not tried and before is not None:  # nothing new
             return before
-        if chosen.point != trial.default.point:
-            [final] = trial.measure([chosen], _FINAL_ROUNDS)
-            if not final.problem and final.at_most < 1.0:
-                best = Choice(variant=chosen.variant.name, config=chosen.config, ns=final.ns)
-                found = replace(found, best=best, default=replace(found.default, ns=final.default_ns))
+        found = _with_trials(result, tried)
+        fast = [trial.candidate(point) for point, ratio in search.ranked()[:_FINALISTS] if ratio < 1.0]
+        finals = trial.measure([c for c in fast if c.point != trial.default.point], _FINAL_ROUNDS) if fast else []
+        sure = [final for final in finals if not final.problem and final.at_most < 1.0]
+        if sure:
+            final = min(sure, key=lambda m: m.ratio)
+            best = Choice(variant=final.candidate.variant.name, config=final.candidate.config, ns=final.ns)
+            found = replace(found, best=best, default=replace(found.default, ns=final.default_ns))
         self._keep(found)
         return found
 
