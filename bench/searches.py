@@ -14,15 +14,10 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xyntra_bench.errors import BenchError
 from xyntra_bench.search_results import KIND_GP, KIND_RANDOM, NEAR, KernelSearch
-
-if TYPE_CHECKING:
-    from xyntra_ep.tracea.interface.tuning.shapes import NamedShape
-    from xyntra_ep.tracea.optimizer.search import Search
-    from xyntra_ep.tracea.optimizer.space import Point
 
 ROUNDS = 5
 BATCH = 4  # that a search asks for at once, as the tuner does
@@ -32,7 +27,8 @@ LIMIT = 96  # trials of a replayed search
 _BETWEEN_BYTES = 64 << 20  # that are read between two runs: nothing of the kernel is left in the caches
 
 
-def kernels_like(pattern: str) -> tuple[NamedShape, ...]:
+def kernels_like(pattern: str) -> tuple[Any, ...]:
+    """Shapes (`xyntra_ep/tracea/interface/tuning/shapes.py`) by their names. Raises BenchError where there is none."""
     from xyntra_ep.tracea.interface.tuning.shapes import SHAPES
 
     found = tuple(shape for shape in SHAPES if fnmatch.fnmatch(shape.name, pattern))
@@ -41,9 +37,9 @@ def kernels_like(pattern: str) -> tuple[NamedShape, ...]:
     return found
 
 
-def search_kernel(kernel: NamedShape, *, seeds: int = SEEDS, rounds: int = ROUNDS) -> KernelSearch:
-    """Measure all configurations of a kernel on one thread, and replay the searches. Raises BenchError where the machine has no
-    choice for it."""
+def search_kernel(kernel: Any, *, seeds: int = SEEDS, rounds: int = ROUNDS) -> KernelSearch:
+    """Measure all configurations of a kernel, a shape of `kernels_like`, on one thread, and replay the searches. Raises
+    BenchError where the machine has no choice for it."""
     from xyntra_ep.errors import XyntraError
     from xyntra_ep.provider import registration
     from xyntra_ep.tracea import Context
@@ -93,13 +89,13 @@ def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def _replayed(
-    space: Any, default: Point, ratios: Mapping[Any, float | None], best: float, seeds: int
+    space: Any, default: Any, ratios: Mapping[Any, float | None], best: float, seeds: int
 ) -> tuple[dict[str, tuple[float, ...]], dict[str, tuple[int, ...]]]:
     """By kind of search: the best so far over the best there is, the median over seeds, trial by trial; and of each seed how many
     trials it took to come within `NEAR` of the best, 0 where it did not."""
     from xyntra_ep.tracea.optimizer.search import GaussianProcess, Random
 
-    kinds: Mapping[str, Callable[[int], Search]] = {
+    kinds: Mapping[str, Callable[[int], Any]] = {
         KIND_GP: lambda seed: GaussianProcess(space, seeds=[default], seed=seed),
         KIND_RANDOM: lambda seed: Random(space, seeds=[default], seed=seed),
     }
@@ -112,7 +108,7 @@ def _replayed(
     return curves, needed
 
 
-def _trail(search: Search, ratios: Mapping[Any, float | None], best: float) -> list[float]:
+def _trail(search: Any, ratios: Mapping[Any, float | None], best: float) -> list[float]:
     """The best so far after each trial."""
     found: list[float] = []
     while len(found) < LIMIT and (points := search.ask(BATCH)):
@@ -124,7 +120,7 @@ def _trail(search: Search, ratios: Mapping[Any, float | None], best: float) -> l
     return found
 
 
-def _key(point: Point) -> Any:
+def _key(point: Any) -> Any:
     return tuple(sorted(point.items()))
 
 

@@ -23,8 +23,8 @@ from xyntra_ep.tracea.doctor.variants import CPU, GPU
 from xyntra_ep.tracea.interface.tuning import tuner as tuner_module
 from xyntra_ep.tracea.interface.tuning.shapes import SHAPES
 from xyntra_ep.tracea.interface.tuning.trial import Trial
-from xyntra_ep.tracea.optimizer import heroes as hero_module
-from xyntra_ep.tracea.optimizer.heroes import heroes
+from xyntra_ep.tracea.optimizer import hero_tables as hero_module
+from xyntra_ep.tracea.optimizer.hero_tables import heroes
 from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache, read_export
 from xyntra_zoo import model_path, zoo
 

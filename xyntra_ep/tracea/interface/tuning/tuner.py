@@ -22,7 +22,7 @@ from typing import Any
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.tuning.problem import Problem, named_problem
 from xyntra_ep.tracea.interface.tuning.trial import Measured, Trial
-from xyntra_ep.tracea.optimizer.heroes import heroes
+from xyntra_ep.tracea.optimizer.hero_tables import heroes
 from xyntra_ep.tracea.optimizer.search import GaussianProcess, Search
 from xyntra_ep.tracea.optimizer.space import Point, SearchSpace
 from xyntra_ep.tracea.optimizer.tuning_cache import Choice, Question, TrialResult, TuningResult

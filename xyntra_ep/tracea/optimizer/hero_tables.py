@@ -2,7 +2,7 @@
 machines of the same instruction set begin with them.
 
 A table is what `xyntra tune --heroes FILE` writes: a tuning cache without its trials. It is data, made on a quiet machine and
-reviewed as data; to add one is to add its file here.
+reviewed as data; to add one is to add its file to `heroes`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from xyntra_ep.tracea.optimizer.tuning_cache import MachineClass, TuningCache, parsed
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "heroes"
 
 
 def heroes(machine: MachineClass) -> TuningCache:
