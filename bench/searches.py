@@ -44,6 +44,7 @@ def search_kernel(kernel: Any, *, seeds: int = SEEDS, rounds: int = ROUNDS) -> K
     from xyntra_ep.provider import registration
     from xyntra_ep.tracea import Context
     from xyntra_ep.tracea.interface.tuning.trial import Trial
+    from xyntra_ep.tracea.optimizer.space import key_of
     from xyntra_ep.tracea.runtime.hashing import hash128_of
 
     with tempfile.TemporaryDirectory(prefix="xyntra-searches-") as folder:
@@ -52,23 +53,23 @@ def search_kernel(kernel: Any, *, seeds: int = SEEDS, rounds: int = ROUNDS) -> K
             problem = replace(kernel.problem(), between_bytes=_BETWEEN_BYTES)
             trial = Trial(problem, context, 1)
             candidates = [c for c in trial.candidates() if c.point != trial.default.point]
-            ratios: dict[Any, float | None] = {_key(trial.default.point): 1.0}
+            ratios: dict[Any, float | None] = {key_of(trial.default.point): 1.0}
             for i in range(0, len(candidates), _COMPILED):
                 for measured in trial.measure(candidates[i : i + _COMPILED], rounds):
-                    ratios[_key(measured.candidate.point)] = None if measured.problem else measured.ratio
+                    ratios[key_of(measured.candidate.point)] = None if measured.problem else measured.ratio
         except XyntraError as error:
             raise BenchError(f"{kernel.name}: {error}") from error
         known = [ratio for ratio in ratios.values() if ratio is not None]
         best = min(known)
-        chosen = next(c for c in (trial.default, *candidates) if ratios[_key(c.point)] == best)
-        estimated = [(trial.estimate(c), ratios[_key(c.point)]) for c in (trial.default, *candidates)]
+        chosen = next(c for c in (trial.default, *candidates) if ratios[key_of(c.point)] == best)
+        estimated = [(trial.estimate(c), ratios[key_of(c.point)]) for c in (trial.default, *candidates)]
         curves, needed = _replayed(trial.space, trial.default.point, ratios, best, seeds)
         return KernelSearch(
             name=kernel.name,
             points=len(ratios),
             failed=len(ratios) - len(known),
-            default=f"{trial.default.variant.name} {_text(trial.default.config)}".strip(),
-            best=f"{chosen.variant.name} {_text(chosen.config)}".strip(),
+            default=str(trial.default),
+            best=str(chosen),
             default_ratio=1.0 / best,
             rank_correlation=_rank_correlation([(e, r) for e, r in estimated if r is not None]),
             top5=min((r for _, r in sorted(estimated, key=lambda row: row[0])[:5] if r is not None), default=math.inf) / best,
@@ -110,19 +111,13 @@ def _replayed(
 
 def _trail(search: Any, ratios: Mapping[Any, float | None], best: float) -> list[float]:
     """The best so far after each trial."""
+    from xyntra_ep.tracea.optimizer.space import key_of
+
     found: list[float] = []
     while len(found) < LIMIT and (points := search.ask(BATCH)):
         for point in points:
-            ratio = ratios[_key(point)]
+            ratio = ratios[key_of(point)]
             search.tell(point, ratio)
             now = ratio / best if ratio is not None else found[-1] if found else 1e9
             found.append(min(now, found[-1]) if found else now)
     return found
-
-
-def _key(point: Any) -> Any:
-    return tuple(sorted(point.items()))
-
-
-def _text(config: Mapping[str, int]) -> str:
-    return " ".join(f"{name}={value}" for name, value in config.items())

@@ -87,13 +87,15 @@ from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.profile import Ceilings
 from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.tuning.keep import keep
 from xyntra_ep.tracea.optimizer.tuning_cache import Choice, Question, TuningCache, TuningResult
 from xyntra_ep.tracea.runtime import compilers
 context = Context(cache_dir=Path(sys.argv[1]))
 folder, machine = context.root.path, context.machine
 asked = Question(op="op", compiler="c", release="r")
 context.tuning.add(TuningResult(question=asked, default=Choice(variant="v", config={})))
-tuning = context.tuning.save(folder, context.root.tmp).name
+keep(context.tuning, context.root)
+tuning = context.machine_class.file
 measured = Ceilings(fma_gflops=1.0, l2_gbs=1.0, l3_gbs=1.0, dram_gbs=1.0)
 (folder / ceilings.FILE).write_bytes(ceilings.stored_with(folder, machine, measured))
 compilers.find_compiler(context.root)

@@ -60,7 +60,7 @@ class IslandReport:
     ours_ns: int = 0  # what a run is estimated to take, on one core; 0: no estimate
     ort_ns: int = 0
     passes: tuple[Step, ...] = ()  # what they did, of the plan for what the model declares; where `dump_dir` was given
-    key: str = ""  # what verdicts of tuning are kept by
+    key: str = ""  # what verdicts on it are kept by; in sessions that tuning makes to judge islands
 
     @property
     def estimate(self) -> str:

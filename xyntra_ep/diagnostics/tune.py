@@ -11,7 +11,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +22,14 @@ from xyntra_ep.diagnostics.sizes import Sizes
 from xyntra_ep.errors import ConfigError, UnsupportedError
 from xyntra_ep.options import parse
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.tuning.keep import keep
 from xyntra_ep.tracea.interface.tuning.model import TunedKernel, TuningRequest, asked
 from xyntra_ep.tracea.interface.tuning.shapes import SHAPES
 from xyntra_ep.tracea.interface.tuning.trial import Measured
 from xyntra_ep.tracea.interface.tuning.tuner import AutoTuner, Budget
 from xyntra_ep.tracea.optimizer.interval import median_interval
-from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache, Verdict, read_export
+from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache, TuningResult, Verdict, read_export
+from xyntra_ep.tracea.runtime.cache_root import atomic_write
 from xyntra_ep.tracea.runtime.plan_store import forget_plans
 from xyntra_ep.wording import counted
 
@@ -57,21 +58,15 @@ class ModelTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedIsland:
-    """``times``: of the model without the island, and with it."""
+    """An island by the name that explain calls it."""
 
     name: str
-    what: str
-    times: ModelTimes
-
-    @property
-    def verdict(self) -> str:
-        if self.times.high < 1.0:
-            return "declined from now on"
-        return "" if self.times.low > 1.0 else "not sure: estimates decide"
+    verdict: Verdict
 
     def __str__(self) -> str:
-        times = f"{self.times.ratio:.3f}x with it ({self.times.low:.3f} to {self.times.high:.3f})"
-        return f"{self.name}, {self.what}: {times}" + (f", {self.verdict}" if self.verdict else "")
+        v = self.verdict
+        follows = "" if v.wins else ", declined from now on" if v.loses else ", not sure: estimates decide"
+        return f"{self.name}, {v.what}: {v.ratio:.3f}x with it ({v.low:.3f} to {v.high:.3f}){follows}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,27 +144,37 @@ def tune(
     known = dict(context.tuning.results)
     untuned = open_session(model, {**given, "tune": "off"}, threads=threads)
     feeds = made_up(untuned, Sizes.of(untuned, dict(sizes or {}), {}), seed=0, besides={})
-    forget_plans(context.root)  # which would be found, and nothing planned
     request = TuningRequest(
-        budget=Budget(seconds=seconds, trials=trials or Budget().trials), threads=threads or None, hear=hear, stoppable=True
+        budget=Budget(seconds=seconds, trials=trials or Budget().trials),
+        threads=threads or None,
+        hear=hear,
+        again=True,
+        stoppable=True,
+        left_out=frozenset(),
     )
-    request.left_out = frozenset()
-    with asked(request):
-        open_session(model, {**given, "tune": "session"}, threads=threads)
+
+    def opened(asked_for: TuningRequest, tune: str = "cached") -> Any:
+        forget_plans(context.root)  # which would be found, and nothing planned
+        with asked(asked_for):
+            return open_session(model, {**given, "tune": tune}, threads=threads)
+
+    def without(*islands: str) -> Any:
+        return opened(TuningRequest(left_out=frozenset(islands)))
+
+    opened(request, "session")
     times = None
     kept = True
     islands: tuple[JudgedIsland, ...] = ()
     if not request.stopped:
+        tuned = without()
         if any(k.result is not None and k.result.best is not None for k in request.kernels):
-            with _sessions_without(context, frozenset()):
-                tuned = open_session(model, {**given, "tune": "cached"}, threads=threads)
             times = compared(lambda: untuned.run(None, feeds), lambda: tuned.run(None, feeds))
             if times.high < 1.0:
                 kept = False
                 _take_back(context, request, known)
+                tuned = without()
         if context.device is None and given.get("claim", "profitable") != "all":
-            islands = _judged(context, lambda: open_session(model, {**given, "tune": "cached"}, threads=threads), feeds)
-    forget_plans(context.root)
+            islands = _judged(context, tuned, without, feeds)
     return TuningReport(
         kernels=tuple(request.kernels),
         islands=islands,
@@ -209,35 +214,21 @@ def _median_ns(run: Callable[[], object], runs: int) -> float:
     return statistics.median(times)
 
 
-@contextmanager
-def _sessions_without(context: Context, islands: frozenset[str]) -> Iterator[None]:
-    """Sessions that are created meanwhile decline these islands, and no others for what was measured before; their plans are not
-    kept."""
-    forget_plans(context.root)
-    try:
-        with asked(TuningRequest(left_out=islands)):
-            yield
-    finally:
-        forget_plans(context.root)
-
-
-def _judged(context: Context, open_tuned: Callable[[], Any], feeds: Mapping[str, Any]) -> tuple[JudgedIsland, ...]:
-    """The largest islands, each by the whole model without it and with it; what is sure is kept for sessions."""
-    with _sessions_without(context, frozenset()):
-        tuned = open_tuned()
+def _judged(context: Context, tuned: Any, without: Callable[[str], Any], feeds: Mapping[str, Any]) -> tuple[JudgedIsland, ...]:
+    """The largest islands, each by the whole model without it and with it, kept for sessions."""
     found: list[JudgedIsland] = []
-    verdicts: dict[str, Verdict | None] = {}
+    tuning = TuningCache(context.machine_class)
     largest = sorted(_islands(tuned), key=lambda row: -row[1].ours_ns)[:_MOST_ISLANDS]
     for graph, island in largest:
-        with _sessions_without(context, frozenset({island.key})):
-            without = open_tuned()
-        times = compared(lambda other=without: other.run(None, feeds), lambda: tuned.run(None, feeds))  # type: ignore[misc]
+        other = without(island.key)
+        times = compared(lambda other=other: other.run(None, feeds), lambda: tuned.run(None, feeds))  # type: ignore[misc]
         kinds = ", ".join(dict.fromkeys(graph.nodes[n][0] for n in island.nodes))
         what = f"{counted(len(island.nodes), 'node')}: {kinds}"
-        found.append(JudgedIsland(name=island.name, what=what, times=times))
-        is_sure = times.high < 1.0 or times.low > 1.0
-        verdicts[island.key] = Verdict(what=what, ratio=times.ratio) if is_sure else None
-    _keep_verdicts(context, verdicts)
+        verdict = Verdict(what=what, ratio=times.ratio, low=times.low, high=times.high)
+        tuning.islands[island.key] = verdict
+        found.append(JudgedIsland(name=island.name, verdict=verdict))
+    if found:
+        keep(tuning, context.root)
     return tuple(found)
 
 
@@ -248,25 +239,14 @@ def _islands(session: Any) -> Iterator[tuple[GraphReport, IslandReport]]:
                 yield graph, island
 
 
-def _keep_verdicts(context: Context, verdicts: Mapping[str, Verdict | None]) -> None:
-    """In place of earlier ones."""
-    if not verdicts:
-        return
-    tuning = TuningCache.load(context.root.path, context.machine_class)
-    tuning.judge(verdicts)
-    tuning.save(context.root.path, context.root.tmp)
-
-
-def _take_back(context: Context, request: TuningRequest, known: Mapping[str, Any]) -> None:
+def _take_back(context: Context, request: TuningRequest, known: Mapping[str, TuningResult]) -> None:
     """What was found just now, so that sessions choose as before; its trials stay, with what they took."""
-    tuning = TuningCache.load(context.root.path, context.machine_class)
+    tuning = TuningCache(context.machine_class)
     for kernel in request.kernels:
         if kernel.result is not None:
-            key = kernel.result.question.key
-            before = known.get(key)
-            tuning.results[key] = replace(kernel.result, best=before.best if before is not None else None)
-    tuning.save(context.root.path, context.root.tmp)
-    forget_plans(context.root)
+            before = known.get(kernel.result.question.key)
+            tuning.add(replace(kernel.result, best=before.best if before is not None else None))
+    keep(tuning, context.root)
 
 
 def tune_heroes(
@@ -300,7 +280,7 @@ def tune_heroes(
 
 def _write(table: TuningCache, target: Path) -> None:
     try:
-        table.write(target, target.parent)
+        atomic_write(target, table.data(), target.parent)
     except OSError as error:
         raise ConfigError(f"cannot be written: {error.strerror}", where=str(target)) from error
 
@@ -323,8 +303,7 @@ def import_tuning(source: Path, options: Mapping[str, str] | None = None) -> Tun
     if found.machine != context.machine_class:
         what = f"is of another class of machines ({found.machine.name})"
         raise ConfigError(what, where=str(source), hint=f"this one is {context.machine_class.name}")
-    found.save(context.root.path, context.root.tmp)
-    forget_plans(context.root)
+    keep(found, context.root)
     return found
 
 

@@ -99,7 +99,8 @@ def report(work: Planner, result: CompileResult) -> Mapping[str, Any]:
             work.faults.append((error, group))
             kernels, steps = [], []
         row: dict[str, Any] = {"name": entry.name, "nodes": list(group), "kernels": kernels, "steps": steps}
-        row["key"] = work.context.island_key(entry.alternatives[0].planned)
+        if work.request.left_out is not None:
+            row["key"] = work.context.island_key(entry.alternatives[0].planned)
         if estimate is not None:
             row |= {"ours_ns": round(estimate.ours_ns), "ort_ns": round(estimate.ort_ns)}
         if work.dump is not None:

@@ -48,7 +48,7 @@ from xyntra_ep.tracea.interface.islands import (
     write_plan,
 )
 from xyntra_ep.tracea.interface.precision import Agreed, agree
-from xyntra_ep.tracea.interface.tuning.model import request_at_hand, tune_islands
+from xyntra_ep.tracea.interface.tuning.model import TuningRequest, request_at_hand, tune_islands
 from xyntra_ep.tracea.optimizer.tuning_cache import Verdict
 from xyntra_ep.tracea.planning.manifest import LogLevel, TensorEntry
 from xyntra_ep.tracea.runtime.hashing import hash128_of
@@ -150,20 +150,22 @@ def _planned(
         tuned=options.tune is not Tune.OFF and not options.deterministic,
     )
     agreed = agree(options.precision, context)
+    request = request_at_hand()
 
     def planner() -> Planner:
         dump = Dump(options.dump_dir) if options.dump_dir is not None else None
-        return Planner(graph, options, rules, context, agreed, placement, lasting=placement.lasting, dump=dump)
+        lasting = placement.lasting and request.left_out is None
+        return Planner(graph, options, rules, context, agreed, placement, request, lasting=lasting, dump=dump)
 
     work = planner()
     result = work.run()
     if options.tune is Tune.SESSION and not options.deterministic:
         try:
-            faster = tune_islands(result, context, request_at_hand())
+            changed = tune_islands(result, context, request)
         except UnsupportedError as error:
             work.untuned = str(error)
             return work, result
-        if faster:  # decided anew, by what was measured
+        if changed:  # decided anew, by what was measured
             context = context.anew
             work = planner()
             result = work.run()
@@ -192,6 +194,7 @@ class Planner:
     context: Context
     precision: Agreed
     placement: Placement
+    request: TuningRequest
     declined: dict[NodeId, Reason] = field(default_factory=dict)
     depends: set[str] = field(default_factory=set)
     members: list[list[NodeId]] = field(default_factory=list)
@@ -243,7 +246,7 @@ class Planner:
         for group, traced, entry in zip(self.members, self.traced, result.islands, strict=True):
             assert entry is not None
             planned = entry.alternatives[0].planned
-            left_out = request_at_hand().left_out
+            left_out = self.request.left_out
             verdict = self.context.verdict(planned) if self._only_winners and left_out is None else None
             if (left_out and self.context.island_key(planned) in left_out) or (verdict is not None and verdict.loses):
                 self._decline(_measured(group, verdict))
@@ -256,7 +259,7 @@ class Planner:
             except InternalError as error:
                 self._decline_all(set(group), error, Kind.FAULT)
                 continue
-            if not self._only_winners or verdict is not None:  # measured to be faster than ONNX Runtime
+            if not self._only_winners or (verdict is not None and verdict.wins):  # measured to be faster than ONNX Runtime
                 continue
             for node, estimate in slow.items():
                 self._decline(_slower([node], estimate))

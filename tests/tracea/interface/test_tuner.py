@@ -6,6 +6,7 @@ import dataclasses
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from xyntra_ep.errors import ConfigError, UnsupportedError
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea import AutoTuner, Budget, Context, named_problem, tune
 from xyntra_ep.tracea.core_ir.expr import call, const
-from xyntra_ep.tracea.core_ir.ops import Gemm
+from xyntra_ep.tracea.core_ir.ops import Gemm, Program, Range
 from xyntra_ep.tracea.doctor.decision import Evidence
 from xyntra_ep.tracea.doctor.variants import AnyVariant, VariantTable, cpu_variants
 from xyntra_ep.tracea.interface.tuning import trial as trial_module
@@ -168,25 +169,39 @@ def test_interrupted_it_keeps_what_it_has(context: Context, monkeypatch: pytest.
     assert before.isdisjoint(tuple(sorted(m.candidate.point.items())) for m in more), "it goes on where it stopped"
 
 
-def test_an_op_of_a_program_by_itself() -> None:
+def rows_known_by_then() -> tuple[Program, frozenset[int]]:
+    """Of a product whose rows are usually 24."""
     p = ProgramBuilder()
     x, w = p.input("s", 64), p.constant(64, 96)
-    y = p.gemm(x, w)
-    p.output(p.pointwise("add", y, y))
-    problem = problem_of(p.program, 0, frozenset({w.value}), {"s": 24})
+    p.output(p.gemm(x, w))
+    p.program.bindings[:] = [replace(b, plausible=Range(1, 24, 48)) for b in p.program.bindings]
+    return p.program, frozenset({w.value})
+
+
+def test_an_op_of_a_program_by_itself() -> None:
+    program, known = rows_known_by_then()
+    problem = problem_of(program, 0, known)
     assert [v.kind.value for v in problem.program.values] == ["input", "const", "output"]
     assert problem.sizes == {"s": 24} and problem.flops == 2 * 24 * 64 * 96
     assert [a.shape for a in problem.data(problem.program.values[0].kind)] == [(24, 64)]
+    program.bindings[:] = [replace(b, plausible=None) for b in program.bindings]
     with pytest.raises(UnsupportedError, match="nothing is known of the size s"):
-        problem_of(p.program, 0, frozenset({w.value}), {})
+        problem_of(program, 0, known)
 
 
 def test_sizes_of_a_run_may_be_known_by_then_only(context: Context) -> None:
-    p = ProgramBuilder()
-    p.output(p.gemm(p.input("s", 64), p.constant(64, 96)))
-    problem = problem_of(p.program, 0, frozenset({1}), {"s": 24})
+    program, known = rows_known_by_then()
+    problem = problem_of(program, 0, known)
     [measured] = (trial := Trial(problem, context, 2)).measure([trial.default], 2)
     assert measured.problem == "" and measured.ns > 0
+
+
+def test_a_strict_session_is_tuned_by_what_it_may_use(context: Context) -> None:
+    """No Winograd where NaN has to stay where it is."""
+    conv = named_problem("conv", n=1, c=32, h=14, w=14, m=32, k=3, pad=1)
+    strict = Context(cache_dir=context.root.path, hash128=context.hash128, strict=True)
+    kinds = [{c.variant.name for c in Trial(conv, c, 1).candidates()} for c in (context, strict)]
+    assert any("winograd" in name for name in kinds[0]) and not any("winograd" in name for name in kinds[1])
 
 
 def test_by_name() -> None:

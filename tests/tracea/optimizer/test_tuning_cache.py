@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.programs.builder import ProgramBuilder
 from xyntra_ep.errors import ConfigError
+from xyntra_ep.tracea.interface.tuning.keep import keep
 from xyntra_ep.tracea.optimizer.tuning_cache import (
     FORMAT,
     Choice,
@@ -24,6 +25,7 @@ from xyntra_ep.tracea.optimizer.tuning_cache import (
     read_export,
     signature,
 )
+from xyntra_ep.tracea.runtime.cache_root import CacheRoot
 
 MACHINE = MachineClass(name="x86_64|some|avx2", l1d=32768, l2=524288, l3=1 << 24)
 ASKED = Question(op="Gemm f32[2,3] f32[3,4]! f32[2,4]", compiler="gcc 12", release="1", threads=2)
@@ -37,12 +39,21 @@ RESULT = TuningResult(
     ),
 )
 
+VERDICT = Verdict(what="w", ratio=0.5, low=0.4, high=0.6)
+
+
+def root_at(folder: Path) -> CacheRoot:
+    for name in ("tmp", "plans"):
+        (folder / name).mkdir(exist_ok=True, mode=0o700)
+    return CacheRoot(path=folder, asked=folder)
+
 
 def saved(folder: Path, *results: TuningResult, machine: MachineClass = MACHINE) -> Path:
     cache = TuningCache.load(folder, machine)
     for result in results:
         cache.add(result)
-    return cache.save(folder, folder)
+    keep(cache, root_at(folder))
+    return folder / machine.file
 
 
 def test_what_was_saved_is_found(tmp_path: Path) -> None:
@@ -81,6 +92,28 @@ def test_the_later_answer_counts_and_trials_are_kept(tmp_path: Path) -> None:
     assert sorted(found.trials, key=repr) == sorted((again, RESULT.trials[1], more), key=repr)
 
 
+def test_plans_go_when_something_is_chosen_otherwise(tmp_path: Path) -> None:
+    """And only then: trials that change no choice cost nobody a plan."""
+    plan = root_at(tmp_path).plans / f"{'0' * 32}.plan"
+
+    def goes(cache: TuningCache) -> bool:
+        plan.touch()
+        keep(cache, root_at(tmp_path))
+        return not plan.exists()
+
+    cache = TuningCache(MACHINE)
+    cache.add(RESULT)
+    assert goes(cache) and not goes(cache)
+    cache.add(dataclasses.replace(RESULT, trials=(TrialResult(variant="e", config={}, ratio=2.0),)))
+    assert not goes(cache)
+    cache.islands["i"] = Verdict(what="w", ratio=0.9, low=0.8, high=1.1)
+    assert goes(cache)
+    cache.islands["i"] = Verdict(what="w", ratio=0.9, low=0.8, high=0.95)
+    assert goes(cache)
+    cache.add(dataclasses.replace(RESULT, best=None))
+    assert goes(cache)
+
+
 def test_results_of_shapes_alike_are_found_the_nearest_first() -> None:
     cache = TuningCache(MACHINE)
 
@@ -107,8 +140,8 @@ def test_results_of_shapes_alike_are_found_the_nearest_first() -> None:
 def test_verdicts_of_several_writers_are_kept(tmp_path: Path) -> None:
     for name, ratio in (("a", 0.7), ("b", 1.3)):
         cache = TuningCache(MACHINE)
-        cache.islands[name] = Verdict(what=name, ratio=ratio)
-        cache.save(tmp_path, tmp_path)
+        cache.islands[name] = Verdict(what=name, ratio=ratio, low=ratio, high=ratio)
+        keep(cache, root_at(tmp_path))
     assert {name: v.loses for name, v in TuningCache.load(tmp_path, MACHINE).islands.items()} == {"a": True, "b": False}
 
 
@@ -134,17 +167,26 @@ def document(**change: Any) -> dict[str, Any]:
         "default": {"variant": "v", "config": {}, "ns": 1.0}, "trials": [],
     }  # fmt: skip
     machine = {name: getattr(MACHINE, name) for name in ("name", "l1d", "l2", "l3")}
-    return {"format": FORMAT, "machine": machine, "results": {"k": row | change}, "islands": {"i": {"what": "w", "ratio": 0.5}}}
+    return {
+        "format": FORMAT,
+        "machine": machine,
+        "results": {"k": row | change},
+        "islands": {"i": {"what": "w", "ratio": 0.5, "low": 0.4, "high": 0.6}},
+    }
 
 
 def test_the_documented_form_is_read(tmp_path: Path) -> None:
     (tmp_path / MACHINE.file).write_text(json.dumps(document()))
     found = TuningCache.load(tmp_path, MACHINE)
-    assert len(found.results) == 1 and found.islands == {"i": Verdict(what="w", ratio=0.5)} and found.islands["i"].loses
+    assert (
+        len(found.results) == 1
+        and found.islands == {"i": Verdict(what="w", ratio=0.5, low=0.4, high=0.6)}
+        and found.islands["i"].loses
+    )
 
 
 DAMAGED: list[Any] = [
-    "", "[]", "{", "null", json.dumps(document() | {"islands": {"i": {"what": "w", "ratio": "0.5"}}}),
+    "", "[]", "{", "null", json.dumps(document() | {"islands": {"i": {"what": "w", "ratio": 0.5, "low": "0.4", "high": 0.6}}}),
     json.dumps(document() | {"islands": 3}), json.dumps({k: v for k, v in document().items() if k != "islands"}),
     '{"results": 1}', "\ufffe", "[" * 100_000,
     *(json.dumps(document(**{name: value})) for name, value in [

@@ -232,15 +232,16 @@ class Context:
         ``constants``: values that are known when the session is created. Raises UnsupportedError when nothing
         admits it.
         """
-        return self.builder.decide(
-            op,
-            BuildContext(
-                caps=self.caps,
-                program=program if program is not None else Program(),
-                gpu=self.device.gpu if self.device is not None else None,
-                constants=constants,
-                strict=self._strict,
-            ),
+        return self.builder.decide(op, self.build_context(program if program is not None else Program(), constants))
+
+    def build_context(self, program: Program, constants: frozenset[int]) -> BuildContext:
+        """What variants may look at, for ops of ``program``."""
+        return BuildContext(
+            caps=self.caps,
+            program=program,
+            gpu=self.device.gpu if self.device is not None else None,
+            constants=constants,
+            strict=self._strict,
         )
 
     def plan_kernel(

@@ -19,34 +19,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.backends import DeviceTarget
-from xyntra_ep.tracea.core_ir.dtypes import to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret, random_like
-from xyntra_ep.tracea.core_ir.ops import Product, Program, ValueKind
+from xyntra_ep.tracea.core_ir.ops import Program, ValueKind
 from xyntra_ep.tracea.doctor.variants import AnyVariant, gpu_variants
 from xyntra_ep.tracea.interface import device_costs
+from xyntra_ep.tracea.interface.alone import WRONG, Alone, compiled, difference
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
-from xyntra_ep.tracea.interface.islands import CompileResult, compile_islands, write_plan
+from xyntra_ep.tracea.interface.islands import write_plan
 from xyntra_ep.tracea.interface.measuring import measure
 from xyntra_ep.tracea.interface.samples import SAMPLES, Sample
-from xyntra_ep.tracea.interface.trial_jobs import TrialJobs, island_of, values_of
+from xyntra_ep.tracea.interface.trial_jobs import TrialJobs, values_of
 from xyntra_ep.tracea.kernels.variant import BuildContext
-from xyntra_ep.tracea.planning.plan import PlanError
-from xyntra_ep.tracea.planning.planner import plan_program
 from xyntra_ep.tracea.runtime.cache_root import TRIALS, atomic_write
-from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
 from xyntra_ep.trusted_file import read_trusted
 
 _AGAIN_S = 86400.0  # after which failures that may pass are tried again
-_WRONG = "computes something else"
-# max |a - b| / max |b|: what separates rounding from an element in the wrong place.
-_MAX_ERR = {Product.F32: 1e-4, Product.TF32: 3e-3, Product.BF16: 2e-2, Product.F16: 2e-2}
 
 Array = NDArray[Any]
 
@@ -77,7 +69,7 @@ class Outcome:
     @property
     def lasting(self) -> bool:
         """What failed computes something else; what ended, hung or could not be made may have had another reason than itself."""
-        return all(why.startswith(_WRONG) for why in self.failed.values())
+        return all(why.startswith(WRONG) for why in self.failed.values())
 
     def __str__(self) -> str:
         right = len(self.tried) - len(self.failed)
@@ -146,7 +138,9 @@ def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
     with tempfile.TemporaryDirectory(dir=context.root.tmp) as folder:
         jobs = TrialJobs(Path(folder), _device(context).identity)
         ready: list[tuple[Trial, list[Array]]] = []
-        for trial, result, alone in _compiled(sorted(made, key=_risk), context):
+        ordered = sorted(made, key=_risk)
+        alone = [_alone(trial, context) for trial in ordered]
+        for trial, by_itself, result in zip(ordered, alone, compiled(alone, context), strict=True):
             if result.failures:
                 fail(trial, f"cannot be made: {result.failures[0].reason}")
                 continue
@@ -154,11 +148,11 @@ def _tried(made: Sequence[Trial], context: Context) -> dict[str, str]:
             inputs, outputs = (values_of(trial.program, kind) for kind in (ValueKind.INPUT, ValueKind.OUTPUT))
             stored = [random_like(extents(v), v.dtype, 100 * len(ready) + i) for i, v in enumerate(inputs)]
             sizes = [math.prod(extents(v)) * v.dtype.bytes for v in outputs]
-            jobs.run(write_plan("", result, alone), stored, sizes, about=(trial.variant.name, *trial.variant.parts))
+            jobs.run(write_plan("", result, by_itself.context), stored, sizes, about=(trial.variant.name, *trial.variant.parts))
             ready.append((trial, interpret(trial.program, stored)))
         for number, answer in enumerate(jobs.carry_out()):
             trial, wanted = ready[number]
-            fail(trial, answer.problem or _difference(jobs, number, trial, wanted))
+            fail(trial, answer.problem or difference(jobs, number, trial.program, wanted, trial.sample.product))
     return found
 
 
@@ -167,41 +161,16 @@ def _risk(trial: Trial) -> tuple[bool, bool]:
     return trial.variant.may_hang, bool(trial.variant.parts)
 
 
-def _compiled(made: Sequence[Trial], context: Context) -> Iterator[tuple[Trial, CompileResult, Context]]:
-    """Each trial's plan. All kernels are compiled at once before, many at a time."""
-    alone = [_alone(trial, context) for trial in made]
-    sources: dict[str, KernelSource] = {}
-    for trial, chosen in zip(made, alone, strict=True):
-        try:
-            planned = plan_program(trial.program, chosen.caps, builder=chosen.builder)
-        except (PlanError, InvariantError):
-            continue  # compile_islands tells it
-        sources |= {source.text: source.distinct() for source in planned.kernels}  # as compile_islands looks for them
-    context.kernels.compile_many(list(sources.values()))
-    for trial, chosen in zip(made, alone, strict=True):
-        name = f"{trial.variant.name}: {trial.sample.name}, {trial.sample.product}"
-        yield trial, compile_islands([island_of(trial.program, name)], chosen), chosen
-
-
-def _alone(trial: Trial, context: Context) -> Context:
-    """What decides for the trial's variant, at the size that the sample takes the device for."""
+def _alone(trial: Trial, context: Context) -> Alone:
+    """With what decides for the trial's variant, at the size that the sample takes the device for."""
     device = _device(context)
     if trial.sample.units:
         device = replace(device, gpu=replace(device.gpu, units=trial.sample.units))
-    return context.on(device).choosing({type(trial.program.ops[0]): (trial.variant,)})
+    chosen = context.on(device).choosing({type(trial.program.ops[0]): (trial.variant,)})
+    name = f"{trial.variant.name}: {trial.sample.name}, {trial.sample.product}"
+    return Alone(name=name, program=trial.program, context=chosen)
 
 
 def _device(context: Context) -> DeviceTarget:
     assert context.device is not None
     return context.device
-
-
-def _difference(jobs: TrialJobs, number: int, trial: Trial, wanted: Sequence[Array]) -> str:
-    """Why an output is not what it should be."""
-    for i, (value, right) in enumerate(zip(values_of(trial.program, ValueKind.OUTPUT), wanted, strict=True)):
-        got = to_float64(np.frombuffer(jobs.output(number, i), value.dtype.numpy), value.dtype).reshape(right.shape)
-        most = _MAX_ERR[trial.sample.product] if value.dtype.is_float else 0.0
-        error = float(np.abs(got - right).max() / (np.abs(right).max() or 1))
-        if not error <= most:
-            return f"{_WRONG}: error {error:.2g}, {most:g} allowed"
-    return ""

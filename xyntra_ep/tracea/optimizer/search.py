@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import random
+import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -126,8 +127,6 @@ class GaussianProcess(Search):
 
     def _fitted(self, at: Any, costs: Any, like: Any = None) -> Any:
         """The process through these points; ``like``: with the length scales of one that was fitted, which takes the time."""
-        import warnings
-
         from skopt.learning import GaussianProcessRegressor
         from skopt.learning.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
@@ -146,8 +145,6 @@ class GaussianProcess(Search):
 
 
 def _expected_improvement(at: Any, model: Any, best: float) -> Any:
-    import warnings
-
     from skopt.acquisition import gaussian_ei
 
     with warnings.catch_warnings():

@@ -9,26 +9,24 @@
          "variant": "gemm.packed_b", "config": {"rows": 8, "columns": 48}, "ns": 1.0,      the best; absent where none was better
          "default": {"variant": ..., "config": ..., "ns": ...},                            than what is chosen without tuning
          "trials": [{"variant": ..., "config": ..., "ratio": 1.02}, {..., "problem": "computes something else"}]}},
-     "islands": {"<digest>": {"what": "12 nodes: Conv, Clip", "ratio": 0.77}}}
+     "islands": {"<digest>": {"what": "12 nodes: Conv, Clip", "ratio": 0.77, "low": 0.75, "high": 0.79}}}
 
 A trial's ``ratio`` is its time over the default's, both measured in turn. An island's is the time of the whole model without it
-over the time with it: below 1 ONNX Runtime is faster, and the island is declined. A file is trusted as all that decides what is
+over the time with it, from ``low`` to ``high`` with 95 % confidence: all below 1, ONNX Runtime is faster, and the island is
+declined. A file is trusted as all that decides what is
 executed (`trusted_file.py`), and nothing of it is executed: names are looked up among variants, numbers in their search spaces.
 One that is damaged, or of a later format, counts as empty, with a reason that sessions tell once; the next tuning replaces it.
-Writers take a lock, read what is there, merge, and put the new file in its place.
+`interface/tuning/keep.py` writes it.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import math
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,14 +109,21 @@ class TuningResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """On an island, by the whole model: the time without it over the time with it. ``what``: for people."""
+    """On an island, by the whole model: the time without it over the time with it, the median and where that lies with 95 %
+    confidence. ``what``: for people."""
 
     what: str
     ratio: float
+    low: float
+    high: float
 
     @property
     def loses(self) -> bool:
-        return self.ratio < 1.0
+        return self.high < 1.0
+
+    @property
+    def wins(self) -> bool:
+        return self.low > 1.0
 
 
 @dataclass(slots=True)
@@ -129,24 +134,18 @@ class TuningCache:
     results: dict[str, TuningResult] = field(default_factory=dict)
     islands: dict[str, Verdict] = field(default_factory=dict)
     problem: str = ""
-    _open: set[str] = field(default_factory=set, compare=False)  # islands whose verdicts are to go
 
     @classmethod
     def load(cls, folder: Path, machine: MachineClass) -> TuningCache:
         """What the file of ``machine`` in ``folder`` holds; nothing where there is none, or none that can be used."""
-        return cls.read(folder / machine.file, machine)
-
-    @classmethod
-    def read(cls, path: Path, machine: MachineClass) -> TuningCache:
-        """As `load`, of a named file."""
+        path = folder / machine.file
         try:
             data = json.loads(read_trusted(path, most_bytes=_MOST_BYTES))
-            results, islands = _results(data, machine), _islands(data)
+            return cls(machine, results=_results(data, machine), islands=_islands(data))
         except FileNotFoundError:
             return cls(machine)
         except (OSError, ValueError, RecursionError) as error:  # JSON that is none is a ValueError
             return cls(machine, problem=f"tuning results are not used: {path.name} {_why(error)}")
-        return cls(machine, results=results, islands=islands)
 
     def find(self, question: Question) -> TuningResult | None:
         return self.results.get(question.key) if self.results else None
@@ -168,37 +167,24 @@ class TuningCache:
         before = self.results.get(result.question.key)
         self.results[result.question.key] = result if before is None else _merged(before, result)
 
-    def judge(self, verdicts: Mapping[str, Verdict | None]) -> None:
-        """On islands, in place of earlier verdicts; None: estimates decide."""
-        self._open |= {key for key, verdict in verdicts.items() if verdict is None}
-        self.islands |= {key: verdict for key, verdict in verdicts.items() if verdict is not None}
+    def take_in(self, other: TuningCache) -> None:
+        """What another one has; where both have something, this one's counts, with the trials of both."""
+        self.islands = other.islands | self.islands
+        for key, result in other.results.items():
+            self.results[key] = _merged(result, self.results[key]) if key in self.results else result
 
-    def save(self, folder: Path, tmp: Path) -> Path:
-        """Into the file of the machine, with what others have written there since: of two answers to one question this one's
-        counts. Raises OSError where it cannot be written."""
-        path = folder / self.machine.file
-        with _locked(folder / f"{self.machine.file}.lock"):
-            there = TuningCache.load(folder, self.machine)
-            merged = there.islands | self.islands
-            self.islands = {key: verdict for key, verdict in merged.items() if key not in self._open}
-            for key, result in there.results.items():
-                self.results[key] = _merged(result, self.results[key]) if key in self.results else result
-            self.write(path, tmp)
-        return path
+    def choices(self) -> Mapping[str, object]:
+        """All that decides about plans."""
+        best = {key: (r.best.variant, dict(r.best.config)) for key, r in self.results.items() if r.best is not None}
+        return best | {f"island {key}": (v.loses, v.wins) for key, v in self.islands.items()}
 
-    def write(self, path: Path, tmp: Path) -> None:
-        """The file, put in its place as a whole. ``tmp``: a folder on the same file system."""
-        partial = tmp / f"{path.name}.{os.getpid()}"
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(self._document(), file, indent=1, sort_keys=True)
-        partial.replace(path)
-
-    def _document(self) -> Mapping[str, Any]:
-        machine = {name: getattr(self.machine, name) for name in ("name", "l1d", "l2", "l3")}
-        islands = {key: {"what": verdict.what, "ratio": verdict.ratio} for key, verdict in self.islands.items()}
+    def data(self) -> bytes:
+        """The file."""
+        machine = {name: getattr(self.machine, name) for name in _MACHINE}
+        islands = {key: asdict(verdict) for key, verdict in self.islands.items()}
         results = {key: _row(result) for key, result in self.results.items()}
-        return {"format": FORMAT, "machine": machine, "results": results, "islands": islands}
+        document = {"format": FORMAT, "machine": machine, "results": results, "islands": islands}
+        return json.dumps(document, indent=1, sort_keys=True).encode()
 
 
 def read_export(path: Path) -> TuningCache:
@@ -228,16 +214,6 @@ def _why(error: Exception) -> str:
     if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError, RecursionError)):
         return "is damaged"
     return str(error)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _merged(old: TuningResult, new: TuningResult) -> TuningResult:
@@ -300,9 +276,14 @@ def _results(data: Any, machine: MachineClass) -> dict[str, TuningResult]:
 def _islands(data: Any) -> dict[str, Verdict]:
     """Raises as `_results`, which comes first."""
     try:
-        return {_text(key): Verdict(what=_text(row["what"]), ratio=_number(row["ratio"])) for key, row in data["islands"].items()}
+        return {_text(key): _verdict(row) for key, row in data["islands"].items()}
     except (KeyError, TypeError, AttributeError):
         raise ValueError("is damaged") from None
+
+
+def _verdict(row: Any) -> Verdict:
+    ratio, low, high = (_number(row[name]) for name in ("ratio", "low", "high"))
+    return Verdict(what=_text(row["what"]), ratio=ratio, low=low, high=high)
 
 
 def island_key(ops: Sequence[str], question: Question) -> str:

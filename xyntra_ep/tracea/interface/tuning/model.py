@@ -44,11 +44,14 @@ class TunedKernel:
 @dataclass(slots=True, kw_only=True)
 class TuningRequest:
     """What a session is asked to tune, and what came of it. ``hear`` is told of each trial: the kernel, the trial, how many
-    kernels are done, and how many there are."""
+    kernels are done, and how many there are. ``again``: the search goes on for kernels that have an answer. ``stoppable``: Ctrl-C
+    ends the tuning and not the program; ``stopped``: it did. ``left_out``: keys of islands that are declined, to see what the
+    model takes without them; with it no earlier verdict counts, and plans are not kept."""
 
     budget: Budget = field(default_factory=lambda: Budget(seconds=SESSION_S))
     threads: int | None = None
     hear: Callable[[TunedKernel, Measured, int, int], None] = lambda kernel, measured, done, total: None
+    again: bool = False
     stoppable: bool = False
     kernels: list[TunedKernel] = field(default_factory=list)
     stopped: bool = False
@@ -84,13 +87,15 @@ class _Wanted:
 
 
 def tune_islands(result: CompileResult, context: Context, request: TuningRequest) -> bool:
-    """Tune the ops that ``result`` spends its time in, the longest first; whether anything is faster than before. Raises
+    """Tune the ops that ``result`` spends its time in, the longest first; whether anything is chosen otherwise now. Raises
     UnsupportedError where the search is not installed."""
+    before = context.tuning.choices()
     tuner = AutoTuner(context, threads=request.threads)
     wanted = _wanted(result, context, tuner.threads)
     request.kernels += [w.kernel for w in wanted]
     end = time.monotonic() + request.budget.seconds
-    faster = False
+    if not request.again:
+        wanted = [w for w in wanted if not w.kernel.result]
     left_ns = sum(w.ns for w in wanted)
     for number, w in enumerate(wanted):
         left_s = end - time.monotonic()
@@ -117,8 +122,7 @@ def tune_islands(result: CompileResult, context: Context, request: TuningRequest
             request.stopped = True
             w.kernel.problem = "was stopped"
             break
-        faster = faster or w.kernel.result.best is not None
-    return faster
+    return context.tuning.choices() != before
 
 
 def _wanted(result: CompileResult, context: Context, threads: int) -> list[_Wanted]:
@@ -138,11 +142,13 @@ def _wanted(result: CompileResult, context: Context, threads: int) -> list[_Want
             if number in once or number not in ns:
                 continue
             op = program.ops[number]
-            key = context.question(op, known, threads).key
+            question = context.question(op, known, threads)
+            key = question.key
             if key not in found:
-                kernel = TunedKernel(label=_label(op), count=0, share=0.0, floor_ns=0.0)
+                known_result = context.tuning.find(question)
+                kernel = TunedKernel(label=_label(op), count=0, share=0.0, floor_ns=0.0, result=known_result)
                 try:
-                    problem = problem_of(program, number, known, {})
+                    problem = problem_of(program, number, known)
                 except UnsupportedError:
                     continue  # it has no shape of its own: what is chosen for it is an estimate
                 with assuming(program.assumed):

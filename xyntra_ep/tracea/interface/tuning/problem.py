@@ -43,6 +43,12 @@ class Problem:
         return frozenset(i for i, value in enumerate(self.program.values) if value.kind in known)
 
     @property
+    def product(self) -> Product:
+        """What the op multiplies in; F32 where it does not."""
+        found: Product = getattr(self.op, "product", Product.F32)
+        return found
+
+    @property
     def flops(self) -> int:
         return evaluate(sized_work(self.op).flops, self.sizes)
 
@@ -88,16 +94,16 @@ def named_problem(op: str, *, precision: str = "fp32", **sizes: int) -> Problem:
     return Problem(program=program, sizes={})
 
 
-def problem_of(program: Program, number: int, known: frozenset[int], sizes: Mapping[str, int], between_bytes: int = 0) -> Problem:
-    """Op ``number`` of a program by itself. ``known``: values that are when a session is created; ``sizes``: of symbols, where
-    they are not assumed. Raises UnsupportedError where no input says how large a symbol is, and for an op that needs others: it
-    writes a part of a value, or reads what it writes."""
+def problem_of(program: Program, number: int, known: frozenset[int]) -> Problem:
+    """Op ``number`` of a program by itself, at the sizes that are assumed. ``known``: values that are when a session is created.
+    Raises UnsupportedError where nothing is assumed of a size, or no input says how large it is, and for an op that needs others:
+    it writes a part of a value, or reads what it writes."""
     op = program.ops[number]
     if any(o.value in {i.value for i in op.inputs} for o in op.written):
         raise UnsupportedError("it reads what it writes", where=op.label)
     if any(product(o.shape) != product(program.values[o.value].shape) for o in op.written):
         raise UnsupportedError("it writes a part of a value", where=op.label)
-    usual = program.assumed[1] | dict(sizes)
+    usual = program.assumed[1]
     wanted = set().union(*(symbols_of(size) for size in op.sizes()))
     written = {o.value for o in op.written}
     used = list(dict.fromkeys(o.value for o in op.operands))
@@ -121,7 +127,7 @@ def problem_of(program: Program, number: int, known: frozenset[int], sizes: Mapp
     missing = sorted(name for name in wanted if name not in usual)
     if missing:
         raise UnsupportedError(f"nothing is known of the size {', '.join(missing)}", where=op.label)
-    return Problem(program=alone, sizes={name: usual[name] for name in wanted}, between_bytes=between_bytes)
+    return Problem(program=alone, sizes={name: usual[name] for name in wanted})
 
 
 def _moved(op: CoreOp, place: Mapping[int, int]) -> CoreOp:

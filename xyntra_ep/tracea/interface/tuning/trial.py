@@ -9,35 +9,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
-from xyntra_ep.errors import InvariantError, UnsupportedError
+from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.tracea.core_ir.dims import assuming
-from xyntra_ep.tracea.core_ir.dtypes import to_float64
 from xyntra_ep.tracea.core_ir.interpreter import interpret
-from xyntra_ep.tracea.core_ir.ops import Product, ValueKind
+from xyntra_ep.tracea.core_ir.ops import ValueKind
 from xyntra_ep.tracea.core_ir.ops.memory import Array
 from xyntra_ep.tracea.doctor.decision import refusal
 from xyntra_ep.tracea.doctor.variants import AnyVariant, cpu_variants
+from xyntra_ep.tracea.interface.alone import Alone, compiled, difference, outputs
 from xyntra_ep.tracea.interface.context import Context
-from xyntra_ep.tracea.interface.islands import CompileResult, compile_islands, write_plan
-from xyntra_ep.tracea.interface.trial_jobs import Answer, TrialJobs, island_of
+from xyntra_ep.tracea.interface.islands import CompileResult, write_plan
+from xyntra_ep.tracea.interface.trial_jobs import Answer, TrialJobs
 from xyntra_ep.tracea.interface.tuning.problem import Problem
-from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config
+from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, Config
 from xyntra_ep.tracea.optimizer.interval import median_interval
 from xyntra_ep.tracea.optimizer.space import Categorical, Point, SearchSpace
 from xyntra_ep.tracea.optimizer.tuning_cache import TrialResult
-from xyntra_ep.tracea.planning.plan import PlanError
-from xyntra_ep.tracea.planning.planner import plan_program
-from xyntra_ep.tracea.runtime.kernel_source import KernelSource
 
 _VARIANT = "variant"
 _ROUND_NS = 20e6  # of runs of a point in a round
 _LEAST_RUNS, _MOST_RUNS = 3, 50
 _SLOW = 4.0  # estimated to take so many times as long as the default: not tried
 _INTERPRETED = 4e9  # flops that the interpreter is given; of larger ops what is chosen without tuning is the reference
-# max |a - b| / max |b|, as `trials.py` has it
-_MAX_ERR = {Product.F32: 1e-4, Product.TF32: 3e-3, Product.BF16: 2e-2, Product.F16: 2e-2, Product.INT8W: 2e-2}
 _TIMED = "kernels_ns"  # of what a trial times
 
 
@@ -47,6 +40,9 @@ class Candidate:
 
     variant: AnyVariant
     config: Config
+
+    def __str__(self) -> str:
+        return " ".join([self.variant.name, *(f"{name}={value}" for name, value in self.config.items())])
 
     @property
     def point(self) -> Point:
@@ -81,12 +77,7 @@ class Trial:
         """Raises UnsupportedError where no variant admits the op."""
         problem = problem if context.device is None else problem.of_inputs
         self._problem, self._context, self._threads = problem, context, threads
-        self._build = BuildContext(
-            caps=context.caps,
-            program=problem.program,
-            gpu=context.device.gpu if context.device is not None else None,
-            constants=problem.constants,
-        )
+        self._build = context.build_context(problem.program, problem.constants)
         table = context.device.variants if context.device is not None else cpu_variants()
         self._table = table
         with assuming(problem.program.assumed):
@@ -98,6 +89,7 @@ class Trial:
                 for v in table.get(type(problem.op), ())
                 if v.admits(problem.op, self._build) is None and self._is_fast(v)
             }
+        self._inputs, self._constants = problem.data(ValueKind.INPUT), problem.data(ValueKind.CONST)
         self._wanted: list[Array] | None = None
 
     def _is_fast(self, variant: AnyVariant) -> bool:
@@ -136,8 +128,9 @@ class Trial:
                 axes = [*variant.space(op, build)]
                 for values in itertools.product(*(axis.values for axis in axes)):
                     config = {axis.name: value for axis, value in zip(axes, values, strict=True)}
-                    if config == self.default.config or not variant.refuses(op, config, build):
-                        yield Candidate(variant=variant, config=config)
+                    candidate = Candidate(variant=variant, config=config)
+                    if candidate.point == self.default.point or not variant.refuses(op, config, build):
+                        yield candidate
 
     def estimate(self, candidate: Candidate) -> float:
         """What it is taken to cost without measuring it, in nanoseconds on one core, or on the device."""
@@ -156,18 +149,18 @@ class Trial:
     def measure(self, candidates: Sequence[Candidate], rounds: int) -> list[Measured]:
         """Each candidate. Raises UnsupportedError where the default fails."""
         problem = self._problem
-        compiled = self._compiled([self.default, *candidates])
-        inputs, constants = problem.data(ValueKind.INPUT), problem.data(ValueKind.CONST)
+        made = self._compiled([self.default, *candidates])
+        inputs, constants = self._inputs, self._constants
         with tempfile.TemporaryDirectory(dir=self._context.root.tmp) as folder:
             jobs = TrialJobs(Path(folder), self._context.device_identity, rounds=rounds)
             numbers: list[int | None] = []  # of jobs
-            for i, (result, alone) in enumerate(compiled):
+            for i, (alone, result) in enumerate(made):
                 if result.failures:
                     numbers.append(None)
                     continue
                 given = next((number for number in numbers if number is not None), None)
                 number = jobs.run(
-                    write_plan("", result, alone),
+                    write_plan("", result, alone.context),
                     inputs if given is None else given,
                     problem.bytes_of(ValueKind.OUTPUT),
                     constants=constants,
@@ -182,7 +175,7 @@ class Trial:
 
             def found(i: int) -> tuple[str, Answer | None]:
                 """Why there are no times, else the times."""
-                result, number = compiled[i][0], numbers[i]
+                result, number = made[i][1], numbers[i]
                 if number is None:
                     return f"cannot be made: {result.failures[0].reason}", None
                 problem_there = answers[number].problem or (self._difference(jobs, number) if self._wanted is not None else "")
@@ -192,7 +185,7 @@ class Trial:
             if why or base is None or numbers[0] is None:
                 raise UnsupportedError(f"what is chosen without tuning cannot be measured: {why}", where=problem.name)
             if self._wanted is None:
-                self._wanted = self._reference(jobs, numbers[0], inputs, constants)
+                self._wanted = self._reference(jobs, numbers[0])
             return [_measured(c, *found(i), base) for i, c in enumerate(candidates, start=1)]
 
     @property
@@ -201,51 +194,32 @@ class Trial:
         between_ns = self._problem.between_bytes / self._context.caps.dram_gbs
         return max(_LEAST_RUNS, min(_MOST_RUNS, int(_ROUND_NS / max(self._expected_ns + between_ns, 1.0))))
 
-    def _compiled(self, candidates: Sequence[Candidate]) -> list[tuple[CompileResult, Context]]:
-        """The plan of each candidate by itself; all kernels are compiled at once before."""
-        contexts = [self._context.choosing({**self._table, type(self._problem.op): (_only(c),)}) for c in candidates]
-        islands = [island_of(self._problem.program, f"candidate {i}") for i in range(len(candidates))]
-        sources: dict[str, KernelSource] = {}
-        for context in contexts:
-            for source in _sources(self._problem, context):
-                sources.setdefault(source.text, source)
-        self._context.kernels.compile_many([*sources.values()])
-        return [(compile_islands([island], context), context) for island, context in zip(islands, contexts, strict=True)]
-
-    def _reference(self, jobs: TrialJobs, number: int, inputs: Sequence[Array], constants: Sequence[Array]) -> list[Array]:
-        """What is to be computed: by the interpreter, or where that would take long by the default's kernels."""
-        if self._problem.flops <= _INTERPRETED:
-            wanted = interpret(self._problem.program, inputs, constants)
-            if why := self._difference_from(jobs, number, wanted):
-                raise UnsupportedError(f"what is chosen without tuning {why}", where=self._problem.name)
-            return wanted
-        return self._outputs(jobs, number)
-
-    def _outputs(self, jobs: TrialJobs, number: int) -> list[Array]:
-        return [
-            to_float64(np.frombuffer(jobs.output(number, i), value.dtype.numpy), value.dtype).reshape(
-                self._problem.extents(value)
+    def _compiled(self, candidates: Sequence[Candidate]) -> list[tuple[Alone, CompileResult]]:
+        """The plan of each candidate by itself."""
+        kind = type(self._problem.op)
+        made = [
+            Alone(
+                name=str(candidate),
+                program=self._problem.program,
+                context=self._context.choosing({**self._table, kind: (_only(candidate),)}),
             )
-            for i, value in enumerate(self._problem.values(ValueKind.OUTPUT))
+            for candidate in candidates
         ]
+        return list(zip(made, compiled(made, self._context), strict=True))
+
+    def _reference(self, jobs: TrialJobs, number: int) -> list[Array]:
+        """What is to be computed: by the interpreter, or where that would take long by the default's kernels."""
+        problem = self._problem
+        if problem.flops > _INTERPRETED:
+            return outputs(jobs, number, problem.program, [problem.extents(v) for v in problem.values(ValueKind.OUTPUT)])
+        wanted = interpret(problem.program, self._inputs, self._constants)
+        if why := difference(jobs, number, problem.program, wanted, problem.product):
+            raise UnsupportedError(f"what is chosen without tuning {why}", where=problem.name)
+        return wanted
 
     def _difference(self, jobs: TrialJobs, number: int) -> str:
         assert self._wanted is not None
-        return self._difference_from(jobs, number, self._wanted)
-
-    def _difference_from(self, jobs: TrialJobs, number: int, wanted: Sequence[Array]) -> str:
-        """Why an output is not what it should be."""
-        product = getattr(self._problem.op, "product", Product.F32)
-        for value, got, right in zip(self._problem.values(ValueKind.OUTPUT), self._outputs(jobs, number), wanted, strict=True):
-            most = _MAX_ERR[product] if value.dtype.is_float else 0.0
-            finite = np.isfinite(right)
-            if not np.array_equal(finite, np.isfinite(got)):
-                return "computes something else: NaN or infinity elsewhere"
-            scale = float(np.abs(right[finite]).max(initial=0.0)) or 1.0
-            error = float(np.abs(got[finite] - right[finite]).max(initial=0.0)) / scale
-            if not error <= most:
-                return f"computes something else: error {error:.2g}, {most:g} allowed"
-        return ""
+        return difference(jobs, number, self._problem.program, self._wanted, self._problem.product)
 
 
 class CandidateSpace(SearchSpace):
@@ -283,11 +257,3 @@ def _constants(result: CompileResult) -> Sequence[str]:
 def _only(candidate: Candidate) -> AnyVariant:
     config = dict(candidate.config)
     return replace(candidate.variant, default=lambda op, context: config)
-
-
-def _sources(problem: Problem, context: Context) -> list[KernelSource]:
-    """The kernels of a candidate's plan, as `compile_islands` looks for them."""
-    try:
-        return [s.distinct() for s in plan_program(problem.program, context.caps, builder=context.builder).kernels]
-    except (PlanError, InvariantError):
-        return []  # compile_islands tells it

@@ -20,13 +20,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from xyntra_ep.tracea.interface.context import Context
+from xyntra_ep.tracea.interface.tuning.keep import keep
 from xyntra_ep.tracea.interface.tuning.problem import Problem, named_problem
 from xyntra_ep.tracea.interface.tuning.trial import Measured, Trial
 from xyntra_ep.tracea.optimizer.hero_tables import heroes
 from xyntra_ep.tracea.optimizer.search import GaussianProcess, Search
 from xyntra_ep.tracea.optimizer.space import Point, SearchSpace
 from xyntra_ep.tracea.optimizer.tuning_cache import Choice, Question, TrialResult, TuningResult
-from xyntra_ep.tracea.runtime.plan_store import forget_plans
 
 _BATCH = 4  # points that are compiled at once
 _ROUNDS, _FINAL_ROUNDS = 3, 9
@@ -96,9 +96,9 @@ class AutoTuner:
                 best, in_vain = search.best, 0 if better else in_vain + len(points)
             return self._kept(trial, search, tried, TuningResult(question=question, default=default), before)
         except KeyboardInterrupt:
-            self._keep(
-                _with_trials(TuningResult(question=question, default=default, best=before.best if before else None), tried)
-            )
+            if tried:
+                so_far = before or TuningResult(question=question, default=default)
+                self._keep(replace(so_far, trials=_rows(tried)))
             raise
 
     def _neighbours(self, question: Question, trial: Trial) -> Iterator[Point]:
@@ -116,7 +116,8 @@ class AutoTuner:
         is."""
         if not tried and before is not None:  # nothing new
             return before
-        found = _with_trials(result, tried)
+        ns = statistics.median(times) if (times := [m.default_ns for m in tried if m.default_ns]) else 0.0
+        found = replace(result, trials=_rows(tried), default=replace(result.default, ns=ns))
         fast = [trial.candidate(point) for point, ratio in search.ranked()[:_FINALISTS] if ratio < 1.0]
         finals = trial.measure([c for c in fast if c.point != trial.default.point], _FINAL_ROUNDS) if fast else []
         sure = [final for final in finals if not final.problem and final.at_most < 1.0]
@@ -128,24 +129,17 @@ class AutoTuner:
         return found
 
     def _keep(self, result: TuningResult) -> None:
-        """With what is on disk. Plans that were made without it go."""
-        tuning, root = self.context.tuning, self.context.root
-        chosen = tuning.find(result.question)
-        tuning.add(result)
-        tuning.save(root.path, root.tmp)
-        if (chosen.best if chosen is not None else None) != result.best:
-            forget_plans(root)
+        self.context.tuning.add(result)
+        keep(self.context.tuning, self.context.root)
 
 
-def _with_trials(result: TuningResult, tried: Sequence[Measured]) -> TuningResult:
-    rows = tuple(
+def _rows(tried: Sequence[Measured]) -> tuple[TrialResult, ...]:
+    return tuple(
         TrialResult(
             variant=m.candidate.variant.name, config=m.candidate.config, ratio=None if m.problem else m.ratio, problem=m.problem
         )
         for m in tried
     )
-    ns = statistics.median(times) if (times := [m.default_ns for m in tried if m.default_ns]) else 0.0
-    return replace(result, trials=rows, default=replace(result.default, ns=ns))
 
 
 def tune(op: str, *, context: Context | None = None, budget: Budget | None = None, **sizes: Any) -> TuningResult:
