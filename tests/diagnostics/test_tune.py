@@ -96,7 +96,7 @@ def test_what_makes_the_model_slower_is_taken_back(cache: Path, monkeypatch: pyt
     found = tune(model(), seconds=60)
     assert not found.kept and "nothing of it is used" in str(found)
     context = Context()
-    kept = TuningCache.load(context.root.path, context.machine_class)
+    kept = TuningCache.load(context.root.path, context.machine_class, trials=True)
     assert kept.results and all(r.best is None and r.trials for r in kept.results.values())
     kinds = measured()
     assert kinds == {False}
@@ -178,7 +178,7 @@ def test_stopped_it_keeps_what_it_has_and_goes_on(cache: Path, monkeypatch: pyte
     found = tune(model(), seconds=60, hear=hear)
     assert found.stopped and found.model is None and "goes on from there" in str(found)
     context = Context()
-    kept = TuningCache.load(context.root.path, context.machine_class)
+    kept = TuningCache.load(context.root.path, context.machine_class, trials=True)
     assert sum(len(r.trials) for r in kept.results.values()) >= 6
     monkeypatch.setattr(tune_module, "compared", runs_at(1.1))
     assert not tune(model(), seconds=60).stopped

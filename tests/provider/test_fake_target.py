@@ -73,7 +73,7 @@ def test_its_kernels_can_be_tuned(fake: FakeCuda, tmp_path: Path) -> None:
     result = tuner.optimize(named_problem("gemm", m=70, n=72, k=40), Budget(trials=6))
     assert len(result.trials) == 6 and {trial.problem for trial in result.trials} == {""}
     assert result.question.device == context.device_identity and result.question.threads == 1
-    assert TuningCache.load(tmp_path, context.machine_class).find(result.question) == result
+    assert TuningCache.load(tmp_path, context.machine_class, trials=True).find(result.question) == result
 
 
 def test_without_its_file_nobody_knows_it(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
         library=registration.get_library_path(),
         machine=context.machine,
         ceilings=known,
-        tuning=context.tuning,
+        tuning=TuningCache.load(root.path, context.machine_class, trials=True),
         compilers=found,
         devices=tuple((backend.name, line) for backend, found in surveys for line in backend.describe(found)),
         trials=tuple(trial_lines(context, [t for backend, found in surveys for t in backend.targets(found)], measure=measure)),

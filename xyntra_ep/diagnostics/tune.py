@@ -280,7 +280,7 @@ def tune_heroes(
 
 def _write(table: TuningCache, target: Path) -> None:
     try:
-        atomic_write(target, table.data(), target.parent)
+        atomic_write(target, table.exported(), target.parent)
     except OSError as error:
         raise ConfigError(f"cannot be written: {error.strerror}", where=str(target)) from error
 
@@ -288,7 +288,7 @@ def _write(table: TuningCache, target: Path) -> None:
 def export_tuning(target: Path, options: Mapping[str, str] | None = None) -> int:
     """Write what is known of this machine to a file; how many results that are."""
     context = _context(dict(options or {}))
-    tuning = context.tuning
+    tuning = TuningCache.load(context.root.path, context.machine_class, trials=True)
     if not tuning.results:
         raise ConfigError(tuning.problem or "there is nothing to export", where="tune", hint="run `xyntra tune` on a model first")
     _write(tuning, target)

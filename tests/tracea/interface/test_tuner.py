@@ -48,7 +48,7 @@ def measuring(ratios: Mapping[str, float], noise: float = 0.0) -> Any:
         found = []
         for candidate in candidates:
             ratio = ratios.get(candidate.variant.name, 1.0) + 0.001 * sum(candidate.config.values())
-            spread = [ratio * (1 + noise * (-1) ** i) for i in range(rounds)]
+            spread = [ratio * (1 - noise * (-1) ** i) for i in range(rounds)]
             found.append(Measured(candidate=candidate, ratios=tuple(spread), ns=1e3 * ratio, default_ns=1e3))
         return found
 
@@ -160,7 +160,7 @@ def test_interrupted_it_keeps_what_it_has(context: Context, monkeypatch: pytest.
     monkeypatch.setattr(Trial, "measure", measuring({}))
     with pytest.raises(KeyboardInterrupt):
         AutoTuner(context, search=exhaustive).optimize(GEMM, heard=heard)
-    kept = TuningCache.load(context.root.path, context.machine_class)
+    kept = TuningCache.load(context.root.path, context.machine_class, trials=True)
     [result] = kept.results.values()
     assert len(result.trials) == 5 and result.best is None
     more: list[Measured] = []

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.programs.builder import ProgramBuilder
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.tracea.interface.tuning.keep import keep
+from xyntra_ep.tracea.interface.tuning.keep import _locked, keep
 from xyntra_ep.tracea.optimizer.tuning_cache import (
     FORMAT,
     Choice,
@@ -58,10 +58,27 @@ def saved(folder: Path, *results: TuningResult, machine: MachineClass = MACHINE)
 
 def test_what_was_saved_is_found(tmp_path: Path) -> None:
     path = saved(tmp_path, RESULT)
-    found = TuningCache.load(tmp_path, MACHINE)
+    found = TuningCache.load(tmp_path, MACHINE, trials=True)
     assert path.parent == tmp_path and found.problem == ""
     assert found.find(ASKED) == RESULT and RESULT.ratio == pytest.approx(1.2)
-    assert read_export(path) == found
+    sessions = TuningCache.load(tmp_path, MACHINE)
+    assert sessions.find(ASKED) == dataclasses.replace(RESULT, trials=()), "who asks for no trials reads none"
+    (tmp_path / "exported.json").write_bytes(found.exported())
+    (tmp_path / "exported.json").chmod(0o600)
+    assert read_export(tmp_path / "exported.json") == found
+
+
+NO_TRIALS: list[Any] = ["", "[]", '{"trials": 3}', {}, [[]], [{"variant": "v", "config": [1], "ratio": 1.0}], [{"variant": "v"}]]
+
+
+@pytest.mark.parametrize("trials", NO_TRIALS, ids=repr)
+def test_trials_that_are_damaged_are_none_and_cost_no_choice(tmp_path: Path, trials: Any) -> None:
+    saved(tmp_path, RESULT)
+    file = tmp_path / MACHINE.trials_file
+    text = trials if isinstance(trials, str) else json.dumps({**json.loads(file.read_text()), "trials": {ASKED.key: trials}})
+    file.write_text(text)
+    found = TuningCache.load(tmp_path, MACHINE, trials=True)
+    assert found.find(ASKED) == dataclasses.replace(RESULT, trials=()) and found.problem == ""
 
 
 @pytest.mark.parametrize(
@@ -87,7 +104,7 @@ def test_the_later_answer_counts_and_trials_are_kept(tmp_path: Path) -> None:
     more = TrialResult(variant="d", config={"rows": 1}, ratio=1.5)
     again = TrialResult(variant="b", config={"rows": 8, "columns": 3}, ratio=0.9)
     saved(tmp_path, dataclasses.replace(RESULT, best=None, trials=(again, more)))
-    found = TuningCache.load(tmp_path, MACHINE).find(ASKED)
+    found = TuningCache.load(tmp_path, MACHINE, trials=True).find(ASKED)
     assert found is not None and found.best is None
     assert sorted(found.trials, key=repr) == sorted((again, RESULT.trials[1], more), key=repr)
 
@@ -150,6 +167,18 @@ def _add(folder: Path, number: int) -> None:
         saved(folder, dataclasses.replace(RESULT, question=dataclasses.replace(ASKED, op=f"{number} {i}")))
 
 
+def test_a_writer_waits_for_the_one_before(tmp_path: Path) -> None:
+    saved(tmp_path, RESULT)
+    with _locked(tmp_path / f"{MACHINE.file}.lock"):
+        spawn = multiprocessing.get_context("spawn")
+        other = spawn.Process(target=_add, args=(tmp_path, 1))
+        other.start()
+        other.join(3.0)
+        assert other.is_alive() and len(TuningCache.load(tmp_path, MACHINE).results) == 1
+    other.join()
+    assert len(TuningCache.load(tmp_path, MACHINE).results) == 6
+
+
 def test_writers_lose_nothing_of_each_other(tmp_path: Path) -> None:
     spawn = multiprocessing.get_context("spawn")
     writers = [spawn.Process(target=_add, args=(tmp_path, n)) for n in range(3)]
@@ -164,7 +193,7 @@ def test_writers_lose_nothing_of_each_other(tmp_path: Path) -> None:
 def document(**change: Any) -> dict[str, Any]:
     row = {
         "op": "o", "compiler": "c", "release": "r", "threads": 1, "device": "",
-        "default": {"variant": "v", "config": {}, "ns": 1.0}, "trials": [],
+        "default": {"variant": "v", "config": {}, "ns": 1.0},
     }  # fmt: skip
     machine = {name: getattr(MACHINE, name) for name in ("name", "l1d", "l2", "l3")}
     return {
@@ -186,12 +215,12 @@ def test_the_documented_form_is_read(tmp_path: Path) -> None:
 
 
 DAMAGED: list[Any] = [
-    "", "[]", "{", "null", json.dumps(document() | {"islands": {"i": {"what": "w", "ratio": 0.5, "low": "0.4", "high": 0.6}}}),
+    "", "[]", "{", "null", json.dumps({k: v for k, v in document().items() if k != "machine"}),
+    json.dumps(document() | {"islands": {"i": {"what": "w", "ratio": 0.5, "low": "0.4", "high": 0.6}}}),
     json.dumps(document() | {"islands": 3}), json.dumps({k: v for k, v in document().items() if k != "islands"}),
     '{"results": 1}', "\ufffe", "[" * 100_000,
     *(json.dumps(document(**{name: value})) for name, value in [
-        ("op", 1), ("threads", "2"), ("threads", True), ("threads", 1.5), ("default", None), ("default", {}), ("trials", {}),
-        ("trials", [[]]), ("trials", [{"variant": "v", "config": [1], "ratio": 1.0}]), ("variant", 7),
+        ("op", 1), ("threads", "2"), ("threads", True), ("threads", 1.5), ("default", None), ("default", {}), ("variant", 7),
         ("default", {"variant": "v", "config": {"a": 1.5}, "ns": 1.0}),
         ("default", {"variant": "v", "config": {}, "ns": -1.0}),
         ("default", {"variant": "v", "config": {}, "ns": float("nan")}),
@@ -208,7 +237,7 @@ def test_what_is_damaged_counts_as_empty_and_is_replaced(tmp_path: Path, text: s
     with pytest.raises(ConfigError, match="holds no tuning results"):
         read_export(path)
     saved(tmp_path, RESULT)
-    assert TuningCache.load(tmp_path, MACHINE).find(ASKED) == RESULT
+    assert TuningCache.load(tmp_path, MACHINE, trials=True).find(ASKED) == RESULT
 
 
 def test_a_later_format_is_not_understood(tmp_path: Path) -> None:

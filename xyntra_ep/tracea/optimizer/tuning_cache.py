@@ -1,4 +1,4 @@
-"""What tuning has found, kept on disk: one file for each class of machine, in the cache root or where somebody exports it to.
+"""What tuning has found, kept on disk for each class of machines: choices, which sessions read, and trials, which searches do.
 
     tuning_cache-<digest of the class>.json
     {"format": 1,
@@ -7,16 +7,17 @@
          "op": "Gemm f32[128,768] f32[768,768]! f32[128,768] product=f32",   "!": known when the session is created
          "compiler": "gcc 12.2.0 -mavx512f ...", "release": "0.1.0", "threads": 2, "device": "",
          "variant": "gemm.packed_b", "config": {"rows": 8, "columns": 48}, "ns": 1.0,      the best; absent where none was better
-         "default": {"variant": ..., "config": ..., "ns": ...},                            than what is chosen without tuning
-         "trials": [{"variant": ..., "config": ..., "ratio": 1.02}, {..., "problem": "computes something else"}]}},
+         "default": {"variant": ..., "config": ..., "ns": ...}}},                          than what is chosen without tuning
      "islands": {"<digest>": {"what": "12 nodes: Conv, Clip", "ratio": 0.77, "low": 0.75, "high": 0.79}}}
+    tuning_trials-<digest of the class>.json
+    {"format": 1, "machine": ..., "trials": {"<digest>": [
+         {"variant": ..., "config": ..., "ratio": 1.02}, {..., "problem": "computes something else"}]}}
 
-A trial's ``ratio`` is its time over the default's, both measured in turn. An island's is the time of the whole model without it
-over the time with it, from ``low`` to ``high`` with 95 % confidence: all below 1, ONNX Runtime is faster, and the island is
-declined. A file is trusted as all that decides what is
-executed (`trusted_file.py`), and nothing of it is executed: names are looked up among variants, numbers in their search spaces.
-One that is damaged, or of a later format, counts as empty, with a reason that sessions tell once; the next tuning replaces it.
-`interface/tuning/keep.py` writes it.
+An exported file has all of it in one. A trial's ``ratio`` is its time over the default's, both measured in turn. An island's is
+the time of the whole model without it over the time with it, from ``low`` to ``high`` with 95 % confidence: all below 1, ONNX
+Runtime is faster, and the island is declined. A file is trusted as all that decides what is executed (`trusted_file.py`), and
+nothing of it is executed: names are looked up among variants, numbers in their search spaces. One that is damaged, or of a later
+format, counts as empty, with a reason that sessions tell once; the next tuning replaces it. `interface/tuning/keep.py` writes it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from xyntra_ep.tracea.core_ir.ops import CoreOp, Operand, contiguous_strides
 from xyntra_ep.trusted_file import read_trusted
 
 FORMAT = 1
-PREFIX = "tuning_cache"
+PREFIX, TRIALS_PREFIX = "tuning_cache", "tuning_trials"
 _MOST_BYTES = 64 << 20
 _SIZE = re.compile(r"(?<=[\[,@])\d+")
 Config = Mapping[str, int]
@@ -53,8 +54,16 @@ class MachineClass:
 
     @property
     def file(self) -> str:
+        return f"{PREFIX}-{self._digest}.json"
+
+    @property
+    def trials_file(self) -> str:
+        return f"{TRIALS_PREFIX}-{self._digest}.json"
+
+    @property
+    def _digest(self) -> str:
         text = "\0".join(map(str, (self.name, self.l1d, self.l2, self.l3)))
-        return f"{PREFIX}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +103,8 @@ class TrialResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningResult:
-    """``best``: None where nothing beat ``default``, what is chosen without tuning."""
+    """``best``: None where nothing beat ``default``, what is chosen without tuning. ``trials``: none where they were not asked
+    for."""
 
     question: Question
     default: Choice
@@ -136,16 +146,17 @@ class TuningCache:
     problem: str = ""
 
     @classmethod
-    def load(cls, folder: Path, machine: MachineClass) -> TuningCache:
-        """What the file of ``machine`` in ``folder`` holds; nothing where there is none, or none that can be used."""
-        path = folder / machine.file
+    def load(cls, folder: Path, machine: MachineClass, *, trials: bool = False) -> TuningCache:
+        """What the files of ``machine`` in ``folder`` hold; nothing where there is none, or none that can be used. ``trials``:
+        with these, of which there may be thousands."""
+        data, problem = _read(folder / machine.file, machine)
+        if data is None:
+            return cls(machine, problem=problem)
+        further, _ = _read(folder / machine.trials_file, machine) if trials else (None, "")
         try:
-            data = json.loads(read_trusted(path, most_bytes=_MOST_BYTES))
-            return cls(machine, results=_results(data, machine), islands=_islands(data))
-        except FileNotFoundError:
-            return cls(machine)
-        except (OSError, ValueError, RecursionError) as error:  # JSON that is none is a ValueError
-            return cls(machine, problem=f"tuning results are not used: {path.name} {_why(error)}")
+            return _cache({**data, "trials": further.get("trials") if further is not None else {}}, machine)
+        except ValueError as error:
+            return cls(machine, problem=_unused(machine.file, error))
 
     def find(self, question: Question) -> TuningResult | None:
         return self.results.get(question.key) if self.results else None
@@ -179,12 +190,32 @@ class TuningCache:
         return best | {f"island {key}": (v.loses, v.wins) for key, v in self.islands.items()}
 
     def data(self) -> bytes:
-        """The file."""
+        """The file of choices."""
+        return self._file(results=self._results, islands=self._verdicts)
+
+    def trials_data(self) -> bytes:
+        """The file of trials."""
+        return self._file(trials=self._trials)
+
+    def exported(self) -> bytes:
+        """All in one."""
+        return self._file(results=self._results, islands=self._verdicts, trials=self._trials)
+
+    @property
+    def _results(self) -> Mapping[str, Any]:
+        return {key: _row(result) for key, result in self.results.items()}
+
+    @property
+    def _verdicts(self) -> Mapping[str, Any]:
+        return {key: asdict(verdict) for key, verdict in self.islands.items()}
+
+    @property
+    def _trials(self) -> Mapping[str, Any]:
+        return {key: [_trial_row(trial) for trial in result.trials] for key, result in self.results.items() if result.trials}
+
+    def _file(self, **content: Mapping[str, Any]) -> bytes:
         machine = {name: getattr(self.machine, name) for name in _MACHINE}
-        islands = {key: asdict(verdict) for key, verdict in self.islands.items()}
-        results = {key: _row(result) for key, result in self.results.items()}
-        document = {"format": FORMAT, "machine": machine, "results": results, "islands": islands}
-        return json.dumps(document, indent=1, sort_keys=True).encode()
+        return json.dumps({"format": FORMAT, "machine": machine, **content}, indent=1, sort_keys=True).encode()
 
 
 def read_export(path: Path) -> TuningCache:
@@ -197,12 +228,55 @@ def read_export(path: Path) -> TuningCache:
 
 
 def parsed(data: Any) -> TuningCache:
-    """A file's content, of whatever machine. Raises ValueError, with what to say behind the file's name."""
+    """The content of an exported file, of whatever machine. Raises ValueError, with what to say behind the file's name."""
     try:
         machine = MachineClass(**{name: kind(data["machine"][name]) for name, kind in _MACHINE.items()})
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError("is damaged") from None
-    return TuningCache(machine, results=_results(data, machine), islands=_islands(data))
+    _check(data, machine)
+    return _cache(data, machine)
+
+
+def _read(path: Path, machine: MachineClass) -> tuple[dict[str, Any] | None, str]:
+    """A file of ``machine``, or None and what to say, nothing where there is none."""
+    try:
+        data = json.loads(read_trusted(path, most_bytes=_MOST_BYTES))
+        _check(data, machine)
+    except FileNotFoundError:
+        return None, ""
+    except (OSError, ValueError, RecursionError) as error:  # JSON that is none is a ValueError
+        return None, _unused(path.name, error)
+    return data, ""
+
+
+def _unused(name: str, error: Exception) -> str:
+    return f"tuning results are not used: {name} {_why(error)}"
+
+
+def _check(data: Any, machine: MachineClass) -> None:
+    """Whether it is a file of ``machine`` in this format. Raises ValueError, with what to say behind its name."""
+    if not isinstance(data, dict) or "machine" not in data:
+        raise ValueError("is damaged")
+    if data.get("format") != FORMAT:
+        raise ValueError(f"has format {data.get('format')!r}, and this release knows {FORMAT}")
+    if data["machine"] != {name: getattr(machine, name) for name in _MACHINE}:
+        raise ValueError("is of another machine")
+
+
+def _cache(data: Mapping[str, Any], machine: MachineClass) -> TuningCache:
+    """Raises ValueError for what is not as documented. Trials that are not are none: they decide nothing."""
+    try:
+        results = {result.question.key: result for result in map(_result, data["results"].values())}
+        islands = {_text(key): _verdict(row) for key, row in data["islands"].items()}
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError):
+        raise ValueError("is damaged") from None
+    try:
+        trials = {key: tuple(map(_trial, _list(rows))) for key, rows in data["trials"].items()}
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError):
+        trials = {}
+    for key in trials.keys() & results.keys():
+        results[key] = replace(results[key], trials=trials[key])
+    return TuningCache(machine, results=results, islands=islands)
 
 
 _MACHINE: Mapping[str, Any] = {"name": str, "l1d": int, "l2": int, "l3": int}
@@ -244,41 +318,16 @@ def _form(op: str) -> tuple[str, list[int]]:
 def _row(result: TuningResult) -> Mapping[str, Any]:
     q, best = result.question, result.best
     row: dict[str, Any] = {"op": q.op, "compiler": q.compiler, "release": q.release, "threads": q.threads, "device": q.device}
-    if best is not None:
-        row |= _choice(best)
-    row["default"] = _choice(result.default)
-    row["trials"] = [
-        {"variant": t.variant, "config": dict(t.config), **({"problem": t.problem} if t.ratio is None else {"ratio": t.ratio})}
-        for t in result.trials
-    ]
-    return row
+    return row | (_choice(best) if best is not None else {}) | {"default": _choice(result.default)}
+
+
+def _trial_row(trial: TrialResult) -> Mapping[str, Any]:
+    outcome = {"problem": trial.problem} if trial.ratio is None else {"ratio": trial.ratio}
+    return {"variant": trial.variant, "config": dict(trial.config), **outcome}
 
 
 def _choice(choice: Choice) -> dict[str, Any]:
     return {"variant": choice.variant, "config": dict(choice.config), "ns": choice.ns}
-
-
-def _results(data: Any, machine: MachineClass) -> dict[str, TuningResult]:
-    """Raises ValueError, with what to say behind the file's name."""
-    if not isinstance(data, dict) or not isinstance(data.get("results"), dict):
-        raise ValueError("is damaged")
-    if data.get("format") != FORMAT:
-        raise ValueError(f"has format {data.get('format')!r}, and this release knows {FORMAT}")
-    if data.get("machine") != {name: getattr(machine, name) for name in _MACHINE}:
-        raise ValueError("is of another machine")
-    try:
-        found = [_result(row) for row in data["results"].values()]
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError):
-        raise ValueError("is damaged") from None
-    return {result.question.key: result for result in found}
-
-
-def _islands(data: Any) -> dict[str, Verdict]:
-    """Raises as `_results`, which comes first."""
-    try:
-        return {_text(key): _verdict(row) for key, row in data["islands"].items()}
-    except (KeyError, TypeError, AttributeError):
-        raise ValueError("is damaged") from None
 
 
 def _verdict(row: Any) -> Verdict:
@@ -301,7 +350,6 @@ def _result(row: Any) -> TuningResult:
         question=question,
         default=_chosen(row["default"]),
         best=_chosen(row) if "variant" in row else None,
-        trials=tuple(_trial(trial) for trial in _list(row["trials"])),
     )
 
 

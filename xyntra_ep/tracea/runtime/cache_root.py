@@ -6,7 +6,7 @@
 <root>/tmp/                  being written; renamed into place when complete
 <root>/compilers.json        versions of compilers, so that they need not be asked again
 <root>/ceilings.json         measured ceilings of machines
-<root>/tuning_cache-<class>.json  what tuning has found, for a class of machines
+<root>/tuning_cache-<class>.json, tuning_trials-<class>.json   what tuning has found and tried, for a class of machines
 <root>/trials.json           whether kernels are right on devices, and what runs cost there
 """
 

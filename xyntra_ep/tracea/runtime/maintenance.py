@@ -53,7 +53,7 @@ def _scan(root: CacheRoot) -> Iterator[Entry]:
         (root.kernels, "*.clbin", EntryKind.KERNEL),
         (root.kernels, "*.c", EntryKind.SOURCE),
         (root.plans, "*.plan", EntryKind.PLAN),
-        (root.path, "tuning_cache-*.json", EntryKind.TUNING),
+        (root.path, "tuning_*-*.json", EntryKind.TUNING),
         (root.tmp, "*", EntryKind.LEFTOVER),
     ):
         for path in folder.glob(pattern):

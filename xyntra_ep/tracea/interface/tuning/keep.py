@@ -18,9 +18,10 @@ def keep(tuning: TuningCache, root: CacheRoot) -> None:
     plans that were made by other choices go. Raises OSError where nothing can be written."""
     path = root.path / tuning.machine.file
     with _locked(path.with_name(f"{path.name}.lock")):
-        there = TuningCache.load(root.path, tuning.machine)
+        there = TuningCache.load(root.path, tuning.machine, trials=True)
         tuning.take_in(there)
         atomic_write(path, tuning.data(), root.tmp)
+        atomic_write(path.with_name(tuning.machine.trials_file), tuning.trials_data(), root.tmp)
     if tuning.choices() != there.choices():
         forget_plans(root)
 

@@ -89,7 +89,6 @@ class _Wanted:
 def tune_islands(result: CompileResult, context: Context, request: TuningRequest) -> bool:
     """Tune the ops that ``result`` spends its time in, the longest first; whether anything is chosen otherwise now. Raises
     UnsupportedError where the search is not installed."""
-    before = context.tuning.choices()
     tuner = AutoTuner(context, threads=request.threads)
     wanted = _wanted(result, context, tuner.threads)
     request.kernels += [w.kernel for w in wanted]
@@ -122,7 +121,7 @@ def tune_islands(result: CompileResult, context: Context, request: TuningRequest
             request.stopped = True
             w.kernel.problem = "was stopped"
             break
-    return context.tuning.choices() != before
+    return tuner.choices() != context.tuning.choices()
 
 
 def _wanted(result: CompileResult, context: Context, threads: int) -> list[_Wanted]:

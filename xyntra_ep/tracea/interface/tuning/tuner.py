@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from xyntra_ep.tracea.interface.tuning.trial import Measured, Trial
 from xyntra_ep.tracea.optimizer.hero_tables import heroes
 from xyntra_ep.tracea.optimizer.search import GaussianProcess, Search
 from xyntra_ep.tracea.optimizer.space import Point, SearchSpace
-from xyntra_ep.tracea.optimizer.tuning_cache import Choice, Question, TrialResult, TuningResult
+from xyntra_ep.tracea.optimizer.tuning_cache import Choice, Question, TrialResult, TuningCache, TuningResult
 
 _BATCH = 4  # points that are compiled at once
 _ROUNDS, _FINAL_ROUNDS = 3, 9
@@ -61,6 +61,7 @@ class AutoTuner:
     ) -> None:
         self.context = context
         self.threads = (threads or max(1, context.caps.cores)) if context.device is None else 1
+        self._tuning = TuningCache.load(context.root.path, context.machine_class, trials=True)
         self._search = search
         self._seed = seed
 
@@ -72,7 +73,7 @@ class AutoTuner:
         end = time.monotonic() + budget.seconds
         trial = Trial(problem, self.context, self.threads)
         question = self.context.question(problem.op, problem.constants, self.threads)
-        before = self.context.tuning.find(question)
+        before = self._tuning.find(question)
         default = Choice(variant=trial.default.variant.name, config=trial.default.config)
         search = self._search(trial.space, [trial.default.point, *self._neighbours(question, trial)], self._seed)
         for known in before.trials if before is not None else ():
@@ -101,9 +102,13 @@ class AutoTuner:
                 self._keep(replace(so_far, trials=_rows(tried)))
             raise
 
+    def choices(self) -> Mapping[str, object]:
+        """All that decides about plans, by now."""
+        return self._tuning.choices()
+
     def _neighbours(self, question: Question, trial: Trial) -> Iterator[Point]:
         """What is best where only sizes differ, by what was found here and by what comes with the package."""
-        known = (self.context.tuning, heroes(self.context.machine_class))
+        known = (self._tuning, heroes(self.context.machine_class))
         for choice in (choice for table in known for choice in table.like(question, _NEIGHBOURS)):
             point = trial.point(TrialResult(variant=choice.variant, config=choice.config))
             if point is not None:
@@ -129,8 +134,8 @@ class AutoTuner:
         return found
 
     def _keep(self, result: TuningResult) -> None:
-        self.context.tuning.add(result)
-        keep(self.context.tuning, self.context.root)
+        self._tuning.add(result)
+        keep(self._tuning, self.context.root)
 
 
 def _rows(tried: Sequence[Measured]) -> tuple[TrialResult, ...]:
