@@ -24,7 +24,7 @@ from xyntra_ep.tracea.backends.cuda import Cuda
 from xyntra_ep.tracea.core_ir.interpreter import interpret
 from xyntra_ep.tracea.core_ir.ops import Gemm, Product, RowReduce, TopK
 from xyntra_ep.tracea.doctor.variants import gpu_variants
-from xyntra_ep.tracea.interface import device_costs, islands, measuring, trial_jobs, trials
+from xyntra_ep.tracea.interface import alone, device_costs, islands, measuring, trial_jobs, trials
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
 from xyntra_ep.tracea.interface.devices import known_target
@@ -91,16 +91,16 @@ def costs(run_ns: float, *, kernels: float = 1.0, gbs: float = 12.0) -> DeviceCo
 
 def test_a_device_that_computes_right_is_tried_once(gpu: FakeCuda, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert trials.on_record(Cuda().target(), Context(cache_dir=cache / "cache")) is None
-    real, alone = islands.compile_islands, []
+    real, together = islands.compile_islands, []
 
     def compiled(*arguments: Any) -> Any:
         result = real(*arguments)
-        alone.append(result.compiled)
+        together.append(result.compiled)
         return result
 
-    monkeypatch.setattr(trials, "compile_islands", compiled)
+    monkeypatch.setattr(alone, "compile_islands", compiled)
     check(session(cache), 5)
-    assert alone and not any(alone), "kernels were not compiled together before"
+    assert together and not any(together), "kernels were not compiled together before"
     shown = trials.on_record(Cuda().target(), Context(cache_dir=cache / "cache"))
     assert shown is not None and set(shown.tried) >= TRIED and not shown.failed
     assert str(shown) == f"{len(shown.tried)} of {len(shown.tried)} kernel variants compute what they should"
