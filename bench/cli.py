@@ -390,8 +390,8 @@ def run_tune(
 ) -> None:
     """The tuner's search against chance: every configuration of twenty kernels, and how many trials find a good one."""
     kernels = searches.kernels_like(pattern)
-    environment = read_environment(kernel_compiler(), find_gpus())
-    run = SearchRun(command=command(), started=now(), environment=environment, kernels_isa=kernels_isa())
+    environment, machine = read_environment(kernel_compiler(), find_gpus()), searches.machine_facts()
+    run = SearchRun(command=command(), started=now(), environment=environment, kernels_isa=kernels_isa(), machine=machine)
     path = result_path(json, "tune", resume=False)
     for number, kernel in enumerate(kernels):
         typer.echo(f"[{number}/{len(kernels)}] {kernel.name}", err=True)

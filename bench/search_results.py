@@ -12,7 +12,7 @@ from xyntra_bench.environment import Environment
 from xyntra_bench.errors import BenchError
 from xyntra_bench.store import read_json
 
-SCHEMA = "xyntra-search/1"
+SCHEMA = "xyntra-search/2"
 KIND_GP, KIND_RANDOM = "Gaussian process", "random"
 NEAR = 1.02  # times the best: what a search has to find
 
@@ -21,9 +21,14 @@ NEAR = 1.02  # times the best: what a search has to find
 class KernelSearch:
     """`points`: of the whole space, `failed` of them; `near`: so many are within `NEAR` of the best. `default_ratio`: what is
     chosen without tuning over the best. `curves`, by kind of search: the best so far over the best, the median over seeds, after
-    each trial. `needed`: the trials that each seed took to come near; 0: it did not."""
+    each trial. `needed`: the trials that each seed took to come near; 0: it did not. `times`, by configuration: what it was
+    estimated to take, in nanoseconds, and its time over the default's, unless it failed. `op` is as the tuning cache writes it,
+    `flops` and `bytes` what it must at least do."""
 
     name: str
+    op: str
+    flops: int
+    bytes: int
     points: int
     failed: int
     near: int
@@ -34,10 +39,25 @@ class KernelSearch:
     top5: float
     curves: Mapping[str, tuple[float, ...]]
     needed: Mapping[str, tuple[int, ...]]
+    times: Mapping[str, tuple[float, ...]]
 
     def median_needed(self, kind: str) -> float:
         """Infinite where more than half of the seeds did not come near."""
         return statistics.median(n or float("inf") for n in self.needed[kind])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFacts:
+    """What kernels are chosen by. `lanes`: fp32 in a vector; `gflops`: of one core, fp32."""
+
+    lanes: int
+    vector_registers: int
+    unit_bits: int
+    l1d_bytes: int
+    l2_bytes: int
+    l3_bytes: int
+    gflops: float
+    dram_gbs: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +70,7 @@ class SearchRun:
     finished: str = ""
     environment: Environment
     kernels_isa: str
+    machine: MachineFacts
     kernels: tuple[KernelSearch, ...] = ()
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from xyntra_bench.errors import BenchError
-from xyntra_bench.search_results import KIND_GP, KIND_RANDOM, NEAR, KernelSearch
+from xyntra_bench.search_results import KIND_GP, KIND_RANDOM, NEAR, KernelSearch, MachineFacts
 
 ROUNDS = 5
 BATCH = 4  # that a search asks for at once, as the tuner does
@@ -43,8 +43,11 @@ def search_kernel(kernel: Any, *, seeds: int = SEEDS, rounds: int = ROUNDS) -> K
     from xyntra_ep.errors import XyntraError
     from xyntra_ep.provider import registration
     from xyntra_ep.tracea import Context
+    from xyntra_ep.tracea.core_ir.dims import evaluate
+    from xyntra_ep.tracea.core_ir.work import sized_work
     from xyntra_ep.tracea.interface.tuning.trial import Trial
     from xyntra_ep.tracea.optimizer.space import key_of
+    from xyntra_ep.tracea.optimizer.tuning_cache import signature
     from xyntra_ep.tracea.runtime.hashing import hash128_of
 
     with tempfile.TemporaryDirectory(prefix="xyntra-searches-") as folder:
@@ -64,8 +67,12 @@ def search_kernel(kernel: Any, *, seeds: int = SEEDS, rounds: int = ROUNDS) -> K
         chosen = next(c for c in (trial.default, *candidates) if ratios[key_of(c.point)] == best)
         estimated = [(trial.estimate(c), ratios[key_of(c.point)]) for c in (trial.default, *candidates)]
         curves, needed = _replayed(trial.space, trial.default.point, ratios, best, seeds)
+        work = sized_work(problem.op, problem.constants)
         return KernelSearch(
             name=kernel.name,
+            op=signature(problem.op, problem.constants),
+            flops=evaluate(work.flops, problem.sizes),
+            bytes=evaluate(work.bytes, problem.sizes),
             points=len(ratios),
             failed=len(ratios) - len(known),
             default=str(trial.default),
@@ -76,7 +83,22 @@ def search_kernel(kernel: Any, *, seeds: int = SEEDS, rounds: int = ROUNDS) -> K
             near=sum(ratio <= NEAR * best for ratio in known),
             curves=curves,
             needed=needed,
+            times={
+                str(c): (round(trial.estimate(c), 1), *([] if (r := ratios[key_of(c.point)]) is None else [round(r, 4)]))
+                for c in (trial.default, *candidates)
+            },
         )
+
+
+def machine_facts() -> MachineFacts:
+    """Of the machine as kernels see it."""
+    from xyntra_ep.tracea import Context
+
+    caps = Context().caps
+    return MachineFacts(
+        lanes=caps.lanes, vector_registers=caps.vector_registers, unit_bits=caps.unit_bits, l1d_bytes=caps.l1d_bytes,
+        l2_bytes=caps.l2_bytes, l3_bytes=caps.l3_bytes, gflops=caps.fma_gflops, dram_gbs=caps.dram_gbs,
+    )  # fmt: skip
 
 
 def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:

@@ -12,12 +12,22 @@ from xyntra_bench import searches
 from xyntra_bench.cli import app
 from xyntra_bench.environment import Environment, read_environment
 from xyntra_bench.errors import BenchError
-from xyntra_bench.search_results import KIND_GP, KIND_RANDOM, KernelSearch, SearchRun, load_search_run
+from xyntra_bench.search_results import KIND_GP, KIND_RANDOM, KernelSearch, MachineFacts, SearchRun, load_search_run
 from xyntra_bench.store import dump, write_atomically
 from xyntra_ep.tracea.interface.tuning.shapes import NamedShape
 from xyntra_reports import searches_page, searches_picture
 
 ROOT = Path(__file__).resolve().parents[2]
+MACHINE = MachineFacts(
+    lanes=8,
+    vector_registers=16,
+    unit_bits=256,
+    l1d_bytes=32 << 10,
+    l2_bytes=1 << 20,
+    l3_bytes=16 << 20,
+    gflops=100.0,
+    dram_gbs=20.0,
+)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +38,7 @@ def environment() -> Environment:
 def search(name: str, by_process: tuple[int, ...], by_chance: tuple[int, ...]) -> KernelSearch:
     curve = tuple(max(1.0, 1.5 - 0.05 * i) for i in range(16))
     return KernelSearch(
-        name=name, points=100, failed=2, near=3, default="v a=1", best="v a=2", default_ratio=1.25,
+        name=name, op="Gemm f32[4,8] f32[8,4]! f32[4,4]", flops=256, bytes=320, times={"v a=1": (90.0, 1.0), "v a=2": (100.0,)}, points=100, failed=2, near=3, default="v a=1", best="v a=2", default_ratio=1.25,
         rank_correlation=0.5, top5=1.1,
         curves={KIND_GP: curve, KIND_RANDOM: curve}, needed={KIND_GP: by_process, KIND_RANDOM: by_chance},
     )  # fmt: skip
@@ -41,6 +51,7 @@ def run_of(environment: Environment, *kernels: KernelSearch) -> SearchRun:
         finished="x",
         environment=environment,
         kernels_isa="AVX2",
+        machine=MACHINE,
         kernels=kernels,
     )
 
@@ -83,6 +94,10 @@ def test_a_kernel_is_searched_for_real(tmp_path: Path) -> None:
         curve = found.curves[kind]
         assert list(curve) == sorted(curve, reverse=True) and curve[-1] == 1.0, "all of a small space are tried"
         assert len(found.needed[kind]) == 2 and all(found.needed[kind])
+    ratios = [time[1] for time in found.times.values()]
+    assert len(found.times) == found.points and found.times[found.default][1] == 1.0
+    assert min(ratios) == pytest.approx(1 / found.default_ratio, abs=1e-3) and all(time[0] > 0 for time in found.times.values())
+    assert found.flops == 2 * 8 * 64 * 32 and found.op.startswith("Gemm ")
     with pytest.raises(BenchError, match="no kernel of that name"):
         searches.kernels_like("nothing")
 
