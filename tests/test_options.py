@@ -11,7 +11,7 @@ import pytest
 
 from xyntra_ep import knobs, options, options_table
 from xyntra_ep.errors import ConfigError
-from xyntra_ep.options import AUTO, Claim, LogLevel, Options, Precision, Tune, parse
+from xyntra_ep.options import AUTO, Claim, Goal, LogLevel, Options, Precision, Tune, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,6 +62,7 @@ def test_defaults(tmp_path: Path) -> None:
         ("fp32_strict", "0", False),
         ("fp32_strict", "False", False),
         ("tune", "Session", Tune.SESSION),
+        ("policy", "Throughput", Goal.THROUGHPUT),
         ("deterministic", "on", True),
         ("dim_hints", " height=640, width = 480,", (("height", 640), ("width", 480))),
         ("dim_hints", "", ()),
@@ -116,6 +117,7 @@ CHANGED = {
     "rules": "/rules.toml",
     "fp32_strict": "1",
     "tune": "off",
+    "policy": "memory",
     "deterministic": "1",
     "dim_hints": "n=2",
     "log_level": "error",

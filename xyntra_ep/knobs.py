@@ -110,6 +110,7 @@ class Knobs:
     backend: str | None = None
     precision: str | None = None
     claim: str | None = None
+    policy: str | None = None
     min_island: str | None = None
     cache_dir: str | None = None
     dump_dir: str | None = None

@@ -51,6 +51,15 @@ class Tune(StrEnum):
     SESSION = "session"
 
 
+class Goal(StrEnum):
+    """What a session is for."""
+
+    BALANCED = "balanced"
+    LATENCY = "latency"
+    THROUGHPUT = "throughput"
+    MEMORY = "memory"
+
+
 class LogLevel(StrEnum):
     VERBOSE = "verbose"
     INFO = "info"
@@ -134,6 +143,12 @@ class Options:
     claim: Claim = option(
         default=Claim.PROFITABLE,
         doc="`profitable`: what should be faster than with ONNX Runtime's CPU provider; `all`: everything that can be fused",
+    )
+    policy: Goal = option(
+        default=Goal.BALANCED,
+        doc="what the session is for: `latency`: single runs that have all cores; `throughput`: many runs side by side, each on "
+        "one core; `balanced`: both; `memory`: kernels that hold less of it, though they may take twice as long, and no GPU "
+        "that nobody names (docs/policy.md)",
     )
     min_island: int = option(default=1, least=1, doc="fewest nodes that may form an island")
     cache_dir: Path = option(

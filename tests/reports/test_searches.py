@@ -38,8 +38,9 @@ def environment() -> Environment:
 def search(name: str, by_process: tuple[int, ...], by_chance: tuple[int, ...]) -> KernelSearch:
     curve = tuple(max(1.0, 1.5 - 0.05 * i) for i in range(16))
     return KernelSearch(
-        name=name, op="Gemm f32[4,8] f32[8,4]! f32[4,4]", flops=256, bytes=320, times={"v a=1": (90.0, 1.0), "v a=2": (100.0,)}, points=100, failed=2, near=3, default="v a=1", best="v a=2", default_ratio=1.25,
-        rank_correlation=0.5, top5=1.1,
+        name=name, op="Gemm f32[4,8] f32[8,4]! f32[4,4]", flops=256, bytes=320,
+        points=100, failed=2, near=3, default="v a=1", best="v a=2", default_ratio=1.25, rank_correlation=0.5,
+        top5=1.1, times={"v a=1": (90.0, 1.0), "v a=2": (100.0,)},
         curves={KIND_GP: curve, KIND_RANDOM: curve}, needed={KIND_GP: by_process, KIND_RANDOM: by_chance},
     )  # fmt: skip
 

@@ -120,6 +120,8 @@ class GraphReport:
     device: str = ""  # where islands run; empty for the CPU
     placement: str = ""  # why there; empty where the options say it
     claim: str = ""  # the option
+    goal: str = ""  # the option policy
+    policy: Mapping[str, str] = field(default_factory=dict)  # what is chosen by which rule
     measured: bool = False  # whether estimates are by figures of this machine, or by assumed ones
     dims: tuple[str, ...] = ()  # the symbolic ones of its inputs
     assumed: str = ""  # what they are taken for in estimates
@@ -313,6 +315,8 @@ def _graph(entry: Mapping[str, Any]) -> GraphReport:
         placement=str(entry.get("moved") or plan.get("placement", "")),
         digest=str(entry.get("digest", "")),
         claim=str(plan.get("claim", "")),
+        goal=str((plan.get("policy") or {}).get("goal", "")),
+        policy={str(name): str(why) for name, why in (plan.get("policy") or {}).get("reasons", {}).items()},
         measured=bool(plan.get("measured")),
         dims=tuple(map(str, plan.get("dims", ()))),
         assumed=str(plan.get("assumed", "")),

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from xyntra_ep.fusion.reason import Kind
+from xyntra_ep.options import Goal
 from xyntra_ep.wording import counted
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def graph_text(graph: GraphReport, whole_ns: int) -> str:
         lines.append(f"  backend=auto: {'the device' if graph.device else 'the CPU'}, because {graph.placement}")
     if graph.precision not in ("", "fp32"):
         lines.append(f"  precision: {graph.precision}")
+    if graph.goal not in ("", Goal.BALANCED):
+        lines += [f"  policy={graph.goal}, {name}: {why}" for name, why in graph.policy.items()]
     for island in graph.islands:
         kinds = Counter(graph.nodes[n][0] for n in island.nodes)
         usual = island.usual

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from xyntra_ep import knobs
@@ -9,6 +10,7 @@ from xyntra_ep import options as options_module
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import Options
 from xyntra_ep.tracea.backends import BACKENDS, DeviceTarget
+from xyntra_ep.tracea.doctor.policy import Policy
 from xyntra_ep.tracea.interface import trials
 from xyntra_ep.tracea.interface.automatic import automatic
 from xyntra_ep.tracea.interface.context import Context
@@ -80,6 +82,9 @@ def _asked(options: Options, device_id: str | None) -> Placement:
         return Placement(device=with_tensors(ordinal, options.backend if options.backend in BACKENDS else None))
     if options.backend in BACKENDS:
         return Placement(device=BACKENDS[options.backend].target())
+    policy = Policy.of(options)
+    if math.isinf(policy.device_doubt):
+        return Placement(reason=f"policy={policy.goal}")
     return _choose(options)
 
 

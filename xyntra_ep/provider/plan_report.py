@@ -131,6 +131,7 @@ def report(work: Planner, result: CompileResult) -> Mapping[str, Any]:
         "options": options_file.unread_file(),
         "inlined": awaits_inlining(work.graph),
         "claim": str(work.options.claim),
+        "policy": {"goal": str(work.context.policy.goal), "reasons": dict(work.context.policy.reasons())},
         "measured": work.context.has_ceilings,
         "dims": _dims(work),
         "assumed": "" if work.graph.is_subgraph else assumed_text(work.graph),

@@ -36,6 +36,7 @@ from xyntra_ep.provider.placement import Placement, confirmed, place
 from xyntra_ep.provider.plan_report import log_line, made_anew, report
 from xyntra_ep.provider.waiting import announced
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program, ValueKind
+from xyntra_ep.tracea.doctor.policy import Policy
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.device_costs import DeviceCosts
 from xyntra_ep.tracea.interface.islands import (
@@ -147,7 +148,7 @@ def _planned(
         hash128=hash128,
         device=placement.device,
         strict=options.fp32_strict,
-        tuned=options.tune is not Tune.OFF and not options.deterministic,
+        policy=Policy.of(options),
     )
     agreed = agree(options.precision, context)
     request = request_at_hand()
@@ -280,7 +281,7 @@ class Planner:
             here += total.ort_ns * comparison.share_on_cpu(self._cpu_cost_ns(program))
         if not here:
             return False, "nothing of the graph runs there"
-        pays = here > DEVICE_DOUBT[costs.is_measured] * there
+        pays = here > DEVICE_DOUBT[costs.is_measured] * self.context.policy.device_doubt * there
         return pays, f"est. {time_text(there)} there, {time_text(here)} on the CPU; {costs}"
 
     def _cpu_cost_ns(self, program: Program) -> Callable[[CoreOp], float]:
@@ -301,7 +302,8 @@ class Planner:
             gflops=caps.fma_gflops, dram_gbs=caps.dram_gbs, near_bytes=caps.l2_bytes, unit_bits=caps.unit_bits,
             block=16 if caps.lanes >= 16 else 8,
         )  # fmt: skip
-        return Comparison(self.graph, group, traced, program, steps, ceilings, caps.cores)
+        threads = self.context.policy.threads(caps.cores)
+        return Comparison(self.graph, group, traced, program, steps, ceilings, caps.cores, threads)
 
     @property
     def _only_winners(self) -> bool:

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from xyntra_ep.tracea.doctor.policy import Policy
     from xyntra_ep.tracea.interface.context import Context
     from xyntra_ep.tracea.interface.tuning.problem import Problem, named_problem
     from xyntra_ep.tracea.interface.tuning.tuner import AutoTuner, Budget, tune
@@ -24,6 +25,7 @@ __all__ = [
     "Categorical",
     "Context",
     "Integer",
+    "Policy",
     "Problem",
     "Real",
     "SearchSpace",
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 _WHERE = {
+    "doctor.policy": ("Policy",),
     "interface.context": ("Context",),
     "interface.tuning.problem": ("Problem", "named_problem"),
     "interface.tuning.tuner": ("AutoTuner", "Budget", "tune"),

@@ -99,14 +99,17 @@ class Comparison:
         steps: Sequence[StepCost],
         ceilings: Ceilings,
         cores: int,
+        threads: Sequence[int] = (),
     ) -> None:
+        """``threads``: of a session, each of which it is to pay on; one and all ``cores`` where that is not given."""
         self._graph = graph
         self._members = members
         self._traced = traced
         self._program = program
         self._steps = steps
         self._ceilings = ceilings
-        self._threads = sorted({1, max(1, cores)})
+        self._cores = max(1, cores)
+        self._threads = sorted({*threads} or {1, self._cores})
         self._table = load(ceilings.unit_bits)
         self._absorbed = absorbed(graph, members)
         self._at = assumed_text(graph) if program.bindings else ""
@@ -146,11 +149,11 @@ class Comparison:
         """Of ORT's time, what our own kernels on the processor would take of it, at most all: what they would lose is ORT's.
         ``cost_ns``: the estimate of an op's kernel there, on one core, at usual sizes."""
         ops = {step.op for step in self._steps}
-        ours = ISLAND_NS + sum(shared_ns(cost_ns(self._program.ops[op]), self._threads[-1]) + STEP_NS for op in ops)
+        ours = ISLAND_NS + sum(shared_ns(cost_ns(self._program.ops[op]), self._cores) + STEP_NS for op in ops)
         return min(1.0, ours / max(1.0, self._ort_on_all(self._usual)))
 
     def _ort_on_all(self, point: _Point) -> float:
-        return sum(work.on(self._threads[-1]) + self._table.node_ns for work in point.ort.values())
+        return sum(work.on(self._cores) + self._table.node_ns for work in point.ort.values())
 
     def slow(self) -> dict[NodeId, Estimate]:
         """Nodes whose kernel loses so much that it is better to part the island and let ORT have them."""

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.tracea.core_ir.dims import expected
+from xyntra_ep.tracea.core_ir.dims import expected, product, typical
 from xyntra_ep.tracea.core_ir.ops import CoreOp
-from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config, Variant
+from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config, Phase, TempBuffer, Variant
 
 
 class Evidence(StrEnum):
@@ -44,13 +44,15 @@ def decide(
     context: BuildContext,
     variants: Sequence[Variant[Any]],
     tuned: Tuned | None = None,
+    slack: float = 1.0,
 ) -> Decision:
     """The cheapest variant that admits ``op``; equal costs go to the lower rank, then to the name. Fallbacks (rank of
     ``FALLBACK_RANK`` and above) are only for ops that nothing else admits: estimates for run-time sizes can be far off.
 
     ``tuned``: a measured result, which is taken whatever is estimated, unless its variant or its configuration is no longer
-    to be had; its cost is what is estimated without it, less what was gained. Raises UnsupportedError with every variant's reason
-    when none admits the op.
+    to be had; its cost is what is estimated without it, less what was gained. ``slack``: without one, of the variants that are
+    estimated to take at most so many times as long as the cheapest, the one that holds the least memory is taken. Raises
+    UnsupportedError with every variant's reason when none admits the op.
     """
     admitted: list[tuple[float, int, str, Variant[Any], Config]] = []
     rejected: list[tuple[str, str]] = []
@@ -72,9 +74,20 @@ def decide(
         admitted.remove(measured)
         admitted.insert(0, measured)
         cost_ns, chosen, config, evidence = cost_ns / max(1.0, tuned.ratio), measured[3], tuned.config, Evidence.MEASURED
+    held: dict[str, int] = {}
+    if slack > 1.0 and evidence is Evidence.ESTIMATE:
+        near = [row for row in admitted if row[0] <= slack * cost_ns and (row[1] < FALLBACK_RANK or row is admitted[0])]
+        if len(near) > 1:
+            held = {name: held_bytes(variant, op, config, context) for _, _, name, variant, config in near}
+            least = min(near, key=lambda row: held[row[2]])  # the cheapest of those that hold as little
+            admitted.remove(least)
+            admitted.insert(0, least)
+            cost_ns, _, _, chosen, config = least
     for other_ns, rank, name, _, _ in admitted[1:]:
         if evidence is Evidence.MEASURED:
             why = f"{chosen.name} was measured to be the fastest"
+        elif name in held:
+            why = f"holds {held[name]} bytes against {held[chosen.name]}"
         elif rank >= FALLBACK_RANK > chosen.rank:
             why = "only for what nothing else admits"
         elif other_ns == cost_ns:
@@ -83,6 +96,20 @@ def decide(
             why = f"{other_ns:.0f} ns against {cost_ns:.0f} ns"
         rejected.append((name, why))
     return Decision(chosen=chosen, config=config, cost_ns=cost_ns, evidence=evidence, rejected=tuple(rejected))
+
+
+def held_bytes(variant: Variant[Any], op: CoreOp, config: Config, context: BuildContext) -> int:
+    """What a kernel of ``op`` holds: between runs packed weights, or constants that it reads as they are, and buffers of its own
+    during them. At typical sizes."""
+    held: dict[object, int] = {}
+    for call in variant.build(op, config, context):
+        for buffer in call.buffers:
+            if isinstance(buffer, TempBuffer):
+                held[buffer.name] = typical(buffer.size_bytes)
+            elif call.phase is Phase.RUN and context.is_constant(buffer.value):
+                value = context.program.values[buffer.value]
+                held[buffer.value] = typical(product(value.shape)) * value.dtype.bytes
+    return sum(held.values())
 
 
 def refusal(config: Config, variant: Variant[Any], op: CoreOp, context: BuildContext) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Program
 from xyntra_ep.tracea.doctor import ceilings
 from xyntra_ep.tracea.doctor.decision import Decision, Tuned
+from xyntra_ep.tracea.doctor.policy import Policy
 from xyntra_ep.tracea.doctor.profile import Ceilings, Machine, capabilities, this_machine
 from xyntra_ep.tracea.doctor.variants import VariantTable, cpu_variants
 from xyntra_ep.tracea.emitters.cpu import emit
@@ -52,11 +54,10 @@ class Context:
         variants: VariantTable | None = None,
         device: DeviceTarget | None = None,
         strict: bool = False,
-        tuned: bool = True,
+        policy: Policy | None = None,
     ) -> None:
-        """``tuned``: kernels are chosen by what tuning has found, too."""
         self.device = device  # where kernels run; None: the CPU
-        self._tuned = tuned
+        self.policy = policy or Policy()
         self._strict = strict
         self._cache_dir = cache_dir
         self._dump_dir = dump_dir
@@ -80,9 +81,10 @@ class Context:
     @cached_property
     def untuned(self) -> Context:
         """The same without what tuning has found."""
-        return self._with(self.device, self._variants, tuned=False) if self._tuned else self
+        policy = replace(self.policy, asks_tuning=False)
+        return self._with(self.device, self._variants, policy) if self.policy.tuned else self
 
-    def _with(self, device: DeviceTarget | None, variants: VariantTable | None, tuned: bool | None = None) -> Context:
+    def _with(self, device: DeviceTarget | None, variants: VariantTable | None, policy: Policy | None = None) -> Context:
         return Context(
             cache_dir=self._cache_dir,
             dump_dir=self._dump_dir,
@@ -91,7 +93,7 @@ class Context:
             variants=variants,
             device=device,
             strict=self._strict,
-            tuned=self._tuned if tuned is None else tuned,
+            policy=policy or self.policy,
         )
 
     @cached_property
@@ -157,18 +159,18 @@ class Context:
         """Decides and builds; shared by all programs of this context, so that equal ops are built once."""
         if self.device is not None:
             chosen = self._variants if self._variants is not None else self.device.variants
-            return gpu_builder(self.device.gpu, self.device.emit, self.caps, chosen, self._tuned_for)
+            return gpu_builder(self.device.gpu, self.device.emit, self.caps, chosen, self._tuned_for, slack=self.policy.slack)
         variants = self._variants if self._variants is not None else cpu_variants()
-        return OpBuilder(self.caps, variants, emit, self._tuned_for, strict=self._strict)
+        return OpBuilder(self.caps, variants, emit, self._tuned_for, strict=self._strict, slack=self.policy.slack)
 
     @property
     def _tuned_for(self) -> TunedFor | None:
         """What was found out about ops, where it counts: who names variants gets these as they are."""
-        if not self._tuned or self._variants is not None or not self.tuning.results:
+        if not self.policy.tuned or self._variants is not None or not self.tuning.results:
             return None
 
         def tuned_for(op: CoreOp, context: BuildContext) -> Tuned | None:
-            for threads in dict.fromkeys((max(1, self.caps.cores), 1)):
+            for threads in dict.fromkeys((*self.policy.threads(self.caps.cores), 1)):
                 found = self.tuning.find(self.question(op, context.constants, threads))
                 if found is not None and found.best is not None:
                     return Tuned(variant=found.best.variant, config=found.best.config, ratio=found.ratio)
@@ -192,12 +194,12 @@ class Context:
 
     def verdict(self, planned: PlannedProgram) -> Verdict | None:
         """On an island that was measured beside ONNX Runtime."""
-        return self.tuning.islands.get(self.island_key(planned)) if self._tuned and self.tuning.islands else None
+        return self.tuning.islands.get(self.island_key(planned)) if self.policy.tuned and self.tuning.islands else None
 
     @property
     def tuning_problem(self) -> str:
         """Why tuning results that are there are not used; nothing where they are not asked for."""
-        return self.tuning.problem if self._tuned else ""
+        return self.tuning.problem if self.policy.tuned else ""
 
     @cached_property
     def machine_class(self) -> MachineClass:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xyntra_ep.errors import ConfigError, did_you_mean
-from xyntra_ep.options import AUTO, Precision
+from xyntra_ep.options import AUTO, Goal, Precision
 from xyntra_ep.tracea.backends import BACKENDS, DeviceTarget
 from xyntra_ep.tracea.backends.cpu import Processor
 from xyntra_ep.tracea.core_ir.dims import evaluate
@@ -55,7 +55,8 @@ class PlannedLaunch:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelPlan:
     """An answer. ``assumed``: the sizes that were not given, with what they are of; ``rejected``: variants, precisions and
-    backends that were not taken, with the reason; ``launches``: of a run, on a device."""
+    backends that were not taken, with the reason; ``launches``: of a run, on a device; ``goal``: what the choice is for, and
+    ``reasons``: by which rules it was made (`doctor.policy`)."""
 
     op: str
     sizes: Mapping[str, int]
@@ -70,6 +71,8 @@ class KernelPlan:
     evidence: Evidence
     launches: tuple[PlannedLaunch, ...]
     rejected: Reasons
+    goal: str
+    reasons: Reasons
 
     @property
     def title(self) -> str:
@@ -86,6 +89,8 @@ class KernelPlan:
         ]
         if self.assumed:
             lines.append(f"  not given: {', '.join(self.assumed)}; taken from {self.assumed_of}")
+        if self.goal != Goal.BALANCED:
+            lines += [f"  policy={self.goal}, {name}: {why}" for name, why in self.reasons]
         lines += [f"  launch {launch}" for launch in self.launches]
         return "\n".join(lines + [f"  not {name}: {why}" for name, why in self.rejected])
 
@@ -141,6 +146,8 @@ def plan_kernel(
         evidence=decision.evidence,
         launches=tuple(launched),
         rejected=(*passed, *shortfall, *decision.rejected),
+        goal=context.policy.goal,
+        reasons=context.policy.reasons(),
     )
 
 

@@ -58,10 +58,13 @@ class OpBuilder:
         *,
         gpu: Gpu | None = None,
         strict: bool = False,
+        slack: float = 1.0,
     ) -> None:
+        """``slack``: as `decide` takes it."""
         self.caps = caps
         self._gpu = gpu
         self._strict = strict
+        self._slack = slack
         self._variants = variants
         self._emit = emit
         self._tuned_for = tuned_for
@@ -76,7 +79,7 @@ class OpBuilder:
     def decide(self, op: CoreOp, context: BuildContext) -> Decision:
         tuned = self._tuned_for(op, context) if self._tuned_for is not None else None
         with assuming(context.program.assumed):
-            return decide(op, context, self._variants.get(type(op), ()), tuned)
+            return decide(op, context, self._variants.get(type(op), ()), tuned, self._slack)
 
     def build(self, op: CoreOp, program: Program, constants: frozenset[int]) -> Built:
         """The launches of ``op``. Raises UnsupportedError when no variant admits it."""

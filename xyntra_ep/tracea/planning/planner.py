@@ -59,10 +59,11 @@ def gpu_builder(
     caps: Capabilities = SCALAR,
     variants: VariantTable | None = None,
     tuned_for: TunedFor | None = None,
+    slack: float = 1.0,
 ) -> OpBuilder:
     """A builder over ``variants``, or all for GPUs, printing with ``emit``; ``caps``: the machine that the GPU is in."""
     chosen = variants if variants is not None else gpu_variants()
-    return OpBuilder(caps, chosen, lambda kernel, _: emit(kernel), tuned_for, gpu=gpu)
+    return OpBuilder(caps, chosen, lambda kernel, _: emit(kernel), tuned_for, gpu=gpu, slack=slack)
 
 
 def plan_program(

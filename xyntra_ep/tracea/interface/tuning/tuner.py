@@ -53,14 +53,14 @@ Heard = Callable[[Measured], None]
 
 
 class AutoTuner:
-    """Tunes ops for the machine, or the device, of a context. ``threads``: that share an op's work, as a session's would; the
-    machine's cores where it is not given. ``search``: how points are chosen."""
+    """Tunes ops for the machine, or the device, of a context. ``threads``: that share an op's work, as a session's would; as many
+    as the context's policy judges by where it is not given. ``search``: how points are chosen."""
 
     def __init__(
         self, context: Context, *, threads: int | None = None, search: MakeSearch = gaussian_process, seed: int = 0
     ) -> None:
         self.context = context
-        self.threads = (threads or max(1, context.caps.cores)) if context.device is None else 1
+        self.threads = (threads or context.policy.threads(context.caps.cores)[0]) if context.device is None else 1
         self._tuning = TuningCache.load(context.root.path, context.machine_class, trials=True)
         self._search = search
         self._seed = seed
