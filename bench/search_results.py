@@ -47,22 +47,9 @@ class KernelSearch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineFacts:
-    """What kernels are chosen by. `lanes`: fp32 in a vector; `gflops`: of one core, fp32."""
-
-    lanes: int
-    vector_registers: int
-    unit_bits: int
-    l1d_bytes: int
-    l2_bytes: int
-    l3_bytes: int
-    gflops: float
-    dram_gbs: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRun:
-    """One stored file; `finished` stays empty when it was interrupted."""
+    """One stored file; `finished` stays empty when it was interrupted. `machine`: what kernels are chosen by there, as in
+    `xyntra_ep/tracea/optimizer/cost_model.py`."""
 
     schema: str = SCHEMA
     command: str
@@ -70,7 +57,7 @@ class SearchRun:
     finished: str = ""
     environment: Environment
     kernels_isa: str
-    machine: MachineFacts
+    machine: Mapping[str, float]
     kernels: tuple[KernelSearch, ...] = ()
 
 

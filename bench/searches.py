@@ -7,17 +7,17 @@ many seeds, so that they differ in nothing but what they ask for.
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 import math
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from xyntra_bench.errors import BenchError
-from xyntra_bench.search_results import KIND_GP, KIND_RANDOM, NEAR, KernelSearch, MachineFacts
+from xyntra_bench.search_results import KIND_GP, KIND_RANDOM, NEAR, KernelSearch
 
 ROUNDS = 5
 BATCH = 4  # that a search asks for at once, as the tuner does
@@ -53,7 +53,7 @@ def search_kernel(kernel: Any, *, seeds: int = SEEDS, rounds: int = ROUNDS) -> K
     with tempfile.TemporaryDirectory(prefix="xyntra-searches-") as folder:
         context = Context(cache_dir=Path(folder), hash128=hash128_of(registration.library()))
         try:
-            problem = replace(kernel.problem(), between_bytes=_BETWEEN_BYTES)
+            problem = dataclasses.replace(kernel.problem(), between_bytes=_BETWEEN_BYTES)
             trial = Trial(problem, context, 1)
             candidates = [c for c in trial.candidates() if c.point != trial.default.point]
             ratios: dict[Any, float | None] = {key_of(trial.default.point): 1.0}
@@ -90,15 +90,12 @@ def search_kernel(kernel: Any, *, seeds: int = SEEDS, rounds: int = ROUNDS) -> K
         )
 
 
-def machine_facts() -> MachineFacts:
+def machine_facts() -> Mapping[str, float]:
     """Of the machine as kernels see it."""
     from xyntra_ep.tracea import Context
+    from xyntra_ep.tracea.optimizer.cost_model import MachineFacts
 
-    caps = Context().caps
-    return MachineFacts(
-        lanes=caps.lanes, vector_registers=caps.vector_registers, unit_bits=caps.unit_bits, l1d_bytes=caps.l1d_bytes,
-        l2_bytes=caps.l2_bytes, l3_bytes=caps.l3_bytes, gflops=caps.fma_gflops, dram_gbs=caps.dram_gbs,
-    )  # fmt: skip
+    return {name: float(value) for name, value in dataclasses.asdict(MachineFacts.of(Context().caps)).items()}
 
 
 def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
