@@ -187,7 +187,7 @@ def test_so_do_groups_of_many_channels(group: int, channels: int) -> None:
 @pytest.mark.parametrize(
     ("channels", "size", "tiles"),
     [
-        pytest.param(256, 14, 49, id="the U of a product is used for the whole image"),
+        pytest.param(256, 14, 16, id="the U of a product is used for the whole image"),
         pytest.param(128, 28, 25, id="but there are 8 units"),
         pytest.param(16, 14, 6, id="and no tiles so small that they wait for U"),
     ],
