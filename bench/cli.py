@@ -1,5 +1,5 @@
 """`bench run zoo | run model FILE | run tune | micro | nets | architectures | device | list | determinism | compare A B |
-gate FILE | bars | searches FILE | report`."""
+gate FILE | bars | searches FILE | learn FILES | learned FILE | report`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,24 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from xyntra_bench import architecture_cases, device_results, micro, nets, searches
+from xyntra_bench import architecture_cases, device_results, micro, nets
 from xyntra_bench.architecture_cases import cases_of_architectures
+from xyntra_bench.cli_arguments import (
+    Batches,
+    Bound,
+    FeedFiles,
+    FeedsFile,
+    Json,
+    MaxTime,
+    MinTime,
+    Providers,
+    Quick,
+    Resume,
+    Scenarios,
+    Threads,
+    Within,
+)
+from xyntra_bench.cli_tuning import add_to
 from xyntra_bench.compare import compare_runs
 from xyntra_bench.compare_table import markdown_of, show_comparison
 from xyntra_bench.contenders import DEFAULT_MAX_ERR, Contender
@@ -49,8 +65,7 @@ from xyntra_bench.plan import (
     zoo_cases,
 )
 from xyntra_bench.results import Run
-from xyntra_bench.run import checked_contenders, kernel_compiler, kernels_isa
-from xyntra_bench.search_results import SearchRun, load_search_run
+from xyntra_bench.run import checked_contenders, kernel_compiler
 from xyntra_bench.store import Stored, dump, load, now, write_atomically
 from xyntra_bench.text_table import show_table
 from xyntra_zoo.registry import RegistryError
@@ -64,6 +79,7 @@ DOCUMENTS = (Path("README.md"), Path("docs/results.md"), Path("docs/wide.md"))
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 run_app = typer.Typer(no_args_is_help=True, help="Measure against the CPU provider.")
 app.add_typer(run_app, name="run")
+add_to(app, run_app)
 
 
 def _say_version(asked: bool) -> None:
@@ -80,49 +96,7 @@ def _common(
 ) -> None: ...
 
 
-Providers = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--providers", "-e", metavar="SPEC,SPEC", help="Contenders, XyntraEP,XyntraEP:claim=all+precision=bf16,OpenVINO:bf16."
-    ),
-]
-Scenarios = Annotated[
-    str,
-    typer.Option("--scenario", "-s", metavar="NAME,NAME", help=f"{', '.join(Scenario)}, or all."),
-]
-Threads = Annotated[str, typer.Option(help="Intra-op thread counts.", metavar="N,N")]
-Batches = Annotated[str, typer.Option(metavar="N,N", help="Batch sizes, which multiply the dynamic first dims of the inputs.")]
-Quick = Annotated[bool, typer.Option("--quick", help="100 runs of each session, sure or not, and fewer rows.")]
-Json = Annotated[
-    Path | None,
-    typer.Option(
-        "--json",
-        help="Result file, written case by case. Default: a new one in the folder results/ of where you are, made if need be.",
-    ),
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the interrupted run in --json. Refused if things differ.")]
-Bound = Annotated[float | None, typer.Option(help="Milliseconds p99 may take in `server`. Default: 5 runs of the CPU provider.")]
-MinTime = Annotated[float | None, typer.Option(help="Least seconds of iterations per case.")]
-MaxTime = Annotated[
-    float | None,
-    typer.Option(
-        help="Most seconds of iterations per case of two sessions; more sessions get more. A row that this cuts short is marked, "
-        "and not published."
-    ),
-]
-FeedsFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Inputs from a .npz, or a folder with input_0.pb, input_1.pb ...")
-]
-FeedFiles = Annotated[list[str] | None, typer.Option(metavar="NAME=FILE", help="An input from a .npy or .pb. Repeat.")]
 QUICK_WITHIN = 10.0  # minutes: `make zoo` also installs and builds, and ends within fifteen
-Within = Annotated[
-    float | None,
-    typer.Option(
-        min=0.1,
-        metavar="MINUTES",
-        help="For all rows: what does not fit is left out, and named. Default: 10 with --quick and without -m, else none.",
-    ),
-]
 
 
 @run_app.command("zoo", epilog="Example: bench run zoo --model bert-base --threads 1 --quick")
@@ -380,43 +354,6 @@ def gate(
     typer.echo(gate_table(rows))
     if not all(row.held for row in rows):
         raise typer.Exit(1)
-
-
-@run_app.command("tune", epilog="Example: bench run tune 'conv3x3*' --json searches.json")
-def run_tune(
-    pattern: Annotated[str, typer.Argument(help="Kernels whose name matches.")] = "*",
-    seeds: Annotated[int, typer.Option(min=1, help="Of each search.")] = searches.SEEDS,
-    json: Json = None,
-) -> None:
-    """The tuner's search against chance: every configuration of twenty kernels, and how many trials find a good one."""
-    kernels = searches.kernels_like(pattern)
-    environment, machine = read_environment(kernel_compiler(), find_gpus()), searches.machine_facts()
-    run = SearchRun(command=command(), started=now(), environment=environment, kernels_isa=kernels_isa(), machine=machine)
-    path = result_path(json, "tune", resume=False)
-    for number, kernel in enumerate(kernels):
-        typer.echo(f"[{number}/{len(kernels)}] {kernel.name}", err=True)
-        run = dataclasses.replace(run, kernels=(*run.kernels, searches.search_kernel(kernel, seeds=seeds)))
-        write_atomically(path, dump(run))
-    run = dataclasses.replace(run, finished=now())
-    write_atomically(path, dump(run))
-    from xyntra_reports import searches_page
-
-    typer.echo(searches_page(run, path.name), nl=False)
-
-
-@app.command("searches", epilog="Example: bench searches reports/tuning/search-zen4.json --figure docs/figures/tuning-search.svg")
-def show_searches(
-    file: Annotated[Path, typer.Argument(help="A stored run of `bench run tune`.")],
-    drawn: Annotated[Path | None, typer.Option("--figure", metavar="FILE", help="Write the curves, too: .svg or .png.")] = None,
-) -> None:
-    """What `bench run tune` has found: a page, and a plot of the best so far over trials."""
-    from xyntra_reports import searches_page, searches_picture
-
-    run = load_search_run(file)
-    if drawn is not None:
-        picture = searches_picture(run)
-        drawn.write_bytes(picture.png if drawn.suffix == ".png" else picture.svg.encode())
-    typer.echo(searches_page(run, file.name), nl=False)
 
 
 @app.command(epilog="Example: bench bars device.json zoo.json")

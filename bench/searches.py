@@ -43,11 +43,8 @@ def search_kernel(kernel: Any, *, seeds: int = SEEDS, rounds: int = ROUNDS) -> K
     from xyntra_ep.errors import XyntraError
     from xyntra_ep.provider import registration
     from xyntra_ep.tracea import Context
-    from xyntra_ep.tracea.core_ir.dims import evaluate
-    from xyntra_ep.tracea.core_ir.work import sized_work
     from xyntra_ep.tracea.interface.tuning.trial import Trial
     from xyntra_ep.tracea.optimizer.space import key_of
-    from xyntra_ep.tracea.optimizer.tuning_cache import signature
     from xyntra_ep.tracea.runtime.hashing import hash128_of
 
     with tempfile.TemporaryDirectory(prefix="xyntra-searches-") as folder:
@@ -66,19 +63,19 @@ def search_kernel(kernel: Any, *, seeds: int = SEEDS, rounds: int = ROUNDS) -> K
         best = min(known)
         chosen = next(c for c in (trial.default, *candidates) if ratios[key_of(c.point)] == best)
         estimated = [(trial.estimate(c), ratios[key_of(c.point)]) for c in (trial.default, *candidates)]
-        curves, needed = _replayed(trial.space, trial.default.point, ratios, best, seeds)
-        work = sized_work(problem.op, problem.constants)
+        curves, needed = _replayed(trial.space, trial.default.point, ratios, seeds)
+        facts = problem.facts
         return KernelSearch(
             name=kernel.name,
-            op=signature(problem.op, problem.constants),
-            flops=evaluate(work.flops, problem.sizes),
-            bytes=evaluate(work.bytes, problem.sizes),
+            op=facts.op,
+            flops=facts.flops,
+            bytes=facts.bytes,
             points=len(ratios),
             failed=len(ratios) - len(known),
             default=str(trial.default),
             best=str(chosen),
             default_ratio=1.0 / best,
-            rank_correlation=_rank_correlation([(e, r) for e, r in estimated if r is not None]),
+            rank_correlation=rank_correlation([(e, r) for e, r in estimated if r is not None]),
             top5=min((r for _, r in sorted(estimated, key=lambda row: row[0])[:5] if r is not None), default=math.inf) / best,
             near=sum(ratio <= NEAR * best for ratio in known),
             curves=curves,
@@ -98,8 +95,8 @@ def machine_facts() -> Mapping[str, float]:
     return {name: float(value) for name, value in dataclasses.asdict(MachineFacts.of(Context().caps)).items()}
 
 
-def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
-    """Spearman's, with ties at their mean rank."""
+def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    """Spearman's, with ties at their mean rank; 0 where either side has one value only."""
     from scipy.stats import spearmanr
 
     estimates, measured = zip(*pairs, strict=True)
@@ -109,23 +106,29 @@ def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def _replayed(
-    space: Any, default: Any, ratios: Mapping[Any, float | None], best: float, seeds: int
+    space: Any, default: Any, ratios: Mapping[Any, float | None], seeds: int
 ) -> tuple[dict[str, tuple[float, ...]], dict[str, tuple[int, ...]]]:
-    """By kind of search: the best so far over the best there is, the median over seeds, trial by trial; and of each seed how many
-    trials it took to come within `NEAR` of the best, 0 where it did not."""
+    """`trails` by kind of search."""
     from xyntra_ep.tracea.optimizer.search import GaussianProcess, Random
 
     kinds: Mapping[str, Callable[[int], Any]] = {
         KIND_GP: lambda seed: GaussianProcess(space, seeds=[default], seed=seed),
         KIND_RANDOM: lambda seed: Random(space, seeds=[default], seed=seed),
     }
-    curves, needed = {}, {}
-    for kind, make in kinds.items():
-        trails = [_trail(make(seed), ratios, best) for seed in range(seeds)]
-        length = min(map(len, trails))
-        curves[kind] = tuple(round(statistics.median(t[i] for t in trails), 4) for i in range(length))
-        needed[kind] = tuple(next((i for i, at in enumerate(t, start=1) if at <= NEAR), 0) for t in trails)
-    return curves, needed
+    found = {kind: trails(make, ratios, seeds) for kind, make in kinds.items()}
+    return {kind: curve for kind, (curve, _) in found.items()}, {kind: needed for kind, (_, needed) in found.items()}
+
+
+def trails(
+    make: Callable[[int], Any], ratios: Mapping[Any, float | None], seeds: int
+) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Searches that ``make`` makes of each seed, on known times: the best so far over the best there is, the median over seeds,
+    trial by trial; and of each seed how many trials it took to come within `NEAR` of the best, 0 where it did not."""
+    best = min(ratio for ratio in ratios.values() if ratio is not None)
+    found = [_trail(make(seed), ratios, best) for seed in range(seeds)]
+    length = min(map(len, found))
+    curve = tuple(round(statistics.median(t[i] for t in found), 4) for i in range(length))
+    return curve, tuple(next((i for i, at in enumerate(t, start=1) if at <= NEAR), 0) for t in found)
 
 
 def _trail(search: Any, ratios: Mapping[Any, float | None], best: float) -> list[float]:

@@ -6,6 +6,7 @@ it. A report is a row of `REPORTS` or `PARTS` in a file of its own. Read first: 
 
 from xyntra_reports.bars import bars, bars_page
 from xyntra_reports.gate import Floors, check_floors, gate_table
+from xyntra_reports.learned import learned_page, learned_picture
 from xyntra_reports.readme import render_report, update_file
 from xyntra_reports.registry import Part, Report, parts, reports
 from xyntra_reports.searches import searches_page, searches_picture
@@ -19,6 +20,8 @@ __all__ = [
     "bars_page",
     "check_floors",
     "gate_table",
+    "learned_page",
+    "learned_picture",
     "parts",
     "render_report",
     "reports",

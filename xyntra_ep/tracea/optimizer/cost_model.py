@@ -1,10 +1,9 @@
 """A cost model that was learned from measured configurations: it ranks those of an op before any of them is measured.
 
-Boosted regression trees (Friedman, Greedy Function Approximation, 2001) predict the logarithm of a configuration's time over the
-geometric mean of all of the op's. `bench learn` fits them to stored runs of `bench run tune` with scikit-learn, and writes
-`cost_model.json`; here they are evaluated in NumPy. The estimates that kernels are chosen by are among what the trees look at, so
-what they learn is where these are wrong. `docs/tuning-search.md` says what that is worth on shapes and on an instruction set that
-the trees have not seen.
+Extremely randomised trees (Geurts, Ernst, Wehenkel 2006) say by how much the estimate of a configuration is off, as a logarithm. So
+where they know nothing the estimates' ranking stays. `bench learn` fits them to stored runs of `bench run tune` with
+scikit-learn, and writes `cost_model.json`; here they are evaluated in NumPy. docs/learned-costs.md says what that is worth on shapes
+and on an instruction set that the trees have not seen.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ class Vocabulary:
 
 def features(op: OpFacts, machine: MachineFacts, options: Sequence[Option], known: Vocabulary) -> Matrix:
     """A row for each option, all relative or logarithmic. An axis that a configuration does not have is 0."""
-    estimates = np.array([math.log(max(o.estimate_ns, 1.0)) for o in options])
+    estimates = centred_logs([option.estimate_ns for option in options])
     outer = [*op.output[-_DIMS:]]
     dims = [1] * (_DIMS - len(outer)) + outer
     elements = max(1, math.prod(op.output))
@@ -112,6 +111,12 @@ def features(op: OpFacts, machine: MachineFacts, options: Sequence[Option], know
         which = [float(option.variant == variant) for variant in known.variants]
         rows.append([above, sum(values), *values, *waste, *which, *of_op, *of_caches, *of_machine])
     return np.array(rows, dtype=np.float64)
+
+
+def centred_logs(times: Sequence[float]) -> Matrix:
+    """Logarithms, less their mean."""
+    logs = np.log(np.maximum(times, 1e-9))
+    return np.asarray(logs - logs.mean(), dtype=np.float64)
 
 
 def _waste(size: int, extent: int) -> float:
@@ -131,14 +136,23 @@ class Tree:
     value: Matrix
 
     @classmethod
-    def of(cls, row: Mapping[str, Sequence[float]]) -> Tree:
+    def of(cls, rows: Sequence[Sequence[float]]) -> Tree:
+        """Of `data`."""
+        nodes = [(-1, 0.0, 0, 0, row[0]) if len(row) == 1 else (*row, 0.0) for row in rows]
+        feature, threshold, left, right, value = zip(*nodes, strict=True)
         return cls(
-            feature=np.array(row["feature"], dtype=np.int64),
-            threshold=np.array(row["threshold"], dtype=np.float64),
-            left=np.array(row["left"], dtype=np.int64),
-            right=np.array(row["right"], dtype=np.int64),
-            value=np.array(row["value"], dtype=np.float64),
+            feature=np.array(feature, dtype=np.int64),
+            threshold=np.array(threshold, dtype=np.float64),
+            left=np.array(left, dtype=np.int64),
+            right=np.array(right, dtype=np.int64),
+            value=np.array(value, dtype=np.float64),
         )
+
+    def data(self) -> list[list[float]]:
+        """A row for each node: of a leaf its value, else feature, threshold, left and right. Numbers have as many digits as
+        matter."""
+        rows = zip(self.feature.tolist(), self.threshold, self.left.tolist(), self.right.tolist(), self.value, strict=True)
+        return [[f, float(f"{t:.6g}"), le, ri] if f >= 0 else [float(f"{v:.4g}")] for f, t, le, ri, v in rows]
 
     def __call__(self, rows: Matrix) -> Matrix:
         at = np.zeros(len(rows), dtype=np.int64)
@@ -157,30 +171,25 @@ class CostModel:
     better_for: frozenset[str]
 
     def predict(self, op: OpFacts, machine: MachineFacts, options: Sequence[Option]) -> Matrix:
-        """The logarithm of each option's time over the mean of all."""
+        """The logarithm of each option's time, but for what is the same for all."""
         rows = features(op, machine, options, self.known)
         total: Matrix = np.zeros(len(rows))
         for tree in self.trees:
             total = total + tree(rows)
-        return total
+        return centred_logs([option.estimate_ns for option in options]) + total / max(1, len(self.trees))
 
     def ranked(self, op: OpFacts, machine: MachineFacts, options: Sequence[Option]) -> list[int]:
         """Numbers of ``options``, the fastest first."""
         return [int(i) for i in np.argsort(self.predict(op, machine, options), kind="stable")]
 
     def data(self) -> dict[str, Any]:
-        """As `cost_model.json` has it. Numbers have so many digits as matter."""
-        trees = [
-            {
-                "feature": tree.feature.tolist(),
-                "threshold": [float(f"{x:.6g}") for x in tree.threshold],
-                "left": tree.left.tolist(),
-                "right": tree.right.tolist(),
-                "value": [float(f"{x:.4g}") for x in tree.value],
-            }
-            for tree in self.trees
-        ]
-        return {"format": FORMAT, **asdict(self.known), "better_for": sorted(self.better_for), "trees": trees}
+        """As `cost_model.json` has it."""
+        return {
+            "format": FORMAT,
+            **asdict(self.known),
+            "better_for": sorted(self.better_for),
+            "trees": [tree.data() for tree in self.trees],
+        }
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> CostModel:

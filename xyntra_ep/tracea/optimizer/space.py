@@ -172,6 +172,24 @@ class SearchSpace:
         return f"SearchSpace({self.dimensions}{constraints})"
 
 
+class ListedSpace(SearchSpace):
+    """Points that are given, each with some of ``dimensions``: where it has none, it counts as at the first value."""
+
+    def __init__(self, dimensions: Mapping[str, Categorical], points: Sequence[Point]) -> None:
+        super().__init__(dimensions)
+        self._points = list(points)
+        self._defaults = {name: d.values[0] for name, d in dimensions.items()}
+
+    def points(self, most: int = _MOST_POINTS, seed: int = 0) -> list[Point]:
+        return self._points[:most]
+
+    def refusal(self, point: Point) -> str:
+        return "" if point in self._points else "it is not listed"
+
+    def coordinates(self, point: Point) -> list[float]:
+        return super().coordinates({**self._defaults, **point})
+
+
 def key_of(point: Point) -> tuple[tuple[str, Any], ...]:
     """Equal for equal points."""
     return tuple(sorted(point.items()))

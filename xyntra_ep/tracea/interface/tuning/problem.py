@@ -15,6 +15,8 @@ from xyntra_ep.tracea.core_ir.ops.memory import Array
 from xyntra_ep.tracea.core_ir.work import sized_work
 from xyntra_ep.tracea.interface.named_ops import Draft, op_named
 from xyntra_ep.tracea.interface.precision import PRODUCTS
+from xyntra_ep.tracea.optimizer.cost_model import OpFacts
+from xyntra_ep.tracea.optimizer.tuning_cache import signature
 
 _SEED = 17  # of the data; any would do
 
@@ -51,6 +53,13 @@ class Problem:
     @property
     def flops(self) -> int:
         return evaluate(sized_work(self.op).flops, self.sizes)
+
+    @property
+    def facts(self) -> OpFacts:
+        """As the learned cost model sees the op."""
+        work = sized_work(self.op, self.constants)
+        flops, size = (evaluate(n, self.sizes) for n in (work.flops, work.bytes))
+        return OpFacts(op=signature(self.op, self.constants), flops=flops, bytes=size)
 
     @property
     def of_inputs(self) -> Problem:

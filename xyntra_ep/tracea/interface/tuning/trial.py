@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,8 +22,9 @@ from xyntra_ep.tracea.interface.islands import CompileResult, write_plan
 from xyntra_ep.tracea.interface.trial_jobs import Answer, TrialJobs
 from xyntra_ep.tracea.interface.tuning.problem import Problem
 from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, Config
+from xyntra_ep.tracea.optimizer.cost_model import MachineFacts, Option, learned
 from xyntra_ep.tracea.optimizer.interval import median_interval
-from xyntra_ep.tracea.optimizer.space import Categorical, Point, SearchSpace
+from xyntra_ep.tracea.optimizer.space import Categorical, ListedSpace, Point, SearchSpace
 from xyntra_ep.tracea.optimizer.tuning_cache import TrialResult
 
 _VARIANT = "variant"
@@ -104,7 +105,7 @@ class Trial:
 
     @property
     def space(self) -> SearchSpace:
-        """Variants, and for each its axes; those of others stand at one value, so that a point is there once."""
+        """Variants, and for each its axes: a point has those of its variant, and no others."""
         op, build = self._problem.op, self._build
         dimensions = {_VARIANT: Categorical(tuple(self._variants))}
         with assuming(self._problem.program.assumed):
@@ -112,7 +113,7 @@ class Trial:
         for name, of_variant in axes.items():
             for axis in of_variant:
                 dimensions[f"{name}.{axis.name}"] = Categorical((*axis.values,))
-        return CandidateSpace(self, dimensions)
+        return ListedSpace(dimensions, [candidate.point for candidate in self.candidates()])
 
     def candidate(self, point: Point) -> Candidate:
         variant = self._variants[str(point[_VARIANT])]
@@ -136,6 +137,15 @@ class Trial:
         """What it is taken to cost without measuring it, in nanoseconds on one core, or on the device."""
         with assuming(self._problem.program.assumed):
             return candidate.variant.cost_ns(self._problem.op, candidate.config, self._build)
+
+    def ranked(self, most: int) -> list[Point]:
+        """What the learned cost model takes for the fastest; nothing where estimates are better, or on a device."""
+        op = self._problem.facts
+        if self._context.device is not None or op.kind not in learned().better_for:
+            return []
+        known = [*self.candidates()]
+        options = [Option(variant=c.variant.name, config=c.config, estimate_ns=self.estimate(c)) for c in known]
+        return [known[i].point for i in learned().ranked(op, MachineFacts.of(self._context.caps), options)[:most]]
 
     def point(self, known: TrialResult) -> Point | None:
         """Of an earlier trial; None where its variant or its configuration is no longer to be had."""
@@ -220,24 +230,6 @@ class Trial:
     def _difference(self, jobs: TrialJobs, number: int) -> str:
         assert self._wanted is not None
         return difference(jobs, number, self._problem.program, self._wanted, self._problem.product)
-
-
-class CandidateSpace(SearchSpace):
-    """The candidates of a trial: a point has the axes of its variant, and no others."""
-
-    def __init__(self, trial: Trial, dimensions: Mapping[str, Categorical]) -> None:
-        super().__init__(dimensions)
-        self._points = [c.point for c in trial.candidates()]
-        self._defaults = {name: d.values[0] for name, d in dimensions.items()}
-
-    def points(self, most: int = 4096, seed: int = 0) -> list[Point]:
-        return self._points[:most]
-
-    def refusal(self, point: Point) -> str:
-        return "" if point in self._points else "it is no candidate"
-
-    def coordinates(self, point: Point) -> list[float]:
-        return super().coordinates({**self._defaults, **point})
 
 
 def _measured(candidate: Candidate, why: str, answer: Answer | None, base: Answer) -> Measured:

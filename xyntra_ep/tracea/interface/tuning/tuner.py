@@ -32,6 +32,7 @@ _BATCH = 4  # points that are compiled at once
 _ROUNDS, _FINAL_ROUNDS = 3, 9
 _FINALISTS = 3  # that are measured in more rounds
 _NEIGHBOURS = 3  # of an op, whose results are tried first
+_RANKED = 3  # by the learned cost model, which are tried next
 _IN_VAIN = 24  # points in a row that were no better, after which the search ends
 
 MakeSearch = Callable[[SearchSpace, Sequence[Point], int], Search]
@@ -75,7 +76,9 @@ class AutoTuner:
         question = self.context.question(problem.op, problem.constants, self.threads)
         before = self._tuning.find(question)
         default = Choice(variant=trial.default.variant.name, config=trial.default.config)
-        search = self._search(trial.space, [trial.default.point, *self._neighbours(question, trial)], self._seed)
+        search = self._search(
+            trial.space, [trial.default.point, *self._neighbours(question, trial), *trial.ranked(_RANKED)], self._seed
+        )
         for known in before.trials if before is not None else ():
             point = trial.point(known)
             if point is not None:
