@@ -15,7 +15,7 @@ from typing import Any
 
 from xyntra_bench.errors import BenchError
 from xyntra_bench.learned_results import TOP, LearnedKernel, Ranking
-from xyntra_bench.search_results import KIND_GP, KernelSearch, SearchRun
+from xyntra_bench.search_results import KIND_GP, NEAR, KernelSearch, SearchRun
 from xyntra_bench.searches import SEEDS, rank_correlation, trails
 
 SEEDED = 3  # configurations that a search takes from the ranking, before the process
@@ -167,7 +167,7 @@ def _replayed(sample: Sample, first: Sequence[int], seeds: int) -> tuple[int, ..
     ratios = {key_of(points[name]): time[1] if len(time) > 1 else None for name, time in search.times.items()}
     names = [name for name, time in search.times.items() if len(time) > 1]
     begin = [points[search.default], *(points[names[i]] for i in first)]
-    _, needed = trails(lambda seed: GaussianProcess(space, seeds=begin, seed=seed), ratios, seeds)
+    _, needed = trails(lambda seed: GaussianProcess(space, seeds=begin, seed=seed), ratios, seeds, NEAR)
     return needed
 
 

@@ -120,23 +120,24 @@ def _replayed(
 
 
 def trails(
-    make: Callable[[int], Any], ratios: Mapping[Any, float | None], seeds: int
+    make: Callable[[int], Any], ratios: Mapping[Any, float | None], seeds: int, until: float = 0.0
 ) -> tuple[tuple[float, ...], tuple[int, ...]]:
     """Searches that ``make`` makes of each seed, on known times: the best so far over the best there is, the median over seeds,
-    trial by trial; and of each seed how many trials it took to come within `NEAR` of the best, 0 where it did not."""
+    trial by trial; and of each seed how many trials it took to come within `NEAR` of the best, 0 where it did not. A search
+    ends where it is within ``until`` of the best."""
     best = min(ratio for ratio in ratios.values() if ratio is not None)
-    found = [_trail(make(seed), ratios, best) for seed in range(seeds)]
+    found = [_trail(make(seed), ratios, best, until) for seed in range(seeds)]
     length = min(map(len, found))
     curve = tuple(round(statistics.median(t[i] for t in found), 4) for i in range(length))
     return curve, tuple(next((i for i, at in enumerate(t, start=1) if at <= NEAR), 0) for t in found)
 
 
-def _trail(search: Any, ratios: Mapping[Any, float | None], best: float) -> list[float]:
+def _trail(search: Any, ratios: Mapping[Any, float | None], best: float, until: float) -> list[float]:
     """The best so far after each trial."""
     from xyntra_ep.tracea.optimizer.space import key_of
 
     found: list[float] = []
-    while len(found) < LIMIT and (points := search.ask(BATCH)):
+    while len(found) < LIMIT and not (found and found[-1] <= until) and (points := search.ask(BATCH)):
         for point in points:
             ratio = ratios[key_of(point)]
             search.tell(point, ratio)

@@ -11,9 +11,10 @@ from xyntra_reports._figure import INK, MUTED, SERIES, figure, png, svg
 from xyntra_reports._markdown import table
 from xyntra_reports.registry import Picture
 
+_UNSEEN = ("unseen shape", "unseen machine")
 HEADER = (
-    "kernel", "kernels for", "points", "correlation", "unseen shape", "unseen machine", f"top {TOP}", "unseen shape", "unseen machine",
-    "first", "unseen shape", "trials", "begun with it",
+    "kernel", "kernels for", "points", "correlation", *_UNSEEN, f"top {TOP}", *_UNSEEN, "first", _UNSEEN[0], "trials",
+    "begun with it",
 )  # fmt: skip
 ESTIMATE, SHAPE, MACHINE = "estimates", "learned, unseen shape", "learned, unseen machine"
 
@@ -31,11 +32,10 @@ def learned_page(run: LearnedRun, source: str) -> str:
     )
     means = table(("ranking", "correlation", f"best of the first {TOP}", "the first"), rows)
     notes = (
-        "`correlation`: Spearman's, of the ranking with the measured times. "
-        f"`top {TOP}`: the best of the first {TOP}, and `first`: the first one, over the best configuration there is. Each is given "
-        "for the estimates, then for models that were fitted without this kernel, and without any run of its instruction set. "
-        "`trials`: the median that the Gaussian process needs to come near the best; `begun with it`: where it tries the ranking's "
-        "first three before."
+        f"`correlation`: Spearman's, of the ranking with the measured times. `top {TOP}`: the best of the first {TOP}, and "
+        "`first`: the first one, over the best configuration there is. Each is given for the estimates, then for models that "
+        "were fitted without this kernel, and without any run of its instruction set. `trials`: the median that the Gaussian "
+        "process needs to come near the best; `begun with it`: where it tries the ranking's first three before."
     )
     made = f"Made {run.made[:10]} with `{run.command}` from {', '.join(f'`{s}`' for s in run.sources)}"
     machines = "; ".join(run.machines)
@@ -97,5 +97,7 @@ def learned_picture(run: LearnedRun) -> Picture:
         axes.set_xlabel(f"the best of the first {TOP} over the best there is", fontsize=8)
         axes.legend(fontsize=8, loc="lower right")
         fig.tight_layout()
-        alt = f"The best of the first {TOP} configurations over the best of all, by estimates and learned, of {len(kernels)} kernels"
+        alt = (
+            f"The best of the first {TOP} configurations over the best there is, estimated and learned, of {len(kernels)} kernels"
+        )
         return Picture(name="learned-costs", alt=alt, svg=svg(fig), png=png(fig))

@@ -28,6 +28,7 @@ def main() -> None:
     library = Path(xyntra_ep.get_library_path()).resolve()
     assert library.is_relative_to(SITE) and library.name == "libxyntra_ep.so", library
     assert (library.parent / "py.typed").is_file()
+    assert importlib.import_module("xyntra_ep.tracea.optimizer.cost_model").learned().trees, "the learned weights"
 
     node = helper.make_node("Add", ["x", "x"], ["y"])
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]

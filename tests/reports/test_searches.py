@@ -96,7 +96,7 @@ def test_a_kernel_is_searched_for_real(tmp_path: Path) -> None:
 
 def test_the_stored_runs_make_the_page_and_its_plot(tmp_path: Path) -> None:
     page = (ROOT / "docs/tuning-search.md").read_text(encoding="utf-8")
-    files = sorted((ROOT / "reports/tuning").glob("*.json"))
+    files = sorted((ROOT / "reports/tuning").glob("search-*.json"))
     assert files
     for file in files:
         drawn = tmp_path / "drawn.svg"

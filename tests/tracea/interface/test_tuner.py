@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support.programs.builder import ProgramBuilder
@@ -25,6 +26,7 @@ from xyntra_ep.tracea.interface.tuning import tuner as tuner_module
 from xyntra_ep.tracea.interface.tuning.problem import Problem, problem_of
 from xyntra_ep.tracea.interface.tuning.trial import Candidate, Measured, Trial
 from xyntra_ep.tracea.kernels.variant import Axis
+from xyntra_ep.tracea.optimizer.cost_model import CostModel, MachineFacts, Option, Tree, Vocabulary, features
 from xyntra_ep.tracea.optimizer.search import Exhaustive
 from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache
 from xyntra_ep.tracea.runtime.hashing import hash128_of
@@ -85,6 +87,28 @@ def test_what_is_faster_is_chosen_from_then_on(context: Context, monkeypatch: py
     assert tuned.untuned.estimate(op, program, known).chosen is before.chosen
     alone = tuned.choosing({Gemm: (before.chosen,)})
     assert alone.estimate(op, program, known).chosen is before.chosen, "who names variants gets these"
+
+
+def test_the_learned_cost_model_is_tried_first_where_it_is_better(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes gemm.batched for the fastest, whatever is estimated: the tree asks whether that is the variant."""
+    trial, wanted = Trial(GEMM, context, 1), "gemm.batched"
+    known = Vocabulary(variants=(wanted,), axes=())
+    pair = [Option(variant=name, config={}, estimate_ns=1.0) for name in (wanted, "another")]
+    [asked] = np.flatnonzero(np.diff(features(GEMM.facts, MachineFacts.of(context.caps), pair, known), axis=0)[0])
+    tree = Tree.of([[int(asked), 0.5, 1, 2], [9.0], [-9.0]])
+
+    def use(*kinds: str) -> None:
+        model = CostModel(known=known, trees=(tree,), better_for=frozenset(kinds))
+        monkeypatch.setattr(trial_module, "learned", lambda: model)
+
+    use("Conv")
+    assert trial.ranked(2) == [], "estimates are better for products"
+    use("Gemm", "Conv")
+    assert [trial.candidate(point).variant.name for point in trial.ranked(2)] == [wanted, wanted]
+    monkeypatch.setattr(Trial, "measure", measuring({}))
+    heard: list[Measured] = []
+    AutoTuner(context, search=exhaustive).optimize(GEMM, Budget(trials=1), heard.append)
+    assert heard[0].candidate.variant.name == wanted
 
 
 def test_what_is_not_surely_faster_is_not_chosen(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea import Categorical, Integer, Real, SearchSpace
+from xyntra_ep.tracea.optimizer.space import ListedSpace, Point
 
 
 def test_the_words_and_the_types_say_the_same() -> None:
@@ -51,3 +52,12 @@ def test_coordinates_put_near_what_is_alike() -> None:
 def test_a_dimension_needs_values() -> None:
     with pytest.raises(ConfigError, match="tile has no values"):
         SearchSpace().tile([])
+
+
+def test_listed_points_have_the_axes_that_they_need() -> None:
+    points: list[Point] = [{"kind": "a", "a.rows": 2}, {"kind": "a", "a.rows": 8}, {"kind": "b"}]
+    space = ListedSpace({"kind": Categorical(("a", "b")), "a.rows": Categorical((2, 8))}, points)
+    assert space.points() == points and space.points(2) == points[:2]
+    odd: Point = {"kind": "b", "a.rows": 2}
+    assert [bool(space.refusal(p)) for p in (*points, odd)] == [False, False, False, True]
+    assert [space.coordinates(p) for p in points] == [[1, 0, 0], [1, 0, 1], [0, 1, 0]], "b is as near to 2 rows as can be"

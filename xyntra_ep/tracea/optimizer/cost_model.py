@@ -1,9 +1,9 @@
 """A cost model that was learned from measured configurations: it ranks those of an op before any of them is measured.
 
-Extremely randomised trees (Geurts, Ernst, Wehenkel 2006) say by how much the estimate of a configuration is off, as a logarithm. So
-where they know nothing the estimates' ranking stays. `bench learn` fits them to stored runs of `bench run tune` with
-scikit-learn, and writes `cost_model.json`; here they are evaluated in NumPy. docs/learned-costs.md says what that is worth on shapes
-and on an instruction set that the trees have not seen.
+Extremely randomised trees (Geurts, Ernst, Wehenkel 2006) say by how much the estimate of a configuration is off, as a logarithm.
+So where they know nothing the estimates' ranking stays. `bench learn` fits them to stored runs of `bench run tune` with
+scikit-learn, and writes `cost_model.json`; here they are evaluated in NumPy. docs/learned-costs.md says what that is worth on
+shapes and on an instruction set that the trees have not seen.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ _CHAIN_COST = 2  # what ending a chain costs an accumulator, likewise
 _SETUP_NS = 2000.0
 _CHAIN = {2: 64, 4: 16}  # longest sum over channels in one accumulator, by outputs
 _LARGER = 8  # tiles of the largest image over those of a usual one, where only a run knows
-# By which F(4x4) must win: its U takes four times the memory of the weights. It wins by more than is estimated, where U comes from
-# memory (Zen 4, 256 channels of 14 x 14 pixels: estimated 1.06 times, measured 1.17 and in AVX2 1.17).
+# By which F(4x4) must win: its U takes four times the memory of the weights. It wins by more than is estimated, where U comes
+# from memory (Zen 4, 256 channels of 14 x 14 pixels: estimated 1.06 times, measured 1.17 and in AVX2 1.17).
 _LARGE_TILES_GAIN = 1.05
 
 
