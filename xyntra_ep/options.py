@@ -147,7 +147,7 @@ class Options:
     policy: Goal = option(
         default=Goal.BALANCED,
         doc="what the session is for: `latency`: single runs that have all cores; `throughput`: many runs side by side, each on "
-        "one core; `balanced`: both; `memory`: kernels that hold less of it, though they may take twice as long, and no GPU "
+        "one core; `balanced`: both; `memory`: kernels that hold less of it, though they may take 2.5 times as long, and no GPU "
         "that nobody names (docs/policy.md)",
     )
     min_island: int = option(default=1, least=1, doc="fewest nodes that may form an island")

@@ -35,7 +35,7 @@ def test_a_convolution_that_is_to_hold_little_keeps_no_transformed_weights() -> 
         Context(caps=AVX2, policy=Policy(goal=goal)).plan_kernel("conv", **sizes) for goal in (Goal.LATENCY, Goal.MEMORY)
     )
     assert fast.variant == "conv.nhwc_winograd" and light.variant == "conv.nhwc_direct"
-    assert fast.cost_ns < light.cost_ns <= 2 * fast.cost_ns
+    assert fast.cost_ns < light.cost_ns <= 2.5 * fast.cost_ns
     why = dict(light.rejected)["conv.nhwc_winograd"]
     assert why.startswith("holds ") and why.endswith(f" against {256 * 256 * 9 * 4}"), "the weights, packed, and nothing else"
     assert (fast.goal, light.goal) == ("latency", "memory") and dict(light.reasons)["kernels"].startswith("the one that holds")

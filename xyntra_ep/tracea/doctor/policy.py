@@ -1,6 +1,6 @@
 """The policy: what a session is for (option `policy`) decides between kernels, threads, devices and evidence. One row for each.
 
-    Policy(goal=Goal.MEMORY).slack          2.0: a kernel may take so many times as long as the fastest and hold less memory
+    Policy(goal=Goal.MEMORY).slack          2.5: a kernel may take so many times as long as the fastest and hold less memory
     Policy(goal=Goal.MEMORY).reasons()      (("kernels", "the one that holds the least memory, ..."), ...)
 
 Whoever chooses asks here: `decision.py` for kernels, `interface/context.py` for tuning results, `provider/planner.py` for claims,
@@ -41,7 +41,9 @@ SLACK: Row[float] = Row(
     name="kernels",
     usual=Choice(1.0, "the fastest, by tuning results, else by estimates"),
     otherwise={
-        Goal.MEMORY: Choice(2.0, "the one that holds the least memory, of those that take at most twice as long as the fastest")
+        Goal.MEMORY: Choice(
+            2.5, "the one that holds the least memory, of those that take at most 2.5 times as long as the fastest"
+        )
     },
 )
 ALONE: Row[tuple[bool, ...]] = Row(  # whether a session has the machine to itself; of several answers the first counts more
