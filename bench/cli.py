@@ -30,7 +30,6 @@ from xyntra_bench.cli_arguments import (
     Threads,
     Within,
 )
-from xyntra_bench.cli_tuning import add_to
 from xyntra_bench.compare import compare_runs
 from xyntra_bench.compare_table import markdown_of, show_comparison
 from xyntra_bench.contenders import DEFAULT_MAX_ERR, Contender
@@ -68,6 +67,7 @@ from xyntra_bench.results import Run
 from xyntra_bench.run import checked_contenders, kernel_compiler
 from xyntra_bench.store import Stored, dump, load, now, write_atomically
 from xyntra_bench.text_table import show_table
+from xyntra_bench.tuning.commands import add_to
 from xyntra_zoo.registry import RegistryError
 from xyntra_zoo.weights import WeightsError
 

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 
-from xyntra_bench.learned_results import TOP, LearnedKernel, LearnedRun, Ranking
+from xyntra_bench.tuning.learned_results import TOP, LearnedKernel, LearnedRun, Ranking
 from xyntra_reports._figure import INK, MUTED, SERIES, figure, png, svg
 from xyntra_reports._markdown import table
 from xyntra_reports.registry import Picture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from xyntra_bench.search_results import KIND_GP, KIND_RANDOM, NEAR, KernelSearch, SearchRun
+from xyntra_bench.tuning.search_results import KIND_GP, KIND_RANDOM, NEAR, KernelSearch, SearchRun
 from xyntra_reports._figure import INK, LINES, MUTED, SERIES, figure, png, svg
 from xyntra_reports._markdown import table
 from xyntra_reports.registry import Picture

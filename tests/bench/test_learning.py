@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from xyntra_bench import learning
 from xyntra_bench.cli import app
 from xyntra_bench.environment import Environment, read_environment
 from xyntra_bench.errors import BenchError
-from xyntra_bench.learned_results import load_learned_run
-from xyntra_bench.search_results import KIND_GP, KIND_RANDOM, KernelSearch, SearchRun
 from xyntra_bench.store import dump, write_atomically
+from xyntra_bench.tuning import learning
+from xyntra_bench.tuning.learned_results import load_learned_run
+from xyntra_bench.tuning.search_results import KIND_GP, KIND_RANDOM, KernelSearch, SearchRun
 from xyntra_ep.tracea.optimizer.cost_model import CostModel, MachineFacts
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, Capabilities
 

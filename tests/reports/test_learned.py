@@ -7,7 +7,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from xyntra_bench.cli import app
-from xyntra_bench.learned_results import LearnedKernel, LearnedRun, Ranking
+from xyntra_bench.tuning.learned_results import LearnedKernel, LearnedRun, Ranking
 from xyntra_reports import learned_page, learned_picture
 
 ROOT = Path(__file__).resolve().parents[2]

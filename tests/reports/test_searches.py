@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from xyntra_bench import searches
 from xyntra_bench.cli import app
 from xyntra_bench.environment import Environment, read_environment
 from xyntra_bench.errors import BenchError
-from xyntra_bench.search_results import KIND_GP, KIND_RANDOM, KernelSearch, SearchRun, load_search_run
 from xyntra_bench.store import dump, write_atomically
+from xyntra_bench.tuning import searches
+from xyntra_bench.tuning.search_results import KIND_GP, KIND_RANDOM, KernelSearch, SearchRun, load_search_run
 from xyntra_ep.tracea.interface.tuning.shapes import NamedShape
 from xyntra_reports import searches_page, searches_picture
 

@@ -23,7 +23,8 @@ STORED = tuple(
         "contenders",
         "publish",
         "device_results",
-        "search_results",
+        "tuning.search_results",
+        "tuning.learned_results",
         "text_table",
     )
 )

@@ -14,9 +14,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from xyntra_bench.errors import BenchError
-from xyntra_bench.learned_results import TOP, LearnedKernel, Ranking
-from xyntra_bench.search_results import KIND_GP, NEAR, KernelSearch, SearchRun
-from xyntra_bench.searches import SEEDS, rank_correlation, trails
+from xyntra_bench.tuning.learned_results import TOP, LearnedKernel, Ranking
+from xyntra_bench.tuning.search_results import KIND_GP, NEAR, KernelSearch, SearchRun
+from xyntra_bench.tuning.searches import SEEDS, rank_correlation, trails
 
 SEEDED = 3  # configurations that a search takes from the ranking, before the process
 # Few with large leaves: there are some thousand configurations, and of few kernels.

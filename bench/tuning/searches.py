@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from xyntra_bench.errors import BenchError
-from xyntra_bench.search_results import KIND_GP, KIND_RANDOM, NEAR, KernelSearch
+from xyntra_bench.tuning.search_results import KIND_GP, KIND_RANDOM, NEAR, KernelSearch
 
 ROUNDS = 5
 BATCH = 4  # that a search asks for at once, as the tuner does

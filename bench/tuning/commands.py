@@ -9,15 +9,15 @@ from typing import Annotated
 
 import typer
 
-from xyntra_bench import learning, searches
 from xyntra_bench.cli_arguments import Json
 from xyntra_bench.environment import read_environment
 from xyntra_bench.execute import command, result_path
 from xyntra_bench.gpus import find_gpus
-from xyntra_bench.learned_results import LearnedRun, load_learned_run
 from xyntra_bench.run import kernel_compiler, kernels_isa
-from xyntra_bench.search_results import SearchRun, load_search_run
 from xyntra_bench.store import dump, now, write_atomically
+from xyntra_bench.tuning import learning, searches
+from xyntra_bench.tuning.learned_results import LearnedRun, load_learned_run
+from xyntra_bench.tuning.search_results import SearchRun, load_search_run
 
 
 def add_to(app: typer.Typer, run_app: typer.Typer) -> None:
