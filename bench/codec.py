@@ -1,7 +1,8 @@
 """Frozen dataclasses to JSON values and back. Strict: an unknown or missing field is an error.
 
 A field is stored under its own name, or under the key in its metadata: `field(metadata={KEY: "turns"})`. So a field can get a
-better name, and files that were written before can still be read.
+better name, and files that were written before can still be read. One that came later says so, `field(default=None,
+metadata={LATER: True})`: it is stored only where it is not None, and a file may lack it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 
 T = TypeVar("T")
 KEY = "key"
+LATER = "later"
 
 
 class CodecError(ValueError):
@@ -22,7 +24,8 @@ class CodecError(ValueError):
 
 def encode(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {_key_of(field): encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        items = ((field, getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {_key_of(field): encode(item) for field, item in items if item is not None or not _is_later(field)}
     if isinstance(value, StrEnum):
         return value.value
     if isinstance(value, Mapping):
@@ -63,7 +66,8 @@ def _decode(hint: Any, data: Any, path: str) -> Any:
 
 def _decode_dataclass(hint: type[Any], data: dict[str, Any], path: str) -> Any:
     hints = get_type_hints(hint)
-    keys = {field.name: _key_of(field) for field in dataclasses.fields(hint)}
+    lacking = {field.name for field in dataclasses.fields(hint) if _is_later(field) and _key_of(field) not in data}
+    keys = {field.name: _key_of(field) for field in dataclasses.fields(hint) if field.name not in lacking}
     if unlike := set(keys.values()) ^ set(data):
         raise CodecError(f"{path.lstrip('.') or hint.__name__}: fields differ: {sorted(unlike)}")
     return hint(**{name: _decode(hints[name], data[key], f"{path}.{key}") for name, key in keys.items()})
@@ -71,6 +75,10 @@ def _decode_dataclass(hint: type[Any], data: dict[str, Any], path: str) -> Any:
 
 def _key_of(field: dataclasses.Field[Any]) -> str:
     return str(field.metadata.get(KEY, field.name))
+
+
+def _is_later(field: dataclasses.Field[Any]) -> bool:
+    return bool(field.metadata.get(LATER))
 
 
 def _expect(data: Any, kind: type[Any], path: str) -> Any:

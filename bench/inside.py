@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from xyntra_bench.environment import IsaClass
-from xyntra_bench.results import Declined, Inside, KernelTime, Resident
+from xyntra_bench.results import Choice, Declined, Inside, KernelTime, Resident
 
 PROVIDER = "XyntraEP"
 RUNS, LEAST_RUNS = 20, 3
@@ -53,6 +53,7 @@ def look_inside(session: Any, provider: str, run: Callable[[], object], run_ns: 
             flops=k.flops,
             bytes=k.bytes,
             resident=_resident(k.launch),
+            choice=_choice(k.choice),
         )
         for k in times.kernels
     ]
@@ -80,6 +81,18 @@ def _resident(launch: Mapping[str, Any] | None) -> Resident | None:
         warps=held["warps"],
         of_warps=held["of_warps"],
         limit=held["limit"],
+    )
+
+
+def _choice(made: Any) -> Choice | None:
+    if made is None:
+        return None
+    return Choice(
+        predicted_ns=made.predicted_ns,
+        config=dict(made.config),
+        tuned=made.is_measured,
+        runner_up=made.runner_up,
+        runner_up_ns=made.runner_up_ns,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from xyntra_bench.codec import KEY
+from xyntra_bench.codec import KEY, LATER
 from xyntra_bench.contenders import AUTO_BACKEND, CPU_BACKEND, PLUGINS, Contender, backend_of
 from xyntra_bench.environment import Environment
 from xyntra_bench.plan import Budget, Scenario, Target, case_label
@@ -249,6 +249,20 @@ class Resident:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Why a kernel is computed as it is. `predicted_ns` is what all its calls in a run were expected to take: the estimate that
+    it was chosen by, less what tuning gained where `tuned`, at the sizes of the run and divided by the threads that share it.
+    `runner_up` is the variant that would have been chosen next, with its estimate in the same terms; empty where no other can
+    compute the op."""
+
+    predicted_ns: int
+    config: Mapping[str, int]
+    tuned: bool
+    runner_up: str
+    runner_up_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTime:
     """One kernel in one run of the session: the median of its time, and what it must at least do at this shape. Flop and
     bytes are those of `xyntra_ep/tracea/core_ir/work.py`; `precision` is what its products are computed in. `resident` is of
@@ -266,6 +280,7 @@ class KernelTime:
     flops: int
     bytes: int
     resident: Resident | None
+    choice: Choice | None = field(default=None, metadata={LATER: True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,10 +41,11 @@ class Profiled {
     if (!samples_.empty()) begin_ = Clock::now();
   }
 
-  // Since the last call step `i` was done, for so many iterations.
-  void add(std::size_t i, int64_t calls) {
+  // Since the last call step `i` was done, for so many iterations, in so many tasks.
+  void add(std::size_t i, int64_t calls, int64_t tasks) {
     if (samples_.empty()) return;
     samples_[i].calls += calls;
+    samples_[i].tasks = std::max(samples_[i].tasks, tasks);
     samples_[i].ns += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin_).count();
     begin_ = Clock::now();
   }
@@ -55,6 +56,7 @@ class Profiled {
       const PlanStep& step = evaluation.plan().run[i];
       samples_[i].flops = samples_[i].calls * evaluation.value(step.flops_expr);
       samples_[i].bytes = samples_[i].calls * evaluation.value(step.bytes_expr);
+      samples_[i].cost_ns = samples_[i].calls * evaluation.cost_ns(step);
     }
     profile::add(plan, evaluation.island(), evaluation.alternative(), samples_);
   }
@@ -65,15 +67,22 @@ class Profiled {
   Clock::time_point begin_;
 };
 
+// Of so many iterations of a step side by side; what is one task stays on the calling thread.
+int64_t tasks_of(const Workspace::Step& step, int64_t iterations) noexcept {
+  if (step.tasks == 1 && (iterations == 1 || step.cost_ns < kInlineNs / iterations)) return 1;
+  return step.tasks * iterations;
+}
+
 void run_step(const Workspace::Step& step, int64_t iterations, const Tasks& tasks) {
   if (step.units <= 0) return;
-  if (step.tasks == 1 && (iterations == 1 || step.cost_ns < kInlineNs / iterations)) {
+  const int64_t count = tasks_of(step, iterations);
+  if (count == 1) {
     for (int64_t k = 0; k < iterations; ++k)
       step.kernel(step.buffers + static_cast<std::size_t>(k) * step.row, step.params, 0, step.units);
     return;
   }
   handed_over(&step);
-  tasks.run(run_task, static_cast<std::size_t>(step.tasks * iterations), const_cast<Workspace::Step*>(&step));
+  tasks.run(run_task, static_cast<std::size_t>(count), const_cast<Workspace::Step*>(&step));
   taken_over(&step);
 }
 
@@ -180,7 +189,7 @@ void CpuProgram::run(Workspace& workspace, const Tasks& tasks) const {
   Profiled profiled(profile::mode() == profile::Mode::kSteps ? steps.size() : 0);
   const auto run = [&](std::size_t i, int64_t iterations) {
     run_step(steps[i], iterations, tasks);
-    profiled.add(i, iterations);
+    profiled.add(i, iterations, tasks_of(steps[i], iterations));
   };
   auto loop = workspace.evaluation().plan().loops.begin();
   for (std::size_t i = 0; i < steps.size();) {

@@ -274,8 +274,11 @@ void DeviceWorkspace::run(const std::vector<InputView>& views, const std::vector
   if (samples == nullptr) return;
   const Alternative& plan = evaluation_.plan();
   samples->resize(plan.run.size());
-  for (std::size_t i = 0; i < plan.run.size(); ++i)
-    (*samples)[i] = {1, 0, evaluation_.value(plan.run[i].flops_expr), evaluation_.value(plan.run[i].bytes_expr)};
+  for (std::size_t i = 0; i < plan.run.size(); ++i) {
+    const PlanStep& step = plan.run[i];
+    (*samples)[i] = {1, 0, evaluation_.value(step.flops_expr), evaluation_.value(step.bytes_expr),
+                     evaluation_.cost_ns(step), 1};
+  }
   const std::vector<int64_t> times = queue.times();
   for (std::size_t i = 0; i < started_.size(); ++i) (*samples)[started_[i]].ns = times[i];
 }

@@ -35,6 +35,8 @@ class Evaluation {
   std::size_t alternative() const noexcept { return static_cast<std::size_t>(active_ - island_.alternatives.data()); }
   const Alternative& plan() const noexcept { return *active_; }
   int64_t value(uint32_t expr) const noexcept { return values_[expr]; }
+  // Of one call; a step of nothing is not carried out.
+  int64_t cost_ns(const PlanStep& step) const noexcept { return value(step.units_expr) > 0 ? value(step.cost_expr) : 0; }
   // Of a run step into a buffer. Throws Error(INVALID_ARGUMENT) when that is not in the buffer, as it is with these inputs, in
   // some iteration of `loop` (null: the step is in none).
   int64_t offset_in(const PlanStep& step, const BufferUse& use, const std::vector<InputView>& inputs,

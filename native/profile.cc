@@ -1,5 +1,6 @@
 #include "profile.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -63,7 +64,8 @@ std::string text_of(const Place& place, std::size_t step, const Row& row) {
   return text_of(place) + ", \"step\": " + std::to_string(step) + ", \"label\": " + json_quote(row.label) +
          ", \"kernel\": " + json_quote(row.kernel) + ", \"calls\": " + std::to_string(row.sum.calls) +
          ", \"ns\": " + std::to_string(row.sum.ns) + ", \"flops\": " + std::to_string(row.sum.flops) +
-         ", \"bytes\": " + std::to_string(row.sum.bytes) + "}\n";
+         ", \"bytes\": " + std::to_string(row.sum.bytes) + ", \"cost_ns\": " + std::to_string(row.sum.cost_ns) +
+         ", \"tasks\": " + std::to_string(row.sum.tasks) + "}\n";
 }
 
 }  // namespace
@@ -82,6 +84,8 @@ void add(const Plan& plan, const PlanIsland& island, std::size_t alternative, co
     rows[i].sum.ns += run[i].ns;
     rows[i].sum.flops += run[i].flops;
     rows[i].sum.bytes += run[i].bytes;
+    rows[i].sum.cost_ns += run[i].cost_ns;
+    rows[i].sum.tasks = std::max(rows[i].sum.tasks, run[i].tasks);
   }
 }
 

@@ -8,12 +8,14 @@
 
 namespace xyntra::profile {
 
-// A step of one run of an island; flops and bytes of all calls.
+// A step of one run of an island; flops, bytes and cost of all calls.
 struct Sample {
   int64_t calls = 0;  // more than one in a loop over images
   int64_t ns = 0;
   int64_t flops = 0;
   int64_t bytes = 0;
+  int64_t cost_ns = 0;  // by the plan, on one core; on a device, of all of it
+  int64_t tasks = 1;    // that threads could share, of calls side by side
 };
 
 // What is timed: each step by itself, or the runs of islands on devices, whose steps are started as they are in other runs.

@@ -180,6 +180,14 @@ def profiled(case: CaseResult) -> list[tuple[Measurement, Inside]]:
     return [(m, m.inside) for m in case.measurements if m.inside is not None and m.inside.kernels]
 
 
+def microseconds(ns: int) -> str:
+    """
+    >>> microseconds(8_070_400), microseconds(576)
+    ('8070', '0.576')
+    """
+    return f"{ns / 1e3:.0f}" if ns >= 100_000 else f"{ns / 1e3:#.3g}"
+
+
 def shortened(text: str, width: int = NAME_WIDTH) -> str:
     """The end says more than the middle.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from xyntra_bench.plan import Scenario
 from xyntra_bench.results import CaseResult, Inside, Run
 from xyntra_bench.show import milliseconds
-from xyntra_reports._kernels import Group, Roofs, cpu_roofs, groups, of_roof, profiled, roofs_for
+from xyntra_reports._kernels import Group, Roofs, cpu_roofs, groups, microseconds, of_roof, profiled, roofs_for
 from xyntra_reports._markdown import cases_of, provenance, table
 from xyntra_reports._roofline_plot import picture
 from xyntra_reports.registry import Part, Report, Section
@@ -74,7 +74,7 @@ def _row(g: Group, run_ns: int) -> list[str]:
         g.ops,
         g.variant,
         f"{g.ns / max(run_ns, 1):.1%}",
-        _microseconds(g.ns),
+        microseconds(g.ns),
         f"{g.gflops:.3g}" if g.flops else "-",
         f"{g.gbs:.3g}",
         f"{g.intensity:.3g}" if g.flops else "-",
@@ -84,15 +84,7 @@ def _row(g: Group, run_ns: int) -> list[str]:
 
 
 def _share_only(name: str, ns: int, run_ns: int) -> list[str]:
-    return [name, "-", "-", f"{ns / max(run_ns, 1):.1%}", _microseconds(ns), *["-"] * 5]
-
-
-def _microseconds(ns: int) -> str:
-    """
-    >>> _microseconds(8_070_400), _microseconds(576)
-    ('8070', '0.576')
-    """
-    return f"{ns / 1e3:.0f}" if ns >= 100_000 else f"{ns / 1e3:#.3g}"
+    return [name, "-", "-", f"{ns / max(run_ns, 1):.1%}", microseconds(ns), *["-"] * 5]
 
 
 def ceilings_text(run: Run) -> str:

@@ -8,7 +8,8 @@ import pytest
 
 from xyntra_bench import inside
 from xyntra_bench.inside import NAMES, forget_plans, look_inside
-from xyntra_bench.results import Declined, Resident
+from xyntra_bench.results import Choice, Declined, Resident
+from xyntra_ep.diagnostics.kernel_times import Choice as Made
 from xyntra_ep.diagnostics.kernel_times import KernelTime, RunTimes
 
 LAUNCH = {
@@ -38,6 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         flops=20,
         bytes=30,
         launch=LAUNCH,
+        choice=Made(predicted_ns=8, config={"rows": 6}, is_measured=True, runner_up="gemm.dots", runner_up_ns=9),
     )
     declined = [SimpleNamespace(op_type=op, name=op.lower(), reason="why") for op in ("Det", "Loop", "Det")]
 
@@ -63,6 +65,7 @@ def test_a_session_tells_its_kernels_and_what_it_left(asked: list[int]) -> None:
     (kernel,) = found.kernels
     assert kernel.op_types == {"MatMul": 1, "Add": 5} and kernel.nodes == ("n0", "n1", "n2", "n3") and NAMES == 4
     assert (kernel.ns, kernel.flops, kernel.bytes) == (10, 20, 30)
+    assert kernel.choice == Choice(predicted_ns=8, config={"rows": 6}, tuned=True, runner_up="gemm.dots", runner_up_ns=9)
     assert found.declined == (
         Declined(op_type="Det", reason="why", count=2, nodes=("det", "det")),
         Declined(op_type="Loop", reason="why", count=1, nodes=("loop",)),

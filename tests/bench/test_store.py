@@ -16,7 +16,7 @@ from xyntra_bench.errors import BenchError
 from xyntra_bench.measure import measure
 from xyntra_bench.plan import Budget, Case, Plan
 from xyntra_bench.record import result_of
-from xyntra_bench.results import CaseResult, Declined, Inside, KernelTime, LeftOut, Status
+from xyntra_bench.results import CaseResult, Choice, Declined, Inside, KernelTime, LeftOut, Status
 from xyntra_bench.store import SCHEMA_FILE, Store, Stored, dump, load
 
 KERNEL = KernelTime(
@@ -32,12 +32,13 @@ KERNEL = KernelTime(
     flops=20,
     bytes=30,
     resident=None,
+    choice=Choice(predicted_ns=8, config={"rows": 6}, tuned=False, runner_up="gemm.dots", runner_up_ns=9),
 )
 INSIDE = Inside(
     device="",
     runs=3,
     run_ns=15,
-    kernels=(KERNEL,),
+    kernels=(KERNEL, dataclasses.replace(KERNEL, choice=None)),
     declined=(Declined(op_type="Det", reason="unsupported", count=1, nodes=("det",)),),
 )
 
@@ -70,6 +71,7 @@ def test_a_measured_run_fits_the_schema_and_comes_back_equal(
     assert any('"label": "gemm"' in line and '"bytes": 30' in line for line in lines), "a row of a table is a line"
     data = json.loads(store.path.read_text())
     validator.validate(data)
+    assert ["choice" in kernel for kernel in data["cases"][1]["baseline"]["inside"]["kernels"]] == [True, False]
     assert load(store.path) == store.run
 
     def broken(change: Any) -> bool:
@@ -82,6 +84,7 @@ def test_a_measured_run_fits_the_schema_and_comes_back_equal(
     assert broken(lambda d: d["cases"][0].pop("baseline"))
     assert broken(lambda d: d["cases"][0]["contenders"][0].update(verdict="splendid"))
     assert broken(lambda d: d["cases"][0]["baseline"]["latency"].update(p50_ns=1.5))
+    assert broken(lambda d: d["cases"][1]["baseline"]["inside"]["kernels"][0]["choice"].pop("tuned"))
 
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "reports" / "results").glob("*.json")), ids=lambda p: p.name)

@@ -293,6 +293,28 @@ def test_many_threads_run_one_session(planner: FakePlanner, make_session: Any, t
         assert all(pool.map(work, range(64)))
 
 
+@pytest.mark.parametrize(("rows", "cost_ns", "tasks"), [(12, 5_999, 1), (12, 6_000, 3), (50, 7_999, 7), (0, 6_000, 1)])
+def test_the_profile_has_the_cost_of_a_step_and_its_tasks(
+    planner: FakePlanner, make_session: Any, rows: int, cost_ns: int, tasks: int
+) -> None:
+    """Below 6 us the calling thread does it alone; else a task has about 1 us, and at least a unit of 16 elements.
+    A step without units is not carried out."""
+    library = registration.library()
+    planner.decide = lambda raw: [relu_island(raw, cost=cost_ns)]
+    session = make_session(relu_model())
+    library.xyntra_take_profile(ctypes.create_string_buffer(1 << 16), 1 << 16)
+    library.xyntra_profile(1)
+    try:
+        for _ in range(2):
+            session.run(None, {"x": array(rows, 4)})
+    finally:
+        library.xyntra_profile(0)
+    buffer = ctypes.create_string_buffer(library.xyntra_take_profile(None, 0))
+    library.xyntra_take_profile(buffer, len(buffer))
+    row = json.loads(buffer.raw.decode())
+    assert (row["calls"], row["cost_ns"], row["tasks"]) == (2, 2 * cost_ns if rows else 0, tasks)
+
+
 def test_the_profile_counts_steps(planner: FakePlanner, make_session: Any) -> None:
     library = registration.library()
     planner.decide = lambda raw: [relu_island(raw)]
@@ -313,5 +335,6 @@ def test_the_profile_counts_steps(planner: FakePlanner, make_session: Any) -> No
     assert (row["island"], row["alternative"], row["step"], row["label"]) == ("relu", 0, 0, "relu")
     assert (row["calls"], row["kernel"], row["digest"]) == (5, "relu", planner.digests[-1])
     assert (row["flops"], row["bytes"]) == (5 * 8, 5 * 64), "what the plan says at the shapes of the runs, summed"
+    assert (row["cost_ns"], row["tasks"]) == (0, 1)
     assert row["ns"] > 0
     assert library.xyntra_take_profile(None, 0) == 0

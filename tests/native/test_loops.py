@@ -85,7 +85,7 @@ def test_the_memory_of_an_image_not_of_all(planner: FakePlanner, make_session: A
 
 
 def test_the_profile_counts_images(planner: FakePlanner, make_session: Any) -> None:
-    planner.decide = lambda raw: [looped_island(raw)]
+    planner.decide = lambda raw: [looped_island(raw, cost=4_000)]
     session = make_session(add_model(W), threads=1)
     library = registration.library()
     library.xyntra_take_profile(ctypes.create_string_buffer(1 << 16), 1 << 16)
@@ -100,6 +100,7 @@ def test_the_profile_counts_images(planner: FakePlanner, make_session: Any) -> N
     lines = [json.loads(line) for line in text.raw[:size].decode().splitlines()]
     assert [(line["label"], line["calls"]) for line in lines] == [("add", 7), ("relu", 7), ("all", 2)]
     assert lines[0]["flops"] == 7 * len(W) and lines[0]["bytes"] == 7 * IMAGE_BYTES
+    assert [(line["cost_ns"], line["tasks"]) for line in lines] == [(7 * 4_000, 1), (7 * 4_000, 1), (0, 1)]
 
 
 def test_an_image_beyond_its_buffer(planner: FakePlanner, make_session: Any) -> None:

@@ -197,7 +197,7 @@ def taken(library: ctypes.CDLL) -> list[str]:
 
 
 def test_the_profile_has_the_time_on_the_device(device_planner: FakePlanner, make_session: Any) -> None:
-    device_planner.decide = lambda raw: [relu_island(raw)]
+    device_planner.decide = lambda raw: [relu_island(raw, cost=9_000)]
     session = make_session(relu_model())
     library = registration.library()
     library.xyntra_profile(1)
@@ -207,6 +207,7 @@ def test_the_profile_has_the_time_on_the_device(device_planner: FakePlanner, mak
         library.xyntra_profile(0)
     (row,) = [json.loads(line) for line in taken(library) if "xy_relu" in line]
     assert row["calls"] == 1 and row["ns"] > 0 and row["bytes"] == 5000 * 4 * 8
+    assert (row["cost_ns"], row["tasks"]) == (9_000, 1)
     library.xyntra_profile(2)
     try:
         for _ in range(2):

@@ -15,6 +15,7 @@ from xyntra_bench.results import (
     CaseResult,
     Ceilings,
     Check,
+    Choice,
     Creation,
     Declined,
     Generation,
@@ -78,7 +79,13 @@ CEILINGS = Ceilings(
 )
 
 
-def kernel(name: str, ns: int, flops: int, moved: int, variant: str = "gemm.packed_b") -> KernelTime:
+def choice(predicted_ns: int, runner_up: str = "", runner_up_ns: int = 0, *, tuned: bool = False, **config: int) -> Choice:
+    return Choice(predicted_ns=predicted_ns, config=config, tuned=tuned, runner_up=runner_up, runner_up_ns=runner_up_ns)
+
+
+def kernel(
+    name: str, ns: int, flops: int, moved: int, variant: str = "gemm.packed_b", choice: Choice | None = None
+) -> KernelTime:
     return KernelTime(
         island="island0",
         label=variant.partition(".")[0],
@@ -92,17 +99,19 @@ def kernel(name: str, ns: int, flops: int, moved: int, variant: str = "gemm.pack
         flops=flops,
         bytes=moved,
         resident=None,
+        choice=choice,
     )
 
 
+TUNED = choice(20_000_000, "gemm.streamed", 50_000_000, tuned=True, rows=8, columns=48)
 INSIDE = Inside(
     device="",
     runs=5,
     run_ns=100_000_000,
     kernels=(
-        kernel(HOSTILE, 30_000_000, 2_400_000_000, 20_000_000),
-        kernel("/layer.1/MatMul", 20_000_000, 2_400_000_000, 20_000_000),
-        kernel("/layer.0/Softmax", 10_000_000, 1_000_000, 40_000, "row_reduce.rows"),
+        kernel(HOSTILE, 30_000_000, 2_400_000_000, 20_000_000, choice=TUNED),
+        kernel("/layer.1/MatMul", 20_000_000, 2_400_000_000, 20_000_000, choice=TUNED),
+        kernel("/layer.0/Softmax", 10_000_000, 1_000_000, 40_000, "row_reduce.rows", choice(20_000_000)),
         kernel("/layer.0/Transpose", 5_000_000, 0, 500_000, "transpose.tiled"),
     ),
     declined=(Declined(op_type="Det", reason="unsupported | <b>", count=2, nodes=(HOSTILE,)),),

@@ -49,6 +49,10 @@ class Kernel:
     notes: tuple[str, ...] = ()  # what is known of the op that kernels make use of
     alternative: int = 0  # 0: the plan for what the model declares; 1: the one that assumes nothing about sizes
     is_measured: bool = False  # chosen by what tuning has found, not by an estimate
+    decided_ns: int = 0  # what it was chosen for: the estimate at usual sizes, less what tuning gained; 0: not recorded
+    steps_ns: int = 0  # what the plan's costs of its launches come to at the same sizes
+    runner_up: str = ""  # the variant that would have been chosen next; empty where no other admits the op
+    runner_up_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,6 +340,7 @@ def _fault(row: Mapping[str, Any]) -> Fault:
 
 
 def _kernel(row: Mapping[str, Any]) -> Kernel:
+    runner_up, runner_up_ns = row.get("runner_up") or ("", 0)
     return Kernel(
         label=row["label"],
         variant=row["variant"],
@@ -347,4 +352,8 @@ def _kernel(row: Mapping[str, Any]) -> Kernel:
         launches=tuple(row.get("launches", ())),
         notes=tuple(map(str, row.get("notes", ()))),
         alternative=int(row.get("alternative", 0)),
+        decided_ns=int(row.get("decided_ns", 0)),
+        steps_ns=int(row.get("steps_ns", 0)),
+        runner_up=str(runner_up),
+        runner_up_ns=int(runner_up_ns),
     )

@@ -21,6 +21,21 @@ from typing import Any
 
 from xyntra_ep.diagnostics.explain import Explanation, Kernel, explain
 from xyntra_ep.provider import registration
+from xyntra_ep.tracea.doctor.profile import usable_cores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Why a kernel is computed as it is. ``predicted_ns``: what it was chosen for, at the sizes of a run and on its threads (see
+    `predicted_ns`). ``runner_up``: the variant that would have been chosen next, and what it was estimated to take, at the same
+    sizes and threads; empty where no other admits the op. ``is_measured``: tuning chose it, not an estimate.
+    """
+
+    predicted_ns: int
+    config: Mapping[str, int]
+    is_measured: bool
+    runner_up: str
+    runner_up_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +57,7 @@ class KernelTime:
     flops: int
     bytes: int
     launch: Mapping[str, Any] | None = None  # the hottest one, as `explain` has it: what a device's compiler reports of it
+    choice: Choice | None = None  # None of a stored plan that does not tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +80,13 @@ def kernel_times(session: Any, run: Callable[[], object], *, runs: int) -> RunTi
     itself, so that short ones count with the pause before the next: their sum is more than a run takes (`device_run_ns`)."""
     explanation = explain(session)
     walls_ns, profiles = _profiled(_STEPS, run, runs)
-    return RunTimes(runs=runs, run_ns=int(statistics.median(walls_ns)), kernels=summed(explanation, profiles))
+    kernels = summed(explanation, profiles, threads=threads_of(session))
+    return RunTimes(runs=runs, run_ns=int(statistics.median(walls_ns)), kernels=kernels)
+
+
+def threads_of(session: Any) -> int:
+    """That an operator of ``session`` may use: all cores where its options leave that to ONNX Runtime."""
+    return int(session.get_session_options().intra_op_num_threads) or usable_cores()
 
 
 def device_run_ns(session: Any, run: Callable[[], object], *, runs: int) -> int | None:
@@ -103,8 +125,9 @@ def take_rows(library: ctypes.CDLL) -> list[Row]:
     return [json.loads(line) for line in buffer.value.decode("utf-8", "replace").splitlines()]
 
 
-def summed(explanation: Explanation, profiles: Sequence[Sequence[Row]]) -> tuple[KernelTime, ...]:
-    """Steps joined to kernels, in the order of execution; of the times of a kernel the median over ``profiles``."""
+def summed(explanation: Explanation, profiles: Sequence[Sequence[Row]], *, threads: int = 1) -> tuple[KernelTime, ...]:
+    """Steps joined to kernels, in the order of execution; of the times of a kernel the median over ``profiles``. ``threads``: of
+    the session."""
     named = {(g.digest, i.name): (g.nodes, i) for g in explanation.graphs for i in g.islands}
     sums: dict[Key, dict[int, list[Row]]] = {}
     for number, profile in enumerate(profiles):
@@ -116,12 +139,12 @@ def summed(explanation: Explanation, profiles: Sequence[Sequence[Row]]) -> tuple
     found = []
     for (digest, island, position), by_run in sums.items():
         nodes, report = named[digest, island]
-        found.append(_kernel_time(island, report.kernels[position], nodes, list(by_run.values())))
+        found.append(_kernel_time(island, report.kernels[position], nodes, list(by_run.values()), threads))
     return tuple(found)
 
 
 def _kernel_time(
-    island: str, kernel: Kernel, nodes: Mapping[int, tuple[str, str]], by_run: Sequence[Sequence[Row]]
+    island: str, kernel: Kernel, nodes: Mapping[int, tuple[str, str]], by_run: Sequence[Sequence[Row]], threads: int
 ) -> KernelTime:
     last = by_run[-1]
     # What the sizes of a run leave out takes no time.
@@ -141,7 +164,34 @@ def _kernel_time(
         flops=sum(row["flops"] for row in last),
         bytes=sum(row["bytes"] for row in last),
         launch=launches.get(max(last, key=lambda row: int(row["ns"]))["kernel"]),
+        choice=_choice(kernel, last, threads),
     )
+
+
+def _choice(kernel: Kernel, rows: Sequence[Row], threads: int) -> Choice | None:
+    if not kernel.decided_ns or not kernel.steps_ns:
+        return None
+    return Choice(
+        predicted_ns=predicted_ns(kernel.decided_ns, kernel.steps_ns, rows, threads),
+        config=kernel.config,
+        is_measured=kernel.is_measured,
+        runner_up=kernel.runner_up,
+        runner_up_ns=predicted_ns(kernel.runner_up_ns, kernel.steps_ns, rows, threads),
+    )
+
+
+def predicted_ns(estimate_ns: int, steps_ns: int, rows: Sequence[Row], threads: int) -> int:
+    """An estimate for one call, on one core and at usual sizes, as a time of all calls of a run with ``threads`` threads.
+
+    The plan has costs of a kernel's steps, too, by which native code divides them. They are formulas of the sizes: at the usual
+    ones they come to ``steps_ns``, and in ``rows`` they are at those of the run. So much as they differ the estimate does. A step
+    is shared by as many threads as there are, at most by one for each of its tasks.
+
+    >>> predicted_ns(1200, 1000, [{"cost_ns": 4000, "tasks": 4}], 1), predicted_ns(1200, 1000, [{"cost_ns": 4000, "tasks": 4}], 2)
+    (4800, 2400)
+    """
+    shared_ns: float = sum(row["cost_ns"] / min(threads, row["tasks"]) for row in rows)
+    return round(estimate_ns * shared_ns / steps_ns)
 
 
 def multiplied_in(variant: str, symbols: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from tests.support.programs.builder import ProgramBuilder
 from tests.support.programs.toy_variants import POINTWISE
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.tracea.core_ir.ops import CoreOp, Pointwise
-from xyntra_ep.tracea.doctor.decision import Decision, Evidence, Tuned, decide
+from xyntra_ep.tracea.doctor.decision import Decision, Evidence, RunnerUp, Tuned, decide
 from xyntra_ep.tracea.doctor.variants import CPU, by_op, cpu_variants
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
@@ -40,6 +40,17 @@ def test_the_cheapest_wins_and_the_others_are_told_why() -> None:
     decision = choose(variant("slow", 300), variant("fast", 100), variant("odd", why_not="needs AVX"))
     assert decision.chosen.name == "fast" and decision.evidence is Evidence.ESTIMATE
     assert decision.rejected == (("odd", "needs AVX"), ("slow", "300 ns against 100 ns"))
+
+
+def test_the_runner_up_is_what_would_be_chosen_next() -> None:
+    variants = [variant("slow", 300), variant("slower", 500), variant("fast", 100), variant("odd", 1, why_not="needs AVX")]
+    assert choose(*variants).runner_up == RunnerUp(variant="slow", cost_ns=300)
+    tuned = Tuned(variant="slower", config={"unroll": 2}, ratio=1.5)
+    assert choose(*variants, tuned=tuned).runner_up == RunnerUp(variant="fast", cost_ns=100)
+    cheap_fallback = variant("fallback", 200, rank=100)
+    assert choose(*variants, cheap_fallback).runner_up == RunnerUp(variant="slow", cost_ns=300), "fallbacks come last"
+    assert choose(variants[2], cheap_fallback).runner_up == RunnerUp(variant="fallback", cost_ns=200)
+    assert choose(variants[2], variants[3]).runner_up is None, "what does not admit the op is none"
 
 
 def test_equal_costs_go_to_rank_then_name_whatever_the_order() -> None:

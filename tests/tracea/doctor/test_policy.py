@@ -11,7 +11,7 @@ from tests.support.programs.builder import ProgramBuilder
 from tests.tracea.doctor.test_decision import op, variant
 from xyntra_ep.options import Goal, parse
 from xyntra_ep.tracea.core_ir.ops import Pointwise
-from xyntra_ep.tracea.doctor.decision import Tuned, decide, held_bytes
+from xyntra_ep.tracea.doctor.decision import RunnerUp, Tuned, decide, held_bytes
 from xyntra_ep.tracea.doctor.policy import ROWS, Policy
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, Phase, TempBuffer, ValueBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.capabilities import SCALAR
@@ -67,6 +67,7 @@ def test_less_memory_is_taken_within_the_slack_only() -> None:
     assert decide(*op(), variants).chosen is HEAVY, "without slack the fastest"
     decision = decide(*op(), variants, None, 2.0)
     assert decision.chosen is MIDDLE and decision.cost_ns == 190
+    assert decision.runner_up == RunnerUp(variant="heavy", cost_ns=100), "faster, and it holds more"
     assert dict(decision.rejected) == {"heavy": "holds 4096 bytes against 2048", "light": "210 ns against 190 ns"}
     assert decide(*op(), variants, None, 3.0).chosen is LIGHT
 

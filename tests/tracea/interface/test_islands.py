@@ -10,7 +10,8 @@ from tests.support.programs.builder import ProgramBuilder
 from tests.support.programs.toy_variants import POINTWISE, TABLE
 from xyntra_ep import knobs
 from xyntra_ep.errors import CompileError, UnsupportedError
-from xyntra_ep.tracea.core_ir.ops import Pointwise, Program
+from xyntra_ep.tracea.core_ir.dims import typical
+from xyntra_ep.tracea.core_ir.ops import Pointwise, Program, Range
 from xyntra_ep.tracea.interface import Context, Island, TensorEntry, compile_islands, report_of, write_plan
 from xyntra_ep.tracea.interface.devices import known_target
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall
@@ -141,6 +142,28 @@ def test_the_rows_of_a_report(context: Context) -> None:
         ("mul", "toy.pointwise", [101]),
     ]
     assert steps == [[0, 1]] and all(row["launches"] == [] for row in rows)
+
+
+def test_a_report_has_what_kernels_were_chosen_for_and_the_runner_up(context: Context) -> None:
+    """Over the sizes that are assumed, as the choice is: the geometric mean. Steps cost 2 ns for each of 4s elements; those that
+    have no units cost nothing."""
+
+    def with_an_idle_step(op: Pointwise, config: Config, context: BuildContext) -> list[KernelCall]:
+        [call] = POINTWISE.build(op, config, context)
+        return [call, dataclasses.replace(call, units=0)]
+
+    program = chain("add")
+    program.bindings[:] = [dataclasses.replace(b, plausible=Range(1, 8, 512)) for b in program.bindings]
+    costly = dataclasses.replace(POINTWISE, name="toy.costly", cost_ns=lambda op, config, context: 10.0 * typical(op.domain[0]))
+    twice = dataclasses.replace(POINTWISE, build=with_an_idle_step)
+    for variants, runner_up in (((costly, POINTWISE), ["toy.costly", 160]), ((twice,), None)):
+        made = Context(cache_dir=context.root.path, hash128=hash128, caps=SCALAR, variants={Pointwise: variants})
+        result = compile_islands([island("a", program)], made)
+        [entry] = result.islands
+        assert entry is not None
+        ([row], _) = report_of(entry, result.kernels, made, {0: 77.0})
+        assert (row["variant"], row["decided_ns"], row["steps_ns"], row["cost_ns"]) == ("toy.pointwise", 100, 2 * 4 * 16, 77)
+        assert row["runner_up"] == runner_up
 
 
 @pytest.mark.compiler("nvrtc")

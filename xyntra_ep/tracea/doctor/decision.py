@@ -29,14 +29,24 @@ class Tuned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerUp:
+    """The variant that an op would get without the one that it has, and what it is estimated to take."""
+
+    variant: str
+    cost_ns: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The choice for one op. ``rejected``: every other variant's name and the reason."""
+    """The choice for one op. ``rejected``: every other variant's name and the reason. ``runner_up``: of those that admit it the
+    first; None where the chosen one alone does."""
 
     chosen: Variant[Any]
     config: Config
     cost_ns: float
     evidence: Evidence
     rejected: tuple[tuple[str, str], ...]
+    runner_up: RunnerUp | None = None
 
 
 def decide(
@@ -95,7 +105,14 @@ def decide(
         else:
             why = f"{other_ns:.0f} ns against {cost_ns:.0f} ns"
         rejected.append((name, why))
-    return Decision(chosen=chosen, config=config, cost_ns=cost_ns, evidence=evidence, rejected=tuple(rejected))
+    return Decision(
+        chosen=chosen,
+        config=config,
+        cost_ns=cost_ns,
+        evidence=evidence,
+        rejected=tuple(rejected),
+        runner_up=next((RunnerUp(variant=name, cost_ns=other_ns) for other_ns, _, name, _, _ in admitted[1:]), None),
+    )
 
 
 def held_bytes(variant: Variant[Any], op: CoreOp, config: Config, context: BuildContext) -> int:

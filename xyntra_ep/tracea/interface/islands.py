@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from xyntra_ep.errors import CompileError, InternalError, UnsupportedError, XyntraError
 from xyntra_ep.guard import guarded
-from xyntra_ep.tracea.core_ir.dims import Size
+from xyntra_ep.tracea.core_ir.dims import Size, assuming, expected, typical
 from xyntra_ep.tracea.core_ir.ops import Attention, Program
 from xyntra_ep.tracea.interface.compiled import device_kernel
 from xyntra_ep.tracea.interface.context import Context
@@ -25,7 +26,7 @@ from xyntra_ep.tracea.planning.manifest import (
     write_island,
     write_manifest,
 )
-from xyntra_ep.tracea.planning.plan import PlanError, PlannedProgram
+from xyntra_ep.tracea.planning.plan import PlanError, PlannedProgram, PlanStep
 from xyntra_ep.tracea.planning.planner import Announce, plan_program
 from xyntra_ep.tracea.runtime.cache_root import KERNELS
 from xyntra_ep.tracea.runtime.kernel_cache import Compilation
@@ -201,7 +202,8 @@ def report_of(
 ) -> tuple[list[Mapping[str, Any]], list[list[int]]]:
     """What `explain` prints about an island's kernels, which are among ``kernels``: one row per op of its alternatives, equal
     rows once. And for each alternative the row that each of its run steps belongs to. ``ops_ns``: what ops of the first
-    alternative take, by a better estimate than the one that their kernels were chosen by.
+    alternative take, by a better estimate than the one that their kernels were chosen by. That one is ``decided_ns`` of a row,
+    and ``steps_ns`` what the plan's costs of the op's steps come to at the same sizes; a profile has them at the sizes of a run.
     """
     made = _device_kernels(kernels, context)
     rows: list[Mapping[str, Any]] = []
@@ -215,6 +217,7 @@ def report_of(
         estimated = ops_ns or {} if number == 0 else {}
         row_of: dict[int, int] = {}
         times = alternative.planned.times_of_op()
+        planned_ns = _planned_ns(alternative.planned)
         for op, decision in alternative.planned.decisions:
             row = {
                 "label": program.ops[op].label or decision.chosen.name,
@@ -223,6 +226,9 @@ def report_of(
                 "nodes": list(program.sources[op]),
                 "config": dict(decision.config),
                 "cost_ns": round(estimated.get(op, decision.cost_ns)),
+                "decided_ns": round(decision.cost_ns),
+                "steps_ns": round(planned_ns.get(op, 0.0)),
+                "runner_up": [decision.runner_up.variant, round(decision.runner_up.cost_ns)] if decision.runner_up else None,
                 "evidence": str(decision.evidence),
                 "rejected": [list(pair) for pair in decision.rejected],
                 "launches": launched.get(op, []),
@@ -233,6 +239,20 @@ def report_of(
                 rows.append(row)
         steps.append([row_of[step.op] for step in alternative.planned.run])
     return rows, steps
+
+
+def _planned_ns(planned: PlannedProgram) -> dict[int, float]:
+    """What the steps of each op cost by the plan, all together, over the sizes that decisions assume. Of a step that has no
+    units at some sizes nothing is carried out there."""
+    steps: dict[int, list[PlanStep]] = {}
+    for step in planned.run:
+        steps.setdefault(step.op, []).append(step)
+    with assuming(planned.program.assumed):
+        return {op: expected(partial(_typical_ns, of_op)) for op, of_op in steps.items()}
+
+
+def _typical_ns(steps: Sequence[PlanStep]) -> float:
+    return sum(typical(step.cost_ns) for step in steps if typical(step.units) > 0)
 
 
 def _notes(program: Program, number: int, times: Size) -> list[str]:
