@@ -155,12 +155,12 @@ def test_a_stored_plan_runs_without_the_planner(device_planner: FakePlanner, mak
 
 
 def test_a_device_that_is_gone_leaves_its_nodes_to_the_cpu(device_planner: FakePlanner, make_session: Any) -> None:
-    device_planner.decide = lambda raw: device_planner.plan([relu_island(raw)], device="Nobody / nothing / 0")
+    device_planner.decide = lambda raw: device_planner.plan([relu_island(raw)], device="OpenCL / Nobody / nothing / 0")
     x = array(9, 4)
     session = make_session(relu_model())
     np.testing.assert_array_equal(session.run(None, {"x": x})[0], relu_answer(x))
     (record,) = report(session)
-    assert record["unclaimed"] == {"relu": "the OpenCL device 'Nobody / nothing / 0' is not on this machine"}
+    assert record["unclaimed"] == {"relu": "the OpenCL device 'OpenCL / Nobody / nothing / 0' is not on this machine"}
 
 
 def test_a_damaged_program_is_not_given_to_the_driver(device_planner: FakePlanner, make_session: Any, tmp_path: Path) -> None:

@@ -59,6 +59,11 @@ def test_a_product_near_the_peak_is_kept() -> None:
     assert not found.total().loses and not found.slow()
 
 
+def test_launches_that_these_sizes_leave_out_take_nothing() -> None:
+    """An attention may have one launch for short rows and one for long ones."""
+    assert comparison(MLP, lambda op: 10**9, WEIGHTS, units=0).total().ours_ns == ISLAND_NS
+
+
 def test_a_product_far_from_the_peak_is_given_back_by_name() -> None:
     found = comparison(MLP, lambda op: 100 * peak(op), WEIGHTS)
     slow = found.slow()

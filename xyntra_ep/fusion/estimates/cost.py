@@ -228,6 +228,8 @@ class Comparison:
         found: dict[int, _OpTime] = {}
         for step in self._steps:
             time = found.setdefault(step.op, _OpTime())
+            if evaluate(step.units, symbols) <= 0:  # of several launches the one for other sizes: nothing is called
+                continue
             times = max(0, evaluate(step.times, symbols))
             time.launches += times
             time.add(times * max(0, evaluate(step.cost_ns, symbols)), max(1, times * evaluate(step.units, symbols)))
