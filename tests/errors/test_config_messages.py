@@ -12,7 +12,10 @@ from xyntra_ep import options, options_file
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.options import parse
 
-ALL = "backend, precision, claim, min_island, cache_dir, dump_dir, rules, fp32_strict, tune, deterministic, dim_hints, log_level"
+ALL = (
+    "backend, precision, claim, policy, min_island, cache_dir, dump_dir, rules, fp32_strict, tune, deterministic, dim_hints, "
+    "log_level"
+)
 
 
 @pytest.fixture(autouse=True)
