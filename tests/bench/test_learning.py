@@ -6,7 +6,9 @@ import dataclasses
 import itertools
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,7 +18,7 @@ from xyntra_bench.environment import Environment, read_environment
 from xyntra_bench.errors import BenchError
 from xyntra_bench.store import dump, write_atomically
 from xyntra_bench.tuning import learning
-from xyntra_bench.tuning.learned_results import load_learned_run
+from xyntra_bench.tuning.learned_results import LearnedKernel, Ranking, load_learned_run
 from xyntra_bench.tuning.search_results import KIND_GP, KIND_RANDOM, KernelSearch, SearchRun
 from xyntra_ep.tracea.optimizer.cost_model import CostModel, MachineFacts
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, Capabilities
@@ -78,6 +80,38 @@ def test_what_estimates_do_not_know_is_learned(environment: Environment) -> None
 def test_where_estimates_are_right_nothing_is_better(environment: Environment) -> None:
     kernels, model = learning.learned([run_of(environment, "AVX2", AVX2, truth=1.0)], seeds=1)
     assert model.better_for == frozenset() and all(k.unseen_machine is None for k in kernels)
+
+
+def test_a_kernel_is_judged_by_models_that_have_not_seen_it(environment: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[int, set[tuple[str, str]]] = {}
+    real_fitted, real_judged = learning.fitted, learning._judged
+
+    def fitted(samples: Sequence[learning.Sample], better_for: Sequence[str] = ()) -> Any:
+        model = real_fitted(samples, better_for)
+        seen[id(model)] = {(s.search.name, s.isa) for s in samples}
+        return model
+
+    def judged(sample: learning.Sample, shape: Any, machine: Any, seeds: int) -> LearnedKernel:
+        assert not {isa for name, isa in seen[id(shape)] if name == sample.search.name} and len(seen[id(shape)]) == 8
+        assert not {name for name, isa in seen[id(machine)] if isa == sample.isa} and len(seen[id(machine)]) == 5
+        return real_judged(sample, shape, machine, seeds)
+
+    monkeypatch.setattr(learning, "fitted", fitted)
+    monkeypatch.setattr(learning, "_judged", judged)
+    learning.learned([run_of(environment, "AVX2", AVX2), run_of(environment, "AVX-512", AVX512)], seeds=1)
+    assert len(seen) >= 5 + 2
+
+
+def test_a_ranking_is_better_by_its_first_ones_and_as_a_whole() -> None:
+    def kernel(kind: str, correlation: float, top: float) -> LearnedKernel:
+        estimate, learned = Ranking(correlation=0.5, top=1.1, first=1.2), Ranking(correlation=correlation, top=top, first=1.0)
+        return LearnedKernel(
+            name="k", isa="AVX2", kind=kind, points=9, estimate=estimate, unseen_shape=learned, unseen_machine=None,
+            needed=(1,), needed_seeded=(1,),
+        )  # fmt: skip
+
+    kernels = [kernel("both", 0.6, 1.05), kernel("whole", 0.6, 1.15), kernel("first", 0.4, 1.05), kernel("none", 0.4, 1.15)]
+    assert learning.better_for(kernels) == ["both"]
 
 
 def test_one_kernel_is_too_little(environment: Environment) -> None:
