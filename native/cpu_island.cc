@@ -3,7 +3,6 @@
 #include <atomic>
 #include <utility>
 
-#include "graph_access.h"
 #include "memory_block.h"
 
 namespace xyntra {
@@ -37,12 +36,6 @@ CpuIsland::CpuIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, s
                      const OrtGraph* graph, const OrtNode* fused_node, PoolWriter& pool)
     : Island(ort, std::move(usable), island, fused_node), program_(usable_, island, constants_in(graph), pool) {
   weights_dropped = true;
-}
-
-Constants CpuIsland::constants_in(const OrtGraph* graph) const {
-  auto found = std::make_shared<const std::vector<const OrtValue*>>(find_constants(graph));
-  return {[this, found](std::size_t i) -> const void* { return get(ort_, (*found)[i], api::kGetTensorData); },
-          [this, found](std::size_t i) { give_back_packed((*found)[i]); }};
 }
 
 void CpuIsland::compute(OrtKernelContext* context) {

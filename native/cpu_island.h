@@ -18,7 +18,6 @@ class CpuIsland : public Island {
             const OrtNode* fused_node, PoolWriter& pool);
 
  private:
-  Constants constants_in(const OrtGraph* graph) const;
   void compute(OrtKernelContext* context) override;
 
   const CpuProgram program_;

@@ -4,24 +4,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
 
+#include "init_steps.h"
 #include "plan_source.h"
 #include "profile.h"
 #include "weight_pool.h"
 #include "workspace.h"
 
 namespace xyntra {
-
-// The constants of an island, by the plan's order. Needed only while a program is made.
-struct Constants {
-  std::function<const void*(std::size_t)> data;
-  // What was made of a constant is in memory of our own: nobody reads it again.
-  std::function<void(std::size_t)> is_packed = [](std::size_t) {};
-};
 
 // Who carries out the tasks of a step: calls `task` with `step` and each number below `count`, in any order and on any threads.
 class Tasks {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "graph_access.h"
+#include "init_steps.h"
 
 namespace xyntra {
 namespace {
@@ -46,93 +46,16 @@ std::string why_device_fails(const UsablePlan& usable) {
 
 DeviceIsland::DeviceIsland(const Ort& ort, std::shared_ptr<const UsablePlan> usable, std::size_t island,
                            const OrtGraph* graph, const OrtNode* fused_node, DeviceWorkspace::Tensors tensors)
-    : Island(ort, std::move(usable), island, fused_node), device_(*usable_->device), tensors_(tensors) {
-  const Constants constants = find_constants(graph);
-  alternatives_.reserve(island_.alternatives.size());
-  for (const Alternative& plan : island_.alternatives) make_ready(plan, constants);
-  constants_.clear();
-  packed_.clear();
-}
-
-void DeviceIsland::make_ready(const Alternative& plan, const Constants& constants) {
-  ReadyOnDevice ready;
-  ready.fixed.resize(plan.buffers.size());
-  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-    const PlanBuffer& buffer = plan.buffers[i];
-    if (buffer.kind != BufferKind::kLiteral) continue;
-    kept_.push_back(device_.buffer_of(buffer.literal.data(), buffer.literal.size()));
-    ready.fixed[i] = kept_.back().get();
-  }
-  for (const PlanStep& step : plan.run) ready.kernels.push_back(&usable_->kernels[step.kernel]);
-  run_init(plan, ready, constants);
-  alternatives_.push_back(std::move(ready));
-}
-
-void DeviceIsland::run_init(const Alternative& plan, ReadyOnDevice& ready, const Constants& constants) {
-  if (plan.init.empty()) return;
-  const InitSteps numbers(plan);
-  std::vector<DeviceMemory> temporaries(plan.buffers.size());
-  std::unique_ptr<DeviceCalls> calls;  // to go after the queue that has them
-  const auto queue = device_.queue(Timing::kNone);
-  for (std::size_t i = 0; i < plan.init.size(); ++i) {
-    const PlanStep& step = plan.init[i];
-    const auto packing = numbers.packing(step);
-    if (const auto known = packed_.find(packing); !packing.empty() && known != packed_.end()) {
-      for (const BufferUse& use : step.buffers) {
-        if (plan.buffers[use.buffer].kind == BufferKind::kPool) ready.fixed[use.buffer] = known->second;
-      }
-      continue;
-    }
-    DeviceCall call;
-    call.kernel = &usable_->kernels[step.kernel];
-    call.units = numbers.value(step.units_expr);
-    for (const BufferUse& use : step.buffers) {
-      const PlanBuffer& buffer = plan.buffers[use.buffer];
-      void*& memory = ready.fixed[use.buffer];
-      if (memory == nullptr && buffer.kind == BufferKind::kPool) {
-        kept_.push_back(device_.buffer(numbers.bytes(buffer)));
-        memory = kept_.back().get();
-        if (!packing.empty()) packed_.emplace(packing, memory);
-      } else if (memory == nullptr && buffer.kind == BufferKind::kInit) {
-        temporaries[use.buffer] = device_.buffer(numbers.bytes(buffer));
-        memory = temporaries[use.buffer].get();
-      } else if (memory == nullptr) {
-        memory = constant(buffer.index, constants);
-      }
-      call.buffers.push_back(memory);
-    }
-    if (call.units > 0) {
-      for (const CopiedTensor& tensor : step.tensors) call.add(tensor, [&](uint32_t expr) { return numbers.value(expr); });
-      for (const uint32_t param : step.params) call.add(numbers.value(param));
-      calls = device_.ready({call});
-      queue->start(*calls);
-      queue->finish();  // before what it uses is set free
-    }
-    for (const BufferUse& use : step.buffers) {
-      if (!numbers.ends_with(use.buffer, i)) continue;
-      const BufferKind kind = plan.buffers[use.buffer].kind;
-      if (kind == BufferKind::kPool || kind == BufferKind::kLiteral) continue;
-      temporaries[use.buffer] = DeviceMemory();
-      ready.fixed[use.buffer] = nullptr;  // so neither constants nor temporaries can be seen after Compile
-    }
-  }
-}
-
-void* DeviceIsland::constant(std::size_t index, const Constants& constants) {
-  DeviceMemory& memory = constants_[index];
-  if (memory.get() == nullptr) {
-    const void* data = get(ort_, constants[index], api::kGetTensorData);
-    memory = device_.buffer_of(data, get(ort_, constants[index], api::kGetTensorSizeInBytes));
-    give_back_packed(constants[index]);
-  }
-  return memory.get();
-}
+    : Island(ort, std::move(usable), island, fused_node),
+      device_(*usable_->device),
+      tensors_(tensors),
+      program_(usable_, island, constants_in(graph)) {}
 
 void DeviceIsland::compute(OrtKernelContext* context) {
   const auto lease = workspaces_.take([&] { return std::make_unique<DeviceWorkspace>(device_, island_, tensors_); });
   DeviceWorkspace& workspace = *lease;
   read_inputs(context, workspace.inputs);
-  workspace.prepare(alternatives_, workspace.inputs);
+  workspace.prepare(program_.alternatives(), workspace.inputs);
   make_outputs(context, workspace.evaluation(), workspace.outputs);
   switch (profile::mode()) {
     case profile::Mode::kOff:

@@ -2,12 +2,9 @@
 // starts kernels, without Python and without compiling.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <vector>
 
-#include "device_workspace.h"
-#include "init_steps.h"
+#include "device_program.h"
 #include "island.h"
 #include "workspace_pool.h"
 
@@ -23,20 +20,11 @@ class DeviceIsland : public Island {
                const OrtNode* fused_node, DeviceWorkspace::Tensors tensors);
 
  private:
-  using Constants = std::vector<const OrtValue*>;
-
-  void make_ready(const Alternative& plan, const Constants& constants);
-  void run_init(const Alternative& plan, ReadyOnDevice& ready, const Constants& constants);
-  void* constant(std::size_t index, const Constants& constants);
   void compute(OrtKernelContext* context) override;
 
   const Device& device_;
   const DeviceWorkspace::Tensors tensors_;
-  std::vector<ReadyOnDevice> alternatives_;
-  std::vector<DeviceMemory> kept_;  // weights and literals
-  // While the constructor runs: alternatives read and pack mostly the same, and once is enough.
-  std::map<std::size_t, DeviceMemory> constants_;
-  std::map<std::vector<int64_t>, void*> packed_;
+  const DeviceProgram program_;
   WorkspacePool<DeviceWorkspace> workspaces_;
 };
 

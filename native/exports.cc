@@ -222,13 +222,15 @@ int xyntra_time_kernel(const char* device, const char* path, const uint8_t* hash
 }
 
 int xyntra_run_island(const char* plan, uint32_t island, const void* const* inputs, const uint32_t* ranks,
-                      const int64_t* dims, uint32_t n_inputs, const void* const* constants, uint32_t n_constants,
-                      void* const* outputs, uint32_t n_outputs, uint32_t threads, uint64_t between_bytes, int64_t* all_ns,
-                      int64_t* kernels_ns, uint32_t timed, char* why, uint64_t capacity) noexcept {
+                      const int64_t* dims, uint32_t n_inputs, const void* const* constants, const uint64_t* constant_bytes,
+                      uint32_t n_constants, void* const* outputs, uint32_t n_outputs, uint32_t threads,
+                      uint64_t between_bytes, int64_t* all_ns, int64_t* kernels_ns, uint32_t timed, char* why,
+                      uint64_t capacity) noexcept {
   try {
     std::vector<xyntra::InputView> views;
     for (uint32_t i = 0; i < n_inputs; dims += ranks[i++]) views.push_back({inputs[i], dims, ranks[i]});
-    const std::vector<const void*> known(constants, constants + n_constants);
+    std::vector<xyntra::ConstantView> known;
+    for (uint32_t i = 0; i < n_constants; ++i) known.push_back({constants[i], constant_bytes[i]});
     const std::vector<void*> written(outputs, outputs + n_outputs);
     for (const auto& time : xyntra::run_island(plan, island, views, known, written, {timed, threads, between_bytes})) {
       *all_ns++ = time.all_ns;

@@ -69,9 +69,9 @@ XYNTRA_EXPORT int xyntra_time_kernel(const char* device, const char* path, const
 // `timed` further runs, nanoseconds go to `all_ns` and `kernels_ns`. Returns as xyntra_device_compile.
 XYNTRA_EXPORT int xyntra_run_island(const char* plan, uint32_t island, const void* const* inputs, const uint32_t* ranks,
                                     const int64_t* dims, uint32_t n_inputs, const void* const* constants,
-                                    uint32_t n_constants, void* const* outputs, uint32_t n_outputs, uint32_t threads,
-                                    uint64_t between_bytes, int64_t* all_ns, int64_t* kernels_ns, uint32_t timed, char* why,
-                                    uint64_t capacity) noexcept;
+                                    const uint64_t* constant_bytes, uint32_t n_constants, void* const* outputs,
+                                    uint32_t n_outputs, uint32_t threads, uint64_t between_bytes, int64_t* all_ns,
+                                    int64_t* kernels_ns, uint32_t timed, char* why, uint64_t capacity) noexcept;
 // Writes the nanoseconds of `timed` copies of so many bytes to the device and back (native/copy_timing.h). Returns as
 // xyntra_device_compile.
 XYNTRA_EXPORT int xyntra_time_copies(const char* device, uint64_t bytes, int64_t* there_ns, int64_t* back_ns, uint32_t timed,

@@ -4,11 +4,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "plan.h"
 
 namespace xyntra {
+
+// The constants of an island, by the plan's order. Needed only while a program is made.
+struct Constants {
+  std::function<const void*(std::size_t)> data;
+  std::function<std::size_t(std::size_t)> bytes;
+  // What was made of a constant is in memory of our own: nobody reads it again.
+  std::function<void(std::size_t)> is_packed = [](std::size_t) {};
+};
 
 class InitSteps {
  public:

@@ -71,8 +71,11 @@ std::vector<const OrtValue*> Island::find_constants(const OrtGraph* graph) const
   return found;
 }
 
-void Island::give_back_packed(const OrtValue* constant) const {
-  give_back_file_pages(get(ort_, constant, api::kGetTensorData), get(ort_, constant, api::kGetTensorSizeInBytes));
+Constants Island::constants_in(const OrtGraph* graph) const {
+  auto found = std::make_shared<const std::vector<const OrtValue*>>(find_constants(graph));
+  const auto data = [this, found](std::size_t i) -> const void* { return get(ort_, (*found)[i], api::kGetTensorData); };
+  const auto bytes = [this, found](std::size_t i) { return get(ort_, (*found)[i], api::kGetTensorSizeInBytes); };
+  return {data, bytes, [data, bytes](std::size_t i) { give_back_file_pages(data(i), bytes(i)); }};
 }
 
 void Island::read_inputs(const OrtKernelContext* context, std::vector<InputView>& inputs) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "evaluation.h"
+#include "init_steps.h"
 #include "live.h"
 #include "ort.h"
 #include "plan_source.h"
@@ -24,10 +25,8 @@ class Island : public OrtNodeComputeInfo {
   // One run; several threads may be in it at a time.
   virtual void compute(OrtKernelContext* context) = 0;
 
-  // The island's constants in the plan's order; valid while ORT compiles.
-  std::vector<const OrtValue*> find_constants(const OrtGraph* graph) const;
-  // What was made of a constant is in memory of our own: the pages that it was read from may go, where they are a file's.
-  void give_back_packed(const OrtValue* constant) const;
+  // Valid while ORT compiles. The pages that a packed constant was read from go, where they are a file's.
+  Constants constants_in(const OrtGraph* graph) const;
   void read_inputs(const OrtKernelContext* context, std::vector<InputView>& inputs) const;
   // Addresses of the outputs, which have the shapes that the evaluation says.
   void make_outputs(OrtKernelContext* context, const Evaluation& evaluation, std::vector<void*>& outputs) const;
@@ -37,6 +36,7 @@ class Island : public OrtNodeComputeInfo {
   const PlanIsland& island_;
 
  private:
+  std::vector<const OrtValue*> find_constants(const OrtGraph* graph) const;
   static OrtStatus* create_state(OrtNodeComputeInfo* self, OrtNodeComputeContext* context, void** state);
   static OrtStatus* compute_callback(OrtNodeComputeInfo* self, void* state, OrtKernelContext* context);
   static void release_state(OrtNodeComputeInfo* self, void* state);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cpu_program.h"
+#include "device_program.h"
 #include "device_workspace.h"
 #include "element_bytes.h"
 #include "memory_block.h"
@@ -34,23 +35,12 @@ UsablePlan usable_plan(const std::string& path, std::size_t number) {
   return usable;
 }
 
-std::vector<RunTime> run_on_device(const std::string& path, const UsablePlan& usable, const PlanIsland& island,
-                                   const std::vector<InputView>& inputs, const std::vector<void*>& outputs,
-                                   std::size_t runs) {
-  std::vector<DeviceMemory> literals;
-  std::vector<ReadyOnDevice> alternatives;
-  for (const Alternative& plan : island.alternatives) {
-    if (!plan.init.empty()) throw Error(kInvalidArgument, path + " has constants");
-    ReadyOnDevice& ready = alternatives.emplace_back();
-    for (const PlanBuffer& buffer : plan.buffers) {
-      const bool is_literal = buffer.kind == BufferKind::kLiteral;
-      if (is_literal) literals.push_back(usable.device->buffer_of(buffer.literal.data(), buffer.literal.size()));
-      ready.fixed.push_back(is_literal ? literals.back().get() : nullptr);
-    }
-    for (const PlanStep& step : plan.run) ready.kernels.push_back(&usable.kernels[step.kernel]);
-  }
-  DeviceWorkspace workspace(*usable.device, island, DeviceWorkspace::Tensors::kOnHost);
-  workspace.prepare(alternatives, inputs);
+std::vector<RunTime> run_on_device(const std::shared_ptr<const UsablePlan>& usable, std::size_t number,
+                                   const std::vector<InputView>& inputs, const Constants& constants,
+                                   const std::vector<void*>& outputs, std::size_t runs) {
+  const DeviceProgram program(usable, number, constants);
+  DeviceWorkspace workspace(*usable->device, usable->plan->islands[number], DeviceWorkspace::Tensors::kOnHost);
+  workspace.prepare(program.alternatives(), inputs);
   for (int run = 0; run < 2; ++run) workspace.run(inputs, outputs, nullptr);  // the second by what the first has made ready
 
   std::vector<RunTime> times(runs);
@@ -80,11 +70,11 @@ const MemoryBlock& memory_between(std::size_t bytes) {
 }
 
 std::vector<RunTime> run_on_cpu(std::shared_ptr<const UsablePlan> usable, std::size_t number,
-                                const std::vector<InputView>& inputs, const std::vector<const void*>& constants,
+                                const std::vector<InputView>& inputs, const Constants& constants,
                                 const std::vector<void*>& outputs, const Timed& timed) {
   const PlanIsland& island = usable->plan->islands[number];
   PoolWriter pool(CpuProgram::pool_room(island));
-  const CpuProgram program(std::move(usable), number, {[&](std::size_t i) { return constants.at(i); }}, pool);
+  const CpuProgram program(std::move(usable), number, constants, pool);
   const TrialThreads threads(timed.threads);
   const MemoryBlock& between = memory_between(timed.between_bytes);
 
@@ -115,15 +105,16 @@ std::vector<RunTime> run_on_cpu(std::shared_ptr<const UsablePlan> usable, std::s
 }  // namespace
 
 std::vector<RunTime> run_island(const std::string& path, std::size_t number, const std::vector<InputView>& inputs,
-                                const std::vector<const void*>& constants, const std::vector<void*>& outputs,
+                                const std::vector<ConstantView>& constants, const std::vector<void*>& outputs,
                                 const Timed& timed) {
   auto usable = std::make_shared<const UsablePlan>(usable_plan(path, number));
   const PlanIsland& island = usable->plan->islands[number];
   if (inputs.size() != island.inputs.size() || outputs.size() != island.outputs.size() ||
       constants.size() != island.constants.size())
     throw Error(kInvalidArgument, path + " has other inputs, constants and outputs");
-  if (usable->device != nullptr) return run_on_device(path, *usable, island, inputs, outputs, timed.runs);
-  return run_on_cpu(std::move(usable), number, inputs, constants, outputs, timed);
+  const Constants known{[&](std::size_t i) { return constants.at(i).data; }, [&](std::size_t i) { return constants.at(i).bytes; }};
+  if (usable->device != nullptr) return run_on_device(usable, number, inputs, known, outputs, timed.runs);
+  return run_on_cpu(std::move(usable), number, inputs, known, outputs, timed);
 }
 
 }  // namespace xyntra

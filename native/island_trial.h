@@ -26,11 +26,16 @@ struct Timed {
   std::size_t between_bytes = 0;
 };
 
-// Runs island `island` of the plan in a file; then more often for what is returned. `constants`: in the plan's order; a plan for a
-// device must have none. `outputs` have room for what the plan writes at these shapes. Throws what is wrong with the plan, and what
-// the device reports.
+// A constant, in memory that stays as it is.
+struct ConstantView {
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+// Runs island `island` of the plan in a file; then more often for what is returned. `constants`: in the plan's order. `outputs` have
+// room for what the plan writes at these shapes. Throws what is wrong with the plan, and what the device reports.
 std::vector<RunTime> run_island(const std::string& path, std::size_t island, const std::vector<InputView>& inputs,
-                                const std::vector<const void*>& constants, const std::vector<void*>& outputs,
+                                const std::vector<ConstantView>& constants, const std::vector<void*>& outputs,
                                 const Timed& timed);
 
 }  // namespace xyntra

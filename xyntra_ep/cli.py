@@ -253,7 +253,8 @@ def _compare(chosen: argparse.Namespace) -> int:
 
 
 def _tune(chosen: argparse.Namespace) -> int:
-    from xyntra_ep.diagnostics.tune import export_tuning, import_tuning, tune, tune_heroes
+    from xyntra_ep.diagnostics.tune import tune
+    from xyntra_ep.diagnostics.tuning_tables import export_tuning, import_tuning, tune_heroes
 
     options = pairs(chosen.option, "-O") | ({"precision": chosen.precision} if chosen.precision else {})
     asked = [what for what in (chosen.model, chosen.export, chosen.source, chosen.heroes) if what is not None]

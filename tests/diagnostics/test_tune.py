@@ -13,6 +13,7 @@ import pytest
 from tests.tracea.interface.test_tuner import exhaustive, measuring
 from xyntra_ep import cli
 from xyntra_ep.diagnostics import tune as tune_module
+from xyntra_ep.diagnostics import tuning_tables
 from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.diagnostics.machine import doctor
 from xyntra_ep.diagnostics.tune import ModelTimes, TuningReport, compared, tune
@@ -75,6 +76,13 @@ def test_a_model_is_tuned_for_real(cache: Path) -> None:
     shown = str(found)
     assert shown.splitlines()[0].split() == ["kernel", "share", "before", "after", "ratio", "ceiling", "variant"]
     assert found.file.exists() and found.file.parent == cache
+
+
+def test_sizes_that_do_not_fit_are_told_before_anything_is_tuned(cache: Path) -> None:
+    heard: list[object] = []
+    with pytest.raises(ConfigError, match=r"sequence=128 is made up, with 64 it runs: give sizes=\{'sequence': 64\}"):
+        tune(model_path(zoo["bert-base-tiny"]), seconds=60, hear=lambda *of: heard.append(of))
+    assert not heard
 
 
 @pytest.mark.usefixtures("quick")
@@ -238,7 +246,7 @@ def test_a_damaged_store_is_told_and_harms_nothing(cache: Path, capfd: pytest.Ca
 def test_hero_tables_are_made_and_used(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(tune_module, "SHAPES", SHAPES[:3])
+    monkeypatch.setattr(tuning_tables, "SHAPES", SHAPES[:3])
     file = tmp_path / "mine.json"
     assert cli.main(["tune", "--heroes", str(file), "--time", "5s"]) == 0
     assert capsys.readouterr().out == f"3 results written to {file}\n"

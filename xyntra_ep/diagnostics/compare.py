@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from xyntra_ep import options as options_module
 from xyntra_ep.diagnostics.drift import Drift, drift, labels, numbers
 from xyntra_ep.diagnostics.explain import explain
-from xyntra_ep.diagnostics.feeds import is_scalar, made_up, read_feeds
+from xyntra_ep.diagnostics.feeds import Feeds, outputs_of, read_feeds, told
 from xyntra_ep.diagnostics.node_outputs import with_all_outputs
 from xyntra_ep.diagnostics.sessions import open_session, said_by
 from xyntra_ep.diagnostics.sizes import Array, Sizes
@@ -34,7 +34,7 @@ MAX_DRIFT: Mapping[Precision, float] = {
     Precision.BF16: 2e-2,
     Precision.INT8W: 5e-2,
 }
-_TRIED = (64, 32, 16, 256, 512, 224, 8, 1)  # for a dimension with whose made-up size a model does not run
+_REFERENCE = "ONNX Runtime's CPU provider does not run it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class Comparison:
         if sizes := str(self.sizes):
             lines.append(f"sizes: {sizes}{'; those that are given are fixed in the session' if self.fixed else ''}")
         if self.scalars:
-            lines.append(f"values: {_told(self.scalars)} (made up)")
+            lines.append(f"values: {told(self.scalars)} (made up)")
         lines.append(f"{'tensor':<40} {'max |a-b| / max |b|':>20} {'max |a-b|':>12} {'max |b|':>12}")
         for d in self.outputs:
             verdict = "ok" if d.relative <= self.max_drift else "DRIFT"
@@ -147,8 +147,8 @@ def compare(
     by_name, in_model = known.fixing(reference) if fix else ({}, {})
     if fix and not by_name and not in_model:
         raise ConfigError("nothing is fixed", where=wording().fix, hint=f"give {wording().some_size}")
-    made = _Feeds(session=reference, given=given, sizes=known, seed=seed)
-    wanted = _wanted(reference, made)
+    made = Feeds(session=reference, given=given, sizes=known, seed=seed)
+    wanted = outputs_of(reference, made, _REFERENCE)
     opened = partial(open_session, options=options or {}, sizes=by_name, shapes=in_model)
     ours = opened(model)
     outputs = _drifts(ours, wanted, made.feeds, {})
@@ -175,11 +175,14 @@ def compare(
     return _with_nodes(found, Path(model), made, opened) if nodes else found
 
 
-def _with_nodes(found: Comparison, path: Path, made: _Feeds, opened: Callable[[bytes], Any]) -> Comparison:
+def _with_nodes(found: Comparison, path: Path, made: Feeds, opened: Callable[[bytes], Any]) -> Comparison:
     """``opened``: a session with the provider, as the outputs' was."""
     all_of = with_all_outputs(path)
     session = opened(all_of.model)
-    by_name = {d.name: d for d in _drifts(session, _wanted(open_session(all_of.model), made), made.feeds, all_of.producers)}
+    by_name = {
+        d.name: d
+        for d in _drifts(session, outputs_of(open_session(all_of.model), made, _REFERENCE), made.feeds, all_of.producers)
+    }
     explained = explain(session)
     return replace(
         found,
@@ -190,64 +193,8 @@ def _with_nodes(found: Comparison, path: Path, made: _Feeds, opened: Callable[[b
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Feeds:
-    """What the caller gave for ``session``, and the rest, made up."""
-
-    session: Any
-    given: Mapping[str, Array]
-    sizes: Sizes
-    seed: int
-
-    @cached_property
-    def feeds(self) -> dict[str, Array]:
-        return {**made_up(self.session, self.sizes, seed=self.seed, besides=self.given), **self.given}
-
-    @property
-    def scalars(self) -> dict[str, object]:
-        """Those that were made up: on one of them may hang how often a loop runs, and so what is compared at all."""
-        feeds = self.feeds
-        entries = [e for e in self.session.get_inputs() if is_scalar(e) and e.name not in self.given]
-        return {e.name: feeds[e.name].reshape(-1)[0].item() for e in entries}
-
-
 def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
-
-
-def _told(scalars: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in scalars.items())
-
-
-def _wanted(reference: Any, made: _Feeds) -> dict[str, Any]:
-    """The CPU provider's outputs, by name."""
-    names, feeds = [o.name for o in reference.get_outputs()], made.feeds
-    try:
-        return dict(zip(names, reference.run(names, feeds), strict=True))
-    except Exception as error:  # ONNX Runtime's own classes have no common base of their own
-        where = "ONNX Runtime's CPU provider does not run it"
-        raise ConfigError(said_by(error), where=where, hint=_size_to_give(made)) from error
-
-
-def _size_to_give(made: _Feeds) -> str:
-    """Which dimension is to be given, by trying: one size after another for each that was made up. What was given is no guess."""
-    for name, size in made.sizes.made_up.items():
-        for other in (s for s in _TRIED if s != size):
-            tried = Sizes.of(made.session, {**made.sizes.given, name: other}, made.given, made.sizes.fixed)
-            try:
-                made.session.run(None, replace(made, sizes=tried).feeds)
-            except Exception:  # the next one, then
-                continue
-            return f"{name}={size} is made up, with {other} it runs: give {wording().size(name, other)}"
-    guesses = made.sizes.guesses
-    told = [f"sizes are made up ({guesses})"] if guesses else []
-    told += [f"values are made up ({_told(made.scalars)})"] if made.scalars else []
-    if not told:
-        sizes = f" ({made.sizes})" if str(made.sizes) else ""
-        return f"{'these sizes' if sizes else 'the inputs'} do not fit the model{sizes}"
-    ways = [wording().some_size_of(name) for name in made.sizes.made_up]
-    ways += [wording().shape(name, shape) for name, shape in made.sizes.shapes.items()]
-    return f"{' and '.join(told)}: give {' or '.join([*ways, wording().some_feed])}"
 
 
 def _drifts(ours: Any, wanted: Mapping[str, Any], feeds: Mapping[str, Array], producers: Mapping[str, str]) -> tuple[Drift, ...]:

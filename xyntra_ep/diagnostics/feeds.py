@@ -2,18 +2,21 @@
 
 given = read_feeds(session, {"ids": Path("ids.npy")})        # .npy, or a TensorProto in .pb
 sizes = Sizes.of(session, {"seq": 64}, given)                # sizes that are not given get usual ones
-feeds = {**made_up(session, sizes, seed=0, besides=given), **given}
+feeds = Feeds(session=session, given=given, sizes=sizes, seed=0).feeds
 """
 
 from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from xyntra_ep.diagnostics.sessions import said_by
 from xyntra_ep.diagnostics.sizes import Array, Shape, Sizes, declared, fits
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.wording import wording
@@ -24,8 +27,70 @@ _NUMPY = {
     "tensor(uint32)": np.uint32, "tensor(uint16)": np.uint16, "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_,
 }  # fmt: skip
 _TEXT = "OSU"  # kinds of arrays that ONNX Runtime takes strings from
+_TRIED = (64, 32, 16, 256, 512, 224, 8, 1)  # for a dimension with whose made-up size a model does not run
 _TRIPS = 3  # of a loop: with 0 its body would not run, with 1 nothing would be carried from one trip to the next
 _AS_STRINGS = "store strings with .astype(str)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feeds:
+    """What the caller gave for ``session``, and the rest, made up."""
+
+    session: Any
+    given: Mapping[str, Array]
+    sizes: Sizes
+    seed: int
+
+    @cached_property
+    def feeds(self) -> dict[str, Array]:
+        return {**made_up(self.session, self.sizes, seed=self.seed, besides=self.given), **self.given}
+
+    @property
+    def scalars(self) -> dict[str, object]:
+        """Those that were made up: on one of them may hang how often a loop runs, and so what is compared at all."""
+        feeds = self.feeds
+        entries = [e for e in self.session.get_inputs() if is_scalar(e) and e.name not in self.given]
+        return {e.name: feeds[e.name].reshape(-1)[0].item() for e in entries}
+
+
+def outputs_of(session: Any, made: Feeds, where: str, hint: str = "") -> dict[str, Any]:
+    """By name. Raises ConfigError where it does not run with these feeds, with the size that would help; ``hint``: where none
+    does."""
+    names, feeds = [o.name for o in session.get_outputs()], made.feeds
+    try:
+        return dict(zip(names, session.run(names, feeds), strict=True))
+    except Exception as error:  # ONNX Runtime's own classes have no common base of their own
+        raise ConfigError(said_by(error), where=where, hint=_size_that_runs(made) or hint or _what_to_give(made)) from error
+
+
+def told(scalars: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in scalars.items())
+
+
+def _size_that_runs(made: Feeds) -> str:
+    """Which dimension is to be given, by trying: one size after another for each that was made up. What was given is no guess."""
+    for name, size in made.sizes.made_up.items():
+        for other in (s for s in _TRIED if s != size):
+            tried = Sizes.of(made.session, {**made.sizes.given, name: other}, made.given, made.sizes.fixed)
+            try:
+                made.session.run(None, replace(made, sizes=tried).feeds)
+            except Exception:  # the next one, then
+                continue
+            return f"{name}={size} is made up, with {other} it runs: give {wording().size(name, other)}"
+    return ""
+
+
+def _what_to_give(made: Feeds) -> str:
+    """Where no size helps."""
+    guesses = made.sizes.guesses
+    reasons = [f"sizes are made up ({guesses})"] if guesses else []
+    reasons += [f"values are made up ({told(made.scalars)})"] if made.scalars else []
+    if not reasons:
+        sizes = f" ({made.sizes})" if str(made.sizes) else ""
+        return f"{'these sizes' if sizes else 'the inputs'} do not fit the model{sizes}"
+    ways = [wording().some_size_of(name) for name in made.sizes.made_up]
+    ways += [wording().shape(name, shape) for name, shape in made.sizes.shapes.items()]
+    return f"{' and '.join(reasons)}: give {' or '.join([*ways, wording().some_feed])}"
 
 
 def made_up(session: Any, sizes: Sizes, *, seed: int, besides: Mapping[str, Array]) -> dict[str, Array]:

@@ -21,7 +21,7 @@ from xyntra_ep.tracea.interface.device_costs import ASSUMED
 from xyntra_ep.tracea.interface.devices import device_backends, known_target
 from xyntra_ep.tracea.interface.plan_kernel import KernelPlan
 from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache
-from xyntra_ep.tracea.runtime.cache_root import atomic_write, look_at, open_root
+from xyntra_ep.tracea.runtime.cache_root import CacheRoot, atomic_write, look_at, open_root
 from xyntra_ep.tracea.runtime.compilers import REMEDY, Candidate, survey
 from xyntra_ep.tracea.runtime.hashing import hash128_of
 from xyntra_ep.tracea.runtime.kernel_source import KernelSource
@@ -46,6 +46,7 @@ class Checkup:
     machine: Machine
     ceilings: Ceilings | None
     tuning: TuningCache  # what was measured of kernels
+    device_tuning: tuple[str, ...]  # the same of devices, where there is some
     compilers: tuple[Candidate, ...]
     devices: tuple[tuple[str, str], ...]  # by backend: each device, what compiles for it, or why there is none
     trials: tuple[str, ...]  # what our kernels on each GPU have shown
@@ -81,6 +82,7 @@ class Checkup:
             f"bfloat16   {_bfloat16_text(m)}",
             f"ceilings   {_ceilings_text(self.ceilings)}",
             f"tuning     {_tuning_text(self.tuning)}",
+            *(f"tuning     {line}" for line in self.device_tuning),
             "targets    cpu, and what is listed below: a GPU that pays by itself, any by its name, as backend=NAME",
             f"cache      {self.cache}: {kept}",
         ]
@@ -162,6 +164,7 @@ def _checkup(wrong: list[str], *, measure: bool, architecture: str | None, cache
         machine=context.machine,
         ceilings=known,
         tuning=TuningCache.load(root.path, context.machine_class, trials=True),
+        device_tuning=tuple(_device_tuning(context, [b.open(device) for b, found in surveys for device in found.working], root)),
         compilers=found,
         devices=tuple((backend.name, line) for backend, found in surveys for line in backend.describe(found)),
         trials=tuple(trial_lines(context, [t for backend, found in surveys for t in backend.targets(found)], measure=measure)),
@@ -244,6 +247,13 @@ def _bfloat16_text(machine: Machine) -> str:
         return "by pairs (AVX512_BF16)"
     refused = "amx_bf16" in machine.features and not machine.tiles_granted
     return "not faster than fp32 here" + (": the operating system does not grant matrix tiles" if refused else "")
+
+
+def _device_tuning(context: Context, targets: Sequence[DeviceTarget], root: CacheRoot) -> Iterator[str]:
+    for target in targets:
+        tuning = TuningCache.load(root.path, context.on(target).machine_class, trials=True)
+        if tuning.results or tuning.problem:
+            yield f"{target.name}: {_tuning_text(tuning)}"
 
 
 def _tuning_text(tuning: TuningCache) -> str:

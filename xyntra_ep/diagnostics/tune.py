@@ -16,22 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from xyntra_ep.diagnostics.explain import GraphReport, IslandReport, explain
-from xyntra_ep.diagnostics.feeds import made_up
+from xyntra_ep.diagnostics.feeds import Feeds, outputs_of
 from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.diagnostics.sizes import Sizes
-from xyntra_ep.errors import ConfigError, UnsupportedError
-from xyntra_ep.options import parse
+from xyntra_ep.diagnostics.tuning_tables import context_of, need_search
+from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.tuning.keep import keep
 from xyntra_ep.tracea.interface.tuning.model import TunedKernel, TuningRequest, asked
-from xyntra_ep.tracea.interface.tuning.shapes import SHAPES
 from xyntra_ep.tracea.interface.tuning.trial import Measured
-from xyntra_ep.tracea.interface.tuning.tuner import AutoTuner, Budget
+from xyntra_ep.tracea.interface.tuning.tuner import Budget
 from xyntra_ep.tracea.optimizer.interval import median_interval
-from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache, TuningResult, Verdict, read_export
-from xyntra_ep.tracea.runtime.cache_root import atomic_write
+from xyntra_ep.tracea.optimizer.tuning_cache import TuningCache, TuningResult, Verdict
 from xyntra_ep.tracea.runtime.plan_store import forget_plans
-from xyntra_ep.wording import counted
+from xyntra_ep.wording import counted, wording
 
 _ROUNDS = 31  # of the two sessions, in turn
 _ROUND_S = 0.1
@@ -139,11 +137,13 @@ def tune(
         given["dim_hints"] = ",".join(f"{name}={size}" for name, size in sizes.items())
     if not (seconds > 0 and (trials is None or trials > 0)):
         raise ConfigError("there is nothing to spend", where="tune", hint="give more than 0 seconds and trials")
-    _need_search()
-    context = _context(given)
-    known = dict(context.tuning.results)
+    need_search()
     untuned = open_session(model, {**given, "tune": "off"}, threads=threads)
-    feeds = made_up(untuned, Sizes.of(untuned, dict(sizes or {}), {}), seed=0, besides={})
+    made = Feeds(session=untuned, given={}, sizes=Sizes.of(untuned, dict(sizes or {}), {}), seed=0)
+    outputs_of(untuned, made, "the model does not run", hint=f"give {wording().some_size}")
+    feeds = made.feeds
+    context = context_of(given, untuned)
+    known = dict(context.tuning.results)
     request = TuningRequest(
         budget=Budget(seconds=seconds, trials=trials or Budget().trials),
         threads=threads or None,
@@ -247,80 +247,3 @@ def _take_back(context: Context, request: TuningRequest, known: Mapping[str, Tun
             before = known.get(kernel.result.question.key)
             tuning.add(replace(kernel.result, best=before.best if before is not None else None))
     keep(tuning, context.root)
-
-
-def tune_heroes(
-    target: Path,
-    *,
-    seconds: float = 30.0,
-    hear: Callable[[str, Measured, int, int], None] = lambda name, measured, done, total: None,
-) -> int:
-    """Tune shapes that matter (`tracea/interface/tuning/shapes.py`) for so many ``seconds`` each, on one thread, and write what
-    is best as a table for `tracea/optimizer/heroes`; how many shapes have a better kernel than the default. Raises ConfigError
-    where the file cannot be written, UnsupportedError without the package's extra `tune`."""
-    _need_search()
-    context = _context({})
-    tuner = AutoTuner(context, threads=1)
-    table = TuningCache(context.machine_class)
-    for number, shape in enumerate(SHAPES):
-        problem = replace(shape.problem(), between_bytes=2 * max(context.machine.l3_bytes, context.machine.l2_bytes))
-
-        def heard(measured: Measured, name: str = shape.name, done: int = number) -> None:
-            hear(name, measured, done, len(SHAPES))
-
-        try:
-            result = tuner.optimize(problem, Budget(seconds=seconds), heard)
-        except UnsupportedError:
-            continue  # the machine has no kernel for it, or no choice
-        if result.best is not None:
-            table.add(replace(result, trials=()))
-    _write(table, target)
-    return len(table.results)
-
-
-def _write(table: TuningCache, target: Path) -> None:
-    try:
-        atomic_write(target, table.exported(), target.parent)
-    except OSError as error:
-        raise ConfigError(f"cannot be written: {error.strerror}", where=str(target)) from error
-
-
-def export_tuning(target: Path, options: Mapping[str, str] | None = None) -> int:
-    """Write what is known of this machine to a file; how many results that are."""
-    context = _context(dict(options or {}))
-    tuning = TuningCache.load(context.root.path, context.machine_class, trials=True)
-    if not tuning.results:
-        raise ConfigError(tuning.problem or "there is nothing to export", where="tune", hint="run `xyntra tune` on a model first")
-    _write(tuning, target)
-    return len(tuning.results)
-
-
-def import_tuning(source: Path, options: Mapping[str, str] | None = None) -> TuningCache:
-    """Take over what another machine of the same class has exported. Of two results for one op the imported one counts. Raises
-    ConfigError for a file that is none, or of another class."""
-    context = _context(dict(options or {}))
-    found = read_export(source)
-    if found.machine != context.machine_class:
-        what = f"is of another class of machines ({found.machine.name})"
-        raise ConfigError(what, where=str(source), hint=f"this one is {context.machine_class.name}")
-    keep(found, context.root)
-    return found
-
-
-def _context(options: Mapping[str, str]) -> Context:
-    from xyntra_ep.provider import registration
-    from xyntra_ep.provider.placement import place
-    from xyntra_ep.tracea.runtime.hashing import hash128_of
-
-    hash128 = hash128_of(registration.library())
-    asked_for = parse(options)
-    device = None if str(asked_for.backend) in ("auto", "cpu") else place(asked_for, None, hash128).device
-    return Context(cache_dir=asked_for.cache_dir, hash128=hash128, device=device)
-
-
-def _need_search() -> None:
-    """Before anything is done."""
-    from xyntra_ep.tracea.optimizer.search import GaussianProcess
-    from xyntra_ep.tracea.optimizer.space import SearchSpace
-
-    GaussianProcess(SearchSpace())

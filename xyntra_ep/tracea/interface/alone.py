@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from xyntra_ep.errors import InvariantError
-from xyntra_ep.tracea.core_ir.dtypes import to_float64
+from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
 from xyntra_ep.tracea.core_ir.ops import Product, Program, ValueKind
 from xyntra_ep.tracea.core_ir.ops.memory import Array
 from xyntra_ep.tracea.interface.context import Context
@@ -58,6 +58,7 @@ def difference(jobs: TrialJobs, number: int, program: Program, wanted: Sequence[
     got = outputs(jobs, number, program, [right.shape for right in wanted])
     for value, ours, right in zip(values_of(program, ValueKind.OUTPUT), got, wanted, strict=True):
         most = _MAX_ERR[product] if value.dtype.is_float else 0.0
+        ours, right = _numbers(ours), _numbers(_stored(right, value.dtype))
         finite = np.isfinite(right)
         odd = int((~finite & ~((ours == right) | (np.isnan(ours) & np.isnan(right)))).sum())
         if odd:
@@ -66,3 +67,14 @@ def difference(jobs: TrialJobs, number: int, program: Program, wanted: Sequence[
         if not error <= most:
             return f"{WRONG}: error {error:.2g}, {most:g} allowed"
     return ""
+
+
+def _stored(array: Array, dtype: DType) -> Array:
+    """As memory has it: what is too large for the type is infinite there."""
+    with np.errstate(over="ignore"):
+        return to_float64(from_float64(array, dtype), dtype)
+
+
+def _numbers(array: Array) -> Array:
+    """Which can be subtracted, as bools cannot."""
+    return array.astype(np.int64) if array.dtype == np.bool_ else array

@@ -24,7 +24,7 @@ from xyntra_ep.tracea.runtime.process import Outcome, run_all
 
 LIMIT_S = 10.0  # for a job: they are small
 _OPENING_S = 60.0  # for a driver that wakes a machine's devices
-_BUDGET_S = 60.0  # after which a process begins no other job
+_BUDGET_S = 60.0  # for a round, after which a process begins no other job
 # For the alarm of a process, which ends it before; else it is stuck where no signal reaches it, and is left.
 _GRACE_S = 10.0
 _MOST_IN_VAIN = 4  # processes in a row that did nothing right; a device that fails more of them is not worth the wait
@@ -97,7 +97,7 @@ class TrialJobs:
 
     def carry_out(self) -> list[Answer]:
         """All of them. After a problem the rest has a new process: what a kernel has done to one, others must not pay for."""
-        limits = {"limit_s": LIMIT_S, "opening_s": _OPENING_S, "budget_s": _BUDGET_S}
+        limits = {"limit_s": LIMIT_S, "opening_s": _OPENING_S, "budget_s": self._budget_s}
         given = {"device": self._device, "rounds": self._rounds, "jobs": self._list, **limits}
         (self._folder / trial_child.JOBS).write_text(json.dumps(given), encoding="utf-8")
         found: dict[int, Answer] = {}
@@ -116,6 +116,10 @@ class TrialJobs:
         return [found.get(n) or Answer(problem=f"was not tried: {reasons[n]}") for n in self._all]
 
     @property
+    def _budget_s(self) -> float:
+        return _BUDGET_S * self._rounds
+
+    @property
     def _all(self) -> range:
         return range(len(self._list))
 
@@ -125,7 +129,8 @@ class TrialJobs:
     def _tried(self, left: Sequence[int]) -> tuple[str, dict[int, Answer]]:
         """By one process, as far as it came: why it could not even begin, or how jobs ended, one at least."""
         command = [sys.executable, trial_child.__file__, str(LIBRARY), str(self._folder), *map(str, left)]
-        [result] = run_all([command], folder=self._folder, parallel=1, timeout_s=_OPENING_S + _BUDGET_S + LIMIT_S + _GRACE_S)
+        limit_s = _OPENING_S + self._budget_s + LIMIT_S + _GRACE_S
+        [result] = run_all([command], folder=self._folder, parallel=1, timeout_s=limit_s)
         said = result.said(trial_child.MARK)
         opened = next((fact["problem"] for fact in said if "opened" in fact), None)
         if opened is None:

@@ -61,16 +61,6 @@ class Problem:
         flops, size = (evaluate(n, self.sizes) for n in (work.flops, work.bytes))
         return OpFacts(op=signature(self.op, self.constants), flops=flops, bytes=size)
 
-    @property
-    def of_inputs(self) -> Problem:
-        """The same with constants as inputs, as a device's trials want it: nothing is computed there before the run."""
-        count = len(self.values(ValueKind.INPUT))
-        values = [
-            replace(v, kind=ValueKind.INPUT, index=count + v.index) if v.kind is ValueKind.CONST else v
-            for v in self.program.values
-        ]
-        return replace(self, program=replace(self.program, values=values, constants=[]))
-
     def values(self, kind: ValueKind) -> list[Value]:
         """In the order of a plan's tensors."""
         return sorted((v for v in self.program.values if v.kind is kind), key=lambda v: v.index)

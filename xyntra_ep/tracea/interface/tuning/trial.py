@@ -6,6 +6,7 @@ import itertools
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from xyntra_ep.tracea.optimizer.tuning_cache import TrialResult
 _VARIANT = "variant"
 _ROUND_NS = 20e6  # of runs of a point in a round
 _LEAST_RUNS, _MOST_RUNS = 3, 50
+_LONGEST_ROUND_NS = 2e9  # even where these are fewer runs: a job may take `trial_jobs.LIMIT_S`
 _SLOW = 4.0  # estimated to take so many times as long as the default: not tried
 _INTERPRETED = 4e9  # flops that the interpreter is given; of larger ops what is chosen without tuning is the reference
 _TIMED = "kernels_ns"  # of what a trial times
@@ -76,7 +78,8 @@ class Trial:
 
     def __init__(self, problem: Problem, context: Context, threads: int) -> None:
         """Raises UnsupportedError where no variant admits the op."""
-        problem = problem if context.device is None else problem.of_inputs
+        if context.device is not None:  # where nothing is read between runs
+            problem = replace(problem, between_bytes=0)
         self._problem, self._context, self._threads = problem, context, threads
         self._build = context.build_context(problem.program, problem.constants)
         table = context.device.variants if context.device is not None else cpu_variants()
@@ -84,14 +87,14 @@ class Trial:
         with assuming(problem.program.assumed):
             untuned = context.untuned.estimate(problem.op, problem.program, problem.constants)
             self.default = Candidate(variant=untuned.chosen, config=untuned.config)
-            self._expected_ns = untuned.cost_ns
             self._variants = {
                 v.name: v
                 for v in table.get(type(problem.op), ())
                 if v.admits(problem.op, self._build) is None and self._is_fast(v)
             }
         self._inputs, self._constants = problem.data(ValueKind.INPUT), problem.data(ValueKind.CONST)
-        self._wanted: list[Array] | None = None
+        self._wanted: list[Array] | None = None  # it and what follows: until the default was tried
+        self._run_ns: float | None = None
 
     def _is_fast(self, variant: AnyVariant) -> bool:
         """Whether it may be the fastest at all."""
@@ -158,51 +161,65 @@ class Trial:
 
     def measure(self, candidates: Sequence[Candidate], rounds: int) -> list[Measured]:
         """Each candidate. Raises UnsupportedError where the default fails."""
+        if self._wanted is None:
+            self._try_default()
+        with self._done([self.default, *candidates], rounds) as (jobs, ended):
+            base, *answers = [
+                answer if answer.problem else replace(answer, problem=self._difference(jobs, number)) for number, answer in ended
+            ]
+        if base.problem:
+            raise self._unmeasured(base.problem)
+        return [_measured(c, answer, base) for c, answer in zip(candidates, answers, strict=True)]
+
+    def _try_default(self) -> None:
+        """Once, for what is to be computed, and how long that takes: an estimate may be wrong by orders of magnitude, as for a
+        device that nobody has measured."""
+        with self._done([self.default], 1) as (jobs, [(number, answer)]):
+            if answer.problem:
+                raise self._unmeasured(answer.problem)
+            self._wanted = self._reference(jobs, number)
+        self._run_ns = answer.ns[_TIMED]
+
+    def _unmeasured(self, why: str) -> UnsupportedError:
+        return UnsupportedError(f"what is chosen without tuning cannot be measured: {why}", where=self._problem.name)
+
+    @contextmanager
+    def _done(self, candidates: Sequence[Candidate], rounds: int) -> Iterator[tuple[TrialJobs, list[tuple[int, Answer]]]]:
+        """The number of each candidate's job, and how it ended, while its outputs are there."""
         problem = self._problem
-        made = self._compiled([self.default, *candidates])
-        inputs, constants = self._inputs, self._constants
+        made = self._compiled(candidates)
         with tempfile.TemporaryDirectory(dir=self._context.root.tmp) as folder:
             jobs = TrialJobs(Path(folder), self._context.device_identity, rounds=rounds)
-            numbers: list[int | None] = []  # of jobs
+            ended: list[tuple[int, Answer]] = []  # where there is no job, with the reason
+            given: int | None = None
             for i, (alone, result) in enumerate(made):
                 if result.failures:
-                    numbers.append(None)
+                    ended.append((-1, Answer(problem=f"cannot be made: {result.failures[0].reason}")))
                     continue
-                given = next((number for number in numbers if number is not None), None)
                 number = jobs.run(
                     write_plan("", result, alone.context),
-                    inputs if given is None else given,
+                    self._inputs if given is None else given,
                     problem.bytes_of(ValueKind.OUTPUT),
-                    constants=constants,
+                    constants=self._constants,
                     order=[problem.program.constants.index(name) for name in _constants(result)],
                     about=(f"candidate {i}",),
                     timed=self._runs,
                     threads=self._threads,
                     between_bytes=problem.between_bytes,
                 )
-                numbers.append(number)
+                given = number if given is None else given
+                ended.append((number, Answer(problem="")))
             answers = jobs.carry_out()
-
-            def found(i: int) -> tuple[str, Answer | None]:
-                """Why there are no times, else the times."""
-                result, number = made[i][1], numbers[i]
-                if number is None:
-                    return f"cannot be made: {result.failures[0].reason}", None
-                problem_there = answers[number].problem or (self._difference(jobs, number) if self._wanted is not None else "")
-                return problem_there, answers[number]
-
-            why, base = found(0)
-            if why or base is None or numbers[0] is None:
-                raise UnsupportedError(f"what is chosen without tuning cannot be measured: {why}", where=problem.name)
-            if self._wanted is None:
-                self._wanted = self._reference(jobs, numbers[0])
-            return [_measured(c, *found(i), base) for i, c in enumerate(candidates, start=1)]
+            yield jobs, [(number, answers[number] if number >= 0 else answer) for number, answer in ended]
 
     @property
     def _runs(self) -> int:
         """In a round of a point, whose time goes to the kernel and to what is read between."""
+        if self._run_ns is None:
+            return 1
         between_ns = self._problem.between_bytes / self._context.caps.dram_gbs
-        return max(_LEAST_RUNS, min(_MOST_RUNS, int(_ROUND_NS / max(self._expected_ns + between_ns, 1.0))))
+        wanted = max(_LEAST_RUNS, int(_ROUND_NS / max(self._run_ns + between_ns, 1.0)))
+        return max(1, min(_MOST_RUNS, wanted, int(_LONGEST_ROUND_NS / max(self._run_ns, 1.0))))
 
     def _compiled(self, candidates: Sequence[Candidate]) -> list[tuple[Alone, CompileResult]]:
         """The plan of each candidate by itself."""
@@ -232,10 +249,10 @@ class Trial:
         return difference(jobs, number, self._problem.program, self._wanted, self._problem.product)
 
 
-def _measured(candidate: Candidate, why: str, answer: Answer | None, base: Answer) -> Measured:
+def _measured(candidate: Candidate, answer: Answer, base: Answer) -> Measured:
     """``base``: the answer of the default."""
-    if why or answer is None:
-        return Measured(candidate=candidate, problem=why)
+    if answer.problem:
+        return Measured(candidate=candidate, problem=answer.problem)
     rounds = zip(answer.rounds[_TIMED], base.rounds[_TIMED], strict=True)
     ratios = tuple(max(ns, 1.0) / max(base_ns, 1.0) for ns, base_ns in rounds)
     return Measured(candidate=candidate, ratios=ratios, ns=answer.ns[_TIMED], default_ns=base.ns[_TIMED])

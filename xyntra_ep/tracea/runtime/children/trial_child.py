@@ -60,8 +60,8 @@ def _run(library: ctypes.CDLL, folder: str, number: int, job: _Job) -> dict[str,
     run, shapes, sizes, data = library.xyntra_run_island, job["inputs"], job["outputs"], f"{folder}/{job['data']}"
     run.argtypes = [
         ctypes.c_char_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p,
-        ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p,
-        ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint64,
+        ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p,
+        ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint64,
     ]  # fmt: skip
     inputs = [_buffer(f"{data}.in.{i}") for i in range(len(shapes))]
     constants = [_buffer(f"{data}.const.{i}") for i in job["constants"]]
@@ -71,8 +71,9 @@ def _run(library: ctypes.CDLL, folder: str, number: int, job: _Job) -> dict[str,
     all_ns, kernels_ns = ((ctypes.c_int64 * job["timed"])() for _ in range(2))
     done = run(
         f"{folder}/{number}.plan".encode(), 0, _addresses(inputs), (ctypes.c_uint32 * len(shapes))(*map(len, shapes)),
-        (ctypes.c_int64 * len(dims))(*dims), len(shapes), _addresses(constants), len(constants), _addresses(outputs),
-        len(outputs), job["threads"], job["between_bytes"], all_ns, kernels_ns, job["timed"], why, len(why),
+        (ctypes.c_int64 * len(dims))(*dims), len(shapes), _addresses(constants),
+        (ctypes.c_uint64 * len(constants))(*(len(constant) - _SPARE_BYTES for constant in constants)), len(constants),
+        _addresses(outputs), len(outputs), job["threads"], job["between_bytes"], all_ns, kernels_ns, job["timed"], why, len(why),
     )  # fmt: skip
     for i, output in enumerate(outputs):
         with open(f"{folder}/{number}.out.{i}", "wb") as target:
