@@ -29,7 +29,7 @@ from xyntra_ep.tracea.runtime.hashing import hash128_of
 
 pytestmark = [pytest.mark.native, pytest.mark.device("opencl")]
 GEMM = named_problem("gemm", m=128, n=128, k=128)
-TILES = {
+TILES: dict[str, Any] = {
     "variant": "gemm.block_tiles",
     **{f"gemm.block_tiles.{name}": n for name, n in (("rows", 64), ("columns", 64), ("parts", 16))},
 }
@@ -37,7 +37,7 @@ TILES = {
 
 @pytest.fixture
 def target() -> DeviceTarget:
-    """A GPU of two units, whatever is behind the driver: its products have tiles to choose from, and the largest is the default."""
+    """A GPU of two units, whatever is behind the driver: its products have tiles to choose from, the largest by default."""
     found = OpenCl().target()
     return replace(found, gpu=replace(found.gpu, is_cpu=False, units=2))
 
@@ -96,7 +96,7 @@ def test_a_kernel_that_computes_something_else_loses(
         raise RuntimeError("no such tile")
 
     broken = [replace(right, name=f"gemm.{build.__name__}", build=build, rank=1) for build in (twice, raises)]
-    table = {**gpu_variants(), Gemm: (right, *broken)}
+    table: dict[Any, Any] = {**gpu_variants(), Gemm: (right, *broken)}
     monkeypatch.setattr(DeviceTarget, "variants", property(lambda self: table))
     trial = Trial(GEMM, context_on(target, tmp_path), 1)
     trial.default = replace(trial.default, variant=right, config={})
@@ -129,7 +129,7 @@ def test_what_a_device_takes_says_how_often_it_runs(
 
 def test_where_auto_places_a_session_there_it_is_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = opencl.survey()
-    fast = {"is_cpu": False, "vendor": "Advanced Micro Devices, Inc.", "compute_units": 60, "clock_mhz": 2000}
+    fast: dict[str, Any] = {"is_cpu": False, "vendor": "Advanced Micro Devices, Inc.", "compute_units": 60, "clock_mhz": 2000}
     gpus = replace(found, devices=tuple(replace(device, **fast) for device in found.devices))
     monkeypatch.setattr(opencl, "survey", lambda *_: gpus)
     monkeypatch.setattr(opencl, "gpu_at_hand", lambda: True)
