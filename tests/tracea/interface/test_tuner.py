@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import os
 import signal
@@ -172,6 +173,19 @@ def test_a_kernel_that_ends_its_process_loses_alone(context: Context, monkeypatc
     ended, fine = trial.measure([trial.default, trial.default], 2)
     assert ended.problem == f"the process that tried it was ended by signal {signal.SIGSEGV:d}"
     assert fine.problem == "" and len(fine.ratios) == 2
+
+
+@pytest.mark.parametrize("size", [1, 100, 1 << 20])
+def test_tensors_of_a_trial_begin_lines_as_in_a_session(size: int, tmp_path: Path) -> None:
+    """By chance one in four would."""
+    from xyntra_ep.tracea.runtime.children.trial_child import _buffer, _memory
+
+    for i in range(8):
+        (tmp_path / str(i)).write_bytes(bytes([i]) * size)
+        read, written = _buffer(str(tmp_path / str(i))), _memory(b"\xff" * size, size)
+        assert ctypes.addressof(read) % 64 == ctypes.addressof(written) % 64 == 0
+        assert read.raw[:size] == bytes([i]) * size and len(read) == size + 64
+        assert written.raw == b"\xff" * size
 
 
 def test_interrupted_it_keeps_what_it_has(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:

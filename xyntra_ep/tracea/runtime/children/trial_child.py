@@ -31,6 +31,7 @@ MARK = "xyntra-trial "
 JOBS = "jobs.json"
 _WHY_BYTES = 4096
 _SPARE_BYTES = 64  # kernels may read so far behind a tensor, as in native/memory_block.h
+_ALIGNMENT = 64  # of tensors, as there: a load of 64 bytes across two lines takes twice as long
 _LITTLE = {"bytes": 4, "timed": 0}
 _Job = Mapping[str, Any]
 
@@ -65,7 +66,7 @@ def _run(library: ctypes.CDLL, folder: str, number: int, job: _Job) -> dict[str,
     ]  # fmt: skip
     inputs = [_buffer(f"{data}.in.{i}") for i in range(len(shapes))]
     constants = [_buffer(f"{data}.const.{i}") for i in job["constants"]]
-    outputs = [ctypes.create_string_buffer(b"\xff" * size, size) for size in sizes]
+    outputs = [_memory(b"\xff" * size, size) for size in sizes]
     dims = [extent for shape in shapes for extent in shape]
     why = ctypes.create_string_buffer(_WHY_BYTES)
     all_ns, kernels_ns = ((ctypes.c_int64 * job["timed"])() for _ in range(2))
@@ -108,7 +109,14 @@ def _buffer(path: str) -> ctypes.Array[ctypes.c_char]:
     """Read once: the jobs of many kernels have the same data."""
     with open(path, "rb") as file:
         data = file.read()
-    return ctypes.create_string_buffer(data, len(data) + _SPARE_BYTES)
+    return _memory(data, len(data) + _SPARE_BYTES)
+
+
+def _memory(data: bytes, size: int) -> ctypes.Array[ctypes.c_char]:
+    block = bytearray(size + _ALIGNMENT)
+    start = -ctypes.addressof(ctypes.c_char.from_buffer(block)) % _ALIGNMENT
+    block[start : start + len(data)] = data
+    return (ctypes.c_char * size).from_buffer(block, start)
 
 
 def _tell(what: str, of: object, ended: Mapping[str, object]) -> None:

@@ -92,6 +92,37 @@ def test_tiles_fit_in_the_registers(caps: Capabilities, out_channels: int) -> No
     assert block.pixels * block.vectors + block.vectors + 1 <= caps.vector_registers
 
 
+@pytest.mark.parametrize(
+    ("caps", "channels", "size", "block"),
+    [
+        (AVX2, 144, 56, (5, 1)),  # as its lines have place in L1
+        (AVX2, 512, 14, (1, 1)),  # 2 KB from pixel to pixel: two sets of 64
+        (AVX2, 960, 7, (7, 1)),  # all of it
+        (AVX512, 512, 14, (7, 1)),  # whole lines
+    ],
+)
+def test_blocks_stay_in_l1_where_panels_share_lines(caps: Capabilities, channels: int, size: int, block: tuple[int, int]) -> None:
+    case = ConvCase(x=(1, channels, size, size), w=(channels, 1, 3, 3), group=channels, pads=(1, 1, 1, 1))
+    [op] = conv_program(case)[0].ops
+    assert isinstance(op, Conv)
+    chosen = choose_blocking(conv_shape(op), caps)
+    assert (chosen.rows, chosen.tiles) == block
+
+
+def test_a_depthwise_row_of_nothing_has_a_block() -> None:
+    w = symbol("w")
+    for inside in (w, 0):
+        shape = conv_shape(depthwise_row())
+        row = replace(shape, x=replace(shape.x, out=inside, inside=inside))
+        assert choose_blocking(row, AVX2).tiles >= 1
+
+
+def depthwise_row() -> Conv:
+    [op] = conv_program(ConvCase(x=(1, 16, 4, 8), w=(16, 1, 3, 3), group=16, pads=(1, 1, 1, 1)))[0].ops
+    assert isinstance(op, Conv)
+    return op
+
+
 def test_work_is_shared_out_by_shape_alone() -> None:
     """Enough units for many threads in every layer that is worth sharing."""
     for channels, size in ((64, 56), (128, 28), (256, 14), (512, 7)):

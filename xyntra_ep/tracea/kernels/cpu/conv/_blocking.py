@@ -2,13 +2,16 @@
 
 A unit is a block of pixels (whole rows, or a part of one long row) times some panels of output channels. Within it a panel is
 used for all pixels of the block before the next one is touched: the block of x should stay in L2 and the panel in L1 or L2.
+In a depthwise convolution a panel reads a vector of each pixel: where that is half a line, the block should stay in L1 until the
+panel beside it reads the other half.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from math import gcd
 
 from xyntra_ep.tracea.core_ir.dims import expected
 from xyntra_ep.tracea.core_ir.dtypes import DType
@@ -22,6 +25,9 @@ _UNITS = ((8, 1_000), (32, 10_000))
 _LARGE_PANEL = 1.03
 _SET_PERIOD = 4096  # bytes after which addresses meet in the same set of L1
 _CROWDED = 0.1
+_LINE = 64  # bytes
+_EVICTED = 2  # what a block as large as L1 costs, in times that all of x is read
+_MOST_ROWS, _MOST_TILES = 16, 8  # of a block in L1
 _LANES_FROM_L2 = 3.2  # of a panel that come while one vector is multiplied: a vector of 16 lanes takes 5 steps, one of 8 half
 _IN_FLIGHT = 8  # sums that a step must have, or it waits for those of the step before: two units, four cycles
 _OUTPUT_COST = 4  # in multiplications by a vector: what it takes to finish and store a vector of outputs
@@ -99,6 +105,8 @@ def choose_blocking(shape: ConvShape, caps: Capabilities) -> Blocking:
     panel_bytes = shape.y.kernel * shape.x.kernel * shape.cin * width_bytes
     row_bytes = typical(shape.x.inside) * shape.channels * DType.F32.bytes
     block = Blocking(pixels=pixels, vectors=vectors, rows=rows, tiles=row_tiles, panels=panels)
+    if shape.depthwise and width_bytes < _LINE:
+        block = _block_in_l1(shape, block, caps)
 
     # A batch that is not known is 1 more often than not, and must not leave threads idle then.
     images = shape.batch if isinstance(shape.batch, int) else 1
@@ -139,6 +147,31 @@ def _choose_tile(shape: ConvShape, caps: Capabilities) -> tuple[int, int]:
     if not isinstance(shape.x.out, int):  # whose tiles cannot be made nearly equal: those are best that rows are multiples of
         tiles = [(n, v) for most, v in tiles for n in range(most, most // 2, -1)]
     return min(tiles, key=lambda t: expected(partial(work_steps, shape, t[0], t[1], caps)))
+
+
+def _block_in_l1(shape: ConvShape, whole: Blocking, caps: Capabilities) -> Blocking:
+    """The rows and tiles that cost the least: small blocks read more of their neighbours' pixels, of large ones L1 has lost lines
+    when the next panel reads them. Pixels that lie a power of 2 apart meet in few sets. (AVX2 on Zen 4, 18 depthwise layers: 0.90
+    times as long as blocks of 7 whole rows, 0.48 to 1.07 in memory, to 1.14 in L2.)"""
+    lines, beside = divmod(shape.channels * DType.F32.bytes, _LINE)
+    room = caps.l1d_bytes // _LINE // gcd(1 if beside else lines, _SET_PERIOD // _LINE)
+    out = max(1, typical(shape.x.out))
+    size = -(-out // whole.tiles)
+
+    def cost(b: Blocking) -> float:
+        columns = min(b.tiles * size, out)
+        outputs = b.rows * columns
+        read = _span(shape.y, b.rows) * _span(shape.x, columns)
+        return read / (outputs * shape.y.stride * shape.x.stride) + _EVICTED * (read + outputs) / room
+
+    rows = {-(-whole.rows // -(-whole.rows // n)) for n in range(1, min(whole.rows, _MOST_ROWS) + 1)}
+    tiles = {-(-whole.tiles // -(-whole.tiles // n)) for n in range(1, min(whole.tiles, _MOST_TILES) + 1)}
+    return min((replace(whole, rows=r, tiles=t) for r in sorted(rows) for t in sorted(tiles)), key=cost)
+
+
+def _span(line: Line, outputs: int) -> int:
+    """How much of x so many neighbouring outputs see."""
+    return min((outputs - 1) * line.stride + (line.kernel - 1) * line.dilation + 1, typical(line.inside))
 
 
 def _fewer_pixels(b: Blocking, least_rows: int) -> Blocking:
