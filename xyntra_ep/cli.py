@@ -119,10 +119,7 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     compare.add_argument("model", type=Path)
     compare.add_argument("--nodes", action="store_true", help="compare intermediate tensors too (needs onnx)")
     compare.add_argument("--seed", type=int, default=0, help="of the feeds that are made up")
-    compare.add_argument("--feed", action="append", default=[], metavar="NAME=FILE", help="an input from a .npy or .pb; repeat")
-    compare.add_argument(
-        "--feeds", type=Path, metavar="FILE", help="inputs from a .npz, or a folder with input_0.pb, input_1.pb ..."
-    )
+    _feeds(compare)
     _dims(compare, "of the inputs that are made up")
     compare.add_argument("--fix", action="store_true", help="fix the sizes that are given in the session, as `explain` does")
     compare.add_argument("--claim", choices=[c.value for c in Claim], help="all: also what would lose to ONNX Runtime")
@@ -133,9 +130,8 @@ def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     tune.add_argument("--trials", type=int, metavar="N", help="at most so many for a kernel")
     tune.add_argument("--threads", type=int, default=0, metavar="N", help="of the session (as ONNX Runtime chooses)")
     tune.add_argument("--precision", help="as the provider option")
-    tune.add_argument(
-        "--dim", action="append", default=[], metavar="NAME=SIZE", help="usual size of a symbolic dimension; repeat"
-    )
+    _feeds(tune)
+    _dims(tune, "usual in sessions")
     tune.add_argument("--export", type=Path, metavar="FILE", help="write what is known of this machine to a file")
     tune.add_argument(
         "--import", dest="source", type=Path, metavar="FILE", help="take over what a machine like this one exported"
@@ -162,6 +158,19 @@ def _dims(parser: Parser, use: str) -> None:
         "--dim", action="append", default=[], metavar="NAME=SIZE", help=f"size of a symbolic dimension, {use}; repeat"
     )
     parser.add_argument("--shape", action="append", default=[], metavar="INPUT=64x20", help=f"shape of an input, {use}; repeat")
+
+
+def _feeds(parser: Parser) -> None:
+    parser.add_argument("--feed", action="append", default=[], metavar="NAME=FILE", help="an input from a .npy or .pb; repeat")
+    together = "inputs from a .npz, or a folder with input_0.pb, input_1.pb ..."
+    parser.add_argument("--feeds", type=Path, metavar="FILE", help=together)
+
+
+def _given(chosen: argparse.Namespace, where: str) -> Path | dict[str, Path]:
+    """What `_feeds` has added."""
+    if chosen.feed and chosen.feeds:
+        raise ConfigError("--feed and --feeds together", where=where, hint="give one of them")
+    return chosen.feeds or {name: Path(file) for name, file in pairs(chosen.feed, "--feed", "NAME=FILE").items()}
 
 
 def _sizes(chosen: argparse.Namespace) -> dict[str, Any]:
@@ -238,12 +247,9 @@ def _fuse(chosen: argparse.Namespace) -> int:
 def _compare(chosen: argparse.Namespace) -> int:
     from xyntra_ep.diagnostics.compare import compare
 
-    if chosen.feed and chosen.feeds:
-        raise ConfigError("--feed and --feeds together", where="compare", hint="give one of them")
-    feeds = chosen.feeds or {name: Path(file) for name, file in pairs(chosen.feed, "--feed", "NAME=FILE").items()}
     options = pairs(chosen.option, "-O") | ({"claim": chosen.claim} if chosen.claim else {})
     asked = {"nodes": chosen.nodes, "seed": chosen.seed, "fix": chosen.fix, **_sizes(chosen)}
-    found = compare(chosen.model, feeds=feeds, options=options, **asked)
+    found = compare(chosen.model, feeds=_given(chosen, "compare"), options=options, **asked)
     _print(found, {"ok": found.ok, **_fields(found)}, chosen)
     if found.drifts:
         return FAILED
@@ -288,9 +294,10 @@ def _tune(chosen: argparse.Namespace) -> int:
             seconds=chosen.time,
             trials=chosen.trials,
             threads=chosen.threads,
+            feeds=_given(chosen, "tune"),
             options=options,
-            sizes=sizes(chosen.dim, "--dim"),
             hear=hear,
+            **_sizes(chosen),
         )
     _print(found, found, chosen)
     return 0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.tracea.interface.test_tuner import exhaustive, measuring
@@ -16,6 +17,7 @@ from xyntra_ep.diagnostics import tune as tune_module
 from xyntra_ep.diagnostics import tuning_tables
 from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.diagnostics.machine import doctor
+from xyntra_ep.diagnostics.sessions import open_session
 from xyntra_ep.diagnostics.tune import ModelTimes, TuningReport, compared, tune
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.fusion.estimates.cost import Comparison, Estimate
@@ -83,6 +85,40 @@ def test_sizes_that_do_not_fit_are_told_before_anything_is_tuned(cache: Path) ->
     with pytest.raises(ConfigError, match=r"sequence=128 is made up, with 64 it runs: give sizes=\{'sequence': 64\}"):
         tune(model_path(zoo["bert-base-tiny"]), seconds=60, hear=lambda *of: heard.append(of))
     assert not heard
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("way", ["arrays", "files"])
+def test_inputs_say_which_sizes_are_usual(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Those of a dimension by their shapes; and the model is run on them."""
+    given: dict[str, Any] = {name: np.full((3, 17), 1, np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
+    ran: list[Any] = []
+    opened: list[str] = []
+
+    def once(before: Callable[[], object], after: Callable[[], object]) -> ModelTimes:
+        ran.extend((before(), after()))
+        return runs_at(1.3)(before, after)
+
+    def recorded(model: Any, options: Mapping[str, str] | None = None, **rest: Any) -> Any:
+        opened.append((options or {}).get("dim_hints", ""))
+        return open_session(model, options, **rest)
+
+    monkeypatch.setattr(tune_module, "open_session", recorded)
+    monkeypatch.setattr(tune_module, "compared", once)
+    model = model_path(zoo["bert-base-tiny"])
+    if way == "arrays":
+        found = tune(model, seconds=60, trials=2, feeds=given)
+        assert found.kernels
+    else:
+        np.savez(tmp_path / "feeds.npz", **given)
+        assert cli.main(["tune", str(model), "--time", "60s", "--trials", "2", "--feeds", str(tmp_path / "feeds.npz")]) == 0
+    assert opened[0] == "" and set(opened[1:]) == {"batch=3,sequence=17"}
+    assert ran and all(output[0].shape[:2] == (3, 17) for output in ran)
+
+
+def test_an_input_that_does_not_fit_is_told_before_anything_is_tuned(cache: Path) -> None:
+    with pytest.raises(ConfigError, match="the model has no input 'y'"):
+        tune(model(), seconds=60, feeds={"y": np.zeros(3, np.float32)})
 
 
 @pytest.mark.usefixtures("quick")

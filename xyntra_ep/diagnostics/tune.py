@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from xyntra_ep.diagnostics.explain import GraphReport, IslandReport, explain
-from xyntra_ep.diagnostics.feeds import Feeds, outputs_of
+from xyntra_ep.diagnostics.feeds import Feeds, outputs_of, read_feeds
 from xyntra_ep.diagnostics.sessions import open_session
-from xyntra_ep.diagnostics.sizes import Sizes
+from xyntra_ep.diagnostics.sizes import Array, Sizes
 from xyntra_ep.diagnostics.tuning_tables import context_of, need_search
 from xyntra_ep.errors import ConfigError
 from xyntra_ep.tracea.interface.context import Context
@@ -120,30 +120,36 @@ def tune(
     seconds: float = 120.0,
     trials: int | None = None,
     threads: int = 0,
+    feeds: Mapping[str, Array | Path] | Path | None = None,
     options: Mapping[str, str] | None = None,
     sizes: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     hear: Hear = lambda kernel, measured, done, total: None,
 ) -> TuningReport:
     """Tune the kernels of ``model`` for so many ``seconds``, or with at most so many ``trials`` each.
 
-    ``threads``: of the session, 0: as ONNX Runtime chooses; ``options``: provider options, as sessions will have them; ``sizes``:
-    usual sizes of symbolic dimensions (option dim_hints). Raises ConfigError for what cannot be opened, UnsupportedError
+    ``threads``: of the session, 0: as ONNX Runtime chooses; ``options``: provider options, as sessions will have them. Kernels
+    are tuned for the usual sizes of symbolic dimensions (option dim_hints): those of ``feeds`` (arrays, or files as `read_feeds`
+    takes them) and ``shapes``, and ``sizes``. Raises ConfigError for what cannot be opened or does not run, UnsupportedError
     without the package's extra `tune`.
     """
     given = dict(options or {})
     if "tune" in given or "deterministic" in given:
         raise ConfigError("tune and deterministic are decided here", where="tune", hint="leave them out")
-    if sizes:
-        given["dim_hints"] = ",".join(f"{name}={size}" for name, size in sizes.items())
     if not (seconds > 0 and (trials is None or trials > 0)):
         raise ConfigError("there is nothing to spend", where="tune", hint="give more than 0 seconds and trials")
     need_search()
+    reference = open_session(model)
+    arrays = read_feeds(reference, feeds or {})
+    known = Sizes.of(reference, sizes or {}, arrays, shapes)
+    hints = [f"{name}={size}" for name, size in known.given.items() if size > 0 and "," not in name]  # which an option can say
+    if hints:
+        given["dim_hints"] = ",".join(hints)
     untuned = open_session(model, {**given, "tune": "off"}, threads=threads)
-    made = Feeds(session=untuned, given={}, sizes=Sizes.of(untuned, dict(sizes or {}), {}), seed=0)
+    made = Feeds(session=untuned, given=arrays, sizes=known, seed=0)
     outputs_of(untuned, made, "the model does not run", hint=f"give {wording().some_size}")
-    feeds = made.feeds
     context = context_of(given, untuned)
-    known = dict(context.tuning.results)
+    results = dict(context.tuning.results)
     request = TuningRequest(
         budget=Budget(seconds=seconds, trials=trials or Budget().trials),
         threads=threads or None,
@@ -168,13 +174,13 @@ def tune(
     if not request.stopped:
         tuned = without()
         if any(k.result is not None and k.result.best is not None for k in request.kernels):
-            times = compared(lambda: untuned.run(None, feeds), lambda: tuned.run(None, feeds))
+            times = compared(lambda: untuned.run(None, made.feeds), lambda: tuned.run(None, made.feeds))
             if times.high < 1.0:
                 kept = False
-                _take_back(context, request, known)
+                _take_back(context, request, results)
                 tuned = without()
         if context.device is None and given.get("claim", "profitable") != "all":
-            islands = _judged(context, tuned, without, feeds)
+            islands = _judged(context, tuned, without, made.feeds)
     return TuningReport(
         kernels=tuple(request.kernels),
         islands=islands,
