@@ -18,8 +18,9 @@ from tests.support.programs.builder import ProgramBuilder
 from xyntra_ep.errors import ConfigError, UnsupportedError
 from xyntra_ep.provider import registration
 from xyntra_ep.tracea import AutoTuner, Budget, Context, named_problem, tune
+from xyntra_ep.tracea.core_ir.dims import symbol
 from xyntra_ep.tracea.core_ir.expr import call, const
-from xyntra_ep.tracea.core_ir.ops import Gemm, Program, Range
+from xyntra_ep.tracea.core_ir.ops import Binding, Gemm, Program, Range, SymbolKind, ValueKind
 from xyntra_ep.tracea.doctor.decision import Evidence
 from xyntra_ep.tracea.doctor.variants import AnyVariant, VariantTable, cpu_variants
 from xyntra_ep.tracea.interface.tuning import trial as trial_module
@@ -233,6 +234,21 @@ def test_sizes_of_a_run_may_be_known_by_then_only(context: Context) -> None:
     problem = problem_of(program, 0, known)
     [measured] = (trial := Trial(problem, context, 2)).measure([trial.default], 2)
     assert measured.problem == "" and measured.ns > 0
+
+
+def test_sizes_may_be_half_of_what_an_input_shows(context: Context) -> None:
+    """As behind a convolution of stride 2, where no tensor of the op itself has them."""
+    p = ProgramBuilder()
+    s = symbol("s")
+    x, w = p.temp(s // 2 + 1, 64), p.constant(64, 96)
+    p.output(p.gemm(x, w))
+    p.program.bindings[:] = [Binding(name="s", kind=SymbolKind.DIM, input=0, index=0, plausible=Range(2, 46, 90))]
+    problem = problem_of(p.program, 0, frozenset({w.value}))
+    assert problem.sizes == {"s": 46} and [a.shape for a in problem.data(ValueKind.INPUT)] == [(24, 64), (46,)]
+    [right] = (trial := Trial(problem, context, 1)).measure([trial.default], 2)
+    assert right.problem == "" and right.ns > 0
+    fixed = named_problem("gemm", m=24, n=96, k=64)
+    assert {c.variant.name for c in trial.candidates()} == {c.variant.name for c in Trial(fixed, context, 1).candidates()}
 
 
 def test_a_strict_session_is_tuned_by_what_it_may_use(context: Context) -> None:

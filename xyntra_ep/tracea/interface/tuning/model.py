@@ -10,8 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 from xyntra_ep.errors import UnsupportedError
-from xyntra_ep.tracea.core_ir.dims import assuming, typical
-from xyntra_ep.tracea.core_ir.ops import CoreOp
+from xyntra_ep.tracea.core_ir.dims import assuming, evaluate, typical
 from xyntra_ep.tracea.core_ir.work import sized_work
 from xyntra_ep.tracea.interface.context import Context
 from xyntra_ep.tracea.interface.islands import CompileResult, step_costs
@@ -145,11 +144,11 @@ def _wanted(result: CompileResult, context: Context, threads: int) -> list[_Want
             key = question.key
             if key not in found:
                 known_result = context.tuning.find(question)
-                kernel = TunedKernel(label=_label(op), count=0, share=0.0, floor_ns=0.0, result=known_result)
                 try:
                     problem = problem_of(program, number, known)
                 except UnsupportedError:
-                    continue  # it has no shape of its own: what is chosen for it is an estimate
+                    continue  # nothing is known of its sizes, or it cannot be by itself: what is chosen for it is an estimate
+                kernel = TunedKernel(label=_label(problem), count=0, share=0.0, floor_ns=0.0, result=known_result)
                 with assuming(program.assumed):
                     work = sized_work(op, known)
                     flops, size = typical(work.flops), typical(work.bytes)
@@ -166,10 +165,11 @@ def _wanted(result: CompileResult, context: Context, threads: int) -> list[_Want
     return sorted((w for w in found.values() if w.kernel.share >= _SMALL), key=lambda w: -w.ns)
 
 
-def _label(op: CoreOp) -> str:
-    """With the shapes that it has from its inputs."""
-    shapes = ["x".join(map(str, o.shape)) for o in op.inputs[: max(1, op.reads_directly)]]
-    return f"{op.label or op.title()} {' '.join(shapes)}"
+def _label(problem: Problem) -> str:
+    """With the shapes that its inputs usually have."""
+    read = problem.op.inputs[: max(1, problem.op.reads_directly)]
+    shapes = ["x".join(str(evaluate(size, problem.sizes)) for size in o.shape) for o in read]
+    return " ".join([problem.name, *shapes])
 
 
 def _bytes_of_run(planned: PlannedProgram) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.options import Precision
 from xyntra_ep.tracea.core_ir.dims import evaluate, product, symbol, symbols_of
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.interpreter import random_like
 from xyntra_ep.tracea.core_ir.ops import Binding, CoreOp, Product, Program, Range, SymbolKind, Value, ValueKind
 from xyntra_ep.tracea.core_ir.ops.memory import Array
@@ -94,9 +95,10 @@ def named_problem(op: str, *, precision: str = "fp32", **sizes: int) -> Problem:
 
 
 def problem_of(program: Program, number: int, known: frozenset[int]) -> Problem:
-    """Op ``number`` of a program by itself, at the sizes that are assumed. ``known``: values that are when a session is created.
-    Raises UnsupportedError where nothing is assumed of a size, or no input says how large it is, and for an op that needs others:
-    it writes a part of a value, or reads what it writes."""
+    """Op ``number`` of a program by itself, at the sizes that are assumed. ``known``: values that are when a session is
+    created. A size that its inputs only show after arithmetic, as behind a strided convolution, has an input of its own, which
+    is not read. Raises UnsupportedError where nothing is assumed of a size, and for an op that needs others: it writes a part of
+    a value, or reads what it writes."""
     op = program.ops[number]
     if any(o.value in {i.value for i in op.inputs} for o in op.written):
         raise UnsupportedError("it reads what it writes", where=op.label)
@@ -116,16 +118,19 @@ def problem_of(program: Program, number: int, known: frozenset[int]) -> Problem:
             continue
         kind = ValueKind.OUTPUT if old in written else ValueKind.CONST if old in known else ValueKind.INPUT
         values.append(replace(value, kind=kind, index=sum(v.kind is kind for v in values)))
+    missing = sorted(name for name in wanted if name not in usual)
+    if missing:
+        raise UnsupportedError(f"nothing is known of the size {', '.join(missing)}", where=op.label)
+    for name in sorted(wanted - _shown(values)):
+        inputs = sum(v.kind is ValueKind.INPUT for v in values)
+        values.append(Value(kind=ValueKind.INPUT, dtype=DType.U8, shape=(symbol(name),), index=inputs))
     alone = Program(
         values=values,
         ops=[_moved(op, place)],
         sources=[()],
         constants=[f"const{i}" for i in range(sum(v.kind is ValueKind.CONST for v in values))],
-        bindings=[_binding(name, values, program, op.label) for name in sorted(wanted)],
+        bindings=[_binding(name, values, program) for name in sorted(wanted)],
     )
-    missing = sorted(name for name in wanted if name not in usual)
-    if missing:
-        raise UnsupportedError(f"nothing is known of the size {', '.join(missing)}", where=op.label)
     return Problem(program=alone, sizes={name: usual[name] for name in wanted})
 
 
@@ -135,12 +140,16 @@ def _moved(op: CoreOp, place: Mapping[int, int]) -> CoreOp:
     return op.with_operands(inputs, written)
 
 
-def _binding(name: str, values: list[Value], program: Program, where: str) -> Binding:
+def _shown(values: Sequence[Value]) -> set[str]:
+    """Symbols that are dimensions of inputs."""
+    sizes = [size for value in values if value.kind is ValueKind.INPUT for size in value.shape]
+    return {name for size in sizes for name in symbols_of(size) if size == symbol(name)}
+
+
+def _binding(name: str, values: Sequence[Value], program: Program) -> Binding:
     """Where the op by itself has a symbol from."""
     points = [point[name] for point in program.assumed if name in point]
     expected = Range(*points) if len(points) == len(Range._fields) else None
-    for value in values:
-        for axis, size in enumerate(value.shape):
-            if value.kind is ValueKind.INPUT and size == symbol(name):
-                return Binding(name=name, kind=SymbolKind.DIM, input=value.index, index=axis, plausible=expected)
-    raise UnsupportedError(f"no input says how large {name} is", where=where)
+    where = ((v.index, axis) for v in values if v.kind is ValueKind.INPUT for axis, s in enumerate(v.shape) if s == symbol(name))
+    value, axis = next(where)
+    return Binding(name=name, kind=SymbolKind.DIM, input=value, index=axis, plausible=expected)
