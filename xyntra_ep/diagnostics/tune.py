@@ -139,9 +139,7 @@ def tune(
     if not (seconds > 0 and (trials is None or trials > 0)):
         raise ConfigError("there is nothing to spend", where="tune", hint="give more than 0 seconds and trials")
     need_search()
-    reference = open_session(model)
-    arrays = read_feeds(reference, feeds or {})
-    known = Sizes.of(reference, sizes or {}, arrays, shapes)
+    arrays, known = _asked(model, feeds or {}, sizes or {}, shapes or {})
     hints = [f"{name}={size}" for name, size in known.given.items() if size > 0 and "," not in name]  # which an option can say
     if hints:
         given["dim_hints"] = ",".join(hints)
@@ -189,6 +187,15 @@ def tune(
         stopped=request.stopped,
         file=context.root.path / context.machine_class.file,
     )
+
+
+def _asked(
+    model: str | Path, feeds: Mapping[str, Array | Path] | Path, sizes: Mapping[str, int], shapes: Mapping[str, Sequence[int]]
+) -> tuple[Mapping[str, Array], Sizes]:
+    """Inputs and sizes that the caller gave, by a session that is gone when tuning begins: its memory is another's then."""
+    session = open_session(model)
+    arrays = read_feeds(session, feeds)
+    return arrays, Sizes.of(session, sizes, arrays, shapes)
 
 
 def compared(before: Callable[[], object], after: Callable[[], object]) -> ModelTimes:

@@ -121,7 +121,7 @@ def problem_of(program: Program, number: int, known: frozenset[int]) -> Problem:
     missing = sorted(name for name in wanted if name not in usual)
     if missing:
         raise UnsupportedError(f"nothing is known of the size {', '.join(missing)}", where=op.label)
-    for name in sorted(wanted - _shown(values)):
+    for name in sorted(wanted - _dims(values).keys()):
         inputs = sum(v.kind is ValueKind.INPUT for v in values)
         values.append(Value(kind=ValueKind.INPUT, dtype=DType.U8, shape=(symbol(name),), index=inputs))
     alone = Program(
@@ -129,7 +129,7 @@ def problem_of(program: Program, number: int, known: frozenset[int]) -> Problem:
         ops=[_moved(op, place)],
         sources=[()],
         constants=[f"const{i}" for i in range(sum(v.kind is ValueKind.CONST for v in values))],
-        bindings=[_binding(name, values, program) for name in sorted(wanted)],
+        bindings=[_binding(name, where, program) for name, where in sorted(_dims(values).items())],
     )
     return Problem(program=alone, sizes={name: usual[name] for name in wanted})
 
@@ -140,16 +140,15 @@ def _moved(op: CoreOp, place: Mapping[int, int]) -> CoreOp:
     return op.with_operands(inputs, written)
 
 
-def _shown(values: Sequence[Value]) -> set[str]:
-    """Symbols that are dimensions of inputs."""
-    sizes = [size for value in values if value.kind is ValueKind.INPUT for size in value.shape]
-    return {name for size in sizes for name in symbols_of(size) if size == symbol(name)}
+def _dims(values: Sequence[Value]) -> dict[str, tuple[int, int]]:
+    """Symbols that are dimensions of inputs: of which, and which of them."""
+    inputs = [value for value in values if value.kind is ValueKind.INPUT]
+    sizes = [(size, (value.index, axis)) for value in inputs for axis, size in enumerate(value.shape)]
+    return {name: where for size, where in reversed(sizes) for name in symbols_of(size) if size == symbol(name)}
 
 
-def _binding(name: str, values: Sequence[Value], program: Program) -> Binding:
-    """Where the op by itself has a symbol from."""
+def _binding(name: str, where: tuple[int, int], program: Program) -> Binding:
+    """A symbol of the op by itself."""
     points = [point[name] for point in program.assumed if name in point]
     expected = Range(*points) if len(points) == len(Range._fields) else None
-    where = ((v.index, axis) for v in values if v.kind is ValueKind.INPUT for axis, s in enumerate(v.shape) if s == symbol(name))
-    value, axis = next(where)
-    return Binding(name=name, kind=SymbolKind.DIM, input=value, index=axis, plausible=expected)
+    return Binding(name=name, kind=SymbolKind.DIM, input=where[0], index=where[1], plausible=expected)

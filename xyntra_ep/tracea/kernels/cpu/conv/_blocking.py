@@ -8,14 +8,15 @@ panel beside it reads the other half.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from math import gcd
 
 from xyntra_ep.tracea.core_ir.dims import expected
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, Line, moving_ns, typical
+from xyntra_ep.tracea.kernels.cpu.shared.loops_cost import lines_held
+from xyntra_ep.tracea.kernels.cpu.shared.streams import LINE_BYTES
 from xyntra_ep.tracea.kernels.variant import Axis
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
 
@@ -25,7 +26,6 @@ _UNITS = ((8, 1_000), (32, 10_000))
 _LARGE_PANEL = 1.03
 _SET_PERIOD = 4096  # bytes after which addresses meet in the same set of L1
 _CROWDED = 0.1
-_LINE = 64  # bytes
 _EVICTED = 2  # what a block as large as L1 costs, in times that all of x is read
 _MOST_ROWS, _MOST_TILES = 16, 8  # of a block in L1
 _LANES_FROM_L2 = 3.2  # of a panel that come while one vector is multiplied: a vector of 16 lanes takes 5 steps, one of 8 half
@@ -105,7 +105,7 @@ def choose_blocking(shape: ConvShape, caps: Capabilities) -> Blocking:
     panel_bytes = shape.y.kernel * shape.x.kernel * shape.cin * width_bytes
     row_bytes = typical(shape.x.inside) * shape.channels * DType.F32.bytes
     block = Blocking(pixels=pixels, vectors=vectors, rows=rows, tiles=row_tiles, panels=panels)
-    if shape.depthwise and width_bytes < _LINE:
+    if shape.depthwise and width_bytes < LINE_BYTES:
         block = _block_in_l1(shape, block, caps)
 
     # A batch that is not known is 1 more often than not, and must not leave threads idle then.
@@ -153,20 +153,27 @@ def _block_in_l1(shape: ConvShape, whole: Blocking, caps: Capabilities) -> Block
     """The rows and tiles that cost the least: small blocks read more of their neighbours' pixels, of large ones L1 has lost lines
     when the next panel reads them. Pixels that lie a power of 2 apart meet in few sets. (AVX2 on Zen 4, 18 depthwise layers: 0.90
     times as long as blocks of 7 whole rows, 0.48 to 1.07 in memory, to 1.14 in L2.)"""
-    lines, beside = divmod(shape.channels * DType.F32.bytes, _LINE)
-    room = caps.l1d_bytes // _LINE // gcd(1 if beside else lines, _SET_PERIOD // _LINE)
+    room = lines_held(caps.l1d_bytes, shape.channels * DType.F32.bytes)
     out = max(1, typical(shape.x.out))
     size = -(-out // whole.tiles)
+    seen = [(n, _span(shape.y, n)) for n in _cuts(whole.rows, _MOST_ROWS)]
 
-    def cost(b: Blocking) -> float:
-        columns = min(b.tiles * size, out)
-        outputs = b.rows * columns
-        read = _span(shape.y, b.rows) * _span(shape.x, columns)
-        return read / (outputs * shape.y.stride * shape.x.stride) + _EVICTED * (read + outputs) / room
+    def blocks() -> Iterator[tuple[float, int, int]]:
+        for tiles in _cuts(whole.tiles, _MOST_TILES):
+            columns = min(tiles * size, out)
+            width = _span(shape.x, columns)
+            for rows, height in seen:
+                read, outputs = height * width, rows * columns
+                borders = read / (outputs * shape.y.stride * shape.x.stride)
+                yield borders + _EVICTED * (read + outputs) / room, rows, tiles
 
-    rows = {-(-whole.rows // -(-whole.rows // n)) for n in range(1, min(whole.rows, _MOST_ROWS) + 1)}
-    tiles = {-(-whole.tiles // -(-whole.tiles // n)) for n in range(1, min(whole.tiles, _MOST_TILES) + 1)}
-    return min((replace(whole, rows=r, tiles=t) for r in sorted(rows) for t in sorted(tiles)), key=cost)
+    _, rows, tiles = min(blocks())
+    return replace(whole, rows=rows, tiles=tiles)
+
+
+def _cuts(whole: int, most: int) -> list[int]:
+    """Sizes up to ``most`` of nearly equal parts of ``whole``."""
+    return sorted({-(-whole // -(-whole // n)) for n in range(1, min(whole, most) + 1)})
 
 
 def _span(line: Line, outputs: int) -> int:
@@ -178,11 +185,11 @@ def _fewer_pixels(b: Blocking, least_rows: int) -> Blocking:
     rows, tiles = (-(-b.rows // 2), b.tiles) if b.rows > 1 else (1, -(-b.tiles // 2))
     if rows < min(b.rows, least_rows):
         return b
-    return Blocking(pixels=b.pixels, vectors=b.vectors, rows=rows, tiles=tiles, panels=b.panels)
+    return replace(b, rows=rows, tiles=tiles)
 
 
 def _fewer_panels(b: Blocking) -> Blocking:
-    return Blocking(pixels=b.pixels, vectors=b.vectors, rows=b.rows, tiles=b.tiles, panels=-(-b.panels // 2))
+    return replace(b, panels=-(-b.panels // 2))
 
 
 def blocking_space(shape: ConvShape, caps: Capabilities) -> list[Axis]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, product, typical
 from xyntra_ep.tracea.core_ir.expr import Expr, axis, walk
+from xyntra_ep.tracea.kernels.cpu.shared.streams import LINE_BYTES
 from xyntra_ep.tracea.kernels.shared.index import Lane
 from xyntra_ep.tracea.kernels.shared.loops.lane_picks import are_picked
 from xyntra_ep.tracea.kernels.shared.loops.nest import Nest
@@ -24,7 +25,6 @@ _LANE_CYCLES = {
 }
 _KEPT_GATHER_CYCLES = 0.8  # at positions of the lane alone, which other rows read too: 0.5 with AVX2, 0.7 with AVX-512 (Zen 4)
 _PICKED_CYCLES = 2.5  # a load and a shuffle
-_LINE_BYTES = 64
 _WAYS = 8
 _LINE_FROM_L2_CYCLES = 3.0
 
@@ -77,19 +77,19 @@ def _line_cycles(step_bytes: int, walked: int, caps: Capabilities) -> float:
 
     Steps of a power of two meet few sets of a cache: those lines drive each other out long before it is full.
     """
-    share = min(1.0, step_bytes / _LINE_BYTES)  # of a line for each element
+    share = min(1.0, step_bytes / LINE_BYTES)  # of a line for each element
     lines = walked * share
-    if lines <= _lines_held(caps.l1d_bytes, step_bytes):
+    if lines <= lines_held(caps.l1d_bytes, step_bytes):
         return 0.0
-    if lines <= _lines_held(caps.l2_bytes, step_bytes):
+    if lines <= lines_held(caps.l2_bytes, step_bytes):
         return share * _LINE_FROM_L2_CYCLES
-    return share * _LINE_BYTES / caps.dram_gbs * CLOCK_GHZ
+    return share * LINE_BYTES / caps.dram_gbs * CLOCK_GHZ
 
 
-def _lines_held(cache_bytes: int, step_bytes: int) -> int:
+def lines_held(cache_bytes: int, step_bytes: int) -> int:
     """How many of the lines, ``step_bytes`` apart, a cache of so many bytes keeps."""
-    sets = max(1, cache_bytes // (_LINE_BYTES * _WAYS))
-    met = sets // math.gcd(sets, step_bytes // _LINE_BYTES) if step_bytes % _LINE_BYTES == 0 else sets
+    sets = max(1, cache_bytes // (LINE_BYTES * _WAYS))
+    met = sets // math.gcd(sets, step_bytes // LINE_BYTES) if step_bytes % LINE_BYTES == 0 else sets
     return met * _WAYS
 
 
