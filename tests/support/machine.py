@@ -16,6 +16,7 @@ from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR
 # Machines that multiply bfloat16: by pairs (as AMD's do), by tiles (as Intel's).
 BF16_PAIRS = replace(AVX512, avx512_bf16=True, avx512_bf16_convert=True, bf16_gflops=200.0)
 BF16_TILES = replace(AVX512, amx_bf16=True, avx512_bf16_convert=True, bf16_gflops=1600.0)
+VNNI = replace(AVX512, avx512_vnni=True)
 
 
 def widest() -> Capabilities:

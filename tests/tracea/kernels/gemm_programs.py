@@ -206,6 +206,20 @@ class _Builder:
                 return call("add", result, load(j, at, dtype=DType.F32))
             case "sizes":
                 return call("add", result, call("to_f", call("mul", size(shape[-2]), here[-1])))
+            case "wrapped_sum":
+                j = more(DType.I32, shape[-1:], real[-1:])
+                moved = call("sub", call("mul", result, const(3)), load(j, here[-1], dtype=DType.I32))
+                return call({DType.I8: "wrap_i8", DType.U8: "wrap_u8"}.get(case.dtypes[2], "wrap_i32"), moved)
+            case "zero_points" | "requantised" | "gelu_of_int":  # less a zero point times sums of columns; scaled
+                zero, sums = more(DType.U8, (), ()), more(DType.I32, shape[-1:], real[-1:])
+                moved = call("mul", load(zero, dtype=DType.U8), load(sums, here[-1], dtype=DType.I32))
+                scaled = call("mul", call("to_f", call("wrap_i32", call("sub", result, moved))), const(2.0**-12))
+                if case.epilogue == "gelu_of_int":
+                    return call("gelu_erf", scaled)
+                if case.epilogue == "zero_points":
+                    return call("add", scaled, bias())
+                level = call("add", call("round", scaled), const(128.0))
+                return call("to_i", call("min", call("max", level, const(0.0)), const(255.0)))
             case "integer":
                 return call("add", result, call("mul", here[-1], const(2)))
             case other:

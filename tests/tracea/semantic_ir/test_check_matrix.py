@@ -11,10 +11,11 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
-    LoadPairs,
+    LoadWords,
     PackPairs,
     PairDot,
-    StorePairs,
+    QuadDot,
+    StoreWords,
     TileConfigure,
     TileDot,
     TileLoad,
@@ -75,16 +76,17 @@ BROKEN: dict[str, tuple[str, Callable[[], None]]] = {
     "float address of a tile": ("an address must be an index", lambda: check(READY, TileLoad(0, A, ONE, ZERO), DONE)),
     "tile to an input": ("needs a writable pointer", lambda: check(READY, TileStore(0, A, ZERO, ZERO), DONE)),
     "sums as bf16": ("a tile of bf16", lambda: check(ARRAY, READY, TileStore(0, ARRAY.var, ZERO, ZERO), DONE)),
-    "pairs of floats to memory": ("is stored as pairs", lambda: check(ARRAY, StorePairs(ARRAY.var, ZERO, FLOATS))),
+    "pairs of floats to memory": ("is stored as words", lambda: check(ARRAY, StoreWords(ARRAY.var, ZERO, FLOATS))),
     "function without tiles": ("f is called without tiles", lambda: _called(False, TileZero(0))),
     "function that keeps them": ("a block must leave tiles", lambda: _called(False, READY)),
-    "pairs of floats": ("pairs of f32", lambda: check(Let(Var(i32(4), "p"), LoadPairs(C, ZERO, 4)))),
-    "pairs to an input": ("needs a writable pointer", lambda: check(StorePairs(A, ZERO, PAIRS))),
-    "no pairs": ("a load of 0 lanes", lambda: check(Let(Var(i32(4), "p"), LoadPairs(A, ZERO, 0)))),
-    "float count of pairs": ("a count must be an index", lambda: check(Let(Var(i32(4), "p"), LoadPairs(A, ZERO, 4, ONE)))),
+    "pairs of floats": ("words of f32", lambda: check(Let(Var(i32(4), "p"), LoadWords(C, ZERO, 4)))),
+    "pairs to an input": ("needs a writable pointer", lambda: check(StoreWords(A, ZERO, PAIRS))),
+    "no pairs": ("a load of 0 lanes", lambda: check(Let(Var(i32(4), "p"), LoadWords(A, ZERO, 0)))),
+    "float count of pairs": ("a count must be an index", lambda: check(Let(Var(i32(4), "p"), LoadWords(A, ZERO, 4, ONE)))),
     "pairs of pairs": ("pairs of", lambda: check(Let(Var(i32(4), "p"), PackPairs(PAIRS, PAIRS)))),
-    "product of floats": ("products of pairs", lambda: check(Let(VALUE, PairDot(FLOATS, FLOATS, FLOATS)))),
-    "sums in pairs": ("products of pairs", lambda: check(Let(Var(i32(4), "p"), PairDot(PAIRS, PAIRS, PAIRS)))),
+    "product of floats": ("products of words", lambda: check(Let(VALUE, PairDot(FLOATS, FLOATS, FLOATS)))),
+    "sums in pairs": ("products of words", lambda: check(Let(Var(i32(4), "p"), PairDot(PAIRS, PAIRS, PAIRS)))),
+    "integers in floats": ("products of words", lambda: check(Let(VALUE, QuadDot(PAIRS, PAIRS, FLOATS)))),
 }
 
 

@@ -45,6 +45,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Type,
     Unary,
     Var,
+    i32,
 )
 
 
@@ -235,6 +236,8 @@ class CPrinter:
             return f"{self._helper(e.op, kind)}({a}, {b})"
         if e.op in ("min", "max", "pow", "fmod") or (kind.elem is Elem.I64 and kind.lanes and e.op in ("div", "mod")):
             return f"{self._helper(e.op, kind)}({a}, {b})"
+        if kind == i32(1) and e.op in ("add", "sub", "mul"):  # words wrap, where C leaves open what a sum of ints does
+            return f"((int)((unsigned){a} {_INFIX[e.op]} (unsigned){b}))"
         return f"({a} {_INFIX[e.op]} {b})"
 
     def relation(self, e: Binary) -> str:

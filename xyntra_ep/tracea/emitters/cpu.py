@@ -22,7 +22,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import Elem, Function, Kernel, PointerTy
 _SCALAR = {Elem.F32: "float", Elem.I32: "int", Elem.I64: "i64"}
 _STORAGE = {
     DType.F32: "float", DType.F16: "_Float16", DType.BF16: "unsigned short", DType.I64: "i64", DType.I32: "int",
-    DType.I8: "signed char", DType.U8: "unsigned char", DType.BOOL: "unsigned char",
+    DType.I16: "short", DType.I8: "signed char", DType.U8: "unsigned char", DType.BOOL: "unsigned char",
 }  # fmt: skip
 # all ones where a < b; a - b may wrap, which is why it only counts where the signs agree
 _LESS_I64 = "((({a}) & ~({b})) | (~(({a}) ^ ({b})) & (({a}) - ({b})))) >> 63"
@@ -44,6 +44,7 @@ class CpuTarget:
         self.isa = caps.isa
         self._has_avx2 = caps.isa in (Isa.AVX512, Isa.AVX2)
         self._has_pairs = caps.isa is Isa.AVX512 and (caps.avx512_bf16 or caps.avx512_bf16_convert)
+        self._has_vnni = caps.isa is Isa.AVX512 and caps.avx512_vnni
         self._types: dict[str, str] = {}
         self._helpers: dict[str, str] = {}
 
@@ -148,10 +149,10 @@ class CpuTarget:
         # An assembler has the operands of a product the other way round.
         return cpu_matrix.tile_operation(_TILE_NAMES[name], tiles[::-1], address, stride_bytes)
 
-    def pair_vector(self, lanes: int) -> str:
-        name = f"s_pairsx{lanes}"
+    def word_vector(self, lanes: int, dtype: DType) -> str:
+        name = f"s_words_{dtype}x{lanes}"
         size = f"vector_size({4 * lanes}), " if lanes > 1 else ""
-        self._types[name] = f"typedef int {name} __attribute__(({size}aligned(2), may_alias));"
+        self._types[name] = f"typedef int {name} __attribute__(({size}aligned({dtype.bytes}), may_alias));"
         return name
 
     def superstep(self, name: str) -> str:
@@ -176,7 +177,12 @@ class CpuTarget:
         t = self.type(kind)
         head = "static inline __attribute__((always_inline)) "
         if name in cpu_matrix.PAIR_HELPERS:
-            return head + cpu_matrix.pair_helper(self, name, full, kind, self._has_pairs, self.isa is Isa.AVX512)
+            return head + cpu_matrix.pair_helper(self, name, full, kind, self._has_pairs)
+        if name in cpu_matrix.INTEGER_HELPERS:
+            return head + cpu_matrix.integer_dot(self, name, full, kind, self.isa, self._has_vnni)
+        if name in cpu_matrix.WORD_HELPERS:
+            assert dtype is not None
+            return head + cpu_matrix.word_helper(self, name, full, kind, dtype, self.isa is Isa.AVX512)
         if dtype is not None:
             return head + self._memory_helper(name, full, kind, dtype)
         if name.startswith("reduce_"):

@@ -1,4 +1,4 @@
-"""How the CPU target spells products of bfloat16: by instruction where the machine has it, else in plain vectors.
+"""How the CPU target spells products of narrow types: by instruction where the machine has it, else in plain vectors.
 
 The instructions are inline assembly: their builtins differ between compilers and versions, their names in an assembler do not,
 and assemblers know them without being told a target. No compiler keeps values in tile registers of its own accord, so numbers
@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.semantic_ir.capabilities import Isa
 from xyntra_ep.tracea.semantic_ir.nodes import Type, f32, i32
 
-PAIR_HELPERS = frozenset({"pair_dot", "pack_pairs", "round_pairs", "load_pairs", "load_pairs_n", "store_pairs", "store_pairs_n"})
+PAIR_HELPERS = frozenset({"pair_dot", "pack_pairs", "round_pairs"})
+INTEGER_HELPERS = frozenset({"short_dot", "quad_dot"})
+WORD_HELPERS = frozenset({"load_words", "load_words_n", "store_words", "store_words_n"})
 # What a loader looks for: the kernel needs the operating system's permission to use tiles. Without a value, and the type as a
 # typedef, because kernels that are compiled together each declare them.
 NEEDS_TILES = "xy_needs_tiles"
@@ -30,17 +34,18 @@ class Names(Protocol):
 
     def type(self, kind: Type) -> str: ...
     def helper(self, name: str, kind: Type) -> str: ...
-    def pair_vector(self, lanes: int) -> str:
-        """Pairs as they lie in memory, at any even address."""
+    def storage(self, dtype: DType) -> str: ...
+    def word_vector(self, lanes: int, dtype: DType) -> str:
+        """Words as they lie in memory, wherever an element may begin."""
         ...
 
     def narrow_bf16(self) -> str: ...
 
 
-def pair_helper(names: Names, name: str, full: str, kind: Type, instructions: bool, masks: bool) -> str:
-    """The definition of a helper. ``instructions``: vectors of 16 have AVX512_BF16; ``masks``: and masked loads and stores."""
+def pair_helper(names: Names, name: str, full: str, kind: Type, instructions: bool) -> str:
+    """The definition of a helper for bfloat16. ``instructions``: vectors of 16 have AVX512_BF16."""
     n, pairs, values = kind.lanes, names.type(i32(kind.lanes)), names.type(f32(kind.lanes))
-    fast, masked = instructions and n == 16, masks and n == 16
+    fast = instructions and n == 16
     match name:
         case "pair_dot":
             return f"{values} {full}({pairs} a, {pairs} b, {values} c) {{ {_dot(names, n, fast)} }}"
@@ -50,14 +55,6 @@ def pair_helper(names: Names, name: str, full: str, kind: Type, instructions: bo
             return f"{pairs} {full}({values} v) {{ {pairs} b = ({pairs})v; {nan} return {rounded}; }}"
         case "pack_pairs":
             return f"{pairs} {full}({values} low, {values} high) {{ {_pack(names, n, fast)} }}"
-        case "load_pairs":
-            return f"{pairs} {full}(const unsigned short *p) {{ return *(const {names.pair_vector(n)} *)p; }}"
-        case "load_pairs_n":
-            return f"{pairs} {full}(const unsigned short *p, i64 n) {{ {_load_n(names, n, masked)} }}"
-        case "store_pairs":
-            return f"void {full}(unsigned short *p, {pairs} v) {{ *({names.pair_vector(n)} *)p = v; }}"
-        case "store_pairs_n":
-            return f"void {full}(unsigned short *p, {pairs} v, i64 n) {{ {_store_n(names, n, masked)} }}"
         case _:
             raise AssertionError(f"no helper {name}")
 
@@ -90,24 +87,59 @@ def _pack(names: Names, lanes: int, fast: bool) -> str:
     return f"return (({rounded}(low) >> 16) & 0xffff) | {rounded}(high);"
 
 
-def _load_n(names: Names, lanes: int, masked: bool) -> str:
-    one = names.pair_vector(1)
+def word_helper(names: Names, name: str, full: str, kind: Type, dtype: DType, masks: bool) -> str:
+    """The definition of a load or a store of words. ``masks``: vectors of 16 have masked ones."""
+    n, words, element = kind.lanes, names.type(i32(kind.lanes)), names.storage(dtype)
+    match name:
+        case "load_words":
+            return f"{words} {full}(const {element} *p) {{ return *(const {names.word_vector(n, dtype)} *)p; }}"
+        case "load_words_n":
+            return f"{words} {full}(const {element} *p, i64 n) {{ {_load_n(names, n, dtype, masks and n == 16)} }}"
+        case "store_words":
+            return f"void {full}({element} *p, {words} v) {{ *({names.word_vector(n, dtype)} *)p = v; }}"
+        case _:
+            return f"void {full}({element} *p, {words} v, i64 n) {{ {_store_n(names, n, dtype, masks and n == 16)} }}"
+
+
+def integer_dot(names: Names, name: str, full: str, kind: Type, isa: Isa, vnni: bool) -> str:
+    """The definition of a product of words of integers. ``vnni``: vectors of 16 have AVX512_VNNI."""
+    n, words = kind.lanes, names.type(kind)
+    signature = f"{words} {full}({words} a, {words} b, {words} c)"
+    if vnni and n == 16:
+        instruction = "vpdpbusd" if name == "quad_dot" else "vpdpwssd"
+        return f'{signature} {{ __asm__("{instruction} %2, %1, %0" : "+v"(c) : "v"(a), "v"(b)); return c; }}'
+    if name == "short_dot" and (n, isa) in ((16, Isa.AVX512), (8, Isa.AVX512), (8, Isa.AVX2)):
+        anywhere = "v" if isa is Isa.AVX512 else "x"
+        product = f'{words} p; __asm__("vpmaddwd %2, %1, %0" : "={anywhere}"(p) : "{anywhere}"(a), "{anywhere}"(b));'
+        return f"{signature} {{ {product} return c + p; }}"
+    width = 16 if name == "short_dot" else 8
+    kept = "(({a} << {left}) >> {right})" if name == "short_dot" else "(({a} >> {at}) & 255)"
+    total = "c" if n > 1 else "(unsigned)c"
+    for at in range(0, 32, width):
+        left, right = 32 - width - at, 32 - width
+        x = kept.format(a="a", at=at, left=left, right=right)
+        total = f"{total} + {'' if n > 1 else '(unsigned)'}({x} * ((b << {left}) >> {right}))"
+    return f"{signature} {{ return {total if n > 1 else f'(int)({total})'}; }}"
+
+
+def _load_n(names: Names, lanes: int, dtype: DType, masked: bool) -> str:
+    one = names.word_vector(1, dtype)
     if lanes == 1:
         return f"return n > 0 ? *(const {one} *)p : 0;"
-    pairs = names.type(i32(lanes))
+    words = names.type(i32(lanes))
     if masked:
-        return f"{MASK16} return ({pairs})__builtin_ia32_loaddqusi512_mask((const int *)p, ({pairs}){{0}}, k);"
-    each = f"for (int l = 0; l < {lanes}; l++) if (l < n) r[l] = *(const {one} *)(p + 2 * l);"
-    return f"{pairs} r = ({pairs}){{0}}; {each} return r;"
+        return f"{MASK16} return ({words})__builtin_ia32_loaddqusi512_mask((const int *)p, ({words}){{0}}, k);"
+    each = f"for (int l = 0; l < {lanes}; l++) if (l < n) r[l] = *(const {one} *)(p + {4 // dtype.bytes} * l);"
+    return f"{words} r = ({words}){{0}}; {each} return r;"
 
 
-def _store_n(names: Names, lanes: int, masked: bool) -> str:
-    one = names.pair_vector(1)
+def _store_n(names: Names, lanes: int, dtype: DType, masked: bool) -> str:
+    one = names.word_vector(1, dtype)
     if lanes == 1:
         return f"if (n > 0) *({one} *)p = v;"
     if masked:
         return f"{MASK16} __builtin_ia32_storedqusi512_mask((int *)p, v, k);"
-    return f"for (int l = 0; l < {lanes}; l++) if (l < n) *({one} *)(p + 2 * l) = v[l];"
+    return f"for (int l = 0; l < {lanes}; l++) if (l < n) *({one} *)(p + {4 // dtype.bytes} * l) = v[l];"
 
 
 def tile_configure(shapes: Sequence[tuple[str, str]]) -> str:

@@ -9,10 +9,12 @@ from typing import Protocol
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.emitters.c_family import CPrinter, Target
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
-    LoadPairs,
+    LoadWords,
     PackPairs,
     PairDot,
-    StorePairs,
+    QuadDot,
+    ShortDot,
+    StoreWords,
     TileConfigure,
     TileDot,
     TileLoad,
@@ -46,7 +48,8 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
 )
 from xyntra_ep.tracea.semantic_ir.superstep_nodes import Arrive, Await, Claim, Reached
 
-_PLAIN = (DType.F32, DType.I64, DType.I32, DType.I8, DType.U8)  # one element needs no helper
+_WIDENED = (DType.I32, DType.I16, DType.I8, DType.U8)  # as i64, what a load of them gives
+_PLAIN = (DType.F32, DType.I64, *_WIDENED)  # one element needs no helper
 
 
 class VectorTarget(Target, Protocol):
@@ -89,9 +92,11 @@ class VectorPrinter(CPrinter):
             Reduce: lambda e: (
                 self.expr(e.a) if e.a.type.lanes <= 1 else f"{self._helper('reduce_' + e.op, e.a.type)}({self.expr(e.a)})"
             ),
-            LoadPairs: self._load_pairs,
+            LoadWords: self._load_words,
             PackPairs: lambda e: f"{self._helper('pack_pairs', e.type)}({self.expr(e.low)}, {self.expr(e.high)})",
-            PairDot: lambda e: f"{self._helper('pair_dot', e.type)}({self.expr(e.a)}, {self.expr(e.b)}, {self.expr(e.c)})",
+            PairDot: lambda e: self._word_dot("pair_dot", e),
+            ShortDot: lambda e: self._word_dot("short_dot", e),
+            QuadDot: lambda e: self._word_dot("quad_dot", e),
             Claim: lambda e: f"{self.target.superstep('claim')}({self.address(e.pointer, e.index)}, {self.expr(e.superstep)})",
             Reached: lambda e: f"{self.target.superstep('reached')}({self.address(e.pointer, e.index)})",
         }
@@ -108,8 +113,8 @@ class VectorPrinter(CPrinter):
                 self._line(depth, text or f"{total.name} = {self.expr(s.value)};")
             case Prefetch():
                 self._line(depth, self.target.prefetch(self.address(s.pointer, s.index), s.locality, s.write))
-            case StorePairs():
-                self._line(depth, self._store_pairs(s))
+            case StoreWords():
+                self._line(depth, self._store_words(s))
             case Arrive() | Await():
                 helper = self.target.superstep("arrive" if isinstance(s, Arrive) else "await")
                 self._line(depth, f"{helper}({self.address(s.pointer, s.index)}, {self.expr(s.number)});")
@@ -142,17 +147,21 @@ class VectorPrinter(CPrinter):
             return f"*({self.target.type(kind)} *)({address}) = {value};"
         return f"{self._helper('store', kind, dtype)}({address}, {value});"
 
-    def _load_pairs(self, e: LoadPairs) -> str:
-        address = self.address(e.pointer, e.index)
-        if e.count is not None:
-            return f"{self._helper('load_pairs_n', e.type)}({address}, {self.expr(e.count)})"
-        return f"{self._helper('load_pairs', e.type)}({address})"
+    def _word_dot(self, name: str, e: PairDot | ShortDot | QuadDot) -> str:
+        return f"{self._helper(name, e.type)}({self.expr(e.a)}, {self.expr(e.b)}, {self.expr(e.c)})"
 
-    def _store_pairs(self, s: StorePairs) -> str:
+    def _load_words(self, e: LoadWords) -> str:
+        address, dtype = self.address(e.pointer, e.index), self._dtype(e.pointer)
+        if e.count is not None:
+            return f"{self._helper('load_words_n', e.type, dtype)}({address}, {self.expr(e.count)})"
+        return f"{self._helper('load_words', e.type, dtype)}({address})"
+
+    def _store_words(self, s: StoreWords) -> str:
         address, value, kind = self.address(s.pointer, s.index), self.expr(s.value), s.value.type
+        dtype = self._dtype(s.pointer)
         if s.count is not None:
-            return f"{self._helper('store_pairs_n', kind)}({address}, {value}, {self.expr(s.count)});"
-        return f"{self._helper('store_pairs', kind)}({address}, {value});"
+            return f"{self._helper('store_words_n', kind, dtype)}({address}, {value}, {self.expr(s.count)});"
+        return f"{self._helper('store_words', kind, dtype)}({address}, {value});"
 
     # -- tiles
 
@@ -200,9 +209,12 @@ class VectorPrinter(CPrinter):
     def _convert(self, e: Convert) -> str:
         if e.to.lanes <= 1:
             return super()._convert(e)
-        if isinstance(e.a, Load) and e.a.count is None and (dtype := self._dtype(e.a.pointer)) in (DType.I8, DType.U8):
+        if isinstance(e.a, Load) and (dtype := self._dtype(e.a.pointer)) in _WIDENED:
             # One step to the wanted type: as i64, what it is loaded as, a vector of bytes would take eight registers.
-            return f"{self._helper('load', e.to, dtype)}({self.address(e.a.pointer, e.a.index)})"
+            address = self.address(e.a.pointer, e.a.index)
+            if e.a.count is not None:
+                return f"{self._helper('load_n', e.to, dtype)}({address}, {self.expr(e.a.count)})"
+            return f"{self._helper('load', e.to, dtype)}({address})"
         return f"__builtin_convertvector({self.expr(e.a)}, {self.target.type(e.to)})"
 
     def _bitcast(self, e: Bitcast) -> str:

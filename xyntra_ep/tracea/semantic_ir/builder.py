@@ -22,8 +22,8 @@ from dataclasses import fields
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
-    LoadPairs,
-    StorePairs,
+    LoadWords,
+    StoreWords,
     TileConfigure,
     TileLoad,
     TileRelease,
@@ -142,11 +142,11 @@ class BlockBuilder:
     def store(self, pointer: Pointer, at: Rvalue | int, value: Rvalue, count: Rvalue | None = None) -> None:
         self.emit(Store(pointer, as_rvalue(at, INDEX), value, count))
 
-    def load_pairs(self, pointer: Pointer, at: Rvalue | int, lanes: int = 1, count: Rvalue | None = None) -> Rvalue:
-        return LoadPairs(pointer, as_rvalue(at, INDEX), lanes, count)
+    def load_words(self, pointer: Pointer, at: Rvalue | int, lanes: int = 1, count: Rvalue | None = None) -> Rvalue:
+        return LoadWords(pointer, as_rvalue(at, INDEX), lanes, count)
 
-    def store_pairs(self, pointer: Pointer, at: Rvalue | int, value: Rvalue, count: Rvalue | None = None) -> None:
-        self.emit(StorePairs(pointer, as_rvalue(at, INDEX), value, count))
+    def store_words(self, pointer: Pointer, at: Rvalue | int, value: Rvalue, count: Rvalue | None = None) -> None:
+        self.emit(StoreWords(pointer, as_rvalue(at, INDEX), value, count))
 
     @contextmanager
     def tiles(self, shapes: Sequence[tuple[Rvalue | int, Rvalue | int]]) -> Iterator[None]:

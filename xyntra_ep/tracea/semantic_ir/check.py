@@ -7,7 +7,8 @@ loops      steps are positive literals or names that do not change
 functions  defined before their callers, called with what they declare; a result is returned
 GPU        see `proofs/check.py`
 supersteps counted in i64 that may be written
-tiles      used between their configuration and their release, which a block does not leave to others; pairs are bf16 memory
+tiles      used between their configuration and their release, which a block does not leave to others
+words      of 16-bit elements or bytes
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from xyntra_ep.errors import InvariantError
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
     TILES,
-    LoadPairs,
+    LoadWords,
     PackPairs,
     PairDot,
-    StorePairs,
+    QuadDot,
+    ShortDot,
+    StoreWords,
     TileConfigure,
     TileDot,
     TileLoad,
@@ -82,6 +85,7 @@ ARRAY_BYTES = 192 << 10  # of the 256 KiB that the smallest common thread stack 
 _REDUCE = frozenset({"add", "mul", "max", "min", "or", "and"})
 _FLOAT_ONLY = frozenset({"sqrt", "floor", "ceil", "rint", "round_f16", "pow", "fmod"}) | LIBM
 _BITS_ONLY = frozenset({"not", "and", "or", "xor", "shl", "shr"})
+_IN_WORDS = frozenset({DType.BF16, DType.I16, DType.I8, DType.U8})
 _SHORT = 400  # characters of a statement in a message
 
 # Functions that are legal whatever kernel has them, by id: the tiles of matrix products are in many.
@@ -170,9 +174,11 @@ class Checker:
             Shuffle: self._shuffle,
             Reduce: self._reduce,
             CallValue: self._call_value,
-            LoadPairs: self._load_pairs,
+            LoadWords: self._load_words,
             PackPairs: self._pack_pairs,
-            PairDot: self._pair_dot,
+            PairDot: self._word_dot,
+            ShortDot: self._word_dot,
+            QuadDot: self._word_dot,
             Claim: lambda e: self._count_at(e.pointer, e.index, e.superstep),
             Reached: lambda e: self._count_at(e.pointer, e.index),
             Offset: lambda e: require(False, "a pointer is used as a value"),
@@ -279,10 +285,10 @@ class Checker:
                 require(self._result is not None and _same(self._result, s.value.type), "the result has another type")
             case Comment():
                 pass
-            case StorePairs():
-                self._pairs_at(s.pointer, s.index, s.count, writable=True)
+            case StoreWords():
+                self._words_at(s.pointer, s.index, s.count, writable=True)
                 self._value(s.value)
-                require(s.value.type.elem is Elem.I32, "{} is stored as pairs", s.value.type)
+                require(s.value.type.elem is Elem.I32, "{} is stored as words", s.value.type)
             case Arrive() | Await():
                 self._count_at(s.pointer, s.index, s.number)
             case TileConfigure() | TileZero() | TileLoad() | TileDot() | TileStore() | TileRelease():
@@ -381,16 +387,16 @@ class Checker:
         for number in numbers:
             self._index(number, "a number of supersteps")
 
-    def _pairs_at(self, pointer: Pointer, at: Rvalue, count: Rvalue | None, writable: bool = False) -> None:
+    def _words_at(self, pointer: Pointer, at: Rvalue, count: Rvalue | None, writable: bool = False) -> None:
         kind = self._pointer(pointer)
-        require(kind.dtype is DType.BF16, "pairs of {}", kind.dtype)
+        require(kind.dtype in _IN_WORDS, "words of {}", kind.dtype)
         require(kind.writable or not writable, "a store needs a writable pointer")
         self._index(at, "an address")
         if count is not None:
             self._index(count, "a count")
 
-    def _load_pairs(self, e: LoadPairs) -> None:
-        self._pairs_at(e.pointer, e.index, e.count)
+    def _load_words(self, e: LoadWords) -> None:
+        self._words_at(e.pointer, e.index, e.count)
         require(e.lanes >= 1, "a load of {} lanes", e.lanes)
 
     def _pack_pairs(self, e: PackPairs) -> None:
@@ -398,12 +404,13 @@ class Checker:
         self._value(e.high)
         require(_same(e.low.type, e.high.type) and e.low.type.elem is Elem.F32, "pairs of {}, {}", e.low.type, e.high.type)
 
-    def _pair_dot(self, e: PairDot) -> None:
+    def _word_dot(self, e: PairDot | ShortDot | QuadDot) -> None:
         for part in (e.a, e.b, e.c):
             self._value(part)
         a, b, c = e.a.type, e.b.type, e.c.type
-        fits = _same(a, b) and a.elem is Elem.I32 and c.elem is Elem.F32 and a.lanes == c.lanes
-        require(fits, "products of pairs {}, {} to {}", a, b, c)
+        sums = Elem.F32 if isinstance(e, PairDot) else Elem.I32
+        fits = _same(a, b) and a.elem is Elem.I32 and c.elem is sums and a.lanes == c.lanes
+        require(fits, "products of words {}, {} to {}", a, b, c)
 
     def _known(self, function: Function) -> bool:
         found = self._functions.get(function.name)

@@ -1,7 +1,8 @@
-"""Nodes for matrix products in bfloat16: products of pairs in vector lanes, and products of whole tiles.
+"""Nodes for matrix products in narrow types: products of words in vector lanes, and products of whole tiles.
 
-pairs    two bfloat16 in one i32 lane, the first in the low half. ``LoadPairs`` takes them from memory as they lie, ``PackPairs``
-         makes them of two f32 vectors, and ``PairDot`` multiplies them: lane l gains a[l].lo * b[l].lo + a[l].hi * b[l].hi
+words    two or four neighbours along k in one i32 lane, the first in the low bits: pairs of bfloat16 or of 16-bit integers,
+         quads of bytes. ``LoadWords`` takes them from memory as they lie, ``PackPairs`` makes pairs of two f32 vectors;
+         ``PairDot``, ``ShortDot`` and ``QuadDot`` multiply: lane l gains the sum over i of a[l][i] * b[l][i]
 tiles    eight registers, each of at most 16 rows of at most 64 bytes (Intel AMX). ``TileConfigure`` says how large they are, for
          all that follows until ``TileRelease``; a register is named by its number
 
@@ -24,8 +25,8 @@ TILE_ROW_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class LoadPairs(Rvalue):
-    """``lanes`` pairs of bfloat16 from pointer + index (in elements) on, as i32 lanes; those from ``count`` pairs on are 0."""
+class LoadWords(Rvalue):
+    """``lanes`` words from pointer + index (in elements) on, as i32 lanes; those from ``count`` words on are 0."""
 
     pointer: Pointer
     index: Rvalue
@@ -63,8 +64,34 @@ class PairDot(Rvalue):
 
 
 @dataclass(frozen=True, slots=True)
-class StorePairs(Statement):
-    """Store i32 lanes of pairs (those below ``count``) at pointer + index (in elements) of bfloat16 memory."""
+class ShortDot(Rvalue):
+    """c + a.lo * b.lo + a.hi * b.hi per lane, of pairs of signed 16-bit integers, in i32 (which wraps)."""
+
+    a: Rvalue
+    b: Rvalue
+    c: Rvalue
+
+    @property
+    def type(self) -> Type:
+        return self.c.type
+
+
+@dataclass(frozen=True, slots=True)
+class QuadDot(Rvalue):
+    """c + the sum over i of a[i] * b[i] per lane, of quads of unsigned (a) and signed (b) bytes, in i32 (which wraps)."""
+
+    a: Rvalue
+    b: Rvalue
+    c: Rvalue
+
+    @property
+    def type(self) -> Type:
+        return self.c.type
+
+
+@dataclass(frozen=True, slots=True)
+class StoreWords(Statement):
+    """Store i32 lanes (those below ``count``) as words at pointer + index (in elements)."""
 
     pointer: Pointer
     index: Rvalue

@@ -39,6 +39,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
 )
 
 Leaf = Callable[[Expr, int], Rvalue]
+_RING = frozenset({"add", "sub", "mul", "neg"})  # modulo 2^32 they need their operands modulo 2^32 only
 _ELEM = {DType.F32: Elem.F32, DType.I64: Elem.I64, DType.BOOL: Elem.I32}
 
 
@@ -60,6 +61,23 @@ def value_type(dtype: DType, lanes: int) -> Type:
     return Type(_ELEM[dtype], lanes)
 
 
+def splat_like(value: int, other: Rvalue) -> Rvalue:
+    """``value`` in as many lanes as ``other`` has."""
+    return Const(other.type, value)
+
+
+def _is_clamped(e: Expr) -> bool:
+    """Whether the float ``e`` is NaN or between two constants that 32 bits hold: a min of a max, or the other way round."""
+    bounds = {}
+    while e.kind == "call" and e.attr in ("min", "max") and e.attr not in bounds:
+        numbers = [a for a in e.args if a.kind == "const" and abs(a.attr) < 2**31]
+        if len(numbers) != 1:
+            return False
+        bounds[e.attr] = numbers[0]
+        e = next(a for a in e.args if a is not numbers[0])
+    return len(bounds) == 2
+
+
 def _is_number(a: Rvalue) -> bool:
     """Whether ``a`` is a constant and not NaN."""
     return isinstance(a, Const) and a.value == a.value
@@ -69,7 +87,11 @@ class ScalarCode:
     """Emits expressions into ``block``; functions they need go to ``kernel``. ``leaf(e, lanes)`` gives a load, axis or acc
     with ``lanes`` lanes (or 1, it is splat as needed); it may return the same value for the whole walk. ``rough``: elementary
     functions need not be more exact than bfloat16, which their result becomes.
-    The indices of a load are the leaf's business: most are plain axes, an address without code of their own."""
+    The indices of a load are the leaf's business: most are plain axes, an address without code of their own.
+
+    An integer that fits in 32 bits is a *word*, in i32 lanes: twice as many to a vector as in i64, with a multiplication and a
+    conversion to f32 that every instruction set has. Loads of narrow integers and sums of products come as words, and what is
+    wrapped to 32 bits is computed in them; whoever wants the integer in i64 gets it converted."""
 
     def __init__(self, kernel: KernelBuilder, block: BlockBuilder, lanes: int, leaf: Leaf, rough: bool = False) -> None:
         self._kernel = kernel
@@ -78,38 +100,107 @@ class ScalarCode:
         self._lanes = lanes
         self._leaf = leaf
         self._done: dict[int, Rvalue] = {}
+        self._words: dict[int, Rvalue] = {}  # integers in i32 lanes, some of which are in ``_done`` as well
+        self._low: dict[int, Rvalue] = {}  # integers modulo 2^32
         self._keep: list[Expr] = []  # ids stay valid while the expressions live
 
     def fork(self, lanes: int, leaf: Leaf) -> ScalarCode:
         """Code for an inner block: knows all values that this one has by now, and keeps its own to itself."""
         inner = ScalarCode(self._kernel, self._block, lanes, leaf, self._rough)
         inner._done = dict(self._done)
+        inner._words = dict(self._words)
+        inner._low = dict(self._low)
         inner._keep = list(self._keep)
         return inner
 
     def knows(self, e: Expr) -> bool:
-        return id(e) in self._done
+        return id(e) in self._done or id(e) in self._words
 
     def define(self, e: Expr, value: Rvalue) -> None:
         """``value`` stands for ``e`` from now on."""
-        self._done[id(e)] = value
-        self._keep.append(e)
+        self._note(e, value)
 
     def emit(self, *roots: Expr) -> list[Rvalue]:
         """The values of ``roots``; nodes shared with earlier calls are reused."""
-        nodes = _walk_to_loads(self._done, *roots)
+        self._compute(*roots)
+        return [self._full(self._value(r)) for r in roots]
+
+    def emit_stored(self, root: Expr) -> Rvalue:
+        """The value of ``root`` for a store, which takes an integer as a word too."""
+        self._compute(root)
+        return self._full(self._words.get(id(root)) or self._value(root))
+
+    def _compute(self, *roots: Expr) -> None:
+        nodes = _walk_to_loads(self._done.keys() | self._words.keys(), *roots)
         uses = Counter(id(a) for e in nodes if e.kind != "load" for a in e.args)
+        inside = self._inside_words(nodes, roots)
         for e in nodes:
-            if id(e) not in self._done:
+            if not self.knows(e) and id(e) not in inside:
                 value = self._node(e)
                 if uses[id(e)] > 1 or e.kind == "load" or value.type.lanes > 1:
                     value = self._block.let("v", value)
-                self._done[id(e)] = value
-                self._keep.append(e)
-        return [self._full(self._done[id(r)]) for r in roots]
+                self._note(e, value)
+
+    def _note(self, e: Expr, value: Rvalue) -> None:
+        is_word = e.dtype is DType.I64 and value.type.elem is Elem.I32
+        (self._words if is_word else self._done)[id(e)] = value
+        self._keep.append(e)
+
+    def _value(self, e: Expr) -> Rvalue:
+        """``e``, which has been computed, in its compute type."""
+        found = self._done.get(id(e))
+        if found is None:
+            word = self._words[id(e)]
+            found = self._done[id(e)] = self._block.let("v", Convert(i64(word.type.lanes), word))
+        return found
 
     def _full(self, value: Rvalue) -> Rvalue:
         return splat(value, self._lanes) if value.type.lanes <= 1 < self._lanes else value
+
+    # -- words
+
+    def _inside_words(self, nodes: list[Expr], roots: tuple[Expr, ...]) -> set[int]:
+        """What only words are made of: sums and products that are wanted modulo 2^32 and nowhere else."""
+        elsewhere = {id(r) for r in roots}
+        inside: set[int] = set()
+        for e in reversed(nodes):  # users first
+            is_low = e.kind == "call" and (e.attr == "wrap_i32" or (id(e) in inside and id(e) not in elsewhere))
+            for a in e.args if e.kind != "load" else ():
+                may_be = is_low and a.kind == "call" and a.attr in _RING
+                (inside if may_be else elsewhere).add(id(a))
+        return inside - elsewhere
+
+    def _modulo(self, e: Expr) -> Rvalue:
+        """``e`` modulo 2^32, in i32 lanes."""
+        found = self._low.get(id(e)) or self._words.get(id(e))
+        if found is not None:
+            return found
+        if e.kind == "const":
+            return Const(i32(1), (int(e.attr) + (1 << 31)) % (1 << 32) - (1 << 31))
+        if e.kind == "call" and e.attr in _RING and id(e) not in self._done:
+            args = [self._modulo(a) for a in e.args]
+            lanes = max(a.type.lanes for a in args)
+            args = [splat(a, lanes) if a.type.lanes < lanes else a for a in args]
+            found = -args[0] if e.attr == "neg" else binary(e.attr, args[0], args[1])
+        else:
+            wide = self._value(e)
+            found = Convert(i32(wide.type.lanes), wide)
+        found = self._low[id(e)] = self._block.let("w", found)
+        self._keep.append(e)
+        return found
+
+    def _as_word(self, e: Expr) -> Rvalue | None:
+        """The call ``e`` as a word where it is one: None where it is no integer, or may be a long one."""
+        match e.attr:
+            case "wrap_i32":
+                return self._modulo(e.args[0])
+            case "wrap_u8" if id(e.args[0]) in self._words:
+                return binary("and", self._words[id(e.args[0])], splat_like(255, self._words[id(e.args[0])]))
+            case "to_i" if e.args[0].dtype is DType.F32 and _is_clamped(e.args[0]):
+                value = self._value(e.args[0])
+                return Convert(i32(value.type.lanes), value)
+            case _:
+                return None
 
     def _node(self, e: Expr) -> Rvalue:
         if e.kind in ("axis", "acc"):
@@ -121,7 +212,12 @@ class ScalarCode:
             return Const(value_type(e.dtype, 1), value)
         if e.kind == "size":
             return Convert(i64(1), self._kernel.param(e.attr))
-        args = [self._done[id(a)] for a in e.args]
+        word = self._as_word(e)
+        if word is not None:
+            return word
+        if e.attr == "to_f" and id(e.args[0]) in self._words:
+            return Convert(f32(self._words[id(e.args[0])].type.lanes), self._words[id(e.args[0])])
+        args = [self._value(a) for a in e.args]
         lanes = max(a.type.lanes for a in args)
         return self._call(e.attr, [splat(a, lanes) if a.type.lanes < lanes else a for a in args], lanes)
 

@@ -19,15 +19,17 @@ from xyntra_ep.tracea.core_ir.ops.operand import Operand
 
 
 class Product(StrEnum):
-    """In what the operands of a matrix product are multiplied; the sums are f32 in every case.
+    """In what the operands of a matrix product are multiplied; the sums are f32, of integers i32.
 
-    A request for speed, not a promise of loss: a variant that keeps more digits than asked for is as legal.
+    A request for speed, not a promise of loss: a variant that keeps more digits than asked for is as legal. I32 is no request but
+    what products of integers are: exact, but for sums that wrap.
     """
 
     F32 = "f32"
     BF16 = "bf16"  # both operands rounded to bfloat16 (nearest even)
     F16 = "f16"  # the same to float16
     TF32 = "tf32"  # both rounded to 10 bits behind the leading one (nearest, ties away from zero), with the exponents of f32
+    I32 = "i32"  # integers of 8 bits; acc(0) is their sum modulo 2^32, from -2^31 on
     INT8W = "int8w"  # b rounded to 8 bits, symmetric, with one f32 scale for each column (max |b[:, n]| / 127)
 
     @property
@@ -110,6 +112,13 @@ def _as_tf32(x: NDArray[np.float32]) -> NDArray[np.float32]:
     bits = x.view(np.uint32)
     rounded: NDArray[np.float32] = ((bits + 0x1000) & 0xFFFFE000).astype(np.uint32).view(np.float32)
     return np.where(np.isnan(x), x, rounded)
+
+
+def wrapped_sums(a: Array, b: Array) -> Array:
+    """a @ b of bytes, modulo 2^32. A float64 holds each sum of fewer than 2^37 of their products."""
+    exact = np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
+    wrapped: Array = exact.astype(np.int32).astype(np.int64)
+    return wrapped
 
 
 def as_int8(b: Array) -> Array:

@@ -106,12 +106,12 @@ class Here:
     def value(self, at: Sequence[Rvalue], acc: Rvalue | Mapping[int, Rvalue], lanes: int, count: Rvalue | None = None) -> Rvalue:
         """The expression at ``lanes`` consecutive points of the lane group, the first at the groups' indices ``at``."""
         results = {0: acc} if isinstance(acc, Rvalue) else acc
-        return self._points.at(at, results, lanes, count).value(self._e.bodies[0])
+        return self._points.at(at, results, lanes, count).stored(self._e.bodies[0])
 
     def values(self, at: Sequence[Rvalue], acc: Mapping[int, Rvalue], lanes: int, count: Rvalue | None = None) -> list[Rvalue]:
         """All expressions there, the first one before ``more``."""
         here = self._points.at(at, acc, lanes, count)
-        return [here.value(body) for body in self._e.bodies]
+        return [here.stored(body) for body in self._e.bodies]
 
     def address(self, k: int, at: Sequence[Rvalue]) -> Rvalue:
         """The position of the access ``k`` at one point."""

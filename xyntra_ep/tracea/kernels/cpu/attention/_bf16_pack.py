@@ -66,7 +66,7 @@ def pack_key_pairs(shape: AttentionShape, context: BuildContext) -> KernelCall:
         for first in range(0, depth, DEPTH):
             emit = _transpose_pairs if reads_pairs(operand) else _transpose_elements
             for j, pairs in enumerate(emit(k, shape, rows, first)):
-                k.store_pairs(to, (first // 2 + j) * (2 * LANES), pairs)
+                k.store_words(to, (first // 2 + j) * (2 * LANES), pairs)
     kernel, params = k.finish()
     count = product(heads) * panels
     return KernelCall(
@@ -86,7 +86,7 @@ def _transpose_pairs(k: KernelBuilder, shape: AttentionShape, rows: Sequence[Poi
     assert isinstance(shape.depth, int)
     left = (shape.depth - first) // 2
     count = index(left) if left < LANES else None
-    return transposed(k, [k.let("r", k.load_pairs(row, first, LANES, count)) for row in rows])
+    return transposed(k, [k.let("r", k.load_words(row, first, LANES, count)) for row in rows])
 
 
 def _transpose_elements(k: KernelBuilder, shape: AttentionShape, rows: Sequence[Pointer], first: int) -> list[Rvalue]:
@@ -123,7 +123,7 @@ def pack_value_pairs(shape: AttentionShape, context: BuildContext) -> KernelCall
             with k.loop("t", 0, DEPTH, 2) as t:
                 for first in range(0, shape.width, LANES):
                     low, high = (_value_row(k, shape, source, start, t + j, first, None if whole else left) for j in (0, 1))
-                    k.store_pairs(to, (first // LANES) * panel + t * LANES, PackPairs(low, high))
+                    k.store_words(to, (first // LANES) * panel + t * LANES, PackPairs(low, high))
 
         with k.when(le(DEPTH, left)):
             copy(whole=True)

@@ -69,9 +69,9 @@ class PairProducts:
                             b.assign(c, b.load(result, i * out + j * LANES, LANES))
             with b.loop("k", 0, pairs, _UNROLL) as k:
                 for u in range(_UNROLL):
-                    right = [b.let("w", b.load_pairs(panel, next_panel * j + (k + u) * (2 * LANES), LANES)) for j in range(wide)]
+                    right = [b.let("w", b.load_words(panel, next_panel * j + (k + u) * (2 * LANES), LANES)) for j in range(wide)]
                     for i, row in enumerate(sums):
-                        x = b.let("x", splat(b.let("p", b.load_pairs(factor, i * left + (k + u) * 2)), LANES))
+                        x = b.let("x", splat(b.let("p", b.load_words(factor, i * left + (k + u) * 2)), LANES))
                         for c, w in zip(row, right, strict=True):
                             b.assign(c, PairDot(x, w, c))
             for i, row in enumerate(sums):

@@ -193,7 +193,7 @@ class _Attend:
                 left = max(0, size - d)
                 if pairs:
                     count = index(left // 2) if left < step else None
-                    k.store_pairs(target, d, k.load_pairs(source, d, LANES, count))
+                    k.store_words(target, d, k.load_words(source, d, LANES, count))
                 else:
                     k.store(target, d, k.load(source, d, LANES, index(left) if left < step else None))
 

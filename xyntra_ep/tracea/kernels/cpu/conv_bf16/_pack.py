@@ -75,12 +75,12 @@ def pack_runs(runs: PairRuns, packed: TempBuffer, context: BuildContext) -> Kern
             to = k.let("to", unit * (runs.padded * runs.columns) + j * 2)
             with k.loop("pair", 0, pairs) as pair:
                 value = PackPairs(element(pair * 2), element(pair * 2 + 1))
-                k.store_pairs(target, to + pair * (runs.columns * 2), value)
+                k.store_words(target, to + pair * (runs.columns * 2), value)
             if runs.length % 2:
                 value = PackPairs(element(index(pairs * 2)), Const(f32(lanes), 0.0))
-                k.store_pairs(target, to + pairs * (runs.columns * 2), value)
+                k.store_words(target, to + pairs * (runs.columns * 2), value)
             with k.loop("pair", pairs + runs.length % 2, end) as pair:
-                k.store_pairs(target, to + pair * (runs.columns * 2), Const(i32(lanes), 0))
+                k.store_words(target, to + pair * (runs.columns * 2), Const(i32(lanes), 0))
     kernel, params = k.finish()
     return KernelCall(
         kernel=kernel,

@@ -73,9 +73,9 @@ def _multiply(f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue, depth: in
         ahead = f.pointer("next", code.w, f.arg["ahead"] + start // _PAIR * rate // AHEAD_UNIT * _LINE)
     with f.loop("pair", 0, depth // _PAIR) as pair:
         places = [(pair * code.width + j * code.lanes) * _PAIR for j in range(code.vectors)]
-        b = [f.let("b", f.load_pairs(w, place, code.lanes)) for place in places]
+        b = [f.let("b", f.load_words(w, place, code.lanes)) for place in places]
         for i in range(run.low, run.high):
-            a = f.let("a", splat(f.load_pairs(x, pair * _PAIR + i * pixel_step), code.lanes))
+            a = f.let("a", splat(f.load_words(x, pair * _PAIR + i * pixel_step), code.lanes))
             for j in range(code.vectors):
                 f.assign(f.acc[i][j], PairDot(a, b[j], f.acc[i][j]))
         if rate is not None:

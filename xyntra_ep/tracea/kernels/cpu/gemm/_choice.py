@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xyntra_ep.tracea.core_ir.dims import Size, product, typical
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.gemm._columns import even_panels
-from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile, lines_of_iteration
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile, Words, lines_of_iteration
 from xyntra_ep.tracea.kernels.cpu.shared.streams import LINE_BYTES
 from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
 from xyntra_ep.tracea.kernels.variant import Axis, Config
@@ -18,12 +18,21 @@ FEW_BLOCKS = 3  # of rows: that many, or fewer, fetch nothing ahead where bursts
 _NEAR = 5  # how much faster than from memory data comes from L2, at least
 
 
-def product_ns(shape: GemmShape, caps: Capabilities, columns: Size | None = None, pairs: bool = False) -> Size:
-    """The arithmetic of the whole product on one core at its peak, in nanoseconds. ``columns``: those of whole tiles. ``pairs``:
-    of bfloat16."""
+def product_ns(shape: GemmShape, caps: Capabilities, columns: Size | None = None, words: Words | None = None) -> Size:
+    """The arithmetic of the whole product on one core at its peak, in nanoseconds. ``columns``: those of whole tiles."""
     n = shape.n if columns is None else columns
-    peak = caps.bf16_gflops if pairs else caps.fma_gflops
+    peak = peak_of(words, caps)
     return (2 * shape.m * n * shape.depth * product(shape.batch_extents)) // max(1, int(peak))
+
+
+def peak_of(words: Words | None, caps: Capabilities) -> float:
+    """Operations in a nanosecond on one core, by products of f32 or of ``words``."""
+    if words is None:
+        return caps.fma_gflops
+    if words.sums is DType.F32:
+        return caps.bf16_gflops
+    fused = caps.avx512_vnni  # a product of words and its sum are one instruction, as with f32
+    return caps.fma_gflops * words.depth * (1.0 if fused else 0.5)
 
 
 def padded_ns(shape: GemmShape, caps: Capabilities, columns: Size) -> float:

@@ -18,7 +18,7 @@ from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, FunctionBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.math_library import has_math_function
-from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Pointer, PointerType, Rvalue, Var, index
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Convert, Pointer, PointerType, Rvalue, Var, i32, index
 
 
 def is_long(epilogue: Epilogue) -> bool:
@@ -40,7 +40,7 @@ class SharedFinish:
         self, block: FunctionBuilder, tile: Tile, sums: Sequence[Sequence[Rvalue]], at: Sequence[Rvalue], left: Rvalue | None
     ) -> None:
         """Finish the ``sums`` of a tile at (batch..., row, column) ``at``; ``left``: only so many columns exist."""
-        scratch = block.array("sums", DType.F32, tile.rows * tile.columns)
+        scratch = block.array("sums", tile.sums, tile.rows * tile.columns)
         for i, row in enumerate(sums):
             for j, c in enumerate(row):
                 block.store(scratch, i * tile.columns + j * tile.lanes, c)
@@ -58,7 +58,7 @@ class SharedFinish:
 
     def _function(self, name: str, tile: Tile, batch_axes: int, is_short: bool) -> TileFunction:
         b = FunctionBuilder(name)
-        sums, rows = b.argument("sums", PointerType(DType.F32)), b.argument("rows", INDEX)
+        sums, rows = b.argument("sums", PointerType(tile.sums)), b.argument("rows", INDEX)
         batch = [b.argument(f"batch{i}", INDEX) for i in range(batch_axes)]
         first, column = b.argument("row", INDEX), b.argument("column", INDEX)
         left = b.argument("left", INDEX) if is_short else None
@@ -68,7 +68,9 @@ class SharedFinish:
             for j in range(tile.vectors):
                 count = None if left is None else b.let("count", left - j * tile.lanes)
                 point = [*batch, row, column + j * tile.lanes]
-                value = here.value(point, b.load(sums, i * tile.columns + j * tile.lanes, tile.lanes), tile.lanes, count)
+                total = b.load(sums, i * tile.columns + j * tile.lanes, tile.lanes)
+                total = total if tile.sums is DType.F32 else Convert(i32(tile.lanes), total)
+                value = here.value(point, total, tile.lanes, count)
                 here.store(self._output, self._out, point, value, count)
         captured = b.capture()
         return TileFunction(self._kernel.function(b.finish()), captured)

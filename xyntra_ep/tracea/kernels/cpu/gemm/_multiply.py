@@ -35,11 +35,11 @@ UNIT_NS = 10_000  # what a unit should take at least where the panels stay in th
 
 
 def multiply(
-    shape: GemmShape, tile: Tile, b: PanelLayout, context: BuildContext, pairs_of_a: LeftRows | None = None
+    shape: GemmShape, tile: Tile, b: PanelLayout, context: BuildContext, words_of_a: LeftRows | None = None
 ) -> KernelCall:
-    """The call that computes all of ``shape.op`` from packed or readable panels. ``pairs_of_a``: its rows for a tile of pairs, of
-    an even number of elements."""
-    return _Multiply(shape, tile, b, context, pairs_of_a).call()
+    """The call that computes all of ``shape.op`` from packed or readable panels. ``words_of_a``: its rows for a tile of words, of
+    whole words."""
+    return _Multiply(shape, tile, b, context, words_of_a).call()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +57,10 @@ class _Unit:
 
 
 class _Multiply:
-    def __init__(self, shape: GemmShape, tile: Tile, b: PanelLayout, context: BuildContext, pairs_of_a: LeftRows | None) -> None:
+    def __init__(self, shape: GemmShape, tile: Tile, b: PanelLayout, context: BuildContext, words_of_a: LeftRows | None) -> None:
         self.shape = shape
-        self.rows_of_a = pairs_of_a or rows_in_place(shape)
-        self.steps = ceildiv(shape.depth, 2) if tile.pairs else shape.depth
+        self.rows_of_a = words_of_a or rows_in_place(shape)
+        self.steps = ceildiv(shape.depth, tile.depth) if tile.words else shape.depth
         self.op = shape.op
         self.tile = tile
         self.copied = b.copied
@@ -68,15 +68,17 @@ class _Multiply:
         self.b = replace(b, dtype=DType.F32, row=None, padded=True) if b.copied else b
         self.caps = context.caps
         self.panels = b.panels.number
-        self.rows_first = not b.copied and _fits(shape, self.caps.l2_bytes // 2)
+        is_exact = tile.sums is DType.I32
+        self.rows_first = not b.copied and _fits(shape, b.dtype.bytes if is_exact else DType.F32.bytes, self.caps.l2_bytes // 2)
         self.fetch = b.fetch and tile.lanes > 1
-        self.parts = parts_of(self.steps, tile.lanes if b.copied else tile.unroll)
+        # Of integers nothing is gained by shorter chains of additions.
+        self.parts = None if is_exact else parts_of(self.steps, tile.lanes if b.copied else tile.unroll)
         a, out = self.op.inputs[0], self.op.output
-        stem = "xy_gemm_pairs" if tile.pairs else f"xy_gemm_{a.dtype}"
+        stem = f"xy_gemm_{a.dtype if tile.words is None else tile.words.name}"
         k = KernelBuilder(f"{stem}_{tile.rows}x{tile.columns}_{self.caps.isa}")
         k.note(f"m = {shape.m}, k = {shape.depth}, n = {shape.n}, epilogue: {self.op.epilogue}")
         self.k = k
-        self.a = k.buffer("a", DType.BF16 if tile.pairs else a.dtype)
+        self.a = k.buffer("a", a.dtype if tile.words is None else tile.words.left)
         self.weights = k.buffer("w", b.dtype)
         result = k.buffer("out", out.dtype, writable=True)
         groups = shape.groups
@@ -101,7 +103,7 @@ class _Multiply:
 
     def call(self) -> KernelCall:
         chunks = self._units()
-        arithmetic = product_ns(self.shape, self.caps, self.b.panels.columns, self.tile.pairs)
+        arithmetic = product_ns(self.shape, self.caps, self.b.panels.columns, self.tile.words)
         kernel, params = self.k.finish()
         return KernelCall(
             kernel=kernel,
@@ -279,5 +281,5 @@ class _Multiply:
         return smax(1, smin(wanted, ceildiv(blocks, BLOCKS if self.copied else ROW_BLOCKS))), None
 
 
-def _fits(shape: GemmShape, limit_bytes: int) -> bool:
-    return isinstance(shape.depth, int) and isinstance(shape.n, int) and 4 * shape.depth * shape.n <= limit_bytes
+def _fits(shape: GemmShape, element_bytes: int, limit_bytes: int) -> bool:
+    return isinstance(shape.depth, int) and isinstance(shape.n, int) and element_bytes * shape.depth * shape.n <= limit_bytes

@@ -2,7 +2,8 @@
 
     for k:  load `vectors` vectors of b; for each row: broadcast one element of a, `vectors` fused multiply-adds
 
-In bfloat16 a step of k is a pair: a lane of b holds two of its rows, a pair of a is broadcast, and one instruction does both.
+In narrower types a step of k is a word (``Words``): a lane of b holds two or four of its rows, a word of a is broadcast, and one
+instruction multiplies them all.
 
 b is read as rows of vectors (a packed panel or a matrix in place; floats, or integers that are widened), a only as scalars, so
 a may have any strides. k runs from 0 to its end in every tile: apart from the phases of very small ones, a sum does not depend
@@ -13,10 +14,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Prefetching
-from xyntra_ep.tracea.semantic_ir.matrix_nodes import PairDot
+from xyntra_ep.tracea.semantic_ir.matrix_nodes import PairDot, QuadDot, ShortDot
 from xyntra_ep.tracea.semantic_ir.nodes import (
     Const,
     Convert,
@@ -32,22 +34,55 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     index,
 )
 
+Dot = type[PairDot] | type[ShortDot] | type[QuadDot]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """How operands lie in words of 32 bits: the types of a and of b in memory, as wide as each other, and what multiplies."""
+
+    name: str
+    left: DType
+    right: DType
+    dot: Dot
+    sums: DType = DType.I32
+
+    @property
+    def depth(self) -> int:
+        """Elements of a word, one after the other along k."""
+        return 4 // self.left.bytes
+
+
+BF16_PAIRS = Words(name="pairs", left=DType.BF16, right=DType.BF16, dot=PairDot, sums=DType.F32)
+I16_PAIRS = Words(name="shorts", left=DType.I16, right=DType.I16, dot=ShortDot)
+BYTE_QUADS = Words(name="quads", left=DType.U8, right=DType.I8, dot=QuadDot)
+
 NEAR = 2  # cache lines for each lane: how far ahead a tile fetches in order. 0.5 to 2 KiB are alike with 8 lanes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """``unroll``: steps of k in one iteration of the loop. ``pairs``: a step is a pair of bfloat16, not one f32."""
+    """``unroll``: steps of k in one iteration of the loop. ``words``: what a step is, where it is not one f32."""
 
     rows: int
     vectors: int
     lanes: int
     unroll: int = 4
-    pairs: bool = False
+    words: Words | None = None
 
     @property
     def columns(self) -> int:
         return self.vectors * self.lanes
+
+    @property
+    def depth(self) -> int:
+        """Of one step: how many elements along k."""
+        return 1 if self.words is None else self.words.depth
+
+    @property
+    def sums(self) -> DType:
+        """In what the products are summed up."""
+        return DType.F32 if self.words is None else self.words.sums
 
     @property
     def phases(self) -> int:
@@ -85,7 +120,7 @@ class Ahead:
 
 def lines_of_iteration(tile: Tile, elements_of_line: int) -> int:
     """The cache lines of a packed panel that one iteration of the k loop uses."""
-    return max(1, (2 if tile.pairs else 1) * tile.columns * tile.unroll // elements_of_line)
+    return max(1, tile.depth * tile.columns * tile.unroll // elements_of_line)
 
 
 def fetch_itself(block: BlockBuilder, tile: Tile, pointer: Pointer, steps: Rvalue, caps: Capabilities) -> Ahead | None:
@@ -123,7 +158,7 @@ def accumulate(
     """Emit the loops; returns the sums by row and vector. ``depth``: steps of k, known to be a multiple of ``unroll`` with
     ``whole_iterations``; ``count``: b has only so many columns from its pointer on; ``start``: what the sums start from (rows and
     columns at stride 1), zero without it."""
-    zero = Const(f32(tile.lanes), 0.0)
+    zero = Const(f32(tile.lanes), 0.0) if tile.sums is DType.F32 else Const(i32(tile.lanes), 0)
     sums = [[[block.variable("c", zero) for _ in range(tile.vectors)] for _ in range(tile.rows)] for _ in range(tile.phases)]
     if start is not None:
         for i, row in enumerate(sums[0]):
@@ -150,8 +185,8 @@ def accumulate(
 
 def _step(block: BlockBuilder, tile: Tile, a: Matrix, b: Matrix, sums: list[list[Var]], k: Rvalue, count: Rvalue | None) -> None:
     lanes = tile.lanes
-    if tile.pairs:
-        _step_of_pairs(block, tile, a, b, sums, k)
+    if tile.words is not None:
+        _step_of_words(block, tile, tile.words, a, b, sums, k)
         return
     columns = [
         block.let("w", _as_float(block.load(b.pointer, k * b.row + j * lanes, lanes, _left(count, j * lanes))))
@@ -164,13 +199,15 @@ def _step(block: BlockBuilder, tile: Tile, a: Matrix, b: Matrix, sums: list[list
             block.assign(c, Fma(x, w, c))
 
 
-def _step_of_pairs(block: BlockBuilder, tile: Tile, a: Matrix, b: Matrix, sums: list[list[Var]], k: Rvalue) -> None:
+def _step_of_words(block: BlockBuilder, tile: Tile, words: Words, a: Matrix, b: Matrix, sums: list[list[Var]], k: Rvalue) -> None:
     lanes = tile.lanes
-    columns = [block.let("w", block.load_pairs(b.pointer, k * b.row + 2 * j * lanes, lanes)) for j in range(tile.vectors)]
+    starts = (k * b.row + words.depth * j * lanes for j in range(tile.vectors))
+    columns = [block.let("w", block.load_words(b.pointer, at, lanes)) for at in starts]
     for i in range(tile.rows):
-        x = block.let("x", Splat(i32(lanes), block.load_pairs(a.pointer, index(i) * a.row + k * a.step)))
+        word = block.load_words(a.pointer, index(i) * a.row + k * a.step)
+        x = block.let("x", Splat(i32(lanes), word) if lanes > 1 else word)
         for c, w in zip(sums[i], columns, strict=True):
-            block.assign(c, PairDot(x, w, c))
+            block.assign(c, words.dot(x, w, c))
 
 
 def _as_float(value: Rvalue) -> Rvalue:

@@ -58,7 +58,7 @@ class TileCode:
         for each step of k.
         """
         shares = self.fetch and among_others
-        a = DType.BF16 if wide.pairs else self.shape.op.inputs[0].dtype
+        a = self.shape.op.inputs[0].dtype if wide.words is None else wide.words.left
         arguments: list[tuple[str, Type | PointerType]] = [("a", PointerType(a)), ("w", PointerType(self.layout.dtype))]
         if shares:
             arguments += [("following", PointerType(self.layout.dtype)), ("pace", INDEX)]
@@ -138,14 +138,14 @@ class TileCode:
 
     def row_of_panel(self, tile: Tile) -> int:
         """Elements of a row of a packed panel."""
-        return tile.columns * (2 if tile.pairs else 1)
+        return tile.columns * tile.depth
 
     def row_of_b(self, tile: Tile) -> Rvalue:
         row = self.layout.row
         return index(self.row_of_panel(tile)) if row is None else self.kernel.param(row)
 
     def step_of_a(self, tile: Tile) -> Rvalue:
-        return index(2) if tile.pairs else self.kernel.param(self.shape.a_k)
+        return self.kernel.param(self.shape.a_k) if tile.words is None else index(tile.depth)
 
     def _tile(
         self,

@@ -107,7 +107,7 @@ class _Panel:
         self._zeros(pairs + self.count % 2)
 
     def _store(self, pair: Rvalue, column: Rvalue | int, value: Rvalue) -> None:
-        self.k.store_pairs(self.target, (pair * self.shape.columns + column) * 2, value)
+        self.k.store_words(self.target, (pair * self.shape.columns + column) * 2, value)
 
     def _rows(self, pairs: int) -> None:
         """Two rows of b, contiguous along n, become one of pairs."""

@@ -16,7 +16,7 @@ from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile, tile_refusal, t
 from xyntra_ep.tracea.kernels.cpu.gemm._columns import PanelLayout, uniform_panels
 from xyntra_ep.tracea.kernels.cpu.gemm._left import left_rows
 from xyntra_ep.tracea.kernels.cpu.gemm._multiply import multiply
-from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import BF16_PAIRS, Tile
 from xyntra_ep.tracea.kernels.cpu.gemm_bf16._pack import PairPanels, pack_pairs
 from xyntra_ep.tracea.kernels.shared.gemm_shape import shape_of
 from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, Variant
@@ -50,7 +50,7 @@ def build(op: Gemm, config: Config, context: BuildContext) -> list[KernelCall]:
     shape = shape_of(op)
     assert isinstance(shape.depth, int)
     lanes = context.caps.lanes
-    tile = Tile(rows=config["rows"], vectors=config["columns"] // lanes, lanes=lanes, pairs=True)
+    tile = Tile(rows=config["rows"], vectors=config["columns"] // lanes, lanes=lanes, words=BF16_PAIRS)
     panels = PairPanels(panels=ceildiv(shape.n, tile.columns), depth=-(-shape.depth // 2) * 2, columns=tile.columns)
     weights = TempBuffer(name="panels", size_bytes=panels.size_bytes)
     layout = PanelLayout(

@@ -147,7 +147,7 @@ class _SquareCode:
 
     def _element(self, along: Rvalue, across: Rvalue) -> None:
         here = self._around.bind({self._t.across.axis: across}).lanes(along, 1)
-        here.store(self._t.plan.outputs[0], here.value(self._t.plan.bodies[0]))
+        here.store(self._t.plan.outputs[0], here.stored(self._t.plan.bodies[0]))
 
     def _square(self, along: Span, across: Span) -> None:
         b = self._b
@@ -174,7 +174,7 @@ class _SquareCode:
         here = self._around.bind({self._t.across.axis: across}).lanes(along.at, self._lanes, along.count)
         assert isinstance(here, Lanes)
         here.define(load(self._t.turned, dtype=DType.F32), value)
-        here.store(self._t.plan.outputs[0], here.value(self._t.plan.bodies[0]))
+        here.store(self._t.plan.outputs[0], here.stored(self._t.plan.bodies[0]))
 
 
 def transposed(b: BlockBuilder, rows: Sequence[Rvalue]) -> list[Rvalue]:

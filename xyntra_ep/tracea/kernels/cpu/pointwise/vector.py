@@ -152,7 +152,7 @@ def _range(b: KernelBuilder, number: Rvalue | None, walk: _Walk) -> tuple[Rvalue
 
 
 def _store(here: Lanes | Scope, bodies: Sequence[Expr], outputs: Sequence[int]) -> None:
-    values = [here.value(body) for body in bodies]
+    values = [here.stored(body) for body in bodies]
     for k, value in zip(outputs, values, strict=True):
         here.store(k, value)
 

@@ -140,12 +140,12 @@ class _ColumnCode:
         for span, known in zip(group, results, strict=True):
             here = around.lanes(span.at, span.lanes, span.count, known)
             for r in per_row:
-                here.store(r.access, here.value(r.body))
+                here.store(r.access, here.stored(r.body))
         if full:
             with loops_around(around, self._rows.inner) as (scope, _):
                 for span, known in zip(group, results, strict=True):
                     here = scope.lanes(span.at, span.lanes, span.count, known)
-                    for value, r in [(here.value(r.body), r) for r in full]:
+                    for value, r in [(here.stored(r.body), r) for r in full]:
                         here.store(r.access, value)
 
     def _reduce(

@@ -115,7 +115,7 @@ class _RowCode:
         """All results of this row."""
         for r in self._rows.results:
             if r.per_row:
-                row.store(r.access, row.value(r.body))
+                row.store(r.access, row.stored(r.body))
         full = self._rows.full
         if not full:
             return
@@ -124,7 +124,7 @@ class _RowCode:
             def emit(group: list[Span]) -> None:
                 for span in group:
                     here = scope.lanes(span.at, span.lanes, span.count)
-                    values = [here.value(body) for body, _ in full]
+                    values = [here.stored(body) for body, _ in full]
                     for (_, access), value in zip(full, values, strict=True):
                         here.store(access, value)
 

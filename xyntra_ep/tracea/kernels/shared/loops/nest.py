@@ -29,6 +29,7 @@ from xyntra_ep.tracea.semantic_ir.nodes import (
     Shuffle,
     Var,
     binary,
+    i32,
     i64,
     index,
     le,
@@ -176,6 +177,10 @@ class Scope:
     def value(self, e: Expr) -> Rvalue:
         return self.code.emit(e)[0]
 
+    def stored(self, e: Expr) -> Rvalue:
+        """``e`` for a store, see ``ScalarCode.emit_stored``."""
+        return self.code.emit_stored(e)
+
     def index(self, e: Expr) -> Rvalue:
         """An i64 expression as an index scalar."""
         if e.kind == "const":
@@ -305,6 +310,10 @@ class Lanes:
     def value(self, e: Expr) -> Rvalue:
         return self._code.emit(e)[0]
 
+    def stored(self, e: Expr) -> Rvalue:
+        """``e`` for a store, see ``ScalarCode.emit_stored``."""
+        return self._code.emit_stored(e)
+
     def define(self, e: Expr, value: Rvalue) -> None:
         """``value`` stands for ``e`` in these lanes."""
         self._code.define(e, value)
@@ -352,9 +361,11 @@ class Lanes:
         at = self._at
         match address.mode:
             case Lane.VECTOR:
-                return self._unless_empty(
+                found = self._unless_empty(
                     access, lambda s: Load(access.pointer, s.index(address.base) + at, self.lanes, self.count)
                 )
+                is_word = isinstance(found, Load) and access.dtype.compute is DType.I64 and access.dtype.bytes <= 4
+                return Convert(i32(self.lanes), found) if is_word else found
             case Lane.REPEATED:
                 return self._repeated(access, address, self._scalars)
             case Lane.STRIDED:
