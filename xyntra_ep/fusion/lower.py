@@ -36,7 +36,7 @@ from xyntra_ep.fusion.tensor import (
 )
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Size, assuming
-from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.dtypes import BYTES, DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import (
     Attention,
@@ -45,6 +45,7 @@ from xyntra_ep.tracea.core_ir.ops import (
     Gemm,
     Operand,
     Pointwise,
+    Product,
     Program,
     Recurrence,
     RowOutput,
@@ -123,7 +124,7 @@ class _Lowering:
         def source(t: Tensor, index: list[Expr]) -> Expr | None:
             if anchor is not None and t.node is anchor:
                 assert is_identity(index, t.shape)
-                return self._anchor_value(anchor, composer, index)
+                return self._anchor_value(anchor, composer, index, t.dtype)
             if isinstance(t.node, Map) and not self._groups.is_root(t.node):
                 return composer.inline(t.node, index)
             return None
@@ -131,13 +132,13 @@ class _Lowering:
         composer = Composer(self._dag, source, first)
         return composer
 
-    def _anchor_value(self, anchor: TNode, composer: Composer, index: Sequence[Expr]) -> Expr:
+    def _anchor_value(self, anchor: TNode, composer: Composer, index: Sequence[Expr], dtype: DType) -> Expr:
         if isinstance(anchor, RowNode):
             return composer.body(anchor.outputs[0][0], anchor.inputs, [E.axis(place) for place in anchor.places])
-        return E.acc(0)
+        return _sum_of(dtype)
 
-    def _finish(self, root: Map | None, composer: Composer, rank: int) -> Expr:
-        return E.acc(0) if root is None else self._simplify(composer.inline(root, axes(rank)))
+    def _finish(self, root: Map | None, composer: Composer, t: Tensor) -> Expr:
+        return _sum_of(t.dtype) if root is None else self._simplify(composer.inline(root, axes(t.rank)))
 
     def _simplify(self, e: Expr) -> Expr:
         found = self._algebra.simplify(e)
@@ -171,12 +172,13 @@ class _Lowering:
 
     def _gemm(self, node: GemmNode, root: Map | None, t: Tensor) -> None:
         composer = self._composer(node, [node.a, node.b])
-        epilogue = self._finish(root, composer, t.rank)
+        epilogue = self._finish(root, composer, t)
         a, b, *rest = (self._operands.operand(o) for o in composer.operands)
         a = replace(a, shape=(*t.shape[:-1], a.shape[-1]))
         b = replace(b, shape=(*t.shape[:-2], a.shape[-1], t.shape[-1]))
         output = replace(self._operands.destination(t), shape=t.shape)
-        op = Gemm(inputs=(a, b, *rest), epilogue=epilogue, output=output, label="gemm")
+        product = Product.I32 if a.dtype in BYTES else Product.F32
+        op = Gemm(inputs=(a, b, *rest), epilogue=epilogue, output=output, product=product, label="gemm")
         with assuming(self._program.assumed):
             op = count_the_longer(op)
         self._append(op, self._sources(composer, node))
@@ -184,7 +186,7 @@ class _Lowering:
     def _conv(self, node: ConvNode, root: Map | None, t: Tensor) -> None:
         """The tensor is stored [N, spatial..., M]; the op is stated over [N, M, spatial...]."""
         composer = self._composer(node, [node.x, node.w])
-        epilogue = self._finish(root, composer, t.rank)
+        epilogue = self._finish(root, composer, t)
         to_logical = (0, *range(2, t.rank), 1)  # stored axis i is logical axis to_logical[i]
         epilogue = E.rewrite(epilogue, lambda e: E.axis(to_logical[e.attr]) if e.kind == "axis" else None)
         stored = self._operands.destination(t)
@@ -216,7 +218,7 @@ class _Lowering:
         outputs: list[RowOutput] = []
         if root is not None:
             assert t is not None
-            body = self._finish(root, composer, t.rank)  # over the axes as they are stored
+            body = self._finish(root, composer, t)  # over the axes as they are stored
             order = node.order or range(t.rank)
             body = E.rewrite(body, lambda e: E.axis(order[e.attr]) if e.kind == "axis" else None)
             outputs.append(RowOutput(body=body, operand=_as_rows(self._operands.destination(t), node), per_row=False))
@@ -325,6 +327,11 @@ class _Lowering:
             label="recurrence",
         )
         self._append(op, node.sources)
+
+
+def _sum_of(dtype: DType) -> Expr:
+    """What a product that gives ``dtype`` summed up."""
+    return E.acc(0) if dtype.is_float else E.acc_int(0)
 
 
 def _as_rows(stored: Operand, node: RowNode) -> Operand:

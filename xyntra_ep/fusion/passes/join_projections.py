@@ -63,7 +63,7 @@ def _matrix(dag: Dag, b: Tensor) -> Tensor | None:
 
 def _projection(dag: Dag, gemm: GemmNode) -> _Projection | None:
     weight = _matrix(dag, gemm.b)
-    if weight is None or dag.is_output(gemm) or not isinstance(weight.shape[1], int):
+    if weight is None or not weight.dtype.is_float or dag.is_output(gemm) or not isinstance(weight.shape[1], int):
         return None
     readers = dag.uses[id(gemm)]
     if len(readers) != 1:

@@ -177,6 +177,8 @@ SCALAR_OPS: Mapping[str, ScalarOp] = {
         # what a float has after a trip through a narrower storage type
         ScalarOp(name="round_f16", args="f", result="f", reference=lambda x: np.asarray(x).astype(np.float16).astype(np.float64)),
         ScalarOp(name="round_bf16", args="f", result="f", reference=lambda x: _through_bf16(x)),
+        # a quotient or sum as f32 has it: a target computes in f32 and does nothing here, the reference is to decide as it does
+        ScalarOp(name="round_f32", args="f", result="f", reference=lambda x: np.asarray(x).astype(np.float32).astype(np.float64)),
         ScalarOp(name="wrap_i32", args="i", result="i", reference=lambda x: np.asarray(x).astype(np.int32).astype(np.int64)),
         ScalarOp(name="wrap_i8", args="i", result="i", reference=lambda x: np.asarray(x).astype(np.int8).astype(np.int64)),
         ScalarOp(name="wrap_u8", args="i", result="i", reference=lambda x: np.asarray(x).astype(np.uint8).astype(np.int64)),

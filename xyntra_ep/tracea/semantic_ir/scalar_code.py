@@ -61,21 +61,44 @@ def value_type(dtype: DType, lanes: int) -> Type:
     return Type(_ELEM[dtype], lanes)
 
 
+def _extreme(e: Expr) -> tuple[str, Expr, Expr] | None:
+    """(max, q, p) for p < q ? q : p and (min, p, q) for p < q ? p : q of floats, each one instruction; None for other choices."""
+    condition, a, b = e.args
+    if condition.kind != "call" or condition.attr != "lt" or a.dtype is not DType.F32:
+        return None
+    p, q = condition.args
+    if a is q and b is p:
+        return "max", q, p
+    return ("min", p, q) if a is p and b is q else None
+
+
 def splat_like(value: int, other: Rvalue) -> Rvalue:
     """``value`` in as many lanes as ``other`` has."""
     return Const(other.type, value)
 
 
 def _is_clamped(e: Expr) -> bool:
-    """Whether the float ``e`` is NaN or between two constants that 32 bits hold: a min of a max, or the other way round."""
-    bounds = {}
-    while e.kind == "call" and e.attr in ("min", "max") and e.attr not in bounds:
-        numbers = [a for a in e.args if a.kind == "const" and abs(a.attr) < 2**31]
-        if len(numbers) != 1:
-            return False
-        bounds[e.attr] = numbers[0]
-        e = next(a for a in e.args if a is not numbers[0])
+    """Whether the float ``e`` is NaN or between two constants that 32 bits hold: a min of a max, or the other way round, or the
+    choices that these are."""
+    bounds: set[str] = set()
+    while (side := _side(e)) is not None and side[0] not in bounds:
+        bounds.add(side[0])
+        e = side[1]
     return len(bounds) == 2
+
+
+def _side(e: Expr) -> tuple[str, Expr] | None:
+    """("max", x) where ``e`` is the larger of x and a constant, ("min", x) where it is the lesser one; else None."""
+    if e.kind != "call":
+        return None
+    pair, name = e.args, str(e.attr)
+    if e.attr == "where" and e.args[0].kind == "call" and e.args[0].attr == "lt" and set(e.args[0].args) == set(e.args[1:]):
+        pair = e.args[0].args
+        name = "max" if e.args[1] is pair[1] else "min"
+    numbers = [a for a in pair if a.kind == "const" and abs(a.attr) < 2**31]
+    if name not in ("min", "max") or len(pair) != 2 or len(numbers) != 1:
+        return None
+    return name, next(a for a in pair if a is not numbers[0])
 
 
 def _is_number(a: Rvalue) -> bool:
@@ -217,6 +240,12 @@ class ScalarCode:
             return word
         if e.attr == "to_f" and id(e.args[0]) in self._words:
             return Convert(f32(self._words[id(e.args[0])].type.lanes), self._words[id(e.args[0])])
+        found = _extreme(e) if e.attr == "where" else None
+        if found is not None:
+            name, p, q = found[0], *(self._value(a) for a in found[1:])
+            lanes = max(p.type.lanes, q.type.lanes)
+            p, q = (splat(v, lanes) if v.type.lanes < lanes else v for v in (p, q))
+            return vmax(p, q) if name == "max" else vmin(p, q)
         args = [self._value(a) for a in e.args]
         lanes = max(a.type.lanes for a in args)
         return self._call(e.attr, [splat(a, lanes) if a.type.lanes < lanes else a for a in args], lanes)
@@ -297,6 +326,8 @@ class ScalarCode:
                 return binary("ne", a, Const(a.type, 0))
             case "wrap_i32" | "wrap_i8" | "wrap_u8":
                 return self._wrap(op, a)
+            case "round_f32":
+                return a
             case "round_f16":
                 return Unary("round_f16", a)
             case _:

@@ -1,0 +1,1 @@
+"""Operators of quantised models: scales, zero points, products of integers."""

@@ -1,0 +1,116 @@
+"""Between floats and integers: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xyntra_ep.errors import UnsupportedError
+from xyntra_ep.fusion.graph import Node
+from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, maybe, normal_axis, one
+from xyntra_ep.fusion.onnx_ops.quantised._integers import dequantise, quantise, scalar_or_axis
+from xyntra_ep.fusion.op_spec import FLAG, FLOATS, OpSpec, takes
+from xyntra_ep.fusion.tensor import RowNode, Tensor
+from xyntra_ep.fusion.trace import Context
+from xyntra_ep.tracea.core_ir import expr as E
+from xyntra_ep.tracea.core_ir.dims import lt
+from xyntra_ep.tracea.core_ir.dtypes import BYTES, DType
+from xyntra_ep.tracea.core_ir.expr import Expr
+from xyntra_ep.tracea.core_ir.ops import ReduceKind, Stage
+
+_BYTES = (DType.U8, DType.I8)
+_LEVELS = 255.0  # of an unsigned byte
+
+
+def _parameters(c: Context, node: Node, x: Tensor, inputs: Inputs) -> list[Tensor]:
+    """The scale and the zero point, if there is one, shaped so that they broadcast to ``x``."""
+    if node.attr("block_size", 0):
+        raise UnsupportedError("block_size")
+    given = [t for t in (one(inputs, 1), maybe(inputs, 2)) if t is not None]
+    if all(t.size == 1 for t in given):
+        return [t.reshape(()) for t in given]
+    axis = normal_axis(int(node.attr("axis", 1)), x.rank)
+    return [scalar_or_axis(c, t, x, axis, what) for t, what in zip(given, ("the scale", "the zero point"), strict=False)]
+
+
+def _quantize(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    x, zero = one(inputs, 0), maybe(inputs, 2)
+    dtype = DType.U8 if zero is None else zero.dtype
+    named = int(node.attr("output_dtype", 0))
+    if named not in (0, dtype.ort) or dtype not in BYTES:
+        raise UnsupportedError(f"output_dtype {named}" if named not in (0, dtype.ort) else f"dtype {dtype}")
+    parameters = _parameters(c, node, x, inputs)
+    return c.map([x, *parameters], lambda v, s, *z: quantise(v, s, z[0] if z else None, dtype), dtype).named(x.shape)
+
+
+def _dequantize(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    q = one(inputs, 0)
+    parameters = _parameters(c, node, q, inputs)
+    scale = parameters[0]
+    named = int(node.attr("output_dtype", 0))
+    if named not in (0, scale.dtype.ort):
+        raise UnsupportedError(f"output_dtype {named}")
+    return c.map([q, *parameters], lambda v, s, *z: dequantise(v, s, z[0] if z else None), scale.dtype).named(q.shape)
+
+
+def _dynamic_quantize(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
+    """The range is that of the elements and 0. Rows first, so that threads share the work."""
+    x = one(inputs, 0)
+    c.require(lt(0, x.size), "DynamicQuantizeLinear of no elements")
+    lines = x if x.rank > 1 else x.reshape((1, x.size))
+    here = [E.axis(i) for i in range(lines.rank)]
+    low, high = _extremes(lines, E.load(0, *here, dtype=x.dtype))
+    node_ = RowNode(
+        outer=(),
+        inner=low.shape,
+        inputs=(low, high),
+        stages=(
+            Stage(kind=ReduceKind.MIN, body=E.load(0, *here[:-1], dtype=DType.F32)),
+            Stage(kind=ReduceKind.MAX, body=E.load(1, *here[:-1], dtype=DType.F32)),
+        ),
+        outputs=tuple((body, True) for body in _range(E.acc(0), E.acc(1))),
+    )
+    scale, zero = Tensor((), DType.F32, node_), Tensor((), DType.U8, node_, output=1)
+    y = c.map([x, scale, zero], lambda v, s, z: quantise(v, s, z, DType.U8), DType.U8).named(x.shape)
+    return y, scale, zero
+
+
+def _extremes(x: Tensor, element: Expr) -> tuple[Tensor, Tensor]:
+    """The least and the largest element of each row."""
+    stages = tuple(Stage(kind=kind, body=element) for kind in (ReduceKind.MIN, ReduceKind.MAX))
+    row = RowNode(
+        outer=x.shape[:-1], inner=x.shape[-1:], inputs=(x,), stages=stages, outputs=((E.acc(0), True), (E.acc(1), True))
+    )
+    return Tensor(x.shape[:-1], DType.F32, row), Tensor(x.shape[:-1], DType.F32, row, output=1)
+
+
+def _range(low: Expr, high: Expr) -> tuple[Expr, Expr]:
+    """The scale and the zero point of an unsigned byte for elements from ``low`` to ``high``."""
+    low, high = E.call("min", low, f(0)), E.call("max", high, f(0))
+    width = E.call("round_f32", E.call("sub", high, low))
+    scale = E.call("where", E.call("eq", low, high), f(1), E.call("round_f32", E.call("div", width, f(_LEVELS))))
+    zero = E.call("round_f32", E.call("neg", E.call("round_f32", E.call("div", low, scale))))
+    clamped = E.call("min", E.call("max", zero, f(0)), f(_LEVELS))
+    return scale, E.call("to_i", E.call("round", clamped))
+
+
+OPS = [
+    OpSpec(
+        name="QuantizeLinear",
+        lower=_quantize,
+        versions=(10, 28),
+        inputs=3,
+        attributes=takes("axis", "output_dtype", block_size=(0,), saturate=FLAG, precision=(0, 1)),
+        types=(FLOATS, FLOATS, _BYTES),
+        note="to bytes",
+    ),
+    OpSpec(
+        name="DequantizeLinear",
+        lower=_dequantize,
+        versions=(10, 28),
+        inputs=3,
+        attributes=takes("axis", "output_dtype", block_size=(0,)),
+        types=((*_BYTES, DType.I32), FLOATS, (*_BYTES, DType.I32)),
+        note="of bytes and 32-bit integers",
+    ),
+    OpSpec(name="DynamicQuantizeLinear", lower=_dynamic_quantize, versions=(11, 11), types=((DType.F32,),)),
+]
