@@ -177,8 +177,7 @@ class _Lowering:
         a = replace(a, shape=(*t.shape[:-1], a.shape[-1]))
         b = replace(b, shape=(*t.shape[:-2], a.shape[-1], t.shape[-1]))
         output = replace(self._operands.destination(t), shape=t.shape)
-        product = Product.I32 if a.dtype in BYTES else Product.F32
-        op = Gemm(inputs=(a, b, *rest), epilogue=epilogue, output=output, product=product, label="gemm")
+        op = Gemm(inputs=(a, b, *rest), epilogue=epilogue, output=output, product=_product_of(a), label="gemm")
         with assuming(self._program.assumed):
             op = count_the_longer(op)
         self._append(op, self._sources(composer, node))
@@ -198,8 +197,10 @@ class _Lowering:
             strides=tuple(stored.strides[i] for i in order),
             offset=stored.offset,
         )
+        inputs = tuple(self._operands.operand(o) for o in composer.operands)
         op = Conv(
-            inputs=tuple(self._operands.operand(o) for o in composer.operands),
+            inputs=inputs,
+            product=_product_of(inputs[0]),
             strides=node.strides,
             dilations=node.dilations,
             pads=node.pads,
@@ -327,6 +328,11 @@ class _Lowering:
             label="recurrence",
         )
         self._append(op, node.sources)
+
+
+def _product_of(a: Operand) -> Product:
+    """In what the op multiplies that has ``a`` to the left."""
+    return Product.I32 if a.dtype in BYTES else Product.F32
 
 
 def _sum_of(dtype: DType) -> Expr:

@@ -97,22 +97,7 @@ def _obstacle(graph: Graph, node: Node) -> str:
     """What is around ``node`` that makes it another's; "" where nothing is."""
     if node.owner:
         return f"taken by {node.owner}"
-    if not _has_quantised_convolutions(graph):
-        return ""
-    if node.op_type in (QUANTIZE, DEQUANTIZE):
-        return QUANTISED
-    feeds = [graph.nodes[graph.producer[i]].op_type for i in node.inputs if i in graph.producer]
-    fed = [graph.nodes[c].op_type for o in node.outputs for c in graph.consumers.get(o, ())]
-    # Claiming the float op between them would destroy ORT's own int8 fusion (decision 14).
-    return QUANTISED if DEQUANTIZE in feeds or QUANTIZE in fed else ""
-
-
-def _has_quantised_convolutions(graph: Graph) -> bool:
-    return any(
-        node.op_type in ("Conv", "ConvTranspose")
-        and any(graph.nodes[graph.producer[i]].op_type == DEQUANTIZE for i in node.inputs if i in graph.producer)
-        for node in graph.nodes
-    )
+    return ""
 
 
 @dataclass(slots=True)

@@ -32,9 +32,11 @@ Content = NDArray[np.object_]  # elements are Size
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class TNode:
-    """Base: what is computed. Identity is meaning; ``sources`` are the graph nodes it came from (by index)."""
+    """Base: what is computed. Identity is meaning; ``sources`` are the graph nodes it came from (by index). ``quantised``: the
+    integers that its floats were made of (`quantised.py`)."""
 
     sources: frozenset[int] = frozenset()
+    quantised: Quantised | None = None
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -317,6 +319,16 @@ class Tensor:
         if grown.content is not None and all(isinstance(s, int) for s in shape):
             content = np.broadcast_to(grown.content, [int(s) for s in shape if not isinstance(s, Dim)])
         return grown._view(Expand(shape=shape, factors=factors), shape, content)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantised:
+    """A float tensor is (``q`` - ``zero``) * ``scale``: one of each, or one for each index of ``axis``. No ``zero`` is 0."""
+
+    q: Tensor
+    scale: Tensor
+    zero: Tensor | None
+    axis: int | None
 
 
 def _regrouped(t: Tensor, shape: tuple[Size, ...]) -> Tensor | None:

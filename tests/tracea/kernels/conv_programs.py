@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyntra_ep.tracea.core_ir.dims import Size, evaluate, symbol
-from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64
-from xyntra_ep.tracea.core_ir.expr import acc, axis, call, load
+from xyntra_ep.tracea.core_ir.dtypes import BYTES, DType, from_float64
+from xyntra_ep.tracea.core_ir.expr import acc, acc_int, axis, call, const, load
 from xyntra_ep.tracea.core_ir.ops import (
     Binding,
     Conv,
@@ -103,6 +103,9 @@ def conv_program(case: ConvCase, seed: int = 0) -> tuple[Program, list[Array], l
     def feed(operand: Operand) -> Array:
         shape = [evaluate(s, dict(zip("nhw", (case.x[0], case.x[2], case.x[-1]), strict=True)))
                  for s in program.values[operand.value].shape]  # fmt: skip
+        if operand.dtype in BYTES:
+            limits = np.iinfo(operand.dtype.numpy)
+            return rng.integers(limits.min, limits.max + 1, shape).astype(operand.dtype.numpy)
         return from_float64(rng.standard_normal(shape), operand.dtype)
 
     x = image(ValueKind.INPUT, sizes, case.dtype, 0, case.slice_of)
@@ -113,7 +116,7 @@ def conv_program(case: ConvCase, seed: int = 0) -> tuple[Program, list[Array], l
         dtype=case.w_dtype, shape=case.w, strides=contiguous_strides(case.w),
     )  # fmt: skip
     (constants if case.constant_w else inputs).append(case.arrays.get("w", feed(w)))
-    operands, body = [x, w], acc(0)
+    operands, body = [x, w], acc(0) if case.dtype.is_float else acc_int(0)
     point = [axis(i) for i in range(rank + 2)]
     for step in case.tail:
         if step == "bias":
@@ -126,6 +129,11 @@ def conv_program(case: ConvCase, seed: int = 0) -> tuple[Program, list[Array], l
             operands.append(image(ValueKind.INPUT, out, result_dtype, len(inputs)))
             inputs.append(feed(operands[-1]))
             body = call("add", body, load(len(operands) - 1, *point, dtype=result_dtype))
+        elif step == "requantised":  # of integers
+            level = call("round", call("mul", call("to_f", body), const(2.0**-9)))
+            body = call("to_i", call("min", call("max", level, const(0.0)), const(255.0)))
+        elif step == "wrapped":
+            body = call("wrap_i32", call("sub", body, const(70_000)))
         else:
             body = call(step, body)
     output = image(ValueKind.OUTPUT, out, result_dtype)

@@ -34,6 +34,22 @@ def channels_last(t: Tensor) -> Tensor:
     return materialise(t.permute((0, *range(2, t.rank), 1))).permute(back)
 
 
+def kernel_of(node: Node, x: Tensor, w: Tensor) -> list[int]:
+    """The extents of the weights' window, which the attribute must agree with."""
+    kernel = [k for k in w.shape[2:] if isinstance(k, int)]
+    if len(kernel) != x.rank - 2 or x.rank < 3:
+        raise UnsupportedError("kernel of unknown size")
+    if list(node.attr("kernel_shape") or kernel) != kernel:
+        raise UnsupportedError("kernel_shape is not that of the weights")
+    return kernel
+
+
+def with_channels(c: Context, x: Tensor, channels: Size) -> Tensor:
+    """``x``, whose channels must be as many as the weights say: a kernel would read beyond it otherwise."""
+    c.require_equal(x.shape[1], channels, "Conv: the channels differ from those of the weights")
+    return x.named((x.shape[0], channels, *x.shape[2:]))
+
+
 def window(
     c: Context, node: Node, spatial: Sequence[Size], kernel: Sequence[int], ceil_mode: bool = False, must_fit: bool = False
 ) -> tuple[list[int], list[int], list[Size], list[Size]]:

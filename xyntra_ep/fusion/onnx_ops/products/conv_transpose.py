@@ -18,8 +18,8 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.frames import materialise
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, clamp_index, f, float_input, maybe, one, within
-from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last
-from xyntra_ep.fusion.onnx_ops.products.convolution import CONV_ATTRIBUTES, kernel_of, with_bias, with_channels
+from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, kernel_of, with_channels
+from xyntra_ep.fusion.onnx_ops.products.convolution import CONV_ATTRIBUTES, with_bias
 from xyntra_ep.fusion.onnx_ops.products.linear import as_dtype
 from xyntra_ep.fusion.op_spec import FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import ConvNode, Map, Tensor

@@ -8,9 +8,10 @@ from dataclasses import replace
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, float_input, maybe, one
-from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, is_channels_last, window
+from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, is_channels_last, kernel_of, window, with_channels
 from xyntra_ep.fusion.onnx_ops.products._padding import unpadded
 from xyntra_ep.fusion.onnx_ops.products.linear import as_dtype, matmul
+from xyntra_ep.fusion.onnx_ops.quantised._absorbed import convolution_of_quantised
 from xyntra_ep.fusion.op_spec import AUTO_PAD, FLOATS, OpSpec, takes
 from xyntra_ep.fusion.tensor import ConvNode, Tensor
 from xyntra_ep.fusion.trace import Context
@@ -24,15 +25,6 @@ CONV_ATTRIBUTES = takes("dilations", "group", "kernel_shape", "pads", "strides",
 # 30. A vector of 16 lanes wastes a fifth of itself on 49 pixels.
 _FEW_PIXELS, _VERY_FEW_PIXELS = 64, 16
 _DEEP = 64  # channels of a group
-
-
-def kernel_of(node: Node, x: Tensor, w: Tensor) -> list[int]:
-    kernel = [k for k in w.shape[2:] if isinstance(k, int)]
-    if len(kernel) != x.rank - 2 or x.rank < 3:
-        raise UnsupportedError("kernel of unknown size")
-    if list(node.attr("kernel_shape") or kernel) != kernel:
-        raise UnsupportedError("kernel_shape is not that of the weights")
-    return kernel
 
 
 def with_bias(c: Context, conv: ConvNode, spatial: Sequence[Size], bias: Tensor | None, dtype: DType) -> Tensor:
@@ -56,14 +48,11 @@ def _one_per_output(c: Context, bias: Tensor, outputs: Size) -> Tensor:
     return bias
 
 
-def with_channels(c: Context, x: Tensor, channels: Size) -> Tensor:
-    """``x``, whose channels must be as many as the weights say: a kernel would read beyond it otherwise."""
-    c.require_equal(x.shape[1], channels, "Conv: the channels differ from those of the weights")
-    return x.named((x.shape[0], channels, *x.shape[2:]))
-
-
 def convolve(c: Context, node: Node, x: Tensor, w: Tensor, bias: Tensor | None) -> Tensor:
     """ONNX Conv with the attributes of ``node``."""
+    of_integers = convolution_of_quantised(c, node, x, w, bias)
+    if of_integers is not None:
+        return of_integers
     strides, dilations, pads, out = window(c, node, x.shape[2:], kernel_of(node, x, w), must_fit=True)
     for extent in x.shape[2:]:
         c.require(lt(0, extent), "Invalid input shape")

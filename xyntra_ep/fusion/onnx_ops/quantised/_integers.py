@@ -12,13 +12,16 @@ The sums of a constant b are made once; where its zero point is known to be 0, n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.checks import broadcast_shapes
 from xyntra_ep.fusion.onnx_ops._operands import f
 from xyntra_ep.fusion.onnx_ops.rows.reduction import per_row, rows
-from xyntra_ep.fusion.tensor import GemmNode, Tensor, literal
+from xyntra_ep.fusion.quantised import mark
+from xyntra_ep.fusion.tensor import GemmNode, Quantised, Tensor, literal
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import Dim, either, eq
@@ -46,6 +49,13 @@ def dequantise(q: Expr, scale: Expr, zero: Expr | None) -> Expr:
     return E.call("mul", E.call("to_f", level), scale)
 
 
+def dequantised(c: Context, q: Tensor, parameters: Sequence[Tensor], dtype: DType, axis: int | None) -> Tensor:
+    """The floats that ``q`` stands for. ``parameters``: the scale and the zero point, if there is one, as they broadcast to q."""
+    result = c.map([q, *parameters], lambda v, s, *z: dequantise(v, s, z[0] if z else None), dtype).named(q.shape)
+    scale, zero = (*parameters, None)[:2]
+    return mark(result, Quantised(q=q, scale=scale, zero=zero, axis=axis)) if scale is not None else result
+
+
 def scalar_or_axis(c: Context, t: Tensor, x: Tensor, axis: int, what: str) -> Tensor:
     """``t``, one value or one for each index of an axis of ``x``, shaped so that it broadcasts to ``x``."""
     if t.size == 1:
@@ -60,12 +70,12 @@ def integer_product(c: Context, a: Tensor, a_zero: Tensor | None, b: Tensor, b_z
     """The i32 sums over k of (a[..., m, k] - a_zero) * (b[..., k, n] - b_zero), modulo 2^32. Zero points broadcast to [..., m, 1]
     and to [..., 1, n]; None is 0."""
     c.require_equal(a.shape[-1], b.shape[-2], "inner dimensions differ")
-    a, a_zero = _moved(c, a, a_zero, DType.U8)
-    b, b_zero = _moved(c, b, b_zero, DType.I8)
+    a, a_zero = moved_bytes(c, a, a_zero, DType.U8)
+    b, b_zero = moved_bytes(c, b, b_zero, DType.I8)
     batch = broadcast_shapes(c.checks, a.shape[:-2], b.shape[:-2])
     depth = c.checks.root(a.shape[-1])
-    sums_of_a = None if b_zero is None else _sums(a, a.rank - 1)
-    sums_of_b = None if a_zero is None else _sums(b, b.rank - 2)
+    sums_of_a = None if b_zero is None else sums_along(a, [a.rank - 1])
+    sums_of_b = None if a_zero is None else sums_along(b, [b.rank - 2])
     wide_a = c.checks.fit(a, (*batch, a.shape[-2], depth))
     wide_b = c.checks.fit(b, (*batch, depth, b.shape[-1]))
     shape = (*batch, a.shape[-2], b.shape[-1])
@@ -93,12 +103,13 @@ def integer_product(c: Context, a: Tensor, a_zero: Tensor | None, b: Tensor, b_z
     return c.map(operands, body, DType.I32).named(shape) if terms else products
 
 
-def _sums(t: Tensor, axis: int) -> Tensor:
-    _, _, _, x = rows(t, [axis])
-    return per_row(t, [axis], [Stage(kind=ReduceKind.SUM, body=x, dtype=DType.I64)], E.acc_int(0), True, DType.I32)
+def sums_along(t: Tensor, axes: Sequence[int]) -> Tensor:
+    """The i32 sums along ``axes``, which stay with extent 1."""
+    _, _, _, x = rows(t, axes)
+    return per_row(t, axes, [Stage(kind=ReduceKind.SUM, body=x, dtype=DType.I64)], E.acc_int(0), True, DType.I32)
 
 
-def _moved(c: Context, t: Tensor, zero: Tensor | None, wanted: DType) -> tuple[Tensor, Tensor | None]:
+def moved_bytes(c: Context, t: Tensor, zero: Tensor | None, wanted: DType) -> tuple[Tensor, Tensor | None]:
     """Bytes of the ``wanted`` sign, with their zero point as an i32; None where that is known to be 0."""
     if t.dtype not in BYTES:
         raise UnsupportedError(f"dtype {t.dtype}")

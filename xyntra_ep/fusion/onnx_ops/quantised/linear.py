@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, maybe, normal_axis, one
-from xyntra_ep.fusion.onnx_ops.quantised._integers import dequantise, quantise, scalar_or_axis
+from xyntra_ep.fusion.onnx_ops.quantised._integers import dequantised, quantise, scalar_or_axis
 from xyntra_ep.fusion.op_spec import FLAG, FLOATS, OpSpec, takes
-from xyntra_ep.fusion.tensor import RowNode, Tensor
+from xyntra_ep.fusion.quantised import quantised, same_values
+from xyntra_ep.fusion.tensor import Quantised, RowNode, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
 from xyntra_ep.tracea.core_ir.dims import lt
@@ -38,8 +39,17 @@ def _quantize(c: Context, node: Node, inputs: Inputs) -> Tensor:
     named = int(node.attr("output_dtype", 0))
     if named not in (0, dtype.ort) or dtype not in BYTES:
         raise UnsupportedError(f"output_dtype {named}" if named not in (0, dtype.ort) else f"dtype {dtype}")
+    made_of = quantised(x)
+    if made_of is not None and _is_undone(made_of, one(inputs, 1), zero, dtype):
+        return made_of.q
     parameters = _parameters(c, node, x, inputs)
     return c.map([x, *parameters], lambda v, s, *z: quantise(v, s, z[0] if z else None, dtype), dtype).named(x.shape)
+
+
+def _is_undone(made_of: Quantised, scale: Tensor, zero: Tensor | None, dtype: DType) -> bool:
+    """Whether quantising gives back the integers that the floats were made of: (n * s) / s rounds to n."""
+    alike = made_of.axis is None and made_of.q.dtype is dtype
+    return alike and same_values(made_of.scale, scale) and same_values(made_of.zero, zero)
 
 
 def _dequantize(c: Context, node: Node, inputs: Inputs) -> Tensor:
@@ -49,7 +59,8 @@ def _dequantize(c: Context, node: Node, inputs: Inputs) -> Tensor:
     named = int(node.attr("output_dtype", 0))
     if named not in (0, scale.dtype.ort):
         raise UnsupportedError(f"output_dtype {named}")
-    return c.map([q, *parameters], lambda v, s, *z: dequantise(v, s, z[0] if z else None), scale.dtype).named(q.shape)
+    axis = None if scale.rank == 0 else normal_axis(int(node.attr("axis", 1)), q.rank)
+    return dequantised(c, q, parameters, scale.dtype, axis)
 
 
 def _dynamic_quantize(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:

@@ -11,7 +11,7 @@ import numpy as np
 from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.ops.core_op import unlike
 from xyntra_ep.tracea.core_ir.ops.memory import Memory
-from xyntra_ep.tracea.core_ir.ops.product import EpilogueOp, rounded
+from xyntra_ep.tracea.core_ir.ops.product import EpilogueOp, Product, rounded, unlike_product, wrapped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +19,8 @@ class Conv(EpilogueOp):
     """out[n, m, o...] = epilogue(acc = sum over (c, k...) of x[n, g*C/G + c, o*stride + k*dilation - pad] * w[m, c, k...]).
 
     ``inputs[0]`` is x [N, C, spatial...], ``inputs[1]`` is w [M, C/group, kernel...]; out is [N, M, out spatial...] (logical
-    order; strides say the layout). Outside x is zero. Further inputs feed the epilogue over out's domain. ``product`` is not
-    INT8W.
+    order; strides say the layout). Outside x is zero. Further inputs feed the epilogue over out's domain; acc is an
+    integer where x and w are. ``product`` is not INT8W.
     """
 
     strides: tuple[int, ...]
@@ -36,6 +36,7 @@ class Conv(EpilogueOp):
     def problems(self) -> Iterator[str]:
         x, w = self.inputs[0].shape, self.inputs[1].shape
         spatial = len(w) - 2
+        yield from unlike_product(self.product, self.inputs)
         if not len(self.strides) == len(self.dilations) == len(self.pads) == spatial == len(x) - 2:
             yield "strides, dilations, pads, x and w disagree on the number of spatial axes"
         yield from unlike("x's channels", (x[1],), (w[1] * self.group,))
@@ -62,7 +63,7 @@ class Conv(EpilogueOp):
             weights = w[(slice(None), slice(None), *tap)].reshape(self.group, m // self.group, c_group)
             result += np.einsum("ngcp,gmc->ngmp", part, weights).reshape(n, m, *out_spatial)
         assert len(kernel) == len(self.strides) and c == c_group * self.group
-        self.finish(memory, result)
+        self.finish(memory, wrapped(result) if self.product is Product.I32 else result)
 
     def flops(self) -> Size:
         return 2 * product(self.domain) * product(self.inputs[1].shape[1:])

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from xyntra_ep.tracea.core_ir.dims import Size, product
-from xyntra_ep.tracea.core_ir.dtypes import BYTES
 from xyntra_ep.tracea.core_ir.ops.core_op import unlike
 from xyntra_ep.tracea.core_ir.ops.memory import Memory
-from xyntra_ep.tracea.core_ir.ops.product import EpilogueOp, Product, as_int8, rounded, wrapped_sums
+from xyntra_ep.tracea.core_ir.ops.product import EpilogueOp, Product, as_int8, rounded, unlike_product, wrapped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,15 +24,13 @@ class Gemm(EpilogueOp):
     def problems(self) -> Iterator[str]:
         a, b = self.inputs[0].shape, self.inputs[1].shape
         yield from unlike("a", a[:-1], self.domain[:-1])
-        types = {o.dtype for o in self.inputs[:2]}
-        if (self.product is Product.I32) != all(t in BYTES for t in types):
-            yield f"a product in {self.product} of {' and '.join(sorted(types))}"
+        yield from unlike_product(self.product, self.inputs)
         yield from unlike("b", (*b[:-2], b[-2], b[-1]), (*self.domain[:-2], a[-1], self.domain[-1]))
 
     def interpret(self, memory: Memory) -> None:
         a, b = memory.read(self.inputs[0]), memory.read(self.inputs[1])
         if self.product is Product.I32:
-            self.finish(memory, wrapped_sums(a, b))
+            self.finish(memory, wrapped(np.matmul(a.astype(np.float64), b.astype(np.float64))))
             return
         if self.product is Product.INT8W:
             b = as_int8(b)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar, Self
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xyntra_ep.tracea.core_ir.dims import Size
-from xyntra_ep.tracea.core_ir.dtypes import DType, from_float64, to_float64
+from xyntra_ep.tracea.core_ir.dtypes import BYTES, DType, from_float64, to_float64
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops.core_op import Body, CoreOp
 from xyntra_ep.tracea.core_ir.ops.memory import Array, Memory, evaluate_expr
@@ -114,11 +114,17 @@ def _as_tf32(x: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.where(np.isnan(x), x, rounded)
 
 
-def wrapped_sums(a: Array, b: Array) -> Array:
-    """a @ b of bytes, modulo 2^32. A float64 holds each sum of fewer than 2^37 of their products."""
-    exact = np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
-    wrapped: Array = exact.astype(np.int32).astype(np.int64)
-    return wrapped
+def wrapped(sums: Array) -> Array:
+    """Sums of products of bytes modulo 2^32. A float64 holds those of fewer than 2^37 of them."""
+    found: Array = sums.astype(np.int64).astype(np.int32).astype(np.int64)
+    return found
+
+
+def unlike_product(product: Product, inputs: Sequence[Operand]) -> Iterator[str]:
+    """The problem that the types of what is multiplied are not those of a product, if they are not."""
+    types = [o.dtype for o in inputs[:2]]
+    if (product is Product.I32) != all(t in BYTES for t in types):
+        yield f"a product in {product} of {types[0]} and {types[1]}"
 
 
 def as_int8(b: Array) -> Array:

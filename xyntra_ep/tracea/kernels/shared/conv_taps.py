@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, product
-from xyntra_ep.tracea.core_ir.ops import Conv
+from xyntra_ep.tracea.core_ir.ops import Conv, Product
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Fma, Pointer, Rvalue, f32, vmax, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Convert, Fma, Pointer, Rvalue, i32, loaded_type, vmax, vmin
 
 
 def why_not_floats(op: Conv, context: BuildContext) -> str | None:
     """None where all that is multiplied and stored is."""
-    is_float = all(o.dtype.is_float for o in (*op.inputs[:2], op.output))
+    is_float = all(o.dtype.is_float for o in (*op.inputs[:2], op.output)) and op.product is not Product.I32
     return None if is_float else "x, w and the output must be floating point"
+
+
+def why_no_sum(op: Conv, context: BuildContext) -> str | None:
+    """None where ``accumulate`` knows the types."""
+    return None if op.product is Product.I32 else why_not_floats(op, context)
 
 
 def taps(op: Conv) -> Size:
@@ -24,12 +29,12 @@ def taps(op: Conv) -> Size:
 
 
 def accumulate(k: KernelBuilder, op: Conv, pointers: Sequence[Pointer], at: Sequence[Rvalue]) -> Rvalue:
-    """The sum for one output. Taps outside x are left out, not multiplied by zero."""
+    """The sum for one output, of integers modulo 2^32. Taps outside x are left out, not multiplied by zero."""
     x, w = op.inputs[:2]
     image, channel, *position = at
     m_group, c_group = op.domain[1] // op.group, w.shape[1]
     group = k.let("g", channel // k.param(m_group)) if op.group > 1 else Const(INDEX, 0)
-    total = k.variable("acc", Const(f32(1), 0.0))
+    total = k.variable("acc", Const(loaded_type(x.dtype, 1), 0))
     starts, ranges = [], []
     for axis, o in enumerate(position):
         begin, tap_range = _tap_range(k, op, axis, o)
@@ -51,7 +56,7 @@ def accumulate(k: KernelBuilder, op: Conv, pointers: Sequence[Pointer], at: Sequ
             k.assign(total, Fma(a, b, total))
 
         nest(0)
-    return total
+    return Convert(i32(1), total) if op.product is Product.I32 else total
 
 
 def _tap_range(k: KernelBuilder, op: Conv, axis: int, o: Rvalue) -> tuple[Rvalue, tuple[Rvalue, Rvalue]]:

@@ -6,6 +6,7 @@ from xyntra_ep.tracea.core_ir.dims import Size, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.conv._row import needs_halo, with_halo
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, typical
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import as_float
 from xyntra_ep.tracea.kernels.variant import KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities
@@ -41,7 +42,7 @@ def copy_with_halo(shape: ConvShape, caps: Capabilities) -> tuple[KernelCall, Te
             left = None if channels % caps.lanes == 0 else k.let("left", vmin(caps.lanes, channels - c))
             value: Rvalue = Const(f32(caps.lanes), 0.0)
             if start is not None:
-                value = k.load(source, start + i * pixel_step + c, caps.lanes, left)
+                value = as_float(k.load(source, start + i * pixel_step + c, caps.lanes, left))
             k.store(target, to + i * channels + c, value, left)
 
     with k.units() as unit:

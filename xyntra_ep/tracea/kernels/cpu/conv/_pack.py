@@ -8,6 +8,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import contiguous_strides
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape
 from xyntra_ep.tracea.kernels.cpu.gemm._pack import transposed
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import as_float
 from xyntra_ep.tracea.kernels.variant import KernelCall, Phase, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Pointer, Rvalue, f32, index, lt, vmin
@@ -98,7 +99,7 @@ class _Panel:
                 row = k.variable("r", zero)
                 at = k.param(w.offset) + (self.first + j + i) * k.param(w.strides[0]) + q
                 with k.when(lt(j + i, self.exist)):
-                    k.assign(row, k.load(self.source, at, self.lanes))
+                    k.assign(row, as_float(k.load(self.source, at, self.lanes)))
                 rows.append(row)
             for i, column in enumerate(transposed(k, rows)):
                 k.store(self.target, self._place(q + i) + j, column)
@@ -116,7 +117,7 @@ class _Panel:
             start = k.param(w.offset) + self.first * m_step + c * c_step
             start = k.let("from", start + (tap // columns) * y_step + (tap % columns) * x_step)
             with k.loop("j", 0, self.exist) as j:
-                k.store(self.target, place + j, k.load(self.source, start + j * m_step, 1))
+                k.store(self.target, place + j, as_float(k.load(self.source, start + j * m_step, 1)))
             if self.shape.cout % self.width:
                 with k.loop("j", self.exist, self.width) as j:
                     k.store(self.target, place + j, Const(f32(1), 0.0))

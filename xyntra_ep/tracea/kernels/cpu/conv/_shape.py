@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xyntra_ep.tracea.core_ir import dims
 from xyntra_ep.tracea.core_ir.dims import Size, known_nonnegative, product
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Conv, Operand
+from xyntra_ep.tracea.core_ir.ops import Conv, Operand, Product
 from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import BuildContext
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue
@@ -112,12 +112,14 @@ class ConvShape:
         return [image, channel, row, pixel] if self.row_axes else [image, channel, pixel]
 
 
-def why_not_channels_last(op: Conv, context: BuildContext) -> str | None:
-    """None when ``ConvShape`` can describe ``op``, else what is in the way."""
+def why_not_channels_last(op: Conv, context: BuildContext, of_integers: bool = False) -> str | None:
+    """None when ``ConvShape`` can describe ``op``, a product of integers or of floats, else what is in the way."""
     x, w, out = op.inputs[0], op.inputs[1], op.output
+    if (op.product is Product.I32) != of_integers:
+        return f"the product is in {op.product}"
     if len(op.strides) not in (1, 2):
         return f"{len(op.strides)} spatial axes"
-    if not all(o.dtype.is_float for o in (x, w, out)):
+    if not of_integers and not all(o.dtype.is_float for o in (x, w, out)):
         return "x, w and the output must be floating point"
     if not context.is_constant(w.value):
         return "w is not a constant"

@@ -10,12 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, walk
+from xyntra_ep.tracea.core_ir.ops import Product
 from xyntra_ep.tracea.kernels.cpu.conv._row import Tile
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, Line
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import as_float
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Function, Pointer, Rvalue, Var, as_rvalue, binary, f32, index, le, lt
+from xyntra_ep.tracea.semantic_ir.nodes import (
+    INDEX,
+    Const,
+    Convert,
+    Function,
+    Pointer,
+    Rvalue,
+    Var,
+    as_rvalue,
+    binary,
+    f32,
+    i32,
+    index,
+    le,
+    lt,
+)
 
 _SHALLOW = 256  # steps of k
 AHEAD_UNIT = 256
@@ -33,7 +51,8 @@ class TileCode:
     weights stay in the cache anyway. ``bursts``: it does between its loops, see `Prefetching`. ``x_is_told``: calls say where a
     tile reads x, there or in a copy with other rows. ``panels_within``: other panels of the same pixels come next.
     ``x_is_far``: an image of x is larger than L2.
-    ``sparse``: the rows of x itself, where tiles leave out taps that meet nothing of it."""
+    ``sparse``: the rows of x itself, where tiles leave out taps that meet nothing of it. ``sums``: the type of the sums.
+    ``filled_depth``: steps of k in a panel whose runs of taps are filled up."""
 
     kernel: KernelBuilder
     shape: ConvShape
@@ -50,6 +69,8 @@ class TileCode:
     panels_within: bool = False
     x_is_far: bool = False
     sparse: Line | None = None
+    sums: DType = DType.F32
+    filled_depth: int | None = None
     functions: dict[Tile, tuple[Function, tuple[Var, ...]]] = field(default_factory=dict)
 
     @property
@@ -60,7 +81,7 @@ class TileCode:
     @property
     def depth(self) -> int:
         """Steps of k in a panel."""
-        return self.shape.y.kernel * self.shape.x.kernel * self.shape.cin
+        return self.filled_depth or self.shape.y.kernel * self.shape.x.kernel * self.shape.cin
 
     @property
     def has_tail(self) -> bool:
@@ -98,7 +119,7 @@ class TileFunction(FunctionBuilder):
         self.x_row_step = code.kernel.param(code.shape.x_strides[1]) * code.shape.y.dilation
         if code.x_is_told:
             self.x, self.x_row_step = self.arg["x"], self.arg["x_step"]
-        zero = Const(f32(code.lanes), 0.0)
+        zero = Const(f32(code.lanes), 0.0) if code.sums is DType.F32 else Const(i32(code.lanes), 0)
         self.acc = [[self.variable("acc", zero) for _ in range(code.vectors)] for _ in range(tile.size)]
         self._lines = self._output_lines()
         code.accumulate(self)
@@ -137,11 +158,11 @@ class TileFunction(FunctionBuilder):
         code, line = self.code, self.code.shape.x
         at = index(column * code.shape.x_strides[2])
         if not self.tile.is_checked:
-            return self.let("a", self.load(x, at, code.lanes, count))
+            return self.let("a", as_float(self.load(x, at, code.lanes, count)))
         value = self.variable("a", Const(f32(code.lanes), 0.0))
         place = self.arg["pixel"] * line.stride + (column - code.kernel.param(line.pad))
         with self.when(le(0, place) & lt(place, code.kernel.param(line.inside))):
-            self.assign(value, self.load(x, at, code.lanes, count))
+            self.assign(value, as_float(self.load(x, at, code.lanes, count)))
         return value
 
     def fetch_outputs(self) -> None:
@@ -177,7 +198,10 @@ class TileFunction(FunctionBuilder):
             for i in range(self.tile.size):
                 m, pixel = arg["m"] + j * code.lanes, arg["pixel"] + i
                 at = code.shape.point(arg["image"], m, arg["row"], pixel)
-                value = here.value(at, self.acc[i][j], code.lanes, count)
+                total: Rvalue = self.acc[i][j]
+                if code.sums is DType.F32 and code.shape.op.product is Product.I32:  # integers, and small enough to be exact
+                    total = Convert(i32(code.lanes), total)
+                value = here.value(at, total, code.lanes, count)
                 here.store(code.shape.op.output, code.out, at, value, count)
 
 

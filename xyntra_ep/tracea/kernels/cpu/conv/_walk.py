@@ -18,12 +18,16 @@ from xyntra_ep.tracea.kernels.cpu.conv._pack import STREAMED_BYTES, pack_weights
 from xyntra_ep.tracea.kernels.cpu.conv._row import Segment, Tile, is_complete, kernel_rows, needs_halo, skips_taps, split_row
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, Line, moving_ns, typical
 from xyntra_ep.tracea.kernels.cpu.conv._tile import AHEAD_UNIT, Accumulate, TileCode
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import peak_of
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import BF16_PAIRS, BYTE_QUADS, I16_PAIRS
 from xyntra_ep.tracea.kernels.shared.conv_taps import taps
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue, is_rough
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import Prefetching
 from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, index, vmax, vmin
+
+_WORDS_OF = {words.right: words for words in (BF16_PAIRS, I16_PAIRS, BYTE_QUADS)}  # what weights of a type are packed in
 
 
 def build_conv(
@@ -60,9 +64,11 @@ def walk_image(
     packed: tuple[TempBuffer, DType],
     edges: Edges | None = None,
     sparse: Line | None = None,
+    filled_depth: int | None = None,
 ) -> KernelCall:
     """The call that computes all of ``shape.op`` from ``x`` and weights packed as [panel][depth][width]."""
-    return _Walk(name, shape, blocking, context, accumulate, x[1], packed[1], edges, sparse).call(x[0], packed[0])
+    walk = _Walk(name, shape, blocking, context, accumulate, x[1], packed[1], edges, sparse, filled_depth)
+    return walk.call(x[0], packed[0])
 
 
 class _Walk:
@@ -79,10 +85,12 @@ class _Walk:
         w_dtype: DType,
         edges: Edges | None,
         sparse: Line | None,
+        filled_depth: int | None,
     ) -> None:
         op, caps = shape.op, context.caps
         self.shape, self.blocking, self.caps, self.x_dtype = shape, blocking, caps, x_dtype
-        self.peak_gflops = caps.bf16_gflops if w_dtype is DType.BF16 else caps.fma_gflops
+        words = _WORDS_OF.get(w_dtype)
+        self.peak_gflops = peak_of(words, caps)
         tile = f"{blocking.pixels}x{blocking.vectors}"
         self.k = k = KernelBuilder(f"xy_{name}_{shape.y.kernel}x{shape.x.kernel}_{x_dtype}_{tile}")
         x, w = k.buffer("x", x_dtype), k.buffer("w", w_dtype)
@@ -97,6 +105,7 @@ class _Walk:
             vectors=blocking.vectors, lanes=caps.lanes, ahead_rate=self._ahead_rate(),
             bursts=caps.prefetching is Prefetching.BURST, x_is_told=edges is not None,
             panels_within=self.panels_within, x_is_far=self._typical_x_bytes > caps.l2_bytes, sparse=sparse,
+            sums=DType.F32 if words is None else words.sums, filled_depth=filled_depth,
         )  # fmt: skip
         self.edges = edges
         self.copy = None if edges is None else copy_function(k, edges, x, x_dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xyntra_ep.tracea.core_ir.dims import ceildiv, product
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.cpu.conv._shape import typical
-from xyntra_ep.tracea.kernels.shared.conv_taps import accumulate, taps, why_not_floats
+from xyntra_ep.tracea.kernels.shared.conv_taps import accumulate, taps, why_no_sum
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, ValueBuffer, Variant
@@ -46,7 +46,7 @@ VARIANTS = [
     Variant(
         name="conv.generic",
         op=Conv,
-        admits=why_not_floats,
+        admits=why_no_sum,
         cost_ns=_cost_ns,
         build=build,
         rank=100,

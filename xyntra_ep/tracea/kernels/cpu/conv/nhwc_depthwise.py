@@ -8,15 +8,20 @@ for ky in [first, stop):
 
 from __future__ import annotations
 
-from xyntra_ep.tracea.core_ir.ops import Conv
+import math
+
+from xyntra_ep.tracea.core_ir.ops import Conv, Product
 from xyntra_ep.tracea.kernels.cpu.conv._blocking import Blocking, blocking_refusal, blocking_space, choose_blocking, work_steps
 from xyntra_ep.tracea.kernels.cpu.conv._halo import halo_ns
 from xyntra_ep.tracea.kernels.cpu.conv._shape import conv_shape, moving_ns, typical, why_not_channels_last
 from xyntra_ep.tracea.kernels.cpu.conv._tile import TileFunction
 from xyntra_ep.tracea.kernels.cpu.conv._walk import build_conv
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import as_float
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, Variant
 from xyntra_ep.tracea.semantic_ir.nodes import Fma, Pointer, Rvalue
 
+# Bytes of 9 bits, a sign among them: a float holds the sum of so many of their products.
+_EXACT = 2**24 // (255 * 128) - 1
 _ROW_IN_REGISTERS = 8  # taps; of longer rows each weight is loaded for its multiplications
 
 
@@ -25,7 +30,10 @@ def admits(op: Conv, context: BuildContext) -> str | None:
         return "one group"
     if op.inputs[1].shape[:2] != (op.group, 1):
         return "more than one channel in or out per group"
-    return why_not_channels_last(op, context)
+    of_integers = op.product is Product.I32
+    if of_integers and math.prod(fixed for fixed in op.inputs[1].shape[2:] if isinstance(fixed, int)) > _EXACT:
+        return f"more than {_EXACT} products of bytes in a sum of floats"
+    return why_not_channels_last(op, context, of_integers)
 
 
 def accumulate(f: TileFunction) -> None:
@@ -68,7 +76,7 @@ def _long_row(f: TileFunction, x: Pointer, w: Pointer, count: Rvalue | None) -> 
         b = f.let("b", f.load(w, kx * code.lanes, code.lanes))
         for i in range(f.tile.size):
             at = kx * (line.dilation * step) + i * (line.stride * step)
-            f.assign(f.acc[i][0], Fma(f.load(x, at, code.lanes, count), b, f.acc[i][0]))
+            f.assign(f.acc[i][0], Fma(as_float(f.load(x, at, code.lanes, count)), b, f.acc[i][0]))
 
 
 def _depthwise_ns(op: Conv, config: Config, context: BuildContext) -> float:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, typical
-from xyntra_ep.tracea.kernels.cpu.conv_bf16._pack import PairRuns
+from xyntra_ep.tracea.kernels.cpu.conv_bf16._pack import WordRuns
 from xyntra_ep.tracea.kernels.cpu.shared.row_units import equal_part
 from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line, fetch_beside
 from xyntra_ep.tracea.kernels.cpu.shared.waiting_sums import WaitingSums
@@ -62,7 +62,7 @@ Callee = tuple[Function, tuple[Var, ...]]
 
 
 def multiply_tiles(
-    shape: ConvShape, x: ValueBuffer | TempBuffer, runs: PairRuns, weights: TempBuffer, context: BuildContext
+    shape: ConvShape, x: ValueBuffer | TempBuffer, runs: WordRuns, weights: TempBuffer, context: BuildContext
 ) -> KernelCall:
     """The call that computes all of ``shape.op`` from ``x``, of which no tap is outside."""
     return _Matrix(shape, x, runs, weights, context).call()
@@ -81,7 +81,7 @@ def _is_flat(shape: ConvShape) -> bool:
 
 class _Matrix:
     def __init__(
-        self, shape: ConvShape, x: ValueBuffer | TempBuffer, runs: PairRuns, weights: TempBuffer, context: BuildContext
+        self, shape: ConvShape, x: ValueBuffer | TempBuffer, runs: WordRuns, weights: TempBuffer, context: BuildContext
     ) -> None:
         self.shape, self.x_buffer, self.runs, self.weights, self.caps = shape, x, runs, weights, context.caps
         self.lanes = context.caps.lanes

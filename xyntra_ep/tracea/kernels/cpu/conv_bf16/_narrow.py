@@ -1,6 +1,6 @@
-"""x of a convolution in bfloat16: read where it lies, or copied once to an image with a border of zeros.
+"""x of a convolution of words: read where it lies, or copied once to an image of their elements with a border of zeros.
 
-image   [batch][pad + rows + overrun][pad + pixels + overrun][channels] bfloat16, and zeros for what a run reads too far
+image   [batch][pad + rows + overrun][pad + pixels + overrun][channels], and zeros for what a run reads too far
 """
 
 from __future__ import annotations
@@ -13,29 +13,30 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, Line
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, binary, f32, index, le, lt, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Convert, Rvalue, binary, f32, i32, index, le, lt, vmin
 
 _BYTES_PER_NS = 8
 
 
-def is_narrow(shape: ConvShape, step: int) -> bool:
+def is_narrow(shape: ConvShape, step: int, dtype: DType = DType.BF16) -> bool:
     """Whether x can be read where it lies, in runs of ``step`` elements none of which ends beyond its pixel or kernel row."""
     run = shape.cin * (shape.x.kernel if shape.taps_are_adjacent else 1)
     inside = shape.x.is_inside and shape.y.is_inside
-    return shape.op.inputs[0].dtype is DType.BF16 and inside and run % step == 0
+    return shape.op.inputs[0].dtype is dtype and inside and run % step == 0
 
 
-def narrow_ns(shape: ConvShape, step: int, elements: int) -> float:
+def narrow_ns(shape: ConvShape, step: int, elements: int, dtype: DType = DType.BF16) -> float:
     """Estimated time of the copy of an image of ``elements``."""
-    return 0.0 if is_narrow(shape, step) else elements * DType.BF16.bytes * 2 / _BYTES_PER_NS
+    return 0.0 if is_narrow(shape, step, dtype) else elements * dtype.bytes * 2 / _BYTES_PER_NS
 
 
 def narrow_image(
-    shape: ConvShape, step: int, context: BuildContext
+    shape: ConvShape, step: int, context: BuildContext, dtype: DType = DType.BF16
 ) -> tuple[list[KernelCall], ValueBuffer | TempBuffer, ConvShape]:
-    """(the copy, where it goes, the convolution over that), for runs that are read in steps of ``step`` elements."""
+    """(the copy, where it goes, the convolution over that), for runs that are read in steps of ``step`` elements of
+    ``dtype``."""
     x = shape.op.inputs[0]
-    if is_narrow(shape, step):
+    if is_narrow(shape, step, dtype):
         return [], ValueBuffer(value=x.value), shape
     y, y_before = _bordered(shape.y)
     line, x_before = _bordered(shape.x)
@@ -43,8 +44,8 @@ def narrow_image(
     row = line.inside * channels
     inner = replace(shape, y=y, x=line, x_offset=0, x_strides=(y.inside * row, row, channels))
     images = product((shape.batch, y.inside, row))
-    image = TempBuffer(name="image", size_bytes=(images + step) * DType.BF16.bytes)
-    return [_copy(shape, inner, (y_before, x_before), step, image, context)], image, inner
+    image = TempBuffer(name="image", size_bytes=(images + step) * dtype.bytes)
+    return [_copy(shape, inner, (y_before, x_before), step, image, context, dtype)], image, inner
 
 
 def _bordered(line: Line) -> tuple[Line, Size]:
@@ -54,28 +55,40 @@ def _bordered(line: Line) -> tuple[Line, Size]:
 
 
 def _copy(
-    shape: ConvShape, inner: ConvShape, before: Sequence[Size], step: int, image: TempBuffer, context: BuildContext
+    shape: ConvShape,
+    inner: ConvShape,
+    before: Sequence[Size],
+    step: int,
+    image: TempBuffer,
+    context: BuildContext,
+    dtype: DType,
 ) -> KernelCall:
     """A unit is one row of one image."""
     x, lanes, channels = shape.op.inputs[0], context.caps.lanes, shape.channels
     k = KernelBuilder(f"xy_conv_narrow_{x.dtype}_{context.caps.isa}")
-    source, target = k.buffer("x", x.dtype), k.buffer("image", DType.BF16, writable=True)
+    source, target = k.buffer("x", x.dtype), k.buffer("image", dtype, writable=True)
     units = shape.batch * inner.y.inside
     y_before, x_before = (k.param(n) for n in before)
     row = k.param(inner.x_strides[1])
     adjacent = shape.x_strides[2] == channels
 
+    zero = Const(f32(lanes), 0.0) if dtype.is_float else Const(i32(lanes), 0)
+
+    def elements(at: Rvalue, left: Rvalue | None) -> Rvalue:
+        found = k.load(source, at, lanes, left)
+        return found if dtype.is_float else Convert(i32(lanes), found)
+
     def zeros(begin: Rvalue, end: Rvalue) -> None:
         with k.loop("i", begin, end, lanes) as i:
-            k.store(target, i, Const(f32(lanes), 0.0), k.let("left", vmin(lanes, end - i)))
+            k.store(target, i, zero, k.let("left", vmin(lanes, end - i)))
 
     def copy(to: Rvalue, start: Rvalue, count: Rvalue) -> None:
         whole = k.let("whole", count - count % lanes)
         with k.loop("i", 0, whole, lanes) as i:
-            k.store(target, to + i, k.load(source, start + i, lanes))
+            k.store(target, to + i, elements(start + i, None))
         with k.when(lt(whole, count)):
             left = k.let("left", count - whole)
-            k.store(target, to + whole, k.load(source, start + whole, lanes, left), left)
+            k.store(target, to + whole, elements(start + whole, left), left)
 
     with k.units() as unit:
         n, y = k.split(unit, (shape.batch, inner.y.inside))

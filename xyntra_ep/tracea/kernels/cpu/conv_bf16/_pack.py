@@ -1,28 +1,31 @@
-"""The weights of a convolution in bfloat16 as panels of pairs: [panel][run of taps][pairs, filled up][channels of a panel][2].
+"""The weights of a convolution as panels of words: [panel][run of taps][words, filled up][channels of a panel][depth of a word].
 
 A run is what lies side by side in memory: the channels of one tap, or of a whole kernel row where its taps are adjacent.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import BF16_PAIRS, Words
 from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, Phase, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import PackPairs
-from xyntra_ep.tracea.semantic_ir.nodes import Const, Convert, Gather, Iota, Rvalue, f32, i32, i64, index, splat, vmin
+from xyntra_ep.tracea.semantic_ir.nodes import Const, Convert, Gather, Iota, Rvalue, binary, f32, i32, i64, index, splat, vmin
 
 
 @dataclass(frozen=True, slots=True)
-class PairRuns:
+class WordRuns:
     """``length`` elements a run, filled up with zeros to a multiple of ``step``; panels of ``columns`` output channels."""
 
     shape: ConvShape
     step: int
     columns: int
     panels: int
+    words: Words = BF16_PAIRS
 
     @property
     def whole_rows(self) -> bool:
@@ -48,18 +51,19 @@ class PairRuns:
 
     @property
     def size_bytes(self) -> int:
-        return self.panels * self.depth * self.columns * DType.BF16.bytes
+        return self.panels * self.depth * self.columns * self.words.right.bytes
 
 
-def pack_runs(runs: PairRuns, packed: TempBuffer, context: BuildContext) -> KernelCall:
+def pack_runs(runs: WordRuns, packed: TempBuffer, context: BuildContext) -> KernelCall:
     """A unit is one run of one panel. Lanes are output channels; those past the end repeat the last one, for nobody to store."""
     shape, lanes = runs.shape, min(context.caps.lanes, runs.columns)
     w = shape.op.inputs[1]
-    k = KernelBuilder(f"xy_conv_pairs_{w.dtype}_{shape.y.kernel}x{shape.x.kernel}_{runs.columns}_{context.caps.isa}")
-    source, target = k.buffer("w", w.dtype), k.buffer("packed", DType.BF16, writable=True)
+    k = KernelBuilder(f"xy_conv_{runs.words.name}_{w.dtype}_{shape.y.kernel}x{shape.x.kernel}_{runs.columns}_{context.caps.isa}")
+    source, target = k.buffer("w", w.dtype), k.buffer("packed", runs.words.right, writable=True)
     m_step, c_step, *taps = (k.param(step) for step in w.strides)
     y_step, x_step = (index(0), *taps)[-2:]
-    pairs, end = runs.length // 2, runs.padded // 2
+    each = runs.words.depth
+    whole, end, rest = runs.length // each, runs.padded // each, runs.length % each
     with k.units() as unit:
         panel, run = k.split(unit, (runs.panels, runs.count))
         place = run * y_step if runs.whole_rows else run // shape.x.kernel * y_step + run % shape.x.kernel * x_step
@@ -72,15 +76,15 @@ def pack_runs(runs: PairRuns, packed: TempBuffer, context: BuildContext) -> Kern
                 at = start + q // shape.cin * x_step + q % shape.cin * c_step if runs.whole_rows else start + q * c_step
                 return k.let("w", Gather(source, rows + Convert(i64(1), at)))
 
-            to = k.let("to", unit * (runs.padded * runs.columns) + j * 2)
-            with k.loop("pair", 0, pairs) as pair:
-                value = PackPairs(element(pair * 2), element(pair * 2 + 1))
-                k.store_words(target, to + pair * (runs.columns * 2), value)
-            if runs.length % 2:
-                value = PackPairs(element(index(pairs * 2)), Const(f32(lanes), 0.0))
-                k.store_words(target, to + pairs * (runs.columns * 2), value)
-            with k.loop("pair", pairs + runs.length % 2, end) as pair:
-                k.store_words(target, to + pair * (runs.columns * 2), Const(i32(lanes), 0))
+            to = k.let("to", unit * (runs.padded * runs.columns) + j * each)
+            step = runs.columns * each
+            with k.loop("word", 0, whole) as at:
+                k.store_words(target, to + at * step, _word(runs.words, [element(at * each + i) for i in range(each)]))
+            if rest:
+                last = [element(index(whole * each + i)) for i in range(rest)]
+                k.store_words(target, to + whole * step, _word(runs.words, last))
+            with k.loop("word", whole + (rest > 0), end) as at:
+                k.store_words(target, to + at * step, Const(i32(lanes), 0))
     kernel, params = k.finish()
     return KernelCall(
         kernel=kernel,
@@ -90,3 +94,17 @@ def pack_runs(runs: PairRuns, packed: TempBuffer, context: BuildContext) -> Kern
         cost_ns=runs.size_bytes // 2,
         phase=Phase.PREPARE,
     )
+
+
+def _word(words: Words, elements: Sequence[Rvalue]) -> Rvalue:
+    """``elements`` side by side in a word, 0 for those that are missing."""
+    lanes = elements[0].type.lanes
+    if words.sums is DType.F32:
+        low, high = (*elements, Const(f32(lanes), 0.0))[:2]
+        return PackPairs(low, high)
+    bits = 8 * words.right.bytes
+    parts = [Convert(i32(lanes), e) & ((1 << bits) - 1) for e in elements]
+    word = parts[0]
+    for i, part in enumerate(parts[1:], start=1):
+        word = word | binary("shl", part, Const(i32(lanes), bits * i))
+    return word

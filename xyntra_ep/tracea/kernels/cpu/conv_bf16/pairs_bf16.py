@@ -10,20 +10,17 @@ from __future__ import annotations
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import Conv, Product
 from xyntra_ep.tracea.kernels.cpu.conv._blocking import Blocking, blocking_refusal, blocking_space, choose_blocking, work_steps
-from xyntra_ep.tracea.kernels.cpu.conv._direct import each_run
 from xyntra_ep.tracea.kernels.cpu.conv._pack import STREAMED_BYTES, panels
-from xyntra_ep.tracea.kernels.cpu.conv._row import TapRun, needs_halo
+from xyntra_ep.tracea.kernels.cpu.conv._row import needs_halo
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, conv_shape, overlapped, typical, why_not_channels_last
-from xyntra_ep.tracea.kernels.cpu.conv._tile import AHEAD_UNIT, TileFunction
 from xyntra_ep.tracea.kernels.cpu.conv._walk import walk_image
 from xyntra_ep.tracea.kernels.cpu.conv_bf16._narrow import narrow_image, narrow_ns
-from xyntra_ep.tracea.kernels.cpu.conv_bf16._pack import PairRuns, pack_runs
+from xyntra_ep.tracea.kernels.cpu.conv_bf16._pack import WordRuns, pack_runs
+from xyntra_ep.tracea.kernels.cpu.conv_bf16._words import accumulate_words
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import BF16_PAIRS
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, TempBuffer, ValueBuffer, Variant
-from xyntra_ep.tracea.semantic_ir.matrix_nodes import PairDot
-from xyntra_ep.tracea.semantic_ir.nodes import Rvalue, binary, splat
 
-_PAIR = 2
-_LINE = 64 // DType.BF16.bytes  # elements of a cache line
+_PAIR = BF16_PAIRS.depth
 
 
 def admits(op: Conv, context: BuildContext) -> str | None:
@@ -51,35 +48,10 @@ def build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     if not _in_place(shape):
         copies, x, shape = narrow_image(shape, _PAIR, context)
     width = blocking.vectors * context.caps.lanes
-    runs = PairRuns(shape=shape, step=_PAIR, columns=width, panels=panels(shape, width))
+    runs = WordRuns(shape=shape, step=_PAIR, columns=width, panels=panels(shape, width))
     packed = TempBuffer(name="pairs", size_bytes=runs.size_bytes)
-    walk = walk_image("conv_pairs", shape, blocking, context, _accumulate, (x, DType.BF16), (packed, DType.BF16))
+    walk = walk_image("conv_pairs", shape, blocking, context, accumulate_words(BF16_PAIRS), (x, DType.BF16), (packed, DType.BF16))
     return [pack_runs(runs, packed, context), *copies, walk]
-
-
-def _accumulate(f: TileFunction) -> None:
-    f.fetch_outputs()
-    each_run(f, _multiply)
-
-
-def _multiply(f: TileFunction, run: TapRun, at: Rvalue, start: Rvalue, depth: int) -> None:
-    """acc += x[pixels of the run][at, at + depth) * w[start, start + depth)."""
-    code = f.code
-    x = f.pointer("x", code.x, at)
-    w = f.pointer("w", code.w, f.arg["panel"] + start * code.width)
-    pixel_step = code.shape.x.stride * code.shape.x_strides[2]
-    ahead, rate = w, code.ahead_rate
-    if rate is not None:
-        ahead = f.pointer("next", code.w, f.arg["ahead"] + start // _PAIR * rate // AHEAD_UNIT * _LINE)
-    with f.loop("pair", 0, depth // _PAIR) as pair:
-        places = [(pair * code.width + j * code.lanes) * _PAIR for j in range(code.vectors)]
-        b = [f.let("b", f.load_words(w, place, code.lanes)) for place in places]
-        for i in range(run.low, run.high):
-            a = f.let("a", splat(f.load_words(x, pair * _PAIR + i * pixel_step), code.lanes))
-            for j in range(code.vectors):
-                f.assign(f.acc[i][j], PairDot(a, b[j], f.acc[i][j]))
-        if rate is not None:
-            f.prefetch(ahead, binary("shr", pair * rate, AHEAD_UNIT.bit_length() - 1) * _LINE)
 
 
 def cost_ns(op: Conv, config: Config, context: BuildContext) -> float:

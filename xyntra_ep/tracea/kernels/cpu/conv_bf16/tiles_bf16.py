@@ -12,7 +12,7 @@ from xyntra_ep.tracea.core_ir.ops import Conv, Product
 from xyntra_ep.tracea.kernels.cpu.conv._shape import ConvShape, conv_shape, overlapped, typical, why_not_channels_last
 from xyntra_ep.tracea.kernels.cpu.conv_bf16._matrix import CHANNELS, K_STEP, TILE_CHANNELS, multiply_tiles
 from xyntra_ep.tracea.kernels.cpu.conv_bf16._narrow import narrow_image, narrow_ns
-from xyntra_ep.tracea.kernels.cpu.conv_bf16._pack import PairRuns, pack_runs
+from xyntra_ep.tracea.kernels.cpu.conv_bf16._pack import WordRuns, pack_runs
 from xyntra_ep.tracea.kernels.variant import BuildContext, Config, KernelCall, TempBuffer, Variant
 from xyntra_ep.tracea.semantic_ir.matrix_nodes import TILE_ROWS
 
@@ -41,9 +41,9 @@ def build(op: Conv, config: Config, context: BuildContext) -> list[KernelCall]:
     return [pack_runs(runs, weights, context), *copy, multiply_tiles(shape, x, runs, weights, context)]
 
 
-def _runs(shape: ConvShape) -> PairRuns:
+def _runs(shape: ConvShape) -> WordRuns:
     panels = -(-shape.cout // CHANNELS) * (CHANNELS // TILE_CHANNELS)
-    return PairRuns(shape=shape, step=K_STEP, columns=TILE_CHANNELS, panels=panels)
+    return WordRuns(shape=shape, step=K_STEP, columns=TILE_CHANNELS, panels=panels)
 
 
 def cost_ns(op: Conv, config: Config, context: BuildContext) -> float:

@@ -189,7 +189,7 @@ def _step(block: BlockBuilder, tile: Tile, a: Matrix, b: Matrix, sums: list[list
         _step_of_words(block, tile, tile.words, a, b, sums, k)
         return
     columns = [
-        block.let("w", _as_float(block.load(b.pointer, k * b.row + j * lanes, lanes, _left(count, j * lanes))))
+        block.let("w", as_float(block.load(b.pointer, k * b.row + j * lanes, lanes, _left(count, j * lanes))))
         for j in range(tile.vectors)
     ]
     for i in range(tile.rows):
@@ -210,8 +210,8 @@ def _step_of_words(block: BlockBuilder, tile: Tile, words: Words, a: Matrix, b: 
             block.assign(c, words.dot(x, w, c))
 
 
-def _as_float(value: Rvalue) -> Rvalue:
-    """Weights may be stored as integers, to be scaled when they are summed."""
+def as_float(value: Rvalue) -> Rvalue:
+    """Integers that are multiplied as floats: weights that are scaled when they are summed, or bytes whose sums are short."""
     return value if value.type.elem is Elem.F32 else Convert(f32(value.type.lanes), value)
 
 
