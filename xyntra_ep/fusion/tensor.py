@@ -33,7 +33,7 @@ Content = NDArray[np.object_]  # elements are Size
 @dataclass(slots=True, eq=False, kw_only=True)
 class TNode:
     """Base: what is computed. Identity is meaning; ``sources`` are the graph nodes it came from (by index). ``quantised``: the
-    integers that its floats were made of (`quantised.py`)."""
+    integers that its floats were made of (`onnx_ops/quantised/_made_of.py`)."""
 
     sources: frozenset[int] = frozenset()
     quantised: Quantised | None = None

@@ -6,7 +6,7 @@ from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._window import from_last
 from xyntra_ep.fusion.onnx_ops.quantised._convolution import integer_convolution
 from xyntra_ep.fusion.onnx_ops.quantised._integers import integer_product
-from xyntra_ep.fusion.quantised import quantised
+from xyntra_ep.fusion.onnx_ops.quantised._made_of import quantised
 from xyntra_ep.fusion.tensor import Quantised, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E

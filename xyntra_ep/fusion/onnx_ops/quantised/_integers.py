@@ -19,8 +19,8 @@ import numpy as np
 from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.checks import broadcast_shapes
 from xyntra_ep.fusion.onnx_ops._operands import f
+from xyntra_ep.fusion.onnx_ops.quantised._made_of import mark
 from xyntra_ep.fusion.onnx_ops.rows.reduction import per_row, rows
-from xyntra_ep.fusion.quantised import mark
 from xyntra_ep.fusion.tensor import GemmNode, Quantised, Tensor, literal
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E

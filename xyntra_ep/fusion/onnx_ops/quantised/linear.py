@@ -8,8 +8,8 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import Inputs, f, maybe, normal_axis, one
 from xyntra_ep.fusion.onnx_ops.quantised._integers import dequantised, quantise, scalar_or_axis
+from xyntra_ep.fusion.onnx_ops.quantised._made_of import quantised, same_values
 from xyntra_ep.fusion.op_spec import FLAG, FLOATS, OpSpec, takes
-from xyntra_ep.fusion.quantised import quantised, same_values
 from xyntra_ep.fusion.tensor import Quantised, RowNode, Tensor
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E

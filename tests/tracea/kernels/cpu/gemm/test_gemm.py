@@ -12,9 +12,9 @@ from tests.support.machine import WIDEST, widest_vectors
 from tests.support.printed import c_text
 from tests.support.run_program import check_program, plan_for, run_program
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
-from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.core_ir.dtypes import BYTES, DType
 from xyntra_ep.tracea.core_ir.interpreter import interpret
-from xyntra_ep.tracea.core_ir.ops import Gemm
+from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.kernels.cpu.gemm import batched, generic, packed_b
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_even_tile, best_tile, few_rows_tile
 from xyntra_ep.tracea.kernels.cpu.gemm._columns import even_panels
@@ -191,7 +191,9 @@ def test_narrow_storage(caps: Capabilities, stored: DType) -> None:
 
 @pytest.mark.parametrize("stored", [DType.I64, DType.I32, DType.I8, DType.U8])
 def test_integers_are_exact(stored: DType) -> None:
-    case = GemmCase(m=5, k=11, n=7, dtypes=(stored, stored, DType.I64), epilogue="integer", constant_b=False)
+    product = Product.I32 if stored in BYTES else Product.F32
+    dtypes = (stored, stored, DType.I64)
+    case = GemmCase(m=5, k=11, n=7, dtypes=dtypes, epilogue="integer", constant_b=False, product=product)
     check(case, SCALAR, GENERIC)
     check(case, WIDEST, GENERIC)
 
