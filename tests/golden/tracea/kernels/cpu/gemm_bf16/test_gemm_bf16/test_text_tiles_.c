@@ -1,16 +1,16 @@
 typedef __INT64_TYPE__ i64;
 typedef int i32x16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef float f32x16 __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int s_wordsx16 __attribute__((vector_size(64), aligned(2), may_alias));
-typedef int s_wordsx1 __attribute__((aligned(2), may_alias));
+typedef int s_words_bf16x16 __attribute__((vector_size(64), aligned(2), may_alias));
+typedef int s_words_bf16x1 __attribute__((aligned(2), may_alias));
 static inline __attribute__((always_inline)) i32x16 xy_pack_pairs_i32x16(f32x16 low, f32x16 high) { typedef short words __attribute__((vector_size(64))); words w; __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(w) : "v"(low), "v"(high)); return (i32x16)__builtin_shufflevector(w, w, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31); }
 static inline __attribute__((always_inline)) f32x16 xy_load_n_f32_f32x16(const float *p, i64 n) { unsigned short k = n >= 16 ? 65535 : n <= 0 ? 0 : (unsigned short)((1u << n) - 1); return __builtin_ia32_loadups512_mask((const float *)p, (f32x16){0}, k); }
-static inline __attribute__((always_inline)) void xy_store_words_i32x16(unsigned short *p, i32x16 v) { *(s_wordsx16 *)p = v; }
+static inline __attribute__((always_inline)) void xy_store_words_bf16_i32x16(unsigned short *p, i32x16 v) { *(s_words_bf16x16 *)p = v; }
 static inline __attribute__((always_inline)) i64 xy_min_index(i64 a, i64 b) { return a < b ? a : b; }
 static inline __attribute__((always_inline)) int xy_bits_i32x1(float a) { union { float a; int b; } u; u.a = a; return u.b; }
 static inline __attribute__((always_inline)) unsigned short xy_narrow_bf16(float v) { unsigned b = (unsigned)xy_bits_i32x1(v); return (unsigned short)(v != v ? (b >> 16) | 0x40 : (b + 0x7fff + ((b >> 16) & 1)) >> 16); }
 static inline __attribute__((always_inline)) int xy_pack_pairs_i32x1(float low, float high) { return (int)(xy_narrow_bf16(low) | (unsigned)xy_narrow_bf16(high) << 16); }
-static inline __attribute__((always_inline)) void xy_store_words_i32x1(unsigned short *p, int v) { *(s_wordsx1 *)p = v; }
+static inline __attribute__((always_inline)) void xy_store_words_bf16_i32x1(unsigned short *p, int v) { *(s_words_bf16x1 *)p = v; }
 __attribute__((visibility("default")))
 void xy_gemm_pairs_f32_16_avx512(void *const *buffers, const i64 *params, i64 begin, i64 end) {
   const float *const b_b0 = (const float *)buffers[0];
@@ -23,26 +23,26 @@ void xy_gemm_pairs_f32_16_avx512(void *const *buffers, const i64 *params, i64 be
     if ((valid_ < 16)) {
       for (i64 pair_ = 0; pair_ < 2; pair_ += 1) {
         const i64 first_ = ((pair_ * 2) * 12);
-        xy_store_words_i32x16(b_panels1 + to_ + ((pair_ * 16) * 2), xy_pack_pairs_i32x16(xy_load_n_f32_f32x16(b_b0 + column_ + first_, valid_), xy_load_n_f32_f32x16(b_b0 + column_ + (first_ + 12), valid_)));
+        xy_store_words_bf16_i32x16(b_panels1 + to_ + ((pair_ * 16) * 2), xy_pack_pairs_i32x16(xy_load_n_f32_f32x16(b_b0 + column_ + first_, valid_), xy_load_n_f32_f32x16(b_b0 + column_ + (first_ + 12), valid_)));
       }
     } else {
       for (i64 pair1 = 0; pair1 < 2; pair1 += 1) {
         const i64 first1 = ((pair1 * 2) * 12);
-        xy_store_words_i32x16(b_panels1 + to_ + ((pair1 * 16) * 2), xy_pack_pairs_i32x16((*(const f32x16 *)(b_b0 + column_ + first1)), (*(const f32x16 *)(b_b0 + column_ + (first1 + 12)))));
+        xy_store_words_bf16_i32x16(b_panels1 + to_ + ((pair1 * 16) * 2), xy_pack_pairs_i32x16((*(const f32x16 *)(b_b0 + column_ + first1)), (*(const f32x16 *)(b_b0 + column_ + (first1 + 12)))));
       }
     }
     const i64 exist_ = xy_min_index(valid_, 16);
     for (i64 pair2 = 2; pair2 < 3; pair2 += 1) {
       for (i64 n_ = 0; n_ < exist_; n_ += 1) {
         const i64 first2 = (((pair2 * 2) * 12) + n_);
-        xy_store_words_i32x1(b_panels1 + to_ + (((pair2 * 16) + n_) * 2), xy_pack_pairs_i32x1(((float)*(b_b0 + column_ + first2)), 0x0.0p+0f));
+        xy_store_words_bf16_i32x1(b_panels1 + to_ + (((pair2 * 16) + n_) * 2), xy_pack_pairs_i32x1(((float)*(b_b0 + column_ + first2)), 0x0.0p+0f));
       }
       for (i64 n1 = exist_; n1 < 16; n1 += 1) {
-        xy_store_words_i32x1(b_panels1 + to_ + (((pair2 * 16) + n1) * 2), 0);
+        xy_store_words_bf16_i32x1(b_panels1 + to_ + (((pair2 * 16) + n1) * 2), 0);
       }
     }
     for (i64 pair3 = 3; pair3 < 16; pair3 += 1) {
-      xy_store_words_i32x16(b_panels1 + to_ + ((pair3 * 16) * 2), (i32x16){0});
+      xy_store_words_bf16_i32x16(b_panels1 + to_ + ((pair3 * 16) * 2), (i32x16){0});
     }
   }
 }
