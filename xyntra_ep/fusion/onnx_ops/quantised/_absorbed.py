@@ -19,8 +19,9 @@ def product_of_quantised(c: Context, a: Tensor, b: Tensor) -> Tensor | None:
     left, right = _of_bytes(a), _of_bytes(b)
     if left is None or right is None or left.axis is not None or right.axis not in (None, b.rank - 1):
         return None
-    sums = integer_product(c, left.q, left.zero, right.q, right.zero)
-    return c.map([sums, left.scale, _vector(right.scale)], _scaled, DType.F32).named(sums.shape)
+    columns = _vector(right.scale)
+    sums = integer_product(c, left.q, left.zero, right.q, None if right.zero is None else _vector(right.zero), [columns])
+    return c.map([sums, left.scale, columns], _scaled, DType.F32).named(sums.shape)
 
 
 def convolution_of_quantised(c: Context, node: Node, x: Tensor, w: Tensor, bias: Tensor | None) -> Tensor | None:
@@ -29,11 +30,11 @@ def convolution_of_quantised(c: Context, node: Node, x: Tensor, w: Tensor, bias:
     if left is None or right is None or left.axis is not None or right.axis not in (None, 0):
         return None
     zero = None if right.zero is None else _vector(right.zero)
-    sums = integer_convolution(c, node, left.q, left.zero, right.q, zero)
-    operands = [sums, left.scale, _vector(right.scale)]
-    if bias is not None:
-        c.require_equal(bias.size, w.shape[0], "bias must be a 1D tensor of size output_channels")
-        operands.append(bias.reshape((bias.size,)))
+    each = [_vector(right.scale), *([] if bias is None else [bias])]
+    if bias is not None and bias.rank != 1:
+        return None
+    sums = integer_convolution(c, node, left.q, left.zero, right.q, zero, each)
+    operands = [sums, left.scale, *each]
 
     def body(total: Expr, sx: Expr, sw: Expr, *b: Expr) -> Expr:
         value = _scaled(total, sx, sw)

@@ -16,7 +16,7 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Node
 from xyntra_ep.fusion.onnx_ops._operands import within
 from xyntra_ep.fusion.onnx_ops._window import channels_last, from_last, kernel_of, window, with_channels
-from xyntra_ep.fusion.onnx_ops.quantised._integers import moved_bytes, sums_along
+from xyntra_ep.fusion.onnx_ops.quantised._integers import moved_bytes, named_after, sums_along
 from xyntra_ep.fusion.tensor import ConvNode, Map, Tensor, literal
 from xyntra_ep.fusion.trace import Context
 from xyntra_ep.tracea.core_ir import expr as E
@@ -25,9 +25,18 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 
 
-def integer_convolution(c: Context, node: Node, x: Tensor, x_zero: Tensor | None, w: Tensor, w_zero: Tensor | None) -> Tensor:
+def integer_convolution(
+    c: Context,
+    node: Node,
+    x: Tensor,
+    x_zero: Tensor | None,
+    w: Tensor,
+    w_zero: Tensor | None,
+    of_outputs: Sequence[Tensor | None] = (),
+) -> Tensor:
     """The i32 sums [N, spatial..., M], channels last, modulo 2^32, of ONNX Conv with the attributes of ``node``: x - x_zero (of
-    rank 0) and w - w_zero (of rank 0, or [M])."""
+    rank 0) and w - w_zero (of rank 0, or [M]). ``of_outputs``: what the caller has one of for each output channel."""
+    w = named_after(c, w, 0, [w_zero, *of_outputs], "bias must be a 1D tensor of size output_channels")
     strides, dilations, pads, out = window(c, node, x.shape[2:], kernel_of(node, x, w), must_fit=True)
     group = int(node.attr("group", 1))
     x = with_channels(c, x, w.shape[1] * group)

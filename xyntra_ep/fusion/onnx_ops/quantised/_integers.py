@@ -49,6 +49,18 @@ def dequantise(q: Expr, scale: Expr, zero: Expr | None) -> Expr:
     return E.call("mul", E.call("to_f", level), scale)
 
 
+def named_after(c: Context, t: Tensor, axis: int, others: Sequence[Tensor | None], message: str) -> Tensor:
+    """``t`` with ``axis`` called as those of ``others`` call their last axis that have a number for each of its indices: where a
+    constant says how many there are, that is a number."""
+    for other in others:
+        if other is None or other.size == 1 or other.rank == 0:
+            continue
+        c.require_equal(other.shape[-1], t.shape[axis], message)
+        if not isinstance(other.shape[-1], Dim):
+            t = t.named([other.shape[-1] if i == axis % t.rank else s for i, s in enumerate(t.shape)])
+    return t
+
+
 def dequantised(c: Context, q: Tensor, parameters: Sequence[Tensor], dtype: DType, axis: int | None) -> Tensor:
     """The floats that ``q`` stands for. ``parameters``: the scale and the zero point, if there is one, as they broadcast to q."""
     result = c.map([q, *parameters], lambda v, s, *z: dequantise(v, s, z[0] if z else None), dtype).named(q.shape)
@@ -66,10 +78,13 @@ def scalar_or_axis(c: Context, t: Tensor, x: Tensor, axis: int, what: str) -> Te
     return t.reshape([t.shape[0] if i == axis else 1 for i in range(x.rank)])
 
 
-def integer_product(c: Context, a: Tensor, a_zero: Tensor | None, b: Tensor, b_zero: Tensor | None) -> Tensor:
+def integer_product(
+    c: Context, a: Tensor, a_zero: Tensor | None, b: Tensor, b_zero: Tensor | None, of_columns: Sequence[Tensor] = ()
+) -> Tensor:
     """The i32 sums over k of (a[..., m, k] - a_zero) * (b[..., k, n] - b_zero), modulo 2^32. Zero points broadcast to [..., m, 1]
-    and to [..., 1, n]; None is 0."""
+    and to [..., 1, n]; None is 0. ``of_columns``: what the caller has one of for each column."""
     c.require_equal(a.shape[-1], b.shape[-2], "inner dimensions differ")
+    b = named_after(c, b, -1, [b_zero, *of_columns], "the columns of a product differ")
     a, a_zero = moved_bytes(c, a, a_zero, DType.U8)
     b, b_zero = moved_bytes(c, b, b_zero, DType.I8)
     batch = broadcast_shapes(c.checks, a.shape[:-2], b.shape[:-2])

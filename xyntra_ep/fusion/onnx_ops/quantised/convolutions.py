@@ -41,7 +41,8 @@ def _conv_integer(c: Context, node: Node, inputs: Inputs) -> Tensor:
 def _qlinear_conv(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (one(inputs, i) for i in range(8))
     bias = maybe(inputs, 8)
-    sums = integer_convolution(c, node, x, _one(x_zero, "x's zero point"), w, _of_outputs(w_zero))
+    each = [w_scale, bias]
+    sums = integer_convolution(c, node, x, _one(x_zero, "x's zero point"), w, _of_outputs(w_zero), each)
     others = [_one(x_scale, "x's scale"), _of_outputs(w_scale), _one(y_scale, "y's scale"), _one(y_zero, "y's zero point"), bias]
 
     def body(total: Expr, sx: Expr, sw: Expr, sy: Expr, zero: Expr, *b: Expr) -> Expr:

@@ -63,7 +63,7 @@ def _dequantize(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 
 def _dynamic_quantize(c: Context, node: Node, inputs: Inputs) -> Sequence[Tensor]:
-    """The range is that of the elements and 0, so that no elements have one as well. Rows first, so that threads share the work."""
+    """The range is that of the elements and 0, so that no elements have one as well. Rows come first: threads share those."""
     x = one(inputs, 0)
     lines = x if x.rank > 1 else x.reshape((1, x.size))
     here = [E.axis(i) for i in range(lines.rank)]

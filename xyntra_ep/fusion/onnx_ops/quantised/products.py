@@ -55,8 +55,8 @@ def _matmul_integer(c: Context, node: Node, inputs: Inputs) -> Tensor:
 def _qlinear_matmul(c: Context, node: Node, inputs: Inputs) -> Tensor:
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (one(inputs, i) for i in range(8))
     left, right = _matrices(a, b)
-    product = integer_product(c, left, _of_rows(a_zero), right, _of_columns(b_zero))
     scales = [_of_rows(a_scale), _of_columns(b_scale)]
+    product = integer_product(c, left, _of_rows(a_zero), right, _of_columns(b_zero), [b_scale])
     outputs = [y_scale, y_zero]
     if any(t.size != 1 for t in outputs):
         raise UnsupportedError("an output that is quantised in rows")
