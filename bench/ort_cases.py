@@ -61,13 +61,13 @@ class Kind:
     sizes: tuple[int, int, int] = (TINY, CACHED, FAR)
 
 
-def _f32(*shape: int) -> Array:
+def floats(*shape: int) -> Array:
     return np.random.default_rng(0).uniform(0.25, 1.0, shape).astype(np.float32)
 
 
 def _unary(op: str, domain: str = "", source: type = np.float32, **attributes: Any) -> Kind:
     def at(n: int) -> OpCase:
-        x = _f32(n) if source is np.float32 else (_f32(n) * 100).astype(source)
+        x = floats(n) if source is np.float32 else (floats(n) * 100).astype(source)
         return OpCase(op=op, feeds={"x": x}, units=n, moved=x.nbytes + 4 * n, attributes=attributes, domain=domain)
 
     return Kind(name=op, at=at)
@@ -75,14 +75,14 @@ def _unary(op: str, domain: str = "", source: type = np.float32, **attributes: A
 
 def _binary(op: str, source: type = np.float32) -> Kind:
     def at(n: int) -> OpCase:
-        x = _f32(n) if source is np.float32 else _f32(n) > 0.5
+        x = floats(n) if source is np.float32 else floats(n) > 0.5
         return OpCase(op=op, feeds={"x": x, "y": x.copy()}, units=n, moved=3 * x.nbytes)
 
     return Kind(name=op, at=at)
 
 
 def _where(n: int) -> OpCase:
-    x = _f32(n)
+    x = floats(n)
     return OpCase(op="Where", feeds={"c": x > 0.5, "x": x, "y": x.copy()}, units=n, moved=13 * n)
 
 
@@ -91,8 +91,8 @@ def _rows(op: str, *, domain: str = "", weights: int = 0, keeps: bool = True, ou
 
     def at(n: int) -> OpCase:
         width = 256 if n > TINY else 4
-        x = _f32(n // width, width)
-        given = {f"w{i}": _f32(width) for i in range(weights)}
+        x = floats(n // width, width)
+        given = {f"w{i}": floats(width) for i in range(weights)}
         size = 8 * n if keeps else 4 * n
         return OpCase(
             op=op, feeds={"x": x}, weights=given, units=n, moved=size, attributes=attributes, domain=domain, outputs=outputs
@@ -108,20 +108,20 @@ def _with_axis(op: str, *axis: int, outputs: int = 1, keeps: bool = False) -> Ki
         width = 256 if n > TINY else 4
         given = {"k": np.array(axis, np.int64)}
         size = 8 * n if keeps else 4 * n
-        return OpCase(op=op, feeds={"x": _f32(n // width, width)}, weights=given, units=n, moved=size, outputs=outputs)
+        return OpCase(op=op, feeds={"x": floats(n // width, width)}, weights=given, units=n, moved=size, outputs=outputs)
 
     return Kind(name=op, at=at)
 
 
 def _scan(n: int) -> OpCase:
     width = 256 if n > TINY else 4
-    x = _f32(n // width, width)
+    x = floats(n // width, width)
     return OpCase(op="CumSum", feeds={"x": x}, weights={"axis": np.array(1, np.int64)}, units=n, moved=8 * n)
 
 
 def _image(n: int) -> Array:
     side = max(2, math.isqrt(n // 4 if n <= TINY else n // 32))
-    return _f32(1, 4 if n <= TINY else 32, side, side)
+    return floats(1, 4 if n <= TINY else 32, side, side)
 
 
 def _pool(op: str, side: int = 3) -> Kind:
@@ -143,7 +143,7 @@ def _channels(op: str, weights: int) -> Kind:
 
     def at(n: int) -> OpCase:
         x = _image(n)
-        given = {f"w{i}": _f32(x.shape[1]) for i in range(weights)}
+        given = {f"w{i}": floats(x.shape[1]) for i in range(weights)}
         return OpCase(op=op, feeds={"x": x}, weights=given, units=x.size, moved=8 * x.size)
 
     return Kind(name=op, at=at)
@@ -165,7 +165,7 @@ def _transpose(name: str, perm: Sequence[int]) -> Kind:
     def at(n: int) -> OpCase:
         inner = 2 if n <= TINY else 64
         outer = max(2, math.isqrt(n // inner))
-        x = _f32(2, outer // 2 or 1, outer, inner)
+        x = floats(2, outer // 2 or 1, outer, inner)
         return OpCase(op="Transpose", feeds={"x": x}, units=x.size, moved=8 * x.size, attributes={"perm": list(perm)})
 
     return Kind(name=name, at=at)
@@ -173,59 +173,59 @@ def _transpose(name: str, perm: Sequence[int]) -> Kind:
 
 def _concat(n: int) -> OpCase:
     width = 64 if n > TINY else 2
-    parts = {f"x{i}": _f32(n // width // 2, width) for i in range(2)}
+    parts = {f"x{i}": floats(n // width // 2, width) for i in range(2)}
     return OpCase(op="Concat", feeds=parts, units=n, moved=8 * n, attributes={"axis": 1})
 
 
 def _slice(n: int) -> OpCase:
     width = 128 if n > TINY else 4
     given = {k: np.array([v], np.int64) for k, v in (("starts", 0), ("ends", width // 2), ("axes", 1))}
-    return OpCase(op="Slice", feeds={"x": _f32(2 * n // width, width)}, weights=given, units=n, moved=8 * n)
+    return OpCase(op="Slice", feeds={"x": floats(2 * n // width, width)}, weights=given, units=n, moved=8 * n)
 
 
 def _split(n: int) -> OpCase:
     width = 128 if n > TINY else 4
-    return OpCase(op="Split", feeds={"x": _f32(n // width, width)}, units=n, moved=8 * n, outputs=2, attributes={"axis": 1})
+    return OpCase(op="Split", feeds={"x": floats(n // width, width)}, units=n, moved=8 * n, outputs=2, attributes={"axis": 1})
 
 
 def _gather(n: int) -> OpCase:
     width = 64 if n > TINY else 4
     rows = np.random.default_rng(0).integers(0, max(1, n // width), n // width)
-    return OpCase(op="Gather", feeds={"x": _f32(n // width, width), "i": rows}, units=n, moved=8 * n)
+    return OpCase(op="Gather", feeds={"x": floats(n // width, width), "i": rows}, units=n, moved=8 * n)
 
 
 def _gather_elements(n: int) -> OpCase:
     width = 64 if n > TINY else 4
     at = np.random.default_rng(0).integers(0, width, (n // width, width))
     return OpCase(
-        op="GatherElements", feeds={"x": _f32(n // width, width), "i": at}, units=n, moved=16 * n, attributes={"axis": 1}
+        op="GatherElements", feeds={"x": floats(n // width, width), "i": at}, units=n, moved=16 * n, attributes={"axis": 1}
     )
 
 
 def _expand(n: int) -> OpCase:
     width = 64 if n > TINY else 4
     given = {"shape": np.array([n // width, width], np.int64)}
-    return OpCase(op="Expand", feeds={"x": _f32(1, width)}, weights=given, units=n, moved=4 * n)
+    return OpCase(op="Expand", feeds={"x": floats(1, width)}, weights=given, units=n, moved=4 * n)
 
 
 def _tile(n: int) -> OpCase:
     width = 64 if n > TINY else 4
     given = {"repeats": np.array([2, 1], np.int64)}
-    return OpCase(op="Tile", feeds={"x": _f32(n // width // 2, width)}, weights=given, units=n, moved=6 * n)
+    return OpCase(op="Tile", feeds={"x": floats(n // width // 2, width)}, weights=given, units=n, moved=6 * n)
 
 
 def _pad(n: int) -> OpCase:
     width = 64 if n > TINY else 4
-    x = _f32(n // width, width)
+    x = floats(n // width, width)
     return OpCase(op="Pad", feeds={"x": x}, weights={"pads": np.array([1, 1, 1, 1], np.int64)}, units=n, moved=8 * n)
 
 
-def _matmul(m: int, *, constant: bool) -> Callable[[int], OpCase]:
+def matmul(m: int, *, constant: bool) -> Callable[[int], OpCase]:
     """[m, k] x [k, k]: n is k."""
 
     def at(n: int) -> OpCase:
-        weight = {"b": _f32(n, n)}
-        feeds = {"a": _f32(m, n), **({} if constant else weight)}
+        weight = {"b": floats(n, n)}
+        feeds = {"a": floats(m, n), **({} if constant else weight)}
         given = weight if constant else {}
         return OpCase(op="MatMul", feeds=feeds, weights=given, units=2 * m * n * n, moved=4 * n * n)
 
@@ -234,17 +234,17 @@ def _matmul(m: int, *, constant: bool) -> Callable[[int], OpCase]:
 
 def _heads(n: int) -> OpCase:
     """As the scores of attention: 12 heads of 64."""
-    feeds = {"a": _f32(1, 12, n, 64), "b": _f32(1, 12, 64, n)}
+    feeds = {"a": floats(1, 12, n, 64), "b": floats(1, 12, 64, n)}
     return OpCase(op="MatMul", feeds=feeds, units=2 * 12 * 64 * n * n, moved=4 * 12 * n * n)
 
 
-def _conv(side: int, group: str = "", cin: int = 64, stride: int = 1, rank: int = 2) -> Callable[[int], OpCase]:
+def conv(side: int, group: str = "", cin: int = 64, stride: int = 1, rank: int = 2) -> Callable[[int], OpCase]:
     """cin -> 64 channels over an image of n x n (rank 1: n*n)."""
 
     def at(n: int) -> OpCase:
         groups = {"": 1, "grouped": 4, "depthwise": cin}[group]
         spatial = (n,) * rank if rank > 1 else (n * n,)
-        x, w = _f32(1, cin, *spatial), _f32(64, cin // groups, *(side,) * rank)
+        x, w = floats(1, cin, *spatial), floats(64, cin // groups, *(side,) * rank)
         out = math.prod(-(-s // stride) for s in spatial) * 64
         return OpCase(
             op="Conv", feeds={"x": x}, weights={"w": w}, units=2 * out * w[0].size, moved=4 * (x.size + out),
@@ -255,7 +255,7 @@ def _conv(side: int, group: str = "", cin: int = 64, stride: int = 1, rank: int 
 
 
 def _conv_transpose(n: int) -> OpCase:
-    x, w = _f32(1, 64, n, n), _f32(64, 64, 2, 2)
+    x, w = floats(1, 64, n, n), floats(64, 64, 2, 2)
     return OpCase(
         op="ConvTranspose", feeds={"x": x}, weights={"w": w}, units=2 * x.size * w[0].size, moved=4 * 5 * x.size,
         attributes={"strides": [2, 2]},
@@ -268,10 +268,10 @@ def recurrent(op: str, *, gates: int, rows: int, steps: int = 32) -> Callable[[i
     def at(n: int) -> OpCase:
         from xyntra_ep.fusion.estimates.ort_cost import GATE_PRODUCTS
 
-        weights = {"w": _f32(1, gates * n, n) / n, "r": _f32(1, gates * n, n) / n, "b": _f32(1, 2 * gates * n)}
+        weights = {"w": floats(1, gates * n, n) / n, "r": floats(1, gates * n, n) / n, "b": floats(1, 2 * gates * n)}
         units = 2 * steps * rows * gates * n * (2 * n + GATE_PRODUCTS)
         return OpCase(
-            op=op, feeds={"x": _f32(steps, rows, n)}, weights=weights, units=units, moved=4 * steps * gates * n * n,
+            op=op, feeds={"x": floats(steps, rows, n)}, weights=weights, units=units, moved=4 * steps * gates * n * n,
             attributes={"hidden_size": n},
         )  # fmt: skip
 
@@ -287,8 +287,8 @@ _UNARY = (
     "HardSigmoid", "HardSwish", "Sin", "Cos", "Floor", "Ceil", "Round", "Reciprocal", "Sign", "IsNaN",
 )  # fmt: skip
 _BINARY = ("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "PRelu")
-_IMAGE = (2, 14, 56)
-_SQUARE = (4, 256, 1024)
+IMAGE_SIZES = (2, 14, 56)
+SQUARE_SIZES = (4, 256, 1024)
 
 KINDS = [
     *(_unary(op) for op in _UNARY),
@@ -326,20 +326,20 @@ KINDS = [
     Kind(name="Expand", at=_expand),
     Kind(name="Tile", at=_tile),
     Kind(name="Pad", at=_pad),
-    Kind(name="product.row", at=_matmul(1, constant=True), sizes=(4, 256, 2048)),
-    Kind(name="product.few", at=_matmul(8, constant=True), sizes=_SQUARE),
-    Kind(name="product.many", at=_matmul(128, constant=True), sizes=_SQUARE),
-    Kind(name="product.two", at=_matmul(128, constant=False), sizes=_SQUARE),
+    Kind(name="product.row", at=matmul(1, constant=True), sizes=(4, 256, 2048)),
+    Kind(name="product.few", at=matmul(8, constant=True), sizes=SQUARE_SIZES),
+    Kind(name="product.many", at=matmul(128, constant=True), sizes=SQUARE_SIZES),
+    Kind(name="product.two", at=matmul(128, constant=False), sizes=SQUARE_SIZES),
     Kind(name="product.heads", at=_heads, sizes=(4, 128, 512)),
     *(_recurrent(op, gates, rows) for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)) for rows in (1, 16)),
-    Kind(name="conv.point", at=_conv(1), sizes=_IMAGE),
-    Kind(name="conv.window", at=_conv(3), sizes=_IMAGE),
-    Kind(name="conv.stem", at=_conv(7, cin=3, stride=2), sizes=(2, 56, 224)),
-    Kind(name="conv.grouped", at=_conv(3, "grouped"), sizes=_IMAGE),
-    Kind(name="conv.depthwise", at=_conv(3, "depthwise"), sizes=_IMAGE),
-    Kind(name="conv.line", at=_conv(3, rank=1), sizes=_IMAGE),
-    Kind(name="conv.line.grouped", at=_conv(9, "grouped", rank=1), sizes=_IMAGE),
-    Kind(name="conv.line.depthwise", at=_conv(9, "depthwise", rank=1), sizes=_IMAGE),
-    Kind(name="conv.volume", at=_conv(3, cin=16, rank=3), sizes=(2, 6, 16)),
-    Kind(name="conv.transposed", at=_conv_transpose, sizes=_IMAGE),
+    Kind(name="conv.point", at=conv(1), sizes=IMAGE_SIZES),
+    Kind(name="conv.window", at=conv(3), sizes=IMAGE_SIZES),
+    Kind(name="conv.stem", at=conv(7, cin=3, stride=2), sizes=(2, 56, 224)),
+    Kind(name="conv.grouped", at=conv(3, "grouped"), sizes=IMAGE_SIZES),
+    Kind(name="conv.depthwise", at=conv(3, "depthwise"), sizes=IMAGE_SIZES),
+    Kind(name="conv.line", at=conv(3, rank=1), sizes=IMAGE_SIZES),
+    Kind(name="conv.line.grouped", at=conv(9, "grouped", rank=1), sizes=IMAGE_SIZES),
+    Kind(name="conv.line.depthwise", at=conv(9, "depthwise", rank=1), sizes=IMAGE_SIZES),
+    Kind(name="conv.volume", at=conv(3, cin=16, rank=3), sizes=(2, 6, 16)),
+    Kind(name="conv.transposed", at=_conv_transpose, sizes=IMAGE_SIZES),
 ]

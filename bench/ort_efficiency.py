@@ -29,6 +29,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
+from xyntra_bench import ort_integer_cases
 from xyntra_bench.environment import Environment, read_environment
 from xyntra_bench.ort_cases import KINDS, TINY, Kind, OpCase, recurrent
 
@@ -147,7 +148,7 @@ def _runner(model: bytes, feeds: Any) -> Callable[[], float]:
 def table(environment: Environment, ceiling: Ceiling) -> dict[str, Any]:
     """The whole file."""
     data = np.ones(_FAR_BYTES // 4, np.float32)
-    rows = {kind.name: dataclasses.asdict(measure(kind, ceiling, data)) for kind in KINDS}
+    rows = {kind.name: dataclasses.asdict(measure(kind, ceiling, data)) for kind in (*KINDS, *ort_integer_cases.KINDS)}
     return {
         "environment": {
             "cpu": environment.cpu,

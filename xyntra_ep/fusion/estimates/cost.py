@@ -13,7 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from xyntra_ep.fusion.estimates.ort_cost import PARALLEL_NS, Ceilings, Load, Sized, Work, load, load_of, shared_ns, work_of
+from xyntra_ep.fusion.estimates.ort_cost import (
+    INTEGERS,
+    PARALLEL_NS,
+    Ceilings,
+    Load,
+    Sized,
+    Work,
+    load,
+    load_of,
+    of_integers,
+    shared_ns,
+    work_of,
+)
 from xyntra_ep.fusion.estimates.ort_fusions import absorbed
 from xyntra_ep.fusion.estimates.plausible import SEQUENCE, assumed_text
 from xyntra_ep.fusion.graph import Graph, NodeId
@@ -211,7 +223,9 @@ class Comparison:
             inputs = [self._sized(name, symbols) for name in node.inputs]
             outputs = [t for t in (self._sized(name, symbols) for name in node.outputs) if t is not None]
             load_ = load_of(node, inputs, outputs, self._table)
-            if load_ is not None and fused is not None:
+            if load_ is not None and fused == INTEGERS:
+                load_ = of_integers(load_, self._table)
+            elif load_ is not None and fused is not None:
                 load_ = Load(row=fused, units=load_.units, bytes=load_.bytes)
             found[i] = Work(ns=0.0) if load_ is None else work_of(load_, self._table, self._ceilings)
         return found

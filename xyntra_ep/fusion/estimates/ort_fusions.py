@@ -7,14 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from xyntra_ep.fusion.estimates.ort_cost import INTEGERS
 from xyntra_ep.fusion.graph import Graph, Node, NodeId
 
 _ACTIVATIONS = frozenset({"Relu", "Clip", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid"})
 _PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
+_BETWEEN_PAIRS = _PRODUCTS | {
+    "Add",
+    "Mul",
+    "Concat",
+    "AveragePool",
+    "GlobalAveragePool",
+    "MaxPool",
+    "Sigmoid",
+    "LeakyRelu",
+    "Softmax",
+}
 
 
 def absorbed(graph: Graph, members: Iterable[NodeId]) -> dict[NodeId, str]:
-    """Nodes of ``members`` that ORT fuses away -> "", and nodes whose fused form has a row of its own -> that row."""
+    """Nodes of ``members`` that ORT fuses away -> "", and nodes whose fused form has a row of its own -> that row (``INTEGERS``:
+    what it is for bytes)."""
     found: dict[NodeId, str] = {}
     for i in members:
         node = graph.nodes[i]
@@ -24,7 +37,41 @@ def absorbed(graph: Graph, members: Iterable[NodeId]) -> dict[NodeId, str]:
             _gelu(graph, node, found)
         elif node.op_type == "Sqrt":
             _normalisation(graph, node, found)
+        elif node.op_type == "MatMulInteger":
+            _scaling(graph, node, found)
+        if node.op_type in _BETWEEN_PAIRS:
+            _pairs(graph, node, found)
     return found
+
+
+def _scaling(graph: Graph, node: Node, found: dict[NodeId, str]) -> None:
+    """Cast, scale and bias after a product of integers."""
+    after = _reader(graph, node)
+    for kind in ("Cast", "Mul", "Add"):
+        if after is None or after.op_type != kind:
+            return
+        found[after.id] = ""
+        after = _reader(graph, after)
+
+
+def _pairs(graph: Graph, node: Node, found: dict[NodeId, str]) -> None:
+    """An operator between dequantised operands and a quantised result: ORT computes it in integers. A product may give floats."""
+    makers = [graph.nodes[graph.producer[name]] for name in node.inputs if name in graph.producer]
+    if not makers or any(maker.op_type != "DequantizeLinear" for maker in makers):
+        return
+    after = _reader(graph, node)
+    if after is not None and after.op_type in _ACTIVATIONS and node.op_type == "Conv":
+        found[after.id] = ""
+        after = _reader(graph, after)
+    if after is not None and after.op_type == "QuantizeLinear":
+        found[after.id] = ""
+    elif node.op_type != "MatMul":
+        return
+    if node.op_type in _PRODUCTS:
+        found[node.id] = INTEGERS
+    for maker in makers:
+        if all(found.get(graph.nodes[c].id) == INTEGERS for name in maker.outputs for c in graph.consumers.get(name, ())):
+            found[maker.id] = ""
 
 
 def _finish(graph: Graph, node: Node, found: dict[NodeId, str]) -> None:
