@@ -60,9 +60,10 @@ def _iterations_s(found: Estimate, case: Case, plan: Plan) -> float:
 
 def fitting(cases: Sequence[Case], costs_s: Mapping[str, float], left_s: float) -> tuple[Case, ...]:
     """Those that fit, in the order to measure them: with the fewest threads first, so that each model has a row before one has
-    two, and there the cheap before the expensive. One is always measured."""
+    two; there models before the quantised ones that were made from them, and the cheap before the expensive. One is always
+    measured."""
     chosen: list[Case] = []
-    for case in sorted(cases, key=lambda case: (case.threads, costs_s[case.label])):
+    for case in sorted(cases, key=lambda case: (case.threads, case.float_model != "", costs_s[case.label])):
         if not chosen or costs_s[case.label] <= left_s:
             chosen.append(case)
             left_s -= costs_s[case.label]

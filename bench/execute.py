@@ -102,7 +102,8 @@ def _chosen(plan: Plan, store: Store, cases: Sequence[Case], costs_s: Mapping[st
 
 def _prepare(plan: Plan, store: Store, tick: Tick) -> None:
     """What is measured once for a run, unless the run that is resumed has it."""
-    for name in dict.fromkeys(case.model for case in plan.cases if not case.file):
+    names = [name for case in plan.cases if not case.file for name in (case.model, case.float_model) if name]
+    for name in dict.fromkeys(names):
         tick(f"building {name}", done=0)
         try:
             model_path(zoo[name])

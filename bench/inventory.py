@@ -29,7 +29,7 @@ def inventory() -> list[tuple[str, Sequence[str]]]:
 def _model(name: str) -> str:
     model = zoo[name]
     lengths = ",".join(map(str, model.seqs)) or "-"
-    return f"{model.name:20} {model.family:8} seq {lengths:8} {'tests only' if model.tiny else ''}".rstrip()
+    return f"{model.name:24} {model.family:8} seq {lengths:8} {'tests only' if model.tiny else ''}".rstrip()
 
 
 def _known() -> list[str]:

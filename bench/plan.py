@@ -110,6 +110,7 @@ class Case:
     threads: int = 1
     seed: int = 0
     max_err: float = DEFAULT_MAX_ERR
+    float_model: str = ""  # the zoo's, that a quantised one was made from
     file: str = ""
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     feeds: str = ""  # a file of `own_feeds` with inputs of the caller's, of which `shapes` has the shapes
@@ -203,7 +204,14 @@ def wide_cases(names: Sequence[str], threads: Sequence[int]) -> tuple[Case, ...]
 
 
 def _zoo_case(model: ZooModel, seq: int | None) -> Case:
-    return Case(model=model.name, family=model.family.value, seq=seq, seed=model.seed, max_err=model.max_err)
+    return Case(
+        model=model.name,
+        family=model.family.value,
+        seq=seq,
+        seed=model.seed,
+        max_err=model.max_err,
+        float_model=model.float_model.name if model.float_model else "",
+    )
 
 
 def file_cases(

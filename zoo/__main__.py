@@ -31,7 +31,7 @@ def main() -> int:
         match arguments.command:
             case "list":
                 for model in zoo:
-                    print(f"{model.name:20} {model.family}")
+                    print(f"{model.name:24} {model.family}")
             case "build":
                 for name in arguments.name:
                     print(model_path(zoo[name], weights=_weights(name, arguments.weights)))

@@ -51,11 +51,14 @@ def _params(model: ZooModel, weights: Path | None) -> Params:
 
 
 def _key(model: ZooModel, weights: Path | None) -> str:
-    """Source of the builder and of what it shares, plus the seed or the checkpoint's content."""
-    builder = getattr(model.build, "func", model.build)
+    """Source of the builder and of what it shares, plus the seed or the checkpoint's content. Of a quantised model also the
+    float model's builder, and the version of the runtime whose quantisers make it."""
     here = Path(__file__).parent
     digest = hashlib.sha256(f"{model.name} {model.seed}".encode())
-    sources = {Path(builder.__code__.co_filename), *(here / name for name in SHARED), *here.glob("_*.py")}
+    sources = {_builder(model), *(here / name for name in SHARED), *here.glob("_*.py")}
+    if model.float_model:
+        sources.add(_builder(model.float_model))
+        digest.update(_quantisers().encode())
     for source in sorted(sources):
         digest.update(meaning_of(source))
     if weights is None:
@@ -63,6 +66,19 @@ def _key(model: ZooModel, weights: Path | None) -> str:
     with weights.open("rb") as file:
         digest.update(hashlib.file_digest(file, "sha256").digest())
     return f"w{digest.hexdigest()[:16]}"
+
+
+def _builder(model: ZooModel) -> Path:
+    return Path(getattr(model.build, "func", model.build).__code__.co_filename)
+
+
+def _quantisers() -> str:
+    """Empty without a runtime, which no other model needs."""
+    try:
+        import onnxruntime
+    except ImportError:
+        return ""
+    return str(onnxruntime.__version__)
 
 
 def meaning_of(source: Path) -> bytes:

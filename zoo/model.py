@@ -46,7 +46,8 @@ class ZooModel:
     `build` turns a source of weights into a model. `feeds(batch, seq, seed)` makes sensible inputs; vision
     models ignore `seq` (their `seqs` is empty); for a decode step `seq` is the length of the past. One that `generates` takes
     `input_ids` and `past_*`, of any length, and gives `logits` and a `present_*` for each past: its own next inputs.
-    `max_err` bounds max|a-b| / max|b| of an fp32 run against the CPU provider.
+    `max_err` bounds max|a-b| / max|b| of an fp32 run against the CPU provider. A quantised one names the `float_model` that it
+    was made from: its outputs are held against that one's, too.
     """
 
     name: str
@@ -60,3 +61,4 @@ class ZooModel:
     generates: bool = False
     tiny: bool = False  # small enough for unit tests; left out of `bench run zoo`
     checkpoint: Checkpoint | None = None
+    float_model: ZooModel | None = None

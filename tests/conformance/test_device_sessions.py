@@ -20,13 +20,14 @@ pytestmark = [pytest.mark.native]
 CASES = [("opencl", "fp32", 1e-4), ("cuda", "fp32", 1e-4), ("cuda", "bf16", 2e-2), ("cuda", "fp16", 2e-2), ("cuda", "tf32", 5e-3)]
 # A driver that compiles for a CPU takes its time: these are quick enough for every day.
 QUICK = frozenset({"gpt2-decode-tiny", "vit-tiny16-tiny"})
+FLOAT = [model for model in zoo if not model.float_model]  # GPU kernels compute no quantised ones
 _LENGTH = 32  # of sequences: kernels are the same for all, and a CPU is slow at work that is cut for GPUs
 
 
 def parameters() -> list[Any]:
     found: list[Any] = []
     for backend, precision, max_err in CASES:
-        for model in zoo:
+        for model in FLOAT:
             whole = backend == "opencl" and not model.tiny and not model.generates  # at batch 1
             every_day = model.name in QUICK or whole or (backend == "cuda" and model.tiny)
             marks = [pytest.mark.device(backend), *([] if every_day else [pytest.mark.slow])]

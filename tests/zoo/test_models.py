@@ -40,14 +40,16 @@ def test_outputs_are_alive_at_every_shape(model: ZooModel, batch: int) -> None:
 
 @pytest.mark.parametrize("model", TINY)
 def test_rows_of_a_batch_differ_and_do_not_mix(model: ZooModel) -> None:
-    """Row 0 alone gives what row 0 of a batch gives, and the other rows give something else."""
+    """Row 0 alone gives what row 0 of a batch gives, and the other rows give something else. With dynamic
+    quantisation a scale is the whole batch's, so a row's rounding depends on the others."""
+    apart = 0.02 if model.float_model else 1e-5
     seq = max(model.seqs, default=1)
     feeds = model.feeds(4, seq, 3)
     together = run(model, feeds)
     alone = run(model, {name: value[:1] for name, value in feeds.items()})
     for name, value in together.items():
-        np.testing.assert_allclose(alone[name], value[:1], atol=1e-5 * float(np.abs(value).max()))
-        assert np.abs(value[0] - value[1]).max() > 0.01 * np.abs(value).max(), name
+        np.testing.assert_allclose(alone[name], value[:1], atol=apart * float(np.abs(value).max()))
+        assert np.abs(value[0] - value[1]).max() > max(0.01, 5 * apart) * np.abs(value).max(), name
 
 
 @pytest.mark.parametrize("model", TINY)
