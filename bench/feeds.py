@@ -34,6 +34,11 @@ def case_path(case: Case) -> Path:
     return Path(case.file) if case.file else model_path(zoo[case.model])
 
 
+def float_path(case: Case) -> Path | None:
+    """Of the model that the case's was quantised from; None of one that was not."""
+    return model_path(zoo[case.float_model]) if case.float_model else None
+
+
 def case_feeds(case: Case, inputs: Sequence[Any]) -> Feeds:
     """Feeds for the session whose `get_inputs()` is given."""
     if case.file:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from xyntra_bench.feeds import Feeds
 from xyntra_bench.loads import Load, Sample
 from xyntra_bench.plan import Budget
-from xyntra_bench.results import Accuracy, Check, Creation, Placement, Serving, Stopped
+from xyntra_bench.results import Accuracy, Check, Creation, FloatError, Placement, Serving, Stopped
 from xyntra_bench.sessions import Factory, Session
 from xyntra_bench.setups import Setup
 from xyntra_bench.statistics import MIN_PAIRS
@@ -45,6 +45,7 @@ class Runner:
     device: str = ""
     outputs: list[npt.NDArray[Any]] = field(default_factory=list)
     check: Check | None = None  # against the reference's outputs; the reference itself has none
+    float_error: FloatError | None = None  # of a quantised model
     first_run_ns: int = 0
     samples: list[Sample] = field(default_factory=list)
     round_ns: list[list[float]] = field(default_factory=list)  # median of each iteration, by round

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from xyntra_bench.accuracy import compare
+from xyntra_bench.accuracy import compare, compare_quantised, float_error
 from xyntra_bench.contenders import Contender
 from xyntra_bench.environment import cores_allowed, governor
 from xyntra_bench.errors import BenchError, Unavailable, reason_of
-from xyntra_bench.feeds import Feeds, case_feeds, case_path, save_feeds
+from xyntra_bench.feeds import Feeds, case_feeds, case_path, float_path, save_feeds
 from xyntra_bench.inside import PROVIDER, forget_plans
 from xyntra_bench.interleaving import Runner, run_interleaved
 from xyntra_bench.loads import Load, Loop, OneAtATime, Streams, forced_logits
@@ -58,6 +58,7 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
     fixed = FixedShapes.of(session.get_inputs(), feeds)
     del session
     save_feeds(feeds, scratch / FEEDS_FILE)
+    exact = _float_outputs(case, names, feeds)
 
     failed: dict[str, tuple[Status, str]] = {}
     prepared: dict[str, tuple[Factory, Creation]] = {}
@@ -81,13 +82,13 @@ def measure(case: Case, contenders: tuple[Contender, ...], budget: Budget, scrat
         (scratch / ALIVE_FILE).touch()
 
     reference = runners[setups[0].label]
-    _check_outputs(runners, names, case.max_err, Moment.FIRST, reference=reference)
+    _check_outputs(case, runners, names, exact, Moment.FIRST, reference=reference)
     iterations, stopped = _run_all(case, list(runners.values()), feeds, budget.for_sessions(len(runners)), after_round)
     machine = watch.seen()
     for runner in runners.values():
         assert runner.session is not None
         runner.outputs = _with_past(case, runner.session, runner.session.outputs(feeds, names), feeds, names)
-    _check_outputs(runners, names, case.max_err, Moment.LAST, reference=reference)
+    _check_outputs(case, runners, names, exact, Moment.LAST, reference=reference)
     measured = [_result(setup, failed, runners) for setup in setups]
     if case.scenario is Scenario.SINGLE_STREAM:
         measured = [_with_inside(m, runners.get(m.label), feeds) for m in measured]
@@ -202,14 +203,30 @@ def _with_past(case: Case, session: Session, outputs: Outputs, feeds: Feeds, nam
     return [*outputs, *forced_logits(session, feeds, made, FORCED).values()]
 
 
-def _check_outputs(runners: Mapping[str, Runner], names: list[str], max_err: float, moment: Moment, *, reference: Runner) -> None:
+def _float_outputs(case: Case, names: list[str], feeds: Feeds) -> Outputs | None:
+    """Of the model that a quantised one was made from, by the CPU provider. Its session is gone before any is measured."""
+    path = float_path(case)
+    return plain_session(path, threads=case.threads).run(names, feeds) if path else None
+
+
+def _check_outputs(
+    case: Case, runners: Mapping[str, Runner], names: list[str], exact: Outputs | None, moment: Moment, *, reference: Runner
+) -> None:
     """Compares outputs before the iterations, because a contender with wrong results need not be measured until its speed is
     known well; and after them, because memory that is used again may spoil in a later run what was right in the first."""
     for runner in runners.values():
+        if exact:
+            moved = float_error(case.float_model, names, runner.outputs, exact)
+            runner.float_error = max(filter(None, (runner.float_error, moved)), key=lambda found: found.error, default=None)
         if runner is not reference:
-            bound = runner.setup.contender.max_err(max_err)
+            bound = runner.setup.contender.max_err(case.max_err)
             named = [*names, *(f"logits after {i + 1} tokens" for i in range(len(runner.outputs) - len(names)))]
-            found = dataclasses.replace(compare(named, runner.outputs, reference.outputs, bound), moments=(moment,))
+            compared = (
+                compare_quantised(named, runner.outputs, reference.outputs, exact, bound)
+                if exact
+                else compare(named, runner.outputs, reference.outputs, bound)
+            )
+            found = dataclasses.replace(compared, moments=(moment,))
             runner.check = found if runner.check is None else _worse(runner.check, found)
 
 

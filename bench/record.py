@@ -38,6 +38,7 @@ def conclude(runner: Runner, everyone: Mapping[str, Runner]) -> Measurement:
         creation=runner.creation,
         placement=runner.placement,
         check=runner.check,
+        float_error=runner.float_error,
         ratio=ratio,
         peers={label: peer for label, peer in peers.items() if peer},
         verdict=judge(ratio),

@@ -223,8 +223,24 @@ class Weights(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FloatError:
+    """How far a quantised model's outputs are from those of the `model` that it was made from, on the same feeds: of the worst
+    output max|a-b| / max|b|, and the root of the mean square of a-b over that of b. Of `logits` for several positions, also at
+    how many of them the largest is the same."""
+
+    model: str
+    error: float
+    rms: float
+    output: str
+    positions: int | None
+    same_largest: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """max|a-b| / max|b| of the worst output against the baseline's, on the same feeds; of all `moments` the worst."""
+    """max|a-b| / max|b| of the worst output against the baseline's, on the same feeds; of all `moments` the worst. Of a quantised
+    model, `float_ratio` is the error against its float model (`rms` of `FloatError`) over the baseline's, of the worst output
+    (`accuracy` has the rule)."""
 
     state: Accuracy
     max_err: float
@@ -232,6 +248,7 @@ class Check:
     output: str = ""
     dead_outputs: tuple[str, ...] = ()
     moments: tuple[Moment, ...] = ()
+    float_ratio: float | None = field(default=None, metadata={LATER: True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,6 +352,7 @@ class Measurement:
     memory: Memory | None = None
     placement: Placement | None = None
     check: Check | None = None
+    float_error: FloatError | None = field(default=None, metadata={LATER: True})  # of a quantised model
     against: str = ""  # the label of the setup that `ratio` compares with
     ratio: Ratio | None = None
     peers: Mapping[str, Ratio] = field(default_factory=dict)  # by the label of the other

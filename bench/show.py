@@ -23,9 +23,10 @@ from rich.text import Text
 from xyntra_bench.contenders import CPU_BACKEND
 from xyntra_bench.plan import MIN_N_P90, MIN_N_P95, MIN_N_P99, MIN_N_P999, PUBLISHED, Scenario, Target
 from xyntra_bench.publish import missed, refusal
-from xyntra_bench.results import CaseResult, Measurement, Run, Status, Stopped, Verdict, Warn
+from xyntra_bench.results import CaseResult, FloatError, Measurement, Run, Status, Stopped, Verdict, Warn
 from xyntra_bench.text_table import show_table
 
+FLOAT = "vs float"  # of quantised models, so that other tables lack it
 COLUMNS = (
     "model",
     "shape",
@@ -39,6 +40,7 @@ COLUMNS = (
     "vs peers",
     "verdict",
     "error",
+    FLOAT,
     "nodes",
     "create cold/warm ms",
     "RSS steady/peak MiB",
@@ -107,6 +109,7 @@ def _cells(case: CaseResult, m: Measurement) -> list[str]:
         " ".join(f"{peer.middle:.3f}" for peer in m.peers.values()),
         verdict(case, m) if check else "",
         "" if check is None else f"{check.error:.1e}" if check.error is not None else check.state,
+        against_float(m.float_error),
         claimed(m),
         f"{milliseconds(m.creation.cold_ns)} / {milliseconds(m.creation.warm_ns)}" if m.creation else "",
         f"{mebibytes(m.memory.steady_bytes)} / {mebibytes(m.memory.peak_bytes)}" if m.memory else "",
@@ -116,7 +119,7 @@ def _cells(case: CaseResult, m: Measurement) -> list[str]:
 
 def _without_figures(verdict: Verdict, status: Status, error: str) -> list[str]:
     """The cells behind the provider's of what could not be measured; the reason is the first line of the error."""
-    return [*[""] * 6, verdict, status, *[""] * 3, error.partition("\n")[0]]
+    return [*[""] * 6, verdict, status, *[""] * 4, error.partition("\n")[0]]
 
 
 def outcome(case: CaseResult) -> str:
@@ -189,6 +192,18 @@ def claimed(m: Measurement) -> str:
     return f"{m.placement.nodes.get(m.provider, 0)}/{sum(m.placement.nodes.values())}"
 
 
+def against_float(found: FloatError | None) -> str:
+    """
+    >>> found = FloatError(model="gpt2", error=0.24, rms=0.2, output="logits", positions=128, same_largest=44)
+    >>> against_float(found), against_float(None)
+    ('2.4e-01, 44 of 128 tokens', '')
+    """
+    if found is None:
+        return ""
+    tokens = "" if found.positions is None else f", {found.same_largest} of {found.positions} tokens"
+    return f"{found.error:.1e}{tokens}"
+
+
 def mebibytes(count: int) -> str:
     return f"{count / 2**20:.0f}"
 
@@ -207,7 +222,15 @@ def milliseconds(ns: int | None) -> str:
 
 def show_cases(console: Console, cases: Sequence[CaseResult]) -> None:
     shown = [(cells, STYLES.get(verdict, "") if verdict else "dim") for case in cases for cells, verdict in rows(case)]
-    show_table(console, COLUMNS, shown)
+    at = COLUMNS.index(FLOAT)
+    if any(cells[at] for cells, _ in shown):
+        show_table(console, COLUMNS, shown)
+    else:
+        show_table(console, without(COLUMNS, at), [(without(cells, at), style) for cells, style in shown])
+
+
+def without(cells: Sequence[str], at: int) -> list[str]:
+    return [*cells[:at], *cells[at + 1 :]]
 
 
 def show_summary(console: Console, run: Run) -> None:

@@ -72,9 +72,13 @@ def speed_up(ratio: Ratio | None) -> str:
 
 
 def bounds(cases: Sequence[CaseResult]) -> str:
-    """The bound of each precision that was checked, as in `2e-05 in fp32, 0.02 in bf16`."""
-    checked = {m.contender.precision: m.check.max_err for case in cases for m in case.contenders if m.check}
-    return ", ".join(f"{bound:g} in {precision}" for precision, bound in checked.items()) or "none checked"
+    """The bound of each precision that was checked, as in `2e-05 in fp32, 0.02 in bf16`, and of each quantised model."""
+    checked = [(case, m, m.check) for case in cases for m in case.contenders if m.check]
+    told = {m.contender.precision: check.max_err for _, m, check in checked if check.float_ratio is None}
+    by_model = {case.model: check.max_err for case, _, check in checked if check.float_ratio is not None}
+    kinds = [f"{bound:g} in {precision}" for precision, bound in told.items()]
+    kinds += [f"{bound:g} in {plain(model)}" for model, bound in by_model.items()]
+    return ", ".join(kinds) or "none checked"
 
 
 def disclosure(run: Run, scenario: Scenario) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 from xyntra_bench.contenders import OPENVINO
 from xyntra_bench.plan import Scenario
 from xyntra_bench.results import CaseResult, Measurement, Run, Status
-from xyntra_bench.show import claimed, milliseconds, named, verdict
+from xyntra_bench.show import against_float, claimed, milliseconds, named, verdict
 from xyntra_reports._markdown import bounds, cases_of, disclosure, provenance, speed_up, table
 from xyntra_reports.registry import Report
 
@@ -25,6 +25,7 @@ HEADER = (
     "max error",
     "nodes",
 )
+FLOAT_HEADER = ("CPU against float", "against float")
 PEER_HEADER = ("OpenVINO p50 ms (error)", "vs OpenVINO [95 %]")
 NOTE = (
     "In a shape, b is the batch and s the length of the sequence. All p50 and p99 of a row are of the same iterations; n is the "
@@ -39,16 +40,18 @@ NOTE = (
 def render(run: Run, source: str, *, scenario: Scenario = Scenario.SINGLE_STREAM) -> str:
     cases = cases_of(run, scenario)
     peers = any(m.provider == OPENVINO for case in cases for m in case.contenders)
-    header = (*HEADER, *PEER_HEADER) if peers else HEADER
-    rows = [row[: len(header)] for case in cases for row in _rows(case)]
+    quantised = any(m.float_error for case in cases for m in case.measurements)
+    header = (*HEADER, *(PEER_HEADER if peers else ()), *(FLOAT_HEADER if quantised else ()))
+    rows = [[*row, *(peer if peers else []), *(moved if quantised else [])] for case in cases for row, peer, moved in _rows(case)]
     told = f"Bounds of the error: {bounds(cases)}. {disclosure(run, scenario)}"
     return f"{table(header, rows, left=4)}\n\n{told}\n\n{provenance(run, source)}\n"
 
 
-def _rows(case: CaseResult) -> Iterator[list[str]]:
+def _rows(case: CaseResult) -> Iterator[tuple[list[str], list[str], list[str]]]:
+    """Cells of the columns that every table has, of those about OpenVINO, and of those about float models."""
     head = [case.model, case.shape, str(case.threads)]
     if case.status is not Status.OK:
-        yield [*head, "-", *["-"] * 4, str(case.status), *["-"] * 4]
+        yield [*head, "-", *["-"] * 4, str(case.status), "-", "-"], ["-", "-"], ["-", "-"]
         return
     base = case.baseline.latency if case.baseline else None
     ours = [m for m in case.contenders if m.provider != OPENVINO]
@@ -57,7 +60,9 @@ def _rows(case: CaseResult) -> Iterator[list[str]]:
     for m in (*ours, *alone):
         peer = theirs.get(m.contender.precision)
         peer = None if peer is m else peer
-        yield [*head, named(m), milliseconds(base.p50_ns if base else None), *_cells(case, m), *_peer_cells(m, peer)]
+        cells = [*head, named(m), milliseconds(base.p50_ns if base else None), *_cells(case, m)]
+        moved = [against_float(one.float_error) or "-" if one else "-" for one in (case.baseline, m)]
+        yield cells, _peer_cells(m, peer), moved
 
 
 def _cells(case: CaseResult, m: Measurement) -> list[str]:

@@ -16,7 +16,7 @@ from xyntra_bench.contenders import Contender
 from xyntra_bench.loads import Sample
 from xyntra_bench.measure import measure
 from xyntra_bench.ort_sessions import OrtSession
-from xyntra_bench.plan import Budget, Case, Scenario
+from xyntra_bench.plan import Budget, Case, Scenario, zoo_cases
 from xyntra_bench.publish import Rule, missed
 from xyntra_bench.results import (
     Accuracy,
@@ -338,3 +338,27 @@ def test_planning_is_timed_with_the_kernels_of_the_cold_creation(fast: Budget, t
     other = Compiling(tmp_path / "other")
     creation = module._time_creation(dataclasses.replace(setup, contender=CPU), other, fast, other.cache)
     assert creation.planned_ns is None and creation.compile_cpu_ns is None and len(other.found) == 2
+
+
+def test_a_quantised_model_is_held_against_its_float_model(fast: Budget, tmp_path: Path) -> None:
+    model = zoo["gpt2-prefill-q4-tiny"]
+    (case,) = zoo_cases([model.name], (1,), quick=True)
+    result = measure(case, (CPU,), fast, tmp_path, quick=True)
+    base, (again,) = result.baseline, result.contenders
+    assert base is not None and base.float_error is not None and base.float_error == again.float_error
+    found = base.float_error
+    assert (found.model, found.output, found.positions) == ("gpt2-prefill-tiny", "logits", 16)
+    assert 0.01 < found.rms < 0.4 and 4 < (found.same_largest or 0) < 16
+    assert again.check is not None and again.check.state is Accuracy.OK and again.check.max_err == model.max_err
+    assert again.check.float_ratio == 1 and again.check.error == 0 and base.check is None
+
+
+def test_a_quantised_result_that_is_farther_from_the_float_model_voids_the_speed(
+    monkeypatch: pytest.MonkeyPatch, fast: Budget, tmp_path: Path
+) -> None:
+    (case,) = zoo_cases(["mobilenetv2-qdq-tiny"], (1,), quick=True)
+    result = distorted(monkeypatch, case, fast, tmp_path, by={CPU.label: 1, AGAIN: 1.1})
+    (m,) = result.contenders
+    assert m.check is not None and m.check.state is Accuracy.INACCURATE and (m.check.float_ratio or 0) > 1.25
+    assert m.check.error is not None and m.check.error < m.check.max_err, "it was the float model that told"
+    assert m.float_error is not None and m.float_error.error > 0.05 and m.ratio is None and Warn.INACCURATE in m.warnings

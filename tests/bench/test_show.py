@@ -7,8 +7,8 @@ from rich.console import Console
 
 from tests.reports.conftest import ENVIRONMENT
 from xyntra_bench.plan import QUICK, Scenario, Target
-from xyntra_bench.results import Accuracy, CaseResult, Check, Measurement, Ratio, Run, Status, Verdict, Weights
-from xyntra_bench.show import COLUMNS, outcome, refused_percentiles, rows, show_cases, show_notes, summary
+from xyntra_bench.results import Accuracy, CaseResult, Check, FloatError, Measurement, Ratio, Run, Status, Verdict, Weights
+from xyntra_bench.show import COLUMNS, FLOAT, outcome, refused_percentiles, rows, show_cases, show_notes, summary
 from xyntra_bench.statistics import latency
 
 
@@ -93,6 +93,24 @@ def test_a_row_that_failed_says_why_in_one_line() -> None:
     whole = dataclasses.replace(case, status=Status.FAILED, error="the CPU provider cannot run it", contenders=())
     [(cells, _)] = rows(whole)
     assert len(cells) == len(COLUMNS) and cells[-2:] == ["", "the CPU provider cannot run it"]
+
+
+def shown(*cases: CaseResult) -> str:
+    file = io.StringIO()
+    show_cases(Console(file=file), cases)
+    return file.getvalue()
+
+
+def test_only_tables_with_quantised_models_have_a_column_about_float_models() -> None:
+    plain = compared("x", 1.0, Verdict.SAME)
+    (m,) = plain.contenders
+    m = dataclasses.replace(m, latency=latency([1000] * 9), check=RIGHT)
+    plain = dataclasses.replace(plain, contenders=(m,))
+    found = FloatError(model="float", error=0.05, rms=0.04, output="y", positions=None, same_largest=None)
+    quantised = dataclasses.replace(plain, contenders=(dataclasses.replace(m, float_error=found),))
+    assert FLOAT not in shown(plain)
+    header, without, with_it = shown(plain, quantised).splitlines()
+    assert header.index(FLOAT) < with_it.index("5.0e-02") + len("5.0e-02") and "5.0e-02" not in without
 
 
 def test_a_contender_beside_itself_says_what_it_is_compared_with() -> None:

@@ -14,7 +14,7 @@ from xyntra_bench.contenders import Contender
 from xyntra_bench.environment import Environment, read_environment
 from xyntra_bench.errors import BenchError
 from xyntra_bench.measure import measure
-from xyntra_bench.plan import Budget, Case, Plan
+from xyntra_bench.plan import Budget, Case, Plan, zoo_cases
 from xyntra_bench.record import result_of
 from xyntra_bench.results import CaseResult, Choice, Declined, Inside, KernelTime, LeftOut, Status
 from xyntra_bench.store import SCHEMA_FILE, Store, Stored, dump, load
@@ -66,6 +66,8 @@ def test_a_measured_run_fits_the_schema_and_comes_back_equal(
     assert first.baseline is not None and first.baseline.inside is None
     store.add(dataclasses.replace(first, baseline=dataclasses.replace(first.baseline, inside=INSIDE)))
     store.add(failed(case))
+    (quantised,) = zoo_cases(["gpt2-prefill-q4-tiny"], (1,), quick=True)
+    store.add(measure(quantised, contenders, fast, tmp_path, quick=True))
     store.finish()
     lines = store.path.read_text().splitlines()
     assert any('"label": "gemm"' in line and '"bytes": 30' in line for line in lines), "a row of a table is a line"
@@ -73,6 +75,10 @@ def test_a_measured_run_fits_the_schema_and_comes_back_equal(
     validator.validate(data)
     assert ["choice" in kernel for kernel in data["cases"][1]["baseline"]["inside"]["kernels"]] == [True, False]
     assert load(store.path) == store.run
+    for case_data, is_quantised in zip(data["cases"], (False, False, False, True), strict=True):
+        stored = [m for m in (case_data["baseline"], *case_data["contenders"]) if m and m["latency"]]
+        assert all(("float_error" in m) is is_quantised for m in stored)
+        assert all(("float_ratio" in m["check"]) is is_quantised for m in stored if m["check"])
 
     def broken(change: Any) -> bool:
         other = copy.deepcopy(data)
@@ -85,6 +91,8 @@ def test_a_measured_run_fits_the_schema_and_comes_back_equal(
     assert broken(lambda d: d["cases"][0]["contenders"][0].update(verdict="splendid"))
     assert broken(lambda d: d["cases"][0]["baseline"]["latency"].update(p50_ns=1.5))
     assert broken(lambda d: d["cases"][1]["baseline"]["inside"]["kernels"][0]["choice"].pop("tuned"))
+    assert broken(lambda d: d["cases"][3]["baseline"]["float_error"].pop("rms"))
+    assert broken(lambda d: d["cases"][3]["contenders"][0]["check"].update(float_ratio="near"))
 
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "reports" / "results").glob("*.json")), ids=lambda p: p.name)

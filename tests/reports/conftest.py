@@ -18,6 +18,7 @@ from xyntra_bench.results import (
     Choice,
     Creation,
     Declined,
+    FloatError,
     Generation,
     Inside,
     KernelTime,
@@ -256,6 +257,17 @@ def ratio_of(reference: Measurement, m: Measurement) -> Ratio:
     ratio = paired_ratio(rounds_of(reference), rounds_of(m))
     assert ratio is not None
     return ratio
+
+
+def quantised(model: str) -> CaseResult:
+    """Of a language model: both are about as far from the float model."""
+    plain = case(model, 1)
+    (m,) = plain.contenders
+    assert plain.baseline and m.check
+    found = FloatError(model="float", error=0.24, rms=0.2, output="logits", positions=128, same_largest=44)
+    check = dataclasses.replace(m.check, max_err=0.03, error=0.012, float_ratio=0.99)
+    m = dataclasses.replace(m, check=check, float_error=dataclasses.replace(found, error=0.23, same_largest=45))
+    return dataclasses.replace(plain, baseline=dataclasses.replace(plain.baseline, float_error=found), contenders=(m,))
 
 
 def with_peer(model: str) -> CaseResult:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reports.conftest import CEILINGS, INSIDE, case, contender, measurement, on_device, with_peer
+from tests.reports.conftest import CEILINGS, INSIDE, case, contender, measurement, on_device, quantised, with_peer
 from xyntra_bench.plan import Scenario, Target
 from xyntra_bench.results import Run
 from xyntra_bench.store import Stored, dump
@@ -60,6 +60,16 @@ def test_openvino_has_columns_where_it_took_part(tmp_path: Path, run: Run) -> No
     assert ours["OpenVINO p50 ms (error)"] == "78.5 (1.0e-06)"
     assert alone["provider"] == "OpenVINO:precision=int8w" and alone["vs OpenVINO [95 %]"] == "-"
     assert alone["verdict"] == "unavailable" and "2e-05 in bf16" in text
+
+
+def test_quantised_models_have_a_column_about_their_float_models(tmp_path: Path, run: Run) -> None:
+    assert "against float" not in text_of(run, "zoo", tmp_path)
+    text = text_of(dataclasses.replace(run, cases=(quantised("q4"), with_peer("both"))), "zoo", tmp_path)
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
+    assert len({len(row) for row in rows}) == 1
+    assert rows[0][-2:] == ["CPU against float", "against float"]
+    assert [row[-2:] for row in rows[1:]] == [["2.4e-01, 44 of 128 tokens", "2.3e-01, 45 of 128 tokens"], ["-", "-"], ["-", "-"]]
+    assert "Bounds of the error: 2e-05 in bf16, 2e-05 in int8w, 0.03 in q4." in text
 
 
 def text_of(run: Run, name: str, folder: Path) -> str:
