@@ -59,15 +59,18 @@ def static_qdq(source: Path, target: Path, model: ZooModel) -> None:
 def blocks_of_4_bits(source: Path, target: Path, model: ZooModel) -> None:
     """`MatMulNBitsQuantizer`, symmetric, with accuracy level 4, which lets a provider multiply in int8.
 
-    It replaces products by constant matrices only. So GPT-2's Gemm nodes become MatMul and Add first, as in the other two
-    quantisers, and `quant_pre_process` folds the transposed table that is the head."""
+    It replaces products by constant matrices only. So the runtime's basic optimisations first fold the transposed table that is
+    GPT-2's head, and Gemm nodes become MatMul and Add, as in the other two quantisers. `quant_pre_process` is no help: its
+    symbolic shapes fail at GPT-2, and without them some versions write the model that was not optimised."""
+    import onnxruntime as ort
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
     from onnxruntime.quantization.onnx_model import ONNXModel
-    from onnxruntime.quantization.shape_inference import quant_pre_process
 
-    prepared = source.with_name("prepared.onnx")
-    quant_pre_process(source, prepared, skip_symbolic_shape=True)
-    products = ONNXModel(onnx.load(prepared))
+    folded, options = source.with_name("folded.onnx"), ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(folded)
+    ort.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
+    products = ONNXModel(onnx.load(folded))
     products.replace_gemm_with_matmul()
     quantiser = MatMulNBitsQuantizer(products.model, bits=4, block_size=BLOCK, is_symmetric=True, accuracy_level=4)
     quantiser.process()

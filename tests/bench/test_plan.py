@@ -26,6 +26,14 @@ def test_quick_covers_every_family_at_full_size() -> None:
     assert {case.family for case in cases} == {model.family.value for model in zoo}
     assert not any(case.model.endswith("-tiny") for case in cases)
     assert {case.threads for case in cases} == {1, 2}
+    assert {case.model: case.float_model for case in cases if case.float_model} == {
+        "bert-base-dq8": "bert-base",
+        "resnet50-qdq": "resnet50",
+        "mobilenetv2-qdq": "mobilenetv2",
+        "vit-tiny16-qdq": "vit-tiny16",
+        "gpt2-prefill-q4": "gpt2-prefill",
+        "gpt2-decode-q4": "gpt2-decode",
+    }
     assert len({case.label for case in cases}) == len(cases)
 
 
