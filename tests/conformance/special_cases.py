@@ -223,6 +223,33 @@ def _integers() -> list[SpecialCase]:
     return found
 
 
+def _quantised() -> list[SpecialCase]:
+    """Bytes at both ends; floats of all kinds to bytes. Weights have 7 bits, or ONNX Runtime saturates without VNNI."""
+    x = everywhere(F32)
+    scale: Array = np.array(0.5, F32)
+    finite = np.clip(x[np.isfinite(x)], -1e4, 1e4)
+    found = [SpecialCase(op="DynamicQuantizeLinear", feeds=[finite[np.abs(finite) > 1e-30]], outputs=3)]
+    image, weights = (np.resize(integers(np.uint8), (1, 4, 5, 5)), np.resize(integers(np.int8) // 2, (3, 4, 3, 3)))
+    for dtype in (np.uint8, np.int8):
+        bytes_ = integers(dtype)
+        rows = np.stack([np.roll(bytes_, k) for k in range(bytes_.size)])
+        columns = np.resize(integers(np.int8) // 2, (bytes_.size, 5))
+        for zero in (np.iinfo(dtype).min, 0, np.iinfo(dtype).max):
+            given: list[Array] = [scale, np.array(zero, dtype)]
+            found.append(SpecialCase(op="QuantizeLinear", feeds=[x], constants=given, label=f"{dtype.__name__}-{zero}"))
+            found.append(SpecialCase(op="DequantizeLinear", feeds=[bytes_], constants=given, label=str(zero)))
+            found.append(SpecialCase(op="MatMulInteger", feeds=[rows], constants=[columns, given[1]], label=str(zero)))
+            whole: list[Array] = [*given, columns, scale, np.array(0, np.int8), np.array(300, F32), given[1]]
+            found.append(SpecialCase(op="QLinearMatMul", feeds=[rows], constants=whole, label=str(zero)))
+    for zero in (0, 255):
+        z: Array = np.array(zero, np.uint8)
+        pads = {"pads": [1, 1, 1, 1]}
+        found.append(SpecialCase(op="ConvInteger", feeds=[image], constants=[weights, z], attributes=pads, label=str(zero)))
+        whole = [scale, z, weights, scale, np.array(0, np.int8), np.array(300, F32), z]
+        found.append(SpecialCase(op="QLinearConv", feeds=[image], constants=whole, attributes=pads, label=str(zero)))
+    return list({case.name: case for case in found}.values())  # the lowest unsigned byte is 0
+
+
 def _reductions(dtype: Any, length: int) -> list[SpecialCase]:
     found = []
     label, last, first = str(length), [np.array([1])], [np.array([0])]
@@ -438,7 +465,7 @@ def special_cases(dtype: Any = F32) -> Mapping[str, SpecialCase]:
     """All cases by name: those of float32 with integers, or those of another float type."""
     found = [*_unary(dtype), *_binary(dtype), *_rows(dtype)]
     if dtype is F32:
-        found += [*_casts(), *_integers(), *_ml(3), *_ml(21)]
+        found += [*_casts(), *_integers(), *_quantised(), *_ml(3), *_ml(21)]
     by_name = {case.name: case for case in found}
     assert len(by_name) == len(found), "two cases of one name"
     return by_name

@@ -14,9 +14,12 @@ from tests.support.models.graph_from_model import graph_from_model
 from tests.support.models.ml_models import single
 from tests.support.models.model_text import normal, parse
 from xyntra_bench.ort_cases import KINDS
+from xyntra_bench.ort_integer_cases import KINDS as OF_INTEGERS
 from xyntra_ep.fusion.estimates.ort_cost import (
+    INTEGERS,
     PICKED,
     TABLES,
+    WITHOUT_VNNI,
     Ceilings,
     Efficiency,
     Load,
@@ -69,6 +72,11 @@ def loads(text: str, **constants: object) -> list[Load | None]:
         ("(float[1,3,6,6] x) => (float[1,16,4,4] y) { y = Conv(x, w) }", {"w": normal(16, 3, 3, 3)}, "conv.stem", 27 * 512),
         ("(float[1,8,6,6] x) => (float[1,8,4,4] y) { y = Conv <group=8> (x, w) }", {"w": normal(8, 1, 3, 3)},
          "conv.depthwise", 2 * 8 * 16 * 9),
+        ("(uint8[9,64] x) => (int32[9,32] y) { y = MatMulInteger(x, w) }", {"w": np.ones((64, 32), np.int8)},
+         "integers.product.few", 2 * 9 * 64 * 32),
+        ("(uint8[1,8,6,6] x) => (int32[1,16,4,4] y) { y = ConvInteger(x, w) }", {"w": np.ones((16, 8, 3, 3), np.int8)},
+         "integers.conv.window", 72 * 512),
+        ("(uint8[4] x) => (float[4] y) { y = DequantizeLinear(x, s) }", {"s": np.float32(1)}, "DequantizeLinear", 4),
         ("(float[1,8,6] x) => (float[1,64,4] y) { y = Conv(x, w) }", {"w": normal(64, 8, 3)}, "conv.line", 2 * 64 * 4 * 24),
         ("(float[1,8,6] x) => (float[1,8,4] y) { y = Conv <group=8> (x, w) }", {"w": normal(8, 1, 3)},
          "conv.line.depthwise", 2 * 32 * 3),
@@ -169,7 +177,7 @@ def test_a_committed_table_is_plausible(bits: int) -> None:
 
 
 def test_every_kind_that_is_measured_has_a_row() -> None:
-    assert {kind.name for kind in KINDS} == load().rows.keys()
+    assert {kind.name for kind in (*KINDS, *OF_INTEGERS)} == load().rows.keys()
 
 
 def test_a_table_has_its_own_rows_and_the_usual_ones_beside() -> None:
@@ -187,7 +195,7 @@ def test_every_operator_of_ours_has_a_row_or_is_taken_for_the_plainest() -> None
     node = graph_from_model(parse("(float[4] x) => (float[4] y) { y = Neg(x) }")).nodes[0]
     for spec in OPS:
         node = dataclasses.replace(node, op_type=spec.name.rpartition(".")[2])
-        found = load_of(node, [shape, shape, shape], [shape], table)
+        found = load_of(node, [shape] * 4, [shape], table)
         assert found is None or (found.row in table.rows and math.isfinite(work_ns(found, table, MACHINE))), spec.name
 
 
@@ -201,6 +209,32 @@ def fused(text: str, **constants: object) -> list[str | None]:
 def test_ort_fuses_what_follows_a_convolution() -> None:
     text = "(float[1,8,6,6] x) => (float[1,8,6,6] y) { c = Conv(x, w) a = Add(c, x) y = Relu(a) }"
     assert fused(text, w=normal(8, 8, 1, 1)) == [None, "", ""]
+
+
+PAIR = "q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) v = DequantizeLinear(w, s, n) "
+QUANTISED = {"s": np.float32(1), "z": np.uint8(0), "n": np.int8(0), "w": np.ones((8, 8, 1, 1), np.int8)}
+
+
+def test_ort_computes_what_is_between_pairs_in_integers() -> None:
+    text = f"(float[1,8,6,6] x) => (uint8[1,8,6,6] y) {{ {PAIR} c = Conv(d, v) r = Relu(c) y = QuantizeLinear(r, s, z) }}"
+    assert fused(text, **QUANTISED) == [None, "", "", INTEGERS, "", ""]
+
+
+def test_ort_computes_in_floats_what_is_not_quantised_again() -> None:
+    text = f"(float[1,8,6,6] x) => (float[1,8,6,6] y) {{ {PAIR} y = Conv(d, v) }}"
+    assert fused(text, **QUANTISED) == [None, None, None, None]
+
+
+def test_ort_scales_in_the_product_of_integers() -> None:
+    text = """(uint8[4,8] x) => (float[4,8] y)
+    { i = MatMulInteger(x, w) f = Cast <to = 1> (i) g = Mul(f, s) y = Add(g, b) }"""
+    assert fused(text, w=np.ones((8, 8), np.int8), s=np.float32(1), b=normal(8)) == [None, "", "", ""]
+
+
+def test_bytes_without_vnni_take_longer() -> None:
+    load_ = Load(row="integers.product.many", units=1e6, bytes=1000)
+    with_vnni, without = (work_ns(load_, load(), dataclasses.replace(MACHINE, vnni=vnni)) for vnni in (True, False))
+    assert without == pytest.approx(WITHOUT_VNNI * with_vnni)
 
 
 def test_an_activation_that_others_read_before_it_is_not_taken_in() -> None:
