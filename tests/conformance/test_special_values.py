@@ -27,7 +27,8 @@ INDIFFERENT = """
 # Made of what is asked: products, sums and functions of others; or the CPU provider has no kernel for it.
 OF_OTHERS = """
     GroupNormalization RotaryEmbedding SwiGLU Upsample GroupQueryAttention EmbedLayerNormalization GlobalLpPool
-    SimplifiedLayerNormalization SkipSimplifiedLayerNormalization
+    SimplifiedLayerNormalization SkipSimplifiedLayerNormalization FusedConv nchwc.Conv nchwc.MaxPool nchwc.AveragePool
+    nchwc.GlobalMaxPool nchwc.GlobalAveragePool nchwc.ReorderInput nchwc.ReorderOutput
 """
 
 

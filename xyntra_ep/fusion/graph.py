@@ -77,6 +77,7 @@ class Graph:
     name: str = ""
     is_subgraph: bool = False  # the body of an If or Loop: nobody checks the sizes of what is fed to it
     strict: bool = False  # option fp32_strict: NaN and Inf show where they do in ONNX Runtime, and nowhere else
+    channel_block: int = 0  # channels side by side in tensors of com.microsoft.nchwc on this machine; 0: not known
     dim_hints: Mapping[str, int] = field(default_factory=dict)  # option dim_hints: what named dimensions usually are
     plausible: Mapping[str, tuple[Range, ...]] = field(default_factory=dict)  # sizes of values, found while tracing all of it
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.provider.graph_buffer import RawGraph
 from xyntra_ep.tracea.core_ir.dtypes import from_ort
+from xyntra_ep.tracea.doctor.profile import profile
+
+_NCHWC = "com.microsoft.nchwc"
 
 
 def graph_of(raw: RawGraph, strict: bool = False, dim_hints: Mapping[str, int] | None = None) -> Graph:
@@ -54,5 +57,15 @@ def graph_of(raw: RawGraph, strict: bool = False, dim_hints: Mapping[str, int] |
         name=raw.name,
         is_subgraph=raw.is_subgraph,
         strict=strict,
+        channel_block=channel_block() if any(node.domain == _NCHWC for node in raw.nodes) else 0,
         dim_hints=dim_hints or {},
     )
+
+
+def channel_block() -> int:
+    """How many channels ONNX Runtime keeps side by side here, whatever our kernels are for (NchwcBlockSize in
+    onnxruntime/core/mlas/lib/platform.cpp)."""
+    machine = profile()
+    if machine.architecture != "x86_64":
+        return 0
+    return 16 if "avx512f" in machine.features else 8

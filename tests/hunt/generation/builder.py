@@ -107,7 +107,7 @@ class Builder:
     _count: int = 0
 
     def __post_init__(self) -> None:
-        domains = {"": self.opset, "com.microsoft": 1, "ai.onnx.ml": 3, "ai.xyntra": 1}
+        domains = {"": self.opset, "com.microsoft": 1, "com.microsoft.nchwc": 1, "ai.onnx.ml": 3, "ai.xyntra": 1}
         self.runner = NodeRunner([helper.make_opsetid(d, v) for d, v in domains.items()], self.functions)
 
     # -- chance

@@ -21,6 +21,7 @@ from xyntra_ep.errors import UnsupportedError
 from xyntra_ep.fusion.graph import Graph, GraphValue, Node, NodeId
 from xyntra_ep.fusion.schedule import build_program
 from xyntra_ep.fusion.trace import OPS, Context, trace
+from xyntra_ep.provider.fusion_graph import channel_block
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType, from_ort
 from xyntra_ep.tracea.core_ir.interpreter import interpret
@@ -63,7 +64,7 @@ def graph_from_model(model: onnx.ModelProto) -> Graph:
     for n in nodes:
         for name in (*n.inputs, *n.outputs):
             values.setdefault(name, GraphValue(name=name, dtype=None, elem_type=0, shape=None))
-    return Graph(nodes=tuple(nodes), values=values, opsets=opsets, name=model.graph.name)
+    return Graph(nodes=tuple(nodes), values=values, opsets=opsets, name=model.graph.name, channel_block=channel_block())
 
 
 def trace_model(model: onnx.ModelProto, trust: bool = True) -> tuple[Graph, Context]:

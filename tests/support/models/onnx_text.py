@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 def model_of(body: str, constants: Mapping[str, Array] | None = None, opset: int = 20, contrib: bool = False) -> ModelProto:
     """``body`` is a graph: "g (float[N] x) => (float[N] y) { y = Relu(x) }"; ``constants`` become initializers."""
-    domains = f'"" : {opset}' + (', "com.microsoft" : 1' if contrib else "")
+    domains = f'"" : {opset}' + (', "com.microsoft" : 1, "com.microsoft.nchwc" : 1' if contrib else "")
     model = onnx.parser.parse_model(f"<ir_version: 9, opset_import: [{domains}]> {body}")
     model.graph.initializer.extend(numpy_helper.from_array(a, n) for n, a in (constants or {}).items())
     return model

@@ -1,4 +1,4 @@
-"""The activations of recurrent cells: attributes of LSTM, GRU and RNN that name functions, with alpha and beta in lists."""
+"""Attributes that name an activation: of LSTM, GRU and RNN, with alpha and beta in lists, and of fused convolutions."""
 
 from __future__ import annotations
 
@@ -59,6 +59,14 @@ def activations_of(node: Node, usual: Sequence[str], directions: int) -> list[Ac
     if found != own * directions:
         raise UnsupportedError("directions with activations of their own")
     return [_function(name, values) for name, values in own]
+
+
+def activation_of(name: str, parameters: Sequence[float]) -> Activation:
+    """By name, with all of its parameters."""
+    known = _KNOWN.get(name.lower())
+    if known is None or len(known[0]) != len(parameters):
+        raise UnsupportedError(f"activation {name} with {len(parameters)} parameters")
+    return _function(name.lower(), tuple(parameters))
 
 
 def _text(name: str | bytes) -> str:
