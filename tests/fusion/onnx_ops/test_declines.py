@@ -19,6 +19,10 @@ CASES = [
     ("float[4] x", "y = NonZero(x)", "unsupported"),
     ("float[4] x", "y = Gather(x, nine)", "indices element out of data bounds"),
     ("float[1, 1, 4, 4] x", "y, i = MaxPool <kernel_shape = [2, 2]> (x)", "MaxPool with indices"),
+    (
+        "float[1, 1, 4, 4] x", 'y = AveragePool <kernel_shape = [2, 1], strides = [1, 3], auto_pad = "SAME_UPPER"> (x)',
+        "AveragePool of kernels shorter than their strides with auto_pad",
+    ),
     ("float[1, 1, N, M] x", "y = Resize(x, none, half)", "Resize of a dynamic axis by a fraction"),
     ("float[1, 1, 4, 4] x", "y = Resize <antialias = 1, mode = \"linear\"> (x, none, half)", "antialias = 1"),
     ("float[4, 4] x", "y = Einsum <equation = \"ii->i\"> (x)", "Einsum over a diagonal"),

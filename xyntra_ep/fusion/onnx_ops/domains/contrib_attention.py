@@ -202,6 +202,8 @@ def _rotary_embedding(c: Context, node: Node, inputs: Inputs) -> Tensor:
             raise UnsupportedError("com.microsoft.RotaryEmbedding with an unknown head size")
         x = split_heads(c, x, heads or hidden // (2 * half))
     require_tables(c, x, cos, sin, width)
+    if not width:  # ONNX Runtime would leave the last element of each head as its memory was
+        c.require(eq(x.shape[3], 2 * (x.shape[3] // 2)), "an odd head size")
     c.require(le(x.shape[2], cos.shape[0]), "more tokens than the tables have rows")
     require_positions(c, positions, x, cos)
     if positions.rank == 1:

@@ -149,6 +149,7 @@ def _max_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
 
 def _average_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = float_input(inputs, 0)
+    _need_no_crop(node)
     pool = _pool(c, node, x)
     rank = len(pool.kernel)
     fitted = node.attr("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER")
@@ -180,12 +181,17 @@ def _power_sum(node: Node) -> tuple[Callable[[Expr], Expr], Callable[[Expr], Exp
     return lambda v: E.call("pow", absolute(v), f(p)), lambda acc: E.call("pow", acc, f(1 / p))
 
 
-def _lp_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
-    term, root = _power_sum(node)
-    if node.attr("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):  # ORT crops at the front where a stride leaves gaps
+def _need_no_crop(node: Node) -> None:
+    """ORT crops at the front where a stride leaves gaps and ``auto_pad`` asks for less than no padding; but MaxPool refuses."""
+    if node.attr("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
         strides = [int(s) for s in node.attr("strides") or [1]]
         if any(s > int(k) for s, k in zip(strides, node.need("kernel_shape"), strict=False)):
-            raise UnsupportedError("LpPool of kernels shorter than their strides with auto_pad")
+            raise UnsupportedError(f"{node.op_type} of kernels shorter than their strides with auto_pad")
+
+
+def _lp_pool(c: Context, node: Node, inputs: Inputs) -> Tensor:
+    term, root = _power_sum(node)
+    _need_no_crop(node)
     return _pool(c, node, float_input(inputs, 0)).reduce(ReduceKind.SUM, f(0), term, root)
 
 
