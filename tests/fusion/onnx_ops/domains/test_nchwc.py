@@ -71,7 +71,8 @@ def test_between_two_operators_the_blocks_are_nothing() -> None:
     def kernels(text: str) -> list[str]:
         body = f"g (float[1, 3, 16, 16] image) => (float[a, b, c, d] y) {{ {text} }}"
         session = planned(model_of(body, CONSTANTS, contrib=True), level=ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
-        return [k.variant for g in explain(session).graphs for i in g.islands for k in i.kernels]
+        found = [k for g in explain(session).graphs for i in g.islands for k in i.kernels]
+        return [k.variant for k in found if k.label != "copy"]  # of weights, when the session is created
 
     blocks = kernels(
         f"""h = {DOMAIN}.Conv <pads = [1, 1, 1, 1], activation = "Relu"> (image, plain, b32)
@@ -86,8 +87,7 @@ def test_between_two_operators_the_blocks_are_nothing() -> None:
         g = Conv <group = 2> (d, groups, b32)
         y = Add (g, h)"""
     )
-    moves = "transpose.tiled"  # of weights, when the session is created
-    assert [k for k in blocks if k != moves] == [k for k in without if k != moves] and len(without) > 2
+    assert blocks == without and len(without) > 2
 
 
 @pytest.mark.native
