@@ -5,6 +5,7 @@
     case.py        what is run: a model, its feeds, how the sessions are made
     builder.py     a model grows node by node; every node is evaluated at once, for several sizes
     recipes/       what may stand around each operator (a row per operator that XyntraEP claims)
+    saved.py       what ONNX Runtime's optimiser makes of some nodes, for operators that nobody else writes
     generator.py   (seed, number) -> case
     feeds.py       which sizes and values the runs of a case get
     judge.py       both providers, and the classes of what differs

@@ -6,7 +6,8 @@ import numpy as np
 import onnxruntime as ort
 
 from tests.hunt.case import Case
-from tests.hunt.generation.generator import generate
+from tests.hunt.generation.builder import Builder
+from tests.hunt.generation.generator import generate, runs_of
 
 
 def _cases(seed: int, numbers: range) -> list[Case]:
@@ -48,3 +49,16 @@ def test_all_opsets_and_forms_are_drawn() -> None:
     assert any(run.bound for case in cases for run in case.runs)
     assert {case.settings.claim for case in cases} == {"all", "profitable"}
     assert any(case.settings.fp32_strict for case in cases) and any(case.settings.two_threads for case in cases)
+
+
+def test_no_run_goes_below_the_least_size_of_an_input() -> None:
+    """ONNX Runtime dies of some sizes; what dies of them says so."""
+    extents = [(2, 1, 3), (16, 16, 16), (5, 4, 9)]
+    seen = set()
+    for seed in range(20):
+        b = Builder(rng=np.random.default_rng(seed), opset=18)
+        x = b.input(extents, least=[1, None, 4])
+        b.one("Relu", [x])
+        seen |= {np.shape(run.feeds[x.name]) for run in runs_of(b)}
+    assert all(n >= 1 and c == 16 and w >= 4 for n, c, w in seen)
+    assert {n for n, _, _ in seen} - {1, 2, 3} and {w for _, _, w in seen} - {4, 5, 9}, "sizes are changed all the same"

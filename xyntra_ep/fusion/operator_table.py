@@ -43,6 +43,7 @@ _DEVIATIONS = (
         "NaN hides the elements before it; -inf alone is -inf in the middle, the lowest number at the edges",
         "NaN is left out; -inf alone is the lowest number",
     ),
+    ("MaxPool, GlobalMaxPool of com.microsoft.nchwc", "NaN hides the elements before it", "NaN is left out"),
     ("LRN", "a running sum keeps NaN and infinity for all later channels", "only the windows that hold them"),
     ("Sign of f16", "NaN has sign 0", "NaN, as in f32"),
     (

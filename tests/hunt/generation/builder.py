@@ -103,6 +103,7 @@ class Builder:
     inputs: list[Input] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
     symbols: dict[str, Extent] = field(default_factory=dict)
+    least: dict[str, int] = field(default_factory=dict)  # by symbol: what no run goes below
     runner: NodeRunner = field(init=False)
     _count: int = 0
 
@@ -142,19 +143,28 @@ class Builder:
             found[i] = tuple(min(n, 3) for n in found[i])
         return found
 
-    def input(self, extents: Sequence[Extent], dtype: Any = np.float32, fill: Fill = Fill()) -> Value:  # noqa: B008 (frozen)
-        """A graph input with these sizes."""
+    def input(
+        self,
+        extents: Sequence[Extent],
+        dtype: Any = np.float32,
+        fill: Fill = Fill(),  # noqa: B008 (frozen)
+        *,
+        least: Sequence[int | None] = (),
+    ) -> Value:
+        """A graph input with these sizes. ``least``: what no run goes below, of each; None: it is the same in all of them."""
         name, dtype = self.fresh("x"), np.dtype(dtype)
         sizes: list[str | int] = []
         shown: list[str | int | None] = []
         for i, extent in enumerate(extents):
-            if is_static(extent) and self.chance(0.5):
+            smallest = least[i] if least else 0
+            if smallest is None or (is_static(extent) and self.chance(0.5)):
                 sizes.append(extent[0])
                 shown.append(extent[0])
                 continue
             symbol = f"{name}_{i}"
             same = [s for s, e in self.symbols.items() if e == extent]
             self.symbols[symbol] = extent
+            self.least[symbol] = smallest
             sizes.append(symbol)
             known = self.pick(same) if same and self.chance(0.1) else symbol
             shown.append(None if self.chance(0.05) else known)
@@ -323,6 +333,7 @@ class Builder:
         del self.nodes[nodes:], self.values[values:], self.inputs[inputs:]
         self.constants = {n: a for n, a in self.constants.items() if n in constants}
         self.symbols = {n: e for n, e in self.symbols.items() if n in symbols}
+        self.least = {n: e for n, e in self.least.items() if n in symbols}
 
     def model(self, outputs: Sequence[str]) -> onnx.ModelProto:
         """With what the nodes read, and no more."""

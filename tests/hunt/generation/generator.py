@@ -54,7 +54,7 @@ def generate(seed: int, number: int, only: Sequence[str] = ()) -> Case | None:
         return None
     model = b.model(_outputs(b))
     settings = Settings(claim="all" if b.chance(0.9) else "profitable", fp32_strict=b.chance(0.1), two_threads=b.chance(0.3))
-    return Case(model=model.SerializeToString(), runs=_runs(b), settings=settings, name=f"seed {seed} number {number}")
+    return Case(model=model.SerializeToString(), runs=runs_of(b), settings=settings, name=f"seed {seed} number {number}")
 
 
 def _grow(b: Builder, recipe: Recipe) -> bool:
@@ -82,7 +82,8 @@ def _outputs(b: Builder) -> list[str]:
 # -- runs
 
 
-def _runs(b: Builder) -> list[Run]:
+def runs_of(b: Builder) -> list[Run]:
+    """What the model that has grown is fed; each size is at least what ``b.least`` says."""
     sizes = [{symbol: extent[w] for symbol, extent in b.symbols.items()} for w in range(WORLDS)]
     runs = [Run(feeds=_feeds(b, sizes[w], w), kind=f"sizes {w}") for w in (0, *range(WORLDS))]
     fed_floats = any(i.dtype.kind in "fiu" for i in b.inputs)
@@ -113,8 +114,10 @@ def _perturbed(b: Builder, sizes: dict[str, int]) -> tuple[dict[str, int], str]:
     if b.chance(0.06):  # so far from what fits that a read beyond a tensor leaves the process's memory
         return sizes | {symbol: FAR}, f"{symbol} is {FAR} and not {n}"
     if b.chance(0.4):
+        new = max(new, b.least[symbol])
         return sizes | {symbol: new}, f"{symbol} is {new} and not {n}"
-    return {s: new if b.symbols[s] == extent else v for s, v in sizes.items()}, f"all like {symbol} are {new} and not {n}"
+    alike = {s: max(new, b.least[s]) for s in sizes if b.symbols[s] == extent}
+    return sizes | alike, f"all like {symbol} are {new} and not {n}"
 
 
 def _feeds(

@@ -37,8 +37,8 @@ def _split(b: Builder) -> None:
         b.node("Split", [x], outputs=count, axis=axis, split=None if plain else sizes)
     elif plain:
         b.node("Split", [x], outputs=count, axis=axis, num_outputs=count if b.since("Split") >= 18 else None)
-    else:
-        b.node("Split", [x, b.ints(sizes)], outputs=count, axis=axis, skip=b.pick(((), (), (0,))) if count > 1 else ())
+    else:  # no output is without a name: of that ONNX Runtime dies (its issue 18601)
+        b.node("Split", [x, b.ints(sizes)], outputs=count, axis=axis)
 
 
 def _bound(b: Builder, extent: int) -> int:

@@ -26,7 +26,7 @@ def _image(b: Builder, op: str, channels: int | None = None, *, dims: int | None
     return b.input([n, c, *(tuple(min(s, limit) for s in e) for e in spatial)], dtype)
 
 
-def window(b: Builder, dims: int, kernel: list[int], *, dilates: bool = True) -> dict[str, Any]:
+def _window(b: Builder, dims: int, kernel: list[int], *, dilates: bool = True) -> dict[str, Any]:
     attrs: dict[str, Any] = {
         "strides": maybe(b, [b.pick((1, 1, 2, 3)) for _ in range(dims)]),
         "dilations": maybe(b, [b.pick((1, 1, 2)) for _ in range(dims)], 0.3) if dilates else None,
@@ -48,7 +48,7 @@ def _conv(b: Builder) -> None:
     w = b.tensor([(m,) * 3, (per,) * 3, *((k,) * 3 for k in kernel)], x.dtype, fixed=0.85)
     bias = maybe(b, b.tensor([(m,) * 3], x.dtype, fixed=0.8))
     shown = maybe(b, kernel)
-    y = b.one("Conv", [x, w, bias], group=group if group > 1 else None, kernel_shape=shown, **window(b, dims, kernel))
+    y = b.one("Conv", [x, w, bias], group=group if group > 1 else None, kernel_shape=shown, **_window(b, dims, kernel))
     if b.chance(0.4):
         y = b.one(b.pick(("Relu", "Sigmoid", "LeakyRelu")), [y])
     if b.chance(0.2):
@@ -63,7 +63,7 @@ def _conv_transpose(b: Builder) -> None:
     m = b.pick((1, 2))
     w = b.tensor([(group * per,) * 3, (m,) * 3, *((k,) * 3 for k in kernel)], x.dtype, fixed=0.85)
     bias = maybe(b, b.tensor([(m * group,) * 3], x.dtype, fixed=0.8))
-    attrs = window(b, dims, kernel)
+    attrs = _window(b, dims, kernel)
     strides = attrs["strides"] or [1] * dims
     attrs["output_padding"] = maybe(b, [b.whole(0, s - 1) for s in strides], 0.3)
     if b.chance(0.1):
@@ -79,7 +79,7 @@ def _pool(op: str) -> Build:
         kernel = [b.pick((1, 2, 3, 3, 5)) for _ in range(dims)]
         since = b.since(op)
         dilates = (op == "MaxPool" and since >= 10) or (op == "AveragePool" and since >= 19) or (op == "LpPool" and since >= 18)
-        attrs = window(b, dims, kernel, dilates=dilates)
+        attrs = _window(b, dims, kernel, dilates=dilates)
         if since >= {"MaxPool": 10, "AveragePool": 10, "LpPool": 18}[op]:
             attrs["ceil_mode"] = b.pick((None, 0, 1))
         if op == "AveragePool":

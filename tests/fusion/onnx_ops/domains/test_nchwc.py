@@ -53,7 +53,7 @@ CONSTANTS = {
         f"{DOMAIN}.GlobalMaxPool (x)",
         f"{DOMAIN}.GlobalAveragePool (x)",
         f"{DOMAIN}.ReorderInput (x)",
-        f"{DOMAIN}.ReorderOutput <channels = 20> (x)",
+        f"{DOMAIN}.ReorderOutput <channels = 28> (x)",
         f"{DOMAIN}.ReorderOutput <channels = 32, channels_last = 1> (x)",
         "com.microsoft.FusedConv <pads = [1, 1, 1, 1]> (image, plain, b32, x)",
         'com.microsoft.FusedConv <activation = "HardSigmoid", activation_params = [0.25, 0.5]> (image, plain, b32)',
@@ -120,6 +120,7 @@ def test_a_saved_model_is_claimed_whole(name: str, level: str, tmp_path: Path) -
         (f"{DOMAIN}.AveragePool <kernel_shape = [2, 2], ceil_mode = 1> (x)", 16, "ceil_mode = 1"),
         (f'{DOMAIN}.MaxPool <kernel_shape = [2, 2], auto_pad = "SAME_UPPER"> (x)', 16, "auto_pad = SAME_UPPER"),
         (f"{DOMAIN}.ReorderOutput <channels = 33> (x)", 16, "33 of 32 channels"),
+        (f"{DOMAIN}.ReorderOutput <channels = 16> (x)", 16, "16 of 32 channels"),
     ],
 )
 def test_declined(call: str, block: int, reason: str) -> None:

@@ -137,7 +137,7 @@ def _reorder_output(c: Context, node: Node, inputs: Inputs) -> Tensor:
     x = _from_blocks(c, one(inputs, 0))
     channels = int(node.need("channels"))
     have = x.shape[1]
-    if not isinstance(have, int) or not 0 < channels <= have:
+    if not isinstance(have, int) or not have - _block(c, have) < channels <= have:  # only the last block has some to spare
         raise UnsupportedError(f"{channels} of {have} channels")
     x = x.slice((0, 0, 0, 0), (1, 1, 1, 1), (x.shape[0], channels, *x.shape[2:]))
     return x.permute((0, 2, 3, 1)) if node.attr("channels_last", 0) else x
