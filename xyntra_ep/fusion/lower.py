@@ -197,10 +197,11 @@ class _Lowering:
             strides=tuple(stored.strides[i] for i in order),
             offset=stored.offset,
         )
-        inputs = tuple(self._operands.operand(o) for o in composer.operands)
+        x, *rest = (self._operands.operand(o) for o in composer.operands)
+        x = replace(x, shape=(t.shape[0], *x.shape[1:]))  # the batch as what comes after it calls it
         op = Conv(
-            inputs=inputs,
-            product=_product_of(inputs[0]),
+            inputs=(x, *rest),
+            product=_product_of(x),
             strides=node.strides,
             dilations=node.dilations,
             pads=node.pads,

@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.models.alternatives import one_island
 from tests.support.models.model_text import check, normal, parse
+from tests.support.sessions import planned
+from xyntra_ep.diagnostics.explain import explain
 from xyntra_ep.tracea.core_ir.ops import Conv, Gemm, Pointwise
 
 
@@ -63,6 +65,16 @@ def test_outputs_that_only_the_bias_counts() -> None:
     model = parse("(float[N,3,H,W] x, float[M] b) => (float[] z) { y = Conv (x, w, b)  z = Relu (y) }", w=normal(5, 3, 3, 1))
     check(model, {"x": normal(2, 3, 7, 6), "b": normal(5)})
     assert one_island(model).ops(Conv)
+
+
+@pytest.mark.native
+def test_a_batch_whose_size_another_convolution_knows() -> None:
+    """The channels of that have the name of this batch, and its weights say how many they are."""
+    text = "(float[A,3,H,W] x, float[B,A,I,J] z) => (float[] y, float[] v) { y = Conv (x, w, b)  v = Conv (z, k) }"
+    model = parse(text, w=normal(16, 3, 1, 3), b=normal(16, seed=1), k=normal(1, 1, 3, 3))
+    check(model, {"x": normal(1, 3, 4, 6), "z": normal(2, 1, 5, 7)})
+    told = explain(planned(model))
+    assert told.claimed == 2 and not told.faults
 
 
 def test_an_image_that_comes_channels_last_is_not_moved() -> None:
