@@ -6,7 +6,7 @@ from __future__ import annotations
 from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product
 from xyntra_ep.tracea.core_ir.ops import Conv
 from xyntra_ep.tracea.kernels.gpu.shared.launch import estimate_ns, gpu_of, steps_ns
-from xyntra_ep.tracea.kernels.shared.conv_taps import accumulate, taps, why_not_floats
+from xyntra_ep.tracea.kernels.shared.conv_taps import accumulate, taps, why_no_sum
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
 from xyntra_ep.tracea.kernels.shared.index import Group
 from xyntra_ep.tracea.kernels.variant import FALLBACK_RANK, BuildContext, Config, KernelCall, ValueBuffer, Variant
@@ -57,7 +57,7 @@ VARIANTS = [
     Variant(
         name="conv.thread",
         op=Conv,
-        admits=why_not_floats,
+        admits=why_no_sum,
         cost_ns=_cost_ns,
         build=_build,
         rank=FALLBACK_RANK,
