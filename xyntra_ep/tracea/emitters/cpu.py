@@ -138,6 +138,15 @@ class CpuTarget:
     def bits(self, kind: Type, value: str) -> str:
         return f"{self.helper('bits', kind)}({value})"
 
+    def nibble(self, kind: Type, words: str, position: int) -> str:
+        if self.isa is Isa.AVX512 and kind.lanes == 16:  # a table of 16, which looks at no more than four bits of an index
+            return f"{self.helper('nibble', kind)}({f'{words} >> {4 * position}' if position else words})"
+        left = 28 - 4 * position
+        if kind.lanes <= 1:
+            return f"((float)((int)((unsigned){words} << {left}) >> 28))"
+        alone = f"(({words} << {left}) >> 28)" if left else f"({words} >> 28)"
+        return f"__builtin_convertvector({alone}, {self.type(kind)})"
+
     # -- products of bfloat16
 
     def tile_configure(self, shapes: Sequence[tuple[str, str]]) -> str:
@@ -192,6 +201,13 @@ class CpuTarget:
         each = f"for (int l = 0; l < {n}; l++)"
         if name == "splat":
             return head + f"{t} {full}({scalar} a) {{ return ({t}){{{', '.join('a' * n)}}}; }}"
+        if name == "nibble":
+            numbers = ", ".join(f"{float(i)}f" for i in (*range(8), *range(-8, 0)))
+            lookup = '__asm__("vpermps %1, %2, %0" : "=v"(r) : "v"(table), "v"(i));'
+            return (
+                head
+                + f"{t} {full}({self.type(Type(Elem.I32, n))} i) {{ const {t} table = {{{numbers}}}; {t} r; {lookup} return r; }}"
+            )
         if name == "bits":
             other = "int" if kind.elem is Elem.F32 else "float"
             return head + f"{t} {full}({other} a) {{ union {{ {other} a; {t} b; }} u; u.a = a; return u.b; }}"

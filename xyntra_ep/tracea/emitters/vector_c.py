@@ -23,6 +23,7 @@ from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
     TileStore,
     TileZero,
 )
+from xyntra_ep.tracea.semantic_ir.nibble_nodes import Nibble
 from xyntra_ep.tracea.semantic_ir.nodes import (
     COMPARE,
     Assign,
@@ -62,6 +63,10 @@ class VectorTarget(Target, Protocol):
         compiler's own choice is as good."""
         ...
 
+    def nibble(self, kind: Type, words: str, position: int) -> str:
+        """A signed 4-bit integer of each i32 lane, see `Nibble`."""
+        ...
+
     def tile_configure(self, shapes: Sequence[tuple[str, str]]) -> str:
         """Rows and bytes of a row of each tile register, as text."""
         ...
@@ -97,6 +102,7 @@ class VectorPrinter(CPrinter):
             PairDot: lambda e: self._word_dot("pair_dot", e),
             ShortDot: lambda e: self._word_dot("short_dot", e),
             QuadDot: lambda e: self._word_dot("quad_dot", e),
+            Nibble: lambda e: self.target.nibble(e.type, self.expr(e.words), e.position),
             Claim: lambda e: f"{self.target.superstep('claim')}({self.address(e.pointer, e.index)}, {self.expr(e.superstep)})",
             Reached: lambda e: f"{self.target.superstep('reached')}({self.address(e.pointer, e.index)})",
         }

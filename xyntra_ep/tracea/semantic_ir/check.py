@@ -34,6 +34,7 @@ from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
     TileStore,
     TileZero,
 )
+from xyntra_ep.tracea.semantic_ir.nibble_nodes import NIBBLES, Nibble
 from xyntra_ep.tracea.semantic_ir.nodes import (
     ARITHMETIC,
     BEGIN,
@@ -179,6 +180,7 @@ class Checker:
             PairDot: self._word_dot,
             ShortDot: self._word_dot,
             QuadDot: self._word_dot,
+            Nibble: self._nibble,
             Claim: lambda e: self._count_at(e.pointer, e.index, e.superstep),
             Reached: lambda e: self._count_at(e.pointer, e.index),
             Offset: lambda e: require(False, "a pointer is used as a value"),
@@ -411,6 +413,10 @@ class Checker:
         sums = Elem.F32 if isinstance(e, PairDot) else Elem.I32
         fits = _same(a, b) and a.elem is Elem.I32 and c.elem is sums and a.lanes == c.lanes
         require(fits, "products of words {}, {} to {}", a, b, c)
+
+    def _nibble(self, e: Nibble) -> None:
+        self._value(e.words)
+        require(e.words.type.elem is Elem.I32 and 0 <= e.position < NIBBLES, "4-bit integer {} of {}", e.position, e.words.type)
 
     def _known(self, function: Function) -> bool:
         found = self._functions.get(function.name)

@@ -1,7 +1,7 @@
 """Core IR: what is computed, in a few big ops over strided operands.
 
     Program = values, ops in execution order, symbol bindings, guards, checks
-    op      = Pointwise | RowReduce | Gemm | Conv | Attention | Scan | TopK | Recurrence
+    op      = Pointwise | RowReduce | Gemm | BlockGemm | Conv | Attention | Scan | TopK | Recurrence
 
 An ``Operand`` is a strided view of a value, so transposes, slices, broadcasts (stride 0) and most reshapes cost nothing; every
 kernel states which strides it takes. Inputs are numbered per op: ``Load(j, ...)`` in an expression reads ``op.inputs[j]``.
@@ -9,6 +9,7 @@ A kind of op is one file here, with its meaning in float64; what it has to say i
 """
 
 from xyntra_ep.tracea.core_ir.ops.attention import Attention, NoSoftmax
+from xyntra_ep.tracea.core_ir.ops.block_gemm import BlockGemm
 from xyntra_ep.tracea.core_ir.ops.conv import Conv
 from xyntra_ep.tracea.core_ir.ops.core_op import CoreOp
 from xyntra_ep.tracea.core_ir.ops.gemm import Gemm
@@ -22,8 +23,8 @@ from xyntra_ep.tracea.core_ir.ops.scan import Scan
 from xyntra_ep.tracea.core_ir.ops.top_k import TopK
 
 __all__ = [
-    "PRODUCT_OF", "Applied", "Attention", "Binding", "Conv", "CoreOp", "Gemm", "NoSoftmax", "Operand", "Pointwise", "Product",
-    "ProductOp",
+    "PRODUCT_OF", "Applied", "Attention", "Binding", "BlockGemm", "Conv", "CoreOp", "Gemm", "NoSoftmax", "Operand", "Pointwise",
+    "Product", "ProductOp",
     "Program", "Range", "Recurrence", "RecurrentStage", "ReduceKind", "RowOutput", "RowReduce", "Scan", "Stage", "SymbolKind",
     "TopK", "Value", "ValueKind", "contiguous_strides",
 ]  # fmt: skip

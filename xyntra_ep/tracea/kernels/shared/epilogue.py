@@ -21,7 +21,8 @@ from collections.abc import Mapping, Sequence
 from xyntra_ep.tracea.core_ir.dims import Size
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import Expr, walk
-from xyntra_ep.tracea.core_ir.ops import Conv, Gemm, Operand, Product
+from xyntra_ep.tracea.core_ir.ops import Operand, Product
+from xyntra_ep.tracea.core_ir.ops.product import EpilogueOp
 from xyntra_ep.tracea.kernels.shared.index import AccessTable, Group, coordinates_of, in_coordinates
 from xyntra_ep.tracea.kernels.shared.loops.nest import Nest
 from xyntra_ep.tracea.kernels.variant import ValueBuffer
@@ -29,7 +30,7 @@ from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder, KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Pointer, Rvalue
 
 
-def is_rough(op: Gemm | Conv) -> bool:
+def is_rough(op: EpilogueOp) -> bool:
     """Whether an epilogue's functions may be as exact as bfloat16: it is what is multiplied and what is stored."""
     return op.product is Product.BF16 and op.output.dtype is DType.BF16
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dims import Size, product
-from xyntra_ep.tracea.core_ir.ops import Gemm
+from xyntra_ep.tracea.core_ir.ops import BlockGemm, Gemm
 from xyntra_ep.tracea.kernels.shared.index import Group
 
 
@@ -13,7 +14,7 @@ from xyntra_ep.tracea.kernels.shared.index import Group
 class GemmShape:
     """``batch`` axes are looped over; ``rows`` are the axes counted as one row index, the last is m."""
 
-    op: Gemm
+    op: Gemm | BlockGemm
     depth: Size
     batch: tuple[Group, ...]
     rows: Group
@@ -42,14 +43,15 @@ class GemmShape:
         return [group.extents[0] for group in self.batch]
 
 
-def shape_of(op: Gemm) -> GemmShape:
+def shape_of(op: Gemm | BlockGemm) -> GemmShape:
     """Batch axes join m where b does not change along them and a and out step evenly across."""
-    a, b = op.inputs[:2]
+    a = op.inputs[0]
     domain, rank = op.domain, len(op.domain)
+    b_strides: Sequence[Size] = op.inputs[1].strides if isinstance(op, Gemm) else (0,) * rank  # blocks have no batch
     a_form, out_form = dict(enumerate(a.strides[:-1])), dict(enumerate(op.output.strides))
     first = rank - 2
     rows = Group(axes=(first,), extents=(domain[first],))
-    while first > 0 and _is_still(b.strides[first - 1], domain[first - 1]):
+    while first > 0 and _is_still(b_strides[first - 1], domain[first - 1]):
         longer = Group(axes=tuple(range(first - 1, rank - 1)), extents=tuple(domain[first - 1 : rank - 1]))
         if longer.merged(a_form) is None or longer.merged(out_form) is None:
             break
@@ -63,7 +65,7 @@ def shape_of(op: Gemm) -> GemmShape:
         rows=rows,
         columns=Group(axes=(rank - 1,), extents=(domain[-1],)),
         a_row=step,
-        b_is_shared=all(_is_still(s, e) for s, e in zip(b.strides[: rank - 2], domain, strict=False)),
+        b_is_shared=all(_is_still(s, e) for s, e in zip(b_strides[: rank - 2], domain, strict=False)),
     )
 
 

@@ -1,0 +1,173 @@
+"""gemm.block_weights and its fallback against the interpreter: few rows, many, every instruction set, all forms of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.machine import WIDEST
+from tests.support.printed import c_text
+from tests.support.run_program import check_program, plan_for
+from tests.tracea.kernels.cpu.gemm_blocks.block_programs import BlockCase, build, op_of
+from xyntra_ep.tracea.core_ir.dims import evaluate
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks import block_weights, generic
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._multiply import part_of_depth
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._weights import PackedWeights
+from xyntra_ep.tracea.kernels.variant import BuildContext
+from xyntra_ep.tracea.planning.plan import BufferKind
+from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
+
+pytestmark = pytest.mark.compiler("cc")
+
+VARIANTS = block_weights.VARIANTS
+MACHINES = [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON, SCALAR)]
+FORMS = [(bits, zeros) for bits in (4, 8) for zeros in (None, DType.U8, DType.F32)]
+F32_ERR = 3e-6  # the rounding of the sums
+
+
+def check(case: BlockCase, caps: Capabilities, max_err: float = F32_ERR, variants: Any = VARIANTS) -> None:
+    program, inputs, constants = build(case)
+    check_program(program, inputs, constants, caps, max_err, variants=variants)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize(("bits", "zeros"), FORMS)
+def test_every_form(caps: Capabilities, bits: int, zeros: DType | None) -> None:
+    """K ends within a block and within a byte; n within a panel."""
+    tile = best_tile(96, caps)
+    case = BlockCase(m=1, k=77, n=tile["columns"] + 3, bits=bits, zeros=zeros, epilogue="bias")
+    for m in (1, 2, tile["rows"] + 1, 3 * tile["rows"] + 1):
+        check(replace(case, m=m), caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("block", [16, 32, 64, 128, 256])
+def test_blocks(caps: Capabilities, block: int) -> None:
+    for zeros in (None, DType.U8):
+        for m in (1, 3, 37):
+            check(BlockCase(m=m, k=3 * block, n=40, block=block, zeros=zeros), caps)
+            check(BlockCase(m=m, k=2 * block + 9, n=40, bits=8, block=block, zeros=zeros), caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_edges_of_the_tile(caps: Capabilities) -> None:
+    tile = best_tile(96, caps)
+    rows, columns = tile["rows"], tile["columns"]
+    for n in (1, columns - 1, columns, columns + 1, 3 * columns):
+        for m in (1, rows + 1, 3 * rows + 1):
+            check(BlockCase(m=m, k=40, n=n, zeros=DType.U8), caps)
+    for m in (0, 1, 2, rows - 1, rows, rows + 1, 2 * rows, 2 * rows + 1, 5 * rows + 3, 40 * rows):
+        check(BlockCase(m=m, k=32, n=columns + 2), caps)
+    for k in (1, 2, 3, 7, 8, 9, 31):
+        for m in (1, 3, 3 * rows):
+            check(BlockCase(m=m, k=k, n=columns, zeros=DType.U8), caps)
+
+
+def test_every_number_of_rows() -> None:
+    for m in range(1, 41):
+        check(BlockCase(m=m, k=72, n=70, epilogue="bias"), WIDEST)
+    for m in (1, 9, 17, 25):
+        check(BlockCase(m=m, k=72, n=70, epilogue="bias", symbolic=False), WIDEST)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_a_panel_longer_than_the_scratch(caps: Capabilities, parts: int) -> None:
+    """Sums of the parts before wait in memory; the last part may be shorter, and end within a block."""
+    tile = best_tile(96, caps)
+    shape = Tile(rows=tile["rows"], vectors=tile["columns"] // caps.lanes, lanes=caps.lanes)
+    long, _, _ = build(BlockCase(m=1, k=1 << 20, n=1))
+    most = part_of_depth(PackedWeights(op=op_of(long), tile=shape))
+    if parts * most > 20_000:
+        pytest.skip(f"{most} rows fit the scratch of {caps.isa}: the interpreter would take long")
+    for depth in (parts * most, (parts + 1) * most - 19):
+        case = BlockCase(m=3 * tile["rows"] + 1, k=depth, n=tile["columns"] + 3, zeros=DType.U8, epilogue="bias")
+        check(case, caps, 1e-5)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize("epilogue", ["gelu", "residual"])
+def test_epilogues(caps: Capabilities, epilogue: str) -> None:
+    for m in (1, 3, 29):
+        for zeros in (None, DType.U8):  # what the epilogue reads has other numbers
+            check(BlockCase(m=m, k=48, n=53, epilogue=epilogue, zeros=zeros), caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_batches_and_layouts(caps: Capabilities) -> None:
+    check(BlockCase(m=1, k=48, n=50, batch=(3, 2), epilogue="residual"), caps)
+    check(BlockCase(m=19, k=48, n=50, batch=(3,), epilogue="residual"), caps)
+    for m in (1, 5, 31):
+        check(BlockCase(m=m, k=48, n=50, transposed=True, epilogue="residual"), caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_half_precision(caps: Capabilities) -> None:
+    for m in (1, 3, 29):
+        for zeros in (None, DType.U8, DType.F16):
+            check(BlockCase(m=m, k=48, n=53, dtype=DType.F16, scale_dtype=DType.F16, zeros=zeros), caps, 6e-4)
+            check(BlockCase(m=m, k=48, n=53, scale_dtype=DType.F16, zeros=zeros), caps)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+@pytest.mark.parametrize(("bits", "zeros"), FORMS)
+def test_the_fallback(caps: Capabilities, bits: int, zeros: DType | None) -> None:
+    case = BlockCase(m=3, k=77, n=19, bits=bits, zeros=zeros, epilogue="residual", constant=False)
+    check(case, caps, variants=generic.VARIANTS)
+    check(replace(case, constant=True, batch=(2,), dtype=DType.F16), caps, 6e-4, variants=generic.VARIANTS)
+
+
+@pytest.mark.parametrize("caps", MACHINES)
+def test_odd_scales(caps: Capabilities) -> None:
+    """A NaN or an infinity among the scales spoils its own column only."""
+    for m in (1, 2, 33):
+        program, inputs, constants = build(BlockCase(m=m, k=64, n=70))
+        constants[1][3, 0], constants[1][50, 1] = np.nan, 0.0
+        check_program(program, inputs, constants, caps, F32_ERR, variants=VARIANTS)
+
+
+@pytest.mark.parametrize(("bits", "zeros"), FORMS)
+@pytest.mark.parametrize("scale_dtype", [DType.F32, DType.F16])
+def test_weights_take_no_more_than_in_the_file(bits: int, zeros: DType | None, scale_dtype: DType) -> None:
+    zeros = scale_dtype if zeros is DType.F32 else zeros
+    program, _, constants = build(BlockCase(m=4, k=768, n=960, bits=bits, zeros=zeros, scale_dtype=scale_dtype, symbolic=False))
+    planned = plan_for(program, AVX512, VARIANTS)
+    held = sum(evaluate(b.size_bytes, {}) for b in planned.buffers if b.kind is BufferKind.POOL)
+    assert held <= 1.1 * sum(array.nbytes for array in constants)
+
+
+def test_the_choice_between_variants() -> None:
+    def chosen(case: BlockCase) -> str:
+        program, _, _ = build(case)
+        [(_, decision)] = plan_for(program, AVX512).decisions
+        return decision.chosen.name
+
+    for m in (1, 128):
+        assert chosen(BlockCase(m=m, k=768, n=771, symbolic=False)) == "gemm.block_weights"
+    assert chosen(BlockCase(m=8, k=64, n=64)) == "gemm.block_weights"
+    assert chosen(BlockCase(m=8, k=64, n=64, constant=False)) == "gemm.block_generic"
+
+
+def test_reasons_for_refusing() -> None:
+    [variant] = VARIANTS
+    program, _, _ = build(BlockCase(m=2, k=32, n=2))
+    context = BuildContext(caps=AVX512, program=program, constants=frozenset({1, 2}))
+    assert variant.admits(op_of(program), context) is None
+    assert variant.admits(op_of(program), replace(context, constants=frozenset())) == "q is not a constant"
+    assert variant.admits(op_of(program), replace(context, constants=frozenset({1}))) == "the scales are not constant"
+
+
+@pytest.mark.parametrize("caps", [pytest.param(caps, id=caps.isa) for caps in (AVX512, AVX2, NEON)])
+def test_text(caps: Capabilities, golden: Callable[[str, str], None]) -> None:
+    program, _, _ = build(BlockCase(m=2, k=20, n=12, block=16, zeros=DType.U8, epilogue="bias", symbolic=False))
+    context = BuildContext(caps=caps, program=program, constants=frozenset({1, 2, 3}))
+    [variant], op = VARIANTS, op_of(program)
+    calls = variant.build(op, variant.default(op, context), context)
+    golden("\n".join(c_text(call.kernel, caps) for call in calls), ".c")

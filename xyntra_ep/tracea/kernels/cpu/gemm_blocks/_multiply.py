@@ -1,0 +1,272 @@
+"""The kernel that multiplies f32 rows by panels of integers that are scaled in blocks.
+
+    few rows    tile over the integers, widened in registers                   a byte read for two weights, bound by memory
+    more        panel -> f32 scratch in L2, then the ordinary tile over it     the widening is paid once, not for every tile
+
+A scratch holds a part of k, of whole blocks; where k is longer, the sums of the parts before wait in a second scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
+from xyntra_ep.tracea.core_ir.dtypes import DType
+from xyntra_ep.tracea.kernels.cpu.gemm._rows import RowBlocks, TileFamily, block_sizes, divide_rows
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import Matrix, Tile, accumulate
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._tiles import Panel, multiply_widened
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._weights import GROUP, PackedWeights, Widening
+from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line
+from xyntra_ep.tracea.kernels.shared.address import address
+from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
+from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape
+from xyntra_ep.tracea.kernels.variant import BuildContext, KernelCall, TempBuffer, ValueBuffer
+from xyntra_ep.tracea.semantic_ir.builder import FunctionBuilder, KernelBuilder
+from xyntra_ep.tracea.semantic_ir.capabilities import Prefetching
+from xyntra_ep.tracea.semantic_ir.nodes import INDEX, Const, Offset, PointerType, Rvalue, Type, Var, f32, index, le
+
+DIRECT = 2  # blocks of rows up to which widening in registers costs less than a panel of f32
+UNITS = 32  # as for f32 weights
+LEAST_BLOCKS, MOST_BLOCKS = 8, 16  # blocks of rows in a unit: each unit widens its panel, and keeps its sums
+SCRATCH_BYTES = 144 << 10  # of one part of a panel, as f32
+
+
+def multiply(
+    shape: GemmShape, weights: PackedWeights, buffers: tuple[TempBuffer, ...], cost_ns: Size, context: BuildContext
+) -> KernelCall:
+    """The call that computes all of ``weights.op`` from what ``_pack.pack`` made."""
+    return _Multiply(shape, weights, context).call(buffers, cost_ns)
+
+
+def part_of_depth(weights: PackedWeights) -> int:
+    """How much of k one scratch holds: parts of about equal length, of whole blocks."""
+    block = weights.op.block
+    most = max(1, SCRATCH_BYTES // (4 * weights.tile.columns * block))
+    parts = max(1, -(-weights.blocks // most))
+    return max(1, -(-weights.blocks // parts)) * block
+
+
+TileBody = Callable[[FunctionBuilder, Tile, list[Var], list[Var]], None]  # (block, tile, its data, where it stands)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Walk:
+    """What a unit covers: blocks [begin, end) of the rows, one panel; where a starts."""
+
+    blocks: RowBlocks
+    begin: Rvalue
+    end: Rvalue
+    a: Rvalue
+    panel: Panel
+    batch: list[Rvalue]
+    column: Rvalue
+
+
+class _Multiply:
+    def __init__(self, shape: GemmShape, weights: PackedWeights, context: BuildContext) -> None:
+        self.shape = shape
+        self.weights = weights
+        self.op = weights.op
+        self.tile = weights.tile
+        self.depth = weights.depth
+        self.part = part_of_depth(weights)
+        self.caps = context.caps
+        a, out = self.op.inputs[0], self.op.output
+        form = f"int{self.op.bits}x{self.op.block}"
+        k = KernelBuilder(f"xy_gemm_{a.dtype}_{form}_{self.tile.rows}x{self.tile.columns}_{self.caps.isa}")
+        k.note(f"m = {shape.m}, k = {shape.depth}, n = {shape.n}, epilogue: {self.op.epilogue}")
+        self.k = k
+        self.a = k.buffer("a", a.dtype)
+        self.integers = k.buffer("w", weights.dtype)
+        self.scales = k.buffer("scales", weights.scale_dtype)
+        self.zeros = None if weights.zero_dtype is None else k.buffer("zeros", weights.zero_dtype)
+        self.out = k.buffer("out", out.dtype, writable=True)
+        groups = shape.groups
+        self.epilogue = Epilogue(k, self.op.epilogue, self.op.inputs, self.op.domain, groups, len(groups) - 1)
+
+    def call(self, buffers: tuple[TempBuffer, ...], cost_ns: Size) -> KernelCall:
+        chunks = self._units()
+        kernel, params = self.k.finish()
+        a, out = (ValueBuffer(value=operand.value) for operand in (self.op.inputs[0], self.op.output))
+        return KernelCall(
+            kernel=kernel,
+            buffers=(a, *buffers, out, *self.epilogue.buffers),
+            params=params,
+            units=product(self.shape.batch_extents) * self.weights.panels * chunks,
+            cost_ns=cost_ns,
+        )
+
+    # -- the loops over panels and rows
+
+    def _units(self) -> Size:
+        """The kernel's body; returns the number of chunks of rows."""
+        k, shape, panels = self.k, self.shape, self.weights.panels
+        blocks = divide_rows(k, shape.m, self.tile.rows)
+        number = ceildiv(shape.m, self.tile.rows)
+        wanted = ceildiv(UNITS, panels * product(shape.batch_extents))
+        chunks = smax(1, smax(ceildiv(number, MOST_BLOCKS), smin(wanted, ceildiv(number, LEAST_BLOCKS))))
+        with k.units() as unit:
+            *batch, panel, chunk = k.split(unit, [*shape.batch_extents, panels, chunks])
+            walk = _Walk(
+                blocks=blocks,
+                begin=k.let("begin", chunk * blocks.number // k.param(chunks)),
+                end=k.let("end", (chunk + 1) * blocks.number // k.param(chunks)),
+                a=k.let("a_at", address(k, self.op.inputs[0], batch)),
+                panel=self._panel(panel),
+                batch=batch,
+                column=k.let("column", panel * self.tile.columns),
+            )
+            if isinstance(number, int):
+                (self._direct if number <= DIRECT else self._widened)(walk)
+            else:
+                with k.when(le(blocks.number, DIRECT)):
+                    self._direct(walk)
+                with k.otherwise():
+                    self._widened(walk)
+        return chunks
+
+    def _panel(self, number: Rvalue) -> Panel:
+        k, weights = self.k, self.weights
+        factors = k.let("factors", number * weights.factors_of_panel)
+        return Panel(
+            integers=k.pointer("panel", self.integers, number * weights.of_panel),
+            scales=Offset(self.scales, factors),
+            zeros=None if self.zeros is None else Offset(self.zeros, factors),
+        )
+
+    def _sizes(self, few: bool) -> list[int]:
+        """The sizes of blocks where there are at most ``DIRECT`` of them, or where there are more."""
+        m, most = self.shape.m, self.tile.rows
+        if isinstance(m, int):
+            return block_sizes(m, most)
+        return list(range(1 if few else (DIRECT * most + 1) // (DIRECT + 1), most + 1))
+
+    def _direct(self, walk: _Walk) -> None:
+        k, panel = self.k, walk.panel
+        own = [("w", self.weights.dtype), ("scales", self.weights.scale_dtype)]
+        data: list[Rvalue] = [panel.integers, panel.scales]
+        if panel.zeros is not None and self.weights.zero_dtype is not None:
+            own.append(("zeros", self.weights.zero_dtype))
+            data.append(panel.zeros)
+        tiles = self._family("direct", few=True, data=[(name, PointerType(dtype)) for name, dtype in own], body=self._direct_tile)
+        with k.loop("rows", walk.begin, walk.end) as block:
+            tiles.call(walk.blocks.rows(block), self._arguments(walk, block, index(0), data))
+
+    def _widened(self, walk: _Walk) -> None:
+        k, columns = self.k, self.tile.columns
+        scratch = k.array("scratch", DType.F32, self.part * columns)
+        last = max(0, self.depth - 1) // self.part * self.part
+        floats = PointerType(DType.F32, writable=True)
+        if not last:
+            finish = self._family("finish", few=False, data=[("w", floats)], body=self._only_tile)
+            self._part(walk, finish, [scratch], index(0), self.depth)
+            return
+        rows = MOST_BLOCKS * self.tile.rows
+        sums = k.array("sums", DType.F32, rows * columns)
+        with k.loop("zero", 0, rows * columns, self.tile.lanes) as i:
+            k.store(sums, i, Const(f32(self.tile.lanes), 0.0))
+        both = [("w", floats), ("sums", floats)]
+        add = self._family("add", few=False, data=both, body=self._adding_tile)
+        finish = self._family("finish", few=False, data=both, body=self._last_tile)
+        with k.loop("first", 0, last, self.part) as first:
+            self._part(walk, add, [scratch, sums], first, self.part)
+        self._part(walk, finish, [scratch, sums], index(last), self.depth - last)
+
+    def _part(self, walk: _Walk, tiles: TileFamily, data: list[Var], first: Rvalue, length: int) -> None:
+        """Steps ``first`` to ``first + length`` of the panel, widened, times all rows of the unit."""
+        k, weights, op = self.k, self.weights, self.op
+        blocks = -(-length // op.block)
+        self._widen(walk.panel, data[0], k.let("first_block", first // index(op.block)), blocks)
+        size, line = blocks * weights.groups_of_block * weights.of_group, elements_of_a_line(walk.panel.integers)
+        following = k.let("following", first // index(GROUP) * weights.of_group + size)
+        with k.loop("rows", walk.begin, walk.end) as block:
+            done, number = block - walk.begin, walk.end - walk.begin
+            fetched, fetch = done * size // number, (done + 1) * size // number
+            with k.loop("line", k.let("fetched", fetched), k.let("fetch", fetch), line) as place:
+                k.prefetch(walk.panel.integers, following + place)  # the part that follows, in this panel or the next
+            pointers: list[Rvalue] = [data[0]]
+            if len(data) > 1:
+                row = walk.blocks.start(block) - walk.blocks.start(walk.begin)
+                pointers.append(Offset(data[1], row * self.tile.columns))
+            tiles.call(walk.blocks.rows(block), self._arguments(walk, block, first, pointers))
+
+    def _widen(self, panel: Panel, scratch: Var, first: Rvalue, blocks: int) -> None:
+        """``blocks`` of a panel from number ``first`` on, as f32."""
+        k, weights, tile = self.k, self.weights, self.tile
+        with k.loop("block", 0, blocks) as block:
+            number = k.let("number", first + block)
+            widening = Widening.of(k, weights.factors(k, panel.scales, panel.zeros, number))
+            with k.loop("group", 0, weights.groups_of_block) as i:
+                to = k.let("to", (block * weights.groups_of_block + i) * (GROUP * tile.columns))
+                for step, integers in enumerate(weights.steps(k, panel.integers, number * weights.groups_of_block + i)):
+                    for v, w in enumerate(widening.weights(k, integers)):
+                        k.store(scratch, to + (step * tile.columns + v * tile.lanes), w)
+
+    # -- the tiles
+
+    def _family(self, stem: str, *, few: bool, data: Sequence[tuple[str, Type | PointerType]], body: TileBody) -> TileFamily:
+        """Tiles with the arguments a, ``data``, the batch coordinates, row and column."""
+        position = [*(f"batch{i}" for i in range(len(self.shape.batch))), "row", "column"]
+        arguments: list[tuple[str, Type | PointerType]] = [("a", PointerType(self.op.inputs[0].dtype)), *data]
+        arguments += [(name, INDEX) for name in position]
+
+        def of_rows(block: FunctionBuilder, rows: int, args: list[Var]) -> None:
+            split = 1 + len(data)
+            body(block, replace(self.tile, rows=rows), args[:split], args[split:])
+
+        return TileFamily(self.k, f"{stem}_{self.tile.columns}", self._sizes(few), arguments, of_rows)
+
+    def _arguments(self, walk: _Walk, block: Rvalue, first: Rvalue, data: Sequence[Rvalue]) -> list[Rvalue]:
+        row = self.k.let("row", walk.blocks.start(block))
+        a_at = walk.a + row * self.k.param(self.shape.a_row) + first * self.k.param(self.shape.a_k)
+        return [Offset(self.a, a_at), *data, *walk.batch, row, walk.column]
+
+    def _direct_tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], at: list[Var]) -> None:
+        panel = Panel(integers=data[1], scales=data[2], zeros=data[3] if len(data) > 3 else None)
+        fetch = tile.lanes > 1 and self.caps.prefetching is not Prefetching.BURST
+        sums = multiply_widened(block, self.weights, tile, self._rows_of_a(data[0]), panel, fetch)
+        self._finish(block, tile, sums, at)
+
+    def _only_tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], at: list[Var]) -> None:
+        sums = accumulate(block, tile, self._rows_of_a(data[0]), self._matrix(data[1]), index(self.depth))
+        self._finish(block, tile, sums, at)
+
+    def _adding_tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], at: list[Var]) -> None:
+        start = self._matrix(data[2])
+        sums = accumulate(block, tile, self._rows_of_a(data[0]), self._matrix(data[1]), index(self.part), start=start)
+        for i, row in enumerate(sums):
+            for j, c in enumerate(row):
+                block.store(data[2], i * tile.columns + j * tile.lanes, c)
+
+    def _last_tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], at: list[Var]) -> None:
+        depth = index((self.depth - 1) % self.part + 1)
+        sums = accumulate(block, tile, self._rows_of_a(data[0]), self._matrix(data[1]), depth, start=self._matrix(data[2]))
+        self._finish(block, tile, sums, at)
+
+    def _rows_of_a(self, pointer: Var) -> Matrix:
+        return Matrix(pointer=pointer, row=self.k.param(self.shape.a_row), step=self.k.param(self.shape.a_k))
+
+    def _matrix(self, pointer: Var) -> Matrix:
+        return Matrix(pointer=pointer, row=index(self.tile.columns), step=index(1))
+
+    def _finish(self, block: FunctionBuilder, tile: Tile, sums: list[list[Rvalue]], at: list[Var]) -> None:
+        """Epilogue, store."""
+        if self.weights.columns % tile.columns == 0:
+            self._store(block, tile, sums, at, None)
+            return
+        left = block.let("left", self.weights.columns - at[-1])
+        with block.when(le(tile.columns, left)):
+            self._store(block, tile, sums, at, None)
+        with block.otherwise():
+            self._store(block, tile, sums, at, left)
+
+    def _store(self, block: FunctionBuilder, tile: Tile, sums: list[list[Rvalue]], at: list[Var], left: Rvalue | None) -> None:
+        here = self.epilogue.at(block)
+        *batch, first_row, first_column = at
+        for j in range(tile.vectors):
+            column = first_column + j * tile.lanes
+            count = None if left is None else block.let("count", left - j * tile.lanes)
+            for i in range(tile.rows):
+                point = [*batch, first_row + i, column]
+                here.store(self.op.output, self.out, point, here.value(point, sums[i][j], tile.lanes, count), count)

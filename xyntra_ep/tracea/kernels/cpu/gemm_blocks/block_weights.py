@@ -1,0 +1,89 @@
+"""gemm.block_weights: a matrix product whose constant weights stay integers of 4 or 8 bits, scaled in blocks along k.
+
+    prepare   rows of n -> panels [k][columns] of integers, [block][columns] of scales and zero points
+    run       out = epilogue(a . ((integers - zeros) * scales)), in f32
+
+Half a byte for a weight: where weights come from memory for every row (a decoder's step), an eighth of the time. With many rows
+it costs what f32 costs, and saves memory only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xyntra_ep.tracea.core_ir.dims import Size, typical
+from xyntra_ep.tracea.core_ir.ops import BlockGemm
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile, product_ns, tile_of, tile_refusal, tile_space
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks import generic
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._multiply import multiply
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._pack import pack
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._weights import PackedWeights
+from xyntra_ep.tracea.kernels.shared.gemm_shape import GemmShape, shape_of
+from xyntra_ep.tracea.kernels.variant import Axis, BuildContext, Config, KernelCall, TempBuffer, Variant
+
+_NEAR = 5  # how much faster than from memory data comes from L2, at least
+_PACKING = 8  # what packing costs, in readings of what is packed
+
+
+def admits(op: BlockGemm, context: BuildContext) -> str | None:
+    for what, operand in zip(("q", "the scales", "the zero points"), op.inputs[1 : op.reads_directly], strict=False):
+        if not context.is_constant(operand.value):
+            return f"{what} are not constant" if what != "q" else "q is not a constant"
+    if not all(isinstance(size, int) for o in op.inputs[1 : op.reads_directly] for size in (*o.shape, *o.strides, o.offset)):
+        return "the size of q is known only at run time"
+    if not (isinstance(op.depth, int) and isinstance(op.domain[-1], int)):
+        return "the size of q is known only at run time"
+    return generic.admits(op, context)
+
+
+def space(op: BlockGemm, context: BuildContext) -> Sequence[Axis]:
+    return tile_space(context.caps)
+
+
+def default(op: BlockGemm, context: BuildContext) -> Config:
+    return best_tile(op.domain[-1], context.caps)
+
+
+def cost_ns(op: BlockGemm, config: Config, context: BuildContext) -> float:
+    weights, shape = PackedWeights(op=op, tile=tile_of(config, context.caps)), shape_of(op)
+    return typical(_run_ns(weights, shape, context)) + 100.0
+
+
+def _run_ns(weights: PackedWeights, shape: GemmShape, context: BuildContext) -> Size:
+    """The products, and beside them the widening of every weight, which is as much work as a product of one row."""
+    caps = context.caps
+    widening = 2 * weights.depth * weights.columns // max(1, int(caps.fma_gflops))
+    return product_ns(shape, caps) + max(widening, _memory_ns(weights, context))
+
+
+def _memory_ns(weights: PackedWeights, context: BuildContext) -> int:
+    near = weights.bytes <= context.caps.l2_bytes
+    return weights.bytes // max(1, int(context.caps.dram_gbs * (_NEAR if near else 1)))
+
+
+def build(op: BlockGemm, config: Config, context: BuildContext) -> list[KernelCall]:
+    shape, weights = shape_of(op), PackedWeights(op=op, tile=tile_of(config, context.caps))
+    sizes = [("panels", weights.of_panel * weights.dtype.bytes)]
+    sizes.append(("scales", weights.factors_of_panel * weights.scale_dtype.bytes))
+    if weights.zero_dtype is not None:
+        sizes.append(("zeros", weights.factors_of_panel * weights.zero_dtype.bytes))
+    buffers = tuple(TempBuffer(name=name, size_bytes=weights.panels * size) for name, size in sizes)
+    return [
+        pack(weights, buffers, _PACKING * _memory_ns(weights, context)),
+        multiply(shape, weights, buffers, _run_ns(weights, shape, context), context),
+    ]
+
+
+VARIANTS = [
+    Variant(
+        name="gemm.block_weights",
+        op=BlockGemm,
+        admits=admits,
+        space=space,
+        refuses=lambda op, config, context: tile_refusal(config, context.caps),
+        default=default,
+        cost_ns=cost_ns,
+        build=build,
+        rank=-1,
+    )
+]
