@@ -20,6 +20,7 @@ from xyntra_ep.fusion.scheduling.pieces import by_extent, pieces
 from xyntra_ep.fusion.scheduling.strides import apply_view, part_of
 from xyntra_ep.fusion.tensor import (
     AttentionNode,
+    BlockGemmNode,
     ConcatNode,
     ConvNode,
     GemmNode,
@@ -40,6 +41,7 @@ from xyntra_ep.tracea.core_ir.dtypes import BYTES, DType
 from xyntra_ep.tracea.core_ir.expr import Expr
 from xyntra_ep.tracea.core_ir.ops import (
     Attention,
+    BlockGemm,
     Conv,
     CoreOp,
     Gemm,
@@ -91,6 +93,8 @@ class _Lowering:
                 t = self._groups.shape_of(node)
                 if isinstance(anchor, GemmNode):
                     self._gemm(anchor, node, t)
+                elif isinstance(anchor, BlockGemmNode):
+                    self._block_gemm(anchor, node, t)
                 elif isinstance(anchor, ConvNode):
                     self._conv(anchor, node, t)
                 elif isinstance(anchor, RowNode):
@@ -99,6 +103,8 @@ class _Lowering:
                     self._map(node, t, self._operands.destination(t))
             case GemmNode():
                 self._gemm(node, None, self._groups.shape_of(node))
+            case BlockGemmNode():
+                self._block_gemm(node, None, self._groups.shape_of(node))
             case ConvNode():
                 self._conv(node, None, self._groups.shape_of(node))
             case RowNode():
@@ -180,6 +186,21 @@ class _Lowering:
         op = Gemm(inputs=(a, b, *rest), epilogue=epilogue, output=output, product=_product_of(a), label="gemm")
         with assuming(self._program.assumed):
             op = count_the_longer(op)
+        self._append(op, self._sources(composer, node))
+
+    def _block_gemm(self, node: BlockGemmNode, root: Map | None, t: Tensor) -> None:
+        composer = self._composer(node, [node.a, node.q, node.scales, *node.zeros])
+        epilogue = self._finish(root, composer, t.rank)
+        a, *rest = (self._operands.operand(o) for o in composer.operands)
+        op = BlockGemm(
+            inputs=(replace(a, shape=(*t.shape[:-1], a.shape[-1])), *rest),
+            bits=node.bits,
+            block=node.block,
+            has_zeros=bool(node.zeros),
+            epilogue=epilogue,
+            output=replace(self._operands.destination(t), shape=t.shape),
+            label="block gemm",
+        )
         self._append(op, self._sources(composer, node))
 
     def _conv(self, node: ConvNode, root: Map | None, t: Tensor) -> None:

@@ -5,7 +5,7 @@ An op's function (fusion/onnx_ops) takes and returns ``Tensor``s. A tensor is a 
     Leaf(kind, ...)              an island input, a constant, a literal
     Map(inputs, body)            one element as an expression over loads of the inputs (arbitrary index expressions)
     View(base, step)             permute | reshape | slice | expand of another tensor; costs nothing where strides can say it
-    Anchor: GemmNode, ConvNode, AttentionNode, RowNode, ScanNode, TopKNode, RecurrentNode, ConcatNode
+    Anchor: GemmNode, BlockGemmNode, ConvNode, AttentionNode, RowNode, ScanNode, TopKNode, RecurrentNode, ConcatNode
 
 Small integer tensors also carry their ``content``, element by element as symbolic sizes: shape arithmetic is folded while the
 graph is traced and never executed. Nothing is computed here; passes rewrite them and lower them to core-IR ops.
@@ -98,6 +98,18 @@ class GemmNode(TNode):
 
     a: Tensor
     b: Tensor
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class BlockGemmNode(TNode):
+    """See core_ir.ops.BlockGemm: ``a`` [..., M, K], the integers ``q`` in bytes, ``scales`` and ``zeros`` (one or none)."""
+
+    a: Tensor
+    q: Tensor
+    scales: Tensor
+    zeros: tuple[Tensor, ...]
+    bits: int
+    block: int
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -26,6 +26,7 @@ from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.expr import axis, load
 from xyntra_ep.tracea.core_ir.ops import (
     PRODUCT_OF,
+    BlockGemm,
     Conv,
     CoreOp,
     Gemm,
@@ -89,14 +90,14 @@ def _is_typed_freely(program: Program, value: int) -> bool:
 
 
 def _widen_operands(program: Program, narrow: set[DType]) -> None:
-    """What products read of inputs and constants: widened by an op of its own. Only the b of a Gemm is packed anyway."""
+    """What products read of inputs and constants: widened by an op of its own. Weights of matrix products are packed anyway."""
     ops: list[CoreOp] = []
     sources: list[tuple[int, ...]] = []
     for op, source in zip(program.ops, program.sources, strict=True):
         if isinstance(op, ProductOp):
             inputs = list(op.inputs)
             for place in range(op.reads_directly):
-                if inputs[place].dtype in narrow and not (isinstance(op, Gemm) and place == 1):
+                if inputs[place].dtype in narrow and not (isinstance(op, (Gemm, BlockGemm)) and place > 0):
                     cast, inputs[place] = _cast(program, inputs[place])
                     ops.append(cast)
                     sources.append(source)

@@ -1,7 +1,7 @@
 """Which elementwise nodes disappear into a kernel and which are materialised.
 
 A Map is taken into its readers' kernel when all its readers belong to one group (so nothing is computed twice); the last Map of a
-group is its *root*. A root then takes in the one Gemm, Conv or row op whose result it finishes: that becomes its epilogue.
+group is its *root*. A root then takes in the one product, Conv or row op whose result it finishes: that becomes its epilogue.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from xyntra_ep.fusion.egraph.body_cost import body_cost
 from xyntra_ep.fusion.scheduling.compose import is_identity
 from xyntra_ep.fusion.scheduling.dag import Dag
-from xyntra_ep.fusion.tensor import ConcatNode, ConvNode, GemmNode, Leaf, Map, RowNode, Tensor, TNode
+from xyntra_ep.fusion.tensor import BlockGemmNode, ConcatNode, ConvNode, GemmNode, Leaf, Map, RowNode, Tensor, TNode
 from xyntra_ep.tracea.core_ir.expr import walk
 
 ROW_RECOMPUTE = 6  # a row op evaluates its operands once per stage: costlier prologues are materialised
@@ -54,7 +54,7 @@ class Groups:
         return self.is_root(node) and id(node) not in self._anchored
 
     def anchor_of(self, root: TNode) -> TNode | None:
-        """The Gemm, Conv or row op that ``root`` finishes."""
+        """The product, Conv or row op that ``root`` finishes."""
         return self._anchor.get(id(root))
 
     def shape_of(self, node: TNode) -> Tensor:
@@ -112,7 +112,11 @@ class Groups:
         for m in members:
             for t in self._dag.operands(m):
                 node = t.node
-                if not isinstance(node, (GemmNode, ConvNode, RowNode)) or t.shape != shape or id(node) in self._anchored:
+                if (
+                    not isinstance(node, (GemmNode, BlockGemmNode, ConvNode, RowNode))
+                    or t.shape != shape
+                    or id(node) in self._anchored
+                ):
                     continue
                 if isinstance(node, RowNode) and (len(node.outputs) != 1 or node.outputs[0][1]):
                     continue
