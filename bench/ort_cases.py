@@ -7,7 +7,7 @@ elements of reductions, output elements of everything else.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -232,6 +232,31 @@ def matmul(m: int, *, constant: bool) -> Callable[[int], OpCase]:
     return at
 
 
+def _nbits(m: int, *, bits: int, level: int) -> Callable[[int], OpCase]:
+    """The same with weights in few bits, in blocks of 32."""
+
+    def at(n: int) -> OpCase:
+        blocks = -(-n // 32)
+        q = np.random.default_rng(0).integers(0, 256, (n, blocks, 4 * bits)).astype(np.uint8)
+        weights = {"b": q, "scales": _f32(n, blocks)}
+        attributes = {"K": n, "N": n, "bits": bits, "block_size": 32, "accuracy_level": level}
+        return OpCase(
+            op="MatMulNBits", domain="com.microsoft", feeds={"a": _f32(m, n)}, weights=weights, attributes=attributes,
+            units=2 * m * n * n, moved=sum(w.nbytes for w in weights.values()),
+        )  # fmt: skip
+
+    return at
+
+
+def _few_bits() -> Iterator[Kind]:
+    """With rows as they are, and rounded to 8 bits."""
+    for bits in (4, 8):
+        for level, name in ((0, ""), (4, ".int8")):
+            for m, rows in ((1, "row"), (8, "few"), (128, "many")):
+                sizes = (4, 256, 2048) if m == 1 else _SQUARE
+                yield Kind(name=f"nbits{bits}{name}.{rows}", at=_nbits(m, bits=bits, level=level), sizes=sizes)
+
+
 def _heads(n: int) -> OpCase:
     """As the scores of attention: 12 heads of 64."""
     feeds = {"a": floats(1, 12, n, 64), "b": floats(1, 12, 64, n)}
@@ -331,6 +356,7 @@ KINDS = [
     Kind(name="product.many", at=matmul(128, constant=True), sizes=SQUARE_SIZES),
     Kind(name="product.two", at=matmul(128, constant=False), sizes=SQUARE_SIZES),
     Kind(name="product.heads", at=_heads, sizes=(4, 128, 512)),
+    *_few_bits(),
     *(_recurrent(op, gates, rows) for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)) for rows in (1, 16)),
     Kind(name="conv.point", at=conv(1), sizes=IMAGE_SIZES),
     Kind(name="conv.window", at=conv(3), sizes=IMAGE_SIZES),

@@ -13,6 +13,7 @@ import pytest
 from tests.support.models.graph_from_model import graph_from_model
 from tests.support.models.ml_models import single
 from tests.support.models.model_text import normal, parse
+from tests.support.models.onnx_text import model_of
 from xyntra_bench.ort_cases import KINDS
 from xyntra_bench.ort_integer_cases import KINDS as OF_INTEGERS
 from xyntra_ep.fusion.estimates.ort_cost import (
@@ -40,7 +41,11 @@ MACHINE = Ceilings(gflops=100.0, dram_gbs=10.0, near_bytes=1 << 20)
 
 def loads(text: str, **constants: object) -> list[Load | None]:
     """Of each node of a model whose sizes are all numbers."""
-    graph = graph_from_model(parse(text, 18, **constants))
+    return loads_of(parse(text, 18, **constants))
+
+
+def loads_of(model: onnx.ModelProto) -> list[Load | None]:
+    graph = graph_from_model(model)
 
     def sized(name: str) -> Sized | None:
         value = graph.values.get(name)
@@ -131,6 +136,18 @@ def test_a_linear_model_is_a_product(rows: int, row: str) -> None:
     node, x = graph_from_model(model).nodes[0], Sized(shape=(rows, 4), dtype=DType.F32)
     found = load_of(node, [x], [Sized(shape=(rows, 3), dtype=DType.F32)], load())
     assert found == Load(row=row, units=2.0 * rows * 12, bytes=48)
+
+
+@pytest.mark.parametrize(
+    ("rows", "level", "row"),
+    [(1, "", "nbits4.row"), (8, ", accuracy_level=1", "nbits4.few"), (64, ", accuracy_level=4", "nbits4.int8.many")],
+)
+def test_a_product_with_few_bits_depends_on_what_its_rows_may_be_rounded_to(rows: int, level: str, row: str) -> None:
+    text = f"""g (float[{rows},64] x) => (float[{rows},48] y)
+               {{ y = com.microsoft.MatMulNBits <K=64, N=48, bits=4, block_size=32{level}> (x, q, s) }}"""
+    weights = {"q": np.zeros((48, 2, 16), np.uint8), "s": np.ones((48, 2), np.float32)}
+    [found] = loads_of(model_of(text, weights, contrib=True))
+    assert found == Load(row=row, units=2.0 * rows * 64 * 48, bytes=48 * 32)
 
 
 def test_near_data_costs_computing_and_far_data_the_memory() -> None:

@@ -15,6 +15,7 @@ from xyntra_ep.tracea.kernels.variant import Axis, Config
 from xyntra_ep.tracea.semantic_ir.capabilities import Capabilities, Isa, Prefetching
 
 FEW_BLOCKS = 3  # of rows: that many, or fewer, fetch nothing ahead where bursts are wanted
+_NEARLY = 1.05
 _NEAR = 5  # how much faster than from memory data comes from L2, at least
 
 
@@ -95,6 +96,14 @@ def best_tile(n: Size, caps: Capabilities) -> Config:
     best = tiles[1] if len(tiles) > 2 else tiles[0]
     if isinstance(n, int):
         best = min(tiles, key=lambda t: -(-n // t.columns) * t.steps(t.columns // caps.lanes))
+    return {"rows": best.rows, "columns": best.columns}
+
+
+def widest_tile(n: int, caps: Capabilities) -> Config:
+    """The widest of the tiles that spend nearly least on ``n`` columns: what is read beside a panel is read for more of it."""
+    spent = {tile: -(-n // tile.columns) * tile.steps(tile.columns // caps.lanes) for tile in _TILES[caps.isa]}
+    near = [tile for tile, steps in spent.items() if steps <= _NEARLY * min(spent.values())]
+    best = max(near, key=lambda tile: tile.columns)
     return {"rows": best.rows, "columns": best.columns}
 
 

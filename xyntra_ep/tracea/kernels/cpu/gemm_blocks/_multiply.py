@@ -15,8 +15,9 @@ from xyntra_ep.tracea.core_ir.dims import Size, ceildiv, product, smax, smin
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.gemm._rows import RowBlocks, TileFamily, block_sizes, divide_rows
 from xyntra_ep.tracea.kernels.cpu.gemm._tile import Matrix, Tile, accumulate
-from xyntra_ep.tracea.kernels.cpu.gemm_blocks._tiles import Panel, multiply_widened
-from xyntra_ep.tracea.kernels.cpu.gemm_blocks._weights import GROUP, PackedWeights, Widening
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._one_row import OneRow
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._tiles import FewRows
+from xyntra_ep.tracea.kernels.cpu.gemm_blocks._weights import GROUP, PackedWeights, Panel, Widening
 from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line
 from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.shared.epilogue import Epilogue
@@ -72,6 +73,7 @@ class _Multiply:
         self.depth = weights.depth
         self.part = part_of_depth(weights)
         self.caps = context.caps
+        self.strict = context.strict
         a, out = self.op.inputs[0], self.op.output
         form = f"int{self.op.bits}x{self.op.block}"
         k = KernelBuilder(f"xy_gemm_{a.dtype}_{form}_{self.tile.rows}x{self.tile.columns}_{self.caps.isa}")
@@ -225,7 +227,11 @@ class _Multiply:
     def _direct_tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], at: list[Var]) -> None:
         panel = Panel(integers=data[1], scales=data[2], zeros=data[3] if len(data) > 3 else None)
         fetch = tile.lanes > 1 and self.caps.prefetching is not Prefetching.BURST
-        sums = multiply_widened(block, self.weights, tile, self._rows_of_a(data[0]), panel, fetch)
+        a = self._rows_of_a(data[0])
+        if tile.rows == 1 and not self.strict:
+            sums = OneRow(block, self.weights, a, panel, fetch).sums()
+        else:
+            sums = FewRows(block, self.weights, tile, a, panel, fetch).sums()
         self._finish(block, tile, sums, at)
 
     def _only_tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], at: list[Var]) -> None:

@@ -1,4 +1,4 @@
-"""Packing of a model's weights into panels, see `_weights.py`: rows of n become columns, no digit changes."""
+"""Packing of a model's weights into panels, see `_weights.py`: rows of n become columns."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from xyntra_ep.tracea.kernels.shared.address import address
 from xyntra_ep.tracea.kernels.variant import KernelCall, Phase, TempBuffer, ValueBuffer
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.nodes import Const, Rvalue, Var, binary, i64, index, loaded_type, lt
-
-_SIGNS = 0x88888888  # of eight integers of four bits: less 8 is another sign bit
 
 
 def pack(weights: PackedWeights, buffers: tuple[TempBuffer, ...], cost_ns: Size) -> KernelCall:
@@ -64,7 +62,7 @@ class _Pack:
                     word = parts[0]
                     for i, part in enumerate(parts[1:], start=1):
                         word = word | binary("shl", part, 8 * i)
-                    k.store(target, start + w * self.columns, word ^ _SIGNS)
+                    k.store(target, start + w * self.columns, word)
             else:
                 with k.loop("i", 0, weights.blocks * self.op.block) as place:
                     k.store(target, start + place * self.columns, k.load(source, first + place * step) - self.op.middle)

@@ -1,12 +1,11 @@
 """Packed weights: where a panel's integers, scales and zero points lie, and how vectors of them become floats.
 
-    4 bits    words  [panel][k / 8][columns]    eight signed integers of one column in an i32, the first in its lowest bits
-    8 bits    bytes  [panel][k][columns]        signed
+    4 bits    words  [panel][k / 8][columns]    eight integers of one column in an i32, the first in its lowest bits
+    8 bits    bytes  [panel][k][columns]        less the middle of their range, which makes them signed
     scales           [panel][block][columns]    in the model's type
-    zero points      the same: floats in the model's type, integers in bytes
+    zero points      the same: floats in the model's type, integers in bytes, less the middle
 
-Integers are kept less the middle of their range, which makes them signed; integer zero points are kept likewise. k is padded to
-whole blocks and n to whole panels, whose scales are 0.
+k is padded to whole blocks and n to whole panels, whose scales are 0.
 """
 
 from __future__ import annotations
@@ -16,13 +15,23 @@ from dataclasses import dataclass
 
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.core_ir.ops import BlockGemm
-from xyntra_ep.tracea.kernels.cpu.gemm._tile import Tile
-from xyntra_ep.tracea.kernels.cpu.shared.streams import LINE_BYTES
+from xyntra_ep.tracea.kernels.cpu.gemm._tile import NEAR, Tile
+from xyntra_ep.tracea.kernels.cpu.shared.streams import elements_of_a_line
 from xyntra_ep.tracea.semantic_ir.builder import BlockBuilder
 from xyntra_ep.tracea.semantic_ir.nibble_nodes import NIBBLES, Nibble
-from xyntra_ep.tracea.semantic_ir.nodes import Convert, Fma, Pointer, Rvalue, f32, i32
+from xyntra_ep.tracea.semantic_ir.nodes import Convert, Fma, Pointer, Rvalue, binary, f32, i32
 
 GROUP = NIBBLES  # steps of k that are read together: those of a word
+_SIGNS = 0x88888888 - (1 << 32)  # of eight integers of four bits: less 8 is another sign bit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """Where a panel's integers, scales and zero points are."""
+
+    integers: Pointer
+    scales: Pointer
+    zeros: Pointer | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +102,6 @@ class PackedWeights:
         return self.blocks * self.tile.columns
 
     @property
-    def lines_of_group(self) -> int:
-        """Cache lines."""
-        return max(1, self.of_group * self.dtype.bytes // LINE_BYTES)
-
-    @property
     def bytes(self) -> int:
         """Of all panels, with their scales and zero points."""
         factor = self.scale_dtype.bytes + (0 if self.zero_dtype is None else self.zero_dtype.bytes)
@@ -105,19 +109,53 @@ class PackedWeights:
 
     # -- reading
 
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether integers as they are stored are not less their middle."""
+        return self.op.bits == 4
+
     def steps(self, b: BlockBuilder, panel: Pointer, group: Rvalue, number: int = GROUP) -> Iterator[list[Rvalue]]:
-        """The integers of the first ``number`` steps of a group, as vectors of floats."""
-        lanes = self.tile.lanes
-        starts = range(0, self.tile.columns, lanes)
-        at = b.let("group_at", group * self.of_group)
-        if self.op.bits == 4:
-            words = [b.let("word", Convert(i32(lanes), b.load(panel, at + j, lanes))) for j in starts]
-            for step in range(number):
-                yield [b.let("q", Nibble(word, step)) for word in words]
+        """The integers of the first ``number`` steps of a group less their middle, as vectors of floats."""
+        if self.op.bits == 8:
+            yield from self._bytes(b, panel, group, number)
             return
+        words = [b.let("word", word ^ _SIGNS) for word in self._words(b, panel, group)]
+        for step in range(number):
+            yield [b.let("q", Nibble(word, step)) for word in words]
+
+    def in_place(self, b: BlockBuilder, panel: Pointer, group: Rvalue) -> Iterator[list[Rvalue]]:
+        """The integers of each step of a group as they are stored, as vectors of floats; step i of words times ``power(i)``."""
+        if self.op.bits == 8:
+            yield from self._bytes(b, panel, group, GROUP)
+            return
+        kind = f32(self.tile.lanes)
+        words = self._words(b, panel, group)
+        for step in range(GROUP - 1):
+            yield [b.let("q", Convert(kind, word & (15 << 4 * step))) for word in words]
+        yield [b.let("q", Convert(kind, binary("shr", word, 28) & 15)) for word in words]  # in its place it would be a sign
+
+    @staticmethod
+    def power(step: int) -> float:
+        """See ``in_place``."""
+        return 16.0**step if step < GROUP - 1 else 1.0
+
+    def _words(self, b: BlockBuilder, panel: Pointer, group: Rvalue) -> list[Rvalue]:
+        lanes, at = self.tile.lanes, b.let("group_at", group * self.of_group)
+        starts = range(0, self.tile.columns, lanes)
+        return [b.let("word", Convert(i32(lanes), b.load(panel, at + j, lanes))) for j in starts]
+
+    def _bytes(self, b: BlockBuilder, panel: Pointer, group: Rvalue, number: int) -> Iterator[list[Rvalue]]:
+        lanes, at = self.tile.lanes, b.let("group_at", group * self.of_group)
         for step in range(number):
             row = at + step * self.tile.columns
-            yield [b.let("q", Convert(f32(lanes), b.load(panel, row + j, lanes))) for j in starts]
+            yield [b.let("q", Convert(f32(lanes), b.load(panel, row + j, lanes))) for j in range(0, self.tile.columns, lanes)]
+
+    def fetch(self, b: BlockBuilder, panel: Pointer, group: Rvalue) -> None:
+        """Ask for a group that is used soon."""
+        line = elements_of_a_line(panel)
+        ahead = group * self.of_group + NEAR * self.tile.lanes * line
+        for i in range(max(1, self.of_group // line)):
+            b.prefetch(panel, ahead + i * line)
 
     def factors(self, b: BlockBuilder, scales: Pointer, zeros: Pointer | None, block: Rvalue) -> Factors:
         """``scales`` and ``zeros``: of a panel."""

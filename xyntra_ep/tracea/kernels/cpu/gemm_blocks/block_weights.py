@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from xyntra_ep.tracea.core_ir.dims import Size, typical
 from xyntra_ep.tracea.core_ir.ops import BlockGemm
-from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile, product_ns, tile_of, tile_refusal, tile_space
+from xyntra_ep.tracea.kernels.cpu.gemm._choice import product_ns, tile_of, tile_refusal, tile_space, widest_tile
 from xyntra_ep.tracea.kernels.cpu.gemm_blocks import generic
 from xyntra_ep.tracea.kernels.cpu.gemm_blocks._multiply import multiply
 from xyntra_ep.tracea.kernels.cpu.gemm_blocks._pack import pack
@@ -41,7 +41,8 @@ def space(op: BlockGemm, context: BuildContext) -> Sequence[Axis]:
 
 
 def default(op: BlockGemm, context: BuildContext) -> Config:
-    return best_tile(op.domain[-1], context.caps)
+    assert isinstance(op.domain[-1], int)
+    return widest_tile(op.domain[-1], context.caps)
 
 
 def cost_ns(op: BlockGemm, config: Config, context: BuildContext) -> float:
