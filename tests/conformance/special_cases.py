@@ -340,6 +340,15 @@ def _products(dtype: Any, length: int) -> list[SpecialCase]:
         case("Gemm", [x], [np.ascontiguousarray(w.T), bias], attributes={"transB": 1}),
         case("Einsum", [x], [w], attributes={"equation": "ij,jk->ik"}),
     ]
+    if dtype is F32:
+        blocks = -(-length // 16)
+        scales = rng.uniform(-0.2, 0.2, (20, blocks)).astype(F32)
+        few_bits: list[Array] = [rng.integers(0, 256, (20, blocks, 8)).astype(np.uint8), scales]
+        settings = {"K": length, "N": 20, "bits": 4, "block_size": 16}
+        found.append(case("MatMulNBits", [x], few_bits, domain=CONTRIB, attributes=settings))
+        for i in range(0, len(x), 9):
+            row = x[i : i + 1]
+            found.append(case("MatMulNBits", [row], few_bits, f"row{i}", domain=CONTRIB, attributes=settings, only_strict=True))
     signal = np.ascontiguousarray(np.broadcast_to(x[:, None], (len(x), 2, length)))  # [N, C, L]
     found.append(case("Conv", [signal], [tame(3, 2, 3), tame(3)], "1d", attributes={"pads": [1, 1]}))
     found.append(case("ConvTranspose", [signal], [tame(2, 3, 3), tame(3)], "1d", attributes={"strides": [2]}))

@@ -13,7 +13,7 @@ import pytest
 from tests.support.models.graph_from_model import graph_from_model
 from tests.support.models.ml_models import single
 from tests.support.models.model_text import normal, parse
-from tests.support.models.onnx_text import model_of
+from tests.support.models.onnx_text import Array, model_of
 from xyntra_bench.ort_cases import KINDS
 from xyntra_bench.ort_integer_cases import KINDS as OF_INTEGERS
 from xyntra_ep.fusion.estimates.ort_cost import (
@@ -145,7 +145,7 @@ def test_a_linear_model_is_a_product(rows: int, row: str) -> None:
 def test_a_product_with_few_bits_depends_on_what_its_rows_may_be_rounded_to(rows: int, level: str, row: str) -> None:
     text = f"""g (float[{rows},64] x) => (float[{rows},48] y)
                {{ y = com.microsoft.MatMulNBits <K=64, N=48, bits=4, block_size=32{level}> (x, q, s) }}"""
-    weights = {"q": np.zeros((48, 2, 16), np.uint8), "s": np.ones((48, 2), np.float32)}
+    weights: dict[str, Array] = {"q": np.zeros((48, 2, 16), np.uint8), "s": np.ones((48, 2), np.float32)}
     [found] = loads_of(model_of(text, weights, contrib=True))
     assert found == Load(row=row, units=2.0 * rows * 64 * 48, bytes=48 * 32)
 

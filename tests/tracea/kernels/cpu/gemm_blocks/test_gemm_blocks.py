@@ -50,28 +50,27 @@ def test_every_form(caps: Capabilities, bits: int, zeros: DType | None) -> None:
 @pytest.mark.parametrize("caps", MACHINES)
 @pytest.mark.parametrize("block", [16, 32, 64, 128, 256])
 def test_blocks(caps: Capabilities, block: int) -> None:
-    for zeros in (None, DType.U8):
-        for m in (1, 3, 37):
-            check(BlockCase(m=m, k=3 * block, n=40, block=block, zeros=zeros), caps)
-            check(BlockCase(m=m, k=2 * block + 9, n=40, bits=8, block=block, zeros=zeros), caps)
+    for m in (1, 3, 37):
+        check(BlockCase(m=m, k=3 * block, n=40, block=block), caps)
+        check(BlockCase(m=m, k=2 * block + 9, n=40, bits=8, block=block, zeros=DType.U8), caps)
 
 
 @pytest.mark.parametrize("caps", MACHINES)
 def test_edges_of_the_tile(caps: Capabilities) -> None:
     tile = best_tile(96, caps)
     rows, columns = tile["rows"], tile["columns"]
-    for n in (1, columns - 1, columns, columns + 1, 3 * columns):
+    for n in (1, columns - 1, columns, 3 * columns):
         for m in (1, rows + 1, 3 * rows + 1):
             check(BlockCase(m=m, k=40, n=n, zeros=DType.U8), caps)
     for m in (0, 1, 2, rows - 1, rows, rows + 1, 2 * rows, 2 * rows + 1, 5 * rows + 3, 40 * rows):
         check(BlockCase(m=m, k=32, n=columns + 2), caps)
-    for k in (1, 2, 3, 7, 8, 9, 31):
-        for m in (1, 3, 3 * rows):
+    for k in (1, 2, 7, 8, 31):
+        for m in (1, 3 * rows):
             check(BlockCase(m=m, k=k, n=columns, zeros=DType.U8), caps)
 
 
 def test_every_number_of_rows() -> None:
-    for m in range(1, 41):
+    for m in range(1, 27):
         check(BlockCase(m=m, k=72, n=70, epilogue="bias"), WIDEST)
     for m in (1, 9, 17, 25):
         check(BlockCase(m=m, k=72, n=70, epilogue="bias", symbolic=False), WIDEST)
@@ -111,9 +110,8 @@ def test_batches_and_layouts(caps: Capabilities) -> None:
 @pytest.mark.parametrize("caps", MACHINES)
 def test_half_precision(caps: Capabilities) -> None:
     for m in (1, 3, 29):
-        for zeros in (None, DType.U8, DType.F16):
-            check(BlockCase(m=m, k=48, n=53, dtype=DType.F16, scale_dtype=DType.F16, zeros=zeros), caps, 6e-4)
-            check(BlockCase(m=m, k=48, n=53, scale_dtype=DType.F16, zeros=zeros), caps)
+        check(BlockCase(m=m, k=48, n=53, dtype=DType.F16, scale_dtype=DType.F16, zeros=DType.F16), caps, 6e-4)
+        check(BlockCase(m=m, k=48, n=53, scale_dtype=DType.F16), caps)
 
 
 @pytest.mark.parametrize("caps", MACHINES)
