@@ -20,8 +20,9 @@ from tests.support.printed import c_text
 from tests.support.programs.builder import ProgramBuilder
 from tests.support.programs.elementwise import here, permuted, pointwise, rows
 from tests.support.programs.recurrences import CELLS, recurrence
-from tests.tracea.kernels import attention_programs, conv_programs, gemm_programs
+from tests.tracea.kernels import attention_programs, block_programs, conv_programs, gemm_programs
 from tests.tracea.kernels.attention_programs import AttentionCase
+from tests.tracea.kernels.block_programs import BlockCase
 from tests.tracea.kernels.conv_programs import ConvCase
 from tests.tracea.kernels.cpu.rows.window_programs import windows
 from tests.tracea.kernels.gemm_programs import GemmCase
@@ -54,6 +55,9 @@ def programs() -> Iterator[Program]:
         yield gemm_programs.build(GemmCase(m=9, k=21, n=53, epilogue="gelu", product=product))[0]
         yield gemm_programs.build(GemmCase(m=9, k=20, n=53, constant_b=False, transpose="b", product=product))[0]
     yield gemm_programs.build(GemmCase(m=2, k=20, n=53, constant_b=False, symbolic="k"))[0]
+    for bits, zeros in ((4, None), (4, DType.U8), (8, DType.F16)):
+        yield block_programs.build(BlockCase(m=9, k=77, n=53, bits=bits, zeros=zeros, epilogue="gelu"))[0]
+    yield block_programs.build(BlockCase(m=9, k=40, n=5, constant=False))[0]
     yield gemm_programs.build(GemmCase(m=9, k=20, n=53, dtypes=(DType.F16, DType.BF16, DType.BF16), epilogue="residual"))[0]
     yield gemm_programs.build(GemmCase(m=3, k=4, n=5, dtypes=(DType.I8, DType.I8, DType.I64), constant_b=False))[0]
     for product in (Product.F32, Product.BF16):

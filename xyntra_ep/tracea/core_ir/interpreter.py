@@ -44,8 +44,8 @@ def interpret(
 
 
 def random_like(shape: tuple[int, ...], dtype: DType, seed: int) -> Array:
-    """Seeded test data in the stored type: normal floats, small integers, fair bools."""
+    """Seeded test data in the stored type: normal floats, small integers, any bytes (packed weights are), fair bools."""
     rng = np.random.default_rng(seed)
     if dtype.is_float:
         return from_float64(rng.standard_normal(shape), dtype)
-    return rng.integers(0, 2 if dtype is DType.BOOL else 7, shape).astype(dtype.numpy)
+    return rng.integers(0, {DType.BOOL: 2, DType.U8: 256}.get(dtype, 7), shape).astype(dtype.numpy)

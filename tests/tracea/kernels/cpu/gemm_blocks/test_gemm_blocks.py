@@ -12,7 +12,7 @@ import pytest
 from tests.support.machine import WIDEST
 from tests.support.printed import c_text
 from tests.support.run_program import check_program, plan_for
-from tests.tracea.kernels.cpu.gemm_blocks.block_programs import BlockCase, build, op_of
+from tests.tracea.kernels.block_programs import BlockCase, build, op_of
 from xyntra_ep.tracea.core_ir.dims import evaluate
 from xyntra_ep.tracea.core_ir.dtypes import DType
 from xyntra_ep.tracea.kernels.cpu.gemm._choice import best_tile
