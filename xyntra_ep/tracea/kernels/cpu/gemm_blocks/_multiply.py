@@ -231,7 +231,8 @@ class _Multiply:
         if tile.rows == 1 and not self.strict:
             sums = OneRow(block, self.weights, a, panel, fetch).sums()
         else:
-            sums = FewRows(block, self.weights, tile, a, panel, fetch).sums()
+            registers = self.caps.vector_registers
+            sums = FewRows(block, self.weights, tile, a, panel, fetch=fetch, registers=registers).sums()
         self._finish(block, tile, sums, at)
 
     def _only_tile(self, block: FunctionBuilder, tile: Tile, data: list[Var], at: list[Var]) -> None:
