@@ -19,6 +19,7 @@ from xyntra_ep.tracea.planning.plan import BufferKind
 from xyntra_ep.tracea.semantic_ir.builder import KernelBuilder
 from xyntra_ep.tracea.semantic_ir.capabilities import AVX2, AVX512, NEON, SCALAR, Capabilities
 from xyntra_ep.tracea.semantic_ir.check import check_kernel
+from xyntra_ep.tracea.semantic_ir.nibble_nodes import NIBBLES, Nibble
 from xyntra_ep.tracea.semantic_ir.nodes import (
     Binary,
     Bitcast,
@@ -263,3 +264,13 @@ def test_bfloat16_is_rounded_as_the_interpreter_does() -> None:
     for at in range(0, 1024, 16):
         part = compute(lambda x: x, AVX512, 16, DType.BF16, (DType.F32, values[at : at + 16]))
         np.testing.assert_array_equal(part, want[at : at + 16])
+
+
+@pytest.mark.parametrize(("caps", "lanes"), MACHINES_AND_LANES)
+def test_integers_of_four_bits(caps: Capabilities, lanes: int) -> None:
+    words = np.random.default_rng(3).integers(-(1 << 31), 1 << 31, lanes).astype(np.int32)
+    words[0] = np.array(0x89ABCDEF, np.uint32).view(np.int32)
+    for position in range(NIBBLES):
+        found = compute(lambda w, p=position: Nibble(Convert(i32(lanes), w), p), caps, lanes, DType.F32, (DType.I32, words))
+        unsigned = words.view(np.uint32) >> 4 * position & 15
+        assert np.array_equal(found[:lanes], (unsigned.astype(np.int64) ^ 8) - 8)

@@ -24,6 +24,7 @@ from xyntra_ep.tracea.semantic_ir.matrix_nodes import (
     TileStore,
     TileZero,
 )
+from xyntra_ep.tracea.semantic_ir.nibble_nodes import Nibble
 from xyntra_ep.tracea.semantic_ir.nodes import Array, Const, For, If, Let, PointerType, Statement, Var, f32, i32, index
 
 A = Var(PointerType(DType.BF16), "b_a0")
@@ -87,6 +88,8 @@ BROKEN: dict[str, tuple[str, Callable[[], None]]] = {
     "product of floats": ("products of words", lambda: check(Let(VALUE, PairDot(FLOATS, FLOATS, FLOATS)))),
     "sums in pairs": ("products of words", lambda: check(Let(Var(i32(4), "p"), PairDot(PAIRS, PAIRS, PAIRS)))),
     "integers in floats": ("products of words", lambda: check(Let(VALUE, QuadDot(PAIRS, PAIRS, FLOATS)))),
+    "4-bit integers of floats": ("4-bit integer 0 of", lambda: check(Let(VALUE, Nibble(FLOATS, 0)))),
+    "a ninth 4-bit integer": ("4-bit integer 8 of", lambda: check(Let(VALUE, Nibble(PAIRS, 8)))),
 }
 
 
