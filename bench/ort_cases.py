@@ -238,10 +238,10 @@ def _nbits(m: int, *, bits: int, level: int) -> Callable[[int], OpCase]:
     def at(n: int) -> OpCase:
         blocks = -(-n // 32)
         q = np.random.default_rng(0).integers(0, 256, (n, blocks, 4 * bits)).astype(np.uint8)
-        weights = {"b": q, "scales": _f32(n, blocks)}
+        weights = {"b": q, "scales": floats(n, blocks)}
         attributes = {"K": n, "N": n, "bits": bits, "block_size": 32, "accuracy_level": level}
         return OpCase(
-            op="MatMulNBits", domain="com.microsoft", feeds={"a": _f32(m, n)}, weights=weights, attributes=attributes,
+            op="MatMulNBits", domain="com.microsoft", feeds={"a": floats(m, n)}, weights=weights, attributes=attributes,
             units=2 * m * n * n, moved=sum(w.nbytes for w in weights.values()),
         )  # fmt: skip
 
@@ -253,7 +253,7 @@ def _few_bits() -> Iterator[Kind]:
     for bits in (4, 8):
         for level, name in ((0, ""), (4, ".int8")):
             for m, rows in ((1, "row"), (8, "few"), (128, "many")):
-                sizes = (4, 256, 2048) if m == 1 else _SQUARE
+                sizes = (4, 256, 2048) if m == 1 else SQUARE_SIZES
                 yield Kind(name=f"nbits{bits}{name}.{rows}", at=_nbits(m, bits=bits, level=level), sizes=sizes)
 
 

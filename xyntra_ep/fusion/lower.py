@@ -190,7 +190,7 @@ class _Lowering:
 
     def _block_gemm(self, node: BlockGemmNode, root: Map | None, t: Tensor) -> None:
         composer = self._composer(node, [node.a, node.q, node.scales, *node.zeros])
-        epilogue = self._finish(root, composer, t.rank)
+        epilogue = self._finish(root, composer, t)
         a, *rest = (self._operands.operand(o) for o in composer.operands)
         op = BlockGemm(
             inputs=(replace(a, shape=(*t.shape[:-1], a.shape[-1])), *rest),
