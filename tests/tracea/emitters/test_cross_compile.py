@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.machine import BF16_PAIRS, BF16_TILES
+from tests.support.machine import BF16_PAIRS, BF16_TILES, VNNI
 from tests.support.printed import c_text
 from tests.support.programs.builder import ProgramBuilder
 from tests.support.programs.elementwise import here, permuted, pointwise, rows
@@ -41,6 +41,7 @@ MACHINES = {
     "avx512": AVX512,
     "avx512-pairs": BF16_PAIRS,
     "avx512-tiles": BF16_TILES,
+    "avx512-vnni": VNNI,
     "avx2": AVX2,
     "neon": NEON,
     "scalar": SCALAR,
@@ -52,14 +53,17 @@ LIMIT_S = 300.0
 def programs() -> Iterator[Program]:
     """One op each; between them every variant finds one that it admits. Sizes are ragged, so that rests of tiles are there."""
     for product in Product:
+        if product is Product.I32:
+            continue
         yield gemm_programs.build(GemmCase(m=9, k=21, n=53, epilogue="gelu", product=product))[0]
         yield gemm_programs.build(GemmCase(m=9, k=20, n=53, constant_b=False, transpose="b", product=product))[0]
+    yield from _of_bytes()
     yield gemm_programs.build(GemmCase(m=2, k=20, n=53, constant_b=False, symbolic="k"))[0]
     for bits, zeros in ((4, None), (4, DType.U8), (8, DType.F16)):
         yield block_programs.build(BlockCase(m=9, k=77, n=53, bits=bits, zeros=zeros, epilogue="gelu"))[0]
     yield block_programs.build(BlockCase(m=9, k=40, n=5, constant=False))[0]
     yield gemm_programs.build(GemmCase(m=9, k=20, n=53, dtypes=(DType.F16, DType.BF16, DType.BF16), epilogue="residual"))[0]
-    yield gemm_programs.build(GemmCase(m=3, k=4, n=5, dtypes=(DType.I8, DType.I8, DType.I64), constant_b=False))[0]
+    yield gemm_programs.build(GemmCase(m=3, k=4, n=5, dtypes=(DType.I32, DType.I32, DType.I64), constant_b=False))[0]
     for product in (Product.F32, Product.BF16):
         for case in (
             AttentionCase(s=19, t=23, masks=("bias", "causal"), d=32, e=32),
@@ -79,6 +83,20 @@ def programs() -> Iterator[Program]:
         ):
             yield _asked(conv_programs.conv_program(conv)[0], product)
     yield from _row_programs()
+
+
+def _of_bytes() -> Iterator[Program]:
+    bytes_ = (DType.U8, DType.I8, DType.F32)
+    gemm = GemmCase(m=9, k=21, n=53, epilogue="gelu_of_int", dtypes=bytes_, product=Product.I32)
+    yield gemm_programs.build(gemm)[0]
+    yield gemm_programs.build(replace(gemm, k=20, constant_b=False, transpose="b"))[0]
+    for x, w, group in (
+        ((1, 32, 13, 11), (40, 32, 3, 3), 1),
+        ((1, 3, 13, 11), (40, 3, 3, 3), 1),
+        ((1, 40, 13, 11), (40, 1, 3, 3), 40),
+    ):
+        conv = ConvCase(x=x, w=w, pads=(1,) * 4, group=group, tail=("requantised",), dtype=DType.U8, w_dtype=DType.I8)
+        yield conv_programs.conv_program(replace(conv, product=Product.I32))[0]
 
 
 def _asked(program: Program, product: Product) -> Program:
