@@ -54,6 +54,7 @@ def test_a_row_is_measured(add: Kind) -> None:
 def test_the_file_reads_row_by_row(monkeypatch: pytest.MonkeyPatch, add: Kind) -> None:
     small = Kind(name="Add", at=add.at, sizes=(4, 64, 256))
     monkeypatch.setattr("xyntra_bench.ort_efficiency.KINDS", [small])
+    monkeypatch.setattr("xyntra_bench.ort_integer_cases.KINDS", [])
     written = text(table(read_environment(compiler=""), Steady()))
     content = json.loads(written)
     assert list(content["rows"]) == ["Add"] and content["environment"]["threads"] == 1

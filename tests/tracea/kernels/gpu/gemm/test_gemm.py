@@ -10,7 +10,7 @@ import pytest
 from tests.support.gpu.run import check_on_opencl, compile_for_cuda, plan_for
 from tests.tracea.kernels.gemm_programs import GemmCase, build, gemm_of, swap_output
 from xyntra_ep.tracea.core_ir.dtypes import DType
-from xyntra_ep.tracea.core_ir.ops import Gemm
+from xyntra_ep.tracea.core_ir.ops import Gemm, Product
 from xyntra_ep.tracea.kernels.gpu.gemm import _tiles, block_tiles, thread
 from xyntra_ep.tracea.kernels.variant import Variant
 from xyntra_ep.tracea.semantic_ir.gpu.banks import conflicts
@@ -145,7 +145,7 @@ def test_a_result_with_swapped_axes() -> None:
 def test_one_element_a_thread() -> None:
     for case in (
         GemmCase(m=9, k=21, n=33, batch=(2,), epilogue="gelu", transpose="b"),
-        GemmCase(m=3, k=4, n=5, dtypes=(DType.I8, DType.I8, DType.I64), constant_b=False),
+        GemmCase(m=3, k=4, n=5, dtypes=(DType.I8, DType.I8, DType.I64), constant_b=False, product=Product.I32),
     ):
         check(case, THREAD, 1e-5)
 
@@ -158,7 +158,7 @@ def test_tiles_follow_the_shape() -> None:
     assert tile(8192, 8192) == (128, 128, 1)
     assert tile(128, 768) == (128, 128, 16)  # six tiles, cut as far as there are units
     assert tile(8192, 8192, "m") == (128, 128, 16)  # where that is needed
-    program, _, _ = build(GemmCase(m=3, k=4, n=5, dtypes=(DType.I8, DType.I8, DType.I64), constant_b=False))
+    program, _, _ = build(GemmCase(m=3, k=4, n=5, dtypes=(DType.I8, DType.I8, DType.I64), constant_b=False, product=Product.I32))
     assert plan_for(program, SM_80).decisions[0][1].chosen.name == "gemm.thread"
 
 
